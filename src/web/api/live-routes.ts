@@ -32,6 +32,19 @@ export function liveRoutes(deps: WebDeps, context: WebContext): readonly Route[]
     return reply.header("content-encoding", "gzip").send(await compressed.gzipped);
   }
 
+  async function answerEvents(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+    if (request.method === "HEAD") return reply.type("text/event-stream").send();
+    const { last_event_id = null } = request.query as Query;
+    // A browser that reconnects sends the header, which is newer than the query parameter.
+    const header = request.headers["last-event-id"];
+    if (await broadcaster.subscribe(reply.raw, typeof header === "string" ? header : last_event_id)) {
+      reply.hijack();
+      return undefined;
+    }
+    reply.header("retry-after", RETRY_AFTER_S);
+    return sendError(request, reply, 503, `too many event streams are open; try again in ${RETRY_AFTER_S} s`);
+  }
+
   return [
     { method: "GET", path: "/api/v1/fleet", handle: answerFleet },
     { method: "GET", path: "/api/v1/history", handle: () => deps.history() },
@@ -39,25 +52,8 @@ export function liveRoutes(deps: WebDeps, context: WebContext): readonly Route[]
       method: "GET",
       path: "/api/v1/events",
       parameters: ["last_event_id"],
-      handle: (request, reply) => answerEvents(broadcaster, request, reply),
+      handle: answerEvents,
       close: () => broadcaster.close(),
     },
   ];
-}
-
-async function answerEvents(
-  broadcaster: EventBroadcaster,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply | undefined> {
-  if (request.method === "HEAD") return reply.type("text/event-stream").send();
-  const { last_event_id = null } = request.query as Query;
-  // A browser that reconnects sends the header, which is newer than the query parameter.
-  const header = request.headers["last-event-id"];
-  if (await broadcaster.subscribe(reply.raw, typeof header === "string" ? header : last_event_id)) {
-    reply.hijack();
-    return undefined;
-  }
-  reply.header("retry-after", RETRY_AFTER_S);
-  return sendError(request, reply, 503, `too many event streams are open; try again in ${RETRY_AFTER_S} s`);
 }

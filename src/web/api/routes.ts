@@ -67,7 +67,10 @@ export function webRoutes(deps: WebDeps, context: WebContext): readonly Route[] 
       path: "/-/reload",
       access: "admin",
       authorize: guard.allows,
-      handle: async (request, reply) => sendReloaded(await deps.reload(guard.operatorOf(request)), reply),
+      async handle(request, reply) {
+        const reloaded = await deps.reload(guard.operatorOf(request));
+        return reloaded.ok ? sendText(reply, 200, "reloaded") : sendText(reply, 400, reloaded.error.join("\n"));
+      },
     },
     ...jsonRoutes(deps, context),
     ...pageRoutes(),
@@ -135,9 +138,6 @@ function sendReady(remediation: RemediationView, reply: FastifyReply): FastifyRe
   const { journal } = remediation.status();
   return journal === null ? sendText(reply, 200, "ready") : sendText(reply, 503, `not ready\n${journal}`);
 }
-
-const sendReloaded = (reloaded: Awaited<ReturnType<Reload>>, reply: FastifyReply): FastifyReply =>
-  reloaded.ok ? sendText(reply, 200, "reloaded") : sendText(reply, 400, reloaded.error.join("\n"));
 
 function fullStatus(deps: WebDeps): object {
   const remediation = deps.remediation();

@@ -1,6 +1,5 @@
 import type { nodeView } from "../../api/node-views.ts";
 import type { ExplanationView, remediationStatusView } from "../../api/remediation-views.ts";
-import type { ActionView } from "../../api/row-views.ts";
 import type { budgetView, LeaderView, LinksView, statusView } from "../../api/status-views.ts";
 
 /** `GET api/v1/status`. */
@@ -58,14 +57,10 @@ export type ApiResult<T> =
 const REQUEST_TIMEOUT_MS = 5_000;
 /** A standby answers a command after 5 s if the leader has not. */
 const COMMAND_TIMEOUT_MS = 20_000;
-/** A large fleet takes a while over a slow network. */
-const FLEET_TIMEOUT_MS = 60_000;
 
 /** Requests a route below `api/v1/`. Never rejects. */
-export const getJson = <T>(path: string): Promise<ApiResult<T>> => request<T>(path, {});
-
-/** Returns the whole fleet. */
-export const fetchFleet = (): Promise<ApiResult<FleetDocument>> => request("fleet", {}, FLEET_TIMEOUT_MS);
+export const getJson = <T>(path: string, timeoutMs = REQUEST_TIMEOUT_MS): Promise<ApiResult<T>> =>
+  request<T>(path, {}, timeoutMs);
 
 /** Sends an operator command. Never rejects. */
 export function postCommand(
@@ -77,11 +72,7 @@ export function postCommand(
   return request(path, { method: "POST", headers, body: JSON.stringify(parameters) }, COMMAND_TIMEOUT_MS);
 }
 
-/** Returns the actions that wait for approval. */
-export const fetchApprovals = (): Promise<ApiResult<RowList<ActionView>>> =>
-  getJson("actions?state=awaiting&limit=1000");
-
-async function request<T>(path: string, init: RequestInit, timeoutMs = REQUEST_TIMEOUT_MS): Promise<ApiResult<T>> {
+async function request<T>(path: string, init: RequestInit, timeoutMs: number): Promise<ApiResult<T>> {
   try {
     const response = await fetch(`api/v1/${path}`, { ...init, signal: AbortSignal.timeout(timeoutMs) });
     const value: unknown = await response.json();

@@ -127,3 +127,13 @@ export function tick(share: number, title: string): HTMLElement {
 }
 
 const clamp = (share: number): number => Math.min(1, Math.max(0, Number.isFinite(share) ? share : 0));
+
+/** Returns the color of an element in `parent` with a style or class, for a canvas, which can't use the style sheet. */
+export function resolveColor(parent: HTMLElement, look: { readonly color?: string; readonly class?: string }): string {
+  const probe = createElement("i", { class: look.class });
+  probe.style.color = look.color ?? "";
+  parent.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+}

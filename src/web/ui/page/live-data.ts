@@ -2,7 +2,7 @@ import type { HistoryView } from "../../api/history.ts";
 import type { PolicyView } from "../../api/remediation-views.ts";
 import type { ActionView } from "../../api/row-views.ts";
 import type { ActivityLine } from "./activity/activity-lines.ts";
-import { type ApiResult, type Budget, fetchApprovals, fetchFleet, getJson, type RowList, type Status } from "./api.ts";
+import { type ApiResult, type Budget, type FleetDocument, getJson, type RowList, type Status } from "./api.ts";
 import { Connection } from "./connection.ts";
 import { connectStream } from "./event-stream.ts";
 import { applyChange, type FleetModel, readFleet } from "./fleet/fleet.ts";
@@ -13,6 +13,8 @@ const STATUS_INTERVAL_MS = 3_000;
 const HISTORY_INTERVAL_MS = 10_000;
 /** Interval of polling the fleet and the activity without events, and of reading them again after a failure. */
 const FLEET_INTERVAL_MS = 10_000;
+/** A large fleet takes a while over a slow network. */
+const FLEET_TIMEOUT_MS = 60_000;
 /** Events within this time are handled together. */
 const BATCH_DELAY_MS = 150;
 
@@ -64,7 +66,7 @@ export class LiveData {
       missed: () => this.#refreshAll(),
       state: (isLive) => {
         this.#isStreaming = isLive;
-        this.#connection.noteEvents(isLive);
+        this.#connection.update({ isLive });
         if (!isLive) this.refreshStatus();
       },
     });
@@ -86,17 +88,18 @@ export class LiveData {
       getJson<Status>("status"),
       getJson<Budget>("budget"),
       getJson<RowList<PolicyView>>("policies"),
-      fetchApprovals(),
+      getJson<RowList<ActionView>>("actions?state=awaiting&limit=1000"),
     ]);
     if (!status.ok) {
-      this.#connection.noteFailure(status.error.message);
+      this.#connection.update({ problem: status.error.message });
       return;
     }
-    if (this.#connection.noteAnswer(status.value.now, status.value.takes_orders)) {
+    const { now: dataAt, takes_orders: takesCommands } = status.value;
+    if (this.#connection.update({ dataAt, takesCommands, problem: null })) {
       this.#reconnect();
       this.#refreshAll();
     }
-    const now = Date.parse(status.value.now);
+    const now = Date.parse(dataAt);
     this.status = status.value;
     this.#show("limits", budget, (value) => {
       this.budget = value;
@@ -108,7 +111,7 @@ export class LiveData {
   });
 
   readonly #refreshFleet = batched(async () => {
-    this.#show("fleet", await fetchFleet(), (value) => {
+    this.#show("fleet", await getJson<FleetDocument>("fleet", FLEET_TIMEOUT_MS), (value) => {
       this.fleet = readFleet(value);
       this.#listener.fleet(this.fleet);
     });
@@ -142,7 +145,7 @@ export class LiveData {
   #noteShown(data: string, isShown: boolean): void {
     if (isShown) this.#notShown.delete(data);
     else this.#notShown.add(data);
-    this.#connection.noteNotShown(this.#notShown);
+    this.#connection.update({ notShown: this.#notShown });
   }
 
   #refreshAll(): void {

@@ -1,7 +1,7 @@
 import { byId, createElement, fill, replaceChildren, setAttributes } from "../dom.ts";
 import { formatCount, humanize } from "../format.ts";
 import { type Cell, type FleetModel, markOf, statusOf } from "./fleet.ts";
-import { cellAfterKey, cellAt, cellCorner, computeLayout, type Layout, marginOf } from "./grid-layout.ts";
+import { cellAfterKey, cellAt, cellCorner, computeLayout, type Layout } from "./grid-layout.ts";
 import { GridPainter } from "./grid-painter.ts";
 import { markLabel, needsAttention } from "./remediation-states.ts";
 
@@ -165,11 +165,7 @@ export class Grid {
     const [index, layout] = [this.#indexOf(this.#selected ?? ""), this.#layout];
     this.#selectedRing.hidden = index === undefined || layout === null;
     if (index === undefined || layout === null) return;
-    const { x, y } = cellCorner(layout, index);
-    const side = Math.max(SELECTED_SIZE_MIN, layout.pitch + 8);
-    const offset = (layout.pitch - side) / 2;
-    this.#selectedRing.style.width = this.#selectedRing.style.height = `${side}px`;
-    this.#selectedRing.style.transform = `translate(${x + offset}px, ${y + offset}px)`;
+    surround(this.#selectedRing, layout, index, Math.max(SELECTED_SIZE_MIN, layout.pitch + 8));
   }
 
   #showCursor(): void {
@@ -179,9 +175,7 @@ export class Grid {
     this.#cursor.hidden = this.#tip.hidden = cell === undefined;
     if (index === null || cell === undefined || layout === null) return;
     const { x, y } = cellCorner(layout, index);
-    const offset = marginOf(layout.pitch, layout.size) - 2;
-    this.#cursor.style.width = this.#cursor.style.height = `${layout.size + 4}px`;
-    this.#cursor.style.transform = `translate(${x + offset}px, ${y + offset}px)`;
+    surround(this.#cursor, layout, index, layout.size + 4);
     replaceChildren(this.#tip, [createElement("b", cell.name), ` ${describeNode(fleet!, cell)}`]);
     const left = Math.min(x + this.#cells.offsetLeft, this.#box.clientWidth - this.#tip.offsetWidth);
     this.#tip.style.transform = `translate(${Math.max(0, left)}px, ${y + layout.size + 8}px)`;
@@ -226,6 +220,14 @@ export class Grid {
     const { left, top } = this.#cells.getBoundingClientRect();
     return cellAt(this.#layout, clientX - left, clientY - top);
   }
+}
+
+/** Places a square element around the middle of a cell. */
+function surround(element: HTMLElement, layout: Layout, index: number, side: number): void {
+  const { x, y } = cellCorner(layout, index);
+  const offset = Math.floor((layout.pitch - side) / 2);
+  element.style.width = element.style.height = `${side}px`;
+  element.style.transform = `translate(${x + offset}px, ${y + offset}px)`;
 }
 
 /** Returns the index of the next node that needs attention, or the given one if no other does. */

@@ -1,6 +1,6 @@
 import { byId, createElement, fill, nodeLink } from "../dom.ts";
 import { type FleetModel, statusOf } from "../fleet/fleet.ts";
-import { compileSearch } from "../fleet/node-filter.ts";
+import { searchNodes } from "../fleet/node-filter.ts";
 import { glyphElement } from "../fleet/status-icon.ts";
 import { formatCount } from "../format.ts";
 
@@ -9,11 +9,10 @@ const RESULTS_LISTED_MAX = 12;
 
 /** Lists the nodes that a search finds, below the field while it has the focus. */
 export function showSearchResults(fleet: FleetModel | null, text: string): void {
-  const isFound = fleet === null ? null : compileSearch(fleet, text);
+  const found = searchNodes(fleet, text);
   const box = byId("found");
-  box.hidden = isFound === null || !byId("search-box").contains(document.activeElement);
-  if (fleet === null || isFound === null || box.hidden) return;
-  const found = fleet.cells.filter(isFound);
+  box.hidden = found === null || !byId("search-box").contains(document.activeElement);
+  if (fleet === null || found === null || box.hidden) return;
   const listed = found.slice(0, RESULTS_LISTED_MAX);
   fill(box, [text, listed.map(({ id }) => id), found.length], () => [
     ...listed.map((cell) =>

@@ -1,6 +1,6 @@
 import type uPlotType from "uplot";
 import type { HistoryView } from "../../../api/history.ts";
-import { byId, createElement } from "../dom.ts";
+import { byId, createElement, resolveColor } from "../dom.ts";
 import { formatCount, timeOfDay } from "../format.ts";
 
 /** The global of uPlot.js, which is loaded before the modules. */
@@ -129,7 +129,7 @@ function currentValueText(name: string, column: Column): string {
 }
 
 function optionsOf(lines: readonly ChartLine[], box: HTMLElement): uPlotType.Options {
-  const color = (name: string) => resolveColor(`var(${name})`);
+  const color = (name: string) => resolveColor(box, { color: `var(${name})` });
   const axis = {
     stroke: color("--muted"),
     font: "11px system-ui, sans-serif",
@@ -163,7 +163,9 @@ function optionsOf(lines: readonly ChartLine[], box: HTMLElement): uPlotType.Opt
         stroke: color(name),
         width: 1.5,
         points: { show: false },
-        ...(lines.length === 1 ? { fill: resolveColor(`color-mix(in srgb, var(${name}) 12%, transparent)`) } : {}),
+        ...(lines.length === 1
+          ? { fill: resolveColor(box, { color: `color-mix(in srgb, var(${name}) 12%, transparent)` }) }
+          : {}),
       })),
     ],
   };
@@ -193,14 +195,4 @@ function addTooltip(plot: uPlotType, container: HTMLElement): void {
   plot.over.addEventListener("mouseleave", () => {
     tip.hidden = true;
   });
-}
-
-/** Returns a color of the style sheet for a canvas. */
-function resolveColor(name: string): string {
-  const probe = createElement("i");
-  probe.style.color = name;
-  document.body.append(probe);
-  const { color } = getComputedStyle(probe);
-  probe.remove();
-  return color;
 }

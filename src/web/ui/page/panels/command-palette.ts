@@ -1,7 +1,7 @@
 import type { Status } from "../api.ts";
 import { byId, createElement, replaceChildren } from "../dom.ts";
 import type { FleetModel } from "../fleet/fleet.ts";
-import { ATTENTION, compileSearch } from "../fleet/node-filter.ts";
+import { ATTENTION, searchNodes } from "../fleet/node-filter.ts";
 import { REMEDIATION_STATES } from "../fleet/remediation-states.ts";
 import { holdCommand, releaseCommand } from "../node/node-panel.ts";
 import { onlyFilter, type ViewState } from "../view-state.ts";
@@ -126,17 +126,9 @@ function viewEntries({ view, navigate }: PaletteContext): readonly PaletteEntry[
   ];
 }
 
-function nodeEntries({ fleet, navigate }: PaletteContext, text: string): readonly PaletteEntry[] {
-  const isFound = fleet === null ? null : compileSearch(fleet, text);
-  if (fleet === null || isFound === null) return [];
-  const found: PaletteEntry[] = [];
-  for (const cell of fleet.cells) {
-    if (!isFound(cell)) continue;
-    found.push({
-      ...{ name: `Open ${cell.name}`, note: `${cell.region} ${cell.country}` },
-      run: () => navigate({ node: cell.id }),
-    });
-    if (found.length === NODES_LISTED_MAX) break;
-  }
-  return found;
-}
+const nodeEntries = ({ fleet, navigate }: PaletteContext, text: string): readonly PaletteEntry[] =>
+  (searchNodes(fleet, text) ?? []).slice(0, NODES_LISTED_MAX).map(({ id, name, region, country }) => ({
+    name: `Open ${name}`,
+    note: `${region} ${country}`,
+    run: () => navigate({ node: id }),
+  }));
