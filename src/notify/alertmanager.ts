@@ -30,11 +30,6 @@ export async function hasFiringAlerts(
     : fail(`this is not a response from Alertmanager: ${excerpt(text)}`);
 }
 
-interface AlertmanagerDeps extends IntegrationClientDeps {
-  readonly name: string;
-  readonly clock: Clock;
-}
-
 /** Active alerts are repeated this often, as in Prometheus. */
 const REPEAT_MS: DurationMs = MINUTE_MS;
 /**
@@ -65,7 +60,10 @@ export const ALERT_NAMES: Readonly<Record<NotificationKind, string>> = {
  * Creates a receiver that sends alerts. The label `key` distinguishes alerts that are otherwise equal; empty labels are
  * left out.
  */
-export const createAlertmanager = ({ name, ...deps }: AlertmanagerDeps): ClosableReceiver =>
+export const createAlertmanager = ({
+  name,
+  ...deps
+}: IntegrationClientDeps & { readonly name: string; readonly clock: Clock }): ClosableReceiver =>
   createHttpReceiver(
     {
       name,

@@ -32,7 +32,7 @@ export interface WebServer {
 }
 
 /** Options of {@link startWebServer}. Port 0 picks a free port. */
-interface WebServerOptions {
+export interface WebServerOptions {
   readonly host: string;
   readonly port: number;
   readonly deps: WebDeps;
