@@ -7,9 +7,8 @@ import type { AuthResult } from "./bearer-token.ts";
 export type OperatorGuard = ReturnType<typeof createOperatorGuard>;
 
 /**
- * Creates a guard. Without operators a request needs no token, but web pages
- * may not send it. Although a page can pretend to come from this server (DNS rebinding), browsers mark every request of
- * a page.
+ * Creates a guard. Without operators a request needs no token, but web pages may not send it. Although a page can
+ * pretend to come from this server (DNS rebinding), browsers mark every request of a page.
  */
 export function createOperatorGuard(
   context: Pick<WebContext, "log" | "operators" | "authenticateOperator" | "countRefusal">,
