@@ -98,8 +98,11 @@ export class GridPainter {
     const add = (index: number, x: number, y: number) => {
       const cell = fleet.cells[index]!;
       const key = 2 * fleet.status[cell.slot]! + (this.#isShown(cell) ? 1 : 0);
-      const batch = batches.get(key) ?? [];
-      batches.set(key, batch);
+      let batch = batches.get(key);
+      if (batch === undefined) {
+        batch = [];
+        batches.set(key, batch);
+      }
       batch.push(x, y);
       if (fleet.mark[cell.slot] !== 0) ringed.push([cell, x, y]);
     };
