@@ -30,11 +30,6 @@ export async function hasFiringAlerts(
     : fail(`this is not a response from Alertmanager: ${excerpt(text)}`);
 }
 
-interface AlertmanagerDeps extends IntegrationClientDeps {
-  readonly name: string;
-  readonly clock: Clock;
-}
-
 /** Active alerts are repeated this often, as in Prometheus. */
 const REPEAT_MS: DurationMs = MINUTE_MS;
 /**
@@ -65,7 +60,10 @@ export const ALERT_NAMES: Readonly<Record<NotificationKind, string>> = {
  * Creates a receiver that sends alerts. The label `key` distinguishes alerts that are otherwise equal; empty labels are
  * left out.
  */
-export const createAlertmanager = ({ name, ...deps }: AlertmanagerDeps): ClosableReceiver =>
+export const createAlertmanager = ({
+  name,
+  ...deps
+}: IntegrationClientDeps & { readonly name: string; readonly clock: Clock }): ClosableReceiver =>
   createHttpReceiver(
     {
       name,
@@ -78,15 +76,8 @@ export const createAlertmanager = ({ name, ...deps }: AlertmanagerDeps): Closabl
   );
 
 function toAlert(notification: Notification, now: EpochMs) {
-  const labels = {
-    alertname: ALERT_NAMES[notification.kind],
-    severity: notification.severity,
-    key: notification.key,
-    policy: notification.policy,
-    node_id: notification.node,
-    region: notification.region,
-    episode: notification.episode,
-  };
+  const { kind, severity, key, policy, node, region, episode } = notification;
+  const labels = { alertname: ALERT_NAMES[kind], severity, key, policy, node_id: node, region, episode };
   const endsAt = alertEndsAt(notification, now);
   return {
     labels: Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== null && value !== "")),

@@ -90,18 +90,12 @@ export const createWebhook = ({ name, url, ...deps }: WebhookDeps): ClosableRece
 const webhookPayload = (notifications: readonly Notification[]) => ({
   version: "1",
   status: notifications.some(({ endsAt }) => endsAt === null) ? "firing" : "resolved",
-  notices: notifications.map((notification) => ({
-    status: notification.endsAt === null ? "firing" : "resolved",
-    kind: notification.kind,
-    key: notification.key,
-    severity: notification.severity,
-    summary: notification.summary,
-    policy: notification.policy,
-    node_id: notification.node,
-    episode: notification.episode,
-    region: notification.region,
-    starts_at: isoAt(notification.startsAt),
-    ends_at: notification.endsAt === null ? null : isoAt(notification.endsAt),
+  notices: notifications.map(({ node, startsAt, endsAt, ...notification }) => ({
+    status: endsAt === null ? "firing" : "resolved",
+    ...notification,
+    node_id: node,
+    starts_at: isoAt(startsAt),
+    ends_at: endsAt === null ? null : isoAt(endsAt),
   })),
 });
 

@@ -6,7 +6,13 @@ import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { startWebServer } from "../../src/web/http/server.ts";
-import { recordingCommands, sampleRemediation } from "../web/api/remediation-view-fixture.ts";
+import {
+  idleRemediation,
+  idleStatus,
+  recordingCommands,
+  SAMPLES_START_MS,
+  sampleRemediation,
+} from "../web/api/remediation-view-fixture.ts";
 import { buildFleet } from "../web/fleet-fixture.ts";
 import {
   adminOperators,
@@ -70,6 +76,26 @@ test("a lost daemon greys the page, shows the time of its data and disables comm
   await page.locator("#legend").getByText("3", { exact: true }).waitFor();
   await page.locator("#activity").getByText("6 of 6 actions within 1h").waitFor();
   await page.locator("#approvals").getByText("quarantine for 1d").waitFor();
+});
+
+test("a lost connection changes no size: what the page shows stays in its place", async () => {
+  const paused = { at: SAMPLES_START_MS, reason: "a deploy" };
+  const web = await startTestServer(
+    {
+      ...{ fleet: () => buildFleet([{ id: "a" }]), ...quietStatus() },
+      remediation: () => ({ ...idleRemediation, status: () => ({ ...idleStatus, paused }) }),
+    },
+    createSystemClock(),
+  );
+  const { page } = await openPage(browser, web.url);
+  await page.locator(".banner").getByText("a deploy").waitFor();
+  await untilConnectionShows(page, "live");
+  const heights = () =>
+    page.locator(".banner, .tiles").evaluateAll((boxes) => boxes.map((box) => box.getBoundingClientRect().height));
+  const before = await heights();
+  await page.context().setOffline(true);
+  await page.locator("#connection").getByText("disconnected").waitFor();
+  expect(await heights()).toEqual(before);
 });
 
 test("a phone shows the mode and the lost connection", async () => {

@@ -1,5 +1,9 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { onTestFinished } from "vitest";
+import { createSystemClock } from "../../src/platform/clock.ts";
+import type { WebDeps } from "../../src/web/api/routes.ts";
+import { startTestServer } from "../web/http/test-server.ts";
+import { LargeFleet } from "./large-fleet.ts";
 
 /** A page and its errors, warnings and violations of the content security policy. */
 interface PageVisit {
@@ -26,4 +30,13 @@ export async function openPage(browser: Browser, url: string, options: BrowserCo
   });
   await page.goto(url);
   return { page, pageErrors };
+}
+
+/** Opens the page of a daemon with 500 nodes. `deps` replaces parts of the daemon. */
+export async function openDaemon(browser: Browser, deps: Partial<WebDeps>, address: string) {
+  const fleet = new LargeFleet(500);
+  const web = await startTestServer({ ...fleet.webDeps(), ...deps }, createSystemClock());
+  const visit = await openPage(browser, web.url + address, { timezoneId: "UTC" });
+  await visit.page.locator("#marks b").first().waitFor();
+  return visit;
 }

@@ -129,7 +129,7 @@ test.each(SIZES)("the page of %i nodes has no accessibility violations, light, d
   await page.locator("#node-table-rows a").first().waitFor();
   expect(await accessibilityViolations(page)).toEqual([]);
   await page.keyboard.press("Control+k");
-  await page.locator("#palette-list li").first().waitFor();
+  await page.locator("#palette-list [role=option]").first().waitFor();
   expect(await accessibilityViolations(page)).toEqual([]);
   await page.keyboard.press("Escape");
   await page.setViewportSize(PHONE);

@@ -1,20 +1,15 @@
 import type { ServerResponse } from "node:http";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
-import type { Clock, Log } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { runInSlices } from "../../platform/event-loop.ts";
-import type { EventLog, EventRow } from "./event-log.ts";
+import type { WebContext } from "../http/route.ts";
+import type { EventRow } from "./event-log.ts";
 import type { FleetGrid } from "./fleet-view.ts";
+import type { WebDeps } from "./routes.ts";
 import { actionView, decisionView, operatorCommandView } from "./row-views.ts";
 
-interface EventBroadcasterDeps {
-  readonly eventLog: EventLog;
-  readonly fleetGrid: FleetGrid;
-  readonly clock: Pick<Clock, "monotonic" | "sleep">;
-  /** Distinguishes the events of this process from those of earlier ones. */
-  readonly epoch: string;
-  readonly log: Log;
-}
+type EventBroadcasterDeps = Pick<WebContext, "clock" | "log"> &
+  Pick<WebDeps, "eventLog" | "epoch"> & { readonly fleetGrid: FleetGrid };
 
 /** Maximum number of subscribers. Scrapers and probes need the other connections. */
 export const SUBSCRIBERS_MAX = 32;

@@ -127,17 +127,12 @@ function* writeDocument(revision: number, grid: GridState | null): Steps<Buffer>
   const head = `{"revision":${revision},"statuses":${JSON.stringify(NODE_STATUSES)},"marks":${JSON.stringify(NODE_MARKS)}`;
   if (grid === null) return Buffer.from(`${head},"places":[],"ids":[],"names":[],"place":[],"status":"","mark":""}`);
   const { fleet, marks } = grid;
-  return Buffer.concat([
-    Buffer.from(`${head},"places":`),
-    yield* columnText(fleet.locations),
-    Buffer.from(',"ids":'),
-    yield* columnText(fleet.ids),
-    Buffer.from(',"names":'),
-    yield* columnText(fleet.name),
-    Buffer.from(',"place":'),
-    yield* columnText(fleet.locationIndex),
-    Buffer.from(`,"status":"${digits(fleet.status)}","mark":"${digits(marks)}"}`),
-  ]);
+  const columns = { places: fleet.locations, ids: fleet.ids, names: fleet.name, place: fleet.locationIndex };
+  const parts: Buffer[] = [Buffer.from(head)];
+  for (const [name, column] of Object.entries(columns)) {
+    parts.push(Buffer.from(`,"${name}":`), yield* columnText(column));
+  }
+  return Buffer.concat([...parts, Buffer.from(`,"status":"${digits(fleet.status)}","mark":"${digits(marks)}"}`)]);
 }
 
 const digits = (column: Uint8Array): string => Buffer.from(column.map((value) => DIGITS[value]!)).toString("latin1");

@@ -3,6 +3,7 @@ import type { Clock, Log } from "../../model/ports.ts";
 import type { Collector } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { remainingAtLeast } from "../../rate-limit/limit-headers.ts";
+import { byName } from "./notation.ts";
 import { type StatusSnapshot, sessionsByStatus, statusCounts } from "./status-views.ts";
 
 /** The samples of the last hour, in memory. */
@@ -14,11 +15,14 @@ export const SAMPLE_INTERVAL_MS: DurationMs = 10 * SECOND_MS;
 const SAMPLES_MAX = HOUR_MS / SAMPLE_INTERVAL_MS;
 
 type Sample = ReturnType<typeof takeSample>;
+const SERIES = [
+  ...(["nodes", "online", "active_sessions"] as const),
+  ...(["node_management_left", "session_monitoring_left", "month_calls"] as const),
+] satisfies (keyof Sample)[];
 
 /** Creates an empty history. */
 export function createHistory() {
   const samples: { readonly at: EpochMs; readonly values: Sample }[] = [];
-  const column = (name: keyof Sample) => samples.map(({ values }) => values[name]);
   return {
     add(statusSnapshot: StatusSnapshot): void {
       samples.push({ at: statusSnapshot.now, values: takeSample(statusSnapshot) });
@@ -30,14 +34,7 @@ export function createHistory() {
       /** Seconds since the Unix epoch, oldest first. */
       at: samples.map(({ at }) => Math.round(at / SECOND_MS)),
       /** Null if unknown at that time. */
-      series: {
-        nodes: column("nodes"),
-        online: column("online"),
-        active_sessions: column("active_sessions"),
-        node_management_left: column("node_management_left"),
-        session_monitoring_left: column("session_monitoring_left"),
-        month_calls: column("month_calls"),
-      },
+      series: byName(SERIES, (name) => samples.map(({ values }) => values[name])),
     }),
   };
 }

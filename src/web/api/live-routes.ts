@@ -1,49 +1,48 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Fleet } from "../../model/snapshot.ts";
 import { runInSlices } from "../../platform/event-loop.ts";
-import type { RemediationView } from "../../remediation/status/views.ts";
 import { acceptsGzip } from "../http/content-negotiation.ts";
 import { sendError } from "../http/response.ts";
-import type { Route, RouteDeps } from "../http/route.ts";
-import type { EventLog } from "./event-log.ts";
+import type { Route, WebContext } from "../http/route.ts";
 import { EventBroadcaster } from "./event-stream.ts";
 import { createFleetGrid } from "./fleet-view.ts";
-import type { HistoryView } from "./history.ts";
 import type { Query } from "./query.ts";
-
-/** Dependencies of {@link liveRoutes}. */
-export interface LiveRouteDeps {
-  /** Null before the first walk. */
-  fleet(): Fleet | null;
-  readonly eventLog: EventLog;
-  /** Distinguishes the events of this process from those of earlier ones. */
-  readonly epoch: string;
-  history(): HistoryView;
-  remediation(): RemediationView;
-}
+import type { WebDeps } from "./routes.ts";
 
 /** Retry-After of a rejected event stream. */
 const RETRY_AFTER_S = 30;
 
 /** Returns the routes of the fleet grid, the event stream and the history. */
-export function liveRoutes(deps: LiveRouteDeps, routeDeps: RouteDeps): readonly Route[] {
+export function liveRoutes(deps: WebDeps, context: WebContext): readonly Route[] {
   const fleetGrid = createFleetGrid({ fleet: deps.fleet, marks: () => deps.remediation().nodeMarks() });
-  const broadcaster = new EventBroadcaster({ ...routeDeps, fleetGrid, eventLog: deps.eventLog, epoch: deps.epoch });
+  const broadcaster = new EventBroadcaster({ ...context, ...deps, fleetGrid });
   let compressed: { readonly json: Buffer; readonly gzipped: Promise<Buffer> } | null = null;
 
   async function writeFleet(): Promise<Buffer> {
     await broadcaster.publish();
-    return runInSlices(fleetGrid.document(), routeDeps.clock);
+    return runInSlices(fleetGrid.document(), context.clock);
   }
 
   async function answerFleet(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const json = await routeDeps.occupyQueue(writeFleet());
+    const json = await context.requestQueue.occupy(writeFleet());
     reply.type("application/json; charset=utf-8").header("vary", "accept-encoding");
     if (!acceptsGzip(request.headers)) return reply.send(json);
     if (compressed?.json !== json) compressed = { json, gzipped: promisify(gzip)(json) };
     return reply.header("content-encoding", "gzip").send(await compressed.gzipped);
+  }
+
+  async function answerEvents(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+    if (request.method === "HEAD") return reply.type("text/event-stream").send();
+    const { last_event_id = null } = request.query as Query;
+    // A browser that reconnects sends the header, which is newer than the query parameter.
+    const header = request.headers["last-event-id"];
+    if (await broadcaster.subscribe(reply.raw, typeof header === "string" ? header : last_event_id)) {
+      reply.hijack();
+      return undefined;
+    }
+    reply.header("retry-after", RETRY_AFTER_S);
+    return sendError(request, reply, 503, `too many event streams are open; try again in ${RETRY_AFTER_S} s`);
   }
 
   return [
@@ -53,25 +52,8 @@ export function liveRoutes(deps: LiveRouteDeps, routeDeps: RouteDeps): readonly 
       method: "GET",
       path: "/api/v1/events",
       parameters: ["last_event_id"],
-      handle: (request, reply) => answerEvents(broadcaster, request, reply),
+      handle: answerEvents,
       close: () => broadcaster.close(),
     },
   ];
-}
-
-async function answerEvents(
-  broadcaster: EventBroadcaster,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply | undefined> {
-  if (request.method === "HEAD") return reply.type("text/event-stream").send();
-  const { last_event_id = null } = request.query as Query;
-  // A browser that reconnects sends the header, which is newer than the query parameter.
-  const header = request.headers["last-event-id"];
-  if (await broadcaster.subscribe(reply.raw, typeof header === "string" ? header : last_event_id)) {
-    reply.hijack();
-    return undefined;
-  }
-  reply.header("retry-after", RETRY_AFTER_S);
-  return sendError(request, reply, 503, `too many event streams are open; try again in ${RETRY_AFTER_S} s`);
 }

@@ -18,3 +18,7 @@ export const iso = (at: EpochMs | null | undefined): string | null => (isKnown(a
 export function byName<Name extends string, T>(names: readonly Name[], value: (name: Name, index: number) => T) {
   return Object.fromEntries(names.map((name, index) => [name, value(name, index)])) as Record<Name, T>;
 }
+
+/** Returns the properties of an object that have the same name and notation in JSON. */
+export const pick = <T, Name extends keyof T>(value: T, ...names: readonly Name[]): Pick<T, Name> =>
+  Object.fromEntries(names.map((name) => [name, value[name]])) as Pick<T, Name>;

@@ -1,14 +1,10 @@
 import { DAY_MS, type DurationMs, formatDuration, parseDuration } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
-import type {
-  CommandRejection,
-  CommandReply,
-  Operator,
-  OperatorCommand,
-} from "../../model/remediation/operator-command.ts";
+import type { CommandRejection, OperatorCommand } from "../../model/remediation/operator-command.ts";
 import type { OperatorGuard } from "../http/auth/operator-guard.ts";
 import { sendError } from "../http/response.ts";
-import type { Route, RouteDeps } from "../http/route.ts";
+import type { Route, WebContext } from "../http/route.ts";
+import type { WebDeps } from "./routes.ts";
 
 /** A command of an operator: a route, and a CLI command of the same name. */
 export interface OperatorCommandRoute {
@@ -85,24 +81,17 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
   },
 ];
 
-/** Dependencies of {@link operatorCommandRoutes}. */
-export interface OperatorCommandDeps {
-  execute(command: OperatorCommand): Promise<CommandReply>;
-  /** Called for each request, because a reload may change them. Without operators the routes don't exist. */
-  operators(): readonly Operator[];
-}
-
 /** Returns the routes of all commands. They require the token of an operator. */
 export const operatorCommandRoutes = (
-  deps: OperatorCommandDeps,
-  { log }: RouteDeps,
+  deps: WebDeps,
+  { log, operators }: WebContext,
   guard: OperatorGuard,
 ): readonly Route[] =>
   operatorCommandTable.map((route) => ({
     method: "POST",
     path: route.path,
     access: "admin",
-    exists: () => deps.operators().length > 0,
+    exists: () => operators().length > 0,
     authorize: guard.allows,
     async handle(request, reply) {
       const parameters = readParameters(request.body as Uint8Array | undefined, route);

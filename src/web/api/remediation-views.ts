@@ -11,7 +11,7 @@ import type {
   RemediationStatus,
   RemediationView,
 } from "../../remediation/status/views.ts";
-import { iso, seconds, secondsOf } from "./notation.ts";
+import { iso, pick, seconds, secondsOf } from "./notation.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "./row-views.ts";
 
 /** Formats a timer as JSON. */
@@ -23,25 +23,18 @@ export const timerView = ({ state, since, trueMs, clearMs }: PresentedTimer) => 
 });
 
 /** The section `warden` of `GET /api/v1/status`. */
-export const remediationStatusView = (
-  { paused, breaker, ...status }: RemediationStatus,
-  approvals: number,
-  heldNodes: number,
-) => ({
-  mode: status.mode,
-  paused: paused && {
-    at: isoAt(paused.at),
-    until: iso(paused.until ?? null),
-    reason: paused.reason,
-    operator: paused.operator ?? null,
+export const remediationStatusView = (status: RemediationStatus, approvals: number, heldNodes: number) => ({
+  ...pick(status, "mode", "trust", "journal", "limits"),
+  paused: status.paused && {
+    at: isoAt(status.paused.at),
+    until: iso(status.paused.until),
+    reason: status.paused.reason,
+    operator: status.paused.operator ?? null,
   },
-  breaker: breaker && { opened_at: isoAt(breaker.openedAt), nodes: breaker.nodes },
+  breaker: status.breaker && { opened_at: isoAt(status.breaker.openedAt), nodes: status.breaker.nodes },
   trusted: status.trust.length === 0,
-  trust: status.trust,
   storm_until: iso(status.stormUntil),
-  journal: status.journal,
   baseline_nodes: status.largestWalkNodes,
-  limits: status.limits,
   in_flight: status.inFlight,
   awaiting_approval: approvals,
   held_nodes: heldNodes,

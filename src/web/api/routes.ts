@@ -1,16 +1,20 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Result } from "../../base/result.ts";
+import type { CommandReply, Operator, OperatorCommand } from "../../model/remediation/operator-command.ts";
+import type { Fleet } from "../../model/snapshot.ts";
 import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
 import { createOperatorGuard } from "../http/auth/operator-guard.ts";
 import type { IsTrustedProxy } from "../http/client-address.ts";
 import { limitStall } from "../http/fastify-server.ts";
 import { sendError, sendText } from "../http/response.ts";
-import type { Route, RouteDeps } from "../http/route.ts";
+import type { Route, WebContext } from "../http/route.ts";
 import { type MetricsEndpoint, sendScrape } from "../scrape/scrape-endpoint.ts";
 import { pageRoutes } from "../ui/page-routes.ts";
-import { type LiveRouteDeps, liveRoutes } from "./live-routes.ts";
-import { type OperatorCommandDeps, operatorCommandRoutes } from "./operator-commands.ts";
+import type { EventLog } from "./event-log.ts";
+import type { HistoryView } from "./history.ts";
+import { liveRoutes } from "./live-routes.ts";
+import { operatorCommandRoutes } from "./operator-commands.ts";
 import { type Query, rowsQuery } from "./query.ts";
 import {
   actionsView,
@@ -26,7 +30,16 @@ import { decisionView, operatorCommandView } from "./row-views.ts";
 export type Reload = () => Promise<Result<void, readonly string[]>>;
 
 /** What the routes show and do. */
-export interface WebDeps extends OperatorCommandDeps, LiveRouteDeps {
+export interface WebDeps {
+  /** Null before the first walk. */
+  fleet(): Fleet | null;
+  readonly eventLog: EventLog;
+  /** Distinguishes the events of this process from those of earlier ones. */
+  readonly epoch: string;
+  history(): HistoryView;
+  execute(command: OperatorCommand): Promise<CommandReply>;
+  /** Called for each request, because a reload may change them. Without operators the routes of commands don't exist. */
+  operators(): readonly Operator[];
   readonly scrape: MetricsEndpoint["scrape"];
   /** Reloads the configuration for an operator, or null if no operators are configured. */
   reload(operator: string | null): ReturnType<Reload>;
@@ -43,8 +56,8 @@ export interface WebDeps extends OperatorCommandDeps, LiveRouteDeps {
 }
 
 /** Returns every route of the web server. */
-export function webRoutes(deps: WebDeps, routeDeps: RouteDeps): readonly Route[] {
-  const guard = createOperatorGuard(deps.operators, routeDeps);
+export function webRoutes(deps: WebDeps, context: WebContext): readonly Route[] {
+  const guard = createOperatorGuard(context);
   return [
     { method: "GET", path: "/metrics", handle: (request, reply) => sendMetrics(deps, request, reply) },
     { method: "GET", path: "/-/healthy", access: "all", handle: (_, reply) => sendText(reply, 200, "healthy") },
@@ -54,16 +67,19 @@ export function webRoutes(deps: WebDeps, routeDeps: RouteDeps): readonly Route[]
       path: "/-/reload",
       access: "admin",
       authorize: guard.allows,
-      handle: async (request, reply) => sendReloaded(await deps.reload(guard.operatorOf(request)), reply),
+      async handle(request, reply) {
+        const reloaded = await deps.reload(guard.operatorOf(request));
+        return reloaded.ok ? sendText(reply, 200, "reloaded") : sendText(reply, 400, reloaded.error.join("\n"));
+      },
     },
-    ...jsonRoutes(deps, routeDeps),
+    ...jsonRoutes(deps, context),
     ...pageRoutes(),
-    ...liveRoutes(deps, routeDeps),
-    ...operatorCommandRoutes(deps, routeDeps, guard),
+    ...liveRoutes(deps, context),
+    ...operatorCommandRoutes(deps, context, guard),
   ];
 }
 
-function jsonRoutes(deps: WebDeps, { clock, occupyQueue }: Pick<RouteDeps, "clock" | "occupyQueue">): readonly Route[] {
+function jsonRoutes(deps: WebDeps, { clock, requestQueue }: WebContext): readonly Route[] {
   const remediation = () => deps.remediation();
   const list = (
     path: string,
@@ -87,7 +103,7 @@ function jsonRoutes(deps: WebDeps, { clock, occupyQueue }: Pick<RouteDeps, "cloc
       method: "GET",
       path: "/api/v1/nodes",
       parameters: ["page", "limit", "status", "country", "region", "q"],
-      handle: ({ query }) => occupyQueue(runInSlices(deps.nodes(query as Query), clock)),
+      handle: ({ query }) => requestQueue.occupy(runInSlices(deps.nodes(query as Query), clock)),
     },
     {
       method: "GET",
@@ -122,9 +138,6 @@ function sendReady(remediation: RemediationView, reply: FastifyReply): FastifyRe
   const { journal } = remediation.status();
   return journal === null ? sendText(reply, 200, "ready") : sendText(reply, 503, `not ready\n${journal}`);
 }
-
-const sendReloaded = (reloaded: Awaited<ReturnType<Reload>>, reply: FastifyReply): FastifyReply =>
-  reloaded.ok ? sendText(reply, 200, "reloaded") : sendText(reply, 400, reloaded.error.join("\n"));
 
 function fullStatus(deps: WebDeps): object {
   const remediation = deps.remediation();

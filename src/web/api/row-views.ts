@@ -2,7 +2,7 @@ import type { Decision, Evidence } from "../../model/remediation/decision.ts";
 import type { Action, ActionRequest, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
 import { type EpochMs, isoAt } from "../../model/time.ts";
-import { iso } from "./notation.ts";
+import { iso, pick } from "./notation.ts";
 
 /** Formats an operator command as JSON. */
 export const operatorCommandView = (row: OperatorCommandRow) => ({ ...row, at: isoAt(row.at) });
@@ -21,25 +21,16 @@ export type DecisionView = ReturnType<typeof decisionView>;
 /** Formats what an action requests of the service as JSON. */
 const requestView = (request: ActionRequest) =>
   request.kind === "quarantine"
-    ? { kind: request.kind, reason: request.reason, duration_minutes: request.durationMinutes }
+    ? { ...pick(request, "kind", "reason"), duration_minutes: request.durationMinutes }
     : request;
 
 /** Formats an action as JSON. `expiresAt` is when a request for its approval expires. */
 export const actionView = (action: Action & { readonly expiresAt?: EpochMs }) => ({
-  id: action.id,
-  episode: action.episode,
-  policy: action.policy,
-  node: action.node,
-  country: action.country,
-  region: action.region,
-  step: action.step,
-  shadow: action.shadow,
-  request: requestView(action.request),
+  ...pick(action, "id", "episode", "policy", "node", "country", "region", "step", "shadow"),
+  ...pick(action, "outcome", "proof", "detail"),
   state: action.state as string,
-  outcome: action.outcome,
-  proof: action.proof,
+  request: requestView(action.request),
   in_doubt: action.inDoubt,
-  detail: action.detail,
   created_at: isoAt(action.createdAt),
   sent_at: iso(action.sentAt),
   ended_at: iso(action.endedAt),
@@ -54,36 +45,25 @@ export type RequestView = ReturnType<typeof requestView>;
 export type ActionView = ReturnType<typeof actionView>;
 
 /** Formats an episode as JSON. */
-export const episodeView = ({ quarantine, ...episode }: Episode) => ({
-  id: episode.id,
-  policy: episode.policy,
-  node: episode.node,
-  country: episode.country,
-  region: episode.region,
-  shadow: episode.shadow,
+export const episodeView = (episode: Episode) => ({
+  ...pick(episode, "id", "policy", "node", "country", "region", "shadow", "step", "acted", "failures", "healed"),
   state: episode.state as string,
   state_at: isoAt(episode.stateAt),
   opened_at: isoAt(episode.openedAt),
   closed_at: iso(episode.closedAt),
-  step: episode.step,
-  acted: episode.acted,
-  failures: episode.failures,
   retry_at: iso(episode.retryAt),
-  healed: episode.healed,
-  quarantine: quarantine && {
-    action: quarantine.action,
-    ends_at: isoAt(quarantine.endsAt),
-    seen: quarantine.seen,
-    overdue: quarantine.overdue,
+  quarantine: episode.quarantine && {
+    ...pick(episode.quarantine, "action", "seen", "overdue"),
+    ends_at: isoAt(episode.quarantine.endsAt),
   },
 });
 export type EpisodeView = ReturnType<typeof episodeView>;
 
 /** Formats, as JSON, why no action may be taken on a node. */
-export const holdView = ({ kind, policy, at, until, reason, operator }: NodeHold) => ({
-  ...{ kind, policy, reason },
-  at: isoAt(at),
-  until: iso(until),
-  operator: operator ?? null,
+export const holdView = (hold: NodeHold) => ({
+  ...pick(hold, "kind", "policy", "reason"),
+  at: isoAt(hold.at),
+  until: iso(hold.until),
+  operator: hold.operator ?? null,
 });
 export type HoldView = ReturnType<typeof holdView>;

@@ -3,13 +3,11 @@ import type { Server as HttpsServer } from "node:https";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { SECOND_MS } from "../../base/duration.ts";
-import type { WebRefusal } from "../../model/label-values.ts";
-import type { Clock, Log } from "../../model/ports.ts";
-import { clientKey, createPerClient, type IsTrustedProxy } from "./client-address.ts";
+import { clientKey, createPerClient } from "./client-address.ts";
 import { createTokenBucket } from "./request-rates.ts";
 import { rawResponse } from "./response.ts";
+import type { WebContext } from "./route.ts";
 import type { TlsSettings } from "./tls/tls-settings.ts";
-import type { LiveWebSettings } from "./web-settings.ts";
 
 /** Maximum number of connections. Each may keep an exposition in memory. */
 const CONNECTIONS_MAX = 256;
@@ -30,15 +28,6 @@ interface OpenConnection {
   isReady: boolean;
 }
 
-/** Dependencies of {@link limitConnections}. */
-interface ConnectionLimitsDeps {
-  readonly webSettings: LiveWebSettings;
-  readonly clock: Pick<Clock, "monotonic">;
-  readonly log: Log;
-  readonly isTrustedProxy: IsTrustedProxy;
-  countRefusal(reason: WebRefusal): void;
-}
-
 /** The connections of a server. */
 export interface OpenConnections {
   /** Closes the connections that are still in the TLS handshake. */
@@ -50,8 +39,8 @@ export interface OpenConnections {
  * Closes the connections to a server that are over the limits. On an HTTPS server it also keeps the certificate up to
  * date, checks client certificates, and counts failed handshakes.
  */
-export function limitConnections(server: Server | HttpsServer, deps: ConnectionLimitsDeps): OpenConnections {
-  const { clock, isTrustedProxy, countRefusal } = deps;
+export function limitConnections(server: Server | HttpsServer, context: WebContext): OpenConnections {
+  const { clock, isTrustedProxy, countRefusal } = context;
   const open = new Map<string, OpenConnection>();
   const connectBucketOf = createPerClient(() => createTokenBucket(CLIENT_CONNECT_RATE));
 
@@ -63,7 +52,7 @@ export function limitConnections(server: Server | HttpsServer, deps: ConnectionL
   }
 
   const isTls = "setSecureContext" in server;
-  if (isTls) followTlsSettings(server, open, deps);
+  if (isTls) followTlsSettings(server, open, context);
   const listeners = server.listeners("connection");
   server.removeAllListeners("connection").on("connection", (socket: Socket) => {
     // Without a listener an error of a rejected connection would end the process.
@@ -92,7 +81,7 @@ export function limitConnections(server: Server | HttpsServer, deps: ConnectionL
 function followTlsSettings(
   server: HttpsServer,
   open: ReadonlyMap<string, OpenConnection>,
-  { webSettings, clock, log, countRefusal }: ConnectionLimitsDeps,
+  { webSettings, clock, log, countRefusal }: WebContext,
 ): void {
   const takeLogToken = createTokenBucket(CERTIFICATE_LOG_RATE);
   let applied = webSettings.current().tls;

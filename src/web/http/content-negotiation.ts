@@ -36,15 +36,11 @@ export function acceptsGzip({ "accept-encoding": acceptEncoding = "" }: Incoming
   return gzip > 0 && gzip >= (qualityOf("identity") ?? 0);
 }
 
-interface AcceptChoice {
-  readonly value: string;
-  readonly parameters: Readonly<Record<string, string>>;
-  /** From 0 (not accepted) to 1 (best). */
-  readonly quality: number;
-}
-
-/** Parses comma-separated choices with parameters (RFC 9110, section 12.4.2). An invalid quality counts as 0. */
-function parseChoices(header: string): AcceptChoice[] {
+/**
+ * Parses comma-separated choices with parameters (RFC 9110, section 12.4.2). Their quality is from 0 (not accepted) to 1
+ * (best). An invalid quality counts as 0.
+ */
+function parseChoices(header: string) {
   return header.split(",").map((choice) => {
     const [value = "", ...pairs] = choice.split(";").map((part) => part.trim().toLowerCase());
     const parameters: Record<string, string> = Object.fromEntries(pairs.map(parameterOf));

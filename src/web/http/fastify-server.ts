@@ -3,10 +3,8 @@ import type { Socket } from "node:net";
 import type { TlsOptions } from "node:tls";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import type { WebRefusal } from "../../model/label-values.ts";
-import type { Log } from "../../model/ports.ts";
-import type { IsTrustedProxy } from "./client-address.ts";
 import { NO_SUCH_PAGE, rawResponse, sendError, setHeaders } from "./response.ts";
+import type { WebContext } from "./route.ts";
 
 /** Only operator commands have a body. Its reason has up to 500 characters, which may all be escaped. */
 export const BODY_BYTES_MAX = 8_192;
@@ -36,18 +34,12 @@ const HTTP_TIMEOUTS = {
 };
 export type HttpTimeouts = Readonly<typeof HTTP_TIMEOUTS>;
 
-/** Dependencies of {@link createHttpServer}. */
-interface HttpServerDeps {
-  readonly log: Log;
-  /** Null means plain HTTP. */
-  readonly tls: TlsOptions | null;
-  readonly isTrustedProxy: IsTrustedProxy;
-  countRefusal(reason: WebRefusal): void;
-}
-
-/** Creates an HTTP or HTTPS server with its limits and error responses, and without routes. */
+/**
+ * Creates an HTTPS server, or an HTTP server if `tls` is null, with its limits and error responses, and without routes.
+ */
 export function createHttpServer(
-  { log, tls, isTrustedProxy, countRefusal }: HttpServerDeps,
+  { log, isTrustedProxy, countRefusal }: Pick<WebContext, "log" | "isTrustedProxy" | "countRefusal">,
+  tls: TlsOptions | null,
   { headMs, requestMs, checkMs, stallMs }: HttpTimeouts = HTTP_TIMEOUTS,
 ): FastifyInstance {
   const refuseMalformed = (

@@ -8,12 +8,6 @@ import type { WebSettings } from "./web-settings.ts";
 /** Probes, scrapes and other requests have separate limits, so that a flood of one does not stop the others. */
 export type Traffic = "health" | "metrics" | "other";
 
-/** The limit that a request exceeds, and the time until the next request is allowed. */
-interface RateExcess {
-  readonly of: "client" | "all";
-  readonly retryAfterMs: DurationMs;
-}
-
 /** Takes a token and returns 0, or returns the time until there is one. */
 type TakeToken = (now: MonotonicMs) => DurationMs;
 
@@ -21,13 +15,7 @@ type TakeToken = (now: MonotonicMs) => DurationMs;
  * Creates a full token bucket, as exporter-toolkit's `rate_limit` defines it: one token each `intervalMs`, up to
  * `burst`.
  */
-export function createTokenBucket({
-  intervalMs,
-  burst,
-}: {
-  readonly intervalMs: DurationMs;
-  readonly burst: number;
-}): TakeToken {
+export function createTokenBucket({ intervalMs, burst }: NonNullable<WebSettings["rate"]>): TakeToken {
   let tokens = burst;
   let filledAt: MonotonicMs | null = null;
   return (now) => {
@@ -45,7 +33,8 @@ const CLIENT_REQUEST_BUCKET = { intervalMs: SECOND_MS / CLIENT_REQUESTS_PER_SECO
 
 /**
  * Creates a limit on the requests of each client, and of all clients together, with full buckets. Returns a function
- * that counts a request and returns null if it is within the limits.
+ * that counts a request. It returns null if the request is within the limits, and otherwise the limit that it exceeds and
+ * the time until the next request is allowed.
  */
 export function createRequestRateLimiter(clock: Pick<Clock, "monotonic">) {
   const buckets = () => createPerClient(() => createTokenBucket(CLIENT_REQUEST_BUCKET));
@@ -60,11 +49,11 @@ export function createRequestRateLimiter(clock: Pick<Clock, "monotonic">) {
     return sharedBucket(now);
   }
 
-  return (client: string, traffic: Traffic, limit: WebSettings["rate"]): RateExcess | null => {
+  return (client: string, traffic: Traffic, limit: WebSettings["rate"]) => {
     const now = clock.monotonic();
     const ownMs = bucketOf[traffic](client)(now);
-    if (ownMs > 0) return { of: "client", retryAfterMs: ownMs };
+    if (ownMs > 0) return { of: "client", retryAfterMs: ownMs } as const;
     const allMs = limit === null || traffic === "health" ? 0 : takeShared(limit, now);
-    return allMs > 0 ? { of: "all", retryAfterMs: allMs } : null;
+    return allMs > 0 ? ({ of: "all", retryAfterMs: allMs } as const) : null;
   };
 }

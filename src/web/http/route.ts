@@ -1,9 +1,12 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { WebRefusal } from "../../model/label-values.ts";
 import type { Clock, Log } from "../../model/ports.ts";
+import type { Operator } from "../../model/remediation/operator-command.ts";
 import type { Parameter } from "../api/query.ts";
 import type { AuthenticateOperator } from "./auth/bearer-token.ts";
+import type { IsTrustedProxy } from "./client-address.ts";
 import type { RequestQueue } from "./request-queue.ts";
+import type { LiveWebSettings } from "./web-settings.ts";
 
 /** One route. A GET route also answers HEAD. */
 export interface Route {
@@ -26,11 +29,15 @@ export interface Route {
   close?(): void;
 }
 
-/** What all routes need. */
-export interface RouteDeps {
+/** What the parts of the web server share. */
+export interface WebContext {
   readonly log: Log;
   readonly clock: Pick<Clock, "monotonic" | "sleep">;
+  readonly webSettings: LiveWebSettings;
+  readonly requestQueue: RequestQueue;
+  readonly isTrustedProxy: IsTrustedProxy;
   readonly authenticateOperator: AuthenticateOperator;
+  /** Called for each request, because a reload may change them. */
+  operators(): readonly Operator[];
   countRefusal(reason: WebRefusal): void;
-  readonly occupyQueue: RequestQueue["occupy"];
 }

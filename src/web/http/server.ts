@@ -13,10 +13,10 @@ import { createOperatorAuth } from "./auth/bearer-token.ts";
 import { type AuthorizeRequest, createRequestAuthorizer } from "./auth/request-authorizer.ts";
 import { limitConnections, type OpenConnections } from "./connection-limits.ts";
 import { createHttpServer } from "./fastify-server.ts";
-import { createRequestQueue, type RequestQueue } from "./request-queue.ts";
+import { createRequestQueue } from "./request-queue.ts";
 import { NO_SUCH_PAGE, sendError, setHeaders } from "./response.ts";
-import type { Route, RouteDeps } from "./route.ts";
-import { type LiveWebSettings, type LoadedWebSettings, OPEN_WEB_SETTINGS, watchWebSettings } from "./web-settings.ts";
+import type { Route, WebContext } from "./route.ts";
+import { type LoadedWebSettings, OPEN_WEB_SETTINGS, watchWebSettings } from "./web-settings.ts";
 
 /** A listening web server. */
 export interface WebServer {
@@ -32,7 +32,7 @@ export interface WebServer {
 }
 
 /** Options of {@link startWebServer}. Port 0 picks a free port. */
-interface WebServerOptions {
+export interface WebServerOptions {
   readonly host: string;
   readonly port: number;
   readonly deps: WebDeps;
@@ -50,22 +50,20 @@ interface WebServerOptions {
  */
 export async function startWebServer(options: WebServerOptions): Promise<Result<WebServer, string>> {
   const { host, port, deps, log, clock, metrics } = options;
-  const countRefusal: RouteDeps["countRefusal"] = (reason) => metrics.inc("proxywarden_web_refusals_total", { reason });
   const webSettings = watchWebSettings(options.settings ?? OPEN_WEB_SETTINGS, { clock, log, metrics });
   const { operators, isTrustedProxy } = deps;
-  const requestQueue = createRequestQueue(clock);
-  const routeDeps: RouteDeps = {
-    ...{ log, clock, countRefusal },
+  const context: WebContext = {
+    ...{ log, clock, webSettings, operators, isTrustedProxy },
+    requestQueue: createRequestQueue(clock),
     authenticateOperator: createOperatorAuth(clock),
-    occupyQueue: requestQueue.occupy,
+    countRefusal: (reason) => metrics.inc("proxywarden_web_refusals_total", { reason }),
   };
   const authenticateUser = createUserAuth(options.bcryptMatches ?? createBcryptMatches(), clock);
-  const authorize = createRequestAuthorizer({ ...routeDeps, authenticateUser, operators });
   const tls = webSettings.current().tls?.options ?? null;
-  const app = createHttpServer({ log, tls, isTrustedProxy, countRefusal });
-  const routes = webRoutes(deps, routeDeps);
-  addRoutes(app, routes, { webSettings, authorize, requestQueue, countRefusal });
-  const connections = limitConnections(app.server, { webSettings, clock, log, isTrustedProxy, countRefusal });
+  const app = createHttpServer(context, tls);
+  const routes = webRoutes(deps, context);
+  addRoutes(app, routes, createRequestAuthorizer(context, authenticateUser), context);
+  const connections = limitConnections(app.server, context);
   app.addHook("preClose", (done) => {
     for (const route of routes) route.close?.();
     done();
@@ -105,31 +103,26 @@ export function webUrl(isTls: boolean, host: string, port: number): string {
 
 const hostAndPort = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
-/** Checks that every request passes before its route. */
-interface RequestPipeline {
-  readonly webSettings: LiveWebSettings;
-  readonly authorize: AuthorizeRequest;
-  readonly requestQueue: RequestQueue;
-  readonly countRefusal: RouteDeps["countRefusal"];
-}
-
-function addRoutes(app: FastifyInstance, routes: readonly Route[], pipeline: RequestPipeline): void {
+function addRoutes(
+  app: FastifyInstance,
+  routes: readonly Route[],
+  authorize: AuthorizeRequest,
+  context: WebContext,
+): void {
   const byPath = new Map(routes.map((route) => [route.path, route]));
   app.addHook("onRequest", (request, reply, done) => {
-    const webSettings = pipeline.webSettings.current();
-    setHeaders(reply.raw, webSettings.headers);
-    const route = byPath.get(request.routeOptions.url ?? "");
-    const allowed = pipeline.authorize(request, reply, webSettings, route);
+    setHeaders(reply.raw, context.webSettings.current().headers);
+    const allowed = authorize(request, reply, byPath.get(request.routeOptions.url ?? ""));
     if (allowed === true) done();
     else if (allowed !== false) void allowed.then((isAllowed) => isAllowed && done());
   });
-  for (const route of routes) addRoute(app, route, pipeline);
+  for (const route of routes) addRoute(app, route, context);
 }
 
 /**
  * Registers a route, and answers every other method on its path with 405, or with 404 while the route does not exist.
  */
-function addRoute(app: FastifyInstance, route: Route, pipeline: RequestPipeline): void {
+function addRoute(app: FastifyInstance, route: Route, context: WebContext): void {
   const { method, path, parameters, authorize } = route;
   const allowed: string[] = method === "GET" ? ["GET", "HEAD"] : [method];
   const isAvailable = (request: FastifyRequest, reply: FastifyReply): boolean => {
@@ -147,7 +140,7 @@ function addRoute(app: FastifyInstance, route: Route, pipeline: RequestPipeline)
       if (problem === null) done();
       else sendError(request, reply, 400, problem);
     },
-    handler: queued(route, pipeline),
+    handler: queued(route, context),
   });
   app.route({
     method: app.supportedMethods.filter((other) => !allowed.includes(other)),
@@ -162,7 +155,7 @@ function addRoute(app: FastifyInstance, route: Route, pipeline: RequestPipeline)
 }
 
 /** Queues requests that read the API, which may block the event loop. Operator commands are not queued. */
-function queued({ method, path, handle }: Route, { requestQueue, countRefusal }: RequestPipeline): Route["handle"] {
+function queued({ method, path, handle }: Route, { requestQueue, countRefusal }: WebContext): Route["handle"] {
   if (method !== "GET" || !path.startsWith("/api/")) return handle;
   return async (request, reply) => {
     const turn = requestQueue.enter();

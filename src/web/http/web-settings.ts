@@ -2,11 +2,10 @@ import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { formatProblem } from "../../config/diagnostics/problem.ts";
 import { type ReadFile, readWebFile, type WebFile } from "../../config/web-file.ts";
-import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
-import type { Clock, Log } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { fileStampAt } from "../../platform/secret-file.ts";
 import { readTextFile } from "../../platform/text-file.ts";
+import type { WebServerOptions } from "./server.ts";
 import { loadTlsSettings, type TlsSettings } from "./tls/tls-settings.ts";
 
 /** Settings of the web server: TLS, headers, users and the rate limit. */
@@ -77,17 +76,14 @@ export interface LiveWebSettings {
   replace(next: LoadedWebSettings): void;
 }
 
-interface WebSettingsDeps {
-  readonly clock: Pick<Clock, "monotonic">;
-  readonly log: Log;
-  readonly metrics: Pick<DaemonMetrics, "set">;
-}
-
 /** A check costs one system call per file. A renewed certificate is used within this time. */
 const FILE_CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
 
 /** Creates settings that follow their files. If a file becomes invalid, the previous settings stay. */
-export function watchWebSettings(first: LoadedWebSettings, { clock, log, metrics }: WebSettingsDeps): LiveWebSettings {
+export function watchWebSettings(
+  first: LoadedWebSettings,
+  { clock, log, metrics }: Pick<WebServerOptions, "clock" | "log" | "metrics">,
+): LiveWebSettings {
   let { settings, webFile, fileStamps } = first;
   let checkedAt: MonotonicMs = clock.monotonic();
 

@@ -25,9 +25,9 @@ interface CompressedExposition {
 
 /**
  * Compresses expositions ahead of the scrapes that are likely to request them. A large fleet is published every few
- * seconds, and compressing each snapshot would take more CPU than everything else. So after each compression there is a
- * pause of 19 times its duration, which keeps it to a twentieth of the time, or five seconds if that is shorter. In
- * between, a scrape gets the last compressed exposition, unless the last compression was quick.
+ * seconds, and compressing each snapshot would take more CPU than everything else. So each compression is followed by a
+ * pause of 19 times its duration, at most five seconds. In between, a scrape gets the last compressed exposition, unless
+ * the last compression was quick.
  */
 export function createCompressedExpositions(clock: Pick<Clock, "monotonic">) {
   const startGzip = createCompressor();

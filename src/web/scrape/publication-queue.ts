@@ -1,4 +1,5 @@
-import type { DurationMs } from "../../base/duration.ts";
+import { SECOND_MS } from "../../base/duration.ts";
+import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../metrics/families/family.ts";
 import {
   createNetworkRenderer,
@@ -13,14 +14,13 @@ interface PublicationQueueDeps {
   readonly clock: Pick<Clock, "monotonic">;
   /** Called when an exposition becomes the current one. `input` is null if it is empty. */
   onShown(exposition: NetworkExposition, input: RenderInput | null): void;
-  /** Called when a snapshot has been published. */
-  onPublished(tookMs: DurationMs): void;
+  readonly daemonMetrics: Pick<DaemonMetrics, "set">;
   /** Called after each snapshot is published; the next publication waits for it. */
   prepare(exposition: NetworkExposition): Promise<void>;
 }
 
 /** Creates a queue that publishes snapshots one after the other. If several are waiting, it publishes only the newest. */
-export function createPublicationQueue({ clock, onShown, onPublished, prepare }: PublicationQueueDeps) {
+export function createPublicationQueue({ clock, daemonMetrics, onShown, prepare }: PublicationQueueDeps) {
   let renderer = createNetworkRenderer();
   let exposition = EMPTY_NETWORK_EXPOSITION;
   /** Next input to publish. Null means an empty exposition. */
@@ -33,11 +33,15 @@ export function createPublicationQueue({ clock, onShown, onPublished, prepare }:
     onShown(exposition, input);
   }
 
+  function clear(): void {
+    renderer = createNetworkRenderer();
+    show(EMPTY_NETWORK_EXPOSITION, null);
+  }
+
   function publishPending(): Promise<void> {
     next = null;
     if (pendingInput === null) {
-      renderer = createNetworkRenderer();
-      show(EMPTY_NETWORK_EXPOSITION, null);
+      clear();
       return Promise.resolve();
     }
     const publishing = publish(pendingInput);
@@ -52,11 +56,11 @@ export function createPublicationQueue({ clock, onShown, onPublished, prepare }:
       show(await runInSlices(renderer.refresh(input), clock), input);
     } catch (error) {
       // The renderer may have stopped halfway.
-      renderer = createNetworkRenderer();
-      show(EMPTY_NETWORK_EXPOSITION, null);
+      clear();
       throw error;
     }
-    onPublished(clock.monotonic() - startedAt);
+    const tookSeconds = (clock.monotonic() - startedAt) / SECOND_MS;
+    daemonMetrics.set("proxywarden_export_refresh_duration_seconds", {}, tookSeconds);
   }
 
   return {

@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import { SECOND_MS } from "../../base/duration.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../metrics/families/family.ts";
 import { RenderBuffer } from "../../metrics/render/chunk.ts";
@@ -63,6 +62,7 @@ export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointD
 
   const queue = createPublicationQueue({
     clock,
+    daemonMetrics,
     onShown(exposition, input) {
       // A reload may change which metrics are exported.
       if (input === null || input.options !== options) compressed.clear();
@@ -70,9 +70,6 @@ export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointD
       daemonMetrics.set("proxywarden_export_series", {}, exposition.series);
       daemonMetrics.set("proxywarden_export_families_dropped", {}, exposition.droppedFamilies.length);
       readers.revokeOldest(exposition);
-    },
-    onPublished(tookMs) {
-      daemonMetrics.set("proxywarden_export_refresh_duration_seconds", {}, tookMs / SECOND_MS);
     },
     prepare: compressed.prepare,
   });

@@ -10,12 +10,7 @@ import type { Route } from "../http/route.ts";
 import { readPageFiles } from "./page-files.ts";
 
 /** A file of the status page. */
-interface Asset {
-  readonly contentType: string;
-  readonly bytes: Buffer;
-  readonly gzipped: Buffer;
-  readonly etag: string;
-}
+type Asset = Awaited<ReturnType<typeof toAsset>>;
 
 /** Content security policy of the status page, which allows only its own scripts, styles and requests. */
 const PAGE_CONTENT_SECURITY_POLICY = [
@@ -92,7 +87,7 @@ async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
 /** Without preload links a browser discovers a module only after it has loaded one that imports it. */
 const preloadLink = (name: string): string => `<link rel="modulepreload" href="page/${name}">`;
 
-async function toAsset(name: string, text: string): Promise<Asset> {
+async function toAsset(name: string, text: string) {
   const bytes = Buffer.from(text, "utf8");
   return {
     contentType: CONTENT_TYPES[extname(name)]!,

@@ -36,11 +36,10 @@ export async function serverWithShortTimeouts(
   const refused: string[] = [];
   const deps = {
     log,
-    tls: null,
     isTrustedProxy: () => false,
     countRefusal: (reason: string) => void refused.push(reason),
   };
-  const app = createHttpServer(deps, { ...SHORT_TIMEOUTS, ...timeouts });
+  const app = createHttpServer(deps, null, { ...SHORT_TIMEOUTS, ...timeouts });
   addRoutes(app);
   await app.listen({ host: "127.0.0.1", port: 0 });
   onTestFinished(() => app.close());

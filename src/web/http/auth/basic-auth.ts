@@ -93,13 +93,8 @@ export function createUserAuth(bcryptMatches: BcryptMatches, clock: Pick<Clock, 
   };
 }
 
-interface Credentials {
-  readonly user: string;
-  readonly password: string;
-}
-
 /** Parses an Authorization header. Returns null if it has no credentials or another scheme. */
-function parseCredentials(authorization: string | undefined): Credentials | null {
+function parseCredentials(authorization: string | undefined) {
   const encoded = /^basic +([\w+/-]+=*) *$/i.exec(authorization ?? "")?.[1];
   if (encoded === undefined) return null;
   const text = Buffer.from(encoded, "base64").toString("utf8");
@@ -108,7 +103,7 @@ function parseCredentials(authorization: string | undefined): Credentials | null
 }
 
 /** The key contains the hash, so that a login is checked again when the hash of its user changes. */
-const loginKey = (secret: Uint8Array, { user, password }: Credentials, hash: string): string =>
+const loginKey = (secret: Uint8Array, { user, password }: Record<"user" | "password", string>, hash: string): string =>
   createHmac("sha256", secret)
     .update(JSON.stringify([user, hash, password]))
     .digest("base64");

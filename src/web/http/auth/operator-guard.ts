@@ -1,21 +1,19 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Operator } from "../../../model/remediation/operator-command.ts";
 import { type Refusal, refuse } from "../response.ts";
-import type { RouteDeps } from "../route.ts";
+import type { WebContext } from "../route.ts";
 import type { AuthResult } from "./bearer-token.ts";
 
 /** Guards the routes that change something. */
 export type OperatorGuard = ReturnType<typeof createOperatorGuard>;
 
 /**
- * Creates a guard. `operators` is called for each request. Without operators a request needs no token, but web pages
- * may not send it. Although a page can pretend to come from this server (DNS rebinding), browsers mark every request of
- * a page.
+ * Creates a guard. Without operators a request needs no token, but web pages may not send it. Although a page can
+ * pretend to come from this server (DNS rebinding), browsers mark every request of a page.
  */
 export function createOperatorGuard(
-  operators: () => readonly Operator[],
-  { log, authenticateOperator, countRefusal }: RouteDeps,
+  context: Pick<WebContext, "log" | "operators" | "authenticateOperator" | "countRefusal">,
 ) {
+  const { log, operators, authenticateOperator, countRefusal } = context;
   const admitted = new WeakMap<FastifyRequest, string>();
 
   function refusalOf(request: FastifyRequest): Refusal | null {

@@ -1,33 +1,19 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { SECOND_MS } from "../../../base/duration.ts";
-import type { WebRefusal } from "../../../model/label-values.ts";
-import type { Clock, Log } from "../../../model/ports.ts";
-import type { Operator } from "../../../model/remediation/operator-command.ts";
 import { clientKey } from "../client-address.ts";
 import { CLIENT_REQUESTS_PER_SECOND, createRequestRateLimiter, type Traffic } from "../request-rates.ts";
 import { type Refusal, refuse } from "../response.ts";
-import type { Route } from "../route.ts";
+import type { Route, WebContext } from "../route.ts";
 import type { WebSettings } from "../web-settings.ts";
 import type { AuthenticateUser, LoginResult } from "./basic-auth.ts";
-import type { AuthenticateOperator } from "./bearer-token.ts";
 
 /** Applies the rate limits and basic auth to requests. */
 export type AuthorizeRequest = ReturnType<typeof createRequestAuthorizer>;
 
-/** Dependencies of {@link createRequestAuthorizer}. */
-interface RequestAuthorizerDeps {
-  readonly clock: Pick<Clock, "monotonic">;
-  readonly log: Log;
-  readonly authenticateUser: AuthenticateUser;
-  readonly authenticateOperator: AuthenticateOperator;
-  operators(): readonly Operator[];
-  countRefusal(reason: WebRefusal): void;
-}
-
 /** Creates the authorization of requests. */
-export function createRequestAuthorizer(deps: RequestAuthorizerDeps) {
-  const { log, authenticateUser, authenticateOperator, operators, countRefusal } = deps;
-  const countRequest = createRequestRateLimiter(deps.clock);
+export function createRequestAuthorizer(context: WebContext, authenticateUser: AuthenticateUser) {
+  const { log, clock, webSettings, authenticateOperator, operators, countRefusal } = context;
+  const countRequest = createRequestRateLimiter(clock);
 
   function rateRefusal({ ip }: FastifyRequest, { rate }: WebSettings, route: Route | undefined): Refusal | null {
     const excess = countRequest(clientKey(ip), trafficClass(route), rate);
@@ -54,21 +40,17 @@ export function createRequestAuthorizer(deps: RequestAuthorizerDeps) {
    * Returns whether a request may proceed, and answers it if not. Returns a promise only if a password has to be checked.
    * `route` is undefined if the path has none.
    */
-  return (
-    request: FastifyRequest,
-    reply: FastifyReply,
-    webSettings: WebSettings,
-    route: Route | undefined,
-  ): boolean | Promise<boolean> => {
+  return (request: FastifyRequest, reply: FastifyReply, route: Route | undefined): boolean | Promise<boolean> => {
     const answer = (refusal: Refusal | null) => refusal === null || refuse(request, reply, refusal, countRefusal);
-    const excess = rateRefusal(request, webSettings, route);
+    const settings = webSettings.current();
+    const excess = rateRefusal(request, settings, route);
     if (excess !== null) return answer(excess);
-    if (webSettings.users.size === 0 || isOpen(route)) return true;
+    if (settings.users.size === 0 || isOpen(route)) return true;
     const conclude = (login: LoginResult): boolean => {
       if (login.kind === "wrong") log.warn({ from: request.ip }, "basic auth failed");
       return answer(login.kind === "granted" ? null : { ...LOGIN_REFUSALS[login.kind], ...login });
     };
-    const login = authenticate(request, webSettings.users);
+    const login = authenticate(request, settings.users);
     if (!(login instanceof Promise)) return conclude(login);
     return login.then(conclude, (error: unknown) => {
       log.error({ err: error }, "password check failed");

@@ -1,7 +1,5 @@
-import type { HistoryView } from "../../api/history.ts";
 import type { nodeView } from "../../api/node-views.ts";
-import type { ExplanationView, PolicyView, remediationStatusView, StepView } from "../../api/remediation-views.ts";
-import type { ActionView } from "../../api/row-views.ts";
+import type { ExplanationView, remediationStatusView } from "../../api/remediation-views.ts";
 import type { budgetView, LeaderView, LinksView, statusView } from "../../api/status-views.ts";
 
 /** `GET api/v1/status`. */
@@ -9,18 +7,14 @@ export type Status = ReturnType<typeof statusView> & {
   readonly takes_orders: boolean;
   readonly leader: LeaderView;
   readonly links: LinksView;
-  readonly warden: RemediationStatus;
+  readonly warden: ReturnType<typeof remediationStatusView>;
 };
-export type RemediationStatus = ReturnType<typeof remediationStatusView>;
+/** A collector of that status. */
 export type Collector = Status["collectors"]["nodes"];
 
 /** `GET api/v1/budget`. */
 export type Budget = ReturnType<typeof budgetView>;
 export type Category = Budget["categories"]["node_management"];
-
-/** One policy of `GET api/v1/policies`. */
-export type Policy = PolicyView;
-export type { StepView };
 
 /** `GET api/v1/fleet`: columns by slot. */
 export interface FleetDocument {
@@ -36,9 +30,6 @@ export interface FleetDocument {
   /** One base-36 digit per slot, an index into `marks`. */
   readonly mark: string;
 }
-
-/** `GET api/v1/history`. */
-export type HistoryDocument = HistoryView;
 
 /** Fields of a node that is in the fleet. */
 type NodeFields = NonNullable<ReturnType<typeof nodeView>>;
@@ -66,36 +57,22 @@ export type ApiResult<T> =
 const REQUEST_TIMEOUT_MS = 5_000;
 /** A standby answers a command after 5 s if the leader has not. */
 const COMMAND_TIMEOUT_MS = 20_000;
-/** A large fleet takes a while over a slow network. */
-const FLEET_TIMEOUT_MS = 60_000;
 
 /** Requests a route below `api/v1/`. Never rejects. */
-export const getJson = <T>(path: string): Promise<ApiResult<T>> => request<T>(path, {});
-
-/** Returns the whole fleet. */
-export const fetchFleet = (): Promise<ApiResult<FleetDocument>> => request("fleet", {}, FLEET_TIMEOUT_MS);
+export const getJson = <T>(path: string, timeoutMs = REQUEST_TIMEOUT_MS): Promise<ApiResult<T>> =>
+  request<T>(path, {}, timeoutMs);
 
 /** Sends an operator command. Never rejects. */
-export const postCommand = (
+export function postCommand(
   path: string,
   token: string,
-  body: object | null,
-): Promise<ApiResult<{ readonly message: string }>> =>
-  request(
-    path,
-    {
-      method: "POST",
-      headers: { authorization: `Bearer ${token}`, ...(body === null ? {} : { "content-type": "application/json" }) },
-      ...(body === null ? {} : { body: JSON.stringify(body) }),
-    },
-    COMMAND_TIMEOUT_MS,
-  );
+  parameters: object,
+): Promise<ApiResult<{ readonly message: string }>> {
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  return request(path, { method: "POST", headers, body: JSON.stringify(parameters) }, COMMAND_TIMEOUT_MS);
+}
 
-/** Returns the actions that wait for approval. */
-export const fetchApprovals = (): Promise<ApiResult<RowList<ActionView>>> =>
-  getJson("actions?state=awaiting&limit=1000");
-
-async function request<T>(path: string, init: RequestInit, timeoutMs = REQUEST_TIMEOUT_MS): Promise<ApiResult<T>> {
+async function request<T>(path: string, init: RequestInit, timeoutMs: number): Promise<ApiResult<T>> {
   try {
     const response = await fetch(`api/v1/${path}`, { ...init, signal: AbortSignal.timeout(timeoutMs) });
     const value: unknown = await response.json();

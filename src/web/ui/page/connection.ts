@@ -5,68 +5,51 @@ import { setCommandProblem } from "./panels/operator-commands.ts";
 const NOT_CONNECTED_HINT = "Not connected to the daemon";
 const READ_ONLY_HINT = "Read-only: no operators are configured (web.operators)";
 
+interface ConnectionState {
+  /** When the shown data was sent, or null if there is none yet. */
+  readonly dataAt: string | null;
+  readonly takesCommands: boolean;
+  /** Why the last request failed, or null if it was answered. */
+  readonly problem: string | null;
+  /** Whether events arrive. Otherwise the page polls. */
+  readonly isLive: boolean;
+  /** Names of the data that could not be read or shown. */
+  readonly notShown: ReadonlySet<string>;
+}
+
 /**
  * Shows whether the daemon answers. While it does not, everything on the page is gray, the time of the data is shown,
  * and commands are disabled. Also names data that the page can't show.
  */
 export class Connection {
-  /** When the shown data was sent, or null if there is none yet. */
-  #dataAt: string | null = null;
-  #takesCommands = false;
-  /** Why the last request failed, or null if it was answered. */
-  #problem: string | null = null;
-  /** Whether events arrive. Otherwise the page polls. */
-  #isLive = false;
-  /** Names of the data that could not be read or shown. */
-  #notShown: ReadonlySet<string> = new Set();
+  #state: ConnectionState = { dataAt: null, takesCommands: false, problem: null, isLive: false, notShown: new Set() };
 
-  /** Notes a response that was sent at `now`, and returns whether earlier ones failed. */
-  noteAnswer(now: string, takesCommands: boolean): boolean {
-    const isBack = this.#problem !== null;
-    this.#dataAt = now;
-    this.#takesCommands = takesCommands;
-    this.#problem = null;
+  /** Shows a change. Returns whether requests failed before it. */
+  update(change: Partial<ConnectionState>): boolean {
+    const wasLost = this.#state.problem !== null;
+    this.#state = { ...this.#state, ...change };
     this.#show();
-    return isBack;
-  }
-
-  noteFailure(problem: string): void {
-    this.#problem = problem;
-    this.#show();
-  }
-
-  noteEvents(isLive: boolean): void {
-    this.#isLive = isLive;
-    this.#show();
-  }
-
-  /** Names the data that could not be read or shown. */
-  noteNotShown(notShown: ReadonlySet<string>): void {
-    this.#notShown = notShown;
-    this.#show();
+    return wasLost;
   }
 
   #show(): void {
-    const isLost = this.#problem !== null;
-    const asOf = this.#dataAt === null ? "" : `as of ${timeOfDay(this.#dataAt, Date.now())}`;
+    const { dataAt, takesCommands, problem, isLive, notShown } = this.#state;
+    const isLost = problem !== null;
+    const asOf = dataAt === null ? "" : `as of ${timeOfDay(dataAt)}`;
     if (isLost) showChip(["disconnected", asOf].filter(Boolean).join(", "), "bad");
-    else if (this.#notShown.size > 0) showChip("incomplete", "bad");
-    else if (this.#dataAt !== null) showChip(this.#isLive ? "live" : "polling", this.#isLive ? "good" : "wait");
+    else if (notShown.size > 0) showChip("incomplete", "bad");
+    else if (dataAt !== null) showChip(isLive ? "live" : "polling", isLive ? "good" : "wait");
     document.body.classList.toggle("is-disconnected", isLost);
     byId<HTMLButtonElement>("activity-older").disabled = isLost;
     document.title = isLost ? "(disconnected) proxywarden" : "proxywarden";
     const data = asOf === "" ? "" : ` The page shows the state ${asOf}.`;
-    const text = isLost
-      ? `No data: ${this.#problem}.${data} Commands are disabled; the page reconnects by itself.`
-      : "";
+    const text = isLost ? `No data: ${problem}.${data} Commands are disabled; the page reconnects automatically.` : "";
     showNote("disconnected", text);
-    const notShown = [...this.#notShown].sort().join(", ");
+    const names = [...notShown].sort().join(", ");
     const advice = "It tries again. If the daemon was upgraded, reload the page.";
-    showNote("not-shown", isLost || notShown === "" ? "" : `The page can't show: ${notShown}. ${advice}`);
-    byId("readonly").hidden = isLost || this.#dataAt === null || this.#takesCommands;
-    setCommandProblem(
-      isLost || this.#dataAt === null ? NOT_CONNECTED_HINT : this.#takesCommands ? null : READ_ONLY_HINT,
-    );
+    showNote("not-shown", isLost || names === "" ? "" : `The page can't show: ${names}. ${advice}`);
+    byId("readonly").hidden = isLost || dataAt === null || takesCommands;
+    setCommandProblem(isLost || dataAt === null ? NOT_CONNECTED_HINT : takesCommands ? null : READ_ONLY_HINT);
   }
 }
 

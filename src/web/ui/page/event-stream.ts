@@ -1,4 +1,5 @@
 import type { ActionView, DecisionView, OperatorCommandView } from "../../api/row-views.ts";
+import { type ActivityLine, actionLine, decisionLine, orderLine } from "./activity/activity-lines.ts";
 import type { FleetChange } from "./fleet/fleet.ts";
 
 /** Callbacks for the daemon's events. */
@@ -6,9 +7,8 @@ interface StreamListener {
   /** Called after connecting, with the current revision of the fleet. */
   hello(revision: number): void;
   fleet(change: FleetChange): void;
-  decision(row: DecisionView): void;
-  action(row: ActionView): void;
-  order(row: OperatorCommandView): void;
+  /** Called for each decision, action and operator command. */
+  line(line: ActivityLine): void;
   /** Called when events were missed, so everything must be reloaded. */
   missed(): void;
   /** Called with whether the stream is open. While it is not, the page polls. */
@@ -60,9 +60,9 @@ export function connectStream(listener: StreamListener): () => void {
     });
     on("heartbeat", () => {});
     on("fleet", listener.fleet);
-    on("decision", listener.decision);
-    on("action", listener.action);
-    on("order", listener.order);
+    on<DecisionView>("decision", (row) => listener.line(decisionLine(row)));
+    on<ActionView>("action", (row) => listener.line(actionLine(row)));
+    on<OperatorCommandView>("order", (row) => listener.line(orderLine(row)));
     on("missed", listener.missed);
     stream.addEventListener("error", () => {
       listener.state(false);

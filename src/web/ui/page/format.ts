@@ -51,10 +51,16 @@ const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-dig
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
 /** Formats the time of day in the local time zone, with the date if it is another day. */
-export function timeOfDay(at: string, now: number): string {
+export function timeOfDay(at: string, now = Date.now()): string {
   const date = new Date(at);
   const isToday = day.format(date) === day.format(now);
   return isToday ? clock.format(date) : `${day.format(date)} ${clock.format(date)}`;
+}
+
+/** Formats the period of a pause or hold, such as `since 03:00:00 by alice, until 05:00:00`. Null means unknown or open. */
+export function sinceText(at: string, operator: string | null, until: string | null, now: number): string {
+  const end = until === null ? "" : `, until ${timeOfDay(until, now)}`;
+  return `since ${timeOfDay(at, now)}${operator === null ? "" : ` by ${operator}`}${end}`;
 }
 
 /** Formats an identifier as words: `last_seen` becomes `last seen`, `reset-breaker` becomes `reset breaker`. */

@@ -1,15 +1,8 @@
-import type { ActionView, DecisionView, OperatorCommandView } from "../../api/row-views.ts";
-import {
-  type ApiResult,
-  type Budget,
-  fetchApprovals,
-  fetchFleet,
-  getJson,
-  type HistoryDocument,
-  type Policy,
-  type RowList,
-  type Status,
-} from "./api.ts";
+import type { HistoryView } from "../../api/history.ts";
+import type { PolicyView } from "../../api/remediation-views.ts";
+import type { ActionView } from "../../api/row-views.ts";
+import type { ActivityLine } from "./activity/activity-lines.ts";
+import { type ApiResult, type Budget, type FleetDocument, getJson, type RowList, type Status } from "./api.ts";
 import { Connection } from "./connection.ts";
 import { connectStream } from "./event-stream.ts";
 import { applyChange, type FleetModel, readFleet } from "./fleet/fleet.ts";
@@ -20,6 +13,8 @@ const STATUS_INTERVAL_MS = 3_000;
 const HISTORY_INTERVAL_MS = 10_000;
 /** Interval of polling the fleet and the activity without events, and of reading them again after a failure. */
 const FLEET_INTERVAL_MS = 10_000;
+/** A large fleet takes a while over a slow network. */
+const FLEET_TIMEOUT_MS = 60_000;
 /** Events within this time are handled together. */
 const BATCH_DELAY_MS = 150;
 
@@ -31,12 +26,11 @@ interface DataListener {
   nodesChanged(slots: readonly number[]): void;
   status(status: Status): void;
   budget(budget: Budget, now: number): void;
-  policies(policies: readonly Policy[]): void;
+  policies(policies: readonly PolicyView[]): void;
   approvals(actions: readonly ActionView[], now: number): void;
-  history(history: HistoryDocument): void;
-  decision(row: DecisionView): void;
-  action(row: ActionView): void;
-  order(row: OperatorCommandView): void;
+  history(history: HistoryView): void;
+  /** Called for each decision, action and operator command. */
+  line(line: ActivityLine): void;
   /** Called when decisions, actions or operator commands may have been missed. Returns whether they were read. */
   rowsMissed(): Promise<boolean>;
 }
@@ -65,22 +59,14 @@ export class LiveData {
         if (slots === null) this.#refreshFleet();
         else listener.nodesChanged(slots);
       },
-      decision: (row) => {
-        listener.decision(row);
-        this.refreshStatus();
-      },
-      action: (row) => {
-        listener.action(row);
-        this.refreshStatus();
-      },
-      order: (row) => {
-        listener.order(row);
+      line: (line) => {
+        listener.line(line);
         this.refreshStatus();
       },
       missed: () => this.#refreshAll(),
       state: (isLive) => {
         this.#isStreaming = isLive;
-        this.#connection.noteEvents(isLive);
+        this.#connection.update({ isLive });
         if (!isLive) this.refreshStatus();
       },
     });
@@ -101,18 +87,19 @@ export class LiveData {
     const [status, budget, policies, waiting] = await Promise.all([
       getJson<Status>("status"),
       getJson<Budget>("budget"),
-      getJson<RowList<Policy>>("policies"),
-      fetchApprovals(),
+      getJson<RowList<PolicyView>>("policies"),
+      getJson<RowList<ActionView>>("actions?state=awaiting&limit=1000"),
     ]);
     if (!status.ok) {
-      this.#connection.noteFailure(status.error.message);
+      this.#connection.update({ problem: status.error.message });
       return;
     }
-    if (this.#connection.noteAnswer(status.value.now, status.value.takes_orders)) {
+    const { now: dataAt, takes_orders: takesCommands } = status.value;
+    if (this.#connection.update({ dataAt, takesCommands, problem: null })) {
       this.#reconnect();
       this.#refreshAll();
     }
-    const now = Date.parse(status.value.now);
+    const now = Date.parse(dataAt);
     this.status = status.value;
     this.#show("limits", budget, (value) => {
       this.budget = value;
@@ -124,14 +111,14 @@ export class LiveData {
   });
 
   readonly #refreshFleet = batched(async () => {
-    this.#show("fleet", await fetchFleet(), (value) => {
+    this.#show("fleet", await getJson<FleetDocument>("fleet", FLEET_TIMEOUT_MS), (value) => {
       this.fleet = readFleet(value);
       this.#listener.fleet(this.fleet);
     });
   });
 
   readonly #refreshHistory = batched(async () => {
-    this.#show("charts", await getJson<HistoryDocument>("history"), (value) => this.#listener.history(value));
+    this.#show("charts", await getJson<HistoryView>("history"), (value) => this.#listener.history(value));
   });
 
   async #refreshActivity(): Promise<void> {
@@ -158,7 +145,7 @@ export class LiveData {
   #noteShown(data: string, isShown: boolean): void {
     if (isShown) this.#notShown.delete(data);
     else this.#notShown.add(data);
-    this.#connection.noteNotShown(this.#notShown);
+    this.#connection.update({ notShown: this.#notShown });
   }
 
   #refreshAll(): void {

@@ -1,5 +1,5 @@
 import { ActivityList } from "./activity/activity-list.ts";
-import { byId, createElement, createFiller } from "./dom.ts";
+import { byId, createButton, createElement, fill, showChoice } from "./dom.ts";
 import type { FleetModel } from "./fleet/fleet.ts";
 import { Grid } from "./fleet/grid.ts";
 import { showLegend } from "./fleet/legend.ts";
@@ -10,7 +10,6 @@ import { NodePanel } from "./node/node-panel.ts";
 import { showNodesNeedingAttention } from "./nodes/attention-list.ts";
 import { NodeTable } from "./nodes/node-table.ts";
 import { showSearchResults } from "./nodes/search-results.ts";
-import { paletteEntries } from "./palette-entries.ts";
 import { showApprovals } from "./panels/approvals.ts";
 import { showBanners } from "./panels/banners.ts";
 import { redrawCharts, showHistory, startCharts } from "./panels/charts.ts";
@@ -48,9 +47,6 @@ const grid = new Grid((node) => navigate({ node }));
 const table = new NodeTable((tableOrder) => navigate({ tableOrder }));
 const activity = new ActivityList((node) => data.fleet?.byId.get(node)?.name ?? node);
 const search = byId<HTMLInputElement>("search");
-const fillPause = createFiller(byId("pause"));
-const fillViews = createFiller(byId("view"));
-const fillFilter = createFiller(byId("filter"));
 
 const data = new LiveData({
   fleet(fleet) {
@@ -67,7 +63,7 @@ const data = new LiveData({
   },
   status(status) {
     const command = pauseOrResume(status);
-    fillPause(command.name, () => [commandButton(command, "pause")]);
+    fill(byId("pause"), command.name, () => [commandButton(command, "pause")]);
     showChips(status);
     showBanners(status);
     showFreshness(status);
@@ -79,17 +75,9 @@ const data = new LiveData({
   policies: showPolicies,
   approvals: (actions, now) => showApprovals(actions, data.fleet, now),
   history: showHistory,
-  decision(row) {
-    activity.decision(row);
-    panel.refresh(row.node);
-  },
-  action(row) {
-    activity.action(row);
-    panel.refresh(row.node);
-  },
-  order(row) {
-    activity.order(row);
-    if (row.node !== null) panel.refresh(row.node);
+  line(line) {
+    activity.put(line);
+    if (line.node !== null) panel.refresh(line.node);
   },
   rowsMissed: () => activity.load(),
 });
@@ -98,9 +86,11 @@ const data = new LiveData({
 function showFleet(fleet: FleetModel): void {
   showLegend(fleet, view, (filter) => navigate({ ...filter, page: 1 }));
   showTiles(fleet, data.status, data.budget, view);
-  showNodesNeedingAttention(fleet, view, navigate);
-  if (view.view === "table") table.show(fleet, view, view.tableOrder);
-  showFilterCount(fleet);
+  const passes = compileFilter(fleet, view);
+  const nodes = passes === null ? fleet.cells : fleet.cells.filter(passes);
+  showNodesNeedingAttention(fleet, nodes, view, navigate);
+  if (view.view === "table") table.show(fleet, nodes, view.tableOrder);
+  showFilterCount(passes === null ? null : nodes.length, fleet.cells.length);
 }
 
 /** Shows the view that the address describes. */
@@ -109,18 +99,7 @@ function showView(): void {
   activity.show(view.activity, (kind) => navigate({ activity: kind }));
   for (const id of ["grid", "grid-help"]) byId(id).hidden = view.view !== "grid";
   byId("node-table").hidden = view.view !== "table";
-  fillViews(view.view, () =>
-    (["grid", "table"] as const).map((name) =>
-      createElement(
-        "button",
-        {
-          ...{ type: "button", "data-k": `view ${name}`, "aria-pressed": String(name === view.view) },
-          onclick: () => navigate({ view: name }),
-        },
-        name,
-      ),
-    ),
-  );
+  showChoice(byId("view"), ["grid", "table"], view.view, (chosen) => navigate({ view: chosen }));
   showFilter();
   grid.select(view.node);
   panel.open(view.node);
@@ -139,22 +118,17 @@ function showFilter(): void {
   grid.highlight(compileFilter(data.fleet, view));
 }
 
-/** Shows how many nodes pass the filter, and a button that removes it. */
-function showFilterCount(fleet: FleetModel): void {
-  const passes = compileFilter(fleet, view);
-  const count = passes === null ? null : fleet.cells.filter(passes).length;
+/** Shows how many nodes pass the filter, and a button that removes it. Null means that there is no filter. */
+function showFilterCount(count: number | null, total: number): void {
   const clear = () => {
     search.value = "";
     navigate(onlyFilter({}));
   };
-  fillFilter([count, fleet.cells.length, view.remediation], () =>
-    count === null
-      ? []
-      : [
-          createElement("span", {}, `${formatCount(count)} of ${countNoun(fleet.cells.length, "node")}`),
-          createElement("button", { type: "button", "data-k": "clear", onclick: clear }, "Clear filter"),
-        ],
-  );
+  fill(byId("filter"), [count, total], () => {
+    if (count === null) return [];
+    const text = `${formatCount(count)} of ${countNoun(total, "node")}`;
+    return [createElement("span", text), createButton("Clear filter", "clear", clear)];
+  });
 }
 
 function pressKey(event: KeyboardEvent): void {
@@ -168,8 +142,7 @@ function pressKey(event: KeyboardEvent): void {
   event.preventDefault();
 }
 
-const showPalette = () =>
-  openPalette((text) => paletteEntries({ view, fleet: data.fleet, status: data.status, navigate }, text));
+const showPalette = () => openPalette({ view, fleet: data.fleet, status: data.status, navigate });
 
 startTheme(() => {
   grid.repaint();

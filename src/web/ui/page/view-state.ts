@@ -53,23 +53,21 @@ export function parseFragment(fragment: string, current: ViewState = DEFAULTS): 
 
 /** Returns the fragment of a state. It always has a question mark. */
 export function formatFragment(state: Partial<ViewState>): string {
-  const { node, status, remediation, search, view, tableOrder, attentionOrder, page, activity } = {
+  const { node, search, view, tableOrder, attentionOrder, page, activity, status, remediation } = {
     ...DEFAULTS,
     ...state,
   };
-  const values = new URLSearchParams();
-  const put = (name: string, value: string | null) => {
-    if (value !== null && value !== "") values.set(name, value);
-  };
-  put("status", status);
-  put("remediation", remediation);
-  put("q", search);
-  put("view", view === "grid" ? null : view);
-  put("sort", tableOrder && formatOrder(tableOrder));
-  put("attention_sort", attentionOrder && formatOrder(attentionOrder));
-  put("page", page === 1 ? null : String(page));
-  put("activity", activity === "all" ? null : activity);
-  return `#${node === null ? "" : `node/${encodeURIComponent(node)}`}?${values}`;
+  const values = Object.entries({
+    status,
+    remediation,
+    q: search,
+    view: view === "grid" ? null : view,
+    sort: tableOrder && formatOrder(tableOrder),
+    attention_sort: attentionOrder && formatOrder(attentionOrder),
+    page: page === 1 ? null : String(page),
+    activity: activity === "all" ? null : activity,
+  }).filter((entry): entry is [string, string] => Boolean(entry[1]));
+  return `#${node === null ? "" : `node/${encodeURIComponent(node)}`}?${new URLSearchParams(values)}`;
 }
 
 /** Reads an order such as `status`, or `-status` for the reverse. */

@@ -1,115 +1,81 @@
 import type { DecisionView } from "../../../api/row-views.ts";
-import { type Child, createElement, nodeLink } from "../dom.ts";
+import { type Child, createButton, createElement, definitions, nodeLink } from "../dom.ts";
 import { countNoun, humanize, timeOfDay } from "../format.ts";
 import type { ActivityLine } from "./activity-lines.ts";
 import { type Incident, latestByNode } from "./incidents.ts";
 
-type NameOf = (node: string) => string;
-
 /** Display options of a line of the list. */
 interface LineView {
   readonly isOpen: boolean;
-  readonly nameOf: NameOf;
+  nameOf(node: string): string;
   onToggle(): void;
 }
 
 /** Creates the line of a decision, an action or an operator command. */
 export function lineElement(line: ActivityLine, view: LineView): HTMLElement {
-  const summary = line.summary === "" ? null : ` ${line.summary}`;
-  const { node, policy } = line;
-  const title = [node === null ? null : nodeLink(node, view.nameOf(node), line.key), summary];
+  const { key, node, policy, summary, blockers } = line;
+  const title = [node === null ? null : nodeLink(node, view.nameOf(node), key), summary === "" ? null : ` ${summary}`];
   const detail = node === null ? line.detail : line.detail.replaceAll(node, view.nameOf(node));
-  const source = policy === null ? null : policyElement({ policy, isDryRun: line.isDryRun });
-  const body = [detailElement(detail, line.blockers, source)];
-  return rowElement(line, view, title, body, () => [
-    createElement(
-      "dl",
-      { class: "fields" },
-      ...line.facts.map(([name, value]) =>
-        createElement("div", {}, createElement("dt", {}, name), createElement("dd", {}, value)),
-      ),
-    ),
-    blockerList(line.blockers),
+  const source = policy === null ? null : policyElement(policy, line.isDryRun);
+  return expandable(line, view, title, detailElement(detail, blockers, source), () => [
+    createElement("dl.fields", ...definitions(line.facts)),
+    blockers.length === 0 ? null : blockerList("Reasons for the hold", blockers),
   ]);
 }
 
 /** Creates the line of an incident. An open line lists its nodes. */
 export function incidentElement(incident: Incident, view: LineView): HTMLElement {
-  const newest = incident.lines[0]!;
+  const { key, lines } = incident;
+  const newest = lines[0]!;
   const nodes = latestByNode(incident);
-  const title = [createElement("b", {}, countNoun(nodes.length, "node")), ` since ${sinceText(incident)}`];
+  const since = ` since ${timeOfDay(lines.at(-1)!.at)}`;
+  const title = [createElement("b", countNoun(nodes.length, "node")), since];
   const reasons = [...new Set(newest.blockers.map(({ reason }) => humanize(reason)))].join(", ");
-  const body = [
+  const policy = policyElement(newest.policy!, newest.isDryRun);
+  const body = createElement("span.detail.muted", policy, createElement("b", reasons));
+  return expandable({ ...newest, key }, view, title, body, () => [
     createElement(
-      "span",
-      { class: "detail muted" },
-      policyElement({ policy: newest.policy!, isDryRun: newest.isDryRun }),
-      createElement("b", {}, reasons),
-    ),
-  ];
-  return rowElement({ ...newest, key: incident.key }, view, title, body, () => [
-    createElement(
-      "ul",
-      { class: "incident-nodes" },
-      ...nodes.map((line) =>
-        createElement(
-          "li",
-          {},
-          nodeLink(line.node!, view.nameOf(line.node!), incident.key),
-          createElement(
-            "span",
-            { class: "muted" },
-            ` ${timeOfDay(line.at, Date.now())}, ${line.blockers.map(({ detail }) => detail).join("; ")}`,
-          ),
-        ),
-      ),
+      "ul.incident-nodes",
+      ...nodes.map(({ node, at, blockers }) => {
+        const hold = ` ${timeOfDay(at)}, ${blockers.map(({ detail }) => detail).join("; ")}`;
+        return createElement("li", nodeLink(node!, view.nameOf(node!), key), createElement("span.muted", hold));
+      }),
     ),
   ]);
 }
 
-const sinceText = ({ lines }: Incident): string => timeOfDay(lines.at(-1)!.at, Date.now());
-
-function rowElement(
-  { key, at, tone, badge }: ActivityLine,
+/** Creates a line with a button that shows and hides `more`. */
+function expandable(
+  line: ActivityLine,
   { isOpen, onToggle }: LineView,
   title: readonly Child[],
-  body: readonly Child[],
+  body: Child,
   more: () => readonly Child[],
 ): HTMLElement {
-  const toggle = createElement(
-    "button",
-    {
-      ...{ type: "button", class: "expand", "data-k": `expand ${key}`, "aria-expanded": String(isOpen) },
-      ...{ "aria-label": "Details", onclick: onToggle },
-    },
-    isOpen ? "▾" : "▸",
-  );
-  return createElement(
-    "li",
-    { class: isOpen ? "is-open" : null },
-    createElement("time", { datetime: at }, timeOfDay(at, Date.now())),
-    createElement("span", { class: `badge tone-${tone}` }, badge),
-    createElement("span", { class: "what" }, ...title),
-    toggle,
-    createElement("div", { class: "line-body" }, ...body, ...(isOpen ? more() : [])),
-  );
+  const state = { class: "expand", "aria-label": "Details", "aria-expanded": String(isOpen) };
+  const toggle = createButton(isOpen ? "▾" : "▸", `expand ${line.key}`, onToggle, state);
+  const element = rowElement(line, [createElement("span.what", ...title), toggle], [body, ...(isOpen ? more() : [])]);
+  element.classList.toggle("is-open", isOpen);
+  return element;
 }
 
-/** Shows the name of a policy after the word "policy", because it may also be the name of a status. */
-export const policyElement = ({
-  policy,
-  isDryRun,
-}: {
-  readonly policy: string;
-  readonly isDryRun: boolean;
-}): HTMLElement =>
+/** Creates a line of a list: time, badge and title, and further content below them. */
+export const rowElement = (
+  { at, tone, badge }: Pick<ActivityLine, "at" | "tone" | "badge">,
+  title: readonly Child[],
+  body: readonly Child[],
+): HTMLElement =>
   createElement(
-    "span",
-    { class: "policy-name" },
-    "policy ",
-    createElement("b", {}, policy),
-    isDryRun ? " (dry run) " : " ",
+    "li",
+    createElement("time", { datetime: at }, timeOfDay(at)),
+    createElement(`span.badge.tone-${tone}`, badge),
+    ...title,
+    createElement("div.line-body", ...body),
   );
+
+/** Shows the name of a policy after the word "policy", because it may also be the name of a status. */
+export const policyElement = (policy: string, isDryRun: boolean): HTMLElement =>
+  createElement("span.policy-name", "policy ", createElement("b", policy), isDryRun ? " (dry run) " : " ");
 
 /** Returns the policy, the detail and the blockers of a line, or null if there are none. */
 export function detailElement(
@@ -120,19 +86,22 @@ export function detailElement(
   if (detail === "" && blockers.length === 0) return policy;
   const reasons = blockers.flatMap((blocker, index) => [
     index === 0 ? "" : " · ",
-    createElement("b", {}, humanize(blocker.reason)),
+    createElement("b", humanize(blocker.reason)),
     ` ${blocker.detail}`,
   ]);
-  return createElement("span", { class: "detail muted" }, policy, detail, ...reasons);
+  return createElement("span.detail.muted", policy, detail, ...reasons);
 }
 
-function blockerList(blockers: DecisionView["blockers"]): HTMLElement | null {
-  if (blockers.length === 0) return null;
-  return createElement(
-    "ul",
-    { class: "guards", "aria-label": "Reasons for the hold" },
-    ...blockers.map(({ reason, detail }) =>
-      createElement("li", {}, createElement("b", {}, humanize(reason)), createElement("span", {}, detail)),
-    ),
+/** Creates a list of blockers, with how each ends if known. */
+export const blockerList = (
+  label: string,
+  blockers: readonly (DecisionView["blockers"][number] & { readonly ends?: string })[],
+): HTMLElement =>
+  createElement(
+    "ul.guards",
+    { "aria-label": label },
+    ...blockers.map(({ reason, detail, ends }) => {
+      const text = ends === undefined ? detail : `${detail}; ends ${ends}`;
+      return createElement("li", createElement("b", humanize(reason)), createElement("span", text));
+    }),
   );
-}

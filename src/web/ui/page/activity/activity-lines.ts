@@ -1,10 +1,13 @@
 import type { ActionView, DecisionView, OperatorCommandView, RequestView } from "../../../api/row-views.ts";
 import { formatDuration, formatFields, humanize, timeOfDay } from "../format.ts";
 
+/** The kinds of rows, by the name of their route. */
+export type RowKind = "actions" | "decisions" | "orders";
+
 /** A decision, an action or an operator command, as the list shows it. */
 export interface ActivityLine {
   readonly key: string;
-  readonly kind: "actions" | "decisions" | "orders";
+  readonly kind: RowKind;
   /** When it last changed. */
   readonly at: string;
   /** The time by which the API pages it. */
@@ -25,6 +28,13 @@ export interface ActivityLine {
   /** Names and values that an open line shows. */
   readonly facts: readonly (readonly [name: string, value: string])[];
 }
+
+/** Returns the line of a row, by its kind. */
+export const LINE_BY_KIND: Readonly<Record<RowKind, (row: never) => ActivityLine>> = {
+  decisions: decisionLine,
+  actions: actionLine,
+  orders: orderLine,
+};
 
 /** Returns the line of a decision. */
 export function decisionLine(row: DecisionView): ActivityLine {
@@ -76,7 +86,7 @@ export function actionLine(row: ActionView): ActivityLine {
     facts: [
       ["action", `${row.id}, step ${row.step + 1} of ${row.episode}`],
       ...(row.operator === null ? [] : [["operator", row.operator] as const]),
-      ...times.flatMap(([name, at]) => (at === null ? [] : [[name, timeOfDay(at, Date.now())] as const])),
+      ...times.flatMap(([name, at]) => (at === null ? [] : [[name, timeOfDay(at)] as const])),
       ...evidenceFacts(row.evidence),
     ],
   };
@@ -101,7 +111,7 @@ export const evidenceText = ({ fields, observed_at }: DecisionView["evidence"]):
 
 const evidenceFacts = ({ fields, observed_at }: DecisionView["evidence"]) => [
   ...formatFields(fields, observed_at),
-  ["observed", timeOfDay(observed_at, Date.now())] as const,
+  ["observed", timeOfDay(observed_at)] as const,
 ];
 
 /** Returns what an action does in one or two words. */

@@ -1,14 +1,14 @@
-import type { ActionView, DecisionView, OperatorCommandView } from "../../../api/row-views.ts";
-import { getJson, type RowList } from "../api.ts";
-import { byId, createElement, keepChildren, replaceChildren } from "../dom.ts";
+import { byId, createElement, keepChildren, showChoice } from "../dom.ts";
 import { ACTIVITY_KINDS, type ViewState } from "../view-state.ts";
 import { incidentElement, lineElement } from "./activity-elements.ts";
-import { type ActivityLine, actionLine, decisionLine, orderLine } from "./activity-lines.ts";
-import { ActivityRows, ROWS_PER_READ } from "./activity-rows.ts";
-import { type Incident, IncidentGrouping } from "./incidents.ts";
+import type { ActivityLine } from "./activity-lines.ts";
+import { ActivityRows, readRows } from "./activity-rows.ts";
+import { groupIncidents, type Incident, lineKeys } from "./incidents.ts";
 
 /** Number of lines that are shown initially, and that each press of the button adds. */
 const LINES_PER_PAGE = 50;
+
+const KIND_LABELS: Readonly<Record<string, string>> = { orders: "commands" };
 
 /** The list of decisions, actions and operator commands, newest first. */
 export class ActivityList {
@@ -16,8 +16,7 @@ export class ActivityList {
   readonly #older = byId<HTMLButtonElement>("activity-older");
   readonly #nameOf: (node: string) => string;
   readonly #rows = new ActivityRows(readRows);
-  readonly #grouping = new IncidentGrouping();
-  /** Keys of the open lines. */
+  /** Keys of the open lines. An incident is open if one of its lines is. */
   readonly #open = new Set<string>();
   /** Elements by the key of their line, with their displayed content as JSON. */
   #elements = new Map<string, { readonly shows: string; readonly element: HTMLElement }>();
@@ -39,43 +38,22 @@ export class ActivityList {
     return isRead;
   }
 
-  decision(row: DecisionView): void {
-    this.#put(decisionLine(row));
-  }
-
-  action(row: ActionView): void {
-    this.#put(actionLine(row));
-  }
-
-  order(row: OperatorCommandView): void {
-    this.#put(orderLine(row));
+  /** Adds a line, or replaces an earlier one with the same key. */
+  put(line: ActivityLine): void {
+    this.#rows.put(line);
+    this.repaint();
   }
 
   /** Shows the rows of one kind or all rows. `onChoose` is called when the user chooses. */
   show(kind: ViewState["activity"], onChoose: (kind: ViewState["activity"]) => void): void {
     this.#kind = kind;
-    const buttons = ACTIVITY_KINDS.map((option) =>
-      createElement(
-        "button",
-        {
-          ...{ type: "button", "data-k": `activity ${option}`, "aria-pressed": String(option === kind) },
-          onclick: () => onChoose(option),
-        },
-        option === "orders" ? "commands" : option,
-      ),
-    );
-    replaceChildren(byId("activity-filter"), buttons);
+    showChoice(byId("activity-filter"), ACTIVITY_KINDS, kind, onChoose, KIND_LABELS);
     this.repaint();
   }
 
   /** Paints the list again soon, because lines or names of nodes changed. */
   repaint(): void {
     if (this.#frame === 0) this.#frame = requestAnimationFrame(() => this.#paint());
-  }
-
-  #put(line: ActivityLine): void {
-    this.#rows.put(line);
-    this.repaint();
   }
 
   async #showOlder(): Promise<void> {
@@ -91,7 +69,7 @@ export class ActivityList {
   }
 
   #items(): readonly (ActivityLine | Incident)[] {
-    return this.#grouping.group(this.#rows.lines(this.#kind));
+    return groupIncidents(this.#rows.lines(this.#kind));
   }
 
   #paint(): void {
@@ -101,42 +79,33 @@ export class ActivityList {
     const shown = items.slice(0, this.#shownMax);
     const elements = new Map(shown.map((item) => [item.key, this.#elementOf(item)] as const));
     this.#elements = elements;
-    const none = createElement(
-      "li",
-      { class: "empty muted" },
-      "No activity yet. Decisions, actions and operator commands appear here.",
+    const none =
+      this.#kind === "all"
+        ? "No activity yet. Decisions, actions and operator commands appear here."
+        : `No ${KIND_LABELS[this.#kind] ?? this.#kind} yet.`;
+    keepChildren(
+      this.#list,
+      shown.length === 0
+        ? [createElement("li.empty.muted", none)]
+        : [...elements.values()].map(({ element }) => element),
     );
-    keepChildren(this.#list, shown.length === 0 ? [none] : [...elements.values()].map(({ element }) => element));
     this.#older.hidden = shown.length === items.length && !this.#rows.hasOlder(this.#kind);
   }
 
   #elementOf(item: ActivityLine | Incident) {
-    const isOpen = this.#open.has(item.key);
+    const keys = lineKeys(item);
+    const isOpen = keys.some((key) => this.#open.has(key));
     const names =
       "lines" in item ? item.lines.map(({ node }) => this.#nameOf(node!)) : item.node && this.#nameOf(item.node);
     const shows = JSON.stringify([item, isOpen, names]);
     const known = this.#elements.get(item.key);
     if (known?.shows === shows) return known;
     const onToggle = () => {
-      if (!this.#open.delete(item.key)) this.#open.add(item.key);
+      if (isOpen) for (const key of keys) this.#open.delete(key);
+      else this.#open.add(keys[0]!);
       this.repaint();
     };
     const view = { isOpen, nameOf: this.#nameOf, onToggle };
     return { shows, element: "lines" in item ? incidentElement(item, view) : lineElement(item, view) };
   }
-}
-
-/** Reads the latest rows of a kind up to a time. Returns null if they can't be read now. */
-async function readRows(kind: ActivityLine["kind"], until: string | null): Promise<readonly ActivityLine[] | null> {
-  const path = `${kind}?limit=${ROWS_PER_READ}${until === null ? "" : `&until=${until}`}`;
-  if (kind === "actions") {
-    const answer = await getJson<RowList<ActionView>>(path);
-    return answer.ok ? answer.value.data.map(actionLine) : null;
-  }
-  if (kind === "orders") {
-    const answer = await getJson<RowList<OperatorCommandView>>(path);
-    return answer.ok ? answer.value.data.map(orderLine) : null;
-  }
-  const answer = await getJson<RowList<DecisionView>>(path);
-  return answer.ok ? answer.value.data.map(decisionLine) : null;
 }

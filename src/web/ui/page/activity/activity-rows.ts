@@ -1,18 +1,23 @@
+import { getJson, type RowList } from "../api.ts";
 import type { ViewState } from "../view-state.ts";
-import type { ActivityLine } from "./activity-lines.ts";
+import { type ActivityLine, LINE_BY_KIND, type RowKind } from "./activity-lines.ts";
 
 /** Maximum number of rows in one response. */
 export const ROWS_PER_READ = 200;
 /** Number of lines that are kept while new ones arrive, in addition to those that the user asked for. */
 const LINES_KEPT = 1_000;
 
-type RowKind = ActivityLine["kind"];
 const KINDS = ["actions", "decisions", "orders"] as const satisfies readonly RowKind[];
 /** The kinds of rows that are shown. */
 type Choice = ViewState["activity"];
 
 /** Reads the latest rows of a kind up to a time, newest first. Returns null if they can't be read now. */
-export type ReadRows = (kind: RowKind, until: string | null) => Promise<readonly ActivityLine[] | null>;
+export async function readRows(kind: RowKind, until: string | null): Promise<readonly ActivityLine[] | null> {
+  const answer = await getJson<RowList<never>>(
+    `${kind}?limit=${ROWS_PER_READ}${until === null ? "" : `&until=${until}`}`,
+  );
+  return answer.ok ? answer.value.data.map(LINE_BY_KIND[kind]) : null;
+}
 
 /** Rows of a kind that were read. All rows from `oldest` to the newest are known. */
 interface RowStream {
@@ -26,7 +31,7 @@ interface RowStream {
 
 /** The decisions, actions and operator commands that were read or arrived as events. */
 export class ActivityRows {
-  readonly #read: ReadRows;
+  readonly #read: typeof readRows;
   readonly #lines = new Map<string, ActivityLine>();
   readonly #streams: Record<RowKind, RowStream> = {
     actions: { newest: null, oldest: null, isComplete: false },
@@ -38,7 +43,7 @@ export class ActivityRows {
   #reads = 0;
   #keptMax = LINES_KEPT;
 
-  constructor(read: ReadRows) {
+  constructor(read: typeof readRows) {
     this.#read = read;
   }
 

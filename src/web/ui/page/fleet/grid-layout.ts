@@ -81,34 +81,34 @@ export function cellAt({ blocks, pitch, columns }: Layout, x: number, y: number)
   return place < block.count ? block.first + place : null;
 }
 
-/** A move of the cursor. */
-export type Step = "left" | "right" | "up" | "down" | "home" | "end" | "next_block" | "previous_block";
-
-/** Returns the cell that a move leads to, within rows and across blocks. */
-export function stepFrom(layout: Layout, index: number, step: Step): number {
+/**
+ * Returns the cell to which a key moves the cursor, within rows and across blocks, or null if the key does not move it.
+ */
+export function cellAfterKey(layout: Layout, index: number, key: string): number | null {
   const last = Math.max(0, layout.blocks.reduce((sum, { count }) => sum + count, 0) - 1);
-  const within = (wanted: number) => Math.min(last, Math.max(0, wanted));
   const block = blockOf(layout, index);
+  const blockEnd = Math.max(0, block.first + block.count - 1);
   const at = layout.blocks.indexOf(block);
-  switch (step) {
-    case "left":
-      return within(index - 1);
-    case "right":
-      return within(index + 1);
-    case "up":
-      return up(layout, index, block, layout.blocks[at - 1]);
-    case "down":
-      return down(layout, index, block, layout.blocks[at + 1]);
-    case "home":
+  const [before, after] = [layout.blocks[at - 1], layout.blocks[at + 1]];
+  switch (key) {
+    case "ArrowLeft":
+      return Math.max(0, index - 1);
+    case "ArrowRight":
+      return Math.min(last, index + 1);
+    case "ArrowUp":
+      return up(layout, index, block, before);
+    case "ArrowDown":
+      return down(layout, index, block, after);
+    case "Home":
       return block.first;
-    case "end":
-      return within(block.first + block.count - 1);
-    case "next_block":
-      return layout.blocks[at + 1]?.first ?? within(block.first + block.count - 1);
-    case "previous_block":
-      return index > block.first ? block.first : (layout.blocks[at - 1]?.first ?? 0);
+    case "End":
+      return blockEnd;
+    case "PageDown":
+      return after?.first ?? blockEnd;
+    case "PageUp":
+      return index > block.first ? block.first : (before?.first ?? 0);
     default:
-      return step satisfies never;
+      return null;
   }
 }
 

@@ -86,56 +86,49 @@ export class GridPainter {
     if (scene === null) return;
     this.#paints++;
     this.#canvas.dataset.paints = String(this.#paints);
-    if (due === "all") {
-      this.#paintAll(scene);
-      return;
-    }
-    for (const index of due) {
-      const cell = scene.fleet.cells[index];
-      if (cell !== undefined) this.#paintCell(scene, cell, index);
-    }
+    this.#paintCells(scene, due);
   }
 
   /** Paints cells grouped by their look, because changing the canvas state is slow. */
-  #paintAll({ fleet, layout }: Scene): void {
+  #paintCells({ fleet, layout }: Scene, due: ReadonlySet<number> | "all"): void {
     const { blocks, columns, pitch, size } = layout;
-    this.#context.clearRect(0, 0, this.#canvas.width, this.#canvas.height);
+    const context = this.#context;
     const batches = new Map<number, number[]>();
     const ringed: (readonly [cell: Cell, x: number, y: number])[] = [];
-    for (const { first, count, top } of blocks) {
-      for (let index = 0; index < count; index++) {
-        const cell = fleet.cells[first + index]!;
-        const key = 2 * fleet.status[cell.slot]! + (this.#isShown(cell) ? 1 : 0);
-        let batch = batches.get(key);
-        if (batch === undefined) {
-          batch = [];
-          batches.set(key, batch);
+    const add = (index: number, x: number, y: number) => {
+      const cell = fleet.cells[index]!;
+      const key = 2 * fleet.status[cell.slot]! + (this.#isShown(cell) ? 1 : 0);
+      let batch = batches.get(key);
+      if (batch === undefined) {
+        batch = [];
+        batches.set(key, batch);
+      }
+      batch.push(x, y);
+      if (fleet.mark[cell.slot] !== 0) ringed.push([cell, x, y]);
+    };
+    if (due === "all") {
+      context.clearRect(0, 0, this.#canvas.width, this.#canvas.height);
+      for (const { first, count, top } of blocks) {
+        for (let index = 0; index < count; index++) {
+          add(first + index, (index % columns) * pitch, top + Math.floor(index / columns) * pitch);
         }
-        const [x, y] = [(index % columns) * pitch, top + Math.floor(index / columns) * pitch];
-        batch.push(x, y);
-        if (fleet.mark[cell.slot] !== 0) ringed.push([cell, x, y]);
+      }
+    } else {
+      for (const index of due) {
+        const { x, y } = cellCorner(layout, index);
+        context.clearRect(x, y, pitch, pitch);
+        add(index, x, y);
       }
     }
     for (const [key, corners] of batches) {
-      this.#context.globalAlpha = key % 2 === 1 ? 1 : DIMMED_ALPHA;
+      context.globalAlpha = key % 2 === 1 ? 1 : DIMMED_ALPHA;
       this.#paintBatch(fleet.statuses[key >> 1] ?? "unknown", corners, marginOf(pitch, size), size);
     }
     for (const [cell, x, y] of ringed) {
-      this.#context.globalAlpha = this.#isShown(cell) ? 1 : DIMMED_ALPHA;
+      context.globalAlpha = this.#isShown(cell) ? 1 : DIMMED_ALPHA;
       this.#paintRing(fleet, cell, x, y, size + 2 * marginOf(pitch, size));
     }
-    this.#context.globalAlpha = 1;
-  }
-
-  #paintCell({ fleet, layout }: Scene, cell: Cell, index: number): void {
-    const { pitch, size } = layout;
-    const { x, y } = cellCorner(layout, index);
-    const margin = marginOf(pitch, size);
-    this.#context.clearRect(x, y, pitch, pitch);
-    this.#context.globalAlpha = this.#isShown(cell) ? 1 : DIMMED_ALPHA;
-    this.#paintBatch(fleet.statuses[fleet.status[cell.slot]!] ?? "unknown", [x, y], margin, size);
-    this.#paintRing(fleet, cell, x, y, size + 2 * margin);
-    this.#context.globalAlpha = 1;
+    context.globalAlpha = 1;
   }
 
   #isShown(cell: Cell): boolean {

@@ -1,4 +1,4 @@
-import { createElement } from "../dom.ts";
+import { resolveColor } from "../dom.ts";
 import { drawGlyph } from "./status-icon.ts";
 
 /** Opacity of the background of cells that are not online. */
@@ -17,15 +17,7 @@ export class GridTheme {
    */
   load(parent: HTMLElement, names: readonly string[]): void {
     this.#glyphs = new Map();
-    const probe = createElement("i");
-    parent.append(probe);
-    this.#colors = Object.fromEntries(
-      names.map((name) => {
-        probe.className = `is-${name}`;
-        return [name, getComputedStyle(probe).color];
-      }),
-    );
-    probe.remove();
+    this.#colors = Object.fromEntries(names.map((name) => [name, resolveColor(parent, { class: `is-${name}` })]));
   }
 
   color(name: string): string {

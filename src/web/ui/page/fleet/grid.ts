@@ -1,8 +1,7 @@
-import { byId, createElement, createFiller, replaceChildren } from "../dom.ts";
+import { byId, createElement, fill, replaceChildren, setAttributes } from "../dom.ts";
 import { formatCount, humanize } from "../format.ts";
-import { Announcer } from "./announcer.ts";
 import { type Cell, type FleetModel, markOf, statusOf } from "./fleet.ts";
-import { cellAt, cellCorner, computeLayout, type Layout, marginOf, type Step, stepFrom } from "./grid-layout.ts";
+import { cellAfterKey, cellAt, cellCorner, computeLayout, type Layout } from "./grid-layout.ts";
 import { GridPainter } from "./grid-painter.ts";
 import { markLabel, needsAttention } from "./remediation-states.ts";
 
@@ -17,28 +16,17 @@ const GAP = 8;
 /** The ring of the selected node is at least this large, because cells may be tiny. */
 const SELECTED_SIZE_MIN = 16;
 
-const KEY_STEPS: Readonly<Record<string, Step>> = {
-  ArrowLeft: "left",
-  ArrowRight: "right",
-  ArrowUp: "up",
-  ArrowDown: "down",
-  Home: "home",
-  End: "end",
-  PageDown: "next_block",
-  PageUp: "previous_block",
-};
-
 /** The fleet as a grid of cells, one for each node, that mouse and keyboard can explore. */
 export class Grid {
   readonly #box = byId("grid");
   readonly #cells = byId("cells");
   readonly #labels = byId("labels");
-  readonly #fillLabels = createFiller(this.#labels);
   readonly #selectedRing = byId("selected");
   readonly #cursor = byId("cursor");
   readonly #tip = byId("tip");
   readonly #painter = new GridPainter(byId<HTMLCanvasElement>("canvas"));
-  readonly #announcer = new Announcer(byId("options"), this.#cells);
+  /** Screen readers announce an option that becomes active, not one whose text changes, so two options alternate. */
+  readonly #options = [byId("option-a"), byId("option-b")];
   readonly #onOpen: (id: string) => void;
   #fleet: FleetModel | null = null;
   #layout: Layout | null = null;
@@ -131,6 +119,8 @@ export class Grid {
   #place(): void {
     const fleet = this.#fleet;
     const width = this.#box.clientWidth;
+    // Without a width the grid is hidden, and is laid out when it is shown again.
+    this.#layout = null;
     if (fleet === null || width === 0) return;
     const isSide = width >= SIDE_LABELS_MIN;
     this.#hasSideLabels = isSide;
@@ -159,10 +149,10 @@ export class Grid {
       ...{ region, text: `${formatCount(online)}/${formatCount(cells.length)}` },
       top: this.#layout!.blocks[index]!.top - (this.#hasSideLabels ? 0 : LABEL_HEIGHT),
     }));
-    this.#fillLabels(labels, () =>
+    fill(this.#labels, labels, () =>
       labels.map(({ region, text, top }) => {
-        const name = createElement("b", {}, region);
-        const label = createElement("div", { class: "region" }, name, createElement("span", { class: "muted" }, text));
+        const name = createElement("b", region);
+        const label = createElement("div.region", name, createElement("span.muted", text));
         label.style.top = `${top}px`;
         return label;
       }),
@@ -175,11 +165,7 @@ export class Grid {
     const [index, layout] = [this.#indexOf(this.#selected ?? ""), this.#layout];
     this.#selectedRing.hidden = index === undefined || layout === null;
     if (index === undefined || layout === null) return;
-    const { x, y } = cellCorner(layout, index);
-    const side = Math.max(SELECTED_SIZE_MIN, layout.pitch + 8);
-    const offset = (layout.pitch - side) / 2;
-    this.#selectedRing.style.width = this.#selectedRing.style.height = `${side}px`;
-    this.#selectedRing.style.transform = `translate(${x + offset}px, ${y + offset}px)`;
+    surround(this.#selectedRing, layout, index, Math.max(SELECTED_SIZE_MIN, layout.pitch + 8));
   }
 
   #showCursor(): void {
@@ -189,10 +175,8 @@ export class Grid {
     this.#cursor.hidden = this.#tip.hidden = cell === undefined;
     if (index === null || cell === undefined || layout === null) return;
     const { x, y } = cellCorner(layout, index);
-    const offset = marginOf(layout.pitch, layout.size) - 2;
-    this.#cursor.style.width = this.#cursor.style.height = `${layout.size + 4}px`;
-    this.#cursor.style.transform = `translate(${x + offset}px, ${y + offset}px)`;
-    replaceChildren(this.#tip, [createElement("b", {}, cell.name), ` ${describeNode(fleet!, cell)}`]);
+    surround(this.#cursor, layout, index, layout.size + 4);
+    replaceChildren(this.#tip, [createElement("b", cell.name), ` ${describeNode(fleet!, cell)}`]);
     const left = Math.min(x + this.#cells.offsetLeft, this.#box.clientWidth - this.#tip.offsetWidth);
     this.#tip.style.transform = `translate(${Math.max(0, left)}px, ${y + layout.size + 8}px)`;
   }
@@ -204,17 +188,27 @@ export class Grid {
     const { cells = [] } = this.#fleet ?? {};
     const cell = cells[index];
     if (cell !== undefined) {
-      this.#announcer.announce(`${cell.name}, ${describeNode(this.#fleet!, cell)}`, index, cells.length);
+      this.#announce(`${cell.name}, ${describeNode(this.#fleet!, cell)}`, index, cells.length);
     }
     this.#cursor.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Announces the node under the cursor. */
+  #announce(text: string, index: number, total: number): void {
+    this.#options.reverse();
+    const [active, other] = this.#options as [HTMLElement, HTMLElement];
+    active.textContent = text;
+    setAttributes(active, { "aria-selected": "true", "aria-posinset": index + 1, "aria-setsize": total });
+    other.setAttribute("aria-selected", "false");
+    this.#cells.setAttribute("aria-activedescendant", active.id);
   }
 
   #press(event: KeyboardEvent): void {
     const [fleet, layout] = [this.#fleet, this.#layout];
     if (fleet === null || layout === null || fleet.cells.length === 0) return;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const step = KEY_STEPS[event.key];
-    if (step !== undefined) this.#goTo(stepFrom(layout, this.#focused, step));
+    const moved = cellAfterKey(layout, this.#focused, event.key);
+    if (moved !== null) this.#goTo(moved);
     else if (event.key === "t" || event.key === "T") this.#goTo(nextNeedingAttention(fleet, this.#focused));
     else if (event.key === "Enter" || event.key === " ") this.#onOpen(fleet.cells[this.#focused]!.id);
     else return;
@@ -226,6 +220,14 @@ export class Grid {
     const { left, top } = this.#cells.getBoundingClientRect();
     return cellAt(this.#layout, clientX - left, clientY - top);
   }
+}
+
+/** Places a square element around the middle of a cell. */
+function surround(element: HTMLElement, layout: Layout, index: number, side: number): void {
+  const { x, y } = cellCorner(layout, index);
+  const offset = Math.floor((layout.pitch - side) / 2);
+  element.style.width = element.style.height = `${side}px`;
+  element.style.transform = `translate(${x + offset}px, ${y + offset}px)`;
 }
 
 /** Returns the index of the next node that needs attention, or the given one if no other does. */

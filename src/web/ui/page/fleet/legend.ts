@@ -1,59 +1,57 @@
-import { byId, createElement, createFiller } from "../dom.ts";
+import { byId, createElement, fill } from "../dom.ts";
 import { formatCount, humanize } from "../format.ts";
 import { countNodes, type FleetModel } from "./fleet.ts";
 import type { NodeFilter } from "./node-filter.ts";
 import { REMEDIATION_STATES } from "./remediation-states.ts";
 import { glyphElement, ringElement } from "./status-icon.ts";
 
-const fillStatuses = createFiller(byId("legend"));
-const fillStates = createFiller(byId("marks"));
-
-type Choose = (change: Partial<Pick<NodeFilter, "status" | "remediation">>) => void;
-
 /** Shows the statuses and the states of remediation with their icons and counts. Each is a button that filters. */
-export function showLegend(fleet: FleetModel, { status: chosen, remediation }: NodeFilter, onChoose: Choose): void {
-  const statuses = fleet.statuses.map((status) => [status, countNodes(fleet, (value) => value === status)] as const);
-  fillStatuses([statuses, chosen], () =>
-    statuses.map(([status, count]) =>
-      legendButton(
-        { name: status, label: humanize(status), sign: glyphElement(status), count, isChosen: status === chosen },
-        () => onChoose({ status: status === chosen ? null : status }),
-      ),
-    ),
-  );
-  const states = REMEDIATION_STATES.map(
-    (state) => [state, countNodes(fleet, (_, mark) => state.marks.includes(mark))] as const,
-  );
-  fillStates([states.map(([, count]) => count), remediation], () =>
-    states.map(([{ name, label, meaning }, count]) =>
-      legendButton(
-        {
-          ...{ name, label, count, title: meaning, isChosen: name === remediation },
-          sign: ringElement(name),
-        },
-        () => onChoose({ remediation: name === remediation ? null : name }),
-      ),
-    ),
-  );
+export function showLegend(
+  fleet: FleetModel,
+  { status, remediation }: NodeFilter,
+  onChoose: (change: Partial<NodeFilter>) => void,
+): void {
+  const statuses = fleet.statuses.map((name) => ({
+    name,
+    label: humanize(name),
+    count: countNodes(fleet, (value) => value === name),
+  }));
+  const states = REMEDIATION_STATES.map(({ name, label, meaning, marks }) => ({
+    name,
+    label,
+    title: meaning,
+    count: countNodes(fleet, (_, mark) => marks.includes(mark)),
+  }));
+  showItems(byId("legend"), statuses, status, glyphElement, (chosen) => onChoose({ status: chosen }));
+  showItems(byId("marks"), states, remediation, ringElement, (chosen) => onChoose({ remediation: chosen }));
 }
 
 interface LegendItem {
   readonly name: string;
   readonly label: string;
-  readonly sign: Element;
   readonly count: number;
-  readonly isChosen: boolean;
   readonly title?: string;
 }
 
-const legendButton = ({ name, label, sign, count, isChosen, title }: LegendItem, onclick: () => void): HTMLElement =>
-  createElement(
-    "button",
-    {
-      ...{ type: "button", title, onclick, "data-k": `legend ${name}`, "aria-pressed": String(isChosen) },
-      class: count === 0 ? "none" : null,
-    },
-    sign,
-    createElement("span", {}, label),
-    createElement("b", {}, formatCount(count)),
+/** Shows items as buttons. Pressing the chosen one again chooses none. */
+function showItems(
+  parent: HTMLElement,
+  items: readonly LegendItem[],
+  chosen: string | null,
+  iconOf: (name: string) => Element,
+  onChoose: (name: string | null) => void,
+): void {
+  fill(parent, [items, chosen], () =>
+    items.map(({ name, label, count, title }) => {
+      const isChosen = name === chosen;
+      const onclick = () => onChoose(isChosen ? null : name);
+      return createElement(
+        `button${count === 0 ? ".none" : ""}`,
+        { type: "button", title, onclick, "data-k": name, "aria-pressed": String(isChosen) },
+        iconOf(name),
+        createElement("span", label),
+        createElement("b", formatCount(count)),
+      );
+    }),
   );
+}

@@ -35,7 +35,7 @@ function compileState(remediation: string | null): (status: string, mark: string
  * Returns a check of whether a node has every word of a text in its name, id or region, ignoring case, or null if the
  * text is empty. A word that is a country code matches the nodes of the country.
  */
-export function compileSearch(fleet: FleetModel, text: string): ((cell: Cell) => boolean) | null {
+function compileSearch(fleet: FleetModel, text: string): ((cell: Cell) => boolean) | null {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return null;
   const { countries, texts } = searchIndex(fleet);
@@ -46,6 +46,12 @@ export function compileSearch(fleet: FleetModel, text: string): ((cell: Cell) =>
       : (cell: Cell) => cell.country === country;
   });
   return (cell) => tests.every((test) => test(cell));
+}
+
+/** Returns the nodes that a search finds, or null if the text is empty or there is no fleet yet. */
+export function searchNodes(fleet: FleetModel | null, text: string): readonly Cell[] | null {
+  const isFound = fleet && compileSearch(fleet, text);
+  return fleet && isFound && fleet.cells.filter(isFound);
 }
 
 interface SearchIndex {

@@ -1,4 +1,4 @@
-import { createElement } from "../dom.ts";
+import { createElement, setAttributes } from "../dom.ts";
 
 /** A shape in a box of 10 by 10, filled or drawn as a line. */
 interface GlyphShape {
@@ -35,26 +35,20 @@ export function drawGlyph(context: CanvasRenderingContext2D, status: string, x: 
   context.restore();
 }
 
-const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
-
 /** Creates the same icon for the text of the page. */
 export function glyphElement(status: string): SVGSVGElement {
   const { path, line } = shapeOf(status);
-  const svg = document.createElementNS(SVG_NAMESPACE, "svg");
-  svg.setAttribute("viewBox", "0 0 10 10");
-  svg.setAttribute("class", `glyph is-${status}`);
-  svg.setAttribute("aria-hidden", "true");
-  const drawn = document.createElementNS(SVG_NAMESPACE, "path");
-  drawn.setAttribute("d", path);
-  drawn.setAttribute(line === 0 ? "fill" : "stroke", "currentColor");
-  if (line > 0) {
-    drawn.setAttribute("stroke-width", String(line));
-    drawn.setAttribute("fill", "none");
-  }
-  svg.append(drawn);
+  const [svg, shape] = [createSvg("svg"), createSvg("path")];
+  setAttributes(svg, { viewBox: "0 0 10 10", class: `glyph is-${status}`, "aria-hidden": "true" });
+  setAttributes(shape, line === 0 ? { fill: "currentColor" } : { fill: "none", stroke: "currentColor" });
+  setAttributes(shape, { d: path, "stroke-width": line });
+  svg.append(shape);
   return svg;
 }
 
+const createSvg = <K extends keyof SVGElementTagNameMap>(tag: K): SVGElementTagNameMap[K] =>
+  document.createElementNS("http://www.w3.org/2000/svg", tag);
+
 /** Creates the ring that the grid draws around nodes in a state of remediation. */
 export const ringElement = (state: string): HTMLElement =>
-  createElement("i", { class: `ring is-ring-${state}`, "aria-hidden": "true" });
+  createElement(`i.ring.is-ring-${state}`, { "aria-hidden": "true" });

@@ -1,7 +1,8 @@
 import type { PolicyExplanationView } from "../../../api/remediation-views.ts";
+import { blockerList } from "../activity/activity-elements.ts";
 import { toneOf } from "../activity/activity-lines.ts";
 import type { NodeDocument } from "../api.ts";
-import { bar, type Child, createElement } from "../dom.ts";
+import { bar, type Child, createElement, definitions } from "../dom.ts";
 import {
   episodeState,
   formatAge,
@@ -29,13 +30,7 @@ export function nodeFields(node: NodeDocument, now: number): HTMLElement {
     ["listed", node.age_seconds == null ? "–" : `${formatDuration(node.age_seconds)} ago`],
     ["detail read", node.detail_age_seconds == null ? "never" : `${formatDuration(node.detail_age_seconds)} ago`],
   ];
-  return createElement(
-    "dl",
-    { class: "node-facts" },
-    ...rows.map(([name, value]) =>
-      createElement("div", {}, createElement("dt", {}, name), createElement("dd", {}, value)),
-    ),
-  );
+  return createElement("dl.node-facts", ...definitions(rows));
 }
 
 function sessionsText({ active_sessions, sessions }: NodeDocument): string {
@@ -46,31 +41,28 @@ function sessionsText({ active_sessions, sessions }: NodeDocument): string {
 function usage(ratio: number | null | undefined): Child {
   if (ratio == null) return "unknown";
   const tone = ratio > 0.95 ? "bad" : ratio > 0.85 ? "wait" : "good";
-  return createElement(
-    "span",
-    { class: "usage" },
-    bar(ratio, { class: `tone-${tone}`, "aria-hidden": "true" }),
-    formatPercent(ratio),
-  );
+  return createElement("span.usage", bar(ratio, tone, { "aria-hidden": "true" }), formatPercent(ratio));
 }
 
 /** Shows a policy's verdict on a node, its timer, its steps and every blocker. */
 export function policyElement(policy: PolicyExplanationView, now: number): HTMLElement {
   const isQuiet = policy.timer === null && policy.episode === null && policy.verdict === "false";
   return createElement(
-    "details",
-    { class: `explained ${isQuiet ? "quiet" : ""}`, open: !isQuiet, "data-k": `explained ${policy.policy}` },
+    "details.explained",
+    { open: !isQuiet, "data-k": `explained ${policy.policy}` },
     createElement(
       "summary",
       { "data-k": `explained summary ${policy.policy}` },
-      createElement("b", {}, policy.policy),
-      createElement("span", { class: `chip mode-${policy.mode}` }, humanize(policy.mode)),
-      createElement("span", { class: `verdict verdict-${policy.verdict}` }, verdictText(policy)),
+      createElement("b", policy.policy),
+      createElement(`span.chip.mode-${policy.mode}`, humanize(policy.mode)),
+      createElement(`span.verdict.verdict-${policy.verdict}`, verdictText(policy)),
     ),
     timerElement(policy),
     stepsElement(policy, now),
     fieldsElement(policy),
-    blockersElement(policy),
+    policy.blockers.length === 0
+      ? createElement("p.guards-none", "✓ Nothing would hold an action now.")
+      : blockerList("Reasons that would hold an action now", policy.blockers),
   );
 }
 
@@ -82,57 +74,46 @@ function verdictText({ matched, verdict }: PolicyExplanationView): string {
 
 function timerElement({ timer, for_seconds }: PolicyExplanationView): Child {
   if (timer === null) return null;
+  const trueFor = formatDuration(timer.true_seconds);
   if (timer.state === "firing") {
     const clearing = timer.clear_seconds > 0 ? `, healthy again for ${formatDuration(timer.clear_seconds)}` : "";
-    return createElement(
-      "p",
-      { class: "timer" },
-      createElement("span", { class: "badge tone-bad" }, "firing"),
-      ` true for ${formatDuration(timer.true_seconds)}${clearing}`,
-    );
+    return createElement("p.timer", createElement("span.badge.tone-bad", "firing"), ` true for ${trueFor}${clearing}`);
   }
   const share = for_seconds === 0 ? 1 : timer.true_seconds / for_seconds;
   return createElement(
-    "p",
-    { class: "timer" },
-    createElement("span", { class: "badge tone-wait" }, "pending"),
-    bar(share, { class: "tone-wait", "aria-hidden": "true" }),
-    ` ${formatDuration(timer.true_seconds)} of ${formatDuration(for_seconds)}`,
+    "p.timer",
+    createElement("span.badge.tone-wait", "pending"),
+    bar(share, "wait", { "aria-hidden": "true" }),
+    ` ${trueFor} of ${formatDuration(for_seconds)}`,
   );
 }
 
 /** Shows the completed, current and remaining steps. */
 function stepsElement({ episode, steps }: PolicyExplanationView, now: number): Child {
   if (episode === null) return null;
+  const { id, state, state_at, step: current, shadow, quarantine } = episode;
   const items = steps.map((step, index) => {
-    const [state, label] =
-      index < episode.step
-        ? ["done", "done"]
-        : index === episode.step
-          ? ["now", "next or under way"]
-          : ["later", "later"];
-    return createElement(
-      "li",
-      { class: state, "aria-current": state === "now" ? "step" : null },
-      step,
-      createElement("span", { class: "unseen" }, ` (${label})`),
-    );
+    if (index === current) {
+      return createElement(
+        "li.now",
+        { "aria-current": "step" },
+        step,
+        createElement("span.unseen", " (next or under way)"),
+      );
+    }
+    const position = index < current ? "done" : "later";
+    return createElement(`li.${position}`, step, createElement("span.unseen", ` (${position})`));
   });
-  const since = `${episode.id}, since ${timeOfDay(episode.state_at, now)}`;
-  const quarantine =
-    episode.quarantine === null
-      ? null
-      : `quarantine ends ${timeOfDay(episode.quarantine.ends_at, now)}${episode.quarantine.overdue ? ", overdue" : ""}`;
+  const facts = [`${id}, since ${timeOfDay(state_at, now)}`];
+  if (shadow) facts.push("dry run");
+  if (quarantine !== null) {
+    facts.push(`quarantine ends ${timeOfDay(quarantine.ends_at, now)}${quarantine.overdue ? ", overdue" : ""}`);
+  }
+  const badge = createElement(`span.badge.tone-${toneOf(state)}`, episodeState(state));
   return createElement(
-    "div",
-    { class: "episode" },
-    createElement(
-      "p",
-      {},
-      createElement("span", { class: `badge tone-${toneOf(episode.state)}` }, episodeState(episode.state)),
-      ` ${[since, episode.shadow ? "dry run" : null, quarantine].filter(Boolean).join(" · ")}`,
-    ),
-    createElement("ol", { class: "steps" }, ...items),
+    "div.episode",
+    createElement("p", badge, ` ${facts.join(" · ")}`),
+    createElement("ol.steps", ...items),
   );
 }
 
@@ -140,29 +121,10 @@ function fieldsElement({ fields, unknowns }: PolicyExplanationView): Child {
   const known = formatFields(fields, null);
   if (known.length + unknowns.length === 0) return null;
   return createElement(
-    "dl",
-    { class: "fields" },
-    ...known.map(([name, value]) =>
-      createElement("div", {}, createElement("dt", {}, name), createElement("dd", {}, value)),
-    ),
+    "dl.fields",
+    ...definitions(known),
     ...unknowns.map(({ field, why }) =>
-      createElement("div", { class: "unknown" }, createElement("dt", {}, field), createElement("dd", {}, why)),
-    ),
-  );
-}
-
-function blockersElement({ blockers }: PolicyExplanationView): HTMLElement {
-  if (blockers.length === 0) return createElement("p", { class: "guards-none" }, "✓ Nothing would hold an action now.");
-  return createElement(
-    "ul",
-    { class: "guards", "aria-label": "Reasons that would hold an action now" },
-    ...blockers.map(({ reason, detail, ends }) =>
-      createElement(
-        "li",
-        {},
-        createElement("b", {}, humanize(reason)),
-        createElement("span", {}, `${detail}; ends ${ends}`),
-      ),
+      createElement("div.unknown", createElement("dt", field), createElement("dd", why)),
     ),
   );
 }

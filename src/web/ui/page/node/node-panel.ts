@@ -1,7 +1,7 @@
 import { getJson, type NodeDocument } from "../api.ts";
-import { byId, createElement, createFiller } from "../dom.ts";
+import { byId, createElement, fill } from "../dom.ts";
 import { glyphElement } from "../fleet/status-icon.ts";
-import { formatAge, humanize, timeOfDay } from "../format.ts";
+import { humanize, sinceText } from "../format.ts";
 import { approvalElement } from "../panels/approvals.ts";
 import { externalLink } from "../panels/banners.ts";
 import { commandButton } from "../panels/operator-commands.ts";
@@ -16,12 +16,9 @@ const COVERED_ELEMENTS = "header, .disconnected, .readonly, .banners, .summary, 
 /** The panel that explains one node. */
 export class NodePanel {
   readonly #panel = byId("panel");
-  readonly #title = createElement("h2", { id: "panel-title", tabindex: "-1" });
-  readonly #commands = createElement("div", { class: "panel-commands" });
-  readonly #body = createElement("div", { class: "panel-body", "aria-live": "off" });
-  readonly #fillTitle = createFiller(this.#title);
-  readonly #fillCommands = createFiller(this.#commands);
-  readonly #fillBody = createFiller(this.#body);
+  readonly #title = byId("panel-title");
+  readonly #commands = byId("panel-commands");
+  readonly #body = byId("panel-body");
   /** Id of the node that is shown, or null if the panel is closed. */
   #shown: string | null = null;
   #requests = 0;
@@ -29,12 +26,7 @@ export class NodePanel {
 
   /** `onClose` is called when the user closes the panel. */
   constructor(onClose: () => void) {
-    const close = createElement(
-      "button",
-      { type: "button", class: "close", "aria-label": "Close the explanation", onclick: onClose },
-      "✕",
-    );
-    this.#panel.append(createElement("div", { class: "panel-head" }, this.#title, this.#commands, close), this.#body);
+    byId("panel-close").addEventListener("click", onClose);
     this.#panel.addEventListener("keydown", (event) => {
       if (event.key === "Escape") onClose();
     });
@@ -48,9 +40,9 @@ export class NodePanel {
     this.#panel.hidden = id === null;
     this.#coverPage();
     if (id === null || !isOther) return;
-    this.#fillTitle(id, () => [id]);
-    this.#fillCommands(null, () => []);
-    this.#fillBody(null, () => [createElement("p", { class: "muted" }, "loading…")]);
+    fill(this.#title, id, () => [id]);
+    fill(this.#commands, null, () => []);
+    fill(this.#body, null, () => [createElement("p.muted", "loading…")]);
     this.#panel.scrollTop = 0;
     this.#title.focus({ preventScroll: !NARROW.matches });
     void this.#load();
@@ -75,24 +67,24 @@ export class NodePanel {
     if (answer.ok) this.#show(answer.value);
     else {
       const { error } = answer;
-      this.#fillBody(error, () => [createElement("p", { class: "problem", role: "alert" }, error.message)]);
+      fill(this.#body, error, () => [createElement("p.problem", { role: "alert" }, error.message)]);
     }
   }
 
   #show(node: NodeDocument): void {
     const status = node.known ? (node.status ?? "unknown") : "gone";
-    this.#fillTitle([node.name, status], () => [
+    fill(this.#title, [node.name, status], () => [
       node.known ? glyphElement(status) : null,
-      createElement("span", {}, node.name ?? node.id),
-      createElement("span", { class: `status is-${status}` }, humanize(status)),
+      createElement("span", node.name ?? node.id),
+      createElement(`span.status.is-${status}`, humanize(status)),
     ]);
     const isHeld = node.holds.length > 0;
-    this.#fillCommands([node.id, node.known, node.holds, this.#grafana], () => [
+    fill(this.#commands, [node.id, node.known, node.holds, this.#grafana], () => [
       this.#grafana === null ? null : externalLink("Grafana", dashboardOf(this.#grafana, node.id)),
       node.known && !node.holds.some(({ kind }) => kind === "held") ? commandButton(holdCommand(node), "hold") : null,
       isHeld ? commandButton(releaseCommand(node), "release") : null,
     ]);
-    this.#fillBody(node, () => bodyElements(node));
+    fill(this.#body, node, () => bodyElements(node));
   }
 
   /** Keeps keyboard focus out of the page while the panel covers it on a narrow screen. */
@@ -107,32 +99,27 @@ export class NodePanel {
 
 function bodyElements(node: NodeDocument): readonly HTMLElement[] {
   const now = Date.parse(node.explained_at);
-  const holds = node.holds.map(({ kind, reason, at, until }) =>
+  const holds = node.holds.map(({ kind, reason, at, until, operator }) =>
     createElement(
-      "p",
-      { class: "banner tone-wait" },
-      createElement("b", {}, humanize(kind)),
-      createElement(
-        "span",
-        {},
-        `${reason}, ${formatAge(at, now)}${until === null ? "" : `, until ${timeOfDay(until, now)}`}`,
-      ),
+      "p.banner.tone-wait",
+      createElement("b", humanize(kind)),
+      createElement("span", `${sinceText(at, operator, until, now)}: ${reason}`),
     ),
   );
   const approvals = node.actions
     .filter(({ state }) => state === "awaiting")
     .map((action) => approvalElement(action, node.name ?? node.id, now));
   const policies = node.policies.map((policy) => policyElement(policy, now));
-  const none = createElement("p", { class: "muted" }, "No policy applies to this node.");
+  const none = createElement("p.muted", "No policy applies to this node.");
   return [
-    createElement("p", { class: "muted panel-id" }, [node.id, node.country, node.region].filter(Boolean).join(" · ")),
+    createElement("p.muted.panel-id", [node.id, node.country, node.region].filter(Boolean).join(" · ")),
     ...approvals,
     ...holds,
     nodeFields(node, now),
-    createElement("h3", {}, "Policies"),
+    createElement("h3", "Policies"),
     ...(policies.length === 0 ? [none] : policies),
-    createElement("h3", {}, "History"),
-    nodeHistoryElement(node, now),
+    createElement("h3", "History"),
+    nodeHistoryElement(node),
   ];
 }
 
@@ -161,5 +148,4 @@ export const releaseCommand = ({ id, name }: NodeName) =>
     path: `nodes/${encodeURIComponent(id)}/release`,
     name: "Release",
     meaning: `Policies may act on ${name ?? id} again.`,
-    hasReason: false,
   }) as const;

@@ -1,72 +1,53 @@
-import { byId, type Child, createElement, createFiller, keepChildren } from "../dom.ts";
+import { byId, type Child, createButton, createElement, fill, keepChildren } from "../dom.ts";
 import { type Cell, choosePairs, countNodes, type FleetModel, pairOf } from "../fleet/fleet.ts";
-import { compileFilter, type NodeFilter } from "../fleet/node-filter.ts";
 import { type NodeOrder, sortNodes } from "../fleet/node-order.ts";
 import { needsAttention } from "../fleet/remediation-states.ts";
 import { countNoun, formatCount } from "../format.ts";
-import { headerRow, NodeRows } from "./node-rows.ts";
+import { NodeRows, showHeader } from "./node-rows.ts";
 
 /** Settings of the list (see {@link ViewState}). */
-interface AttentionView extends NodeFilter {
+interface AttentionView {
   readonly attentionOrder: NodeOrder | null;
   readonly page: number;
 }
 
-type Navigate = (change: Partial<Pick<AttentionView, "attentionOrder" | "page">>) => void;
-
 const NODES_PER_PAGE = 15;
-const KEY = "attention";
 
-const fillHead = createFiller(byId("attention-head"));
-const rows = new NodeRows(KEY);
-const fillCount = createFiller(byId("attention-count"));
-const fillPager = createFiller(byId("attention-pager"));
+const rows = new NodeRows();
 
-/** Lists the nodes that need attention and pass the filter, page by page. */
-export function showNodesNeedingAttention(fleet: FleetModel, view: AttentionView, navigate: Navigate): void {
+/** Lists those of `filtered` that need attention, page by page. */
+export function showNodesNeedingAttention(
+  fleet: FleetModel,
+  filtered: readonly Cell[],
+  { attentionOrder, page: wantedPage }: AttentionView,
+  navigate: (change: Partial<AttentionView>) => void,
+): void {
   const all = countNodes(fleet, needsAttention);
-  const nodes = matchingNodes(fleet, view);
+  const pairs = choosePairs(fleet, needsAttention);
+  const found = filtered.filter(({ slot }) => pairs[pairOf(fleet, slot)]);
+  const nodes = sortNodes(fleet, found, attentionOrder ?? { column: "urgency", isDescending: false });
   const pages = Math.max(1, Math.ceil(nodes.length / NODES_PER_PAGE));
-  const page = Math.min(view.page, pages);
+  const page = Math.min(wantedPage, pages);
   const shown = nodes.slice((page - 1) * NODES_PER_PAGE, page * NODES_PER_PAGE);
-  const count =
-    all === nodes.length ? countNoun(all, "node") : `${formatCount(nodes.length)} of ${countNoun(all, "node")}`;
-  fillCount(count, () => [count]);
-  fillHead(view.attentionOrder, () => [
-    headerRow(KEY, view.attentionOrder, (attentionOrder) => navigate({ attentionOrder, page: 1 })),
-  ]);
+  const matching = all === nodes.length ? "" : `${formatCount(nodes.length)} of `;
+  byId("attention-count").textContent = `${matching}${countNoun(all, "node")}`;
+  showHeader(byId("attention-head"), attentionOrder, (order) => navigate({ attentionOrder: order, page: 1 }));
   byId("attention-table").hidden = shown.length === 0;
   byId("attention-none").hidden = shown.length > 0;
   byId("attention-none").textContent =
     all === 0 ? "Every node is online or in maintenance." : "No node that needs attention matches the filter.";
   keepChildren(byId("attention"), rows.rowsOf(fleet, shown));
-  fillPager([page, pages], () => (pages === 1 ? [] : pagerElements(page, pages, navigate)));
+  fill(byId("attention-pager"), [page, pages], () => (pages === 1 ? [] : pagerElements(page, pages, navigate)));
 }
 
-function matchingNodes(fleet: FleetModel, view: AttentionView): readonly Cell[] {
-  const passes = compileFilter(fleet, view);
-  const pairs = choosePairs(fleet, needsAttention);
-  const nodes = fleet.cells.filter((cell) => pairs[pairOf(fleet, cell.slot)]! && (passes === null || passes(cell)));
-  return sortNodes(fleet, nodes, view.attentionOrder ?? { column: "urgency", isDescending: false });
-}
-
-function pagerElements(page: number, pages: number, navigate: Navigate): readonly Child[] {
+function pagerElements(page: number, pages: number, navigate: (change: { page: number }) => void): readonly Child[] {
   const button = (name: string, to: number) =>
-    createElement(
-      "button",
-      {
-        type: "button",
-        "data-k": `${KEY} ${name}`,
-        disabled: to < 1 || to > pages,
-        onclick: () => navigate({ page: to }),
-      },
-      name,
-    );
+    createButton(name, name, () => navigate({ page: to }), { disabled: to < 1 || to > pages || to === page });
   return [
-    button("First", page === 1 ? 0 : 1),
+    button("First", 1),
     button("Previous", page - 1),
-    createElement("span", { class: "muted" }, `Page ${formatCount(page)} of ${formatCount(pages)}`),
+    createElement("span.muted", `Page ${formatCount(page)} of ${formatCount(pages)}`),
     button("Next", page + 1),
-    button("Last", page === pages ? pages + 1 : pages),
+    button("Last", pages),
   ];
 }

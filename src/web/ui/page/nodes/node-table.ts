@@ -1,26 +1,22 @@
-import { byId, createElement, createFiller, keepChildren } from "../dom.ts";
+import { byId, createElement, keepChildren } from "../dom.ts";
 import type { Cell, FleetModel } from "../fleet/fleet.ts";
-import { compileFilter, type NodeFilter } from "../fleet/node-filter.ts";
 import { type NodeOrder, sortNodes } from "../fleet/node-order.ts";
-import { COLUMN_COUNT, headerRow, NodeRows } from "./node-rows.ts";
+import { COLUMN_COUNT, NodeRows, showHeader } from "./node-rows.ts";
 
 /** Height of a row in CSS pixels (see `.node-table` in the style sheet). */
 const ROW_HEIGHT = 30;
 /** Number of rows above and below the visible ones, so that fast scrolling shows no gaps. */
 const ROWS_AROUND = 12;
-const KEY = "table";
 
 /** The table of all nodes. Only the visible rows are in the document. */
 export class NodeTable {
   readonly #box = byId("node-table");
   readonly #body = byId("node-table-rows");
-  readonly #fillHead = createFiller(byId("node-table-head"));
-  readonly #rowElements = new NodeRows(KEY);
+  readonly #rowElements = new NodeRows();
   readonly #above = createSpacer();
   readonly #below = createSpacer();
   readonly #none = createElement(
     "tr",
-    {},
     createElement("td", { colspan: COLUMN_COUNT, class: "muted" }, "No node matches the filter."),
   );
   readonly #onSort: (order: NodeOrder) => void;
@@ -35,13 +31,11 @@ export class NodeTable {
     new ResizeObserver(() => this.#schedule()).observe(this.#box);
   }
 
-  /** Shows the nodes that pass a filter in an order. Null means region, country and name. */
-  show(fleet: FleetModel, filter: NodeFilter, order: NodeOrder | null): void {
-    const passes = compileFilter(fleet, filter);
-    const nodes = passes === null ? fleet.cells : fleet.cells.filter(passes);
+  /** Shows nodes in an order. Null means region, country and name. */
+  show(fleet: FleetModel, nodes: readonly Cell[], order: NodeOrder | null): void {
     this.#fleet = fleet;
     this.#nodes = order === null ? nodes : sortNodes(fleet, nodes, order);
-    this.#fillHead(order, () => [headerRow(KEY, order, this.#onSort)]);
+    showHeader(byId("node-table-head"), order, this.#onSort);
     byId("node-table-count").setAttribute("aria-rowcount", String(this.#nodes.length + 1));
     this.#schedule();
   }
@@ -68,5 +62,5 @@ export class NodeTable {
 /** Creates a placeholder row with the height of the rows that it replaces. */
 function createSpacer() {
   const cell = createElement("td", { colspan: COLUMN_COUNT });
-  return { cell, row: createElement("tr", { class: "spacer", "aria-hidden": "true" }, cell) };
+  return { cell, row: createElement("tr.spacer", { "aria-hidden": "true" }, cell) };
 }

@@ -1,35 +1,31 @@
-import { byId, createElement, createFiller, nodeLink } from "../dom.ts";
+import { byId, createElement, fill, nodeLink } from "../dom.ts";
 import { type FleetModel, statusOf } from "../fleet/fleet.ts";
-import { compileSearch } from "../fleet/node-filter.ts";
+import { searchNodes } from "../fleet/node-filter.ts";
 import { glyphElement } from "../fleet/status-icon.ts";
 import { formatCount } from "../format.ts";
 
 /** Maximum number of listed nodes. The grid and the table show all results. */
 const RESULTS_LISTED_MAX = 12;
 
-const fillFound = createFiller(byId("found"));
-
 /** Lists the nodes that a search finds, below the field while it has the focus. */
 export function showSearchResults(fleet: FleetModel | null, text: string): void {
-  const isFound = fleet === null ? null : compileSearch(fleet, text);
+  const found = searchNodes(fleet, text);
   const box = byId("found");
-  box.hidden = isFound === null || !byId("search-box").contains(document.activeElement);
-  if (fleet === null || isFound === null || box.hidden) return;
-  const found = fleet.cells.filter(isFound);
+  box.hidden = found === null || !byId("search-box").contains(document.activeElement);
+  if (fleet === null || found === null || box.hidden) return;
   const listed = found.slice(0, RESULTS_LISTED_MAX);
-  fillFound([text, listed.map(({ id }) => id), found.length], () => [
+  fill(box, [text, listed.map(({ id }) => id), found.length], () => [
     ...listed.map((cell) =>
       createElement(
         "li",
-        {},
         glyphElement(statusOf(fleet, cell)),
         nodeLink(cell.id, cell.name, "found"),
-        createElement("span", { class: "muted" }, `${cell.region} ${cell.country}`),
+        createElement("span.muted", `${cell.region} ${cell.country}`),
       ),
     ),
     found.length > listed.length
-      ? createElement("li", { class: "muted" }, `and ${formatCount(found.length - listed.length)} more`)
+      ? createElement("li.muted", `and ${formatCount(found.length - listed.length)} more`)
       : null,
-    found.length === 0 ? createElement("li", { class: "muted" }, "No matching node.") : null,
+    found.length === 0 ? createElement("li.muted", "No matching node.") : null,
   ]);
 }

@@ -1,6 +1,6 @@
 import type { Status } from "../api.ts";
-import { byId, type Child, createElement, createFiller } from "../dom.ts";
-import { countNoun, humanize, timeOfDay } from "../format.ts";
+import { byId, createElement, fill } from "../dom.ts";
+import { countNoun, humanize, sinceText, timeOfDay } from "../format.ts";
 import { acceptInventory, resetBreaker, resume } from "./daemon-commands.ts";
 import { commandButton, type OperatorCommand } from "./operator-commands.ts";
 
@@ -9,27 +9,21 @@ interface Banner {
   readonly tone: "hold" | "wait" | "bad";
   readonly title: string;
   readonly text: string;
+  /** The alert whose section of the runbook applies. */
+  readonly alert: string;
   /** The command that ends the condition. */
   readonly command?: OperatorCommand;
-  /** The alert whose section of the runbook applies. */
-  readonly alert?: string;
-  /** A link to a helpful page. */
-  readonly link?: readonly [title: string, url: string];
+  /** URL of the leader, or null if it is not known. */
+  readonly leader?: string | null;
 }
 
 /** Dashboard of the daemon (see `grafana/`). */
 const DAEMON_DASHBOARD = "/d/proxywarden-warden";
 
-const fillBanners = createFiller(byId("banners"));
-
 /** Shows the conditions that hold all actions, each with the command that ends it. */
 export function showBanners(status: Status): void {
-  const { warden, leader, links, collectors } = status;
-  const { failure } = collectors.nodes;
-  fillBanners(
-    [warden.paused, warden.breaker, warden.trust, warden.storm_until, warden.journal, failure, leader, links],
-    () => bannersOf(status).map((banner) => bannerElement(banner, status)),
-  );
+  const banners = bannersOf(status);
+  fill(byId("banners"), [banners, status.links], () => banners.map((banner) => bannerElement(banner, status.links)));
 }
 
 function bannersOf({ warden, leader, collectors, now: at }: Status): readonly Banner[] {
@@ -38,8 +32,7 @@ function bannersOf({ warden, leader, collectors, now: at }: Status): readonly Ba
   const banners: Banner[] = [];
   if (isStandby) {
     const text = `The leader is ${leader.name ?? "not known"}. Fleet and limits are shown there; the rest is read from the journal, and commands are forwarded.`;
-    const link = leader.url === null ? {} : { link: ["Open the leader", leader.url] as const };
-    banners.push({ tone: "hold", title: "Standby", text, alert: "ProxywardenNoLeader", ...link });
+    banners.push({ tone: "hold", title: "Standby", text, alert: "ProxywardenNoLeader", leader: leader.url });
   }
   const { failure, last_success_at: readAt } = collectors.nodes;
   if (!isStandby && failure !== null) {
@@ -49,8 +42,7 @@ function bannersOf({ warden, leader, collectors, now: at }: Status): readonly Ba
   }
   if (warden.paused !== null) {
     const { at: pausedAt, until, reason, operator } = warden.paused;
-    const end = until === null ? "" : `, until ${timeOfDay(until, now)}`;
-    const text = `since ${timeOfDay(pausedAt, now)}${operator === null ? "" : ` by ${operator}`}${end}: ${reason}. All actions are on hold.`;
+    const text = `${sinceText(pausedAt, operator, until, now)}: ${reason}. All actions are on hold.`;
     banners.push({ tone: "wait", title: "Paused", text, command: resume, alert: "ProxywardenPaused" });
   }
   if (warden.breaker !== null) {
@@ -77,19 +69,15 @@ function bannersOf({ warden, leader, collectors, now: at }: Status): readonly Ba
   return banners;
 }
 
-function bannerElement({ tone, title, text, command, alert, link }: Banner, { links }: Status): HTMLElement {
-  const further: Child[] = [];
-  if (link !== undefined) further.push(createElement("a", { href: link[1] }, link[0]));
-  if (links.runbook !== null && alert !== undefined) {
-    further.push(externalLink("Runbook", `${links.runbook}#${alert.toLowerCase()}`));
-  }
-  if (links.grafana !== null) further.push(externalLink("Grafana", `${links.grafana}${DAEMON_DASHBOARD}`));
+function bannerElement(banner: Banner, { runbook, grafana }: Status["links"]): HTMLElement {
+  const { tone, title, text, alert, command, leader = null } = banner;
   return createElement(
-    "div",
-    { class: `banner tone-${tone}` },
-    createElement("b", {}, title),
-    createElement("span", {}, text),
-    ...further,
+    `div.banner.tone-${tone}`,
+    createElement("b", title),
+    createElement("span", text),
+    leader === null ? null : createElement("a", { href: leader }, "Open the leader"),
+    runbook === null ? null : externalLink("Runbook", `${runbook}#${alert.toLowerCase()}`),
+    grafana === null ? null : externalLink("Grafana", `${grafana}${DAEMON_DASHBOARD}`),
     command === undefined ? null : commandButton(command, command.path),
   );
 }

@@ -1,50 +1,18 @@
 import type uPlotType from "uplot";
-import type { HistoryDocument } from "../api.ts";
-import { byId, createElement } from "../dom.ts";
+import type { HistoryView } from "../../../api/history.ts";
+import { byId, createElement, resolveColor } from "../dom.ts";
 import { formatCount, timeOfDay } from "../format.ts";
 
 /** The global of uPlot.js, which is loaded before the modules. */
 declare const uPlot: typeof uPlotType;
 
-type Series = HistoryDocument["series"];
 type Column = readonly (number | null)[];
 
-/** Definition of a chart. Every axis begins at zero, so that heights can be compared. */
-interface ChartSpec {
-  readonly title: string;
-  readonly series: readonly ChartSeries[];
-}
-
-interface ChartSeries {
+/** A line of a chart: its label, its color in the style sheet, and its values. */
+interface ChartLine {
   readonly label: string;
   readonly color: string;
-  values(series: Series): Column;
-}
-
-const CHARTS: readonly ChartSpec[] = [
-  {
-    // On a scale of all nodes, a few that are not online would not be visible.
-    title: "Nodes not online",
-    series: [{ label: "not online", color: "--series-4", values: notOnline }],
-  },
-  {
-    title: "Active sessions",
-    series: [{ label: "active", color: "--series-2", values: ({ active_sessions }) => active_sessions }],
-  },
-  {
-    title: "Calls left",
-    series: [
-      { label: "node", color: "--series-1", values: ({ node_management_left }) => node_management_left },
-      { label: "session", color: "--series-3", values: ({ session_monitoring_left }) => session_monitoring_left },
-    ],
-  },
-];
-
-function notOnline({ nodes, online }: Series): Column {
-  return nodes.map((total, index) => {
-    const up = online[index] ?? null;
-    return total === null || up === null ? null : total - up;
-  });
+  values(series: HistoryView["series"]): Column;
 }
 
 const HEIGHT = 132;
@@ -59,51 +27,82 @@ const VALUE_MAX_MIN = 4;
 /** Minimum distance between two numbers on an axis, in CSS pixels. */
 const LABEL_SPACE = 34;
 
-interface DrawnChart {
-  readonly chart: ChartSpec;
-  readonly container: HTMLElement;
-  readonly now: HTMLElement;
-  plot: uPlotType | null;
+/** A chart. Its axis begins at zero, so that heights can be compared. */
+class Chart {
+  readonly figure: HTMLElement;
+  readonly #title: string;
+  readonly #lines: readonly ChartLine[];
+  readonly #box = createElement("div.plot", { role: "img" });
+  readonly #now = createElement("span.now");
+  #plot: uPlotType | null = null;
+
+  constructor(title: string, lines: readonly ChartLine[]) {
+    this.#title = title;
+    this.#lines = lines;
+    this.figure = createElement("figure", createElement("figcaption", title, this.#now), this.#box);
+  }
+
+  show({ at, series, step_seconds }: HistoryView): void {
+    const columns = this.#lines.map((line) => line.values(series));
+    const texts = this.#lines.map(({ label }, index) => `${label} ${formatCount(columns[index]!.at(-1))}`);
+    this.#now.textContent = texts.join(" · ");
+    const ranges = this.#lines.map(({ label }, index) => currentValueText(label, columns[index]!));
+    this.#box.setAttribute("aria-label", `${this.#title}: ${ranges.join("; ")}`);
+    const data = withGaps(at, columns, GAP_STEPS * step_seconds);
+    if (this.#plot === null) this.#plot = new uPlot(optionsOf(this.#lines, this.#box), data, this.#box);
+    else this.#plot.setData(data);
+  }
+
+  /** Follows the width of the page. */
+  resize(): void {
+    this.#plot?.setSize({ width: this.#box.clientWidth, height: HEIGHT });
+  }
+
+  /** Removes the drawing. It is drawn again by the next {@link show}, in the current colors. */
+  clear(): void {
+    this.#plot?.destroy();
+    this.#plot = null;
+  }
 }
 
-const drawnCharts: readonly DrawnChart[] = CHARTS.map((chart) => ({
-  chart,
-  container: createElement("div", { class: "plot", role: "img" }),
-  now: createElement("span", { class: "now" }),
-  plot: null,
-}));
-let lastHistory: HistoryDocument | null = null;
+const CHARTS = [
+  // On a scale of all nodes, a few that are not online would not be visible.
+  new Chart("Nodes not online", [{ label: "not online", color: "--series-4", values: notOnline }]),
+  new Chart("Active sessions", [
+    { label: "active", color: "--series-2", values: ({ active_sessions }) => active_sessions },
+  ]),
+  new Chart("Calls left", [
+    { label: "node", color: "--series-1", values: ({ node_management_left }) => node_management_left },
+    { label: "session", color: "--series-3", values: ({ session_monitoring_left }) => session_monitoring_left },
+  ]),
+];
+let lastHistory: HistoryView | null = null;
+
+function notOnline({ nodes, online }: HistoryView["series"]): Column {
+  return nodes.map((total, index) => {
+    const up = online[index] ?? null;
+    return total === null || up === null ? null : total - up;
+  });
+}
 
 /** Adds the charts. They follow the width of the page. */
 export function startCharts(): void {
-  byId("charts").append(
-    ...drawnCharts.map(({ chart, container: box, now }) =>
-      createElement("figure", {}, createElement("figcaption", {}, chart.title, now), box),
-    ),
-  );
+  byId("charts").append(...CHARTS.map(({ figure }) => figure));
   new ResizeObserver(() => {
-    for (const { plot, container: box } of drawnCharts) plot?.setSize({ width: box.clientWidth, height: HEIGHT });
+    for (const chart of CHARTS) chart.resize();
   }).observe(byId("charts"));
 }
 
 /** Draws the history. */
-export function showHistory(history: HistoryDocument): void {
+export function showHistory(history: HistoryView): void {
   lastHistory = history;
-  for (const drawn of drawnCharts) {
-    const columns = drawn.chart.series.map(({ label, values }) => ({ label, values: values(history.series) }));
-    const texts = columns.map(({ label, values }) => `${label} ${formatCount(values.at(-1))}`);
-    drawn.now.textContent = texts.join(" · ");
-    const label = columns.map(({ label, values }) => currentValueText(label, values)).join("; ");
-    drawn.container.setAttribute("aria-label", `${drawn.chart.title}: ${label}`);
-    const data = withGaps(
-      history.at,
-      columns.map(({ values }) => values),
-      GAP_STEPS * history.step_seconds,
-    );
-    if (drawn.plot === null)
-      drawn.plot = new uPlot(optionsOf(drawn, drawn.container.clientWidth), data, drawn.container);
-    else drawn.plot.setData(data);
-  }
+  for (const chart of CHARTS) chart.show(history);
+}
+
+/** Redraws the charts after the colors changed. */
+export function redrawCharts(): void {
+  for (const chart of CHARTS) chart.clear();
+  if (lastHistory !== null) showHistory(lastHistory);
 }
 
 /** Adds an unknown value where no sample was taken for a while, so that no line is drawn across the gap. */
@@ -122,23 +121,15 @@ function withGaps(at: readonly number[], columns: readonly Column[], gapSeconds:
   return [times, ...values];
 }
 
-/** Redraws the charts after the colors changed. */
-export function redrawCharts(): void {
-  for (const drawn of drawnCharts) {
-    drawn.plot?.destroy();
-    drawn.plot = null;
-  }
-  if (lastHistory !== null) showHistory(lastHistory);
-}
-
 function currentValueText(name: string, column: Column): string {
   const known = column.filter((value) => value !== null);
   if (known.length === 0) return `${name}: not known yet`;
-  return `${name} now ${formatCount(column.at(-1))}, between ${formatCount(Math.min(...known))} and ${formatCount(Math.max(...known))}`;
+  const [least, most] = [formatCount(Math.min(...known)), formatCount(Math.max(...known))];
+  return `${name} now ${formatCount(column.at(-1))}, between ${least} and ${most}`;
 }
 
-function optionsOf({ chart: { series }, container }: DrawnChart, width: number): uPlotType.Options {
-  const color = (name: string) => resolveColor(`var(${name})`);
+function optionsOf(lines: readonly ChartLine[], box: HTMLElement): uPlotType.Options {
+  const color = (name: string) => resolveColor(box, { color: `var(${name})` });
   const axis = {
     stroke: color("--muted"),
     font: "11px system-ui, sans-serif",
@@ -146,12 +137,12 @@ function optionsOf({ chart: { series }, container }: DrawnChart, width: number):
     ticks: { show: false },
   };
   return {
-    width,
+    width: box.clientWidth,
     height: HEIGHT,
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
-    hooks: { init: [(plot) => addTooltip(plot, container)] },
-    padding: [8, 14, 0, 0],
+    hooks: { init: [(plot) => addTooltip(plot, box)] },
+    padding: [8, 18, 0, 0],
     scales: {
       x: { range: (_plot, _first, last) => [last - HISTORY_SECONDS, last] },
       y: { range: (_plot, _low, high) => [0, Math.max(VALUE_MAX_MIN, Math.ceil((high ?? 0) * 1.1))] },
@@ -167,12 +158,14 @@ function optionsOf({ chart: { series }, container }: DrawnChart, width: number):
     ],
     series: [
       {},
-      ...series.map(({ label, color: name }) => ({
+      ...lines.map(({ label, color: name }) => ({
         label,
         stroke: color(name),
         width: 1.5,
         points: { show: false },
-        ...(series.length === 1 ? { fill: resolveColor(`color-mix(in srgb, var(${name}) 12%, transparent)`) } : {}),
+        ...(lines.length === 1
+          ? { fill: resolveColor(box, { color: `color-mix(in srgb, var(${name}) 12%, transparent)` }) }
+          : {}),
       })),
     ],
   };
@@ -182,20 +175,19 @@ const hourAndMinute = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute
 
 /** Shows time and values at the cursor. */
 function addTooltip(plot: uPlotType, container: HTMLElement): void {
-  const tip = createElement("div", { class: "tip", "aria-hidden": "true" });
+  const tip = createElement("div.tip", { "aria-hidden": "true" });
   tip.hidden = true;
   plot.over.append(tip);
-  const show = ({ cursor: { idx, left = 0 }, data }: uPlotType) => {
+  const show = ({ cursor: { idx, left = 0 }, data, series }: uPlotType) => {
     const second = idx == null ? undefined : data[0][idx];
-    const values = plot.series.slice(1).map(({ label }, index) => [label, idx == null ? null : data[index + 1]![idx]]);
     // The nearest sample may be far away.
-    const distance = second === undefined ? Number.POSITIVE_INFINITY : Math.abs(plot.posToVal(left, "x") - second);
-    tip.hidden = left < 0 || distance > TOOLTIP_SECONDS_MAX;
+    tip.hidden = left < 0 || second === undefined || Math.abs(plot.posToVal(left, "x") - second) > TOOLTIP_SECONDS_MAX;
     if (second === undefined) return;
-    const texts = values.map(
-      ([label, value]) => `${label} ${typeof value === "number" ? formatCount(value) : "unknown"}`,
-    );
-    tip.textContent = `${timeOfDay(new Date(second * 1_000).toISOString(), Date.now())} · ${texts.join(" · ")}`;
+    const texts = series.slice(1).map(({ label }, index) => {
+      const value = data[index + 1]![idx!];
+      return `${label} ${value == null ? "unknown" : formatCount(value)}`;
+    });
+    tip.textContent = [timeOfDay(new Date(second * 1_000).toISOString()), ...texts].join(" · ");
     const room = container.clientWidth - plot.over.offsetLeft - tip.offsetWidth;
     tip.style.transform = `translate(${Math.max(-plot.over.offsetLeft, Math.min(left + 8, room))}px, 4px)`;
   };
@@ -203,14 +195,4 @@ function addTooltip(plot: uPlotType, container: HTMLElement): void {
   plot.over.addEventListener("mouseleave", () => {
     tip.hidden = true;
   });
-}
-
-/** Returns a color of the style sheet for a canvas. */
-function resolveColor(name: string): string {
-  const probe = createElement("i");
-  probe.style.color = name;
-  document.body.append(probe);
-  const { color } = getComputedStyle(probe);
-  probe.remove();
-  return color;
 }

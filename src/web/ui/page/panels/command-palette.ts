@@ -1,7 +1,15 @@
+import type { Status } from "../api.ts";
 import { byId, createElement, replaceChildren } from "../dom.ts";
+import type { FleetModel } from "../fleet/fleet.ts";
+import { ATTENTION, searchNodes } from "../fleet/node-filter.ts";
+import { REMEDIATION_STATES } from "../fleet/remediation-states.ts";
+import { holdCommand, releaseCommand } from "../node/node-panel.ts";
+import { onlyFilter, type ViewState } from "../view-state.ts";
+import { acceptInventory, pauseOrResume, resetBreaker } from "./daemon-commands.ts";
+import { commandProblem, confirmCommand, type OperatorCommand } from "./operator-commands.ts";
 
 /** A command of the palette. */
-export interface PaletteEntry {
+interface PaletteEntry {
   readonly name: string;
   /** Its effect or shortcut. */
   readonly note: string;
@@ -9,25 +17,29 @@ export interface PaletteEntry {
   run(): void;
 }
 
+/** Data that the commands of the palette depend on. */
+interface PaletteContext {
+  readonly view: ViewState;
+  readonly fleet: FleetModel | null;
+  readonly status: Status | null;
+  navigate(change: Partial<ViewState>): void;
+}
+
 /** Maximum number of listed entries. */
 const ENTRIES_SHOWN_MAX = 12;
 
 /**
- * Opens the command palette, which lists the commands that match a text. Arrow keys and Enter choose one. `entries`
- * returns the commands for a text.
+ * Opens the command palette, which lists the commands that match a text. Arrow keys and Enter choose one.
  */
-export function openPalette(entries: (text: string) => readonly PaletteEntry[]): void {
-  const dialog = byId<HTMLDialogElement>("palette");
+export function openPalette(context: PaletteContext): void {
+  const [dialog, list, input] = [
+    byId<HTMLDialogElement>("palette"),
+    byId("palette-list"),
+    byId<HTMLInputElement>("palette-input"),
+  ];
   if (dialog.open || byId<HTMLDialogElement>("dialog").open) return;
   let shown: readonly PaletteEntry[] = [];
   let chosen = 0;
-  const input = createElement("input", {
-    ...{ type: "text", id: "palette-input", autocomplete: "off", spellcheck: "false", maxlength: 256 },
-    ...{ role: "combobox", "aria-expanded": "true", "aria-controls": "palette-list", "aria-label": "Command or node" },
-    placeholder: "Command or node…",
-  });
-  const list = createElement("ul", { id: "palette-list", role: "listbox", "aria-label": "Commands" });
-
   const run = (entry: PaletteEntry | undefined) => {
     if (entry === undefined || entry.isDisabled === true) return;
     dialog.close();
@@ -37,24 +49,25 @@ export function openPalette(entries: (text: string) => readonly PaletteEntry[]):
     input.setAttribute("aria-activedescendant", shown.length === 0 ? "" : `palette-${chosen}`);
     const items = shown.map((entry, index) =>
       createElement(
-        "li",
+        "div",
         {
           ...{ id: `palette-${index}`, role: "option", "aria-selected": String(index === chosen) },
           ...{ "aria-disabled": entry.isDisabled === true ? "true" : null, onclick: () => run(entry) },
         },
-        createElement("span", {}, entry.name),
-        createElement("span", { class: "muted" }, entry.note),
+        createElement("span", entry.name),
+        createElement("span.muted", entry.note),
       ),
     );
-    replaceChildren(list, items.length === 0 ? [createElement("li", { class: "muted" }, "Nothing matches.")] : items);
+    replaceChildren(list, items.length === 0 ? [createElement("div.muted", "Nothing matches.")] : items);
   };
   const search = () => {
-    shown = entries(input.value.trim()).slice(0, ENTRIES_SHOWN_MAX);
+    shown = paletteEntries(context, input.value.trim()).slice(0, ENTRIES_SHOWN_MAX);
     chosen = 0;
     paint();
   };
-  input.addEventListener("input", search);
-  input.addEventListener("keydown", (event) => {
+  input.value = "";
+  input.oninput = search;
+  input.onkeydown = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined) {
       chosen = (chosen + step + shown.length) % Math.max(1, shown.length);
@@ -62,9 +75,60 @@ export function openPalette(entries: (text: string) => readonly PaletteEntry[]):
     } else if (event.key === "Enter") run(shown[chosen]);
     else return;
     event.preventDefault();
-  });
-  replaceChildren(dialog, [input, list]);
+  };
   search();
   dialog.showModal();
-  input.focus();
 }
+
+/** Maximum number of nodes among the entries. */
+const NODES_LISTED_MAX = 6;
+
+/** Returns the commands and nodes that match a text. */
+function paletteEntries(context: PaletteContext, text: string): readonly PaletteEntry[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const entries = [...operatorEntries(context), ...viewEntries(context)];
+  return [
+    ...entries.filter(({ name }) => words.every((word) => name.toLowerCase().includes(word))),
+    ...nodeEntries(context, text),
+  ];
+}
+
+function operatorEntries({ view: { node }, fleet, status }: PaletteContext): readonly PaletteEntry[] {
+  if (status === null) return [];
+  const problem = commandProblem();
+  const entry = (command: OperatorCommand, name = command.name): PaletteEntry => ({
+    ...{ name, note: problem ?? "operator command", isDisabled: problem !== null },
+    run: () => confirmCommand(command),
+  });
+  const daemon = [entry(pauseOrResume(status)), entry(resetBreaker), entry(acceptInventory)];
+  if (node === null) return daemon;
+  const name = fleet?.byId.get(node)?.name ?? node;
+  const subject = { id: node, name };
+  return [entry(holdCommand(subject), `Hold ${name}`), entry(releaseCommand(subject), `Release ${name}`), ...daemon];
+}
+
+function viewEntries({ view, navigate }: PaletteContext): readonly PaletteEntry[] {
+  const show = (name: string, note: string, change: Partial<ViewState>): PaletteEntry => ({
+    ...{ name, note },
+    run: () => navigate(change),
+  });
+  return [
+    { name: "Find nodes", note: "/", run: () => byId("search").focus() },
+    view.view === "grid"
+      ? show("Show the table of all nodes", "view", { view: "table" })
+      : show("Show the grid of nodes", "view", { view: "grid" }),
+    show("Show all nodes", "removes the filter", onlyFilter({})),
+    show("Show nodes that need attention", "filter", onlyFilter({ remediation: ATTENTION })),
+    ...REMEDIATION_STATES.map(({ name, label }) =>
+      show(`Show nodes: ${label}`, "filter", onlyFilter({ remediation: name })),
+    ),
+    { name: "Change the theme", note: "system, light, dark", run: () => byId("theme").click() },
+  ];
+}
+
+const nodeEntries = ({ fleet, navigate }: PaletteContext, text: string): readonly PaletteEntry[] =>
+  (searchNodes(fleet, text) ?? []).slice(0, NODES_LISTED_MAX).map(({ id, name, region, country }) => ({
+    name: `Open ${name}`,
+    note: `${region} ${country}`,
+    run: () => navigate({ node: id }),
+  }));

@@ -15,7 +15,6 @@ export const resume: OperatorCommand = {
   path: "resume",
   name: "Resume",
   meaning: "Policies act again.",
-  hasReason: false,
 };
 
 /** The command that closes the circuit breaker. */
@@ -24,7 +23,6 @@ export const resetBreaker: OperatorCommand = {
   name: "Reset breaker",
   meaning:
     "Closes the breaker, resets its count, and restores the mode of policies that fell back to dry run. Make sure you know why it opened.",
-  hasReason: false,
 };
 
 /** The command that accepts the current number of nodes. */
@@ -32,7 +30,6 @@ export const acceptInventory: OperatorCommand = {
   path: "inventory/accept",
   name: "Accept inventory",
   meaning: "Uses the current node count as the new baseline. Choose this if the missing nodes were removed on purpose.",
-  hasReason: false,
 };
 
 /** Returns the command of the header, which pauses or resumes the daemon. */

@@ -1,5 +1,5 @@
 import { postCommand } from "../api.ts";
-import { byId, createElement, replaceChildren } from "../dom.ts";
+import { byId, createButton, replaceChildren } from "../dom.ts";
 
 /** An operator command with its button and dialog. */
 export interface OperatorCommand {
@@ -9,14 +9,14 @@ export interface OperatorCommand {
   readonly name: string;
   /** Its effect, in a sentence or two. */
   readonly meaning: string;
-  readonly hasReason: boolean;
+  /** Whether it takes an optional reason. Defaults to false. */
+  readonly hasReason?: true;
   /** Whether its effect can be limited to a duration. Defaults to false. */
   readonly hasDuration?: true;
 }
 
 /** The token is stored for this tab until it is closed. */
 const TOKEN_KEY = "proxywarden.token";
-const REASON_CHARS_MAX = 500;
 const TOAST_MS = 8_000;
 
 /** `problem` says why no command can be sent now, or is null if commands can be sent. */
@@ -45,20 +45,10 @@ export function onCommandDone(then: () => void): void {
 }
 
 /** Creates a button that sends a command after confirmation. */
-export const commandButton = (command: OperatorCommand, key: string, tone = ""): HTMLButtonElement =>
-  followProblem(
-    createElement(
-      "button",
-      {
-        type: "button",
-        class: tone,
-        "data-k": key,
-        "data-command": command.meaning,
-        onclick: () => confirmCommand(command),
-      },
-      command.name,
-    ),
-  );
+export function commandButton(command: OperatorCommand, key: string, tone = ""): HTMLButtonElement {
+  const attributes = { class: tone, "data-command": command.meaning };
+  return followProblem(createButton(command.name, key, () => confirmCommand(command), attributes));
+}
 
 /**
  * Opens a dialog to confirm a command. It asks for a reason and a duration if the command takes them, and for the token
@@ -66,19 +56,23 @@ export const commandButton = (command: OperatorCommand, key: string, tone = ""):
  */
 export function confirmCommand(command: OperatorCommand): void {
   const dialog = byId<HTMLDialogElement>("dialog");
-  const fields = createFields();
-  const send = followProblem(createElement("button", { class: "primary", "data-command": "" }, command.name));
-  const cancel = createElement("button", { type: "button", onclick: () => dialog.close() }, "Cancel");
-  const onsubmit = async (event: Event) => {
+  const { content } = byId<HTMLTemplateElement>("command-form");
+  replaceChildren(dialog, [content.cloneNode(true)]);
+  const form = dialog.querySelector("form")!;
+  form.querySelector("h2")!.textContent = command.name;
+  form.querySelector("p")!.textContent = command.meaning;
+  fieldOf(form, "reason").hidden = !command.hasReason;
+  fieldOf(form, "for").hidden = !command.hasDuration;
+  fieldOf(form, "token").hidden = hasToken();
+  const send = form.querySelector<HTMLButtonElement>(".primary")!;
+  send.textContent = command.name;
+  followProblem(send);
+  form.querySelector(".cancel")!.addEventListener("click", () => dialog.close());
+  form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const token = storedToken() ?? fields.token.value.trim();
-    if (token === "") {
-      showProblem(fields, "An operator token is required.", true);
-      return;
-    }
     send.ariaBusy = "true";
     followProblem(send);
-    const message = await sendCommand(command, token, fields);
+    const message = await sendCommand(command, form);
     send.ariaBusy = "false";
     followProblem(send);
     if (message === null) return;
@@ -86,68 +80,42 @@ export function confirmCommand(command: OperatorCommand): void {
     if (form.isConnected) dialog.close();
     toast(message);
     commandState.onDone();
-  };
-  const form = createElement(
-    "form",
-    { onsubmit },
-    createElement("h2", { id: "dialog-title" }, command.name),
-    createElement("p", {}, command.meaning),
-    command.hasReason ? fieldElement("Reason (optional)", fields.reason) : null,
-    command.hasDuration ? fieldElement("For (optional, such as 2h)", fields.duration) : null,
-    fields.tokenField,
-    fields.problem,
-    createElement("div", { class: "buttons" }, cancel, send),
-  );
-  replaceChildren(dialog, [form]);
-  if (!dialog.open) dialog.showModal();
-  if (!fields.tokenField.hidden && !command.hasReason) fields.token.focus();
-}
-
-type DialogFields = ReturnType<typeof createFields>;
-
-function createFields() {
-  const reason = createElement("input", { id: "reason", maxlength: REASON_CHARS_MAX, autocomplete: "off" });
-  const duration = createElement("input", { id: "duration", autocomplete: "off", spellcheck: "false" });
-  const token = createElement("input", {
-    ...{ id: "token", type: "password", autocomplete: "off", spellcheck: "false" },
-    "aria-describedby": "token-help",
   });
-  const help = "Your own token, as in web.operators. It is kept for this tab only.";
-  const tokenField = fieldElement("Operator token", token);
-  tokenField.append(createElement("small", { id: "token-help", class: "muted" }, help));
-  tokenField.hidden = hasToken();
-  return { reason, duration, token, tokenField, problem: createElement("p", { class: "problem", role: "alert" }) };
+  dialog.showModal();
 }
 
-const fieldElement = (label: string, input: HTMLInputElement): HTMLElement =>
-  createElement("div", { class: "field" }, createElement("label", { for: input.id }, label), input);
+/** Returns the field of a command's form with a parameter. */
+const fieldOf = (form: HTMLFormElement, name: "reason" | "for" | "token"): HTMLElement =>
+  form.querySelector<HTMLInputElement>(`[name=${name}]`)!.closest<HTMLElement>(".field")!;
 
-/** Sends a command and returns the daemon's message, or null if it failed, which the dialog shows. */
-async function sendCommand(command: OperatorCommand, token: string, fields: DialogFields): Promise<string | null> {
-  const reason = fields.reason.value.trim();
-  const duration = fields.duration.value.trim();
-  const body = { ...(reason === "" ? {} : { reason }), ...(duration === "" ? {} : { for: duration }) };
-  const answer = await postCommand(command.path, token, Object.keys(body).length === 0 ? null : body);
+/** Sends a command and returns the daemon's message, or null if it failed, which the form shows. */
+async function sendCommand(command: OperatorCommand, form: HTMLFormElement): Promise<string | null> {
+  const given = [...new FormData(form)].map(([name, value]) => [name, String(value).trim()] as const);
+  const { token: typed, ...body } = Object.fromEntries(given.filter(([, value]) => value !== ""));
+  const token = storedToken() ?? typed;
+  if (token === undefined) return showProblem(form, "An operator token is required.", true);
+  const answer = await postCommand(command.path, token, body);
   if (answer.ok) {
     storeToken(token);
     return answer.value.message;
   }
-  const isWrongToken = answer.error.status === 401;
-  if (isWrongToken) storeToken(null);
-  const problem =
-    answer.error.status === 0
-      ? "No response: the command may have been executed. Check before you send it again."
-      : `Failed: ${answer.error.message}.`;
-  showProblem(fields, problem, isWrongToken);
-  return null;
+  const { status, message } = answer.error;
+  if (status === 0) {
+    return showProblem(form, "No response: the command may have been executed. Check before you send it again.", false);
+  }
+  if (status === 401) storeToken(null);
+  return showProblem(form, `Failed: ${message}.`, status === 401);
 }
 
-function showProblem({ problem, tokenField, token }: DialogFields, message: string, asksForToken: boolean): void {
-  problem.textContent = message;
-  if (!asksForToken) return;
-  tokenField.hidden = false;
-  token.focus();
-  token.select();
+/** Shows why a command was not executed, and asks for the token if that may help. Returns null. */
+function showProblem(form: HTMLFormElement, message: string, asksForToken: boolean): null {
+  form.querySelector(".problem")!.textContent = message;
+  if (!asksForToken) return null;
+  fieldOf(form, "token").hidden = false;
+  const input = form.querySelector<HTMLInputElement>("[name=token]")!;
+  input.focus();
+  input.select();
+  return null;
 }
 
 /** Returns whether a token is stored. */

@@ -1,14 +1,11 @@
 import type { Budget, Status } from "../api.ts";
-import { byId, createElement, createFiller, replaceChildren } from "../dom.ts";
+import { byId, createElement, fill } from "../dom.ts";
 import { countNodes, type FleetModel } from "../fleet/fleet.ts";
 import { ATTENTION } from "../fleet/node-filter.ts";
 import { needsAttention, REMEDIATION_STATES } from "../fleet/remediation-states.ts";
 import { ringElement } from "../fleet/status-icon.ts";
 import { countNoun, formatCount, formatDuration, formatPercent, humanize } from "../format.ts";
 import { formatFragment, onlyFilter, type ViewState } from "../view-state.ts";
-
-const fillTiles = createFiller(byId("tiles"));
-const fillChips = createFiller(byId("chips"));
 
 /** Shortest interval between two screen reader announcements. */
 const ANNOUNCE_INTERVAL_MS = 15_000;
@@ -20,7 +17,7 @@ interface Tile {
   readonly value: string;
   readonly note: string;
   readonly href: string;
-  /** Its color if the value is not 0, which is `is-tile-TONE` in the style sheet. */
+  /** Its color, which is `is-tile-TONE` in the style sheet. */
   readonly tone?: string;
   /** The state of remediation whose ring the grid draws. */
   readonly ring?: string;
@@ -47,35 +44,32 @@ export function showTiles(
       href: filtered({ status: "online" }),
     },
     {
-      ...{ name: "Needs attention", value: formatCount(attention), note: "nodes", tone: attention ? "bad" : "" },
+      ...{ name: "Needs attention", value: formatCount(attention), note: "nodes", tone: attention ? "bad" : "none" },
       href: filtered({ remediation: ATTENTION }),
     },
     ...REMEDIATION_STATES.filter(({ name }) => TILE_NOTES[name] !== undefined).map(({ name, label, marks }): Tile => {
       const count = fleet && countNodes(fleet, (_, mark) => marks.includes(mark));
       const note = name === "treated" ? `${formatCount(status?.warden.in_flight)} in flight` : TILE_NOTES[name]!;
       const href = filtered({ remediation: name });
-      return { name: capitalize(label), value: formatCount(count), note, href, ring: name, tone: count ? name : "" };
+      return {
+        name: capitalize(label),
+        value: formatCount(count),
+        note,
+        href,
+        ring: name,
+        tone: count ? name : "none",
+      };
     }),
     {
       ...{ name: "Active sessions", value: formatCount(status?.sessions?.active), href: "#charts-card" },
-      note: `of ${formatCount(status?.sessions?.total)} listed`,
+      note: status?.sessions ? `of ${formatCount(status.sessions.total)} listed` : "not read yet",
     },
     {
       ...{ name: "Calls this month", value: formatCount(month?.calls), href: "#budget-card" },
       note: month?.calls_limit ? `of ${formatCount(month.calls_limit)}` : "no monthly limit",
     },
   ];
-  fillTiles(tiles, () =>
-    tiles.map(({ name, value, note, href, tone, ring }) =>
-      createElement(
-        "a",
-        { class: `tile ${tone ? `is-tile-${tone}` : ""}`, href, "data-k": `tile ${name}` },
-        createElement("span", { class: "tile-name" }, name),
-        createElement("b", {}, ring === undefined ? null : ringElement(ring), value),
-        createElement("small", { class: "muted" }, note),
-      ),
-    ),
-  );
+  fill(byId("tiles"), tiles, () => tiles.map(tileElement));
   if (online === null || performance.now() - announcedAt < ANNOUNCE_INTERVAL_MS) return;
   announcedAt = performance.now();
   byId("announcement").textContent =
@@ -93,19 +87,28 @@ const TILE_NOTES: Readonly<Record<string, string>> = {
 
 const capitalize = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
+const tileElement = ({ name, value, note, href, tone = "none", ring }: Tile): HTMLElement =>
+  createElement(
+    `a.tile.is-tile-${tone}`,
+    { href, "data-k": `tile ${name}` },
+    createElement("span.tile-name", name),
+    createElement("b", ring === undefined ? null : ringElement(ring), value),
+    createElement("small.muted", note),
+  );
+
+const MODE_MEANINGS: Readonly<Record<string, string>> = {
+  dry_run: "No action is sent. Policies only record what they would do.",
+  approve: "Every action waits for an operator's approval.",
+  enforce: "Policies act as their own modes allow.",
+};
+
 /** Shows the mode and the uptime of the daemon. */
-export function showChips(status: Status): void {
-  const { mode } = status.warden;
-  const up = (Date.parse(status.now) - Date.parse(status.started_at)) / 1_000;
-  const modes: Readonly<Record<string, string>> = {
-    dry_run: "No action is sent. Policies only record what they would do.",
-    approve: "Every action waits for an operator's approval.",
-    enforce: "Policies act as their own modes allow.",
-  };
+export function showChips({ version, now, started_at, warden: { mode } }: Status): void {
+  const up = (Date.parse(now) - Date.parse(started_at)) / 1_000;
   const runs = up < 60 ? "just started" : `up ${formatDuration(60 * Math.floor(up / 60))}`;
-  fillChips([mode, runs], () => [
-    createElement("span", { class: `chip mode-${mode}`, title: modes[mode] ?? "" }, humanize(mode)),
-    createElement("span", { class: "chip uptime" }, runs),
+  fill(byId("chips"), [mode, runs], () => [
+    createElement(`span.chip.mode-${mode}`, { title: MODE_MEANINGS[mode] }, humanize(mode)),
+    createElement("span.chip.uptime", runs),
   ]);
-  replaceChildren(byId("version"), [status.version]);
+  byId("version").textContent = version;
 }

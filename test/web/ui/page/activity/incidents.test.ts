@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { decisionView } from "../../../../../src/web/api/row-views.ts";
 import { type ActivityLine, decisionLine } from "../../../../../src/web/ui/page/activity/activity-lines.ts";
-import { IncidentGrouping, latestByNode } from "../../../../../src/web/ui/page/activity/incidents.ts";
+import { groupIncidents, latestByNode, lineKeys } from "../../../../../src/web/ui/page/activity/incidents.ts";
 import { heldDecision, SAMPLES_START_MS } from "../../../api/remediation-view-fixture.ts";
 
 /** The line of a hold `second` seconds after the start. */
@@ -16,9 +16,9 @@ const hold = (node: string, second: number, reason: "storm" | "in_flight" = "sto
 
 /** Groups lines given oldest first; an incident becomes the list of its nodes. */
 const grouped = (...lines: readonly ActivityLine[]) =>
-  new IncidentGrouping()
-    .group(lines.toReversed())
-    .map((item) => ("lines" in item ? latestByNode(item).map(({ node }) => node) : `${item.node} ${item.policy}`));
+  groupIncidents(lines.toReversed()).map((item) =>
+    "lines" in item ? latestByNode(item).map(({ node }) => node) : `${item.node} ${item.policy}`,
+  );
 
 test("equal holds of three nodes or more are one incident at the place of the newest", () => {
   expect(
@@ -37,17 +37,12 @@ test("an incident shows each node once, by its latest hold", () => {
   expect(grouped(hold("a", 1), hold("b", 2), hold("c", 3), hold("a", 4))).toEqual([["a", "c", "b"]]);
 });
 
-test("an incident keeps its key when holds are added or dropped, and when a newer equal incident begins", () => {
-  const grouping = new IncidentGrouping();
-  const keysOf = (...lines: readonly ActivityLine[]) => grouping.group(lines.toReversed()).map(({ key }) => key);
+test("an open incident stays open when holds are added or dropped, and a newer equal incident is not open", () => {
   const incident = [hold("a", 1_000), hold("b", 1_001), hold("c", 1_002)];
-  const [key] = keysOf(...incident);
-  expect(keysOf(hold("d", 900), ...incident, hold("e", 1_100))).toEqual([key]);
+  const [open] = lineKeys(groupIncidents(incident.toReversed())[0]!);
+  const areOpen = (...lines: readonly ActivityLine[]) =>
+    groupIncidents(lines.toReversed()).map((item) => lineKeys(item).includes(open!));
+  expect(areOpen(hold("d", 900), ...incident, hold("e", 1_100))).toEqual([true]);
   const newer = [hold("a", 3_000), hold("b", 3_001), hold("c", 3_002)];
-  const [newerKey, olderKey, ...others] = keysOf(...incident.slice(1), hold("e", 1_100), ...newer);
-  expect([olderKey, others]).toEqual([key, []]);
-  expect(newerKey).not.toBe(key);
-  // Lines of other kinds were shown in between.
-  keysOf();
-  expect(keysOf(...incident, ...newer)).toEqual([newerKey, key]);
+  expect(areOpen(...incident.slice(1), hold("e", 1_100), ...newer)).toEqual([false, true]);
 });

@@ -1,12 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import {
-  cellAt,
-  cellCorner,
-  computeLayout,
-  type Step,
-  stepFrom,
-} from "../../../../../src/web/ui/page/fleet/grid-layout.ts";
+import { cellAfterKey, cellAt, cellCorner, computeLayout } from "../../../../../src/web/ui/page/fleet/grid-layout.ts";
 
 const rooms = fc.record({
   width: fc.integer({ min: 20, max: 2_000 }),
@@ -51,24 +45,26 @@ const small = computeLayout([5, 3, 4], { width: 40, height: 1_000, blockHeight: 
 
 test("arrow keys move along rows and columns and across gaps", () => {
   expect(small.columns).toBe(2);
-  const walk = (from: number, ...steps: readonly Step[]) => steps.reduce((at, step) => stepFrom(small, at, step), from);
+  const walk = (from: number, ...keys: readonly string[]) =>
+    keys.reduce((at, key) => cellAfterKey(small, at, key)!, from);
   // 0 1 / 2 3 / 4 – 5 6 / 7 – 8 9 / 10 11
-  expect(walk(0, "left")).toBe(0);
-  expect(walk(11, "right")).toBe(11);
-  expect(walk(4, "right")).toBe(5);
-  expect(walk(1, "down")).toBe(3);
-  expect(walk(3, "down")).toBe(4);
-  expect(walk(4, "down")).toBe(5);
-  expect(walk(6, "up")).toBe(4);
-  expect(walk(5, "up")).toBe(4);
-  expect(walk(9, "up")).toBe(7);
-  expect(walk(1, "up")).toBe(1);
-  expect(walk(10, "down")).toBe(10);
-  expect(walk(3, "home")).toBe(0);
-  expect(walk(6, "end")).toBe(7);
-  expect(walk(2, "next_block", "next_block")).toBe(8);
-  expect(walk(9, "next_block")).toBe(11);
-  expect(walk(9, "previous_block", "previous_block")).toBe(5);
+  expect(walk(0, "ArrowLeft")).toBe(0);
+  expect(walk(11, "ArrowRight")).toBe(11);
+  expect(walk(4, "ArrowRight")).toBe(5);
+  expect(walk(1, "ArrowDown")).toBe(3);
+  expect(walk(3, "ArrowDown")).toBe(4);
+  expect(walk(4, "ArrowDown")).toBe(5);
+  expect(walk(6, "ArrowUp")).toBe(4);
+  expect(walk(5, "ArrowUp")).toBe(4);
+  expect(walk(9, "ArrowUp")).toBe(7);
+  expect(walk(1, "ArrowUp")).toBe(1);
+  expect(walk(10, "ArrowDown")).toBe(10);
+  expect(walk(3, "Home")).toBe(0);
+  expect(walk(6, "End")).toBe(7);
+  expect(walk(2, "PageDown", "PageDown")).toBe(8);
+  expect(walk(9, "PageDown")).toBe(11);
+  expect(walk(9, "PageUp", "PageUp")).toBe(5);
+  expect(cellAfterKey(small, 9, "a")).toBeNull();
 });
 
 test("every cell can be reached with arrow keys", () => {
@@ -78,8 +74,8 @@ test("every cell can be reached with arrow keys", () => {
       const reached = new Set([0]);
       const due = [0];
       for (let at = due.pop(); at !== undefined; at = due.pop()) {
-        for (const step of ["left", "right", "up", "down"] as const) {
-          const next = stepFrom(layout, at, step);
+        for (const key of ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"] as const) {
+          const next = cellAfterKey(layout, at, key)!;
           if (reached.has(next)) continue;
           reached.add(next);
           due.push(next);

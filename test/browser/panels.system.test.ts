@@ -1,0 +1,206 @@
+import { readFileSync } from "node:fs";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { UIDS } from "../../grafana/dashboard.ts";
+import type { Decision } from "../../src/model/remediation/decision.ts";
+import type { JournalQuery } from "../../src/model/remediation/journal.ts";
+import type { WebDeps } from "../../src/web/api/routes.ts";
+import { waitUntil } from "../integration/wait-until.ts";
+import {
+  heldDecision,
+  idleRemediation,
+  idleStatus,
+  policyStatus,
+  SAMPLES_START_MS,
+  verifiedAction,
+} from "../web/api/remediation-view-fixture.ts";
+import { startBrowser } from "./chromium.ts";
+import { LargeFleet } from "./large-fleet.ts";
+import { openDaemon } from "./page-visit.ts";
+import { COLLECTOR_OFF } from "./quiet-daemon.ts";
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await startBrowser();
+});
+afterAll(() => browser.close());
+
+const open = (deps: Partial<WebDeps> = {}, address = "/") => openDaemon(browser, deps, address);
+
+/** Decisions to hold nodes for `reason`, a second apart, oldest first. */
+const holds = (nodes: number, reason: "storm" | "window", afterSeconds: number): readonly Decision[] =>
+  Array.from({ length: nodes }, (_, index) => ({
+    ...heldDecision,
+    ...{ node: `node_${index}`, policy: "offline", at: SAMPLES_START_MS + 1_000 * (afterSeconds + index) },
+    blockers: [{ reason, detail: `the detail of node_${index}` }],
+  }));
+
+/** Answers a query of rows as the journal does: newest first. */
+const answer = <Row>(rows: readonly Row[], at: (row: Row) => number, { until, limit }: JournalQuery) =>
+  rows
+    .filter((row) => at(row) <= (until ?? Number.POSITIVE_INFINITY))
+    .toSorted((one, other) => at(other) - at(one))
+    .slice(0, limit);
+
+test("the activity tells policy from status, groups equal holds, expands its rows and loads older ones", async () => {
+  // Alternating reasons of two nodes don't form an incident.
+  const single = Array.from({ length: 450 }, (_, index): Decision => {
+    const [row] = holds(1, index % 2 ? "storm" : "window", 0);
+    return { ...row!, node: `node_${index % 2}`, at: SAMPLES_START_MS + 60_000 * index };
+  });
+  const incident = holds(12, "storm", 60 * 500);
+  const actions = [{ ...verifiedAction, node: "node_3", policy: "offline", answered: { operator: "alice", at: 0 } }];
+  const queries: JournalQuery[] = [];
+  const { page } = await open({
+    remediation: () => ({
+      ...idleRemediation,
+      decisions: async (query) => {
+        queries.push(query);
+        return answer([...single, ...incident], ({ at }) => at, query);
+      },
+      actions: async (query) => answer(actions, ({ createdAt }) => createdAt, query),
+    }),
+  });
+  const lines = page.locator("#activity > li");
+  await lines.nth(1).waitFor();
+  expect(await lines.first().innerText()).toMatch(/hold\s+12 nodes since .*\s+▸\s+policy offline\s+storm/);
+  await lines.first().getByRole("button", { name: "Details" }).click();
+  await lines.first().locator(".incident-nodes a").nth(11).waitFor();
+  expect(await lines.first().locator(".incident-nodes a").count()).toBe(12);
+  await lines.nth(1).getByRole("button", { name: "Details" }).click();
+  await lines.nth(1).locator(".guards").getByText("the detail of node_0").waitFor();
+  expect(await lines.nth(1).locator(".fields").innerText()).toContain("node.status");
+  // An incident, and each other decision.
+  await waitUntil("all older rows are loaded", async () => {
+    const older = page.locator("#activity-older:enabled");
+    if (await older.isVisible()) await older.click();
+    return (await lines.count()) === 1 + single.length + actions.length;
+  });
+  await page.locator("#activity-older").waitFor({ state: "hidden" });
+  expect(queries.length).toBeGreaterThan(2);
+  await page.locator("#activity-filter").getByRole("button", { name: "actions" }).click();
+  await waitUntil("only actions are shown", async () => (await lines.count()) === 1);
+  expect(await lines.first().innerText()).toContain("approved by alice");
+});
+
+test("banners name the operator, and link the section of the runbook and Grafana", async () => {
+  const status = {
+    ...(new LargeFleet(1).webDeps().status() as object),
+    leader: { is_this: true, name: "warden-1", url: null },
+    links: { runbook: "https://docs.example.net/runbook", grafana: "https://grafana.example.net" },
+    collectors: {
+      nodes: {
+        ...COLLECTOR_OFF,
+        last_success_at: "2026-11-21T03:05:00.000Z",
+        failure: { reason: "unreachable", message: "connect ECONNREFUSED" },
+      },
+    },
+  };
+  const { page } = await open({
+    status: () => status,
+    remediation: () => ({
+      ...idleRemediation,
+      status: () => ({
+        ...idleStatus,
+        paused: { at: SAMPLES_START_MS, reason: "a deploy", operator: "alice" },
+        breaker: { openedAt: SAMPLES_START_MS, nodes: 12 },
+        trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }],
+        stormUntil: SAMPLES_START_MS,
+        journal: "the journal can't be written: disk full",
+      }),
+    }),
+  });
+  await page.locator(".banner").getByText("03:00:00 by alice: a deploy").waitFor();
+  await page.locator(".banner").getByText("connect ECONNREFUSED. Node data is from 03:05:00.").waitFor();
+  const links = () =>
+    page.locator(".banner a").evaluateAll((found) => found.map((link) => String(link.getAttribute("href"))));
+  const sections = [...readFileSync("docs/runbook.md", "utf8").matchAll(/^### (\w+)$/gm)].map(([, name]) => name!);
+  const runbook = (await links()).flatMap((link) => link.split("https://docs.example.net/runbook#")[1] ?? []);
+  expect(runbook).toHaveLength(6);
+  expect(sections.map((name) => name.toLowerCase())).toEqual(expect.arrayContaining(runbook));
+  expect(runbook.slice(0, 3)).toEqual(["proxywardenblind", "proxywardenpaused", "proxywardenbreakeropen"]);
+  expect((await links()).filter((link) => link === `https://grafana.example.net/d/${UIDS.warden}`)).toHaveLength(6);
+  Object.assign(status.leader, { is_this: false });
+  await page.locator(".banner").getByText("The leader is warden-1.").waitFor();
+  expect((await links())[0]).toBe("https://docs.example.net/runbook#proxywardennoleader");
+  // A leader whose lease has ended is shown like a standby.
+  expect(await page.locator(".banner b").last().textContent()).toBe("The journal can't be reached");
+});
+
+test("the panel of a held node says who holds it, since when and why", async () => {
+  const hold = { node: "node_1", policy: null, kind: "held", at: SAMPLES_START_MS, reason: "disk swap" } as const;
+  const { page } = await open(
+    {
+      node: (id) => ({ id }),
+      remediation: () => ({
+        ...idleRemediation,
+        explain: (node) => ({
+          ...idleRemediation.explain(node),
+          at: SAMPLES_START_MS + 60_000,
+          holds: [{ ...hold, until: SAMPLES_START_MS + 7_200_000, operator: "alice" }],
+        }),
+      }),
+    },
+    "/#node/node_1",
+  );
+  await page.locator("#panel .banner").getByText("by alice, until").waitFor();
+  expect(await page.locator("#panel .banner span").textContent()).toBe(
+    "since 03:00:00 by alice, until 05:00:00: disk swap",
+  );
+});
+
+test("a policy shows its counts, each once", async () => {
+  const policy = {
+    ...policyStatus,
+    pending: 2,
+    firing: 3,
+    episodes: { pending: 2, firing: 1, acting: 2, given_up: 0 },
+  };
+  const { page } = await open({ remediation: () => ({ ...idleRemediation, policies: () => [policy] }) });
+  const counts = page.locator("#policies .fact");
+  await counts.first().waitFor();
+  expect(await counts.allTextContents()).toEqual(["2 pending", "3 firing", "1 waiting", "2 acting", "0 given up"]);
+});
+
+test("limits, ages and charts say what their numbers mean", async () => {
+  const category = {
+    configured: { requests: 100, burst: 200, window_seconds: 60 },
+    stated: null,
+    remaining_at_least: 179,
+    consecutive_refusals: 0,
+    next_poll: { in_seconds: 0, held_by: null },
+  };
+  const planned = { interval_seconds: 900, fresh_seconds: 2_700, stretch: 1, bound_by: null };
+  const details = { planned, age_seconds: { median: 20, max: 34 }, nodes_read: 12, failure: null };
+  const base = new LargeFleet(1).webDeps();
+  const at = Array.from({ length: 60 }, (_, index) => 1_800_000_000 + 10 * index);
+  const flat = (value: number) => at.map(() => value);
+  const { page } = await open({
+    status: () => ({
+      ...(base.status() as object),
+      nodes: { total: 1_000 },
+      collectors: { details, nodes: COLLECTOR_OFF },
+    }),
+    budget: () => ({ ...(base.budget() as object), categories: { node_management: category } }),
+    history: () => ({
+      step_seconds: 10,
+      at,
+      series: {
+        ...{ nodes: flat(1_000), online: flat(993), active_sessions: flat(4_321), month_calls: flat(1) },
+        ...{ node_management_left: flat(179), session_monitoring_left: flat(900) },
+      },
+    }),
+  });
+  expect(await page.locator("#budget .gauge").first().textContent()).toContain("179 leftof 100 a minute, burst 200");
+  const fresh = page.locator("#fresh .gauge").first();
+  expect(await fresh.locator(".gauge-value").textContent()).toBe("34s");
+  expect(await fresh.locator(".gauge-note").textContent()).toContain("12 of 1,000 read");
+  const chart = page.locator("#charts figure").first();
+  await chart.scrollIntoViewIfNeeded();
+  const box = (await chart.locator(".u-over").boundingBox())!;
+  await page.mouse.move(box.x + box.width - 5, box.y + 20);
+  await chart.locator(".tip").getByText("· not online 7").waitFor();
+  // No sample is near: the daemon is younger than the hour that the axis shows.
+  await page.mouse.move(box.x + 5, box.y + 20);
+  await chart.locator(".tip").waitFor({ state: "hidden" });
+});
