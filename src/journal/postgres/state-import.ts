@@ -2,8 +2,8 @@ import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import { isJournalFact } from "../row-changes.ts";
 import { notEmptyError, STATE_TABLES, type StateRow } from "../state-rows.ts";
-import { commitParameters, commitStatement } from "./commit-batch.ts";
 import { type Connection, type DatabaseDeps, toJsonText } from "./database.ts";
+import { commitParameters, commitStatement } from "./journal.ts";
 import { openMigratedDatabase } from "./store.ts";
 
 /** Number of rows that are written at once. */

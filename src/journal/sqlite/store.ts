@@ -13,9 +13,8 @@ import {
 } from "../open-failure.ts";
 import { isJournalFact } from "../row-changes.ts";
 import { notEmptyError, STATE_TABLES, type StateRow } from "../state-rows.ts";
-import { createChangeWriter } from "./change-writer.ts";
 import { runInTransaction } from "./connection.ts";
-import { createJournal } from "./journal.ts";
+import { createChangeWriter, createJournal } from "./journal.ts";
 import { MIGRATIONS, migrate, schemaVersion } from "./migrations.ts";
 
 /** Name of the database in the store's folder. */
