@@ -9,12 +9,13 @@ import { stepName, timerView } from "../web/api/remediation-views.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "../web/api/row-views.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
+import { DaemonClient } from "./daemon-api/client.ts";
 import type { DaemonAccessOptions } from "./daemon-api/connection.ts";
-import { readRoute } from "./daemon-views/daemon-view.ts";
 import { resolveNode } from "./daemon-views/node-directory.ts";
 import {
+  type DaemonExplanation,
+  EXPLANATION_SHAPE,
   emptyPolicyReport,
-  isExplanation,
   type NodeReport,
   type NodeRows,
   reportAsOf,
@@ -49,13 +50,14 @@ async function explainFromDaemon(
   options: ExplainOptions,
   context: CommandContext,
 ): Promise<Result<NodeReport, readonly string[]>> {
-  const resolved = await resolveNode(named, options, context);
+  const daemon = new DaemonClient(options, context);
+  const resolved = await resolveNode(named, daemon);
   if (!resolved.ok) return fail([resolved.error]);
   const { value: id } = resolved;
   const { at } = options;
   // Without `until`, the response holds only the latest rows.
   const path = `/api/v1/nodes/${encodeURIComponent(id)}${at === undefined ? "" : `?until=${isoAt(at)}`}`;
-  const response = await readRoute(path, isExplanation, options, context);
+  const response = await daemon.get<DaemonExplanation>(path, EXPLANATION_SHAPE);
   if (!response.ok) return fail([response.error]);
   const { explained_at, policies, holds, episodes, actions, decisions, orders, ...rest } = response.value;
   const rows = { holds, episodes, actions, decisions, orders };

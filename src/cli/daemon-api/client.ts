@@ -18,7 +18,7 @@ export interface DaemonConnectionOptions extends DaemonAccessOptions {
 }
 
 /** A request to the daemon's HTTP API. */
-export interface DaemonRequest {
+interface DaemonRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
   /** The operator token, or null if none is sent. */
@@ -26,8 +26,10 @@ export interface DaemonRequest {
   readonly body?: object;
 }
 
-/** A JSON object whose shape is not checked yet. */
-export type JsonObject = Readonly<Record<string, unknown>>;
+type JsonObject = Readonly<Record<string, unknown>>;
+
+/** The keys that a JSON response must have, by the types of their values. What is in them is not checked. */
+export type ResponseShape = Readonly<Record<string, "array" | "object" | "string">>;
 
 /** Environment variable that holds the operator token unless `--token-file` is given. */
 export const TOKEN_VARIABLE = "PROXYWARDEN_ADMIN_TOKEN";
@@ -53,44 +55,75 @@ export function readToken(
 }
 
 /**
- * Sends a request to the daemon, with the operator token or else the credentials of `--http-config-file`, and returns
- * its JSON if `isExpected` accepts it. If it takes long, a terminal shows that the command waits. Never rejects.
+ * The running daemon, as a command reaches it. Requests carry the operator token if there is one, or else the
+ * credentials of `--http-config-file`. They never reject. If one takes long, a terminal shows that the command waits.
  */
-export async function requestDaemon<T>(
-  options: DaemonAccessOptions,
-  request: DaemonRequest,
-  isExpected: (response: JsonObject) => response is JsonObject & T,
-  context: CommandContext,
-): Promise<Result<T, string>> {
-  const access = readDaemonAccess(options, context.env);
-  if (!access.ok) return fail(access.error.join("; "));
-  const { url } = options;
-  const transport = createTransport(access.value.options);
-  const authorization = request.token === null ? access.value.authorization : `Bearer ${request.token}`;
-  const { method, path, body } = request;
-  const headers: Record<string, string> = {
-    accept: "application/json",
-    ...(authorization === null ? {} : { authorization }),
-    ...(body === undefined ? {} : { "content-type": "application/json" }),
-  };
-  const sent = transport.request(
-    { method, path, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) },
-    AbortSignal.timeout(TIMEOUT_MS),
-  );
-  const response = await withProgress(`waiting for ${url}`, sent, context);
-  await transport.close();
-  if (!response.ok) return fail(connectionError(url, request, response.error));
-  const json = parseObject(response.value.body);
-  if (response.value.status === 200 && json !== null && isExpected(json)) return ok(json);
-  return fail(responseError(url, request, authorization, response.value, json));
+export class DaemonClient {
+  readonly #options: DaemonConnectionOptions;
+  readonly #context: CommandContext;
+
+  constructor(options: DaemonConnectionOptions, context: CommandContext) {
+    this.#options = options;
+    this.#context = context;
+  }
+
+  /** Reads a route. It needs no operator token, but the web configuration may require a login. */
+  get<T>(path: string, shape: ResponseShape): Promise<Result<T, string>> {
+    return this.#request<T>("GET", path, shape);
+  }
+
+  /** Reads a route that returns a list of rows. */
+  async rows<T>(path: string): Promise<Result<readonly T[], string>> {
+    const response = await this.get<{ readonly data: readonly T[] }>(path, { data: "array" });
+    return response.ok ? ok(response.value.data) : response;
+  }
+
+  /** Sends a command. */
+  post<T>(path: string, shape: ResponseShape, body: object): Promise<Result<T, string>> {
+    return this.#request<T>("POST", path, shape, body);
+  }
+
+  async #request<T>(
+    method: DaemonRequest["method"],
+    path: string,
+    shape: ResponseShape,
+    body?: object,
+  ): Promise<Result<T, string>> {
+    const { env } = this.#context;
+    const token = readToken(this.#options, env);
+    if (!token.ok) return token;
+    const access = readDaemonAccess(this.#options, env);
+    if (!access.ok) return fail(access.error.join("; "));
+    const { url } = this.#options;
+    const request: DaemonRequest = { method, path, token: token.value, ...(body === undefined ? {} : { body }) };
+    const transport = createTransport(access.value.options);
+    const authorization = token.value === null ? access.value.authorization : `Bearer ${token.value}`;
+    const headers: Record<string, string> = {
+      accept: "application/json",
+      ...(authorization === null ? {} : { authorization }),
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    };
+    const sent = transport.request(
+      { method, path, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) },
+      AbortSignal.timeout(TIMEOUT_MS),
+    );
+    const response = await withProgress(`waiting for ${url}`, sent, this.#context);
+    await transport.close();
+    if (!response.ok) return fail(connectionError(url, method, response.error));
+    const json = parseObject(response.value.body);
+    if (response.value.status === 200 && json !== null && hasShape(json, shape)) return ok(json as T);
+    return fail(responseError(url, request, authorization, response.value, json));
+  }
 }
 
-/** Returns whether a response is a list of rows. The rows are not checked. */
-export const isRowList = <T>(response: JsonObject): response is JsonObject & { readonly data: readonly T[] } =>
-  Array.isArray(response.data);
+const hasShape = (json: JsonObject, shape: ResponseShape): boolean =>
+  Object.entries(shape).every(([key, type]) => {
+    const value = json[key];
+    return type === "array" ? Array.isArray(value) : typeof value === type && value !== null;
+  });
 
 /** Formats why there was no response. A daemon that was reached may have executed the command. */
-function connectionError(url: string, { method }: DaemonRequest, failure: TransportFailure): string {
+function connectionError(url: string, method: DaemonRequest["method"], failure: TransportFailure): string {
   if (failure.kind === "unreachable") {
     const trust = url.startsWith("https:") ? ", and the trusted CA with --http-config-file" : "";
     return `no daemon is reachable at ${url} (${failure.message}): start it, or set --url${trust}`;

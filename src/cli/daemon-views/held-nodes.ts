@@ -1,12 +1,12 @@
 import { SECOND_MS } from "../../base/duration.ts";
-import { ok, type Result } from "../../base/result.ts";
+import { ok } from "../../base/result.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
 import type { HeldNodeView } from "../../web/api/remediation-views.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
-import { isRowList } from "../daemon-api/client.ts";
+import { DaemonClient } from "../daemon-api/client.ts";
 import type { Paint } from "../output/color.ts";
 import { formatLength, formatTable, formatTime, nodeLabel, stripControlCharacters } from "../output/text.ts";
-import { type DaemonViewOptions, readRoute, showView } from "./daemon-view.ts";
+import { showView } from "./daemon-view.ts";
 import type { NodesOptions } from "./nodes.ts";
 
 /** The held nodes that match the filters, up to the limit, and how many match. */
@@ -25,8 +25,9 @@ export function runHeldNodes(options: NodesOptions, context: CommandContext): Pr
     (region ?? held.region) === held.region &&
     (country ?? held.country) === held.country &&
     [held.node, held.name, held.ip_address ?? ""].some((text) => text.toLowerCase().includes(search.toLowerCase()));
+  const daemon = new DaemonClient(options, context);
   const read = async () => {
-    const held = await readHeldNodes(ROWS_MAX, options, context);
+    const held = await readHeldNodes(ROWS_MAX, daemon);
     if (!held.ok) return held;
     heldCount = held.value.length;
     const wanted = held.value.filter(isWanted);
@@ -43,14 +44,8 @@ export function runHeldNodes(options: NodesOptions, context: CommandContext): Pr
 }
 
 /** Reads at most `limit` held nodes: first those that a policy would treat, the longest hold first in each group. */
-export async function readHeldNodes(
-  limit: number,
-  options: DaemonViewOptions,
-  context: CommandContext,
-): Promise<Result<readonly HeldNodeView[], string>> {
-  const held = await readRoute(`/api/v1/holds?limit=${limit}`, isRowList<HeldNodeView>, options, context);
-  return held.ok ? ok(held.value.data) : held;
-}
+export const readHeldNodes = (limit: number, daemon: DaemonClient) =>
+  daemon.rows<HeldNodeView>(`/api/v1/holds?limit=${limit}`);
 
 /** Reasons that concern a single node, and whose end may be known. */
 const NODE_HOLDS: ReadonlySet<string> = new Set(["held", "vetoed", "ownership"]);

@@ -5,10 +5,10 @@ import { type EpochMs, isoAt } from "../../model/time.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
-import { isRowList } from "../daemon-api/client.ts";
+import { DaemonClient } from "../daemon-api/client.ts";
 import type { Paint } from "../output/color.ts";
 import { formatTable } from "../output/text.ts";
-import { type DaemonViewOptions, readRoute, searchOf, showView } from "./daemon-view.ts";
+import { type DaemonViewOptions, searchOf, showView } from "./daemon-view.ts";
 import type { JournalView, Named } from "./journal-views.ts";
 import { emptyFleetReason, findNode, type NodeDirectory, readDirectory } from "./node-directory.ts";
 
@@ -42,6 +42,7 @@ export function runJournalView<Row extends JournalRow>(
   options: JournalRowOptions,
   context: CommandContext,
 ): Promise<ExitCode> {
+  const daemon = new DaemonClient(options, context);
   // Kept while it has every node of the rows: it is large, and a watched view is read every two seconds.
   let directory: NodeDirectory | null = null;
   // Nodes of the rows that are not in the directory, so that it is not read again for them.
@@ -50,10 +51,10 @@ export function runJournalView<Row extends JournalRow>(
 
   async function read(): Promise<Result<readonly Named<Row>[], string>> {
     const isKept = directory !== null;
-    const known = directory === null ? await readDirectory(options, context) : ok(directory);
+    const known = directory === null ? await readDirectory(daemon) : ok(directory);
     if (!known.ok) return known;
     const nodes = known.value;
-    const search = await searchRows(view, nodes, options, context);
+    const search = await searchRows(view, nodes, options, daemon);
     if (!search.ok) return search;
     found = search.value;
     const missing = found.rows.flatMap(({ node }) => (node === null || nodes.has(node) ? [] : [node]));
@@ -83,14 +84,14 @@ async function searchRows<Row extends JournalRow>(
   view: JournalView<Row>,
   directory: NodeDirectory,
   options: JournalRowOptions,
-  context: CommandContext,
+  daemon: DaemonClient,
 ): Promise<Result<FoundRows<Row>, string>> {
   const { node: named, policy, region, country, since, limit } = options;
   const isFiltered = region !== undefined || country !== undefined;
   if (isFiltered && view.locationOf === undefined && directory.size === 0) {
-    return fail(await emptyFleetReason(options, context));
+    return fail(await emptyFleetReason(daemon));
   }
-  const node = named === undefined ? ok(null) : await findNode(named, directory, options, context);
+  const node = named === undefined ? ok(null) : await findNode(named, directory, daemon);
   if (!node.ok) return node;
   const locationOf = (row: Row) => view.locationOf?.(row) ?? directory.get(row.node ?? "")?.location ?? null;
   const isThere = (at: Location | null) =>
@@ -106,9 +107,9 @@ async function searchRows<Row extends JournalRow>(
   let isCut = false;
   for (let request = 1; found.size < limit && request <= REQUESTS_MAX; request++) {
     const search: string = searchOf({ node: node.value, policy, until, limit: pageRows });
-    const page = await readRoute(`/api/v1/${view.route}?${search}`, isRowList<Row>, options, context);
+    const page = await daemon.rows<Row>(`/api/v1/${view.route}?${search}`);
     if (!page.ok) return page;
-    const rows = page.value.data;
+    const rows = page.value;
     for (const row of rows) {
       if (view.shownTime(row) < sinceText) continue;
       const location = locationOf(row);

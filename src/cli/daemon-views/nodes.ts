@@ -4,10 +4,10 @@ import type { NodesView } from "../../web/api/node-views.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
 import { formatUptime } from "../../web/ui/page/format.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
-import type { JsonObject } from "../daemon-api/client.ts";
+import { DaemonClient } from "../daemon-api/client.ts";
 import type { Paint } from "../output/color.ts";
 import { formatLength, formatTable, formatTime } from "../output/text.ts";
-import { type DaemonViewOptions, readRoute, searchOf, showView } from "./daemon-view.ts";
+import { type DaemonViewOptions, searchOf, showView } from "./daemon-view.ts";
 
 /** Filters of `nodes`. */
 export interface NodesOptions extends DaemonViewOptions {
@@ -28,25 +28,23 @@ interface FoundNodes {
 
 /** `nodes`: lists the nodes of the running daemon, in the order of their ids. */
 export function runNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
-  return showView({ read: () => readNodes(options, context), format: formatNodes }, options, context);
+  const daemon = new DaemonClient(options, context);
+  return showView({ read: () => readNodes(options, daemon), format: formatNodes }, options, context);
 }
 
-async function readNodes(options: NodesOptions, context: CommandContext): Promise<Result<FoundNodes, string>> {
+async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<Result<FoundNodes, string>> {
   const { status, region, country, search: q, limit } = options;
   const pageRows = Math.min(limit, ROWS_MAX);
   const nodes: NodesView["data"] = [];
   for (let page = 1; ; page++) {
     const search = searchOf({ status, region, country, q, page, limit: pageRows });
-    const read = await readRoute(`/api/v1/nodes?${search}`, isNodesPage, options, context);
+    const read = await daemon.get<NodesView>(`/api/v1/nodes?${search}`, { data: "array", pagination: "object" });
     if (!read.ok) return read;
     const { data, pagination } = read.value;
     nodes.push(...data.slice(0, limit - nodes.length));
     if (nodes.length >= limit || data.length < pageRows) return ok({ nodes, total: pagination.total });
   }
 }
-
-const isNodesPage = (response: JsonObject): response is JsonObject & NodesView =>
-  Array.isArray(response.data) && typeof response.pagination === "object";
 
 const TITLES = ["name", "id", "status", "country", "region", "last seen", "uptime", "sessions", "observed"];
 
