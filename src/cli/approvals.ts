@@ -1,8 +1,8 @@
 import type { NodeId } from "../model/node.ts";
 import type { ActionView } from "../web/api/row-views.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, PROGRAM, print } from "./context.ts";
-import { DaemonClient, type DaemonConnectionOptions } from "./daemon-api/client.ts";
-import type { Named } from "./daemon-views/journal-views.ts";
+import { DaemonClient, type DaemonConnectionOptions } from "./daemon-client.ts";
+import type { Named } from "./daemon-views/journal-rows.ts";
 import { readDirectory } from "./daemon-views/node-directory.ts";
 import { expiryText, fieldLines, requestText } from "./output/node-explanation-text.ts";
 import { formatTime, stripControlCharacters } from "./output/text.ts";

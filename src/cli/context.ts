@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { STANDARD_INPUT } from "../platform/text-file.ts";
-import { createPaint, type Paint } from "./output/color.ts";
+import { createPaint, type Paint } from "./output/text.ts";
 
 /** What a command reads and writes: the process, or a replacement in tests. */
 export interface CommandContext {

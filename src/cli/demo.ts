@@ -15,9 +15,9 @@ import { demoScenario, SIMULATION_KEY } from "../simulator/default-scenarios.ts"
 import { type SimulatorServer, startServer } from "../simulator/http/server.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, PROGRAM } from "./context.ts";
-import { createPaint } from "./output/color.ts";
 import { createConsoleReporter } from "./output/console-reporter.ts";
 import { demoReport } from "./output/demo-report.ts";
+import { createPaint } from "./output/text.ts";
 import { daemonDeps } from "./run.ts";
 import { createServiceWithStatus } from "./simulate.ts";
 

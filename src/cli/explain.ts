@@ -9,8 +9,7 @@ import { stepName, timerView } from "../web/api/remediation-views.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "../web/api/row-views.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
-import { DaemonClient } from "./daemon-api/client.ts";
-import type { DaemonAccessOptions } from "./daemon-api/connection.ts";
+import { type DaemonAccessOptions, DaemonClient } from "./daemon-client.ts";
 import { resolveNode } from "./daemon-views/node-directory.ts";
 import {
   type DaemonExplanation,

@@ -7,7 +7,7 @@ import { readTextFile } from "../platform/text-file.ts";
 import { webUrl } from "../web/http/server.ts";
 import { readConfigText } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "./context.ts";
-import { type DaemonAccess, type DaemonAccessOptions, readDaemonAccess } from "./daemon-api/connection.ts";
+import { type DaemonAccess, type DaemonAccessOptions, readDaemonAccess } from "./daemon-client.ts";
 import { withProgress } from "./output/progress.ts";
 
 interface HealthcheckOptions extends DaemonAccessOptions {

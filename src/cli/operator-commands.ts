@@ -10,7 +10,7 @@ import {
   type OutputOption,
   print,
 } from "./context.ts";
-import { DaemonClient, type DaemonConnectionOptions, readToken, TOKEN_VARIABLE } from "./daemon-api/client.ts";
+import { DaemonClient, type DaemonConnectionOptions, readToken, TOKEN_VARIABLE } from "./daemon-client.ts";
 import { resolveNode } from "./daemon-views/node-directory.ts";
 import { stripControlCharacters } from "./output/text.ts";
 

@@ -21,7 +21,7 @@ import { VIEW_COMMANDS } from "./daemon-views/view-commands.ts";
 import type { ExplainOptions } from "./explain.ts";
 import { runHealthcheck } from "./healthcheck.ts";
 import { type OperatorCommandOptions, sendOperatorCommand } from "./operator-commands.ts";
-import { type ColorOption, withColorOption } from "./output/color.ts";
+import { type ColorOption, withColorOption } from "./output/text.ts";
 import { POLICY_COMMANDS, POLICY_TEST } from "./policy/policy-commands.ts";
 
 /** Creates the command line. `finish` is called with the exit code of the chosen command. */

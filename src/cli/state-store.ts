@@ -3,8 +3,7 @@ import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
 import { type StoreFailure, stateFolderProblem, storeFailure } from "../journal/open-failure.ts";
 import type { DatabaseDeps } from "../journal/postgres/database.ts";
-import { openSqliteReader } from "../journal/sqlite/reader.ts";
-import { openSqliteStore } from "../journal/sqlite/store.ts";
+import { openSqliteReader, openSqliteStore } from "../journal/sqlite/store.ts";
 import type { StateReader, StateRow } from "../journal/state-rows.ts";
 import type { Clock, Log, StateStore } from "../model/ports.ts";
 import type { SharedState } from "../model/shared-state.ts";
@@ -44,7 +43,7 @@ export async function openConfiguredReader(state: StateConfig): Promise<Result<S
   if (state.postgres === undefined) return openSqliteReader(state.path!);
   const database = databaseOf(state.postgres);
   if (!database.ok) return database;
-  const { openPostgresReader } = await import("../journal/postgres/reader.ts");
+  const { openPostgresReader } = await import("../journal/postgres/store.ts");
   return openPostgresReader(database.value);
 }
 
@@ -56,7 +55,7 @@ export async function importConfiguredState(
   if (postgres === undefined) return importIntoFolder(path!, rows);
   const database = databaseOf(postgres);
   if (!database.ok) return fail(database.error.message);
-  const { importState } = await import("../journal/postgres/state-import.ts");
+  const { importState } = await import("../journal/postgres/store.ts");
   return importState(database.value, rows);
 }
 

@@ -1,6 +1,6 @@
 import type { IntegrationClient } from "../../src/api-client/integration-client.ts";
 import { ok } from "../../src/base/result.ts";
-import { queryRange } from "../../src/cli/backtest/prometheus-range.ts";
+import { queryRange } from "../../src/cli/backtest/history-reader.ts";
 import { hasFiringAlerts } from "../../src/notify/alertmanager.ts";
 import { queryHasResult } from "../../src/remediation/evaluation/blocker-queries.ts";
 import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";

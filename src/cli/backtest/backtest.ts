@@ -10,11 +10,9 @@ import { expressionsOf, mustCompile } from "../../policy/policy.ts";
 import type { RemediationRules } from "../../remediation/context.ts";
 import { queryHasResult } from "../../remediation/evaluation/blocker-queries.ts";
 import type { HistoryChunk } from "./history-chunk.ts";
-import { type HistorySize, measureHistory, readHistory } from "./history-reader.ts";
+import { type HistorySize, measureHistory, readHistory, type TimeGrid } from "./history-reader.ts";
 import { familiesOf, missingFieldReason } from "./history-sources.ts";
-import { ReplayOutcome } from "./outcome.ts";
-import { createReplayClock, type ReplayClock, startPolicyReplay } from "./policy-replay.ts";
-import type { TimeGrid } from "./prometheus-range.ts";
+import { createReplayClock, type ReplayClock, ReplayOutcome, startPolicyReplay } from "./policy-replay.ts";
 import { LOOKBACK_MS, ReplayedFleet } from "./replayed-fleet.ts";
 
 /** What a backtest replays. */

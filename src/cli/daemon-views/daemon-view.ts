@@ -3,9 +3,8 @@ import type { Result } from "../../base/result.ts";
 import type { Clock } from "../../model/ports.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "../context.ts";
-import type { DaemonConnectionOptions } from "../daemon-api/client.ts";
-import { createPaint, type Paint } from "../output/color.ts";
-import { stripControlCharacters } from "../output/text.ts";
+import type { DaemonConnectionOptions } from "../daemon-client.ts";
+import { createPaint, type Paint, stripControlCharacters } from "../output/text.ts";
 
 /** Options of the commands that show what the running daemon knows. */
 export interface DaemonViewOptions extends DaemonConnectionOptions, OutputOption {

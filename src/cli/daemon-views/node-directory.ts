@@ -3,7 +3,7 @@ import type { NodeId } from "../../model/node.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { LeaderView } from "../../web/api/status-views.ts";
 import { PROGRAM } from "../context.ts";
-import type { DaemonClient } from "../daemon-api/client.ts";
+import type { DaemonClient } from "../daemon-client.ts";
 import { stripControlCharacters } from "../output/text.ts";
 
 /** The columns of `GET /api/v1/fleet` that are read. A slot whose id is "" is empty. */

@@ -4,11 +4,10 @@ import type { HeldNodeView, PolicyView, remediationStatusView } from "../../web/
 import type { budgetView, LeaderView, statusView } from "../../web/api/status-views.ts";
 import { countNoun, episodeState, formatCount } from "../../web/ui/page/format.ts";
 import { type CommandContext, type ExitCode, PROGRAM } from "../context.ts";
-import { DaemonClient } from "../daemon-api/client.ts";
-import type { Paint } from "../output/color.ts";
-import { formatLength, formatTable, formatTime, stripControlCharacters } from "../output/text.ts";
+import { DaemonClient } from "../daemon-client.ts";
+import { formatLength, formatTable, formatTime, type Paint, stripControlCharacters } from "../output/text.ts";
 import { type DaemonViewOptions, showView } from "./daemon-view.ts";
-import { formatHeldNodes, readHeldNodes } from "./held-nodes.ts";
+import { formatHeldNodes, readHeldNodes } from "./nodes.ts";
 
 type Status = ReturnType<typeof statusView> & {
   readonly warden: ReturnType<typeof remediationStatusView>;

@@ -10,9 +10,8 @@ import type { RemediationView } from "../../remediation/status/views.ts";
 import { summarizeTimes } from "../../web/api/fleet-columns.ts";
 import { type StatusSnapshot, sessionsByStatus, statusLine } from "../../web/api/status-views.ts";
 import { formatFields } from "../../web/ui/page/format.ts";
-import type { Tone } from "./color.ts";
 import { actionText } from "./node-explanation-text.ts";
-import { formatLength } from "./text.ts";
+import { formatLength, type Tone } from "./text.ts";
 
 /** One line of output, and its color. */
 interface ReportLine {

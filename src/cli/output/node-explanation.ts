@@ -1,7 +1,7 @@
 import type { nodeView } from "../../web/api/node-views.ts";
 import type { ExplanationView, PolicyExplanationView } from "../../web/api/remediation-views.ts";
 import type { ActionView, EpisodeView } from "../../web/api/row-views.ts";
-import type { ResponseShape } from "../daemon-api/client.ts";
+import type { ResponseShape } from "../daemon-client.ts";
 
 /** The state of a policy on a node. What was unknown at that time is null; `steps` is then empty. */
 export type PolicyReport = KnownOfPolicy & {

@@ -23,9 +23,8 @@ import {
   type OutputOption,
   print,
 } from "../context.ts";
-import { readServerAccess } from "../daemon-api/connection.ts";
-import { backtestReport } from "../output/backtest-report.ts";
-import { formatBacktest } from "../output/backtest-text.ts";
+import { readServerAccess } from "../daemon-client.ts";
+import { backtestReport, formatBacktest } from "../output/backtest-report.ts";
 import { showShare } from "../output/progress.ts";
 
 interface BacktestOptions extends OutputOption {

@@ -14,8 +14,7 @@ import {
   type OutputOption,
   print,
 } from "../context.ts";
-import type { Paint, Tone } from "../output/color.ts";
-import { stripControlCharacters } from "../output/text.ts";
+import { type Paint, stripControlCharacters, type Tone } from "../output/text.ts";
 
 /** `policy diff OLD NEW`: compares which nodes two policy files act on. */
 export async function runPolicyDiff(

@@ -19,9 +19,8 @@ import {
   type OutputOption,
   print,
 } from "../context.ts";
-import type { Paint } from "../output/color.ts";
 import { withProgress } from "../output/progress.ts";
-import { stripControlCharacters } from "../output/text.ts";
+import { type Paint, stripControlCharacters } from "../output/text.ts";
 import { type FailedExpectation, runPolicyTest } from "../policy-tests/runner.ts";
 
 /** Result of one test. */

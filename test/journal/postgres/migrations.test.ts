@@ -1,8 +1,7 @@
 import { afterAll, expect, test } from "vitest";
 import { openDatabase } from "../../../src/journal/postgres/database.ts";
 import { MIGRATIONS, migrate } from "../../../src/journal/postgres/migrations.ts";
-import { openPostgresReader } from "../../../src/journal/postgres/reader.ts";
-import { openMigratedDatabase } from "../../../src/journal/postgres/store.ts";
+import { openMigratedDatabase, openPostgresReader } from "../../../src/journal/postgres/store.ts";
 import { freePort } from "../../harness/free-port.ts";
 import { fixedSecret, newSchema, openPostgres, postgresDeps, removeCluster, sharedCluster } from "../state-stores.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { IntegrationClient } from "../../../src/api-client/integration-client.ts";
 import { fail, ok } from "../../../src/base/result.ts";
-import { queryRange } from "../../../src/cli/backtest/prometheus-range.ts";
+import { queryRange } from "../../../src/cli/backtest/history-reader.ts";
 
 const GRID = { startMs: 1_772_323_200_000, stepMs: 60_000, points: 3 };
 const signal = new AbortController().signal;
