@@ -21,7 +21,7 @@ import {
   withRecordedPolicies,
 } from "./output/node-explanation.ts";
 import { formatNodeReport } from "./output/node-explanation-text.ts";
-import { openConfiguredReader } from "./state-store.ts";
+import { readConfiguredState } from "./state-store.ts";
 
 /** Options of `explain`. */
 export interface ExplainOptions extends DaemonAccessOptions, OutputOption {
@@ -74,11 +74,13 @@ async function explainFromJournal(
 ): Promise<Result<NodeReport, readonly string[]>> {
   const read = readConfigFile(file, env);
   if (!read.ok) return read;
-  const opened = await openConfiguredReader(read.value.config.state);
-  if (!opened.ok) return fail([opened.error.message]);
   try {
-    const rows = await readNodeRows(opened.value, id, at);
-    const timers = await opened.value.timers(id);
+    const journaled = await readConfiguredState(read.value.config.state, async (journal) => ({
+      rows: await readNodeRows(journal, id, at),
+      timers: await journal.timers(id),
+    }));
+    if (!journaled.ok) return fail([journaled.error.message]);
+    const { rows, timers } = journaled.value;
     const policies = policyRulesOf(read.value.policies).map((rule) => {
       const timer = timers.find(({ policy }) => policy === rule.name);
       return {
@@ -92,8 +94,6 @@ async function explainFromJournal(
     return ok({ id, explained_at, source: "journal", seen: null, policies, ...rows });
   } catch (error) {
     return fail([`the journal can't be read: ${errorMessage(error)}`]);
-  } finally {
-    await opened.value.close();
   }
 }
 

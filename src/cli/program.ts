@@ -47,18 +47,14 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
   }
 
   for (const row of COMMANDS) add(program, row);
-  const policy = withSharedBehavior(program.command("policy").description("work with policies"), context, colorOption)
-    .helpCommand(false)
-    .addHelpText("after", `\nExample:\n  $ ${PROGRAM} policy diff before.yaml after.yaml`);
-  for (const row of POLICY_COMMANDS) add(policy, row);
-  const state = withSharedBehavior(
-    program.command("state").description("export or import the state"),
-    context,
-    colorOption,
-  )
-    .helpCommand(false)
-    .addHelpText("after", `\nExample:\n  $ ${PROGRAM} state export --config proxywarden.yaml state.jsonl`);
-  for (const row of STATE_COMMANDS) add(state, row);
+  const group = (name: string, description: string, example: string, rows: readonly CommandRow[]) => {
+    const parent = withSharedBehavior(program.command(name).description(description), context, colorOption)
+      .helpCommand(false)
+      .addHelpText("after", `\nExample:\n  $ ${PROGRAM} ${example}`);
+    for (const row of rows) add(parent, row);
+  };
+  group("policy", "work with policies", "policy diff before.yaml after.yaml", POLICY_COMMANDS);
+  group("state", "export or import the state", "state export --config proxywarden.yaml state.jsonl", STATE_COMMANDS);
   // The former name of policy test.
   add(program, {
     ...POLICY_TEST,

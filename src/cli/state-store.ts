@@ -38,13 +38,22 @@ const withKey = <T>(key: string, opened: Result<T, StoreFailure>): Result<T, Sto
     ? opened
     : storeFailure(opened.error.kind, `${key}: ${opened.error.message}`);
 
-/** Opens the state of a configuration for reading. Daemons may be using it. */
-export async function openConfiguredReader(state: StateConfig): Promise<Result<StateReader, StoreFailure>> {
-  if (state.postgres === undefined) return openSqliteReader(state.path!);
+/**
+ * Calls `read` with the state of a configuration at one point in time. Daemons may be using it. Rejects if `read` does.
+ */
+export async function readConfiguredState<T>(
+  state: StateConfig,
+  read: (reader: StateReader) => Promise<T>,
+): Promise<Result<T, StoreFailure>> {
+  if (state.postgres === undefined) {
+    const opened = openSqliteReader(state.path!);
+    if (!opened.ok) return opened;
+    return read(opened.value).then(ok).finally(opened.value.close);
+  }
   const database = databaseOf(state.postgres);
   if (!database.ok) return database;
-  const { openPostgresReader } = await import("../journal/postgres/store.ts");
-  return openPostgresReader(database.value);
+  const { readPostgresState } = await import("../journal/postgres/store.ts");
+  return readPostgresState(database.value, read);
 }
 
 /** Writes rows into the empty state of a configuration. The error says why nothing was written. */

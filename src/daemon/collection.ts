@@ -79,5 +79,5 @@ const transportOfLeader = (transport: Transport, lease: Lease): Transport => ({
 });
 
 /** Returns whether two configurations have the same service and the same settings of the collectors. */
-export const collectTheSame = (one: ConfigResources, other: ConfigResources): boolean =>
+export const hasSameCollection = (one: ConfigResources, other: ConfigResources): boolean =>
   isDeepStrictEqual([one.config.service, one.settings], [other.config.service, other.settings]);

@@ -3,7 +3,7 @@ import type { SharedState } from "../model/shared-state.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { dropNotifications, type UndeliveredNotifications } from "../notify/notifier.ts";
 import { activateConfig, type LeaderConfig } from "./active-config.ts";
-import { collectTheSame, startCollection } from "./collection.ts";
+import { hasSameCollection, startCollection } from "./collection.ts";
 import type { ConfigResources } from "./config-resources.ts";
 import { takeForwardedOrders } from "./forwarded-orders.ts";
 import { Leadership } from "./leadership.ts";
@@ -156,7 +156,7 @@ export class ModeSwitch {
   async #replaceLeader(old: LeaderConfig, resources: ConfigResources): Promise<void> {
     const { config, settings } = resources;
     const { term } = old;
-    const keepsCollectors = collectTheSame(old.collection.resources, resources);
+    const keepsCollectors = hasSameCollection(old.collection.resources, resources);
     const undelivered = await old.stop(keepsCollectors ? "remediation" : "all");
     if (keepsCollectors) await resources.transport.close();
     else term.rateLimiter.setLimits(settings.limits, settings.monthStartsOn);

@@ -123,7 +123,7 @@ export async function loadContents(connection: Queryable, s: string, since: Epoc
  * Creates the access to a whole state. `s` is the quoted name of the schema. The connection must be in a transaction
  * with one snapshot.
  */
-export function createStateReader(connection: Queryable, s: string): Omit<StateReader, "close"> {
+export function createStateReader(connection: Queryable, s: string): StateReader {
   const queries = createRowQueries(connection, s);
   return {
     ...queries,

@@ -16,7 +16,7 @@ import type { EpochMs } from "../../model/time.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { silentLog } from "../../platform/log.ts";
 import { billingMonthOf } from "../../rate-limit/monthly-budget.ts";
-import { openConfiguredReader } from "../state-store.ts";
+import { readConfiguredState } from "../state-store.ts";
 
 /** Numbers of nodes and sessions given on the command line. Absent if not given. */
 export interface GivenCounts {
@@ -38,20 +38,15 @@ export async function readStoredState(
   now: EpochMs,
 ): Promise<Result<StoredState, readonly string[]>> {
   const { starts_on, used } = limits.month;
-  const opened = await openConfiguredReader(state);
-  if (!opened.ok) {
-    return opened.error.kind === "missing" ? ok({ networkSize: null, callsUsed: used }) : fail([opened.error.message]);
-  }
-  const store = opened.value;
-  try {
-    const { firstDay } = billingMonthOf(now, starts_on);
+  const { firstDay } = billingMonthOf(now, starts_on);
+  const stored = await readConfiguredState(state, async (store) => {
     const size = storedNetworkSize(await store.fact(NETWORK_SIZE_FACT));
     const hasSeen = size.nodePages > 0 || size.sessionPages > 0;
     const before = callsUsedBefore(await store.fact(CALLS_USED_BEFORE_FACT), firstDay);
-    return ok({ networkSize: hasSeen ? size : null, callsUsed: (await store.callsSince(firstDay)) + before });
-  } finally {
-    await store.close();
-  }
+    return { networkSize: hasSeen ? size : null, callsUsed: (await store.callsSince(firstDay)) + before };
+  });
+  if (stored.ok) return stored;
+  return stored.error.kind === "missing" ? ok({ networkSize: null, callsUsed: used }) : fail([stored.error.message]);
 }
 
 /** Timeout of each call. */

@@ -123,32 +123,30 @@ export async function createLeaderStore(
   };
 }
 
-/** Opens a snapshot of the journal for reading, even while daemons use it. Changes nothing. Close it soon. */
-export async function openPostgresReader(deps: DatabaseDeps): Promise<Result<StateReader, StoreFailure>> {
+/**
+ * Calls `read` with a snapshot of the state, even while daemons use it. Changes nothing. Rejects if `read` does. It
+ * should not take long.
+ */
+export async function readPostgresState<T>(
+  deps: DatabaseDeps,
+  read: (reader: StateReader) => Promise<T>,
+): Promise<Result<T, StoreFailure>> {
   const opened = openDatabase(deps);
   if (!opened.ok) return opened;
   const database = opened.value;
-  const beginning = Promise.withResolvers<Connection>();
-  const ending = Promise.withResolvers<void>();
-  const transaction = database.transaction((connection) => {
-    beginning.resolve(connection);
-    return ending.promise;
-  }, READ_SNAPSHOT);
-  transaction.catch(beginning.reject);
-  async function close(): Promise<void> {
-    ending.resolve();
-    await transaction.catch(() => undefined);
-    await database.close();
-  }
+  let isReading = false;
   try {
-    const connection = await beginning.promise;
-    const problem = await schemaProblem(connection, database);
-    if (problem === null) return ok({ ...createStateReader(connection, database.schema), close });
-    await close();
-    return storeFailure(problem.kind, problem.message);
+    return await database.transaction(async (connection) => {
+      const problem = await schemaProblem(connection, database);
+      if (problem !== null) return fail(problem);
+      isReading = true;
+      return ok(await read(createStateReader(connection, database.schema)));
+    }, READ_SNAPSHOT);
   } catch (error) {
-    await close();
+    if (isReading) throw error;
     return storeFailure(isUnreachable(error) ? "unreachable" : "unusable", errorMessage(error));
+  } finally {
+    await database.close();
   }
 }
 

@@ -198,11 +198,16 @@ function importRows(database: DatabaseSync, rows: Iterable<StateRow>): void {
 /** Maximum wait for a daemon that is opening or closing its store, which takes less time. */
 const BUSY_MS_MAX = 2_000;
 
+/** A snapshot of a store. */
+interface SqliteReader extends StateReader {
+  close(): Promise<void>;
+}
+
 /**
  * Opens a snapshot of the store in `folder` for reading, even while a daemon uses the folder. Close it soon, because
  * the daemon's write-ahead log can't be truncated until then.
  */
-export function openSqliteReader(folder: string): Result<StateReader, StoreFailure> {
+export function openSqliteReader(folder: string): Result<SqliteReader, StoreFailure> {
   const path = join(folder, DATABASE_FILE);
   let database: DatabaseSync | null = null;
   try {
@@ -230,7 +235,7 @@ export function openSqliteReader(folder: string): Result<StateReader, StoreFailu
   }
 }
 
-const readerOver = (database: DatabaseSync): StateReader => ({
+const readerOver = (database: DatabaseSync): SqliteReader => ({
   ...createStateReader(createConnection(database), SCHEMA),
   close: async () => closeOnce(database),
 });
