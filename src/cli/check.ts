@@ -3,7 +3,6 @@ import { fail, type Result } from "../base/result.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
 import { PROBE_HINT } from "../config/diagnostics/warnings.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import { policyRulesOf } from "../config/policy-file.ts";
 import type { Config } from "../config/schema/config.ts";
 import { closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import { MODES, type PolicyRule } from "../model/policy/policy.ts";
@@ -81,7 +80,7 @@ async function printReport(
 ): Promise<void> {
   const { config, policies, warnings } = loaded;
   const obstacles = enforcementObstacles(loaded);
-  const worst = worstCase(config.safety, policyRulesOf(policies));
+  const worst = worstCase(config.safety, policies);
   const size = await fleetSize(options.nodes, probe?.ok ? probe.value.nodes : null, config, createSystemClock().now());
   const report = {
     ...{ file: options.config, valid: true, errors: [], warnings },
@@ -159,8 +158,7 @@ function worstCaseJson({ activeMode, modes }: WorstCase): object {
 }
 
 /** Returns why no policy acts without an operator. The list is empty if at least one policy may act. */
-function enforcementObstacles({ config, policies }: LoadedConfig): readonly string[] {
-  const rules = policyRulesOf(policies);
+function enforcementObstacles({ config, policies: rules }: LoadedConfig): readonly string[] {
   if (rules.length === 0) return ["no policy is in force: policies names no file"];
   const obstacles = fleetObstacles(config);
   const ofPolicies = rules.map((rule) => policyObstacles(rule, config));

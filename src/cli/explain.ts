@@ -1,6 +1,5 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
-import { policyRulesOf } from "../config/policy-file.ts";
 import { EXPLAINED_ROWS_MAX, type JournalReader } from "../model/remediation/journal.ts";
 import { type EpochMs, isoAt } from "../model/time.ts";
 import { createSystemClock } from "../platform/clock.ts";
@@ -81,7 +80,7 @@ async function explainFromJournal(
     }));
     if (!journaled.ok) return fail([journaled.error.message]);
     const { rows, timers } = journaled.value;
-    const policies = policyRulesOf(read.value.policies).map((rule) => {
+    const policies = read.value.policies.map((rule) => {
       const timer = timers.find(({ policy }) => policy === rule.name);
       return {
         ...emptyPolicyReport(rule.name),

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type DurationMs, parseDuration } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
+import type { PolicyRule } from "../../model/policy/policy.ts";
 import type { Series, Span } from "../../model/policy/policy-test.ts";
 import { HOLD_REASONS } from "../../model/remediation/decision.ts";
 import { parseIsoTime } from "../../model/time.ts";
@@ -15,7 +16,7 @@ import {
   quote,
   toProblems,
 } from "../diagnostics/problem.ts";
-import { type LoadedPolicy, policiesInOrder, readPolicyFiles } from "../policy-file.ts";
+import { policiesInOrder, readPolicyFiles } from "../policy-file.ts";
 import { readYaml } from "../schema-reader.ts";
 import { type Marks, positionIn } from "../yaml/position.ts";
 import { safetySchema } from "./safety.ts";
@@ -213,7 +214,7 @@ export const policyTestSchema = section({
 /** A file of policy tests and its policies. */
 export interface LoadedPolicyTests {
   readonly file: z.output<typeof policyTestSchema>;
-  readonly policies: readonly LoadedPolicy[];
+  readonly policies: readonly PolicyRule[];
   readonly marks: Marks;
 }
 
@@ -238,10 +239,10 @@ export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests,
 function nameFindings(
   file: string,
   { tests }: LoadedPolicyTests["file"],
-  policies: readonly LoadedPolicy[],
+  policies: readonly PolicyRule[],
   marks: Marks,
 ): readonly ConfigProblem[] {
-  const known = policies.map(({ policy }) => policy.name);
+  const known = policies.map(({ name }) => name);
   const problem = (path: Path, found: string, expected: string): Finding => {
     return { ...positionIn(marks, path), path, found, expected };
   };
