@@ -5,7 +5,7 @@ import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { SharedState } from "../../model/shared-state.ts";
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
 import { isJournalFact } from "../row-changes.ts";
-import { createRowQueries, createStateReader } from "../row-queries.ts";
+import { createRowQueries } from "../row-queries.ts";
 import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-rows.ts";
 import { CallBlocks } from "./call-blocks.ts";
 import {
@@ -140,7 +140,7 @@ export async function readPostgresState<T>(
       const problem = await schemaProblem(connection, database);
       if (problem !== null) return fail(problem);
       isReading = true;
-      return ok(await read(createStateReader(connection, database.schema)));
+      return ok(await read(createRowQueries(connection, database.schema)));
     }, READ_SNAPSHOT);
   } catch (error) {
     if (isReading) throw error;

@@ -13,7 +13,7 @@ import {
   storeFailure,
 } from "../open-failure.ts";
 import { isJournalFact } from "../row-changes.ts";
-import { createStateReader } from "../row-queries.ts";
+import { createRowQueries } from "../row-queries.ts";
 import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-rows.ts";
 import { createConnection, runInTransaction, SCHEMA } from "./connection.ts";
 import { createChangeWriter, createJournal } from "./journal.ts";
@@ -236,7 +236,7 @@ export function openSqliteReader(folder: string): Result<SqliteReader, StoreFail
 }
 
 const readerOver = (database: DatabaseSync): SqliteReader => ({
-  ...createStateReader(createConnection(database), SCHEMA),
+  ...createRowQueries(createConnection(database), SCHEMA),
   close: async () => closeOnce(database),
 });
 
