@@ -111,7 +111,7 @@ async function reportUntilStopped(daemon: Daemon, clock: Clock, { for: forMs }: 
   const endsAt = real.monotonic() + (forMs ?? Number.POSITIVE_INFINITY);
   while (!stop.aborted && real.monotonic() < endsAt) {
     await real.sleep(Math.min(POLL_INTERVAL_MS, endsAt - real.monotonic()), stop);
-    for (const { text, tone } of await reporter.report(daemon.statusSnapshot(), daemon.remediation())) {
+    for (const { text, tone } of reporter.report(daemon.statusSnapshot(), daemon.eventLog)) {
       out.write(`${tone === null ? text : paint(tone, text)}\n`);
     }
   }

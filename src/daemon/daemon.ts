@@ -6,6 +6,7 @@ import type { WebFile } from "../config/web-file.ts";
 import type { Category } from "../rate-limit/limits.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
+import type { EventLog } from "../web/api/event-log.ts";
 import { recordHistory } from "../web/api/history.ts";
 import { nodesView, nodeView } from "../web/api/node-views.ts";
 import type { Reload, WebDeps } from "../web/api/routes.ts";
@@ -44,6 +45,8 @@ export class Daemon {
    * stopped.
    */
   readonly unusable: Promise<string> | null;
+  /** Recent decisions, actions and operator commands. */
+  readonly eventLog: EventLog;
   readonly #deps: DaemonDeps;
   readonly #runtime: Runtime;
   readonly #modes: ModeSwitch;
@@ -61,6 +64,7 @@ export class Daemon {
     this.#runtime = runtime;
     this.#modes = new ModeSwitch(deps, runtime);
     this.unusable = runtime.shared?.unusable ?? null;
+    this.eventLog = runtime.eventLog;
   }
 
   /** `term` is that of a daemon that is alone, or null if the daemon shares its state and stands by. */
