@@ -94,19 +94,12 @@ export interface ReplayedAction {
   readonly step: number;
 }
 
-/** Why nodes would have been held under a policy. */
-export interface ReplayedHold {
-  readonly reason: HoldReason;
-  /** How often the reasons for a node changed to ones that include this reason. */
-  readonly times: number;
-  readonly nodes: number;
-  /** Detail of the first one. */
-  readonly example: string;
-}
-
+/** How often, and for how many nodes, a policy would have been held for one reason. */
 interface HoldCount {
+  /** How often the reasons for a node changed to ones that include this reason. */
   times: number;
   readonly nodes: Set<NodeId>;
+  /** Detail of the first one. */
   readonly example: string;
 }
 
@@ -137,7 +130,7 @@ export class ReplayOutcome {
   }
 
   /** Returns the holds of a policy, most nodes first. */
-  holdsOf(policy: string): readonly ReplayedHold[] {
+  holdsOf(policy: string) {
     return [...(this.#holds.get(policy) ?? [])]
       .map(([reason, { times, nodes, example }]) => ({ reason, times, nodes: nodes.size, example }))
       .toSorted((a, b) => b.nodes - a.nodes);
