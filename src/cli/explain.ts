@@ -31,7 +31,11 @@ export interface ExplainOptions extends DaemonAccessOptions, OutputOption {
 }
 
 /** `explain NODE`: explains why a node was or was not acted on. With a configuration, the node is named by its id. */
-export async function runExplain(node: string, options: ExplainOptions, context: CommandContext): Promise<ExitCode> {
+export async function runExplain(
+  options: ExplainOptions,
+  context: CommandContext,
+  [node = ""]: readonly string[],
+): Promise<ExitCode> {
   const { config, at } = options;
   const read =
     config === undefined

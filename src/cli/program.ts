@@ -18,7 +18,6 @@ import { printHelp, withSharedBehavior } from "./arguments/usage-errors.ts";
 import { runCompletion, SHELLS, type Shell } from "./completion.ts";
 import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failWith, PROGRAM } from "./context.ts";
 import { VIEW_COMMANDS } from "./daemon-views/view-commands.ts";
-import type { ExplainOptions } from "./explain.ts";
 import { runHealthcheck } from "./healthcheck.ts";
 import { type OperatorCommandOptions, sendOperatorCommand } from "./operator-commands.ts";
 import { type ColorOption, withColorOption } from "./output/text.ts";
@@ -221,8 +220,7 @@ const COMMANDS: readonly CommandRow[] = [
       ...DAEMON,
       OUTPUT,
     ],
-    run: async (options: ExplainOptions, context, [node]) =>
-      (await import("./explain.ts")).runExplain(node!, options, context),
+    run: onDemand(async () => (await import("./explain.ts")).runExplain),
   },
   ...VIEW_COMMANDS,
   {

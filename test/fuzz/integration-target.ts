@@ -72,7 +72,7 @@ export const createTarget = (): FuzzTarget<Input> => ({
     };
     const signal = new AbortController().signal;
     if (server === "range") {
-      const series = await queryRange(client, "up == 0", GRID, signal);
+      const series = await queryRange({ prometheus: client, signal }, "up == 0", GRID);
       if (series.ok)
         insist(
           series.value.every(({ values }) => values.length === GRID.points),

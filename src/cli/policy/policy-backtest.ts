@@ -76,9 +76,8 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
   const progress = showShare("replaying the history", context);
   const { matchers, step: stepMs = null } = options;
   const result = await runBacktest(
-    { ...rules.value, prometheus, matchers, fromMs, untilMs, stepMs },
+    { ...rules.value, prometheus, matchers, fromMs, untilMs, stepMs, signal: context.stop },
     progress.show,
-    context.stop,
   ).finally(() => prometheus.close());
   progress.end();
   if (!result.ok) return failWith(context, result.error);

@@ -17,9 +17,9 @@ import { type Paint, stripControlCharacters, type Tone } from "../output/text.ts
 
 /** `policy diff OLD NEW`: compares which nodes two policy files act on. */
 export async function runPolicyDiff(
-  files: readonly string[],
   options: OutputOption,
   context: CommandContext,
+  files: readonly string[],
 ): Promise<ExitCode> {
   const problem = inputProblem(files);
   if (problem !== null) return failUsage(context, problem);

@@ -38,9 +38,9 @@ interface FileResult {
 
 /** `policy test FILE…`: runs the policy tests in the given files. */
 export async function runPolicyTests(
-  files: readonly string[],
   options: OutputOption,
   context: CommandContext,
+  files: readonly string[],
 ): Promise<ExitCode> {
   const problem = inputProblem(files);
   if (problem !== null) return failUsage(context, problem);
