@@ -11,7 +11,7 @@ import {
   type RemediationStateDeps,
 } from "../remediation/state/journaled-state.ts";
 import { limitsOf } from "./collection-settings.ts";
-import type { DaemonDeps, Runtime } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
 
 /**
  * What a daemon needs to poll and to act, from the time at which it begins to lead until it stops leading. A reload
@@ -31,16 +31,11 @@ const LEASE_ENDED =
   "the lease of this daemon has ended; it is renewed once the database answers, unless another daemon leads by then";
 
 /** Opens the term of a daemon that has acquired the lease. Rejects if the state can't be read. */
-export async function openSharedTerm(
-  deps: DaemonDeps,
-  config: Config,
-  shared: SharedState,
-  runtime: Runtime,
-): Promise<LeadershipTerm> {
+export async function openSharedTerm(runtime: Runtime, config: Config, shared: SharedState): Promise<LeadershipTerm> {
   const mayCall = () => shared.lease.isLeader();
   const leadershipProblem = () => (mayCall() ? null : LEASE_ENDED);
   const options = { lostReason: null, assumesEarlierActions: true, leadershipProblem, mayCall };
-  return openTerm(deps, config, await shared.openStore(), runtime, options);
+  return openTerm(runtime, config, await shared.openStore(), options);
 }
 
 /**
@@ -48,22 +43,21 @@ export async function openSharedTerm(
  * state in memory. It exports metrics and takes no action until an operator repairs the journal.
  */
 export async function openOnlyTerm(
-  deps: DaemonDeps,
+  runtime: Runtime,
   config: Config,
   opened: Result<StateStore, string>,
-  runtime: Runtime,
 ): Promise<LeadershipTerm> {
   let problem = opened.ok ? null : opened.error;
   if (opened.ok) {
     try {
-      return await openTerm(deps, config, opened.value, runtime, { lostReason: null, assumesEarlierActions: true });
+      return await openTerm(runtime, config, opened.value, { lostReason: null, assumesEarlierActions: true });
     } catch (error) {
       await opened.value.close();
       problem = `the journal in ${config.state.path} can't be read (${errorMessage(error)}); put a backup in its place, or move it away`;
     }
   }
-  deps.log.error({ problem }, "journal damaged: no action is taken, and state is lost at exit");
-  return openTerm(deps, config, deps.createMemoryStore(), runtime, { lostReason: problem });
+  runtime.log.error({ problem }, "journal damaged: no action is taken, and state is lost at exit");
+  return openTerm(runtime, config, runtime.createMemoryStore(), { lostReason: problem });
 }
 
 interface TermOptions extends Pick<RemediationStateDeps, "lostReason" | "assumesEarlierActions" | "leadershipProblem"> {
@@ -72,10 +66,9 @@ interface TermOptions extends Pick<RemediationStateDeps, "lostReason" | "assumes
 }
 
 async function openTerm(
-  { clock, log, random }: DaemonDeps,
+  { clock, log, random, eventLog, metrics }: Runtime,
   config: Config,
   store: StateStore,
-  { eventLog, metrics }: Runtime,
   { mayCall, ...options }: TermOptions,
 ): Promise<LeadershipTerm> {
   const stateDeps = { journal: store.journal, clock, log, onChange: eventLog.record, ...options };
