@@ -26,7 +26,7 @@ import {
   type OutputOption,
   print,
 } from "./context.ts";
-import { fleetSize, formatLimits, limitsJson } from "./network-size/fleet-limits.ts";
+import { fleetSize, formatLimits, limitsJson } from "./network-size.ts";
 import { createPaint } from "./output/text.ts";
 import { formatProbe, type ProbeReport, probeJson, probeService } from "./probe/probe.ts";
 import { stateProblem } from "./state-store.ts";

@@ -58,9 +58,9 @@ export class ModeSwitch {
       ...{ lease: shared.lease, leaseMs: resources.config.state.postgres!.lease },
       ...{ clock: this.#runtime.clock, log: this.#runtime.log },
       onElected: () => this.#exclusively(() => this.#elect(shared)),
-      onDeposed: () => this.#exclusively(() => this.#depose(shared)),
+      onDeposed: () => this.#exclusively(() => this.#depose()),
     });
-    await this.#startStandby(resources, shared);
+    await this.#startStandby(resources);
     this.#leadership.start();
   }
 
@@ -77,7 +77,7 @@ export class ModeSwitch {
       this.#runtime.log.setLevel(resources.config.log.level);
       if (old.isLeading) return this.#replaceLeader(old, resources);
       await old.stop("all");
-      await this.#startStandby(resources, this.#runtime.shared!);
+      await this.#startStandby(resources);
     });
   }
 
@@ -135,7 +135,7 @@ export class ModeSwitch {
   }
 
   /** Ends the term. What was not written is discarded, and the new leader settles it by observation. */
-  async #depose(shared: SharedState): Promise<void> {
+  async #depose(): Promise<void> {
     const leader = this.#active;
     if (this.#isStopping || !leader.isLeading) return;
     const [undelivered] = await Promise.all([leader.stop("leading"), this.#stopOrders()]);
@@ -147,7 +147,7 @@ export class ModeSwitch {
     metrics.clearLeaderGauges();
     // After a reload that kept the collectors, the open connections are those of their configuration.
     const { transport, secret } = leader.collection.resources;
-    await this.#startStandby({ ...leader.resources, transport, secret }, shared);
+    await this.#startStandby({ ...leader.resources, transport, secret });
   }
 
   async #replaceLeader(old: LeaderConfig, resources: ConfigResources): Promise<void> {
@@ -164,12 +164,12 @@ export class ModeSwitch {
     this.#active = activateConfig(resources, collection, earlier, this.#runtime, term);
   }
 
-  async #startStandby(resources: ConfigResources, shared: SharedState): Promise<void> {
+  async #startStandby(resources: ConfigResources): Promise<void> {
     const leader = () => {
       const { holder = "which is not known yet", url = null } = this.#leadership?.leader() ?? {};
       return url === null ? holder : `${holder} (${url})`;
     };
-    const standby = new StandbyConfig(resources, this.#runtime, shared, leader);
+    const standby = new StandbyConfig(resources, this.#runtime, leader);
     this.#active = standby;
     await standby.start();
   }

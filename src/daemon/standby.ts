@@ -58,11 +58,11 @@ export class StandbyConfig implements ActiveConfig {
   #problem: string | null = "the journal has not been read yet";
 
   /** `leader` names the leader in texts. */
-  constructor(resources: ConfigResources, runtime: Runtime, shared: SharedState, leader: () => string) {
+  constructor(resources: ConfigResources, runtime: Runtime, leader: () => string) {
     const { clock, log } = runtime;
     this.resources = resources;
     this.#runtime = runtime;
-    this.#shared = shared;
+    this.#shared = runtime.shared!;
     this.#leader = leader;
     this.#ledger = createLedger(resources.settings.limits, 0, clock.monotonic());
     const unread = new RemediationState(this.#stateDeps(), new JournalClock({ last: null }, clock, log), EMPTY_JOURNAL);
