@@ -1,9 +1,8 @@
 import type { NodeId } from "../model/node.ts";
 import type { ActionView } from "../web/api/row-views.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, PROGRAM, print } from "./context.ts";
-import { type DaemonConnectionOptions, isRowList } from "./daemon-api/client.ts";
-import { readRoute } from "./daemon-views/daemon-view.ts";
-import type { Named } from "./daemon-views/journal-views.ts";
+import { DaemonClient, type DaemonConnectionOptions } from "./daemon-client.ts";
+import type { Named } from "./daemon-views/journal-rows.ts";
 import { readDirectory } from "./daemon-views/node-directory.ts";
 import { expiryText, fieldLines, requestText } from "./output/node-explanation-text.ts";
 import { formatTime, stripControlCharacters } from "./output/text.ts";
@@ -15,14 +14,13 @@ const APPROVALS_MAX = 1_000;
 
 /** `approvals`: lists the actions that wait for approval, with their evidence. */
 export async function runApprovals(options: ApprovalsOptions, context: CommandContext): Promise<ExitCode> {
-  const path = `/api/v1/actions?state=awaiting&limit=${APPROVALS_MAX}`;
-  const response = await readRoute(path, isRowList<ActionView>, options, context);
-  if (!response.ok) return failWith(context, response.error);
-  const actions = response.value.data;
+  const daemon = new DaemonClient(options, context);
+  const actions = await daemon.rows<ActionView>(`/api/v1/actions?state=awaiting&limit=${APPROVALS_MAX}`);
+  if (!actions.ok) return failWith(context, actions.error);
   // If the names can't be read, ids are shown.
-  const directory = actions.length === 0 ? null : await readDirectory(options, context);
+  const directory = actions.value.length === 0 ? null : await readDirectory(daemon);
   const nameOf = (id: NodeId) => (directory?.ok ? (directory.value.get(id)?.name ?? null) : null);
-  const waiting = actions.map((action) => ({ ...action, name: nameOf(action.node) }));
+  const waiting = actions.value.map((action) => ({ ...action, name: nameOf(action.node) }));
   print(context, options, waiting, formatApprovals);
   return EXIT_OK;
 }

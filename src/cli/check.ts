@@ -3,12 +3,12 @@ import { fail, type Result } from "../base/result.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
 import { PROBE_HINT } from "../config/diagnostics/warnings.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import { policyRulesOf } from "../config/policy-file.ts";
 import type { Config } from "../config/schema/config.ts";
 import { closeResources, openConfigResources } from "../daemon/config-resources.ts";
-import { MODES } from "../model/policy/policy.ts";
+import { MODES, type PolicyRule } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
-import { type ModeWorstCase, type WorstCase, worstCase } from "../policy/guards/worst-case.ts";
+import { compileExpression } from "../policy/cel/expression.ts";
+import { actsOnNodes, type ModeWorstCase, type WorstCase, worstCase, zeroLimits } from "../policy/guards/worst-case.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 import {
   type Problem,
@@ -17,7 +17,6 @@ import {
   printProblems,
   readConfigText,
 } from "./config/config-loading.ts";
-import { enforcementObstacles, formatObstacles } from "./config/enforcement.ts";
 import {
   type CommandContext,
   EXIT_FAILURE,
@@ -27,8 +26,8 @@ import {
   type OutputOption,
   print,
 } from "./context.ts";
-import { fleetSize, formatLimits, limitsJson } from "./network-size/fleet-limits.ts";
-import { createPaint } from "./output/color.ts";
+import { fleetSize, formatLimits, limitsJson } from "./network-size.ts";
+import { createPaint } from "./output/text.ts";
 import { formatProbe, type ProbeReport, probeJson, probeService } from "./probe/probe.ts";
 import { stateProblem } from "./state-store.ts";
 
@@ -81,7 +80,7 @@ async function printReport(
 ): Promise<void> {
   const { config, policies, warnings } = loaded;
   const obstacles = enforcementObstacles(loaded);
-  const worst = worstCase(config.safety, policyRulesOf(policies));
+  const worst = worstCase(config.safety, policies);
   const size = await fleetSize(options.nodes, probe?.ok ? probe.value.nodes : null, config, createSystemClock().now());
   const report = {
     ...{ file: options.config, valid: true, errors: [], warnings },
@@ -157,3 +156,38 @@ function worstCaseJson({ activeMode, modes }: WorstCase): object {
   });
   return { in_force: activeMode, modes: Object.fromEntries(entries) };
 }
+
+/** Returns why no policy acts without an operator. The list is empty if at least one policy may act. */
+function enforcementObstacles({ config, policies: rules }: LoadedConfig): readonly string[] {
+  if (rules.length === 0) return ["no policy is in force: policies names no file"];
+  const obstacles = fleetObstacles(config);
+  const ofPolicies = rules.map((rule) => policyObstacles(rule, config));
+  if (ofPolicies.every((reasons) => reasons.length > 0)) {
+    obstacles.push(...rules.map(({ name }, index) => `policy ${name} ${ofPolicies[index]!.join(", and ")}`));
+  }
+  return obstacles;
+}
+
+function fleetObstacles({ safety }: Config): string[] {
+  const ceilings = {
+    dry_run: ["safety.mode is dry_run, the ceiling over the mode of every policy"],
+    approve: ["safety.mode is approve: an operator must approve each action"],
+    enforce: [],
+  };
+  return [...ceilings[safety.mode], ...zeroLimits(safety).map((limit) => `safety.${limit} is 0`)];
+}
+
+function policyObstacles(rule: PolicyRule, { service }: Config): string[] {
+  const compiled = compileExpression(rule.when);
+  const readsUsage = compiled.ok && compiled.value.fields.some(({ isUsage }) => isUsage);
+  return [
+    ...(rule.mode === "dry_run" ? ["has the mode dry_run"] : []),
+    ...(rule.mode === "approve" ? ["has the mode approve: an operator must approve each action"] : []),
+    ...(actsOnNodes(rule) ? [] : ["has no step that acts on a node"]),
+    ...(readsUsage && service.usage_scale === undefined ? ["reads usage, and service.usage_scale is not set"] : []),
+  ];
+}
+
+/** Formats the obstacles. Returns an empty string if there are none. */
+const formatObstacles = (obstacles: readonly string[]): string =>
+  obstacles.length === 0 ? "" : `enforces nothing because\n${obstacles.map((obstacle) => `  ${obstacle}\n`).join("")}`;

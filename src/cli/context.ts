@@ -1,6 +1,7 @@
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { STANDARD_INPUT } from "../platform/text-file.ts";
-import { createPaint, type Paint } from "./output/color.ts";
+import { createPaint, type Paint } from "./output/text.ts";
 
 /** What a command reads and writes: the process, or a replacement in tests. */
 export interface CommandContext {
@@ -70,8 +71,6 @@ export const inputProblem = (paths: readonly string[]): string | null =>
   paths.filter((path) => path === STANDARD_INPUT).length > 1 ? "standard input (-) can be given only once" : null;
 
 /** Resolves when `signal` aborts. */
-export const untilAborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
+export async function untilAborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, "abort");
+}

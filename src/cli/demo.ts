@@ -15,9 +15,9 @@ import { demoScenario, SIMULATION_KEY } from "../simulator/default-scenarios.ts"
 import { type SimulatorServer, startServer } from "../simulator/http/server.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, PROGRAM } from "./context.ts";
-import { createPaint } from "./output/color.ts";
 import { createConsoleReporter } from "./output/console-reporter.ts";
 import { demoReport } from "./output/demo-report.ts";
+import { createPaint } from "./output/text.ts";
 import { daemonDeps } from "./run.ts";
 import { createServiceWithStatus } from "./simulate.ts";
 
@@ -111,7 +111,7 @@ async function reportUntilStopped(daemon: Daemon, clock: Clock, { for: forMs }: 
   const endsAt = real.monotonic() + (forMs ?? Number.POSITIVE_INFINITY);
   while (!stop.aborted && real.monotonic() < endsAt) {
     await real.sleep(Math.min(POLL_INTERVAL_MS, endsAt - real.monotonic()), stop);
-    for (const { text, tone } of await reporter.report(daemon.statusSnapshot(), daemon.remediation())) {
+    for (const { text, tone } of reporter.report(daemon.statusSnapshot(), daemon.eventLog)) {
       out.write(`${tone === null ? text : paint(tone, text)}\n`);
     }
   }

@@ -1,6 +1,5 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
-import { policyRulesOf } from "../config/policy-file.ts";
 import { EXPLAINED_ROWS_MAX, type JournalReader } from "../model/remediation/journal.ts";
 import { type EpochMs, isoAt } from "../model/time.ts";
 import { createSystemClock } from "../platform/clock.ts";
@@ -9,19 +8,19 @@ import { stepName, timerView } from "../web/api/remediation-views.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "../web/api/row-views.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
-import type { DaemonAccessOptions } from "./daemon-api/connection.ts";
-import { readRoute } from "./daemon-views/daemon-view.ts";
+import { type DaemonAccessOptions, DaemonClient } from "./daemon-client.ts";
 import { resolveNode } from "./daemon-views/node-directory.ts";
 import {
+  type DaemonExplanation,
+  EXPLANATION_SHAPE,
   emptyPolicyReport,
-  isExplanation,
   type NodeReport,
   type NodeRows,
   reportAsOf,
   withRecordedPolicies,
 } from "./output/node-explanation.ts";
 import { formatNodeReport } from "./output/node-explanation-text.ts";
-import { openConfiguredReader } from "./state-store.ts";
+import { readConfiguredState } from "./state-store.ts";
 
 /** Options of `explain`. */
 export interface ExplainOptions extends DaemonAccessOptions, OutputOption {
@@ -32,7 +31,11 @@ export interface ExplainOptions extends DaemonAccessOptions, OutputOption {
 }
 
 /** `explain NODE`: explains why a node was or was not acted on. With a configuration, the node is named by its id. */
-export async function runExplain(node: string, options: ExplainOptions, context: CommandContext): Promise<ExitCode> {
+export async function runExplain(
+  options: ExplainOptions,
+  context: CommandContext,
+  [node = ""]: readonly string[],
+): Promise<ExitCode> {
   const { config, at } = options;
   const read =
     config === undefined
@@ -49,13 +52,14 @@ async function explainFromDaemon(
   options: ExplainOptions,
   context: CommandContext,
 ): Promise<Result<NodeReport, readonly string[]>> {
-  const resolved = await resolveNode(named, options, context);
+  const daemon = new DaemonClient(options, context);
+  const resolved = await resolveNode(named, daemon);
   if (!resolved.ok) return fail([resolved.error]);
   const { value: id } = resolved;
   const { at } = options;
   // Without `until`, the response holds only the latest rows.
   const path = `/api/v1/nodes/${encodeURIComponent(id)}${at === undefined ? "" : `?until=${isoAt(at)}`}`;
-  const response = await readRoute(path, isExplanation, options, context);
+  const response = await daemon.get<DaemonExplanation>(path, EXPLANATION_SHAPE);
   if (!response.ok) return fail([response.error]);
   const { explained_at, policies, holds, episodes, actions, decisions, orders, ...rest } = response.value;
   const rows = { holds, episodes, actions, decisions, orders };
@@ -73,12 +77,14 @@ async function explainFromJournal(
 ): Promise<Result<NodeReport, readonly string[]>> {
   const read = readConfigFile(file, env);
   if (!read.ok) return read;
-  const opened = await openConfiguredReader(read.value.config.state);
-  if (!opened.ok) return fail([opened.error.message]);
   try {
-    const rows = await readNodeRows(opened.value, id, at);
-    const timers = await opened.value.timers(id);
-    const policies = policyRulesOf(read.value.policies).map((rule) => {
+    const journaled = await readConfiguredState(read.value.config.state, async (journal) => ({
+      rows: await readNodeRows(journal, id, at),
+      timers: await journal.timers(id),
+    }));
+    if (!journaled.ok) return fail([journaled.error.message]);
+    const { rows, timers } = journaled.value;
+    const policies = read.value.policies.map((rule) => {
       const timer = timers.find(({ policy }) => policy === rule.name);
       return {
         ...emptyPolicyReport(rule.name),
@@ -91,8 +97,6 @@ async function explainFromJournal(
     return ok({ id, explained_at, source: "journal", seen: null, policies, ...rows });
   } catch (error) {
     return fail([`the journal can't be read: ${errorMessage(error)}`]);
-  } finally {
-    await opened.value.close();
   }
 }
 

@@ -10,14 +10,7 @@ import {
   type OutputOption,
   print,
 } from "./context.ts";
-import {
-  type DaemonConnectionOptions,
-  type DaemonRequest,
-  type JsonObject,
-  readToken,
-  requestDaemon,
-  TOKEN_VARIABLE,
-} from "./daemon-api/client.ts";
+import { DaemonClient, type DaemonConnectionOptions, readToken, TOKEN_VARIABLE } from "./daemon-client.ts";
 import { resolveNode } from "./daemon-views/node-directory.ts";
 import { stripControlCharacters } from "./output/text.ts";
 
@@ -43,23 +36,17 @@ export async function sendOperatorCommand(
     const problem = `${route.name} needs an operator token: pass its file as --token-file, or set ${TOKEN_VARIABLE}`;
     return failUsage(context, problem);
   }
-  const id = route.about === "node" ? await resolveNode(subject ?? "", options, context) : ok(subject ?? "");
+  const daemon = new DaemonClient(options, context);
+  const id = route.about === "node" ? await resolveNode(subject ?? "", daemon) : ok(subject ?? "");
   if (!id.ok) return failWith(context, id.error);
-  const request: DaemonRequest = {
-    method: "POST",
-    path: route.path.replace(":id", encodeURIComponent(id.value)),
-    token: token.value,
-    body: {
-      ...(options.reason === undefined ? {} : { reason: options.reason }),
-      ...(options.for === undefined ? {} : { for: formatDuration(options.for) }),
-    },
+  const path = route.path.replace(":id", encodeURIComponent(id.value));
+  const body = {
+    ...(options.reason === undefined ? {} : { reason: options.reason }),
+    ...(options.for === undefined ? {} : { for: formatDuration(options.for) }),
   };
-  const response = await requestDaemon(options, request, isMessage, context);
+  const response = await daemon.post<{ readonly message: string }>(path, { message: "string" }, body);
   if (!response.ok) return failWith(context, response.error);
   const { message } = response.value;
   print(context, options, { message }, () => `${stripControlCharacters(message)}\n`);
   return EXIT_OK;
 }
-
-const isMessage = (response: JsonObject): response is JsonObject & { readonly message: string } =>
-  typeof response.message === "string";

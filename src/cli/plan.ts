@@ -16,7 +16,7 @@ import {
   queryNetworkSize,
   readStoredState,
   type StoredState,
-} from "./network-size/network-size.ts";
+} from "./network-size.ts";
 import { type CountSource, formatPlan, type PlanReport, planJson } from "./output/plan-table.ts";
 
 /** Options of `plan`. Counts that are absent come from the daemon's state, or else from the service. */

@@ -18,10 +18,9 @@ import { printHelp, withSharedBehavior } from "./arguments/usage-errors.ts";
 import { runCompletion, SHELLS, type Shell } from "./completion.ts";
 import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failWith, PROGRAM } from "./context.ts";
 import { VIEW_COMMANDS } from "./daemon-views/view-commands.ts";
-import type { ExplainOptions } from "./explain.ts";
 import { runHealthcheck } from "./healthcheck.ts";
 import { type OperatorCommandOptions, sendOperatorCommand } from "./operator-commands.ts";
-import { type ColorOption, withColorOption } from "./output/color.ts";
+import { type ColorOption, withColorOption } from "./output/text.ts";
 import { POLICY_COMMANDS, POLICY_TEST } from "./policy/policy-commands.ts";
 
 /** Creates the command line. `finish` is called with the exit code of the chosen command. */
@@ -47,18 +46,14 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
   }
 
   for (const row of COMMANDS) add(program, row);
-  const policy = withSharedBehavior(program.command("policy").description("work with policies"), context, colorOption)
-    .helpCommand(false)
-    .addHelpText("after", `\nExample:\n  $ ${PROGRAM} policy diff before.yaml after.yaml`);
-  for (const row of POLICY_COMMANDS) add(policy, row);
-  const state = withSharedBehavior(
-    program.command("state").description("export or import the state"),
-    context,
-    colorOption,
-  )
-    .helpCommand(false)
-    .addHelpText("after", `\nExample:\n  $ ${PROGRAM} state export --config proxywarden.yaml state.jsonl`);
-  for (const row of STATE_COMMANDS) add(state, row);
+  const group = (name: string, description: string, example: string, rows: readonly CommandRow[]) => {
+    const parent = withSharedBehavior(program.command(name).description(description), context, colorOption)
+      .helpCommand(false)
+      .addHelpText("after", `\nExample:\n  $ ${PROGRAM} ${example}`);
+    for (const row of rows) add(parent, row);
+  };
+  group("policy", "work with policies", "policy diff before.yaml after.yaml", POLICY_COMMANDS);
+  group("state", "export or import the state", "state export --config proxywarden.yaml state.jsonl", STATE_COMMANDS);
   // The former name of policy test.
   add(program, {
     ...POLICY_TEST,
@@ -225,8 +220,7 @@ const COMMANDS: readonly CommandRow[] = [
       ...DAEMON,
       OUTPUT,
     ],
-    run: async (options: ExplainOptions, context, [node]) =>
-      (await import("./explain.ts")).runExplain(node!, options, context),
+    run: onDemand(async () => (await import("./explain.ts")).runExplain),
   },
   ...VIEW_COMMANDS,
   {

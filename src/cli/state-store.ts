@@ -3,8 +3,7 @@ import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
 import { type StoreFailure, stateFolderProblem, storeFailure } from "../journal/open-failure.ts";
 import type { DatabaseDeps } from "../journal/postgres/database.ts";
-import { openSqliteReader } from "../journal/sqlite/reader.ts";
-import { openSqliteStore } from "../journal/sqlite/store.ts";
+import { openSqliteReader, openSqliteStore } from "../journal/sqlite/store.ts";
 import type { StateReader, StateRow } from "../journal/state-rows.ts";
 import type { Clock, Log, StateStore } from "../model/ports.ts";
 import type { SharedState } from "../model/shared-state.ts";
@@ -39,13 +38,22 @@ const withKey = <T>(key: string, opened: Result<T, StoreFailure>): Result<T, Sto
     ? opened
     : storeFailure(opened.error.kind, `${key}: ${opened.error.message}`);
 
-/** Opens the state of a configuration for reading. Daemons may be using it. */
-export async function openConfiguredReader(state: StateConfig): Promise<Result<StateReader, StoreFailure>> {
-  if (state.postgres === undefined) return openSqliteReader(state.path!);
+/**
+ * Calls `read` with the state of a configuration at one point in time. Daemons may be using it. Rejects if `read` does.
+ */
+export async function readConfiguredState<T>(
+  state: StateConfig,
+  read: (reader: StateReader) => Promise<T>,
+): Promise<Result<T, StoreFailure>> {
+  if (state.postgres === undefined) {
+    const opened = openSqliteReader(state.path!);
+    if (!opened.ok) return opened;
+    return read(opened.value).then(ok).finally(opened.value.close);
+  }
   const database = databaseOf(state.postgres);
   if (!database.ok) return database;
-  const { openPostgresReader } = await import("../journal/postgres/reader.ts");
-  return openPostgresReader(database.value);
+  const { readPostgresState } = await import("../journal/postgres/store.ts");
+  return readPostgresState(database.value, read);
 }
 
 /** Writes rows into the empty state of a configuration. The error says why nothing was written. */
@@ -56,7 +64,7 @@ export async function importConfiguredState(
   if (postgres === undefined) return importIntoFolder(path!, rows);
   const database = databaseOf(postgres);
   if (!database.ok) return fail(database.error.message);
-  const { importState } = await import("../journal/postgres/state-import.ts");
+  const { importState } = await import("../journal/postgres/store.ts");
   return importState(database.value, rows);
 }
 

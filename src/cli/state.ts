@@ -6,7 +6,7 @@ import { readTextStream, STANDARD_INPUT } from "../platform/text-file.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "./context.ts";
-import { importConfiguredState, openConfiguredReader } from "./state-store.ts";
+import { importConfiguredState, readConfiguredState } from "./state-store.ts";
 
 interface StateOptions {
   readonly config: string;
@@ -20,17 +20,15 @@ export async function runStateExport(
 ): Promise<ExitCode> {
   const read = readConfigFile(config, context.env);
   if (!read.ok) return failWith(context, read.error);
-  const opened = await openConfiguredReader(read.value.config.state);
-  if (!opened.ok) return failWith(context, opened.error.message);
   try {
-    const lines = exportLines(opened.value.rows());
-    if (file === "-") for await (const line of lines) context.out.write(line);
-    else await writeFileWhole(file!, lines);
-    return EXIT_OK;
+    const exported = await readConfiguredState(read.value.config.state, async (reader) => {
+      const lines = exportLines(reader.rows());
+      if (file === STANDARD_INPUT) for await (const line of lines) context.out.write(line);
+      else await writeFileWhole(file!, lines);
+    });
+    return exported.ok ? EXIT_OK : failWith(context, exported.error.message);
   } catch (error) {
     return failWith(context, `the state can't be exported: ${errorMessage(error)}`);
-  } finally {
-    await opened.value.close();
   }
 }
 
@@ -44,7 +42,7 @@ export async function runStateImport(
 ): Promise<ExitCode> {
   const read = readConfigFile(config, context.env);
   if (!read.ok) return failWith(context, read.error);
-  const name = file === "-" ? "standard input" : file;
+  const name = file === STANDARD_INPUT ? "standard input" : file;
   const text = await readWhole(file!);
   if (!text.ok) return failWith(context, `can't read ${name}: ${text.error}`);
   const rows = parseExport(text.value);

@@ -1,8 +1,9 @@
 import { fail, ok, type Result } from "../base/result.ts";
+import type { PolicyRule } from "../model/policy/policy.ts";
 import { type ConfigSource, checkValue, createCheckContext, type DefinedNames } from "./checks.ts";
 import { type ConfigProblem, mergeProblems } from "./diagnostics/problem.ts";
 import { findWarnings } from "./diagnostics/warnings.ts";
-import { type LoadedPolicy, policiesInOrder, readPolicyFiles } from "./policy-file.ts";
+import { policiesInOrder, readPolicyFiles } from "./policy-file.ts";
 import { type Config, configSchema } from "./schema/config.ts";
 import { type ReadOptions, readYaml } from "./schema-reader.ts";
 import { readWebFile, type WebFile } from "./web-file.ts";
@@ -11,7 +12,7 @@ import { readWebFile, type WebFile } from "./web-file.ts";
 export interface LoadedConfig {
   readonly config: Config;
   /** Policies, ordered by the paths of their files, then by position. If several fire on a node, the first one acts. */
-  readonly policies: readonly LoadedPolicy[];
+  readonly policies: readonly PolicyRule[];
   /** Null if no web configuration file is named. */
   readonly webFile: WebFile | null;
   readonly warnings: readonly ConfigProblem[];

@@ -7,18 +7,6 @@ import { type ReadDocument, readYaml } from "./schema-reader.ts";
 import { TEXT_LENGTH_MAX } from "./yaml/document.ts";
 import { positionIn } from "./yaml/position.ts";
 
-/** A policy and its position. */
-export interface LoadedPolicy {
-  readonly policy: PolicyRule;
-  readonly file: string;
-  readonly line: number;
-  readonly column: number;
-}
-
-/** Returns the rules of some policies, in the same order. */
-export const policyRulesOf = (policies: readonly LoadedPolicy[]): readonly PolicyRule[] =>
-  policies.map(({ policy }) => policy);
-
 /** A policy file that was read. */
 export interface PolicyFile {
   readonly file: string;
@@ -71,14 +59,8 @@ function sizeProblem(file: string, length: number): ConfigProblem {
 }
 
 /** Returns the policies of some files, in order. */
-export const policiesInOrder = (files: readonly PolicyFile[]): LoadedPolicy[] =>
-  files.flatMap(({ file, read }) =>
-    read.value.policies.map((policy, index) => ({
-      policy,
-      file,
-      ...positionIn(read.marks, ["policies", index, "name"]),
-    })),
-  );
+export const policiesInOrder = (files: readonly PolicyFile[]): readonly PolicyRule[] =>
+  files.flatMap(({ read }) => read.value.policies);
 
 /**
  * Returns the problems of names that are used twice. Names are unique across files because timers and episodes refer to

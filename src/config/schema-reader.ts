@@ -6,6 +6,7 @@ import { innermost, itemsMax, kindOf, schemaAt, sectionKeys } from "./schema/int
 import type { LoaderCheck, ValueKind } from "./schema/value-types.ts";
 import { parseYaml, valueAt, type YamlSource } from "./yaml/document.ts";
 import type { Mark, Marks } from "./yaml/position.ts";
+import type { YamlDocument } from "./yaml/tree.ts";
 
 /** What is wrong with a value: what is expected, and a function that finds the nearest valid value. */
 export interface ValueProblem extends Pick<Finding, "expected" | "suggest"> {
@@ -27,18 +28,24 @@ export interface ReadDocument<T> {
   readonly marks: Marks;
 }
 
+/** A file that was compared with a schema. */
+export interface CheckedDocument<T> extends YamlDocument {
+  /** What the schema makes of the value, or null if it rejects it. The findings may be of other checks. */
+  readonly parsed: T | null;
+}
+
 /**
- * Reads a YAML file by a schema: returns the value, or the problems of the file, ordered by line. Runs in linear time,
- * and returns a bounded number of problems.
+ * Compares a YAML file with a schema, also if the file has problems. Paths in the value are resolved. Runs in linear
+ * time.
  */
-export function readYaml<S extends z.ZodType>(
+export function checkYaml<S extends z.ZodType>(
   schema: S,
   source: YamlSource,
   rules: ReadOptions,
-): Result<ReadDocument<z.output<S>>, readonly ConfigProblem[]> {
+): CheckedDocument<z.output<S>> {
   const document = parseYaml(source);
   const { marks } = document;
-  if (marks.size === 0) return fail(toProblems(source.file, document.findings));
+  if (marks.size === 0) return { ...document, parsed: null };
   const raw = source.isGoYaml ? (document.value ?? {}) : document.value;
   const checkFindings: Finding[] = [];
   for (const mark of marks.values()) {
@@ -53,7 +60,17 @@ export function readYaml<S extends z.ZodType>(
   const context = { schema, value: raw, marks };
   const issues = parsed.success ? [] : parsed.error.issues.flatMap((issue) => toFindings(issue, context));
   const findings = [...document.findings, ...checkFindings, ...issues];
-  if (parsed.success && findings.length === 0) return ok({ value: parsed.data, marks });
+  return { value: raw, marks, findings, parsed: parsed.success ? parsed.data : null };
+}
+
+/** Reads a YAML file by a schema: returns the value, or a bounded number of problems of the file, ordered by line. */
+export function readYaml<S extends z.ZodType>(
+  schema: S,
+  source: YamlSource,
+  rules: ReadOptions,
+): Result<ReadDocument<z.output<S>>, readonly ConfigProblem[]> {
+  const { parsed, marks, findings } = checkYaml(schema, source, rules);
+  if (parsed !== null && findings.length === 0) return ok({ value: parsed, marks });
   return fail(toProblems(source.file, findings));
 }
 

@@ -9,7 +9,7 @@ import type { StatusSnapshot } from "../web/api/status-views.ts";
 import type { Collection } from "./collection.ts";
 import type { ConfigResources } from "./config-resources.ts";
 import type { LeadershipTerm } from "./leadership-term.ts";
-import { type DaemonDeps, type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";
+import { type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";
 
 /** What a daemon shows of the network. */
 export type CollectedStatus = Pick<StatusSnapshot, "snapshot" | "plan" | "collectors" | "ledger" | "clockSkewMs">;
@@ -53,8 +53,7 @@ export function activateConfig(
   resources: ConfigResources,
   collection: Collection,
   earlier: EarlierNotifications,
-  { clock, log, random }: DaemonDeps,
-  { metrics, exposition }: Runtime,
+  { clock, log, random, metrics, exposition }: Runtime,
   term: LeadershipTerm,
 ): LeaderConfig {
   const { config, rules, integrations } = resources;

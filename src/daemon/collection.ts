@@ -9,7 +9,7 @@ import type { Snapshot } from "../model/snapshot.ts";
 import type { Plan } from "../scheduling/planner.ts";
 import type { ConfigResources } from "./config-resources.ts";
 import type { LeadershipTerm } from "./leadership-term.ts";
-import { type DaemonDeps, type Runtime, userAgentOf } from "./runtime.ts";
+import { type Runtime, userAgentOf } from "./runtime.ts";
 
 /** What is known about a service. */
 export interface KnownService {
@@ -33,11 +33,10 @@ export interface Collection {
 export function startCollection(
   resources: ConfigResources,
   knownService: KnownService | null,
-  deps: DaemonDeps,
-  { metrics, shared }: Runtime,
+  runtime: Runtime,
   { rateLimiter, store }: LeadershipTerm,
 ): Collection {
-  const { clock, log, version, random } = deps;
+  const { clock, cron, log, version, random, metrics, shared } = runtime;
   const { config, settings, secret } = resources;
   const transport = shared === null ? resources.transport : transportOfLeader(resources.transport, shared.lease);
   const collected = knownService?.collected ?? createCollectedState(settings, store.facts, { clock, log, metrics });
@@ -51,7 +50,7 @@ export function startCollection(
   let latest: Snapshot | null = null;
   let listener: Parameters<Collection["setListener"]>[0] = () => {};
   const collectorManager = startCollectorManager({
-    ...deps,
+    ...{ clock, cron, log, random },
     ...{ settings, collected, client, rateLimiter, metrics },
     onSnapshot(snapshot, plan) {
       latest = snapshot;
@@ -79,5 +78,5 @@ const transportOfLeader = (transport: Transport, lease: Lease): Transport => ({
 });
 
 /** Returns whether two configurations have the same service and the same settings of the collectors. */
-export const collectTheSame = (one: ConfigResources, other: ConfigResources): boolean =>
+export const hasSameCollection = (one: ConfigResources, other: ConfigResources): boolean =>
   isDeepStrictEqual([one.config.service, one.settings], [other.config.service, other.settings]);

@@ -4,7 +4,6 @@ import { createCurrentTransport } from "../api-client/transport.ts";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { CollectionSettings } from "../collectors/collector-manager.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import { policyRulesOf } from "../config/policy-file.ts";
 import type { Config } from "../config/schema/config.ts";
 import { neededCollectors } from "../metrics/families/network-families.ts";
 import type { Log, Secret, Transport } from "../model/ports.ts";
@@ -64,7 +63,7 @@ export function openConfigResources(
   if (problems.length > 0) return fail(problems);
   try {
     const rules = {
-      policies: policyRulesOf(loaded.policies),
+      policies: loaded.policies,
       safety: config.safety,
       intervals: config.time_intervals,
     };

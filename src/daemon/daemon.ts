@@ -6,6 +6,7 @@ import type { WebFile } from "../config/web-file.ts";
 import type { Category } from "../rate-limit/limits.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
+import type { EventLog } from "../web/api/event-log.ts";
 import { recordHistory } from "../web/api/history.ts";
 import { nodesView, nodeView } from "../web/api/node-views.ts";
 import type { Reload, WebDeps } from "../web/api/routes.ts";
@@ -32,7 +33,7 @@ export async function startDaemon(loaded: LoadedConfig, deps: DaemonDeps): Promi
   const opened = await openRuntime(deps, loaded.config);
   if (!opened.ok) return opened;
   const { runtime, term } = opened.value;
-  const daemon = new Daemon(deps, runtime);
+  const daemon = new Daemon(runtime);
   const started = await daemon.start(resources.value, term);
   return started.ok ? ok(daemon) : started;
 }
@@ -44,7 +45,8 @@ export class Daemon {
    * stopped.
    */
   readonly unusable: Promise<string> | null;
-  readonly #deps: DaemonDeps;
+  /** Recent decisions, actions and operator commands. */
+  readonly eventLog: EventLog;
   readonly #runtime: Runtime;
   readonly #modes: ModeSwitch;
   #web!: WebServer;
@@ -56,11 +58,11 @@ export class Daemon {
   readonly #historyAbort = new AbortController();
   #history: Promise<unknown> = Promise.resolve();
 
-  constructor(deps: DaemonDeps, runtime: Runtime) {
-    this.#deps = deps;
+  constructor(runtime: Runtime) {
     this.#runtime = runtime;
-    this.#modes = new ModeSwitch(deps, runtime);
+    this.#modes = new ModeSwitch(runtime);
     this.unusable = runtime.shared?.unusable ?? null;
+    this.eventLog = runtime.eventLog;
   }
 
   /** `term` is that of a daemon that is alone, or null if the daemon shares its state and stands by. */
@@ -77,10 +79,10 @@ export class Daemon {
     this.#history = recordHistory(
       this.#runtime.history,
       () => this.statusSnapshot(),
-      this.#deps,
+      this.#runtime,
       this.#historyAbort.signal,
     );
-    this.#deps.log.info({ url: this.#web.url, service: config.service.base_url }, "daemon started");
+    this.#runtime.log.info({ url: this.#web.url, service: config.service.base_url }, "daemon started");
     return ok(undefined);
   }
 
@@ -105,11 +107,11 @@ export class Daemon {
 
   /** Returns what the JSON routes show now. */
   statusSnapshot(): StatusSnapshot {
-    const { clock, version } = this.#deps;
+    const { clock, version, startedAt } = this.#runtime;
     const { active } = this.#modes;
     return {
       version,
-      startedAt: this.#runtime.startedAt,
+      startedAt,
       now: clock.now(),
       monotonic: clock.monotonic(),
       ...active.collected(),
@@ -128,7 +130,7 @@ export class Daemon {
     this.#historyAbort.abort();
     await this.#history;
     const { activeMs, webMs, handOverMs, closeMs } = SHUTDOWN_BUDGET;
-    const startedAt = this.#deps.clock.monotonic();
+    const startedAt = this.#runtime.clock.monotonic();
     const stopping = this.#reloading.then(() => this.#modes.stop(startedAt));
     await this.#waitUpTo(activeMs, "active configuration", stopping);
     const handingOver = this.#waitUpTo(handOverMs, "handover of the state", this.#modes.handOver());
@@ -138,7 +140,7 @@ export class Daemon {
 
   /** Waits for a part of the shutdown, but at most `ms`, because a database that does not answer must not delay it. */
   async #waitUpTo(ms: DurationMs, part: string, work: Promise<void>): Promise<void> {
-    const { clock, log } = this.#deps;
+    const { clock, log } = this.#runtime;
     const done = new AbortController();
     const logged = work.catch((error: unknown) => log.warn({ part, err: error }, "part of the shutdown failed"));
     const expired = clock.sleep(ms, done.signal).then(() => {
@@ -166,11 +168,11 @@ export class Daemon {
     const reloaded = await this.#replaceConfig();
     this.#runtime.metrics.set("proxywarden_config_last_reload_successful", {}, reloaded.ok ? 1 : 0);
     if (!reloaded.ok) {
-      this.#deps.log.error({ problems: reloaded.error }, "configuration rejected; the previous one stays active");
+      this.#runtime.log.error({ problems: reloaded.error }, "configuration rejected; the previous one stays active");
       return reloaded;
     }
     const isSame = reloaded.value === "unchanged";
-    this.#deps.log.info({}, isSame ? "configuration unchanged" : "configuration reloaded");
+    this.#runtime.log.info({}, isSame ? "configuration unchanged" : "configuration reloaded");
     return ok(undefined);
   }
 
@@ -179,7 +181,7 @@ export class Daemon {
    * An equal configuration replaces nothing; collectors with the same settings keep running.
    */
   async #replaceConfig(): Promise<Result<"replaced" | "unchanged", readonly string[]>> {
-    const read = await this.#deps.readConfig();
+    const read = await this.#runtime.readConfig();
     if (this.#isStopping) return fail(["the daemon is stopping"]);
     if (!read.ok) return read;
     const { config } = read.value;
@@ -189,7 +191,7 @@ export class Daemon {
     const changed = Object.entries(fixed).filter(([key, now]) => now !== requested[key]);
     if (changed.length > 0)
       return fail(changed.map(([key, now]) => `${key}: can't change from ${now} ${NEEDS_RESTART}`));
-    const opened = openConfigResources(read.value, this.#deps);
+    const opened = openConfigResources(read.value, this.#runtime);
     if (!opened.ok) return opened;
     const resources = opened.value;
     if (hasSameResources(this.#modes.active.resources, resources)) {
@@ -217,8 +219,7 @@ export class Daemon {
 
   async #listen(resources: ConfigResources): Promise<Result<WebServer, readonly string[]>> {
     const { config, webSettings } = resources;
-    const { log, clock } = this.#deps;
-    const { metrics } = this.#runtime;
+    const { log, clock, metrics } = this.#runtime;
     const deps = this.#webDeps(resources);
     const options = { ...config.web.listen, deps, log, clock, metrics, settings: webSettings };
     const listened = await startWebServer(options);

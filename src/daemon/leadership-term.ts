@@ -1,13 +1,17 @@
 import { createRateLimiter, type RateLimiter } from "../api-client/rate-limiter.ts";
 import { SECOND_MS } from "../base/duration.ts";
-import { errorMessage, fail, ok, type Result } from "../base/result.ts";
+import { errorMessage, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
 import type { CallCounter, Clock, StateStore } from "../model/ports.ts";
 import type { SharedState } from "../model/shared-state.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
-import { openRemediationState, type RemediationState } from "../remediation/state/journaled-state.ts";
+import {
+  openRemediationState,
+  type RemediationState,
+  type RemediationStateDeps,
+} from "../remediation/state/journaled-state.ts";
 import { limitsOf } from "./collection-settings.ts";
-import type { DaemonDeps, Runtime } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
 
 /**
  * What a daemon needs to poll and to act, from the time at which it begins to lead until it stops leading. A reload
@@ -27,21 +31,11 @@ const LEASE_ENDED =
   "the lease of this daemon has ended; it is renewed once the database answers, unless another daemon leads by then";
 
 /** Opens the term of a daemon that has acquired the lease. Rejects if the state can't be read. */
-export async function openSharedTerm(
-  deps: DaemonDeps,
-  config: Config,
-  shared: SharedState,
-  { eventLog, metrics }: Runtime,
-): Promise<LeadershipTerm> {
-  const { clock, log } = deps;
-  const isLeader = () => shared.lease.isLeader();
-  const store = await shared.openStore();
-  const remediationState = await openRemediationState({
-    ...{ journal: store.journal, clock, log, lostReason: null, assumesEarlierActions: true },
-    leadershipProblem: () => (isLeader() ? null : LEASE_ENDED),
-    onChange: eventLog.record,
-  });
-  return { store, remediationState, rateLimiter: startRateLimiter(deps, config, store, metrics, isLeader) };
+export async function openSharedTerm(runtime: Runtime, config: Config, shared: SharedState): Promise<LeadershipTerm> {
+  const mayCall = () => shared.lease.isLeader();
+  const leadershipProblem = () => (mayCall() ? null : LEASE_ENDED);
+  const options = { lostReason: null, assumesEarlierActions: true, leadershipProblem, mayCall };
+  return openTerm(runtime, config, await shared.openStore(), options);
 }
 
 /**
@@ -49,57 +43,45 @@ export async function openSharedTerm(
  * state in memory. It exports metrics and takes no action until an operator repairs the journal.
  */
 export async function openOnlyTerm(
-  deps: DaemonDeps,
+  runtime: Runtime,
   config: Config,
   opened: Result<StateStore, string>,
-  { eventLog, metrics }: Runtime,
 ): Promise<LeadershipTerm> {
-  const { clock, log } = deps;
-  const read = opened.ok ? await readJournal(deps, config, opened.value, eventLog) : opened;
-  if (read.ok) return { ...read.value, rateLimiter: startRateLimiter(deps, config, read.value.store, metrics) };
-  log.error({ problem: read.error }, "journal damaged: no action is taken, and state is lost at exit");
-  const store = deps.createMemoryStore();
-  const options = { journal: store.journal, clock, log, lostReason: read.error, onChange: eventLog.record };
-  const remediationState = await openRemediationState(options);
-  return { store, remediationState, rateLimiter: startRateLimiter(deps, config, store, metrics) };
-}
-
-async function readJournal(
-  { clock, log }: DaemonDeps,
-  { state }: Config,
-  store: StateStore,
-  eventLog: Runtime["eventLog"],
-): Promise<Result<Omit<LeadershipTerm, "rateLimiter">, string>> {
-  try {
-    const options = { journal: store.journal, clock, log, lostReason: null, onChange: eventLog.record };
-    return ok({ store, remediationState: await openRemediationState({ ...options, assumesEarlierActions: true }) });
-  } catch (error) {
-    await store.close();
-    const problem = errorMessage(error);
-    return fail(`the journal in ${state.path} can't be read (${problem}); put a backup in its place, or move it away`);
+  let problem = opened.ok ? null : opened.error;
+  if (opened.ok) {
+    try {
+      return await openTerm(runtime, config, opened.value, { lostReason: null, assumesEarlierActions: true });
+    } catch (error) {
+      await opened.value.close();
+      problem = `the journal in ${config.state.path} can't be read (${errorMessage(error)}); put a backup in its place, or move it away`;
+    }
   }
+  runtime.log.error({ problem }, "journal damaged: no action is taken, and state is lost at exit");
+  return openTerm(runtime, config, runtime.createMemoryStore(), { lostReason: problem });
 }
 
-/** `mayCall` says whether calls may be sent now. Absent means always. */
-function startRateLimiter(
-  { clock, log, random }: DaemonDeps,
+interface TermOptions extends Pick<RemediationStateDeps, "lostReason" | "assumesEarlierActions" | "leadershipProblem"> {
+  /** Says whether calls may be sent now. Absent means always. */
+  readonly mayCall?: () => boolean;
+}
+
+async function openTerm(
+  { clock, log, random, eventLog, metrics }: Runtime,
   config: Config,
   store: StateStore,
-  metrics: Runtime["metrics"],
-  mayCall?: () => boolean,
-): RateLimiter {
-  return createRateLimiter({
-    limits: limitsOf(config),
-    monthStartsOn: config.limits.month.starts_on,
-    clock,
-    random,
+  { mayCall, ...options }: TermOptions,
+): Promise<LeadershipTerm> {
+  const stateDeps = { journal: store.journal, clock, log, onChange: eventLog.record, ...options };
+  const remediationState = await openRemediationState(stateDeps);
+  const rateLimiter = createRateLimiter({
+    ...{ clock, random, log, limits: limitsOf(config), monthStartsOn: config.limits.month.starts_on },
     calls: addCallsUsedBefore(store, config, clock),
-    log,
     ...(mayCall === undefined ? {} : { mayCall }),
     onWait: (category, waitedMs) =>
       metrics.inc("proxywarden_ratelimit_wait_seconds_total", { category }, waitedMs / SECOND_MS),
     onExternalCalls: (category, calls) => metrics.inc("proxywarden_foreign_calls_total", { category }, calls),
   });
+  return { store, remediationState, rateLimiter };
 }
 
 /**

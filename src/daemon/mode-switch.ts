@@ -3,12 +3,12 @@ import type { SharedState } from "../model/shared-state.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { dropNotifications, type UndeliveredNotifications } from "../notify/notifier.ts";
 import { activateConfig, type LeaderConfig } from "./active-config.ts";
-import { collectTheSame, startCollection } from "./collection.ts";
+import { hasSameCollection, startCollection } from "./collection.ts";
 import type { ConfigResources } from "./config-resources.ts";
 import { takeForwardedOrders } from "./forwarded-orders.ts";
 import { Leadership } from "./leadership.ts";
 import { type LeadershipTerm, openSharedTerm } from "./leadership-term.ts";
-import { type DaemonDeps, type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";
+import { type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";
 import { StandbyConfig } from "./standby.ts";
 
 /**
@@ -22,7 +22,6 @@ import { StandbyConfig } from "./standby.ts";
  * A daemon that shares its state with no other always leads.
  */
 export class ModeSwitch {
-  readonly #deps: DaemonDeps;
   readonly #runtime: Runtime;
   #active!: LeaderConfig | StandbyConfig;
   #leadership: Leadership | null = null;
@@ -33,8 +32,7 @@ export class ModeSwitch {
   /** Events that were not delivered in the last term, for the next one. */
   #undelivered: UndeliveredNotifications = new Map();
 
-  constructor(deps: DaemonDeps, runtime: Runtime) {
-    this.#deps = deps;
+  constructor(runtime: Runtime) {
     this.#runtime = runtime;
   }
 
@@ -49,20 +47,20 @@ export class ModeSwitch {
 
   /** Starts to lead with a new term. */
   lead(resources: ConfigResources, term: LeadershipTerm): void {
-    const collection = startCollection(resources, null, this.#deps, this.#runtime, term);
+    const collection = startCollection(resources, null, this.#runtime, term);
     const earlier = { active: [], undelivered: this.#undelivered };
-    this.#active = activateConfig(resources, collection, earlier, this.#deps, this.#runtime, term);
+    this.#active = activateConfig(resources, collection, earlier, this.#runtime, term);
   }
 
   /** Stands by, and leads whenever this daemon is elected. */
   async standBy(resources: ConfigResources, shared: SharedState): Promise<void> {
     this.#leadership = new Leadership({
       ...{ lease: shared.lease, leaseMs: resources.config.state.postgres!.lease },
-      ...{ clock: this.#deps.clock, log: this.#deps.log },
+      ...{ clock: this.#runtime.clock, log: this.#runtime.log },
       onElected: () => this.#exclusively(() => this.#elect(shared)),
-      onDeposed: () => this.#exclusively(() => this.#depose(shared)),
+      onDeposed: () => this.#exclusively(() => this.#depose()),
     });
-    await this.#startStandby(resources, shared);
+    await this.#startStandby(resources);
     this.#leadership.start();
   }
 
@@ -76,10 +74,10 @@ export class ModeSwitch {
   activate(resources: ConfigResources): Promise<void> {
     return this.#exclusively(async () => {
       const old = this.#active;
-      this.#deps.log.setLevel(resources.config.log.level);
+      this.#runtime.log.setLevel(resources.config.log.level);
       if (old.isLeading) return this.#replaceLeader(old, resources);
       await old.stop("all");
-      await this.#startStandby(resources, this.#runtime.shared!);
+      await this.#startStandby(resources);
     });
   }
 
@@ -88,14 +86,13 @@ export class ModeSwitch {
     this.#isStopping = true;
     await this.#exclusively(async () => {
       const active = this.#active;
-      const { clock, log } = this.#deps;
+      const { clock, log, metrics } = this.#runtime;
       if (active.isLeading) {
         const elapsed = clock.monotonic() - startedAt;
         const postMs = Math.max(0, SHUTDOWN_BUDGET.postMs - elapsed);
         // At the same time, because a database that does not answer delays the last order.
         [this.#undelivered] = await Promise.all([active.stop("all", postMs), this.#stopOrders()]);
       } else await active.stop("all");
-      const { metrics } = this.#runtime;
       dropNotifications(this.#undelivered, "notifications dropped at shutdown", { log, metrics });
     });
   }
@@ -125,11 +122,11 @@ export class ModeSwitch {
     const standby = this.#active;
     if (this.#isStopping || standby.isLeading) return;
     const { resources } = standby;
-    const term = await openSharedTerm(this.#deps, resources.config, shared, this.#runtime);
+    const term = await openSharedTerm(this.#runtime, resources.config, shared);
     if (this.#isStopping) return;
     await standby.stop("standing by");
     this.lead(resources, term);
-    const { clock, log } = this.#deps;
+    const { clock, log } = this.#runtime;
     this.#stopOrders = takeForwardedOrders({
       ...{ orders: shared.orders, clock, log },
       isLeader: () => this.isLeading(),
@@ -138,7 +135,7 @@ export class ModeSwitch {
   }
 
   /** Ends the term. What was not written is discarded, and the new leader settles it by observation. */
-  async #depose(shared: SharedState): Promise<void> {
+  async #depose(): Promise<void> {
     const leader = this.#active;
     if (this.#isStopping || !leader.isLeading) return;
     const [undelivered] = await Promise.all([leader.stop("leading"), this.#stopOrders()]);
@@ -150,31 +147,29 @@ export class ModeSwitch {
     metrics.clearLeaderGauges();
     // After a reload that kept the collectors, the open connections are those of their configuration.
     const { transport, secret } = leader.collection.resources;
-    await this.#startStandby({ ...leader.resources, transport, secret }, shared);
+    await this.#startStandby({ ...leader.resources, transport, secret });
   }
 
   async #replaceLeader(old: LeaderConfig, resources: ConfigResources): Promise<void> {
     const { config, settings } = resources;
     const { term } = old;
-    const keepsCollectors = collectTheSame(old.collection.resources, resources);
+    const keepsCollectors = hasSameCollection(old.collection.resources, resources);
     const undelivered = await old.stop(keepsCollectors ? "remediation" : "all");
     if (keepsCollectors) await resources.transport.close();
     else term.rateLimiter.setLimits(settings.limits, settings.monthStartsOn);
     const isSameService = config.service.base_url === old.resources.config.service.base_url;
     const knownService = isSameService ? old.collection.knownService : null;
-    const collection = keepsCollectors
-      ? old.collection
-      : startCollection(resources, knownService, this.#deps, this.#runtime, term);
+    const collection = keepsCollectors ? old.collection : startCollection(resources, knownService, this.#runtime, term);
     const earlier = { active: old.activeNotifications(), undelivered };
-    this.#active = activateConfig(resources, collection, earlier, this.#deps, this.#runtime, term);
+    this.#active = activateConfig(resources, collection, earlier, this.#runtime, term);
   }
 
-  async #startStandby(resources: ConfigResources, shared: SharedState): Promise<void> {
+  async #startStandby(resources: ConfigResources): Promise<void> {
     const leader = () => {
       const { holder = "which is not known yet", url = null } = this.#leadership?.leader() ?? {};
       return url === null ? holder : `${holder} (${url})`;
     };
-    const standby = new StandbyConfig(resources, this.#deps, shared, this.#runtime.eventLog, leader);
+    const standby = new StandbyConfig(resources, this.#runtime, leader);
     this.#active = standby;
     await standby.start();
   }

@@ -51,8 +51,8 @@ export interface DaemonDeps {
   createMemoryStore(): StateStore;
 }
 
-/** What survives reloads and changes of leadership. */
-export interface Runtime {
+/** What survives reloads and changes of leadership, and what the daemon needs from outside. */
+export interface Runtime extends DaemonDeps {
   readonly startedAt: EpochMs;
   /** The state that this daemon shares with others, or null if it is alone and always leads. */
   readonly shared: SharedState | null;
@@ -81,6 +81,7 @@ export async function openRuntime(
   metrics.set("proxywarden_build_info", { version }, 1);
   metrics.set("proxywarden_config_last_reload_successful", {}, 1);
   const runtime: Runtime = {
+    ...deps,
     startedAt: clock.now(),
     shared,
     metrics,
@@ -90,5 +91,5 @@ export async function openRuntime(
   };
   if (shared !== null) return ok({ runtime, term: null });
   const store = opened.ok ? ok(opened.value as StateStore) : fail(opened.error.message);
-  return ok({ runtime, term: await openOnlyTerm(deps, config, store, runtime) });
+  return ok({ runtime, term: await openOnlyTerm(runtime, config, store) });
 }

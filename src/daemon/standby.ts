@@ -16,11 +16,10 @@ import {
 } from "../remediation/state/journaled-state.ts";
 import { createStandbyView } from "../remediation/status/standby-view.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
-import type { EventLog } from "../web/api/event-log.ts";
 import type { ActiveConfig, CollectedStatus } from "./active-config.ts";
 import { type ConfigResources, closeResources } from "./config-resources.ts";
 import { forwardCommand } from "./forwarded-orders.ts";
-import type { DaemonDeps } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** How often to check whether the journal has changed. */
 const REFRESH_INTERVAL_MS: DurationMs = 2 * SECOND_MS;
@@ -45,10 +44,9 @@ const EMPTY_JOURNAL: JournalContents = {
 export class StandbyConfig implements ActiveConfig {
   readonly isLeading = false;
   readonly resources: ConfigResources;
-  readonly #deps: DaemonDeps;
+  readonly #runtime: Runtime;
   readonly #shared: SharedState;
   readonly #leader: () => string;
-  readonly #eventLog: EventLog;
   readonly #ledger: Ledger;
   readonly #stop = new AbortController();
   /** Replaced when the journal has changed. */
@@ -60,19 +58,12 @@ export class StandbyConfig implements ActiveConfig {
   #problem: string | null = "the journal has not been read yet";
 
   /** `leader` names the leader in texts. */
-  constructor(
-    resources: ConfigResources,
-    deps: DaemonDeps,
-    shared: SharedState,
-    eventLog: EventLog,
-    leader: () => string,
-  ) {
-    const { clock, log } = deps;
+  constructor(resources: ConfigResources, runtime: Runtime, leader: () => string) {
+    const { clock, log } = runtime;
     this.resources = resources;
-    this.#deps = deps;
-    this.#shared = shared;
+    this.#runtime = runtime;
+    this.#shared = runtime.shared!;
     this.#leader = leader;
-    this.#eventLog = eventLog;
     this.#ledger = createLedger(resources.settings.limits, 0, clock.monotonic());
     const unread = new RemediationState(this.#stateDeps(), new JournalClock({ last: null }, clock, log), EMPTY_JOURNAL);
     this.#journaled = this.#viewOf(unread);
@@ -95,7 +86,7 @@ export class StandbyConfig implements ActiveConfig {
 
   /** Hands a command to the leader. */
   execute(command: OperatorCommand): Promise<CommandReply> {
-    return forwardCommand(command, { orders: this.#shared.orders, clock: this.#deps.clock, leader: this.#leader() });
+    return forwardCommand(command, { orders: this.#shared.orders, clock: this.#runtime.clock, leader: this.#leader() });
   }
 
   collected(): CollectedStatus {
@@ -115,7 +106,7 @@ export class StandbyConfig implements ActiveConfig {
   }
 
   async #keepFresh(): Promise<void> {
-    const { clock } = this.#deps;
+    const { clock } = this.#runtime;
     const { signal } = this.#stop;
     let waitMs = REFRESH_INTERVAL_MS;
     while (!signal.aborted) {
@@ -129,7 +120,7 @@ export class StandbyConfig implements ActiveConfig {
 
   /** Reads the journal if its clock shows that it was written. Never rejects. */
   async #refresh(): Promise<void> {
-    const { clock, log } = this.#deps;
+    const { clock, log } = this.#runtime;
     try {
       const clockFact = (await this.#shared.journal.facts()).get(CLOCK_FACT);
       if (clockFact !== this.#clockFact || this.#problem !== null) {
@@ -165,19 +156,19 @@ export class StandbyConfig implements ActiveConfig {
     ];
     const texts = rows.map((row) => JSON.stringify(row));
     const known = this.#knownRows;
-    if (known !== null) this.#eventLog.record(rows.filter((_, index) => !known.has(texts[index]!)));
+    if (known !== null) this.#runtime.eventLog.record(rows.filter((_, index) => !known.has(texts[index]!)));
     this.#knownRows = new Set(texts);
   }
 
   #stateDeps(): RemediationStateDeps {
-    const { clock, log } = this.#deps;
+    const { clock, log } = this.#runtime;
     const commit = () => Promise.reject(new Error("this daemon stands by, and writes nothing"));
     return { journal: { ...this.#shared.journal, commit, prune: commit }, clock, log, lostReason: null };
   }
 
   #viewOf(remediationState: RemediationState): RemediationView {
     const { rules } = this.resources;
-    const { clock } = this.#deps;
+    const { clock } = this.#runtime;
     return createStandbyView({ rules, remediationState, journal: this.#shared.journal, clock, leader: this.#leader });
   }
 }

@@ -8,32 +8,64 @@ const REMEDIATION_FACT_PREFIX = "warden.";
 export const isJournalFact = (key: string): boolean => key.startsWith(REMEDIATION_FACT_PREFIX);
 
 /**
- * What a commit writes, by table. `Gone` means that rows are deleted. PostgreSQL's commit statement has a parameter for
- * each, in this order.
+ * The tables that commits write: their columns with the types in PostgreSQL, and those that identify a row. Without the
+ * latter, every row is new. `body` is the row as JSON.
  */
-export const WRITES = [
-  "timers",
-  "timersGone",
-  "episodes",
-  "actions",
-  "holds",
-  "holdsGone",
-  "facts",
-  "factsGone",
-  "decisions",
-  "orders",
-] as const;
-export type Write = (typeof WRITES)[number];
+export const TABLES = {
+  timers: {
+    columns:
+      "node text, policy text, state text, true_ms float8, clear_ms float8, since float8, node_created_at float8",
+    key: "node, policy",
+  },
+  episodes: {
+    columns:
+      "number bigint, id text, policy text, node text, state text, opened_at float8, closed_at float8, body jsonb",
+    key: "id",
+  },
+  actions: {
+    columns:
+      "number bigint, id text, episode text, policy text, node text, state text, created_at float8, over_at float8, body jsonb",
+    key: "id",
+  },
+  decisions: { columns: "at float8, policy text, node text, episode text, verdict text, body jsonb", key: "" },
+  holds: { columns: "node text, policy text, ends_at float8, body jsonb", key: "node, policy" },
+  orders: { columns: "at float8, node text, body jsonb", key: "" },
+  facts: { columns: "key text, value text", key: "key" },
+} as const;
+export type TableName = keyof typeof TABLES;
+
+/** A kind of write. */
+export interface Write {
+  readonly table: TableName;
+  /** Absent if rows are added or replaced. */
+  readonly isDelete?: true;
+}
+
+/** Every kind of write. */
+export const WRITES: readonly Write[] = [
+  ...(Object.keys(TABLES) as TableName[]).map((table) => ({ table })),
+  ...(["timers", "holds", "facts"] as const).map((table) => ({ table, isDelete: true as const })),
+];
+
+/** Returns the names in a list of columns. */
+export const namesOf = (columns: string): readonly string[] =>
+  columns.split(", ").map((column) => column.split(" ", 1)[0]!);
+
+/**
+ * Returns the SQL that adds rows to a table, or replaces those with the same keys. `rows` is SQL for the rows, with the
+ * columns in order.
+ */
+export function putSql(s: string, table: TableName, rows: string): string {
+  const { columns, key } = TABLES[table];
+  const names = namesOf(columns);
+  const updates = names.filter((name) => !namesOf(key).includes(name)).map((name) => `${name} = excluded.${name}`);
+  const onConflict = key === "" ? "" : `ON CONFLICT (${key}) DO UPDATE SET ${updates.join(", ")}`;
+  return `INSERT INTO ${s}.${table} (${names.join(", ")}) ${rows} ${onConflict}`;
+}
 
 /** A change to one row of a table. */
-export interface RowChange {
-  readonly write: Write;
-  /** Identifies the row among those of all tables. Null if it is new in any case. */
-  readonly key: string | null;
-  /**
-   * The columns without `body`; only those of the key if the row is deleted. SQLite binds them in this order, which is
-   * that of its statements.
-   */
+export interface RowChange extends Write {
+  /** The columns without `body`; only those of the key if the row is deleted. */
   readonly columns: Readonly<Record<string, string | number | null>>;
   /** The column `body`, which is stored as JSON. Absent if the table has none. */
   readonly body?: object;
@@ -45,54 +77,46 @@ export function rowChangeOf(change: JournalChange): RowChange {
     case "timer": {
       const { node, policy, state, trueMs, clearMs, since, nodeCreatedAt = null } = change.row;
       const times = { true_ms: trueMs, clear_ms: clearMs, since, node_created_at: nodeCreatedAt };
-      return { write: "timers", key: rowKey("timer", node, policy), columns: { node, policy, state, ...times } };
+      return { table: "timers", columns: { node, policy, state, ...times } };
     }
-    case "timer_gone": {
-      const { node, policy } = change;
-      return { write: "timersGone", key: rowKey("timer", node, policy), columns: { node, policy } };
-    }
+    case "timer_gone":
+      return { table: "timers", columns: { node: change.node, policy: change.policy }, isDelete: true };
     case "episode": {
       const { id, policy, node, state, openedAt, closedAt } = change.row;
       const columns = { number: numberOfId(id), id, policy, node, state, opened_at: openedAt, closed_at: closedAt };
-      return { write: "episodes", key: rowKey("episode", id), columns, body: change.row };
+      return { table: "episodes", columns, body: change.row };
     }
     case "action": {
       const { id, episode, policy, node, state, createdAt, endedAt } = change.row;
       const overAt = FINISHED_STATES.has(state) ? (endedAt ?? createdAt) : null;
       const times = { created_at: createdAt, over_at: overAt };
       const columns = { number: numberOfId(id), id, episode, policy, node, state, ...times };
-      return { write: "actions", key: rowKey("action", id), columns, body: change.row };
+      return { table: "actions", columns, body: change.row };
     }
     case "decision": {
       const { at, policy, node, episode, verdict } = change.row;
-      return { write: "decisions", key: null, columns: { at, policy, node, episode, verdict }, body: change.row };
+      return { table: "decisions", columns: { at, policy, node, episode, verdict }, body: change.row };
     }
     case "order": {
       const { at, node } = change.row;
-      return { write: "orders", key: null, columns: { at, node }, body: change.row };
+      return { table: "orders", columns: { at, node }, body: change.row };
     }
     case "hold": {
-      const { node, until } = change.row;
-      const policy = change.row.policy ?? "";
-      const columns = { node, policy, ends_at: until };
-      return { write: "holds", key: rowKey("hold", node, policy), columns, body: change.row };
+      const { node, policy, until } = change.row;
+      return { table: "holds", columns: { node, policy: policy ?? "", ends_at: until }, body: change.row };
     }
-    case "hold_gone": {
-      const [node, policy] = [change.node, change.policy ?? ""];
-      return { write: "holdsGone", key: rowKey("hold", node, policy), columns: { node, policy } };
-    }
+    case "hold_gone":
+      return { table: "holds", columns: { node: change.node, policy: change.policy ?? "" }, isDelete: true };
     case "fact": {
       const { key, value } = change;
       assertJournalFact(key);
-      if (value === null) return { write: "factsGone", key: rowKey("fact", key), columns: { key } };
-      return { write: "facts", key: rowKey("fact", key), columns: { key, value } };
+      if (value === null) return { table: "facts", columns: { key }, isDelete: true };
+      return { table: "facts", columns: { key, value } };
     }
     default:
       throw new Error(`unknown kind of journal change: ${(change satisfies never as JournalChange).kind}`);
   }
 }
-
-const rowKey = (...parts: readonly string[]): string => JSON.stringify(parts);
 
 /** Final states of an action. */
 const FINISHED_STATES: ReadonlySet<Action["state"]> = new Set(["ended", "withdrawn", "rejected", "lapsed"]);

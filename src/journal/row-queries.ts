@@ -1,7 +1,6 @@
-import type { NodeId } from "../model/node.ts";
 import type { Decision } from "../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "../model/remediation/episode.ts";
-import type { JournalContents, JournalQueries, JournalQuery } from "../model/remediation/journal.ts";
+import type { JournalContents, JournalQuery } from "../model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../model/remediation/operator-command.ts";
 import type { EpochMs } from "../model/time.ts";
 import { isJournalFact } from "./row-changes.ts";
@@ -40,19 +39,18 @@ const TIMED_TABLES = {
   orders: { table: "orders", kind: "order", at: "at", sequence: "seq" },
 } as const satisfies Readonly<Record<string, TimedTable>>;
 
-/** Queries of the journal. All reject with the database's errors. */
-export interface RowQueries extends JournalQueries {
-  timers(node: NodeId): Promise<readonly TimerRow[]>;
-  holds(node: NodeId): Promise<readonly NodeHold[]>;
+/** Queries of a state. All reject with the database's errors. */
+export interface RowQueries extends StateReader {
   /** All facts, including those that are not the journal's. */
   allFacts(): Promise<ReadonlyMap<string, string>>;
   /** Calls by day (UTC). */
   calls(): Promise<ReadonlyMap<string, number>>;
-  /** Number of calls made on or after `day` (UTC). */
-  callsSince(day: string): Promise<number>;
 }
 
-/** Creates queries on a connection. `s` is the quoted name of the schema. */
+/**
+ * Creates queries on a connection. `s` is the quoted name of the schema. If others may write to the database, `rows`
+ * needs a connection in a transaction with one snapshot.
+ */
 export function createRowQueries(connection: Queryable, s: string): RowQueries {
   const timed =
     <T>(table: TimedTable) =>
@@ -78,6 +76,8 @@ export function createRowQueries(connection: Queryable, s: string): RowQueries {
     holds: async (node) =>
       bodiesOf<NodeHold>(await connection.query(`SELECT body FROM ${s}.holds WHERE node = $1`, [node])),
     facts: async () => new Map([...(await allFacts())].filter(([key]) => isJournalFact(key))),
+    fact: async (key) => (await allFacts()).get(key) ?? null,
+    rows: () => exportRows(connection, s, { calls, allFacts }),
     allFacts,
     calls,
     callsSince: async (day) => callsSince(await calls(), day),
@@ -119,23 +119,13 @@ export async function loadContents(connection: Queryable, s: string, since: Epoc
   };
 }
 
-/**
- * Creates the access to a whole state. `s` is the quoted name of the schema. The connection must be in a transaction
- * with one snapshot.
- */
-export function createStateReader(connection: Queryable, s: string): Omit<StateReader, "close"> {
-  const queries = createRowQueries(connection, s);
-  return {
-    ...queries,
-    rows: () => exportRows(connection, s),
-    fact: async (key) => (await queries.allFacts()).get(key) ?? null,
-  };
-}
-
-async function* exportRows(connection: Queryable, s: string): AsyncGenerator<StateRow> {
-  const queries = createRowQueries(connection, s);
-  for (const [day, used] of await queries.calls()) yield { kind: "calls", day, used };
-  for (const [key, value] of sortedBy(await queries.allFacts(), ([key]) => key)) yield { kind: "fact", key, value };
+async function* exportRows(
+  connection: Queryable,
+  s: string,
+  { calls, allFacts }: Pick<RowQueries, "calls" | "allFacts">,
+): AsyncGenerator<StateRow> {
+  for (const [day, used] of await calls()) yield { kind: "calls", day, used };
+  for (const [key, value] of sortedBy(await allFacts(), ([key]) => key)) yield { kind: "fact", key, value };
   const timers = timersOf(await connection.query(selectTimers(s)));
   for (const row of sortedBy(timers, keyOfRow)) yield { kind: "timer", row };
   for (const { kind, table, sequence: key } of Object.values(TIMED_TABLES)) {

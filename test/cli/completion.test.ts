@@ -1,7 +1,6 @@
 import { Command, Option } from "commander";
 import { describe, expect, test } from "vitest";
-import { completedCommands, runCompletion, SHELLS, type Shell } from "../../src/cli/completion.ts";
-import { bashScript } from "../../src/cli/output/completion-scripts.ts";
+import { bashScript, completedCommands, runCompletion, SHELLS, type Shell } from "../../src/cli/completion.ts";
 import { createProgram } from "../../src/cli/program.ts";
 import { createTempFolder } from "../integration/folder.ts";
 import { runProgram } from "../integration/process.ts";

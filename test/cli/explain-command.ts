@@ -7,7 +7,10 @@ export const printExplanation = (
   options: Partial<ExplainOptions>,
   env: Readonly<Record<string, string>> = {},
 ) =>
-  captureOutput((context) => runExplain(node, { url: "http://127.0.0.1:1", output: "text", ...options }, context), env);
+  captureOutput(
+    (context) => runExplain({ url: "http://127.0.0.1:1", output: "text", ...options }, context, [node]),
+    env,
+  );
 
 /** Returns the lines of a text from the first with this beginning to the next empty line. */
 export function paragraph(text: string, beginning: string): readonly string[] {

@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { describe, expect, test } from "vitest";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { loadConfig } from "../../src/config/load.ts";
@@ -15,14 +16,7 @@ const errorsOf = (text: string, files: Readonly<Record<string, string>>): string
 test("policies are ordered by the paths of their files, then by position", () => {
   const files = { "b.yaml": named("three", "one"), "a.yaml": named("two"), "B.yaml": named("zero") };
   const loaded = loadWith(withService("policies: [b.yaml, '*.yaml']\n"), files);
-  expect(
-    loaded.ok && loaded.value.policies.map(({ policy, file, line, column }) => [policy.name, file, line, column]),
-  ).toEqual([
-    ["zero", "B.yaml", 2, 13],
-    ["two", "a.yaml", 2, 13],
-    ["three", "b.yaml", 2, 13],
-    ["one", "b.yaml", 3, 13],
-  ]);
+  expect(loaded.ok && loaded.value.policies.map(({ name }) => name)).toEqual(["zero", "two", "three", "one"]);
 });
 
 test("a configuration without policies is valid", () => {
@@ -40,12 +34,12 @@ test("globs are relative to the folder of the configuration", () => {
     asked.push(question);
     return ["/etc/proxywarden/policies/a.yaml"];
   };
-  const readFile = () => ({ ok: true, value: named("one") }) as const;
+  const readFile = (path: string) => ({ ok: true, value: named(basename(path, ".yaml")) }) as const;
   const source = sourceOf(withService("policies: [policies/*.yaml]\n"));
   const loaded = loadConfig({ ...source, file: "/etc/proxywarden/p.yaml", listFiles, readFile });
-  expect(loaded.ok && [asked, loaded.value.policies[0]?.file]).toEqual([
+  expect(loaded.ok && [asked, loaded.value.policies[0]?.name]).toEqual([
     [["policies/*.yaml", "/etc/proxywarden"]],
-    "/etc/proxywarden/policies/a.yaml",
+    "a",
   ]);
 });
 

@@ -79,7 +79,7 @@ describe.each([
     const loaded = parseConfigText("deploy/kubernetes/base/proxywarden.yaml", text);
     expect(loaded.warnings).toEqual([]);
     expect(loaded.config.safety.mode).toBe("dry_run");
-    expect(loaded.policies.map(({ policy }) => [policy.name, policy.mode])).toEqual([["reboot-offline", "dry_run"]]);
+    expect(loaded.policies.map(({ name, mode }) => [name, mode])).toEqual([["reboot-offline", "dry_run"]]);
   });
 
   test("has the same connections as with Kustomize, once they are restricted", async () => {

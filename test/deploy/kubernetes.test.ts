@@ -216,13 +216,13 @@ describe.each([
     expect(posix.dirname(config)).toBe(made.mountOf("config")!.mountPath);
     expect(made.volume("config")!.configMap?.name).toBe(made.all("ConfigMap")[0]!.metadata.name);
     expect(made.files).toContain(posix.basename(config));
-    expect(policies.map(({ file }) => posix.basename(file)).filter((file) => !made.files.includes(file))).toEqual([]);
+    expect(made.loaded.config.policies.filter((file) => !made.files.includes(posix.basename(file)))).toEqual([]);
   });
 
   test("the shipped configuration is valid and acts on no node", () => {
     expect(warnings).toEqual([]);
     expect(config.safety.mode).toBe("dry_run");
-    expect(policies.map(({ policy }) => policy.mode)).toEqual(["dry_run"]);
+    expect(policies.map(({ mode }) => mode)).toEqual(["dry_run"]);
   });
 
   test("the secrets that it reads are the keys of the example, where they are mounted, read-only", () => {

@@ -1,6 +1,6 @@
 import type { IntegrationClient } from "../../src/api-client/integration-client.ts";
 import { ok } from "../../src/base/result.ts";
-import { queryRange } from "../../src/cli/backtest/prometheus-range.ts";
+import { queryRange } from "../../src/cli/backtest/history-reader.ts";
 import { hasFiringAlerts } from "../../src/notify/alertmanager.ts";
 import { queryHasResult } from "../../src/remediation/evaluation/blocker-queries.ts";
 import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
@@ -72,7 +72,7 @@ export const createTarget = (): FuzzTarget<Input> => ({
     };
     const signal = new AbortController().signal;
     if (server === "range") {
-      const series = await queryRange(client, "up == 0", GRID, signal);
+      const series = await queryRange({ prometheus: client, signal }, "up == 0", GRID);
       if (series.ok)
         insist(
           series.value.every(({ values }) => values.length === GRID.points),

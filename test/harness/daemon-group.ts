@@ -175,7 +175,7 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
     };
   };
   const { runtime } = orThrow(await openRuntime(deps, orThrow(parsedConfig()).config));
-  const modes = new ModeSwitch(deps, runtime);
+  const modes = new ModeSwitch(runtime);
   await modes.standBy(resourcesOf(options), database.state);
   let isStopped = false;
   async function stop(): Promise<void> {

@@ -1,7 +1,6 @@
 import { parseConfig } from "../../src/cli/config/config-loading.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
-import { policyRulesOf } from "../../src/config/policy-file.ts";
 import { settingsOf } from "../../src/daemon/config-resources.ts";
 import type { RemediationRules } from "../../src/remediation/context.ts";
 import { inRepository, textOf } from "../monitoring/repository-files.ts";
@@ -16,7 +15,7 @@ export function enforcedShippedPolicies(): { readonly rules: RemediationRules; r
   if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
   const { config } = loaded.value;
   const rules: RemediationRules = {
-    policies: policyRulesOf(loaded.value.policies).map((rule) => ({ ...rule, mode: "enforce" })),
+    policies: loaded.value.policies.map((rule) => ({ ...rule, mode: "enforce" })),
     safety: { ...config.safety, mode: "enforce" },
     intervals: [],
   };

@@ -1,6 +1,5 @@
 import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
-import { policyRulesOf } from "../../src/config/policy-file.ts";
 import { settingsOf } from "../../src/daemon/config-resources.ts";
 import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
@@ -27,7 +26,7 @@ export async function scrapeSimulation(options: SimulatedScrapes): Promise<reado
   const { loaded, scenario, durationMs, intervalMs, series } = options;
   const { config } = loaded;
   const rules = {
-    policies: policyRulesOf(loaded.policies),
+    policies: loaded.policies,
     safety: config.safety,
     intervals: config.time_intervals,
   };

@@ -77,10 +77,9 @@ test(
     const result = await runBacktest(
       {
         ...{ prometheus, matchers: "", fromMs: history.startMs, untilMs: history.endMs, stepMs: null },
-        ...{ inForce: rules, candidate: null },
+        ...{ inForce: rules, candidate: null, signal: new AbortController().signal },
       },
       () => {},
-      new AbortController().signal,
     );
     await prometheus.close();
     if (!result.ok) throw new Error(result.error);

@@ -3,7 +3,7 @@ import { parseDuration, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { type EpochMs, parseIsoTime } from "../../model/time.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
-import { TOKEN_VARIABLE } from "../daemon-api/client.ts";
+import { TOKEN_VARIABLE } from "../daemon-client.ts";
 
 /** A command of the command line. */
 export interface CommandRow {

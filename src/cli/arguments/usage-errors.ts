@@ -2,7 +2,7 @@ import { styleText } from "node:util";
 import { type Command, Help } from "commander";
 import { nearest } from "../../base/nearest-word.ts";
 import { type CommandContext, PROGRAM } from "../context.ts";
-import { type ColorOption, supportsColor, withColorOption } from "../output/color.ts";
+import { type ColorOption, supportsColor, withColorOption } from "../output/text.ts";
 
 /** Applies the settings that all commands share: output streams, colors and the format of usage errors. */
 export function withSharedBehavior(

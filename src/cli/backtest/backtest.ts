@@ -10,20 +10,13 @@ import { expressionsOf, mustCompile } from "../../policy/policy.ts";
 import type { RemediationRules } from "../../remediation/context.ts";
 import { queryHasResult } from "../../remediation/evaluation/blocker-queries.ts";
 import type { HistoryChunk } from "./history-chunk.ts";
-import { type HistorySize, measureHistory, readHistory } from "./history-reader.ts";
+import { type HistorySize, type HistorySource, measureHistory, readHistory, type TimeGrid } from "./history-reader.ts";
 import { familiesOf, missingFieldReason } from "./history-sources.ts";
-import { ReplayOutcome } from "./outcome.ts";
-import { createReplayClock, type ReplayClock, startPolicyReplay } from "./policy-replay.ts";
-import type { TimeGrid } from "./prometheus-range.ts";
+import { createReplayClock, type ReplayClock, ReplayOutcome, startPolicyReplay } from "./policy-replay.ts";
 import { LOOKBACK_MS, ReplayedFleet } from "./replayed-fleet.ts";
 
 /** What a backtest replays. */
-export interface BacktestRequest {
-  readonly prometheus: IntegrationClient;
-  /** Selects the daemon's series, such as `job="proxywarden"`. An empty string selects all. */
-  readonly matchers: string;
-  readonly fromMs: EpochMs;
-  readonly untilMs: EpochMs;
+export interface BacktestRequest extends HistorySource {
   /** Time between two points of the history; null to choose it by the size of the history. */
   readonly stepMs: DurationMs | null;
   readonly inForce: RemediationRules;
@@ -66,10 +59,9 @@ const OBSERVATIONS_MAX = 50_000_000;
 export async function runBacktest(
   request: BacktestRequest,
   onProgress: (share: number) => void,
-  signal: AbortSignal,
 ): Promise<Result<BacktestResult, string>> {
-  const { prometheus, matchers, fromMs, untilMs, inForce, candidate } = request;
-  const size = await measureHistory(prometheus, { fromMs, untilMs, matchers }, signal);
+  const { fromMs, untilMs, inForce, candidate, signal } = request;
+  const size = await measureHistory(request);
   if (!size.ok) return size;
   const stepMs = request.stepMs ?? fittingStep(size.value, untilMs - fromMs);
   const startMs = Math.ceil(fromMs / stepMs) * stepMs;
@@ -78,7 +70,7 @@ export async function runBacktest(
   const replay = await startReplay(request, rules, startMs);
   const families = familiesOf(rules.flatMap(allExpressions));
   try {
-    for await (const chunk of readHistory(prometheus, { grid, nodes: size.value.nodes, families, matchers }, signal)) {
+    for await (const chunk of readHistory(request, grid, size.value.nodes, families)) {
       if (!chunk.ok) return chunk;
       await replay.replayChunk(chunk.value);
       const done = chunk.value.grid.startMs - startMs + chunk.value.grid.points * stepMs;

@@ -4,8 +4,8 @@ import { NODE_LABELS, NODE_STATUSES, type NodeId, type NodeLabel, type NodeStatu
 import type { SessionStatus } from "../../model/session.ts";
 import type { Collector } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
+import type { RangeSeries, TimeGrid } from "./history-reader.ts";
 import { NODE_SESSIONS } from "./history-sources.ts";
-import type { RangeSeries, TimeGrid } from "./prometheus-range.ts";
 
 /** Labels of a node's info, or null if the history has none. */
 export type NodeLabels = Readonly<Record<NodeLabel, string | null>>;

@@ -1,4 +1,6 @@
 import type { IntegrationClient } from "../../api-client/integration-client.ts";
+import { asRawRecord } from "../../api-client/json-body.ts";
+import { type PrometheusFailure, requestPrometheus } from "../../api-client/prometheus.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { NODE_INFO, NODE_STATUS } from "../../metrics/families/node-families.ts";
@@ -6,16 +8,16 @@ import { NODE_LABELS } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { COLLECTOR_FAMILIES, HistoryChunk } from "./history-chunk.ts";
 import { type HistoryFamilies, NODE_SESSIONS } from "./history-sources.ts";
-import { queryRange, type RangeSeries, type TimeGrid } from "./prometheus-range.ts";
 
-/** What is read from Prometheus. */
-export interface HistoryRequest {
-  readonly grid: TimeGrid;
-  /** Largest number of nodes. */
-  readonly nodes: number;
-  readonly families: HistoryFamilies;
+/** A history in Prometheus. */
+export interface HistorySource {
+  readonly prometheus: IntegrationClient;
   /** PromQL label matchers that select the daemon, such as `job="proxywarden"`. An empty string selects all. */
   readonly matchers: string;
+  readonly fromMs: EpochMs;
+  readonly untilMs: EpochMs;
+  /** Aborts reading. */
+  readonly signal: AbortSignal;
 }
 
 /** Prometheus returns at most 11,000 points per series. */
@@ -33,24 +35,25 @@ interface ChunkQuery {
 }
 
 /**
- * Reads the history in chunks, in chronological order, so that neither Prometheus nor this process holds much of it at
+ * Reads the history of at most `nodes` nodes in chunks, in chronological order, so that neither Prometheus nor this process holds much of it at
  * once. A chunk that exceeds a limit of the server is read again in halves.
  */
 export async function* readHistory(
-  prometheus: IntegrationClient,
-  { grid, nodes, families, matchers }: HistoryRequest,
-  signal: AbortSignal,
+  source: HistorySource,
+  grid: TimeGrid,
+  nodes: number,
+  families: HistoryFamilies,
 ): AsyncGenerator<Result<HistoryChunk, string>> {
   const { startMs, stepMs } = grid;
-  const queries = chunkQueries(families, matchers);
+  const queries = chunkQueries(families, source.matchers);
   let pointsMax = Math.max(1, Math.min(POINTS_MAX, Math.floor(SAMPLES_MAX / nodes)));
   for (let first = 0; first < grid.points; ) {
     const points = Math.min(pointsMax, grid.points - first);
-    const read = await readChunk(prometheus, queries, { startMs: startMs + first * stepMs, stepMs, points }, signal);
+    const read = await readChunk(source, queries, { startMs: startMs + first * stepMs, stepMs, points });
     if (read.ok) {
       yield read;
       first += points;
-    } else if (read.error.isTooMuch && points > 1 && !signal.aborted) {
+    } else if (read.error.isTooMuch && points > 1 && !source.signal.aborted) {
       pointsMax = Math.ceil(points / 2);
     } else {
       yield fail(read.error.message);
@@ -75,54 +78,41 @@ const SIZE_POINTS_MAX = 500;
 const SIZE_POINTS_DIVISOR = 4;
 
 /** Returns the size of the history between two times. Fails if there is none. */
-export async function measureHistory(
-  prometheus: IntegrationClient,
-  { fromMs, untilMs, matchers }: { readonly fromMs: EpochMs; readonly untilMs: EpochMs; readonly matchers: string },
-  signal: AbortSignal,
-): Promise<Result<HistorySize, string>> {
-  const nodes = await sampleValues(
-    prometheus,
-    `count(${select(NODE_STATUS.name, matchers)} == 1)`,
-    { fromMs, untilMs },
-    signal,
-  );
+export async function measureHistory(source: HistorySource): Promise<Result<HistorySize, string>> {
+  const { matchers } = source;
+  const nodes = await sampleValues(source, `count(${select(NODE_STATUS.name, matchers)} == 1)`);
   if (!nodes.ok) return nodes;
   if (nodes.value.length === 0) {
     const selection = matchers === "" ? "" : ` with ${matchers}`;
     return fail(`Prometheus has no samples of ${NODE_STATUS.name}${selection} in this time`);
   }
   const planned = `max(${select("proxywarden_plan_interval_seconds", matchers, 'collector="nodes"')})`;
-  const intervals = await sampleValues(prometheus, planned, { fromMs, untilMs }, signal);
+  const intervals = await sampleValues(source, planned);
   if (!intervals.ok) return intervals;
   const median = intervals.value.toSorted((a, b) => a - b)[intervals.value.length >> 1];
   return ok({ nodes: Math.max(...nodes.value), walkIntervalMs: median === undefined ? null : median * SECOND_MS });
 }
 
 /** Returns the values of a query without labels at some points. */
-async function sampleValues(
-  prometheus: IntegrationClient,
-  query: string,
-  { fromMs, untilMs }: { readonly fromMs: EpochMs; readonly untilMs: EpochMs },
-  signal: AbortSignal,
-): Promise<Result<readonly number[], string>> {
+async function sampleValues(source: HistorySource, query: string): Promise<Result<readonly number[], string>> {
+  const { fromMs, untilMs, signal } = source;
   for (let pointsMax = SIZE_POINTS_MAX; ; pointsMax /= SIZE_POINTS_DIVISOR) {
     const stepMs = Math.max(MINUTE_MS, Math.ceil((untilMs - fromMs) / pointsMax / SECOND_MS) * SECOND_MS);
     const grid = { startMs: fromMs, stepMs, points: Math.floor((untilMs - fromMs) / stepMs) + 1 };
-    const series = await queryRange(prometheus, query, grid, signal);
+    const series = await queryRange(source, query, grid);
     if (series.ok) return ok([...(series.value[0]?.values ?? [])].filter((value) => !Number.isNaN(value)));
     if (!series.error.isTooMuch || pointsMax < SIZE_POINTS_DIVISOR || signal.aborted) return fail(series.error.message);
   }
 }
 
 async function readChunk(
-  prometheus: IntegrationClient,
+  source: HistorySource,
   queries: readonly ChunkQuery[],
   grid: TimeGrid,
-  signal: AbortSignal,
-): Promise<Result<HistoryChunk, { readonly isTooMuch: boolean; readonly message: string }>> {
+): Promise<Result<HistoryChunk, RangeFailure>> {
   const chunk = new HistoryChunk(grid);
   for (const { query, add } of queries) {
-    const series = await queryRange(prometheus, query, grid, signal);
+    const series = await queryRange(source, query, grid);
     if (!series.ok) return series;
     for (const found of series.value) add(chunk, found);
   }
@@ -166,3 +156,70 @@ const chunkQueries = ({ columns, sessions }: HistoryFamilies, matchers: string):
 
 const select = (family: string, ...matchers: readonly string[]): string =>
   `${family}{${matchers.filter((matcher) => matcher !== "").join(",")}}`;
+
+/** The times of a range query: `points` of them, every `stepMs`. */
+export interface TimeGrid {
+  readonly startMs: EpochMs;
+  readonly stepMs: number;
+  readonly points: number;
+}
+
+/** One series of the result of a range query. */
+export interface RangeSeries {
+  readonly labels: Readonly<Record<string, string | undefined>>;
+  /** A value for each point of the grid, or NaN if there is no sample. */
+  readonly values: Float64Array;
+}
+
+/** Why a range query failed. */
+export interface RangeFailure {
+  /** Whether fewer points at once may succeed. */
+  readonly isTooMuch: boolean;
+  readonly message: string;
+}
+
+/** Messages of limit errors, from Prometheus and compatible servers. Their types and statuses do not identify them. */
+const TOO_MUCH_PATTERN = /too many samples|maximum resolution|exceed|too large|larger than/i;
+/** Statuses of proxies that limit the size of a request or response, or the time for it. */
+const TOO_MUCH_STATUSES: ReadonlySet<number | null> = new Set([413, 504]);
+
+/** Runs a range query. Never rejects. */
+export async function queryRange(
+  { prometheus, signal }: Pick<HistorySource, "prometheus" | "signal">,
+  query: string,
+  grid: TimeGrid,
+): Promise<Result<readonly RangeSeries[], RangeFailure>> {
+  const { startMs, stepMs, points } = grid;
+  const search = new URLSearchParams({
+    query,
+    start: String(startMs / SECOND_MS),
+    end: String((startMs + (points - 1) * stepMs) / SECOND_MS),
+    step: String(stepMs / SECOND_MS),
+  });
+  // Without a limit on values: the size of a body is limited, and nothing else waits for this process.
+  const answer = await requestPrometheus(prometheus, `query_range?${search}`, signal, Number.POSITIVE_INFINITY);
+  if (!answer.ok) {
+    return fail({ message: answer.error.message, isTooMuch: isTooMuch(answer.error) });
+  }
+  const { data, warning } = answer.value;
+  if (warning !== null) return fail({ isTooMuch: false, message: `Prometheus could not read all data: ${warning}` });
+  const { result } = asRawRecord(data);
+  if (!Array.isArray(result)) return fail({ isTooMuch: false, message: "Prometheus answered without a result" });
+  return ok(result.map((series) => parseSeries(series, grid)));
+}
+
+function isTooMuch({ kind, status, errorType, message }: PrometheusFailure): boolean {
+  if (kind !== null) return kind === "too_large" || kind === "timeout";
+  return errorType === "timeout" || TOO_MUCH_STATUSES.has(status) || TOO_MUCH_PATTERN.test(message);
+}
+
+function parseSeries(series: unknown, { startMs, stepMs, points }: TimeGrid): RangeSeries {
+  const values = new Float64Array(points).fill(Number.NaN);
+  const { values: samples, metric } = asRawRecord(series);
+  for (const sample of Array.isArray(samples) ? samples : []) {
+    const [at, value]: readonly unknown[] = Array.isArray(sample) ? sample : [];
+    const point = Math.round((Number(at) * SECOND_MS - startMs) / stepMs);
+    if (point >= 0 && point < points) values[point] = Number(value);
+  }
+  return { labels: (metric ?? {}) as RangeSeries["labels"], values };
+}

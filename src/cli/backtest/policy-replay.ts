@@ -2,14 +2,17 @@ import { CollectorReporter } from "../../collectors/collector-health.ts";
 import type { Inventory } from "../../inventory/inventory.ts";
 import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../metrics/daemon-metrics.ts";
+import type { NodeId } from "../../model/node.ts";
+import type { PolicyRule } from "../../model/policy/policy.ts";
 import type { ExternalBlockers } from "../../model/ports.ts";
-import type { Decision } from "../../model/remediation/decision.ts";
+import type { Decision, HoldReason } from "../../model/remediation/decision.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { createNotifier } from "../../notify/notifier.ts";
 import { createFailureLog } from "../../platform/log.ts";
 import { createRemediationContext, type RemediationRules } from "../../remediation/context.ts";
 import { RemediationRound } from "../../remediation/round.ts";
 import { openRemediationState } from "../../remediation/state/journaled-state.ts";
+import { stepName } from "../../web/api/remediation-views.ts";
 import type { ReplayedPoint } from "./replayed-fleet.ts";
 
 /** The time of a replay, which is set from outside. */
@@ -78,4 +81,58 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
     },
     close: () => store.close(),
   };
+}
+
+/** A step that a policy would have taken. */
+export interface ReplayedAction {
+  readonly at: EpochMs;
+  readonly policy: string;
+  readonly node: NodeId;
+  /** Such as `reboot`, `forced reboot` or `notify`. */
+  readonly action: string;
+  /** Index of the policy's step. */
+  readonly step: number;
+}
+
+/** How often, and for how many nodes, a policy would have been held for one reason. */
+interface HoldCount {
+  /** How often the reasons for a node changed to ones that include this reason. */
+  times: number;
+  readonly nodes: Set<NodeId>;
+  /** Detail of the first one. */
+  readonly example: string;
+}
+
+/** Collects the decisions of the policies in a replay. */
+export class ReplayOutcome {
+  readonly rules: readonly PolicyRule[];
+  readonly actions: ReplayedAction[] = [];
+  readonly #holds = new Map<string, Map<HoldReason, HoldCount>>();
+
+  constructor(rules: readonly PolicyRule[]) {
+    this.rules = rules;
+  }
+
+  record({ at, policy, node, step, verdict, blockers }: Decision): void {
+    const rule = this.rules.find(({ name }) => name === policy)!;
+    if (verdict === "act") {
+      this.actions.push({ at, policy, node, step, action: stepName(rule.steps[step]!) });
+      return;
+    }
+    const reasons = this.#holds.get(policy) ?? new Map<HoldReason, HoldCount>();
+    this.#holds.set(policy, reasons);
+    for (const { reason, detail } of blockers) {
+      const count = reasons.get(reason) ?? { times: 0, nodes: new Set(), example: detail };
+      reasons.set(reason, count);
+      count.times++;
+      count.nodes.add(node);
+    }
+  }
+
+  /** Returns the holds of a policy, most nodes first. */
+  holdsOf(policy: string) {
+    return [...(this.#holds.get(policy) ?? [])]
+      .map(([reason, { times, nodes, example }]) => ({ reason, times, nodes: nodes.size, example }))
+      .toSorted((a, b) => b.nodes - a.nodes);
+  }
 }

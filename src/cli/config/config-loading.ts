@@ -6,12 +6,13 @@ import { requestedIntervalsOf } from "../../collectors/schedule.ts";
 import type { ConfigChecks, ConfigSource, DefinedNames, SkippedRuns } from "../../config/checks.ts";
 import { type ConfigProblem, formatProblem } from "../../config/diagnostics/problem.ts";
 import { type LoadedConfig, loadConfig } from "../../config/load.ts";
-import { type LoadedPolicy, policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
+import { policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
 import type { Config } from "../../config/schema/config.ts";
 import { loadPolicyTests } from "../../config/schema/policy-test.ts";
 import { parseYaml } from "../../config/yaml/document.ts";
 import { collectionSettingsOf } from "../../daemon/collection-settings.ts";
 import { networkFamilyNames } from "../../metrics/families/network-families.ts";
+import type { PolicyRule } from "../../model/policy/policy.ts";
 import { COLLECTORS } from "../../model/snapshot.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { createCron, cronError } from "../../platform/cron.ts";
@@ -61,7 +62,7 @@ export function parsePolicies(
   text: string,
   env: Environment,
   names: DefinedNames | null = null,
-): Result<readonly LoadedPolicy[], readonly ConfigProblem[]> {
+): Result<readonly PolicyRule[], readonly ConfigProblem[]> {
   const source = sourceOf(file, text, env);
   const { value } = parseYaml(source);
   if (typeof value === "object" && value !== null && "service" in value) {

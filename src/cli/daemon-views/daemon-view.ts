@@ -3,9 +3,8 @@ import type { Result } from "../../base/result.ts";
 import type { Clock } from "../../model/ports.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "../context.ts";
-import { type DaemonConnectionOptions, type JsonObject, readToken, requestDaemon } from "../daemon-api/client.ts";
-import { createPaint, type Paint } from "../output/color.ts";
-import { stripControlCharacters } from "../output/text.ts";
+import type { DaemonConnectionOptions } from "../daemon-client.ts";
+import { createPaint, type Paint, stripControlCharacters } from "../output/text.ts";
 
 /** Options of the commands that show what the running daemon knows. */
 export interface DaemonViewOptions extends DaemonConnectionOptions, OutputOption {
@@ -60,18 +59,6 @@ export async function showView<T>(
     await clock.sleep(WATCH_INTERVAL_MS, context.stop);
   }
   return EXIT_OK;
-}
-
-/** Reads a route of the daemon. It needs no operator token, but the web configuration may require a login. */
-export async function readRoute<T>(
-  path: string,
-  isExpected: (response: JsonObject) => response is JsonObject & T,
-  options: DaemonConnectionOptions,
-  context: CommandContext,
-): Promise<Result<T, string>> {
-  const token = readToken(options, context.env);
-  if (!token.ok) return token;
-  return requestDaemon(options, { method: "GET", path, token: token.value }, isExpected, context);
 }
 
 /** Returns the query of a URL with the parameters that have a value. */

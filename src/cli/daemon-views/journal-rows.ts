@@ -1,15 +1,16 @@
+import { DAY_MS, type DurationMs } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Location } from "../../model/snapshot.ts";
 import { type EpochMs, isoAt } from "../../model/time.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
+import type { ActionView, DecisionView, OperatorCommandView } from "../../web/api/row-views.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
-import { isRowList } from "../daemon-api/client.ts";
-import type { Paint } from "../output/color.ts";
-import { formatTable } from "../output/text.ts";
-import { type DaemonViewOptions, readRoute, searchOf, showView } from "./daemon-view.ts";
-import type { JournalView, Named } from "./journal-views.ts";
+import { DaemonClient } from "../daemon-client.ts";
+import { requestText, stateText } from "../output/node-explanation-text.ts";
+import { formatTable, formatTime, nodeLabel, type Paint } from "../output/text.ts";
+import { type DaemonViewOptions, searchOf, showView } from "./daemon-view.ts";
 import { emptyFleetReason, findNode, type NodeDirectory, readDirectory } from "./node-directory.ts";
 
 /** Filters of `decisions`, `actions` and `orders`. */
@@ -42,6 +43,7 @@ export function runJournalView<Row extends JournalRow>(
   options: JournalRowOptions,
   context: CommandContext,
 ): Promise<ExitCode> {
+  const daemon = new DaemonClient(options, context);
   // Kept while it has every node of the rows: it is large, and a watched view is read every two seconds.
   let directory: NodeDirectory | null = null;
   // Nodes of the rows that are not in the directory, so that it is not read again for them.
@@ -50,10 +52,10 @@ export function runJournalView<Row extends JournalRow>(
 
   async function read(): Promise<Result<readonly Named<Row>[], string>> {
     const isKept = directory !== null;
-    const known = directory === null ? await readDirectory(options, context) : ok(directory);
+    const known = directory === null ? await readDirectory(daemon) : ok(directory);
     if (!known.ok) return known;
     const nodes = known.value;
-    const search = await searchRows(view, nodes, options, context);
+    const search = await searchRows(view, nodes, options, daemon);
     if (!search.ok) return search;
     found = search.value;
     const missing = found.rows.flatMap(({ node }) => (node === null || nodes.has(node) ? [] : [node]));
@@ -83,14 +85,14 @@ async function searchRows<Row extends JournalRow>(
   view: JournalView<Row>,
   directory: NodeDirectory,
   options: JournalRowOptions,
-  context: CommandContext,
+  daemon: DaemonClient,
 ): Promise<Result<FoundRows<Row>, string>> {
   const { node: named, policy, region, country, since, limit } = options;
   const isFiltered = region !== undefined || country !== undefined;
   if (isFiltered && view.locationOf === undefined && directory.size === 0) {
-    return fail(await emptyFleetReason(options, context));
+    return fail(await emptyFleetReason(daemon));
   }
-  const node = named === undefined ? ok(null) : await findNode(named, directory, options, context);
+  const node = named === undefined ? ok(null) : await findNode(named, directory, daemon);
   if (!node.ok) return node;
   const locationOf = (row: Row) => view.locationOf?.(row) ?? directory.get(row.node ?? "")?.location ?? null;
   const isThere = (at: Location | null) =>
@@ -106,9 +108,9 @@ async function searchRows<Row extends JournalRow>(
   let isCut = false;
   for (let request = 1; found.size < limit && request <= REQUESTS_MAX; request++) {
     const search: string = searchOf({ node: node.value, policy, until, limit: pageRows });
-    const page = await readRoute(`/api/v1/${view.route}?${search}`, isRowList<Row>, options, context);
+    const page = await daemon.rows<Row>(`/api/v1/${view.route}?${search}`);
     if (!page.ok) return page;
-    const rows = page.value.data;
+    const rows = page.value;
     for (const row of rows) {
       if (view.shownTime(row) < sinceText) continue;
       const location = locationOf(row);
@@ -124,3 +126,79 @@ async function searchRows<Row extends JournalRow>(
   }
   return ok({ rows: [...found.values()].slice(0, limit), isCut, unlocated: unlocated.size });
 }
+
+/** A row with the name of its node, or null if the node has none, or is not in the fleet. */
+export type Named<Row> = Row & { readonly name: string | null };
+
+/** A command that lists rows of the journal, newest first. */
+export interface JournalView<Row extends { readonly node: NodeId | null }> {
+  /** Name of the route, and what the rows are. */
+  readonly route: "decisions" | "actions" | "orders";
+  /** The time by which the journal sorts rows, in ISO 8601. */
+  sortedBy(row: Row): string;
+  /** The time that is shown, in ISO 8601. */
+  shownTime(row: Row): string;
+  /** How much later than `sortedBy` the shown time of a row may be for `--since` to find it. */
+  readonly shownLaterMs: DurationMs;
+  /** Where the node was at the time of the row. Absent if rows do not say it; the directory then says where it is. */
+  locationOf?(row: Row): Location;
+  readonly titles: readonly string[];
+  /** Returns the cells of a row, in the order of the titles. */
+  cellsOf(row: Named<Row>): readonly string[];
+}
+
+/** `decisions`. */
+export const DECISIONS: JournalView<DecisionView> = {
+  route: "decisions",
+  sortedBy: ({ at }) => at,
+  shownTime: ({ at }) => at,
+  shownLaterMs: 0,
+  titles: ["time", "node", "policy", "step", "mode", "verdict", "reasons"],
+  cellsOf: ({ at, node, name, policy, step, mode, verdict, blockers }) => [
+    formatTime(at),
+    nodeLabel(node, name),
+    policy,
+    String(step + 1),
+    mode,
+    verdict,
+    blockers.map(({ reason }) => reason).join(", "),
+  ],
+};
+
+/** `actions`. */
+export const ACTIONS: JournalView<ActionView> = {
+  route: "actions",
+  sortedBy: (row) => row.created_at,
+  shownTime: (row) => row.sent_at ?? row.created_at,
+  // An action is created when it waits for approval. Few wait for longer than this.
+  shownLaterMs: DAY_MS,
+  locationOf: ({ country, region }) => ({ country, region }),
+  titles: ["time", "id", "node", "region", "policy", "step", "action", "state", "detail"],
+  cellsOf: (row) => [
+    formatTime(row.sent_at ?? row.created_at),
+    row.id,
+    nodeLabel(row.node, row.name),
+    row.region,
+    row.policy,
+    String(row.step + 1),
+    requestText(row),
+    stateText(row),
+    (row.detail ?? "").replaceAll(row.node, row.name ?? row.node),
+  ],
+};
+
+/** `orders`. */
+export const ORDERS: JournalView<OperatorCommandView> = {
+  route: "orders",
+  sortedBy: ({ at }) => at,
+  shownTime: ({ at }) => at,
+  shownLaterMs: 0,
+  titles: ["time", "command", "operator", "node", "result"],
+  cellsOf: ({ at, order, operator, node, name, detail }) => [
+    formatTime(at),
+    order,
+    operator ?? "-",
+    node === null ? "-" : nodeLabel(node, name),
+    node === null ? detail : detail.replaceAll(node, name ?? node),
+  ],
+};

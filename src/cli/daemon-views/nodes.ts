@@ -2,12 +2,19 @@ import { SECOND_MS } from "../../base/duration.ts";
 import { ok, type Result } from "../../base/result.ts";
 import type { NodesView } from "../../web/api/node-views.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
+import type { HeldNodeView } from "../../web/api/remediation-views.ts";
 import { formatUptime } from "../../web/ui/page/format.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
-import type { JsonObject } from "../daemon-api/client.ts";
-import type { Paint } from "../output/color.ts";
-import { formatLength, formatTable, formatTime } from "../output/text.ts";
-import { type DaemonViewOptions, readRoute, searchOf, showView } from "./daemon-view.ts";
+import { DaemonClient } from "../daemon-client.ts";
+import {
+  formatLength,
+  formatTable,
+  formatTime,
+  nodeLabel,
+  type Paint,
+  stripControlCharacters,
+} from "../output/text.ts";
+import { type DaemonViewOptions, searchOf, showView } from "./daemon-view.ts";
 
 /** Filters of `nodes`. */
 export interface NodesOptions extends DaemonViewOptions {
@@ -28,25 +35,23 @@ interface FoundNodes {
 
 /** `nodes`: lists the nodes of the running daemon, in the order of their ids. */
 export function runNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
-  return showView({ read: () => readNodes(options, context), format: formatNodes }, options, context);
+  const daemon = new DaemonClient(options, context);
+  return showView({ read: () => readNodes(options, daemon), format: formatNodes }, options, context);
 }
 
-async function readNodes(options: NodesOptions, context: CommandContext): Promise<Result<FoundNodes, string>> {
+async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<Result<FoundNodes, string>> {
   const { status, region, country, search: q, limit } = options;
   const pageRows = Math.min(limit, ROWS_MAX);
   const nodes: NodesView["data"] = [];
   for (let page = 1; ; page++) {
     const search = searchOf({ status, region, country, q, page, limit: pageRows });
-    const read = await readRoute(`/api/v1/nodes?${search}`, isNodesPage, options, context);
+    const read = await daemon.get<NodesView>(`/api/v1/nodes?${search}`, { data: "array", pagination: "object" });
     if (!read.ok) return read;
     const { data, pagination } = read.value;
     nodes.push(...data.slice(0, limit - nodes.length));
     if (nodes.length >= limit || data.length < pageRows) return ok({ nodes, total: pagination.total });
   }
 }
-
-const isNodesPage = (response: JsonObject): response is JsonObject & NodesView =>
-  Array.isArray(response.data) && typeof response.pagination === "object";
 
 const TITLES = ["name", "id", "status", "country", "region", "last seen", "uptime", "sessions", "observed"];
 
@@ -65,4 +70,63 @@ function formatNodes({ nodes, total }: FoundNodes, paint: Paint): string {
   ]);
   const rest = total > nodes.length ? `${nodes.length} of ${total} nodes: see --limit and the filters\n` : "";
   return formatTable(TITLES, cells, paint) + rest;
+}
+
+/** The held nodes that match the filters, up to the limit, and how many match. */
+interface FoundHeldNodes {
+  readonly nodes: readonly HeldNodeView[];
+  readonly total: number;
+}
+
+/**
+ * `nodes --held`: lists the nodes that are held, as `GET /api/v1/holds` orders them, with every reason and how it ends.
+ */
+export function runHeldNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
+  const { region, country, search = "", limit } = options;
+  let heldCount = 0;
+  const isWanted = (held: HeldNodeView) =>
+    (region ?? held.region) === held.region &&
+    (country ?? held.country) === held.country &&
+    [held.node, held.name, held.ip_address ?? ""].some((text) => text.toLowerCase().includes(search.toLowerCase()));
+  const daemon = new DaemonClient(options, context);
+  const read = async () => {
+    const held = await readHeldNodes(ROWS_MAX, daemon);
+    if (!held.ok) return held;
+    heldCount = held.value.length;
+    const wanted = held.value.filter(isWanted);
+    return ok({ nodes: wanted.slice(0, limit), total: wanted.length });
+  };
+  const format = ({ nodes, total }: FoundHeldNodes, paint: Paint) => {
+    const more = total > nodes.length ? `${nodes.length} of ${total} held nodes: see --limit and the filters\n` : "";
+    if (heldCount === 0) return "no nodes are held\n";
+    if (nodes.length === 0) return "none of the held nodes matches the filters\n";
+    return formatHeldNodes(nodes, more, paint);
+  };
+  const notes = () => (heldCount === ROWS_MAX ? [`only the first ${ROWS_MAX} held nodes were read`] : []);
+  return showView({ read, format, notes }, options, context);
+}
+
+/** Reads at most `limit` held nodes: first those that a policy would treat, the longest hold first in each group. */
+export const readHeldNodes = (limit: number, daemon: DaemonClient) =>
+  daemon.rows<HeldNodeView>(`/api/v1/holds?limit=${limit}`);
+
+/** Reasons that concern a single node, and whose end may be known. */
+const NODE_HOLDS: ReadonlySet<string> = new Set(["held", "vetoed", "ownership"]);
+
+/**
+ * Formats held nodes as a table with every reason, and how a hold for each of the reasons ends. `more`: follows the
+ * table.
+ */
+export function formatHeldNodes(held: readonly HeldNodeView[], more: string, paint: Paint): string {
+  const cells = held.map(({ node, name, policy, held_seconds: seconds, reasons, until }) => [
+    nodeLabel(node, name === node ? null : name),
+    policy ?? "-",
+    formatLength(seconds * SECOND_MS),
+    reasons
+      .map(({ reason }) => (until !== null && NODE_HOLDS.has(reason) ? `${reason} until ${formatTime(until)}` : reason))
+      .join(", "),
+  ]);
+  const ends = new Map(held.flatMap(({ reasons }) => reasons.map(({ reason, ends: end }) => [reason, end] as const)));
+  const lines = [...ends].map(([reason, end]) => `${reason} ends ${stripControlCharacters(end)}\n`);
+  return formatTable(["held node", "policy", "for", "reasons"], cells, paint) + more + lines.join("");
 }

@@ -4,21 +4,22 @@ import type { HeldNodeView, PolicyView, remediationStatusView } from "../../web/
 import type { budgetView, LeaderView, statusView } from "../../web/api/status-views.ts";
 import { countNoun, episodeState, formatCount } from "../../web/ui/page/format.ts";
 import { type CommandContext, type ExitCode, PROGRAM } from "../context.ts";
-import { isRowList, type JsonObject } from "../daemon-api/client.ts";
-import type { Paint } from "../output/color.ts";
-import { formatLength, formatTable, formatTime, stripControlCharacters } from "../output/text.ts";
-import { type DaemonViewOptions, readRoute, showView } from "./daemon-view.ts";
-import { formatHeldNodes, readHeldNodes } from "./held-nodes.ts";
+import { DaemonClient } from "../daemon-client.ts";
+import { formatLength, formatTable, formatTime, type Paint, stripControlCharacters } from "../output/text.ts";
+import { type DaemonViewOptions, showView } from "./daemon-view.ts";
+import { formatHeldNodes, readHeldNodes } from "./nodes.ts";
 
 type Status = ReturnType<typeof statusView> & {
   readonly warden: ReturnType<typeof remediationStatusView>;
   readonly leader?: LeaderView;
 };
 
+type Budget = ReturnType<typeof budgetView>;
+
 /** What `status` shows. */
 interface DaemonStatus {
   readonly status: Status;
-  readonly budget: ReturnType<typeof budgetView>;
+  readonly budget: Budget;
   readonly policies: readonly PolicyView[];
   /** The first held nodes, in the order of {@link readHeldNodes}. */
   readonly held: readonly HeldNodeView[];
@@ -29,26 +30,21 @@ const HELD_NODES_LISTED = 10;
 
 /** `status`: shows the state of the running daemon: nodes, collectors, limits, policies, and what holds actions. */
 export function runStatus(options: DaemonViewOptions, context: CommandContext): Promise<ExitCode> {
-  return showView({ read: () => readStatus(options, context), format: formatStatus }, options, context);
+  const daemon = new DaemonClient(options, context);
+  return showView({ read: () => readStatus(daemon), format: formatStatus }, options, context);
 }
 
-async function readStatus(options: DaemonViewOptions, context: CommandContext): Promise<Result<DaemonStatus, string>> {
-  const status = await readRoute("/api/v1/status", isStatus, options, context);
+async function readStatus(daemon: DaemonClient): Promise<Result<DaemonStatus, string>> {
+  const status = await daemon.get<Status>("/api/v1/status", { collectors: "object", warden: "object" });
   if (!status.ok) return status;
-  const budget = await readRoute("/api/v1/budget", isBudget, options, context);
+  const budget = await daemon.get<Budget>("/api/v1/budget", { categories: "object", month: "object" });
   if (!budget.ok) return budget;
-  const policies = await readRoute("/api/v1/policies", isRowList<PolicyView>, options, context);
+  const policies = await daemon.rows<PolicyView>("/api/v1/policies");
   if (!policies.ok) return policies;
-  const held = await readHeldNodes(HELD_NODES_LISTED, options, context);
+  const held = await readHeldNodes(HELD_NODES_LISTED, daemon);
   if (!held.ok) return held;
-  return ok({ status: status.value, budget: budget.value, policies: policies.value.data, held: held.value });
+  return ok({ status: status.value, budget: budget.value, policies: policies.value, held: held.value });
 }
-
-const isStatus = (response: JsonObject): response is JsonObject & Status =>
-  ["collectors", "warden"].every((key) => typeof response[key] === "object" && response[key] !== null);
-
-const isBudget = (response: JsonObject): response is JsonObject & DaemonStatus["budget"] =>
-  ["categories", "month"].every((key) => typeof response[key] === "object" && response[key] !== null);
 
 function formatStatus({ status, budget, policies, held }: DaemonStatus, paint: Paint): string {
   const { warden } = status;
@@ -115,16 +111,13 @@ function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Stat
   ];
 }
 
-function categoryText({
-  configured,
-  remaining_at_least: left,
-}: DaemonStatus["budget"]["categories"]["node_management"]): string {
+function categoryText({ configured, remaining_at_least: left }: Budget["categories"]["node_management"]): string {
   const { requests, burst, window_seconds: window } = configured;
   const every = window === MINUTE_MS / SECOND_MS ? "a minute" : `in ${formatLength(window * SECOND_MS)}`;
   return `${left === null ? "unknown" : formatCount(left)} left of ${formatCount(requests)} ${every}, burst ${formatCount(burst)}`;
 }
 
-function monthText({ calls, calls_limit: limit, ends_at: end }: DaemonStatus["budget"]["month"]): string {
+function monthText({ calls, calls_limit: limit, ends_at: end }: Budget["month"]): string {
   const of = limit === null ? " (no limit)" : ` of ${formatCount(limit)}`;
   return `${formatCount(calls)} calls${of}, until ${formatTime(end)}`;
 }

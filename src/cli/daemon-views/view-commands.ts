@@ -2,10 +2,8 @@ import type { Option } from "commander";
 import { NODE_STATUSES } from "../../model/node.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
 import { type CommandRow, OPERATOR, option, parseTimeOption, wholeNumberParser } from "../arguments/options.ts";
-import { runHeldNodes } from "./held-nodes.ts";
-import { type JournalRowOptions, runJournalView } from "./journal-rows.ts";
-import { ACTIONS, DECISIONS, ORDERS } from "./journal-views.ts";
-import { type NodesOptions, runNodes } from "./nodes.ts";
+import { ACTIONS, DECISIONS, type JournalRowOptions, ORDERS, runJournalView } from "./journal-rows.ts";
+import { type NodesOptions, runHeldNodes, runNodes } from "./nodes.ts";
 import { runStatus } from "./status.ts";
 
 const NODES_MAX = 1_000_000;

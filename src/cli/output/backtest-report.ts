@@ -1,8 +1,11 @@
+import { SECOND_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import { isoAt } from "../../model/time.ts";
 import { seconds, secondsOf } from "../../web/api/notation.ts";
+import { countNoun } from "../../web/ui/page/format.ts";
 import type { BacktestResult } from "../backtest/backtest.ts";
-import type { ReplayedAction, ReplayOutcome } from "../backtest/outcome.ts";
+import type { ReplayedAction, ReplayOutcome } from "../backtest/policy-replay.ts";
+import { alignColumns, formatLength, formatTime, nodeLabel, type Paint, stripControlCharacters } from "./text.ts";
 
 /** The report of a backtest, as JSON prints it. */
 export type BacktestReport = ReturnType<typeof backtestReport>;
@@ -101,4 +104,136 @@ const dayOf = (at: number): string => isoAt(at).slice(0, 10);
 
 function countBy<T>(rows: readonly T[], keyOf: (row: T) => string): Readonly<Record<string, number>> {
   return Object.fromEntries([...Map.groupBy(rows, keyOf)].map(([key, own]) => [key, own.length]));
+}
+
+/** Maximum number of rows of each list. JSON has all of them. */
+const LISTED_MAX = 10;
+
+/** How every replay may differ from what the daemon would have done. */
+const LIMITS_OF_REPLAY = [
+  "every policy is replayed as if it acted, whatever its mode; approvals, canaries and efficacy are left out",
+  "an open circuit breaker closes again after safety.breaker.within, as in a dry run: the real one holds all actions until reset-breaker",
+  "operator commands, such as pauses, holds, reset-breaker and accept-inventory, are unknown",
+  "the history shows the fleet as it was, with the actions that were taken then: how a node would have responded to other actions is unknown",
+  "blocked_by alerts are those that Prometheus fired; silences are unknown",
+];
+
+const NO_CANDIDATE = "no candidate was compared: pass --policies FILE";
+
+/** Formats the report of a backtest. */
+export function formatBacktest(report: BacktestReport, paint: Paint): string {
+  const { history, in_force, candidate, difference } = report;
+  const blocks = [
+    historyLines(history, paint),
+    ...outcomeBlocks(candidate === null ? "" : "in force: ", in_force, paint),
+    ...(candidate === null ? [] : outcomeBlocks("candidate: ", candidate, paint)),
+    difference === null ? [NO_CANDIDATE] : differenceLines(difference, paint),
+  ];
+  return `${blocks.map((lines) => lines.join("\n")).join("\n\n")}\n`;
+}
+
+function historyLines(history: BacktestReport["history"], paint: Paint): readonly string[] {
+  const { from, until, gaps, missing_fields: missing, too_short: tooShort } = history;
+  const walks = history.walk_interval_seconds;
+  const longest = gaps.toSorted((a, b) => lengthOf(b) - lengthOf(a))[0];
+  return [
+    paint("title", `history from ${formatTime(from)} to ${formatTime(until)}`),
+    `  ${countNoun(history.nodes, "node")}; resolution ${durationOf(history.resolution_seconds)}: shorter events may be missed, and times are no more exact than that`,
+    walks === null
+      ? "  the daemon's own metrics are not in the history: every point counts as a complete walk of the node list"
+      : `  the node list was read every ${durationOf(walks)}`,
+    longest === undefined
+      ? "  no gaps"
+      : `  ${countNoun(gaps.length, "gap")}, ${durationOf(gaps.reduce((total, gap) => total + lengthOf(gap), 0) / SECOND_MS)} in total; the longest from ${formatTime(longest.from)} to ${formatTime(longest.until)}`,
+    ...missing.map(({ read_by, field, why }) =>
+      paint("warning", stripControlCharacters(`  ${read_by}: ${field} is unknown: ${why}`)),
+    ),
+    ...tooShort.map(({ policy, key }) =>
+      paint(
+        "warning",
+        `  ${policy}: ${key} is shorter than the resolution; use a smaller --step if the history is detailed enough`,
+      ),
+    ),
+    ...LIMITS_OF_REPLAY.map((line) => `  ${line}`),
+  ];
+}
+
+const lengthOf = ({ from, until }: { readonly from: string; readonly until: string }): number =>
+  Date.parse(until) - Date.parse(from);
+
+const durationOf = (seconds: number): string => formatLength(seconds * SECOND_MS);
+
+function outcomeBlocks(prefix: string, outcome: OutcomeReport, paint: Paint): readonly (readonly string[])[] {
+  const title = (text: string) => paint("title", `${prefix}${text}`);
+  return [
+    [title("actions by day (UTC)"), ...dayTable(outcome)],
+    [title("held by safety"), ...holdLines(outcome)],
+    [title("most affected nodes"), ...nodeLines(outcome)],
+  ];
+}
+
+function dayTable({ policies }: OutcomeReport): readonly string[] {
+  const acting = policies.filter(({ days }) => Object.keys(days).length > 0);
+  if (acting.length === 0) return ["  no policy would have acted"];
+  const days = [...new Set(acting.flatMap((policy) => Object.keys(policy.days)))].toSorted();
+  const total = ["total", ...acting.map(({ days }) => String(sum(Object.values(days))))];
+  const nodes = ["nodes", ...acting.map(({ nodes }) => String(nodes))];
+  const rows = days.map((day) => [day, ...acting.map((policy) => String(policy.days[day] ?? 0))]);
+  const kinds = acting.map(({ policy, actions }) => `  ${policy}: ${countsText(actions)}`);
+  const table = alignColumns([["day", ...acting.map(({ policy }) => policy)], ...rows, total, nodes], 1);
+  return [...table.map((line) => `  ${line}`), ...kinds].map(stripControlCharacters);
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
+
+const countsText = (counts: Readonly<Record<string, number>>): string =>
+  Object.entries(counts)
+    .map(([name, count]) => `${count} × ${name}`)
+    .join(", ");
+
+function holdLines({ policies }: OutcomeReport): readonly string[] {
+  const held = policies.filter(({ held }) => held.length > 0);
+  if (held.length === 0) return ["  no node was held"];
+  return held
+    .flatMap(({ policy, held }) => [
+      `  ${policy}`,
+      ...held.map(
+        ({ reason, times, nodes, example }) =>
+          `    ${reason}: ${countNoun(nodes, "node")}, ${times === 1 ? "once" : `${times} times`}; first: ${example}`,
+      ),
+    ])
+    .map(stripControlCharacters);
+}
+
+function nodeLines({ nodes }: OutcomeReport): readonly string[] {
+  if (nodes.length === 0) return ["  none"];
+  const rows = nodes.slice(0, LISTED_MAX).map((row) => [nodeLabel(row.node, row.name), countsText(row.actions)]);
+  const rest = nodes.length > LISTED_MAX ? [`  and ${nodes.length - LISTED_MAX} more: see --output json`] : [];
+  return [...alignColumns(rows, 2).map((line) => `  ${stripControlCharacters(line)}`), ...rest];
+}
+
+type NamedNode = { readonly node: string; readonly name: string | null };
+
+function differenceLines(difference: NonNullable<BacktestReport["difference"]>, paint: Paint): readonly string[] {
+  const { policies, newly_acted_on: newly, no_longer_acted_on: noLonger } = difference;
+  const rows = policies.map(({ policy, in_force: before, candidate: after }) => [
+    policy,
+    String(before),
+    String(after),
+    `${after > before ? "+" : ""}${after - before}`,
+  ]);
+  const table = alignColumns([["policy", "in force", "candidate", "difference"], ...rows], 1);
+  return [
+    paint("title", "difference"),
+    ...table.map((line) => `  ${stripControlCharacters(line)}`),
+    `  newly acted on: ${listText(newly)}`,
+    `  no longer acted on: ${listText(noLonger)}`,
+  ];
+}
+
+function listText(nodes: readonly NamedNode[]): string {
+  if (nodes.length === 0) return "no node";
+  const listed = nodes.slice(0, LISTED_MAX).map(({ node, name }) => nodeLabel(node, name));
+  const rest = nodes.length > LISTED_MAX ? [`and ${nodes.length - LISTED_MAX} more`] : [];
+  return stripControlCharacters([...listed, ...rest].join(", "));
 }

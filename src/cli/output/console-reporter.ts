@@ -4,15 +4,15 @@ import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action } from "../../model/remediation/episode.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { isoAt, type MonotonicMs } from "../../model/time.ts";
+import { isUnfinished } from "../../policy/remediation-records.ts";
 import { remainingAtLeast } from "../../rate-limit/limit-headers.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
-import type { RemediationView } from "../../remediation/status/views.ts";
+import type { EventLog } from "../../web/api/event-log.ts";
 import { summarizeTimes } from "../../web/api/fleet-columns.ts";
 import { type StatusSnapshot, sessionsByStatus, statusLine } from "../../web/api/status-views.ts";
-import { formatFields } from "../../web/ui/page/format.ts";
-import type { Tone } from "./color.ts";
+import { countNoun, formatFields } from "../../web/ui/page/format.ts";
 import { actionText } from "./node-explanation-text.ts";
-import { formatLength } from "./text.ts";
+import { formatLength, type Tone } from "./text.ts";
 
 /** One line of output, and its color. */
 interface ReportLine {
@@ -28,7 +28,7 @@ const CHANGES_LISTED_MAX = 8;
 /** Creates a reporter, which turns the daemon's state into lines of text. Lines show the time since `startedAt`. */
 export function createConsoleReporter(startedAt: MonotonicMs) {
   const statuses = new Map<string, number>();
-  const activity = createActivityReporter();
+  const reportActivity = createActivityReporter();
   let summaryAt = startedAt;
 
   function statusChanges(fleet: Fleet): ReportLine[] {
@@ -45,17 +45,20 @@ export function createConsoleReporter(startedAt: MonotonicMs) {
       lines.push({ text, tone: toneOf(NODE_STATUSES[now]!) });
     }
     if (lines.length <= CHANGES_LISTED_MAX) return lines;
-    const rest: ReportLine = { text: `and ${lines.length - CHANGES_LISTED_MAX} more nodes changed`, tone: "warning" };
+    const rest: ReportLine = {
+      text: `and ${countNoun(lines.length - CHANGES_LISTED_MAX, "more node")} changed`,
+      tone: "warning",
+    };
     return [...lines.slice(0, CHANGES_LISTED_MAX), rest];
   }
 
   return {
     /** Returns lines about what is new since the last call. */
-    async report(statusSnapshot: StatusSnapshot, remediation: RemediationView): Promise<ReportLine[]> {
+    report(statusSnapshot: StatusSnapshot, eventLog: EventLog): ReportLine[] {
       const elapsed = formatElapsed(statusSnapshot.monotonic - startedAt);
       const lines = statusSnapshot.snapshot === null ? [] : statusChanges(statusSnapshot.snapshot.fleet);
       const fleet = statusSnapshot.snapshot?.fleet;
-      lines.push(...(await activity.report(remediation, (node) => fleet?.name[fleet.ids.indexOf(node)] ?? "?")));
+      lines.push(...reportActivity(eventLog, (node) => fleet?.name[fleet.ids.indexOf(node)] ?? "?"));
       const isKnown = statusSnapshot.snapshot !== null && statusSnapshot.snapshot.fleet.walkedAt !== null;
       if (
         statusSnapshot.monotonic >= summaryAt &&
@@ -88,39 +91,31 @@ function formatElapsed(ms: DurationMs): string {
   return `${two(Math.floor(total / 3_600))}:${two(Math.floor(total / 60) % 60)}:${two(total % 60)}`;
 }
 
-/** Rows read at each poll, which is more than a demo produces in a second. */
-const ROWS_PER_POLL = 200;
-/** Reported rows that are remembered, which is far more than a poll reads. */
-const REPORTED_KEYS_MAX = 5_000;
+/** Maximum number of events that are reported at once, which is more than a demo produces in a second. */
+const EVENTS_MAX = 200;
 
 /** Reports decisions and actions. */
 function createActivityReporter() {
-  const reportedKeys = new Set<string>();
+  let reported = 0;
+  /** The last line about each action that has not ended. Not every change of an action changes its line. */
+  const lines = new Map<string, string>();
 
-  function isNew(key: string): boolean {
-    if (reportedKeys.has(key)) return false;
-    reportedKeys.add(key);
-    if (reportedKeys.size > REPORTED_KEYS_MAX)
-      for (const oldest of [...reportedKeys].slice(0, REPORTED_KEYS_MAX / 2)) reportedKeys.delete(oldest);
-    return true;
+  function actionLine(action: Action, nameOf: (node: NodeId) => string): ReportLine | null {
+    const line = formatAction(action, nameOf);
+    const isNew = line !== null && lines.get(action.id) !== line.text;
+    if (isNew) lines.set(action.id, line.text);
+    if (!isUnfinished(action)) lines.delete(action.id);
+    return isNew ? line : null;
   }
 
-  return {
-    /** Returns lines about what is new since the last call. `nameOf` returns a node's name. */
-    async report(remediation: RemediationView, nameOf: (node: NodeId) => string): Promise<ReportLine[]> {
-      const decisions = (await remediation.decisions({ limit: ROWS_PER_POLL }))
-        .toReversed()
-        .filter(({ at, policy, node, verdict }) => isNew(`${at} ${policy} ${node} ${verdict}`))
-        .map((decision) => ({ at: decision.at, line: formatDecision(decision, nameOf) }));
-      const actions = (await remediation.actions({ limit: ROWS_PER_POLL }))
-        .toReversed()
-        .filter(({ id, state, outcome }) => isNew(`${id} ${state} ${outcome}`))
-        .flatMap((action) => {
-          const line = formatAction(action, nameOf);
-          return line === null ? [] : [{ at: action.endedAt ?? action.sentAt ?? action.createdAt, line }];
-        });
-      return [...decisions, ...actions].sort((a, b) => a.at - b.at).map((event) => event.line);
-    },
+  /** Returns lines about what is new since the last call. `nameOf` returns a node's name. */
+  return (eventLog: EventLog, nameOf: (node: NodeId) => string): ReportLine[] => {
+    const { rows } = eventLog.after(reported, EVENTS_MAX);
+    reported = eventLog.lastNumber();
+    return rows.flatMap(({ event }) => {
+      if (event.kind === "decision") return formatDecision(event.row, nameOf);
+      return event.kind === "action" ? (actionLine(event.row, nameOf) ?? []) : [];
+    });
   };
 }
 

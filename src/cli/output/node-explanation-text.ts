@@ -3,9 +3,8 @@ import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OperatorCommandView } from "../../web/api/row-views.ts";
 import { countNoun, episodeState, formatFields } from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
-import type { Paint } from "./color.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
-import { formatLength, formatTime, nodeLabel, stripControlCharacters } from "./text.ts";
+import { formatLength, formatTime, nodeLabel, type Paint, stripControlCharacters } from "./text.ts";
 
 /** Maximum numbers of rows that the text lists. JSON has all of them. */
 const DECISIONS_MAX = 10;

@@ -1,7 +1,7 @@
 import type { nodeView } from "../../web/api/node-views.ts";
 import type { ExplanationView, PolicyExplanationView } from "../../web/api/remediation-views.ts";
 import type { ActionView, EpisodeView } from "../../web/api/row-views.ts";
-import type { JsonObject } from "../daemon-api/client.ts";
+import type { ResponseShape } from "../daemon-client.ts";
 
 /** The state of a policy on a node. What was unknown at that time is null; `steps` is then empty. */
 export type PolicyReport = KnownOfPolicy & {
@@ -66,9 +66,14 @@ export function rowsAsOf(rows: NodeRows, at: string): NodeRows {
   };
 }
 
-/** Returns whether a JSON response has the parts of an explanation that a report needs. */
-export const isExplanation = (response: JsonObject): response is JsonObject & ExplanationView & Partial<ReportedNode> =>
-  typeof response.explained_at === "string" && ["policies", ...ROW_KINDS].every((key) => Array.isArray(response[key]));
+/** The daemon's response about a node, without the fields of the node if it is not in the fleet. */
+export type DaemonExplanation = ExplanationView & Partial<ReportedNode>;
+
+/** What a report needs of the response. */
+export const EXPLANATION_SHAPE: ResponseShape = {
+  explained_at: "string",
+  ...Object.fromEntries(["policies", ...ROW_KINDS].map((key) => [key, "array"])),
+};
 
 function actionAsOf(action: ActionView, at: string): ActionView {
   const isSent = action.sent_at !== null && action.sent_at <= at;

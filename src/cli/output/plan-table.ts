@@ -6,7 +6,7 @@ import { pollingCallsPerMonth } from "../../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../../scheduling/planner.ts";
 import type { Bound, PlanInput } from "../../scheduling/polling-capacity.ts";
 import { countNoun, formatCount, formatSlowdown } from "../../web/ui/page/format.ts";
-import type { GivenCounts } from "../network-size/network-size.ts";
+import type { GivenCounts } from "../network-size.ts";
 import { alignColumns, formatLength } from "./text.ts";
 
 /** Source of the network's size: the command line, the daemon's state, or the service. */

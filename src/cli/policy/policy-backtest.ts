@@ -3,7 +3,6 @@ import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { formatProblem } from "../../config/diagnostics/problem.ts";
 import { definedNames, type LoadedConfig } from "../../config/load.ts";
-import { policyRulesOf } from "../../config/policy-file.ts";
 import { integrationAccess, secretReader } from "../../daemon/integrations.ts";
 import { userAgentOf } from "../../daemon/runtime.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
@@ -23,9 +22,8 @@ import {
   type OutputOption,
   print,
 } from "../context.ts";
-import { readServerAccess } from "../daemon-api/connection.ts";
-import { backtestReport } from "../output/backtest-report.ts";
-import { formatBacktest } from "../output/backtest-text.ts";
+import { readServerAccess } from "../daemon-client.ts";
+import { backtestReport, formatBacktest } from "../output/backtest-report.ts";
 import { showShare } from "../output/progress.ts";
 
 interface BacktestOptions extends OutputOption {
@@ -78,9 +76,8 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
   const progress = showShare("replaying the history", context);
   const { matchers, step: stepMs = null } = options;
   const result = await runBacktest(
-    { ...rules.value, prometheus, matchers, fromMs, untilMs, stepMs },
+    { ...rules.value, prometheus, matchers, fromMs, untilMs, stepMs, signal: context.stop },
     progress.show,
-    context.stop,
   ).finally(() => prometheus.close());
   progress.end();
   if (!result.ok) return failWith(context, result.error);
@@ -118,14 +115,14 @@ async function rulesToReplay(
   Result<{ readonly inForce: RemediationRules; readonly candidate: RemediationRules | null }, readonly string[]>
 > {
   const { safety, time_intervals: intervals } = loaded.config;
-  const inForce: RemediationRules = { policies: policyRulesOf(loaded.policies), safety, intervals };
+  const inForce: RemediationRules = { policies: loaded.policies, safety, intervals };
   const policies = new Map<string, PolicyRule>(inForce.policies.map((rule) => [rule.name, rule]));
   for (const file of files) {
     const text = await readTextInput(file);
     if (!text.ok) return fail([text.error]);
     const read = parsePolicies(file, text.value, env, definedNames(loaded.config));
     if (!read.ok) return fail(read.error.map(formatProblem));
-    for (const rule of policyRulesOf(read.value)) policies.set(rule.name, rule);
+    for (const rule of read.value) policies.set(rule.name, rule);
   }
   return ok({ inForce, candidate: files.length === 0 ? null : { ...inForce, policies: [...policies.values()] } });
 }

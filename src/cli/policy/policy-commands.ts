@@ -8,7 +8,6 @@ import {
   parseStepOption,
   parseTimeOption,
 } from "../arguments/options.ts";
-import type { OutputOption } from "../context.ts";
 
 /** `policy test`, which is also the command `test`. */
 export const POLICY_TEST: CommandRow = {
@@ -16,8 +15,7 @@ export const POLICY_TEST: CommandRow = {
   description: "run unit tests of policies; - is standard input",
   example: "policy test config/policies/tests/offline.yaml",
   options: [OUTPUT],
-  run: async (options: OutputOption, context, files) =>
-    (await import("./policy-test.ts")).runPolicyTests(files, options, context),
+  run: onDemand(async () => (await import("./policy-test.ts")).runPolicyTests),
 };
 
 /** The commands of `policy`. */
@@ -28,8 +26,7 @@ export const POLICY_COMMANDS: readonly CommandRow[] = [
     description: "compare two policy files: nodes newly acted on, and nodes no longer acted on; - is standard input",
     example: "policy diff before.yaml config/policies/offline.yaml",
     options: [OUTPUT],
-    run: async (options: OutputOption, context, files) =>
-      (await import("./policy-diff.ts")).runPolicyDiff(files, options, context),
+    run: onDemand(async () => (await import("./policy-diff.ts")).runPolicyDiff),
   },
   {
     usage: "backtest",

@@ -1,5 +1,4 @@
-import { fail, ok, type Result } from "../../base/result.ts";
-import { policyRulesOf } from "../../config/policy-file.ts";
+import { fail, type Result } from "../../base/result.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
 import { readTextInput } from "../../platform/text-file.ts";
 import { comparePolicies, type PolicyDifference } from "../../policy/policy-diff.ts";
@@ -14,14 +13,13 @@ import {
   type OutputOption,
   print,
 } from "../context.ts";
-import type { Paint, Tone } from "../output/color.ts";
-import { stripControlCharacters } from "../output/text.ts";
+import { type Paint, stripControlCharacters, type Tone } from "../output/text.ts";
 
 /** `policy diff OLD NEW`: compares which nodes two policy files act on. */
 export async function runPolicyDiff(
-  files: readonly string[],
   options: OutputOption,
   context: CommandContext,
+  files: readonly string[],
 ): Promise<ExitCode> {
   const problem = inputProblem(files);
   if (problem !== null) return failUsage(context, problem);
@@ -44,9 +42,7 @@ async function readRules(
   { env }: CommandContext,
 ): Promise<Result<readonly PolicyRule[], readonly Problem[]>> {
   const read = await readTextInput(file);
-  if (!read.ok) return fail([read.error]);
-  const parsed = parsePolicies(file, read.value, env);
-  return parsed.ok ? ok(policyRulesOf(parsed.value)) : parsed;
+  return read.ok ? parsePolicies(file, read.value, env) : fail([read.error]);
 }
 
 const EFFECT_STYLES: Readonly<Record<PolicyDifference["effect"], readonly [sign: string, Tone | null]>> = {

@@ -1,6 +1,5 @@
 import { formatDuration } from "../../base/duration.ts";
 import { fail } from "../../base/result.ts";
-import { policyRulesOf } from "../../config/policy-file.ts";
 import { type LoadedPolicyTests, testNodeSchema } from "../../config/schema/policy-test.ts";
 import { camelKeys } from "../../config/schema/value-types.ts";
 import { positionIn } from "../../config/yaml/position.ts";
@@ -19,9 +18,8 @@ import {
   type OutputOption,
   print,
 } from "../context.ts";
-import type { Paint } from "../output/color.ts";
 import { withProgress } from "../output/progress.ts";
-import { stripControlCharacters } from "../output/text.ts";
+import { type Paint, stripControlCharacters } from "../output/text.ts";
 import { type FailedExpectation, runPolicyTest } from "../policy-tests/runner.ts";
 
 /** Result of one test. */
@@ -40,9 +38,9 @@ interface FileResult {
 
 /** `policy test FILE…`: runs the policy tests in the given files. */
 export async function runPolicyTests(
-  files: readonly string[],
   options: OutputOption,
   context: CommandContext,
+  files: readonly string[],
 ): Promise<ExitCode> {
   const problem = inputProblem(files);
   if (problem !== null) return failUsage(context, problem);
@@ -78,10 +76,9 @@ async function runFile(file: string, { env }: CommandContext): Promise<FileResul
 /** Returns the policies under test, all enforced unless the file says otherwise. */
 function rulesUnderTest({ file, policies }: LoadedPolicyTests): RemediationRules {
   const enforced = file.mode === "enforce";
-  const rules = policyRulesOf(policies);
   const safety = file.safety;
   return {
-    policies: enforced ? rules.map((rule) => ({ ...rule, mode: "enforce" })) : rules,
+    policies: enforced ? policies.map((rule) => ({ ...rule, mode: "enforce" })) : policies,
     safety: enforced ? { ...safety, mode: "enforce" } : safety,
     intervals: file.time_intervals,
   };
@@ -103,7 +100,7 @@ function toPolicyTests({ file, policies }: LoadedPolicyTests): readonly PolicyTe
     expectations: expect.map(({ at, policy, ...rest }) => ({
       ...rest,
       atMs: at,
-      policy: policy ?? onlyPolicy!.policy.name,
+      policy: policy ?? onlyPolicy!.name,
     })),
   }));
 }

@@ -1,6 +1,7 @@
 import { parseRateLimitHeaders } from "../../api-client/rate-limit-headers.ts";
 import type { Config } from "../../config/schema/config.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
+import { countNoun } from "../../web/ui/page/format.ts";
 import { isPage, type ProbedCall, type ProbedPage, type ServiceObservation, sharesRecords } from "./service-probe.ts";
 
 /** Result of a probe about one property of the service. */
@@ -46,7 +47,7 @@ function scopesOf({ calls }: ServiceObservation): Answer {
   const denied = READ_SCOPES.filter((scope) => statusOf(scope).includes(403));
   const others = READ_SCOPES.filter((scope) => !granted.includes(scope) && !denied.includes(scope));
   const parts = [
-    granted.length === 0 ? "no scope to read" : granted.join(", "),
+    granted.length === 0 ? "no read scope" : granted.join(", "),
     ...denied.map((scope) => `${scope} is missing (403)`),
     ...others.map(
       (scope) =>
@@ -54,21 +55,18 @@ function scopesOf({ calls }: ServiceObservation): Answer {
     ),
     WRITE_NOTE,
   ];
-  const isWorking = granted.includes("nodes:read");
   const value = Object.fromEntries([
     ...READ_SCOPES.map((scope) => [scope, granted.includes(scope) ? true : denied.includes(scope) ? false : null]),
     ["nodes:write", null],
   ]);
-  return {
-    ...{ value, certain: others.length === 0, text: parts.join("; ") },
-    ...(isWorking ? {} : { problem: true }),
-  };
+  const problem = !granted.includes("nodes:read");
+  return { value, certain: others.length === 0, text: parts.join("; "), problem };
 }
 
 const isSuccess = (status: number): boolean => status >= 200 && status < 300;
 
 function describeCall(call: ProbedCall | undefined): string {
-  if (call === undefined) return "it was not asked";
+  if (call === undefined) return "no request was sent";
   const { path, status, error } = call;
   return status === null ? `GET ${path.replace(/\?.*/, "")}: ${error}` : `the service answered ${status}`;
 }
@@ -84,7 +82,7 @@ function usageScaleOf({ details }: ServiceObservation, configured: "ratio" | "pe
     [cpuUsage, memoryUsage, diskUsage].filter((usage) => usage !== null),
   );
   const highest = Math.max(0, ...usages);
-  const nodes = `${details.length} ${details.length === 1 ? "node" : "nodes"}`;
+  const nodes = countNoun(details.length, "node");
   if (details.length === 0) return unknown("can't be determined: no node could be read");
   if (highest === 0) return unknown(`can't be determined: ${nodes} read, none with a usage above 0`);
   if (highest > RATIO_MAX) {
@@ -177,7 +175,7 @@ function headersOf({ calls }: ServiceObservation): Answer {
     ...(missing.includes("date") ? ["without Date, times are compared with this machine's clock"] : []),
   ];
   const text = [
-    present.length === 0 ? "none of those of the spec" : present.join(", "),
+    present.length === 0 ? "none of the headers in the spec" : present.join(", "),
     ...(missing.length === 0 ? [] : [`missing: ${missing.join(", ")}`, ...effects]),
   ].join("; ");
   return proved(present, text);

@@ -4,7 +4,7 @@ import { closeResources, openConfigResources } from "../../daemon/config-resourc
 import { createSystemClock } from "../../platform/clock.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import type { CommandContext } from "../context.ts";
-import { createServiceAccess, readStoredState } from "../network-size/network-size.ts";
+import { createServiceAccess, readStoredState } from "../network-size.ts";
 import { withProgress } from "../output/progress.ts";
 import { stripControlCharacters } from "../output/text.ts";
 import { type Finding, findingsOf } from "./findings.ts";

@@ -1,6 +1,9 @@
 import { z } from "zod";
+import { type DurationMs, parseDuration } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
+import type { PolicyRule } from "../../model/policy/policy.ts";
+import type { Series, Span } from "../../model/policy/policy-test.ts";
 import { HOLD_REASONS } from "../../model/remediation/decision.ts";
 import { parseIsoTime } from "../../model/time.ts";
 import { type ConfigSource, createCheckContext, readOptionsOf } from "../checks.ts";
@@ -13,12 +16,11 @@ import {
   quote,
   toProblems,
 } from "../diagnostics/problem.ts";
-import { type LoadedPolicy, policiesInOrder, readPolicyFiles } from "../policy-file.ts";
+import { policiesInOrder, readPolicyFiles } from "../policy-file.ts";
 import { readYaml } from "../schema-reader.ts";
 import { type Marks, positionIn } from "../yaml/position.ts";
 import { safetySchema } from "./safety.ts";
 import { intervalsSchema } from "./time-intervals.ts";
-import { numberUpTo, series, wholeUpTo, wordOf } from "./time-series.ts";
 import {
   duration,
   list,
@@ -36,6 +38,60 @@ const NODES_MAX = 1_000;
 const EXPECTATIONS_MAX = 1_000;
 /** Maximum number of sessions of one node. Each is a record. */
 const SESSIONS_MAX = 1_000;
+
+const SERIES_SPANS_MAX = 100;
+
+/** A span is `VALUE for DURATION`; the last one may be only `VALUE`. */
+const SPAN_PATTERN = /^\s*(\S.*?)(?:\s+for\s+(\S+))?\s*$/;
+
+/**
+ * A value over time, written as one value or a list of spans. `kind` is its name in the reference; `read` returns null
+ * if a value is invalid.
+ */
+function series<Value>(kind: string, example: string, read: (text: string) => Value | null) {
+  const expected = `must be a ${kind}, such as ${example}, or a list over time, such as [${example} for 10m, …]`;
+  const scalar = z.union([z.string(), z.number().min(0, expected)], { error: expected });
+  const written = z
+    .union([scalar, z.array(scalar).min(1, expected).max(SERIES_SPANS_MAX)], { error: expected })
+    .register(valueKinds, { name: `${kind}, or a list over time` });
+  return written.transform((value, context): Series<Value> => {
+    const spans = [value].flat().map((span) => spanOf(String(span), read));
+    if (spans.includes(null)) return rejectValue(context, value, expected);
+    const whole = spans as Span<Value>[];
+    const isTimed = whole.slice(0, -1).every(({ forMs }) => Number.isFinite(forMs));
+    return isTimed ? whole : rejectValue(context, value, "must have a duration for each value except the last one");
+  });
+}
+
+function spanOf<Value>(written: string, read: (text: string) => Value | null): Span<Value> | null {
+  const [, word, time] = SPAN_PATTERN.exec(written) ?? [];
+  const value = word === undefined ? null : read(word);
+  const forMs = time === undefined ? Number.POSITIVE_INFINITY : durationOf(time);
+  return value === null || forMs === null ? null : { value, forMs };
+}
+
+function durationOf(written: string): DurationMs | null {
+  const read = parseDuration(written);
+  return read.ok && read.value > 0 ? read.value : null;
+}
+
+/** Returns a reader of the known words. */
+const wordOf =
+  <const Word extends string>(known: readonly Word[]) =>
+  (written: string): Word | null =>
+    known.find((word) => word === written) ?? null;
+
+/** Returns a reader of numbers from 0 to `max`. */
+const numberUpTo = (max: number) => (written: string) => {
+  const value = Number(written);
+  return value >= 0 && value <= max ? value : null;
+};
+
+/** Returns a reader of whole numbers from 0 to `max`. */
+const wholeUpTo = (max: number) => (written: string) => {
+  const value = numberUpTo(max)(written);
+  return Number.isInteger(value) ? value : null;
+};
 
 /** Ids of the healthy nodes that the fleet of a test adds. */
 const BACKGROUND_NODE_ID = /^fleet_\d+$/;
@@ -158,7 +214,7 @@ export const policyTestSchema = section({
 /** A file of policy tests and its policies. */
 export interface LoadedPolicyTests {
   readonly file: z.output<typeof policyTestSchema>;
-  readonly policies: readonly LoadedPolicy[];
+  readonly policies: readonly PolicyRule[];
   readonly marks: Marks;
 }
 
@@ -183,10 +239,10 @@ export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests,
 function nameFindings(
   file: string,
   { tests }: LoadedPolicyTests["file"],
-  policies: readonly LoadedPolicy[],
+  policies: readonly PolicyRule[],
   marks: Marks,
 ): readonly ConfigProblem[] {
-  const known = policies.map(({ policy }) => policy.name);
+  const known = policies.map(({ name }) => name);
   const problem = (path: Path, found: string, expected: string): Finding => {
     return { ...positionIn(marks, path), path, found, expected };
   };

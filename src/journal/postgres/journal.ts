@@ -1,9 +1,9 @@
 import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { DECISIONS_MAX, deleteExcessDecisions, deleteOldRows, PRUNE_ROWS_MAX } from "../retention.ts";
+import { namesOf, putSql, type RowChange, rowChangeOf, TABLES, WRITES, type Write } from "../row-changes.ts";
 import { createRowQueries, loadContents, type RowQueries } from "../row-queries.ts";
-import { commitParameters, commitStatement } from "./commit-batch.ts";
-import { type Database, READ_SNAPSHOT } from "./database.ts";
+import { type Database, READ_SNAPSHOT, toJsonText } from "./database.ts";
 import type { Lease } from "./lease.ts";
 
 /** Decisions are trimmed after this many new ones, so that a commit needs one round trip. */
@@ -61,3 +61,50 @@ export const createJournalQueries = (database: Database): RowQueries & Pick<Jour
   load: (since) =>
     database.transaction((connection) => loadContents(connection, database.schema, since), READ_SNAPSHOT),
 });
+
+/**
+ * Returns the parameters of {@link commitStatement} after the epoch and the number: for each of {@link WRITES} a JSON
+ * array. Only the last change of each row is written. Throws for invalid changes.
+ */
+export function commitParameters(changes: readonly JournalChange[]): readonly string[] {
+  const last = new Map<string, RowChange>();
+  for (const [index, change] of changes.entries()) {
+    const rowChange = rowChangeOf(change);
+    const { key } = TABLES[rowChange.table];
+    const identity = key === "" ? [index] : namesOf(key).map((name) => rowChange.columns[name]);
+    last.set(JSON.stringify([rowChange.table, ...identity]), rowChange);
+  }
+  return WRITES.map(({ table, isDelete }) => {
+    const own = [...last.values()].filter((row) => row.table === table && row.isDelete === isDelete);
+    return toJsonText(own.map(({ columns, body }) => ({ ...columns, body })));
+  });
+}
+
+/**
+ * Returns the statement of a commit to the schema `s`, which is quoted. One statement is one transaction and one round
+ * trip. It writes nothing unless `$1` is the epoch of a lease that has not ended, and no later commit than `$2` was
+ * written. FOR SHARE makes a daemon that takes over the lease wait for this commit. It returns `fenced`, whether the
+ * lease was held; `placed`, whether the changes were written; and the current `epoch`.
+ */
+export const commitStatement = (s: string): string => `
+  WITH fence AS MATERIALIZED (
+    SELECT epoch FROM ${s}.leases WHERE epoch = $1 AND expires_at > clock_timestamp() FOR SHARE
+  ), place AS (
+    UPDATE ${s}.last_commit SET epoch = $1, number = $2
+    WHERE EXISTS (SELECT FROM fence) AND (epoch, number) < ($1::bigint, $2::bigint) RETURNING number
+  ), ${WRITES.map((write, index) => `${write.table}_${write.isDelete ? "gone" : "put"} AS (${writeSql(s, write, index + 3)})`).join(", ")}
+  SELECT EXISTS (SELECT FROM fence) AS fenced, EXISTS (SELECT FROM place) AS placed,
+    (SELECT max(epoch) FROM ${s}.leases) AS epoch`;
+
+/** Returns the SQL of one kind of write, whose rows are the JSON array in a parameter. Rows are added in its order. */
+function writeSql(s: string, { table, isDelete }: Write, parameter: number): string {
+  const { columns, key } = TABLES[table];
+  const rows = `jsonb_to_recordset($${parameter}::jsonb)`;
+  if (isDelete) {
+    const isInRows = `(${key}) IN (SELECT ${key} FROM ${rows} AS r(${columns}))`;
+    return `DELETE FROM ${s}.${table} WHERE ${isInRows} AND EXISTS (SELECT FROM place)`;
+  }
+  const names = namesOf(columns).join(", ");
+  const inOrder = `ROWS FROM (${rows} AS (${columns})) WITH ORDINALITY AS r(${names}, n)`;
+  return putSql(s, table, `SELECT ${names} FROM ${inOrder} WHERE EXISTS (SELECT FROM place) ORDER BY n`);
+}

@@ -1,16 +1,27 @@
 import type { DurationMs } from "../../base/duration.ts";
-import { errorMessage, ok, type Result } from "../../base/result.ts";
+import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import type { StateStore } from "../../model/ports.ts";
+import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { SharedState } from "../../model/shared-state.ts";
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
+import { isJournalFact } from "../row-changes.ts";
 import { createRowQueries } from "../row-queries.ts";
+import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-rows.ts";
 import { CallBlocks } from "./call-blocks.ts";
-import { type Database, type DatabaseDeps, isUnreachable, openDatabase, READ_SNAPSHOT } from "./database.ts";
+import {
+  type Connection,
+  type Database,
+  type DatabaseDeps,
+  isUnreachable,
+  openDatabase,
+  READ_SNAPSHOT,
+  toJsonText,
+} from "./database.ts";
 import { FactImage } from "./fact-image.ts";
 import { createForwardedOrders } from "./forwarded-orders.ts";
-import { createJournalQueries, createPostgresJournal } from "./journal.ts";
+import { commitParameters, commitStatement, createJournalQueries, createPostgresJournal } from "./journal.ts";
 import { Lease } from "./lease.ts";
-import { migrate } from "./migrations.ts";
+import { migrate, schemaProblem } from "./migrations.ts";
 
 /** Dependencies of opening a store. */
 export interface PostgresStoreDeps extends DatabaseDeps {
@@ -110,4 +121,78 @@ export async function createLeaderStore(
       return closing;
     },
   };
+}
+
+/**
+ * Calls `read` with a snapshot of the state, even while daemons use it. Changes nothing. Rejects if `read` does. It
+ * should not take long.
+ */
+export async function readPostgresState<T>(
+  deps: DatabaseDeps,
+  read: (reader: StateReader) => Promise<T>,
+): Promise<Result<T, StoreFailure>> {
+  const opened = openDatabase(deps);
+  if (!opened.ok) return opened;
+  const database = opened.value;
+  let isReading = false;
+  try {
+    return await database.transaction(async (connection) => {
+      const problem = await schemaProblem(connection, database);
+      if (problem !== null) return fail(problem);
+      isReading = true;
+      return ok(await read(createRowQueries(connection, database.schema)));
+    }, READ_SNAPSHOT);
+  } catch (error) {
+    if (isReading) throw error;
+    return storeFailure(isUnreachable(error) ? "unreachable" : "unusable", errorMessage(error));
+  } finally {
+    await database.close();
+  }
+}
+
+/** Number of rows that are written at once. */
+const ROWS_AT_ONCE = 2_000;
+
+/**
+ * Writes rows in one transaction, during which the lease is held. Fails, and writes nothing, if a daemon leads, the
+ * schema has rows, or a row is invalid.
+ */
+export async function importState(deps: DatabaseDeps, rows: readonly StateRow[]): Promise<Result<void, string>> {
+  const opened = await openMigratedDatabase(deps);
+  if (!opened.ok) return fail(opened.error.message);
+  const database = opened.value;
+  try {
+    await database.transaction((connection) => writeAll(connection, database.schema, rows));
+    return ok(undefined);
+  } catch (error) {
+    return fail(errorMessage(error));
+  } finally {
+    await database.close();
+  }
+}
+
+async function writeAll(connection: Connection, s: string, rows: readonly StateRow[]): Promise<void> {
+  const [lease] = await connection.query(
+    `INSERT INTO ${s}.leases AS held (holder, epoch, expires_at) VALUES ('proxywarden state import', 1, 'infinity')
+     ON CONFLICT (id) DO UPDATE SET holder = excluded.holder, epoch = held.epoch + 1, expires_at = excluded.expires_at
+     WHERE held.expires_at <= clock_timestamp() RETURNING epoch`,
+  );
+  if (lease === undefined) throw new Error("a daemon is using the state; stop it first");
+  for (const table of STATE_TABLES) {
+    const [row] = await connection.query(`SELECT FROM ${s}.${table} LIMIT 1`);
+    if (row !== undefined) throw notEmptyError(table);
+  }
+  const isOther = (row: StateRow) => row.kind === "fact" && !isJournalFact(row.key);
+  const changes = rows.filter((row): row is StateRow & JournalChange => row.kind !== "calls" && !isOther(row));
+  for (let from = 0, number = 1; from < changes.length; from += ROWS_AT_ONCE, number++) {
+    const parameters = commitParameters(changes.slice(from, from + ROWS_AT_ONCE));
+    const [written] = await connection.query(commitStatement(s), [Number(lease.epoch), number, ...parameters]);
+    if (written?.placed !== true) throw new Error("the rows were not written");
+  }
+  const calls = rows.filter(({ kind }) => kind === "calls");
+  const sqlOfCalls = `INSERT INTO ${s}.calls SELECT r.* FROM jsonb_to_recordset($1::jsonb) AS r(day text, used bigint)`;
+  await connection.query(sqlOfCalls, [toJsonText(calls)]);
+  const sqlOfFacts = `INSERT INTO ${s}.facts SELECT r.* FROM jsonb_to_recordset($1::jsonb) AS r(key text, value text)`;
+  await connection.query(sqlOfFacts, [toJsonText(rows.filter(isOther))]);
+  await connection.query(`UPDATE ${s}.leases SET expires_at = '-infinity'`);
 }

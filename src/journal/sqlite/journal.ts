@@ -1,8 +1,8 @@
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
 import { DECISIONS_MAX, deleteExcessDecisions, deleteOldRows, PRUNE_ROWS_MAX } from "../retention.ts";
+import { namesOf, putSql, rowChangeOf, TABLES, WRITES } from "../row-changes.ts";
 import { createRowQueries, loadContents } from "../row-queries.ts";
-import { createChangeWriter } from "./change-writer.ts";
 import { createConnection, runInTransaction, SCHEMA } from "./connection.ts";
 
 /**
@@ -35,5 +35,24 @@ export function createJournal(database: DatabaseSync, assertInPlace: () => void 
         for (const statement of oldRows) statement.run({ $1: before, $2: PRUNE_ROWS_MAX });
       });
     },
+  };
+}
+
+/**
+ * Creates a function that writes one change in the caller's transaction. It throws SQLite's errors, and errors for
+ * invalid changes.
+ */
+export function createChangeWriter(database: DatabaseSync): (change: JournalChange) => void {
+  const [puts, deletes] = [new Map<string, StatementSync>(), new Map<string, StatementSync>()];
+  for (const { table, isDelete } of WRITES) {
+    const { columns, key } = TABLES[table];
+    const parametersOf = (names: string) => namesOf(names).map((name) => `$${name}`);
+    if (isDelete) deletes.set(table, database.prepare(`DELETE FROM ${table} WHERE (${key}) = (${parametersOf(key)})`));
+    else puts.set(table, database.prepare(putSql(SCHEMA, table, `VALUES (${parametersOf(columns)})`)));
+  }
+  return (change) => {
+    const { table, isDelete, columns, body } = rowChangeOf(change);
+    const values = body === undefined ? columns : { ...columns, body: JSON.stringify(body) };
+    (isDelete ? deletes : puts).get(table)!.run(values);
   };
 }

@@ -8,14 +8,15 @@ import {
   isCorruption,
   isLocked,
   newerVersionFailure,
+  otherVersionFailure,
   type StoreFailure,
   storeFailure,
 } from "../open-failure.ts";
 import { isJournalFact } from "../row-changes.ts";
-import { notEmptyError, STATE_TABLES, type StateRow } from "../state-rows.ts";
-import { createChangeWriter } from "./change-writer.ts";
-import { runInTransaction } from "./connection.ts";
-import { createJournal } from "./journal.ts";
+import { createRowQueries } from "../row-queries.ts";
+import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-rows.ts";
+import { createConnection, runInTransaction, SCHEMA } from "./connection.ts";
+import { createChangeWriter, createJournal } from "./journal.ts";
 import { MIGRATIONS, migrate, schemaVersion } from "./migrations.ts";
 
 /** Name of the database in the store's folder. */
@@ -69,7 +70,7 @@ export function createMemoryStateStore(): SqliteStateStore {
 }
 
 /** Closes a database that may be closed already, as after a transaction that could not be rolled back. */
-export function closeOnce(database: DatabaseSync): void {
+function closeOnce(database: DatabaseSync): void {
   if (database.isOpen) database.close();
 }
 
@@ -193,3 +194,51 @@ function importRows(database: DatabaseSync, rows: Iterable<StateRow>): void {
     }
   });
 }
+
+/** Maximum wait for a daemon that is opening or closing its store, which takes less time. */
+const BUSY_MS_MAX = 2_000;
+
+/** A snapshot of a store. */
+interface SqliteReader extends StateReader {
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a snapshot of the store in `folder` for reading, even while a daemon uses the folder. Close it soon, because
+ * the daemon's write-ahead log can't be truncated until then.
+ */
+export function openSqliteReader(folder: string): Result<SqliteReader, StoreFailure> {
+  const path = join(folder, DATABASE_FILE);
+  let database: DatabaseSync | null = null;
+  try {
+    statSync(path);
+    database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS_MAX });
+    // All reads are in one transaction, because a daemon may be writing.
+    database.exec("PRAGMA temp_store = MEMORY; BEGIN");
+    const failure = otherVersionFailure(path, schemaVersion(database), MIGRATIONS.length);
+    if (failure === null) return ok(readerOver(database));
+    database.close();
+    return fail(failure);
+  } catch (error) {
+    database?.close();
+    if (isMissingFile(error)) {
+      return storeFailure(
+        "missing",
+        `${folder} holds no journal; state.path must be the folder that a daemon has used`,
+      );
+    }
+    if (isCorruption(error)) return fail(damagedFailure(path, errorMessage(error)));
+    return storeFailure(
+      "unusable",
+      `${path} can't be read: ${errorMessage(error)}; read it as the user that the daemon runs as`,
+    );
+  }
+}
+
+const readerOver = (database: DatabaseSync): SqliteReader => ({
+  ...createRowQueries(createConnection(database), SCHEMA),
+  close: async () => closeOnce(database),
+});
+
+const isMissingFile = (error: unknown) =>
+  error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");

@@ -80,7 +80,6 @@ export interface JournalReader extends JournalQueries {
   fact(key: string): Promise<string | null>;
   /** Number of calls made on or after `day` (UTC). */
   callsSince(day: string): Promise<number>;
-  close(): Promise<void>;
 }
 
 /** Returns the identifier of an episode or action, such as `ep-12` or `act-13`. Both share one sequence, from 1. */

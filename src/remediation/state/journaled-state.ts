@@ -88,6 +88,8 @@ export class RemediationState {
   #clockWrittenAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   /** What the current batch recorded so far, or null if there is no batch. */
   #batch: JournalChange[] | null = null;
+  /** Recorded changes that only moved times with the clock. A commit under way that changes the same row replaces them. */
+  readonly #moves = new WeakSet<JournalChange>();
 
   constructor(deps: RemediationStateDeps, clock: JournalClock, contents: JournalContents) {
     this.#deps = deps;
@@ -131,7 +133,9 @@ export class RemediationState {
     if (uncertainUntil !== (this.records.fact(CLOCK_UNCERTAIN_FACT) ?? "-Infinity"))
       changes.push({ kind: "fact", key: CLOCK_UNCERTAIN_FACT, value: uncertainUntil });
     if (behindSince !== null) {
-      changes.push(...this.#movedTimes(rowsWithTimes(this.records), offset, behindSince));
+      const moves = this.#movedTimes(rowsWithTimes(this.records), offset, behindSince);
+      for (const move of moves) if (this.#newerThan([move]).length === 0) this.#moves.add(move);
+      changes.push(...moves);
       if (this.clock.behindSince() === null) changes.push({ kind: "fact", key: CLOCK_BEHIND_FACT, value: null });
     }
     if (changes.length > 0) this.record(changes);
@@ -175,7 +179,8 @@ export class RemediationState {
       () => {
         this.#adopt(changes!);
         adopt();
-        const moved = this.#movedTimes(changes!, offset, this.clock.openedAt);
+        const current = changes!.filter((change) => this.#newerThan([change]).length === 0);
+        const moved = this.#movedTimes(current, offset, this.clock.openedAt);
         if (moved.length > 0) this.record(moved);
       },
     );
@@ -261,10 +266,15 @@ export class RemediationState {
   }
 
   #adopt(changes: readonly JournalChange[]): void {
-    const newer = this.#writer.queuedFor(changes);
+    const newer = this.#newerThan(changes);
     this.#apply(changes);
-    // What was recorded during the commit is written after it, so it is newer.
+    this.#writer.discard(this.#writer.queuedFor(changes).filter((change) => this.#moves.has(change)));
     if (newer.length > 0) this.records.apply(newer);
+  }
+
+  /** Returns what was recorded for the same rows during the commit of `changes`, and is written after it. */
+  #newerThan(changes: readonly JournalChange[]): readonly JournalChange[] {
+    return this.#writer.queuedFor(changes).filter((change) => !this.#moves.has(change));
   }
 
   #enqueue(changes: readonly JournalChange[]): void {

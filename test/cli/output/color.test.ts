@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { EXIT_OK, type Output } from "../../../src/cli/context.ts";
-import { createPaint, supportsColor, withColorOption } from "../../../src/cli/output/color.ts";
+import { createPaint, supportsColor, withColorOption } from "../../../src/cli/output/text.ts";
 import { createProgram } from "../../../src/cli/program.ts";
 import { captureOutput } from "../terminal.ts";
 

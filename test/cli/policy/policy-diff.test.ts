@@ -12,7 +12,7 @@ const POLICY = `policies:
 `;
 
 const diff = (files: readonly string[], output: "text" | "json" = "text") =>
-  captureOutput((context) => runPolicyDiff(files, { output }, context));
+  captureOutput((context) => runPolicyDiff({ output }, context, files));
 
 test("policy diff shows which nodes are newly acted on, and which no longer", async () => {
   const folder = createTempFolder();

@@ -4,7 +4,7 @@ import { createTempFolder } from "../../integration/folder.ts";
 import { captureOutput } from "../terminal.ts";
 
 const run = (files: readonly string[], output: "text" | "json" = "text") =>
-  captureOutput((context) => runTests(files, { output }, context));
+  captureOutput((context) => runTests({ output }, context, files));
 
 const POLICY_FILE = `policies:
   - name: reboot-offline

@@ -7,7 +7,7 @@ import { captureOutput } from "../terminal.ts";
 
 const examples = globSync("config/policies/tests/*.yaml", { cwd: inRepository(".") }).toSorted();
 const runTests = (files: readonly string[]) =>
-  captureOutput((context) => runPolicyTests(files, { output: "text" }, context));
+  captureOutput((context) => runPolicyTests({ output: "text" }, context, files));
 
 test("the tests of the shipped policies pass", async () => {
   const { code, out, err } = await runTests(examples.map(inRepository));

@@ -1,6 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
 import { describe, expect, test } from "vitest";
-import { policyRulesOf } from "../../../src/config/policy-file.ts";
 import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import { loadPolicyText, policyErrors } from "../config-fixtures.ts";
 
@@ -16,7 +15,7 @@ receivers: [{ name: oncall, alertmanager: true }, { name: chat, webhook_url_file
 
 const MINIMAL_POLICY = "policies:\n  - name: p\n    when: node.status\n    for: 15m\n    steps: [{ action: reboot }]\n";
 
-const rules = (text: string): readonly PolicyRule[] => policyRulesOf(loadPolicyText(text, SECTIONS).policies);
+const rules = (text: string): readonly PolicyRule[] => loadPolicyText(text, SECTIONS).policies;
 
 test("a minimal policy is a dry run for every node, with the default durations", () => {
   expect(rules(MINIMAL_POLICY)).toEqual([

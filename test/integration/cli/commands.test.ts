@@ -179,7 +179,7 @@ test("healthcheck exits with 0 if the daemon is healthy, and with 1 if nothing o
   expect(unreachable).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/not healthy: .*ECONNREFUSED/) });
 });
 
-test("healthcheck --config finds the daemon by a file that became invalid, unless the address itself is", async () => {
+test("healthcheck --config finds the daemon by a file that became invalid", async () => {
   const { clock, url } = await startNetwork();
   const { app } = await startTestDaemon(clock, configText(url));
   const folder = createTempFolder();
@@ -187,16 +187,49 @@ test("healthcheck --config finds the daemon by a file that became invalid, unles
   const check = (name: string, text: string) =>
     runInProcess("healthcheck", "--config", folder.write(`${name}.yaml`, text));
   folder.write("plain.yml", "tls_server_config: { cert_file: , min_vresion: TLS13 }\n");
-  const [invalid, plain, noAddress, noYaml] = await Promise.all([
+  const [invalid, plain] = await Promise.all([
     check("invalid", `${THREE_ERRORS}web: { listen: "${listen}" }\npolicies: [missing.yaml]\nstate: "\${UNSET}"\n`),
-    check("plain", `web: { listen: "${listen}", web_config_file: plain.yml }\n`),
-    check("no-address", "web: { listen: 17 }\n"),
-    check("no-yaml", "web: [\n"),
+    check("plain", `web: { listen: "${listen}", web_config_file: plain.yml, operators: 17 }\n`),
   ]);
   expect(invalid).toEqual({ code: 0, out: "healthy\n", err: "" });
   expect(plain).toEqual({ code: 0, out: "healthy\n", err: "" });
-  expect(noAddress).toMatchObject({ code: 1, err: expect.stringMatching(/web\.listen: must be a host and a port/) });
-  expect(noYaml).toMatchObject({ code: 1, err: expect.stringMatching(/no-yaml\.yaml:\d+:\d+: /) });
+});
+
+test.each([
+  ["no YAML", "web: [\n", /^config\.yaml:2:1: not valid YAML: /],
+  ["no mapping", "web: hello\n", /^config\.yaml:1:6: web: found "hello"; must be a mapping with keys among listen, /],
+  ["a wrong address", "web:\n  listen: 17\n", /^config\.yaml:2:11: web\.listen: found 17; must be a host and a port /],
+  ["an unset variable", `web: { listen: "\${UNSET}" }\n`, /^config\.yaml:1:16: web\.listen: .* UNSET must be set$/m],
+  [
+    "a missing file",
+    "web: { web_config_file: missing.yml }\n",
+    /^config\.yaml:1:25: web\.web_config_file: found "missing\.yml"; must be a file that can be read: .*ENOENT\)$/m,
+  ],
+  [
+    "a wrong web configuration",
+    "web: { web_config_file: wrong.yml }\n",
+    /^wrong\.yml:1:20: tls_server_config: found a list; must be a mapping /,
+  ],
+])("healthcheck --config says what keeps it from finding the daemon: %s", async (_, text, problem) => {
+  const folder = createTempFolder();
+  folder.write("wrong.yml", "tls_server_config: [cert]\n");
+  const { code, err } = await runInProcess("healthcheck", "--config", folder.write("config.yaml", text));
+  expect(code).toBe(1);
+  expect(err.replaceAll(`${folder.path}/`, "").replaceAll("proxywarden: ", "")).toMatch(problem);
+  expect(err).toMatch(
+    /^proxywarden: correct it; if the daemon listens elsewhere, pass its address as --url instead of --config$/m,
+  );
+});
+
+test("healthcheck --config names mistakes in the section web if the daemon does not answer", async () => {
+  const file = createTempFolder().write("config.yaml", "web: { listen: 127.0.0.1:1, lisen: 127.0.0.1:2 }\n");
+  const { code, err } = await runInProcess("healthcheck", "--config", file);
+  expect(code).toBe(1);
+  expect(err.split("\n")).toEqual([
+    expect.stringMatching(/^proxywarden: http:\/\/127\.0\.0\.1:1 is not healthy: .*ECONNREFUSED/),
+    `proxywarden: ${file}:1:29: web.lisen: unknown key; did you mean "listen"?`,
+    "",
+  ]);
 });
 
 test("run exits with 1 if it can't listen, and leaves its state folder usable", async () => {

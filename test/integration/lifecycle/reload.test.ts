@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { runDaemon } from "../../../src/cli/run.ts";
-import { openSqliteReader } from "../../../src/journal/sqlite/reader.ts";
+import { openSqliteReader } from "../../../src/journal/sqlite/store.ts";
 import { freePort } from "../../harness/free-port.ts";
 import { createTempFolder } from "../folder.ts";
 import type { MetricsPage } from "../metrics-page.ts";

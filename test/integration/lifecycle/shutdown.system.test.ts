@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
-import { openSqliteReader } from "../../../src/journal/sqlite/reader.ts";
+import { openSqliteReader } from "../../../src/journal/sqlite/store.ts";
 import { createSystemClock } from "../../../src/platform/clock.ts";
 import { runCommand, startCommand } from "../process.ts";
 import { type HealingSetup, rebootOffline, startHealingSetup } from "../remediation/healing-daemon.ts";

@@ -1,8 +1,7 @@
 import { afterAll, expect, test } from "vitest";
 import { openDatabase } from "../../../src/journal/postgres/database.ts";
 import { MIGRATIONS, migrate } from "../../../src/journal/postgres/migrations.ts";
-import { openPostgresReader } from "../../../src/journal/postgres/reader.ts";
-import { openMigratedDatabase } from "../../../src/journal/postgres/store.ts";
+import { openMigratedDatabase, readPostgresState } from "../../../src/journal/postgres/store.ts";
 import { freePort } from "../../harness/free-port.ts";
 import { fixedSecret, newSchema, openPostgres, postgresDeps, removeCluster, sharedCluster } from "../state-stores.ts";
 
@@ -38,6 +37,9 @@ test("a migration that fails leaves the schema at its version", async () => {
   await database.close();
 });
 
+/** Reads nothing. */
+const read = () => Promise.resolve();
+
 test("an older daemon refuses a newer schema, and names both versions", async () => {
   const schema = newSchema();
   await (await openPostgres(postgresDeps(schema))).close();
@@ -45,13 +47,13 @@ test("an older daemon refuses a newer schema, and names both versions", async ()
   const deps = await postgresDeps(schema);
   const message = `schema "${schema}" in postgres://postgres@127.0.0.1:${(await sharedCluster()).port}/postgres has schema version 99, and this proxywarden knows ${MIGRATIONS.length} at most; run the version that wrote it, or a later one`;
   expect(await openMigratedDatabase(deps)).toEqual({ ok: false, error: { kind: "newer", message } });
-  expect(await openPostgresReader(deps)).toEqual({ ok: false, error: { kind: "newer", message } });
+  expect(await readPostgresState(deps, read)).toEqual({ ok: false, error: { kind: "newer", message } });
 });
 
 test("a reader creates nothing where there is no journal", async () => {
   const schema = newSchema();
   const deps = await postgresDeps(schema);
-  expect(await openPostgresReader(deps)).toMatchObject({ ok: false, error: { kind: "missing" } });
+  expect(await readPostgresState(deps, read)).toMatchObject({ ok: false, error: { kind: "missing" } });
   expect(await (await sharedCluster()).query("SELECT FROM pg_namespace WHERE nspname = $1", [schema])).toEqual([]);
 });
 
@@ -59,9 +61,9 @@ test("a reader says whether the server can't be reached or refuses", async () =>
   const cluster = await sharedCluster();
   const deps = await postgresDeps(newSchema());
   const refused = { ...deps, url: fixedSecret(cluster.url().replace("postgres@", "stranger@")) };
-  expect(await openPostgresReader(refused)).toMatchObject({ ok: false, error: { kind: "unusable" } });
+  expect(await readPostgresState(refused, read)).toMatchObject({ ok: false, error: { kind: "unusable" } });
   const unreachable = { ...deps, url: fixedSecret(cluster.url({ port: await freePort() })) };
-  expect(await openPostgresReader(unreachable)).toMatchObject({ ok: false, error: { kind: "unreachable" } });
+  expect(await readPostgresState(unreachable, read)).toMatchObject({ ok: false, error: { kind: "unreachable" } });
 });
 
 test("a user who may not create schemas can use an existing one", async () => {

@@ -1,17 +1,20 @@
 import { expect, test } from "vitest";
+import { HOUR_MS } from "../../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
-import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
+import { PAUSED } from "../../../src/remediation/operator-holds.ts";
+import { CLOCK_FACT, openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
-import { actionOf, decisionOf, episodeOf } from "../../journal/arbitrary-changes.ts";
+import { actionOf, decisionOf, episodeOf, holdOf } from "../../journal/arbitrary-changes.ts";
 
 const fact = (value: string): JournalChange => ({ kind: "fact", key: "warden.test", value });
-const isOurs = (change: JournalChange) => change.kind !== "fact" || change.key === "warden.test";
+const isOurs = (change: JournalChange) => change.kind !== "fact" || ["warden.test", PAUSED].includes(change.key);
 
-/** A state whose commits end when the test says so. */
-async function openSlowState() {
+/** A state with a journal that ended at `lastMs`, if it is not new. Its commits end when the test says so. */
+async function openSlowState(lastMs?: number) {
   const { journal } = createMemoryStateStore();
+  if (lastMs !== undefined) await journal.commit([{ kind: "fact", key: CLOCK_FACT, value: String(lastMs) }]);
   const commits: { changes: readonly JournalChange[]; end(error?: Error): void }[] = [];
   const state = await openRemediationState({
     journal: {
@@ -155,4 +158,83 @@ test("while the journal can't be written, changes of a mass event stay queued, a
   commits[0]!.end();
   await settle();
   expect(commits[1]!.changes).toEqual(holds);
+});
+
+const BEHIND_MS = 2 * HOUR_MS;
+
+/** A state whose clock is behind by `BEHIND_MS`, with a row that was recorded and written since the start. */
+async function openStateBehind(rowAt: (now: number) => JournalChange) {
+  const slow = await openSlowState(START_MS - BEHIND_MS);
+  const at = slow.state.now();
+  slow.state.record([rowAt(at)]);
+  slow.commits[0]!.end();
+  await slow.settle();
+  return { ...slow, at };
+}
+
+const pause = (at: number, ms: number | null): JournalChange => ({
+  ...{ kind: "fact", key: PAUSED },
+  value: JSON.stringify({ at, until: ms === null ? null : at + ms, reason: "test" }),
+});
+const hold = (at: number): JournalChange => ({ kind: "hold", row: holdOf("node_1", { at, until: at + HOUR_MS }) });
+const action = (at: number, state: "awaiting" | "approved" | "rejected" | "lapsed"): JournalChange => ({
+  kind: "action",
+  row: actionOf(1, "ep-1", { state, createdAt: at, ...(state === "approved" ? { approvedAt: at } : {}) }),
+});
+
+/** Operator commands: the row before each, and as it changes it. */
+const COMMANDS: readonly (readonly [string, (at: number) => JournalChange, (at: number) => JournalChange])[] = [
+  ["a resume", (at) => pause(at, HOUR_MS), () => ({ kind: "fact", key: PAUSED, value: null })],
+  ["a longer pause", (at) => pause(at, HOUR_MS), (at) => pause(at, 3 * HOUR_MS)],
+  ["a pause without end", (at) => pause(at, HOUR_MS), (at) => pause(at, null)],
+  ["a release", hold, () => ({ kind: "hold_gone", node: "node_1", policy: holdOf("node_1").policy })],
+  ["an approval", (at) => action(at, "awaiting"), (at) => action(at, "approved")],
+  ["a rejection", (at) => action(at, "awaiting"), (at) => action(at, "rejected")],
+];
+
+test.each(COMMANDS)("%s is not undone if the clock advances during its commit", async (_, before, after) => {
+  const [during, earlier] = [await openStateBehind(before), await openStateBehind(before)];
+  const committing = during.state.commit([after(during.at)]);
+  during.state.checkClock(START_MS);
+  during.commits[1]!.end();
+  expect(await committing).toBe(true);
+  const committed = earlier.state.commit([after(earlier.at)]);
+  earlier.commits[1]!.end();
+  await committed;
+  earlier.state.checkClock(START_MS);
+  const rowsOf = ({ records }: typeof during.state) => [
+    records.fact(PAUSED),
+    records.allHolds(),
+    [...records.actions()],
+  ];
+  expect(rowsOf(during.state)).toEqual(rowsOf(earlier.state));
+  await Promise.all([during.settle(), earlier.settle()]);
+  const lastWritten = ({ commits }: typeof during) => commits.flatMap(({ changes }) => changes).at(-1);
+  expect(lastWritten(during)).toEqual(lastWritten(earlier));
+});
+
+test.each(COMMANDS)(
+  "%s that fails while the clock advances leaves the row with its duration",
+  async (_, before, after) => {
+    const [during, never] = [await openStateBehind(before), await openStateBehind(before)];
+    const committing = during.state.commit([after(during.at)]);
+    during.state.checkClock(START_MS);
+    during.commits[1]!.end(new Error("the disk is full"));
+    expect(await committing).toBe(false);
+    during.state.record([]);
+    never.state.checkClock(START_MS);
+    expect(during.commits.at(-1)!.changes).toEqual(never.commits.at(-1)!.changes);
+  },
+);
+
+test("a row that is recorded during a commit stays the newer one if the clock advances after it", async () => {
+  const { state, commits, settle, at } = await openStateBehind((now) => action(now, "awaiting"));
+  const committing = state.commit([action(at, "approved")]);
+  state.record([action(at, "lapsed")]);
+  state.checkClock(START_MS);
+  commits[1]!.end();
+  expect(await committing).toBe(true);
+  await settle();
+  expect(commits[2]!.changes).toEqual([action(at, "lapsed")]);
+  expect(state.records.action("act-1")?.state).toBe("lapsed");
 });

@@ -109,15 +109,8 @@ async function start(size: EnduranceSize): Promise<Run> {
     transport: createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 }),
   };
   const { runtime, term } = orThrow(await openRuntime(deps, loaded.config));
-  const collection = startCollection(resources, null, { ...deps, clock: coarseClock(clock) }, runtime, term!);
-  const activeConfig = activateConfig(
-    resources,
-    collection,
-    { active: [], undelivered: new Map() },
-    deps,
-    runtime,
-    term!,
-  );
+  const collection = startCollection(resources, null, { ...runtime, clock: coarseClock(clock) }, term!);
+  const activeConfig = activateConfig(resources, collection, { active: [], undelivered: new Map() }, runtime, term!);
   return { clock, service, runtime, activeConfig, folder, defects: () => defects };
 }
 

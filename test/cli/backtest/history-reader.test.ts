@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { IntegrationClient } from "../../../src/api-client/integration-client.ts";
 import { fail, ok } from "../../../src/base/result.ts";
-import { queryRange } from "../../../src/cli/backtest/prometheus-range.ts";
+import { queryRange } from "../../../src/cli/backtest/history-reader.ts";
 
 const GRID = { startMs: 1_772_323_200_000, stepMs: 60_000, points: 3 };
 const signal = new AbortController().signal;
@@ -27,7 +27,7 @@ test("samples are placed on the grid, and points without one are NaN", async () 
     [1_772_323_320, "7"],
   ];
   const { client, paths } = prometheusThatAnswers(200, matrix([{ metric: { node_id: "node_1" }, values }]));
-  expect(await queryRange(client, "up", GRID, signal)).toEqual(
+  expect(await queryRange({ prometheus: client, signal }, "up", GRID)).toEqual(
     ok([{ labels: { node_id: "node_1" }, values: Float64Array.of(0.5, Number.NaN, 7) }]),
   );
   expect(paths).toEqual(["/api/v1/query_range?query=up&start=1772323200&end=1772323320&step=60"]);
@@ -42,7 +42,7 @@ test("an answer about a large fleet is read", async () => {
     ],
   }));
   const { client } = prometheusThatAnswers(200, matrix(result));
-  const series = await queryRange(client, "up", GRID, signal);
+  const series = await queryRange({ prometheus: client, signal }, "up", GRID);
   expect(series).toMatchObject({ ok: true, value: { length: 120_000 } });
 });
 
@@ -53,7 +53,7 @@ test.each([
   ["bad_data", 'invalid parameter "query": 1:4: parse error', false],
 ])("of the error %s: %s, fewer points may succeed: %s", async (errorType, error, isTooMuch) => {
   const { client } = prometheusThatAnswers(422, { status: "error", errorType, error });
-  expect(await queryRange(client, "up", GRID, signal)).toEqual({
+  expect(await queryRange({ prometheus: client, signal }, "up", GRID)).toEqual({
     ok: false,
     error: { isTooMuch, message: `Prometheus answered 422: ${errorType}: ${error}` },
   });
@@ -69,7 +69,9 @@ test.each([
     request: () => Promise.resolve(fail({ kind, message })),
     close: () => Promise.resolve(),
   };
-  expect(await queryRange(client, "up", GRID, signal)).toEqual(fail({ isTooMuch, message: `Prometheus: ${message}` }));
+  expect(await queryRange({ prometheus: client, signal }, "up", GRID)).toEqual(
+    fail({ isTooMuch, message: `Prometheus: ${message}` }),
+  );
 });
 
 test.each([
@@ -78,12 +80,15 @@ test.each([
   [504, true],
 ])("of the status %i of a proxy, fewer points may succeed: %s", async (status, isTooMuch) => {
   const { client } = prometheusThatAnswers(status, {});
-  expect(await queryRange(client, "up", GRID, signal)).toMatchObject({ ok: false, error: { isTooMuch } });
+  expect(await queryRange({ prometheus: client, signal }, "up", GRID)).toMatchObject({
+    ok: false,
+    error: { isTooMuch },
+  });
 });
 
 test("a warning is a failure, because the history may lack data", async () => {
   const { client } = prometheusThatAnswers(200, { ...matrix([]), warnings: ["a store could not be read"] });
-  expect(await queryRange(client, "up", GRID, signal)).toEqual({
+  expect(await queryRange({ prometheus: client, signal }, "up", GRID)).toEqual({
     ok: false,
     error: { isTooMuch: false, message: 'Prometheus could not read all data: "a store could not be read"' },
   });

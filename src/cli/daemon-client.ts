@@ -1,0 +1,218 @@
+import { dirname, resolve } from "node:path";
+import { authorizationOf, type IntegrationAccess, tlsOptions } from "../api-client/integration-client.ts";
+import { parseJson } from "../api-client/json-body.ts";
+import { createTransport, type TransportOptions } from "../api-client/transport.ts";
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import { fail, ok, type Result } from "../base/result.ts";
+import { formatProblem } from "../config/diagnostics/problem.ts";
+import { httpClientSchema } from "../config/schema/http-client.ts";
+import { readYaml } from "../config/schema-reader.ts";
+import { integrationAccess, secretReader } from "../daemon/integrations.ts";
+import type { TransportFailure, TransportResponse } from "../model/ports.ts";
+import { createSystemClock } from "../platform/clock.ts";
+import { fileSecret } from "../platform/secret-file.ts";
+import { readTextFile } from "../platform/text-file.ts";
+import { NO_SUCH_PAGE } from "../web/http/response.ts";
+import type { CommandContext } from "./context.ts";
+import { withProgress } from "./output/progress.ts";
+import { stripControlCharacters } from "./output/text.ts";
+
+/** How a command reaches the daemon. */
+export interface DaemonAccess {
+  readonly options: TransportOptions;
+  /** Authorization header of requests without an operator token, or null if there is none. */
+  readonly authorization: string | null;
+}
+
+/** The options `--url` and `--http-config-file`. */
+export interface DaemonAccessOptions {
+  readonly url: string;
+  /** File with `tls_config`, `basic_auth` and `authorization`. Absent means none of them. */
+  readonly httpConfigFile?: string;
+}
+
+/** Reads how to reach the daemon. The error lists every problem, one per line. */
+export function readDaemonAccess(
+  options: DaemonAccessOptions,
+  env: CommandContext["env"],
+): Result<DaemonAccess, readonly string[]> {
+  const access = readServerAccess(options, env);
+  if (!access.ok) return access;
+  const { url } = options;
+  const { credentials, tls = {} } = access.value;
+  return ok({
+    options: { baseUrl: url, ...tlsOptions(tls) },
+    authorization: credentials === undefined ? null : authorizationOf(credentials, new URL(url)),
+  });
+}
+
+/** Reads how to reach a server. The error lists every problem, one per line. */
+export function readServerAccess(
+  { url, httpConfigFile: file }: DaemonAccessOptions,
+  env: CommandContext["env"],
+): Result<IntegrationAccess, readonly string[]> {
+  if (file === undefined) return ok({ url });
+  const text = readTextFile(file);
+  if (!text.ok) return fail([`--http-config-file: ${text.error}`]);
+  const resolvePath = (path: string) => resolve(dirname(file), path);
+  const read = readYaml(httpClientSchema, { file, text: text.value, env }, { check: () => null, resolvePath });
+  if (!read.ok) return fail(read.error.map(formatProblem));
+  const problems: string[] = [];
+  const secret = secretReader(createSystemClock(), problems);
+  const access = integrationAccess(`${file}: `, { url, ...read.value.value }, secret, problems);
+  return problems.length > 0 ? fail(problems) : ok(access);
+}
+
+/** Address of the daemon, and the operator token. */
+export interface DaemonConnectionOptions extends DaemonAccessOptions {
+  /** File of the operator token. Absent if {@link TOKEN_VARIABLE} may hold it. */
+  readonly tokenFile?: string;
+}
+
+/** A request to the daemon's HTTP API. */
+interface DaemonRequest {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  /** The operator token, or null if none is sent. */
+  readonly token: string | null;
+  readonly body?: object;
+}
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+/** The keys that a JSON response must have, by the types of their values. What is in them is not checked. */
+export type ResponseShape = Readonly<Record<string, "array" | "object" | "string">>;
+
+/** Environment variable that holds the operator token unless `--token-file` is given. */
+export const TOKEN_VARIABLE = "PROXYWARDEN_ADMIN_TOKEN";
+/** The daemon responds to a command when the journal is on disk, which takes milliseconds on a healthy disk. */
+const TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
+const QUOTED_CHARS_MAX = 300;
+
+/**
+ * Returns the operator token from the file, or else from the environment, or null if there is none. The error says
+ * what is wrong.
+ */
+export function readToken(
+  { tokenFile }: DaemonConnectionOptions,
+  env: CommandContext["env"],
+): Result<string | null, string> {
+  if (tokenFile !== undefined) {
+    const secret = fileSecret(tokenFile, createSystemClock());
+    return secret.ok ? ok(secret.value.value().trim()) : fail(`--token-file: ${secret.error}`);
+  }
+  const token = env[TOKEN_VARIABLE]?.trim() ?? "";
+  if (!/^[\x20-\x7e]*$/.test(token)) return fail(`${TOKEN_VARIABLE}: must be a single line of ASCII characters`);
+  return ok(token === "" ? null : token);
+}
+
+/**
+ * The running daemon, as a command reaches it. Requests carry the operator token if there is one, or else the
+ * credentials of `--http-config-file`. They never reject. If one takes long, a terminal shows that the command waits.
+ */
+export class DaemonClient {
+  readonly #options: DaemonConnectionOptions;
+  readonly #context: CommandContext;
+
+  constructor(options: DaemonConnectionOptions, context: CommandContext) {
+    this.#options = options;
+    this.#context = context;
+  }
+
+  /** Reads a route. It needs no operator token, but the web configuration may require a login. */
+  get<T>(path: string, shape: ResponseShape): Promise<Result<T, string>> {
+    return this.#request<T>("GET", path, shape);
+  }
+
+  /** Reads a route that returns a list of rows. */
+  async rows<T>(path: string): Promise<Result<readonly T[], string>> {
+    const response = await this.get<{ readonly data: readonly T[] }>(path, { data: "array" });
+    return response.ok ? ok(response.value.data) : response;
+  }
+
+  /** Sends a command. */
+  post<T>(path: string, shape: ResponseShape, body: object): Promise<Result<T, string>> {
+    return this.#request<T>("POST", path, shape, body);
+  }
+
+  async #request<T>(
+    method: DaemonRequest["method"],
+    path: string,
+    shape: ResponseShape,
+    body?: object,
+  ): Promise<Result<T, string>> {
+    const { env } = this.#context;
+    const token = readToken(this.#options, env);
+    if (!token.ok) return token;
+    const access = readDaemonAccess(this.#options, env);
+    if (!access.ok) return fail(access.error.join("; "));
+    const { url } = this.#options;
+    const request: DaemonRequest = { method, path, token: token.value, ...(body === undefined ? {} : { body }) };
+    const transport = createTransport(access.value.options);
+    const authorization = token.value === null ? access.value.authorization : `Bearer ${token.value}`;
+    const headers: Record<string, string> = {
+      accept: "application/json",
+      ...(authorization === null ? {} : { authorization }),
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    };
+    const sent = transport.request(
+      { method, path, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) },
+      AbortSignal.timeout(TIMEOUT_MS),
+    );
+    const response = await withProgress(`waiting for ${url}`, sent, this.#context);
+    await transport.close();
+    if (!response.ok) return fail(connectionError(url, method, response.error));
+    const json = parseObject(response.value.body);
+    if (response.value.status === 200 && json !== null && hasShape(json, shape)) return ok(json as T);
+    return fail(responseError(url, request, authorization, response.value, json));
+  }
+}
+
+const hasShape = (json: JsonObject, shape: ResponseShape): boolean =>
+  Object.entries(shape).every(([key, type]) => {
+    const value = json[key];
+    return type === "array" ? Array.isArray(value) : typeof value === type && value !== null;
+  });
+
+/** Formats why there was no response. A daemon that was reached may have executed the command. */
+function connectionError(url: string, method: DaemonRequest["method"], failure: TransportFailure): string {
+  if (failure.kind === "unreachable") {
+    const trust = url.startsWith("https:") ? ", and the trusted CA with --http-config-file" : "";
+    return `no daemon is reachable at ${url} (${failure.message}): start it, or set --url${trust}`;
+  }
+  const note = method === "POST" ? "; the command may still have been executed: check the status" : "";
+  const what = failure.kind === "aborted" ? `no response within ${TIMEOUT_MS / SECOND_MS} s` : failure.message;
+  return `${url}: ${what}${note}`;
+}
+
+function responseError(
+  url: string,
+  { method, token }: DaemonRequest,
+  authorization: string | null,
+  { status, headers }: TransportResponse,
+  json: JsonObject | null,
+): string {
+  const message =
+    typeof json?.message === "string" ? stripControlCharacters(json.message).slice(0, QUOTED_CHARS_MAX) : null;
+  if (message === null || status === 200) {
+    return `${url} answered ${status}, which is not a proxywarden response: check --url`;
+  }
+  if (status === 401 && token !== null) {
+    return `${url} rejected the token: it must belong to an operator in web.operators or web.admin_token_file`;
+  }
+  if (status === 401) {
+    return authorization === null
+      ? `${url} requires basic auth: pass a file with basic_auth as --http-config-file`
+      : `${url} rejected the credentials in --http-config-file: ${message}`;
+  }
+  if (status === 404 && method === "POST" && message === NO_SUCH_PAGE) {
+    return `${url} is read-only: set web.operators or web.admin_token_file in its configuration, and reload`;
+  }
+  const retryAfter = headers["retry-after"];
+  return status === 429 && retryAfter !== undefined ? `${message}; try again in ${retryAfter} s` : message;
+}
+
+function parseObject(body: Uint8Array): JsonObject | null {
+  const value = parseJson(body);
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : null;
+}

@@ -1,0 +1,181 @@
+import type { CallAttemptDeps } from "../api-client/call-attempt.ts";
+import { createApiClient } from "../api-client/client.ts";
+import { decodePage } from "../api-client/decoding/records.ts";
+import { type Call, listNodesCall, listSessionsCall } from "../api-client/endpoints.ts";
+import { createRateLimiter } from "../api-client/rate-limiter.ts";
+import { createServiceClock } from "../api-client/service-clock.ts";
+import { type DurationMs, formatDuration, SECOND_MS } from "../base/duration.ts";
+import { fail, ok, type Result } from "../base/result.ts";
+import { NETWORK_SIZE_FACT, type NetworkSize, storedNetworkSize } from "../collectors/polling-plan.ts";
+import type { Config } from "../config/schema/config.ts";
+import type { ConfigResources } from "../daemon/config-resources.ts";
+import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "../daemon/leadership-term.ts";
+import { userAgentOf } from "../daemon/runtime.ts";
+import { createMemoryStateStore } from "../journal/sqlite/store.ts";
+import { FAILURE_DOMAINS } from "../model/node.ts";
+import type { EpochMs } from "../model/time.ts";
+import { createSystemClock } from "../platform/clock.ts";
+import { silentLog } from "../platform/log.ts";
+import { effectiveLimits, limitsByName } from "../policy/guards/limits.ts";
+import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
+import { countNoun } from "../web/ui/page/format.ts";
+import { PROGRAM } from "./context.ts";
+import { type CountSource, SOURCE_TEXTS } from "./output/plan-table.ts";
+import { readConfiguredState } from "./state-store.ts";
+
+/** Numbers of nodes and sessions given on the command line. Absent if not given. */
+export interface GivenCounts {
+  readonly nodes?: number;
+  readonly sessions?: number;
+}
+
+/** Network size and API calls from the state of a daemon. */
+export interface StoredState {
+  /** The size last seen, or null if no complete walk was recorded. */
+  readonly networkSize: NetworkSize | null;
+  /** API calls made in the billing month. */
+  readonly callsUsed: number;
+}
+
+/** Reads the state of this configuration's daemon, which may be running. A missing state is not an error. */
+export async function readStoredState(
+  { limits, state }: Config,
+  now: EpochMs,
+): Promise<Result<StoredState, readonly string[]>> {
+  const { starts_on, used } = limits.month;
+  const { firstDay } = billingMonthOf(now, starts_on);
+  const stored = await readConfiguredState(state, async (store) => {
+    const size = storedNetworkSize(await store.fact(NETWORK_SIZE_FACT));
+    const hasSeen = size.nodePages > 0 || size.sessionPages > 0;
+    const before = callsUsedBefore(await store.fact(CALLS_USED_BEFORE_FACT), firstDay);
+    return { networkSize: hasSeen ? size : null, callsUsed: (await store.callsSince(firstDay)) + before };
+  });
+  if (stored.ok) return stored;
+  return stored.error.kind === "missing" ? ok({ networkSize: null, callsUsed: used }) : fail([stored.error.message]);
+}
+
+/** Timeout of each call. */
+const SERVICE_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
+
+/**
+ * Returns what a command needs to call the service within the configured limits. Its calls are not counted in the state
+ * of the daemon, which sees them as external usage.
+ */
+export function createServiceAccess(
+  { settings, secret, transport }: ConfigResources,
+  version: string,
+): CallAttemptDeps & { readonly random: () => number } {
+  const clock = createSystemClock();
+  const ignore = () => {};
+  const { limits, monthStartsOn } = settings;
+  const { calls } = createMemoryStateStore();
+  const random = Math.random;
+  return {
+    ...{ clock, secret, transport, random, agent: userAgentOf(version) },
+    rateLimiter: createRateLimiter({ limits, monthStartsOn, clock, random, calls, log: silentLog, onWait: ignore }),
+    timeoutMs: SERVICE_TIMEOUT_MS,
+    serviceClock: createServiceClock(),
+  };
+}
+
+/** Number of records in a list, and records per page. */
+interface ListTotal {
+  readonly count: number;
+  readonly perPage: number;
+}
+
+/** Asks the service for the network's size. This reads the first page of each list, and takes two calls. */
+export async function queryNetworkSize(
+  resources: ConfigResources,
+  version: string,
+  stop: AbortSignal,
+): Promise<Result<NetworkSize, readonly string[]>> {
+  const { pageLimit } = resources.settings;
+  const client = createApiClient(createServiceAccess(resources, version));
+  async function totalOf(call: Call): Promise<Result<ListTotal, string>> {
+    const answer = await client.get(call, "walk", AbortSignal.any([stop, AbortSignal.timeout(SERVICE_TIMEOUT_MS)]));
+    const page = answer.ok ? decodePage(answer.value.json) : answer;
+    if (!page.ok) return fail(`can't read the size of the network from the service: ${page.error.message}`);
+    const { records, total } = page.value;
+    return ok({ count: total, perPage: total > records.length && records.length > 0 ? records.length : pageLimit });
+  }
+  const first = { page: 1, limit: pageLimit };
+  const [nodes, sessions] = await Promise.all([totalOf(listNodesCall(first)), totalOf(listSessionsCall(first))]);
+  if (!nodes.ok) return fail([`${nodes.error}; or pass --nodes N --sessions N`]);
+  if (!sessions.ok) return fail([`${sessions.error}; or pass --nodes N --sessions N`]);
+  return ok(networkSizeOf({ nodes: nodes.value, sessions: sessions.value }));
+}
+
+/**
+ * Returns the network size from the given counts, or from those seen if they are not given. Pages have the size of the
+ * limit, unless more pages were seen.
+ */
+export function givenNetworkSize(given: GivenCounts, seen: NetworkSize | null, pageLimit: number): NetworkSize {
+  const size = (count: number | undefined, pages: number | undefined): number =>
+    count !== undefined && pages !== undefined && pages > Math.ceil(count / pageLimit)
+      ? Math.ceil(count / pages)
+      : pageLimit;
+  return networkSizeOf({
+    nodes: { count: given.nodes ?? seen?.nodes ?? 0, perPage: size(seen?.nodes, seen?.nodePages) },
+    sessions: { count: given.sessions ?? seen?.sessions ?? 0, perPage: size(seen?.sessions, seen?.sessionPages) },
+  });
+}
+
+const networkSizeOf = ({ nodes, sessions }: Readonly<Record<"nodes" | "sessions", ListTotal>>): NetworkSize => ({
+  nodes: nodes.count,
+  nodePages: Math.ceil(nodes.count / nodes.perPage),
+  sessions: sessions.count,
+  sessionPages: Math.ceil(sessions.count / sessions.perPage),
+});
+
+/** Size of a fleet, in nodes, and its source: an option, a probe of the service, or the daemon's state. */
+interface FleetSize {
+  readonly nodes: number;
+  readonly source: CountSource;
+}
+
+/**
+ * Returns the given size, or the one that a probe has shown, or the one that the daemon saw last; or null if none is
+ * known.
+ */
+export async function fleetSize(
+  given: number | undefined,
+  probed: number | null,
+  config: Config,
+  now: EpochMs,
+): Promise<FleetSize | null> {
+  if (given !== undefined) return { nodes: given, source: "options" };
+  if (probed !== null && probed > 0) return { nodes: probed, source: "service" };
+  const stored = await readStoredState(config, now);
+  const nodes = stored.ok ? (stored.value.networkSize?.nodes ?? 0) : 0;
+  return nodes === 0 ? null : { nodes, source: "state" };
+}
+
+/** Formats the limits for a fleet of this size, a line each, and how the holds that they cause end. */
+export function formatLimits(config: Config, size: FleetSize | null, isProbed: boolean): string {
+  if (size === null)
+    return `limits for this fleet: the fleet size is unknown; pass --nodes${isProbed ? "" : ", or ask the service with --probe"}\n`;
+  const safety = config.safety;
+  const limits = effectiveLimits(safety, size.nodes);
+  const perDomain = FAILURE_DOMAINS.flatMap((domain) => {
+    const limit = safety.maxDisruptedPer[domain];
+    return limit === null ? [] : [`${Math.min(limit, limits.maxDisrupted)} per ${domain}`];
+  });
+  const actions = `${countNoun(safety.maxActions.amount, "action")} in ${formatDuration(safety.maxActions.perMs)}`;
+  const unhealthy = `${countNoun(limits.maxUnhealthy, "node")} ${limits.maxUnhealthy === 1 ? "is" : "are"} unhealthy`;
+  const firing = `${countNoun(limits.breaker, "node")} fire within ${formatDuration(safety.breaker.withinMs)}`;
+  const terms = [
+    `at most ${[`${countNoun(limits.maxDisrupted, "node")} disrupted at once`, ...perDomain].join(", ")}`,
+    `at most ${actions}, ${safety.maxInFlight} in flight`,
+    `no action while more than ${unhealthy}`,
+    `the breaker opens when more than ${firing}`,
+  ];
+  const lines = [...terms, HOLD_ENDS].map((line) => `  ${line}\n`);
+  return `limits on ${countNoun(size.nodes, "node")} (${SOURCE_TEXTS[size.source]})\n${lines.join("")}`;
+}
+
+const HOLD_ENDS = `a node held by one of these limits is freed automatically; only the breaker waits for an operator: ${PROGRAM} reset-breaker`;
+
+/** The limits for a fleet of this size, by their configuration keys, or null if the size is unknown. */
+export const limitsJson = (config: Config, size: FleetSize | null): object | null =>
+  size === null ? null : { ...size, ...limitsByName(config.safety, size.nodes) };

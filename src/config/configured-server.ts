@@ -1,0 +1,62 @@
+import { dirname } from "node:path";
+import { z } from "zod";
+import { fail, ok, type Result } from "../base/result.ts";
+import { checkFile, resolveFrom } from "./checks.ts";
+import { type ConfigProblem, formatPath, toProblems } from "./diagnostics/problem.ts";
+import { type ListenAddress, listenAddress, webSection } from "./schema/web.ts";
+import { isTls, webSchema } from "./schema/web-file.ts";
+import { checkYaml } from "./schema-reader.ts";
+import type { ReadFile } from "./web-file.ts";
+import { valueAt, type YamlSource } from "./yaml/document.ts";
+
+/** Where a configuration makes the daemon listen. */
+export interface ConfiguredServer {
+  readonly listen: ListenAddress;
+  readonly isEncrypted: boolean;
+  /** What else is wrong with the section `web` and the web configuration. */
+  readonly problems: readonly ConfigProblem[];
+}
+
+/** The keys of a configuration, and of a web configuration, that say where the daemon listens. "" is the document. */
+const LISTEN_KEYS: readonly string[] = ["", "web", "web.listen", "web.web_config_file"];
+const TLS_KEYS: readonly string[] = ["", "tls_server_config"];
+
+const SECTION = z.looseObject({ web: webSection });
+
+/**
+ * Returns where the daemon of a configuration listens. Fails only if this can't be said: a daemon whose files became
+ * invalid in the meantime continues with the previous ones.
+ */
+export function readConfiguredServer(
+  source: YamlSource,
+  readFile: ReadFile,
+): Result<ConfiguredServer, readonly ConfigProblem[]> {
+  const config = checkKeys(SECTION, source, readFile, LISTEN_KEYS);
+  if (!config.ok) return config;
+  const { value, problems } = config.value;
+  const listen = listenAddress.parse(valueAt(value, ["web", "listen"]));
+  const file = valueAt(value, ["web", "web_config_file"]);
+  const text = typeof file === "string" ? readFile(file) : null;
+  if (typeof file !== "string" || !text?.ok) return ok({ listen, isEncrypted: false, problems });
+  const web = checkKeys(webSchema, { file, text: text.value, env: source.env, isGoYaml: true }, readFile, TLS_KEYS);
+  if (!web.ok) return web;
+  const isEncrypted = isTls(valueAt(web.value.value, ["tls_server_config"]) ?? {});
+  return ok({ listen, isEncrypted, problems: [...problems, ...web.value.problems] });
+}
+
+/** Checks a file. Fails with the problems of `keys`, and returns those of other keys. */
+function checkKeys(
+  schema: z.ZodType,
+  source: YamlSource,
+  readFile: ReadFile,
+  keys: readonly string[],
+): Result<{ readonly value: unknown; readonly problems: readonly ConfigProblem[] }, readonly ConfigProblem[]> {
+  const resolvePath = (path: string) => resolveFrom(dirname(source.file), path);
+  const { value, findings } = checkYaml(schema, source, {
+    check: (check, path) => checkFile(resolvePath(path), readFile, check === "web"),
+    resolvePath,
+  });
+  const own = findings.filter(({ path }) => keys.includes(formatPath(path)));
+  if (own.length > 0) return fail(toProblems(source.file, own));
+  return ok({ value, problems: toProblems(source.file, findings) });
+}
