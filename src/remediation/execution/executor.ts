@@ -2,7 +2,7 @@ import { decodeActionReply } from "../../api-client/decoding/records.ts";
 import { actionCall } from "../../api-client/endpoints.ts";
 import type { PostResult } from "../../api-client/post-result.ts";
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
+import type { NodeId } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import {
   advanceStep,
@@ -139,12 +139,10 @@ async function readNodeNow(context: ExecutorDeps, { node }: Action, signal: Abor
 }
 
 /** Returns the node's status and uptime before the action. */
-function stateBeforeAction(context: ExecutorDeps, node: NodeId): Pick<Action, "uptimeHoursBefore" | "statusBefore"> {
-  const slot = context.observed.slotOf(node);
+function stateBeforeAction({ observed }: ExecutorDeps, node: NodeId) {
+  const slot = observed.slotOf(node);
   if (slot === null) return { uptimeHoursBefore: null };
-  const { uptimeHours, status } = context.observed.fleet;
-  const uptime = uptimeHours.at(slot);
-  return { uptimeHoursBefore: Number.isNaN(uptime) ? null : uptime, statusBefore: NODE_STATUSES[status[slot]!]! };
+  return { uptimeHoursBefore: observed.uptimeHoursAt(slot), statusBefore: observed.statusAt(slot) };
 }
 
 function withdrawAction(context: ExecutorDeps, action: Action, detail: string, isFailure: boolean): void {
