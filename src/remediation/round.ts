@@ -62,7 +62,8 @@ export class RemediationRound {
     this.#actionPlanner = new ActionPlanner(context);
     const { decisionLog } = this.#actionPlanner;
     this.view = createStatusView({
-      ...{ context, fleetHealth, trustTracker, collectFacts: this.#collectFacts },
+      ...{ context, fleetHealth, collectFacts: this.#collectFacts },
+      trustBlockers: () => trustTracker.current().blockers,
       lastDecisions: () => [...decisionLog.lastDecisions()],
     });
     this.#ruleEvaluator = new RuleEvaluator(context, this.fleetHealth);

@@ -2,7 +2,6 @@ import type { Clock } from "../../model/ports.ts";
 import type { JournalQueries } from "../../model/remediation/journal.ts";
 import type { RemediationRules } from "../context.ts";
 import { FleetHealth } from "../evaluation/fleet-health.ts";
-import { journaledWalks, largestOf } from "../evaluation/inventory-trust.ts";
 import { ObservedFleet } from "../observed-fleet.ts";
 import { PolicySet } from "../policy-set.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
@@ -31,20 +30,16 @@ export function createStandbyView({
   clock,
   leader,
 }: StandbyViewDeps): RemediationView {
-  const { records } = remediationState;
   const unobserved = () => `this daemon stands by; only the leader, ${leader()}, observes the fleet`;
   const context = {
     ...{ rules, remediationState, journal, clock },
-    policies: new PolicySet(rules, records),
+    policies: new PolicySet(rules, remediationState.records),
     observed: new ObservedFleet({ serviceTime: () => null }),
   };
   return createStatusView({
     context,
     fleetHealth: new FleetHealth(context),
-    trustTracker: {
-      current: () => ({ blockers: [{ reason: "warming_up", detail: unobserved() }], isUntrusted: false }),
-      largestWalkNodes: () => largestOf(journaledWalks(records)),
-    },
+    trustBlockers: () => [{ reason: "warming_up", detail: unobserved() }],
     collectFacts: () => {
       throw new Error("a standby observes no fleet");
     },

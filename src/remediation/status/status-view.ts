@@ -1,4 +1,5 @@
 import { EPISODE_STATES } from "../../model/label-values.ts";
+import type { Blocker } from "../../model/remediation/decision.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
 import { findBlockers } from "../../policy/decision.ts";
 import { type ActivePolicy, isDryRun, isInFlight } from "../../policy/facts.ts";
@@ -8,7 +9,7 @@ import { buildCandidate, type CandidateDeps, isGivenUp } from "../evaluation/can
 import type { LastDecision } from "../evaluation/decision-log.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
 import { type FactsOf, oncePerKey } from "../evaluation/guard-facts.ts";
-import type { InventoryTrustTracker } from "../evaluation/inventory-trust.ts";
+import { largestWalkNodes } from "../evaluation/inventory-trust.ts";
 import { pauseAt } from "../operator-holds.ts";
 import { heldNodeCountOf, heldNodesOf } from "./held-nodes.ts";
 import { nodeMarksOf } from "./node-marks.ts";
@@ -20,7 +21,8 @@ type ViewDeps = CandidateDeps & { readonly journal: JournalQueries };
 export interface StatusViewDeps {
   readonly context: ViewDeps;
   readonly fleetHealth: FleetHealth;
-  readonly trustTracker: Pick<InventoryTrustTracker, "current" | "largestWalkNodes">;
+  /** Returns why fleet data is not trusted, or an empty list if it is. */
+  trustBlockers(): readonly Blocker[];
   /** Collects the facts for guards. Not called on a standby, which observes no node. */
   readonly collectFacts: FactsOf;
   /** Returns why this daemon observes no node. Absent if it does. */
@@ -71,7 +73,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
   };
 }
 
-function remediationStatus({ context, fleetHealth, trustTracker }: StatusViewDeps): RemediationStatus {
+function remediationStatus({ context, fleetHealth, trustBlockers }: StatusViewDeps): RemediationStatus {
   const { remediationState, rules, observed } = context;
   const { records } = remediationState;
   const { breaker, storm } = fleetHealth.state(false);
@@ -79,10 +81,10 @@ function remediationStatus({ context, fleetHealth, trustTracker }: StatusViewDep
     mode: rules.safety.mode,
     paused: pauseAt(records, remediationState.now()),
     breaker: breaker.open,
-    trust: trustTracker.current().blockers,
+    trust: trustBlockers(),
     stormUntil: storm?.until ?? null,
     journal: remediationState.journalProblem(),
-    largestWalkNodes: trustTracker.largestWalkNodes(),
+    largestWalkNodes: largestWalkNodes(records),
     limits: limitsByName(rules.safety, observed.latest?.snapshot.fleet.count ?? 0),
     inFlight: [...records.actions()].filter((action) => isInFlight(action) && !action.shadow).length,
   };
