@@ -1,4 +1,5 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import { oncePerKey } from "../base/once-per-key.ts";
 import type { TrustAssessment } from "../inventory/trust.ts";
 import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
@@ -13,7 +14,7 @@ import { findCandidate, firingNodes, nextAction, oldSessionsBlocker } from "./ev
 import { detailDeadlines } from "./evaluation/detail-demand.ts";
 import { QUERY_INTERVAL_MS } from "./evaluation/external-blockers.ts";
 import { FleetHealth } from "./evaluation/fleet-health.ts";
-import { createGuardFacts, type FactsOf, oncePerKey } from "./evaluation/guard-facts.ts";
+import { createGuardFacts, type FactsOf } from "./evaluation/guard-facts.ts";
 import { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
 import { RuleEvaluator } from "./evaluation/rule-evaluator.ts";
 import { EpisodeTracker } from "./execution/episode-tracker.ts";

@@ -1,3 +1,4 @@
+import { oncePerKey } from "../../base/once-per-key.ts";
 import { formatTime } from "../../model/time.ts";
 import { canProceed, findCanary } from "../../policy/decision.ts";
 import { countFleet, type GuardFacts, isInFlight } from "../../policy/facts.ts";
@@ -70,14 +71,4 @@ function pauseDetail({ remediationState }: FactsDeps): string | null {
   const by = operator === undefined ? "" : ` by ${operator}`;
   const end = until === null ? "" : `, until ${formatTime(until)}`;
   return `since ${formatTime(at)}${by}${end}: ${reason}`;
-}
-
-/** Returns `compute` with a cache of its results. */
-export function oncePerKey<Key, Value>(compute: (key: Key) => Value): (key: Key) => Value {
-  const results = new Map<Key, { readonly value: Value }>();
-  return (key) => {
-    const result = results.get(key) ?? { value: compute(key) };
-    results.set(key, result);
-    return result.value;
-  };
 }

@@ -1,3 +1,4 @@
+import { oncePerKey } from "../../base/once-per-key.ts";
 import { EPISODE_STATES } from "../../model/label-values.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
@@ -8,7 +9,7 @@ import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
 import { buildCandidate, type CandidateDeps, isGivenUp } from "../evaluation/candidates.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
-import { type FactsOf, oncePerKey } from "../evaluation/guard-facts.ts";
+import type { FactsOf } from "../evaluation/guard-facts.ts";
 import { largestWalkNodes } from "../evaluation/inventory-trust.ts";
 import { pauseAt } from "../operator-holds.ts";
 import { heldNodeCountOf, heldNodesOf } from "./held-nodes.ts";
