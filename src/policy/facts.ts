@@ -4,7 +4,7 @@ import { FAILURE_DOMAINS, type FailureDomain, NODE_STATUSES, type NodeId, type N
 import type { Mode } from "../model/policy/policy.ts";
 import type { Blocker } from "../model/remediation/decision.ts";
 import type { Action, Episode } from "../model/remediation/episode.ts";
-import type { Fleet } from "../model/snapshot.ts";
+import type { Fleet, Location } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
 import { slotsById } from "./cel/field-readers.ts";
 import { countRecords } from "./cel/fleet-aggregates.ts";
@@ -37,6 +37,9 @@ export interface DomainCount {
   readonly online: number;
   readonly disrupted: number;
 }
+
+/** The counts of a region or country without nodes. */
+export const NO_NODES: DomainCount = { nodes: 0, online: 0, disrupted: 0 };
 
 /** Node counts of the fleet that the limits use. */
 export interface FleetCounts {
@@ -168,25 +171,36 @@ export function countFleet(
   const { locationIndex, status, locations } = fleet;
   const slots = slotsById(fleet);
   const counted = countRecords(fleet);
-  const totals = {
-    nodes: counted.nodes,
-    online: counted.online.slice(),
-    disrupted: new Uint32Array(locations.length),
-  };
   const isUnhealthy = counted.isUnhealthy.slice();
   let { unhealthy } = counted;
   const markUnhealthy = (slot: number) => {
     unhealthy += 1 - isUnhealthy[slot]!;
     isUnhealthy[slot] = 1;
   };
+  const domains = { region: new Map<string, DomainCount>(), country: new Map<string, DomainCount>() };
+  const add = (location: Location, { nodes, online, disrupted }: DomainCount) => {
+    for (const domain of FAILURE_DOMAINS) {
+      const known = domains[domain].get(location[domain]) ?? NO_NODES;
+      const sums = { nodes: known.nodes + nodes, online: known.online + online };
+      domains[domain].set(location[domain], { ...sums, disrupted: known.disrupted + disrupted });
+    }
+  };
+  for (const [index, location] of locations.entries()) {
+    const nodes = counted.nodes[index]!;
+    if (nodes > 0) add(location, { nodes, online: counted.online[index]!, disrupted: 0 });
+  }
   const disrupted = disruptedEpisodes(records, dryRun);
-  const notListed = disrupted.filter(({ node }) => !slots.has(node));
-  for (const { node } of disrupted) {
-    const slot = slots.get(node);
-    if (slot === undefined) continue;
-    markUnhealthy(slot);
-    totals.disrupted[locationIndex[slot]!]!++;
-    if (status[slot] === ONLINE) totals.online[locationIndex[slot]!]!--;
+  let notListed = 0;
+  for (const episode of disrupted) {
+    const slot = slots.get(episode.node);
+    if (slot === undefined) {
+      notListed++;
+      add(episode, { nodes: 1, online: 0, disrupted: 1 });
+    } else {
+      markUnhealthy(slot);
+      const online = status[slot] === ONLINE ? -1 : 0;
+      add(locations[locationIndex[slot]!]!, { nodes: 0, online, disrupted: 1 });
+    }
   }
   for (const { policy } of policies.filter((policy) => dryRun || !isDryRun(policy))) {
     for (const [node, { state }] of records.timersOf(policy.rule.name)) {
@@ -194,56 +208,19 @@ export function countFleet(
       if (slot !== undefined) markUnhealthy(slot);
     }
   }
-  const domains = countByDomain(fleet, totals);
-  for (const episode of notListed) {
-    for (const domain of FAILURE_DOMAINS) {
-      addToDomain(domains[domain], episode[domain], { nodes: 1, online: 0, disrupted: 1 });
-    }
-  }
   return {
-    nodes: fleet.count + notListed.length,
-    unhealthy: unhealthy + notListed.length,
+    nodes: fleet.count + notListed,
+    unhealthy: unhealthy + notListed,
     disrupted: new Set(disrupted.map(({ node }) => node)),
     lost: disrupted.filter(isLost),
     domains,
   };
 }
 
-type LocationCounters = Readonly<Record<keyof DomainCount, Uint32Array>>;
-
-/** Adds up the counts of locations by region and by country. */
-function countByDomain(
-  { locations }: Fleet,
-  totals: LocationCounters,
-): Record<FailureDomain, Map<string, DomainCount>> {
-  const counts = { region: new Map<string, DomainCount>(), country: new Map<string, DomainCount>() };
-  for (const [index, location] of locations.entries()) {
-    const count = { nodes: totals.nodes[index]!, online: totals.online[index]!, disrupted: totals.disrupted[index]! };
-    if (count.nodes === 0) continue;
-    for (const domain of FAILURE_DOMAINS) addToDomain(counts[domain], location[domain], count);
-  }
-  return counts;
-}
-
-function addToDomain(
-  counts: Map<string, DomainCount>,
-  domainName: string,
-  { nodes, online, disrupted }: DomainCount,
-): void {
-  const known = counts.get(domainName) ?? { nodes: 0, online: 0, disrupted: 0 };
-  counts.set(domainName, {
-    nodes: known.nodes + nodes,
-    online: known.online + online,
-    disrupted: known.disrupted + disrupted,
-  });
-}
-
 /** The last observation of a node, as guards read it. */
-export interface NodeObservation {
+export interface NodeObservation extends Location {
   readonly id: NodeId;
   readonly status: NodeStatus;
-  readonly country: string;
-  readonly region: string;
   /** The verdict of `safety.protected`. */
   readonly protected: "true" | "false" | "unknown";
 }

@@ -76,7 +76,7 @@ const timesOf = (literals: readonly LiteralTerm[]): readonly EpochMs[] =>
 const comparedConstants = (expressions: readonly Expression[], field?: Field): readonly (readonly LiteralTerm[])[] =>
   expressions
     .flatMap(({ condition }) => [...walkTerms(condition)])
-    .filter(({ kind }) => kind === "comparison" || kind === "in" || kind === "method")
+    .filter(({ kind }) => kind === "comparison" || kind === "in")
     .filter((test) => field === undefined || fieldsOfTerm(test).includes(field))
     .map(literalsIn);
 

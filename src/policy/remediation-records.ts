@@ -26,8 +26,8 @@ export class RemediationRecords {
   readonly #openEpisodes = new Map<string, Episode>();
   /** Closed episodes, in the order in which they closed. */
   readonly #closedEpisodes = new Map<string, Episode>();
-  readonly #openByNode = new Map<NodeId, readonly Episode[]>();
-  readonly #closedByNode = new Map<NodeId, readonly Episode[]>();
+  /** Open and closed episodes, in the order of their last change, which for closed ones is that in which they closed. */
+  readonly #episodesByNode = new Map<NodeId, readonly Episode[]>();
   readonly #actions = new Map<string, Action>();
   readonly #actionsByEpisode = new Map<string, Map<string, Action>>();
   readonly #holds = new Map<NodeId, readonly NodeHold[]>();
@@ -72,23 +72,20 @@ export class RemediationRecords {
    * ones.
    */
   openEpisode(node: NodeId, dryRun: boolean): Episode | null {
-    const episodes = this.#openByNode.get(node);
-    return episodes?.findLast((episode) => episode.shadow === dryRun && episode.state !== "suspended") ?? null;
+    return this.openEpisodesOf(node, dryRun).findLast(({ state }) => state !== "suspended") ?? null;
   }
 
   /** The suspended episode of a node under a policy, or null if there is none. */
   suspendedEpisode(policy: string, node: NodeId, dryRun: boolean): Episode | null {
-    return (
-      this.openEpisodesOf(node, dryRun).findLast((episode) => isSuspended(episode) && episode.policy === policy) ?? null
-    );
+    const isSought = (episode: Episode) => episode.state === "suspended" && episode.policy === policy;
+    return this.openEpisodesOf(node, dryRun).findLast(isSought) ?? null;
   }
 
   /**
    * Open episodes of a node, including suspended ones. If `dryRun` is absent, they are real ones and those of dry runs.
    */
   openEpisodesOf(node: NodeId, dryRun?: boolean): readonly Episode[] {
-    const open = this.#openByNode.get(node);
-    return open === undefined ? NO_EPISODES : open.filter(({ shadow }) => shadow === (dryRun ?? shadow));
+    return this.#episodesOf(node, dryRun).filter(({ closedAt }) => closedAt === null);
   }
 
   /** All open episodes, including suspended ones. */
@@ -105,9 +102,7 @@ export class RemediationRecords {
    * they are real ones and those of dry runs.
    */
   closedEpisodesOf(node: NodeId, dryRun?: boolean): readonly Episode[] {
-    const closed = this.#closedByNode.get(node);
-    if (closed === undefined) return NO_EPISODES;
-    return closed.filter(({ shadow, replaced }) => shadow === (dryRun ?? shadow) && replaced !== true);
+    return this.#episodesOf(node, dryRun).filter(({ closedAt, replaced }) => closedAt !== null && replaced !== true);
   }
 
   /** All closed episodes in memory, oldest first. */
@@ -155,7 +150,7 @@ export class RemediationRecords {
     for (const { id, node, closedAt } of this.#closedEpisodes.values()) {
       if (closedAt! >= before) continue;
       this.#closedEpisodes.delete(id);
-      setList(this.#closedByNode, node, without(this.#closedByNode.get(node), id));
+      setList(this.#episodesByNode, node, this.#otherEpisodes(node, id));
     }
     for (const action of this.#actions.values()) {
       if (isUnfinished(action) || action.createdAt >= before || this.episode(action.episode) !== null) continue;
@@ -198,18 +193,18 @@ export class RemediationRecords {
 
   #setEpisode(episode: Episode): void {
     const { id, node, closedAt } = episode;
-    const open = without(this.#openByNode.get(node), id);
-    if (closedAt === null) {
-      this.#openEpisodes.set(id, episode);
-      setList(this.#openByNode, node, [...open, episode]);
-      return;
-    }
-    this.#openEpisodes.delete(id);
-    setList(this.#openByNode, node, open);
-    this.#closedEpisodes.set(id, episode);
-    const closed = this.#closedByNode.get(node) ?? [];
-    const index = closed.findIndex((episode) => episode.id === id);
-    this.#closedByNode.set(node, index < 0 ? [...closed, episode] : closed.with(index, episode));
+    if (closedAt !== null) this.#openEpisodes.delete(id);
+    (closedAt === null ? this.#openEpisodes : this.#closedEpisodes).set(id, episode);
+    this.#episodesByNode.set(node, [...this.#otherEpisodes(node, id), episode]);
+  }
+
+  #episodesOf(node: NodeId, dryRun: boolean | undefined): readonly Episode[] {
+    const episodes = this.#episodesByNode.get(node);
+    return episodes === undefined ? NO_EPISODES : episodes.filter(({ shadow }) => shadow === (dryRun ?? shadow));
+  }
+
+  #otherEpisodes(node: NodeId, id: string): readonly Episode[] {
+    return this.#episodesOf(node, undefined).filter((episode) => episode.id !== id);
   }
 
   #setAction(action: Action): void {
@@ -228,11 +223,6 @@ export class RemediationRecords {
     setList(this.#holds, node, others);
   }
 }
-
-const isSuspended = ({ state }: Episode): boolean => state === "suspended";
-
-const without = (episodes: readonly Episode[] = [], id: string): readonly Episode[] =>
-  episodes.filter((episode) => episode.id !== id);
 
 /** Sets the list of a node, and removes an empty one. */
 function setList<T>(lists: Map<NodeId, readonly T[]>, node: NodeId, list: readonly T[]): void {

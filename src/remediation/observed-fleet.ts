@@ -1,11 +1,14 @@
 import type { ApiClient } from "../api-client/client.ts";
 import type { DurationMs } from "../base/duration.ts";
-import type { NodeId } from "../model/node.ts";
+import { NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import type { Collector, Fleet, Location, Snapshot } from "../model/snapshot.ts";
-import type { EpochMs } from "../model/time.ts";
+import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type ScopeData, slotsById } from "../policy/cel/field-readers.ts";
 import { fleetAggregates } from "../policy/cel/fleet-aggregates.ts";
+import { type Policy, policySources } from "../policy/policy.ts";
+import type { TimerRule } from "../policy/timers/timer.ts";
+import { evaluatePolicy, type PolicyEvaluation } from "../policy/timers/verdict.ts";
 import type { Plan } from "../scheduling/planner.ts";
 
 /** The last snapshot, and how policies read it. */
@@ -32,6 +35,17 @@ export class ObservedFleet {
   /** Returns the slot of a node, or null if it is not listed. */
   slotOf(node: NodeId): number | null {
     return this.latest === null ? null : (slotsById(this.fleet).get(node) ?? null);
+  }
+
+  /** Returns the status of the node in a slot. */
+  statusAt(slot: number): NodeStatus {
+    return NODE_STATUSES[this.fleet.status[slot]!]!;
+  }
+
+  /** Returns the uptime of the node in a slot, or null if unknown. */
+  uptimeHoursAt(slot: number): number | null {
+    const uptime = this.fleet.uptimeHours.at(slot);
+    return Number.isNaN(uptime) ? null : uptime;
   }
 
   /** Returns the name of a node; its id if it has none or is not listed. */
@@ -69,6 +83,17 @@ export class ObservedFleet {
    */
   maxAgeOf(rule: PolicyRule | null): (source: Collector) => DurationMs {
     return (source) => rule?.maxAgeMs ?? this.latest?.plan[source]?.freshMs ?? 0;
+  }
+
+  /** Returns the durations of the timers of a policy. */
+  timerRule(policy: Policy): TimerRule {
+    const { forMs, clearForMs } = policy.rule;
+    return { forMs, clearForMs, gapMsMax: Math.max(...policySources(policy).map(this.maxAgeOf(policy.rule))) };
+  }
+
+  /** Evaluates a policy on the node in a slot. */
+  evaluate(policy: Policy, slot: number, now: MonotonicMs): PolicyEvaluation {
+    return evaluatePolicy(policy, this.scope(), slot, this.maxAgeOf(policy.rule), now);
   }
 
   /** Returns the last snapshot in the form that expressions read. */

@@ -1,4 +1,5 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import { oncePerKey } from "../base/once-per-key.ts";
 import type { TrustAssessment } from "../inventory/trust.ts";
 import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
@@ -13,7 +14,7 @@ import { findCandidate, firingNodes, nextAction, oldSessionsBlocker } from "./ev
 import { detailDeadlines } from "./evaluation/detail-demand.ts";
 import { QUERY_INTERVAL_MS } from "./evaluation/external-blockers.ts";
 import { FleetHealth } from "./evaluation/fleet-health.ts";
-import { GuardFactsCollector } from "./evaluation/guard-facts.ts";
+import { createGuardFacts, type FactsOf } from "./evaluation/guard-facts.ts";
 import { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
 import { RuleEvaluator } from "./evaluation/rule-evaluator.ts";
 import { EpisodeTracker } from "./execution/episode-tracker.ts";
@@ -40,7 +41,7 @@ export class RemediationRound {
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: InventoryTrustTracker;
   readonly view: RemediationView;
-  readonly #guardFacts: GuardFactsCollector;
+  readonly #collectFacts: FactsOf;
   readonly #context: RemediationContext;
   readonly #signals: ExecutionSignals;
   readonly #ruleEvaluator: RuleEvaluator;
@@ -57,12 +58,13 @@ export class RemediationRound {
     this.#signals = signals;
     this.fleetHealth = new FleetHealth(context);
     this.trustTracker = new InventoryTrustTracker(context);
-    this.#guardFacts = new GuardFactsCollector(context, this.fleetHealth, this.trustTracker);
     const { fleetHealth, trustTracker } = this;
+    this.#collectFacts = createGuardFacts(context, fleetHealth, trustTracker);
     this.#actionPlanner = new ActionPlanner(context);
     const { decisionLog } = this.#actionPlanner;
     this.view = createStatusView({
-      ...{ context, fleetHealth, trustTracker, guardFacts: this.#guardFacts },
+      ...{ context, fleetHealth, collectFacts: this.#collectFacts },
+      trustBlockers: () => trustTracker.current().blockers,
       lastDecisions: () => [...decisionLog.lastDecisions()],
     });
     this.#ruleEvaluator = new RuleEvaluator(context, this.fleetHealth);
@@ -82,7 +84,7 @@ export class RemediationRound {
       return;
     }
     await this.#queryExternalBlockers();
-    const steps = await this.#actionPlanner.plan(this.#guardFacts.collectOnce());
+    const steps = await this.#actionPlanner.plan(oncePerKey(this.#collectFacts));
     await this.setGauges();
     if (steps.length > 0) {
       await this.#takeSteps(steps);
@@ -146,18 +148,18 @@ export class RemediationRound {
   }
 
   async #takeSteps(steps: readonly Candidate[]): Promise<void> {
-    let factsOf = this.#guardFacts.collectOnce();
+    let factsOf = oncePerKey(this.#collectFacts);
     for (const [index, planned] of steps.entries()) {
       // Most steps of a mass event may be held by now.
       if (index % STEPS_PER_TURN === STEPS_PER_TURN - 1) {
         await nextTurn();
-        factsOf = this.#guardFacts.collectOnce();
+        factsOf = oncePerKey(this.#collectFacts);
       }
       if (this.#signals.noNewSteps.aborted) return;
       // A step may wait for minutes, and newer data may show a storm, or that a node has recovered.
       if (this.#context.observed.latest!.snapshot.sequence !== this.#assessed) {
         await this.#assess();
-        factsOf = this.#guardFacts.collectOnce();
+        factsOf = oncePerKey(this.#collectFacts);
         if (this.#signals.noNewSteps.aborted) return;
       }
       const isNotify = nextStep(planned)?.action === "notify";
@@ -165,7 +167,7 @@ export class RemediationRound {
       const candidate = this.#actionPlanner.confirm(planned, factsOf(dryRun));
       if (candidate === null) continue;
       // The step changes the facts, so the next step is decided on with new ones.
-      factsOf = this.#guardFacts.collectOnce();
+      factsOf = oncePerKey(this.#collectFacts);
       if (isNotify) {
         sendNotifyStep(this.#context, candidate);
         await nextTurn();
@@ -185,7 +187,7 @@ export class RemediationRound {
     // The node has just been read, and others may have acted on it since the last walk.
     this.#externalActions.detectOn(action.node);
     const candidate = findCandidate(this.#context, action.policy, action.node);
-    const problem = precondition(action, candidate, this.#guardFacts.collect(action.shadow));
+    const problem = precondition(action, candidate, this.#collectFacts(action.shadow));
     const blocker = candidate === null ? null : oldSessionsBlocker(this.#context, candidate);
     return problem ?? (blocker === null ? null : `${blocker.reason}: ${blocker.detail}`);
   }

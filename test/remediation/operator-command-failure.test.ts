@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { StateStore } from "../../src/model/ports.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
-import { startQuietNetwork } from "../harness/quiet-network.ts";
+import { listsOnlySettings, startQuietNetwork } from "../harness/quiet-network.ts";
+import { START_MS } from "../harness/virtual-daemon.ts";
 
 /** A store whose disk can be full. */
 function createFillableStore() {
@@ -39,4 +41,33 @@ test("a command that can't be journaled changes nothing: the breaker stays open,
   expect(await orders.acceptInventory()).toMatchObject({ ok: true });
   expect(view.status().breaker).toBeNull();
   expect(view.status().largestWalkNodes).toBeLessThan(baseline / 2);
+});
+
+test("accept-inventory is kept, also after a restart, if a walk of the next day ends while it is being journaled", async () => {
+  const clock = createVirtualClock(START_MS);
+  const store = createMemoryStateStore();
+  const journal: typeof store.journal = {
+    ...store.journal,
+    async commit(changes) {
+      if (changes.some(({ kind }) => kind === "order")) await clock.sleep(20 * MINUTE_MS);
+      await store.journal.commit(changes);
+    },
+  };
+  const network = await startQuietNetwork({
+    rules: remediationRules([rebootOffline()]),
+    clock,
+    scenario: { nodes: 20, sessions: 0 },
+    settings: { schedules: { ...listsOnlySettings.schedules!, nodes: { kind: "every", intervalMs: 10 * MINUTE_MS } } },
+    warmUpMs: HOUR_MS,
+    store: { ...store, journal },
+  });
+  network.setFault({ kind: "vanished", share: 0.9 }, "GET /v1/nodes?");
+  await network.advance(START_MS + DAY_MS - MINUTE_MS - clock.now());
+  const { largestWalkNodes: baseline } = network.controller().view.status();
+  const accepted = network.commands().acceptInventory();
+  await network.advance(30 * MINUTE_MS);
+  expect(await accepted).toMatchObject({ ok: true });
+  expect(network.controller().view.status().largestWalkNodes).toBeLessThan(baseline / 2);
+  await network.restart();
+  expect(network.controller().view.status().largestWalkNodes).toBeLessThan(baseline / 2);
 });

@@ -1,13 +1,5 @@
 import type { Field } from "./fields.ts";
-import {
-  type Arithmetic,
-  type Comparison,
-  fieldsOfTerm,
-  type Method,
-  type Term,
-  type TermPair,
-  type Value,
-} from "./term.ts";
+import { type Arithmetic, type Comparison, fieldsOfTerm, type Term, type TermPair, type Value } from "./term.ts";
 
 /** Values of the fields, in the order of {@link Program.fields}, or null if unknown. */
 type FieldValues = readonly (Value | null)[];
@@ -39,12 +31,14 @@ export function compileProgram<V extends Value = boolean>(expression: Term): Pro
     switch (term.kind) {
       case "literal":
         return () => term.value;
-      case "field":
-        return fieldReader(fields.indexOf(term.field));
-      case "arithmetic":
-        return binary(...numbers(term.sides), ARITHMETIC_OPERATIONS[term.operator]);
-      case "ratio":
-        return binary(...numbers(term.sides), (left, right) => finiteOrNull(left / right));
+      case "field": {
+        const index = fields.indexOf(term.field);
+        return (cells) => cells[index]!;
+      }
+      case "arithmetic": {
+        const operation = ARITHMETIC_OPERATIONS[term.operator];
+        return binary(...numbers(term.sides), (left, right) => finiteOrNull(operation(left, right)));
+      }
       case "minus":
         return unary(read(term.operand) as Reader<number>, (operand) => -operand);
       case "not":
@@ -53,8 +47,6 @@ export function compileProgram<V extends Value = boolean>(expression: Term): Pro
         return threeValuedLogic(truthOf(term.sides[0]), truthOf(term.sides[1]), term.operator === "||");
       case "comparison":
         return binary(read(term.sides[0]), read(term.sides[1]), COMPARISON_OPERATIONS[term.operator]);
-      case "method":
-        return binary(textOf(term.sides[0]), textOf(term.sides[1]), METHOD_OPERATIONS[term.method]);
       case "choice":
         return conditional(truthOf(term.test), read(term.sides[0]), read(term.sides[1]));
       case "in": {
@@ -67,23 +59,18 @@ export function compileProgram<V extends Value = boolean>(expression: Term): Pro
   }
   // CEL has checked these types.
   const truthOf = (term: Term) => read(term) as Reader<boolean>;
-  const textOf = (term: Term) => read(term) as Reader<string>;
   const numbers = ([left, right]: TermPair) => [read(left) as Reader<number>, read(right) as Reader<number>] as const;
 
   return { fields, evaluate: read(expression) as Reader<V> };
 }
 
-const fieldReader =
-  (index: number): Reader<Value> =>
-  (cells) =>
-    cells[index]!;
-
 const finiteOrNull = (value: number): number | null => (Number.isFinite(value) ? value : null);
 
-const ARITHMETIC_OPERATIONS: Readonly<Record<Arithmetic, (left: number, right: number) => number | null>> = {
-  "+": (left, right) => finiteOrNull(left + right),
-  "-": (left, right) => finiteOrNull(left - right),
-  "*": (left, right) => finiteOrNull(left * right),
+const ARITHMETIC_OPERATIONS: Readonly<Record<Arithmetic, (left: number, right: number) => number>> = {
+  "+": (left, right) => left + right,
+  "-": (left, right) => left - right,
+  "*": (left, right) => left * right,
+  ratio: (left, right) => left / right,
 };
 
 const COMPARISON_OPERATIONS: Readonly<Record<Comparison, (left: Value, right: Value) => boolean>> = {
@@ -93,12 +80,10 @@ const COMPARISON_OPERATIONS: Readonly<Record<Comparison, (left: Value, right: Va
   "<=": (left, right) => left <= right,
   ">": (left, right) => left > right,
   ">=": (left, right) => left >= right,
-};
-
-const METHOD_OPERATIONS: Readonly<Record<Method, (text: string, other: string) => boolean>> = {
-  contains: (text, other) => text.includes(other),
-  startsWith: (text, other) => text.startsWith(other),
-  endsWith: (text, other) => text.endsWith(other),
+  // CEL has checked that these are strings.
+  contains: (text, other) => String(text).includes(String(other)),
+  startsWith: (text, other) => String(text).startsWith(String(other)),
+  endsWith: (text, other) => String(text).endsWith(String(other)),
 };
 
 function unary<From extends Value, To extends Value>(

@@ -1,4 +1,5 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { oncePerObject } from "../../base/once-per-key.ts";
 import { SlotIndex } from "../../base/slot-index.ts";
 import { type DetailNumber, LISTED_NUMBERS, type ListedNumber, NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Usage } from "../../model/policy/policy.ts";
@@ -36,20 +37,15 @@ const sessionSlots = new SlotIndex();
 /** Returns the slots of a fleet by id. The map is valid until the next call. */
 export const slotsById = ({ ids }: Pick<Fleet, "ids">): ReadonlyMap<NodeId, number> => fleetSlots.of(ids);
 
-const occupiedSlotsByIds = new WeakMap<readonly string[], Uint8Array>();
-
 /**
  * Returns 1 for each slot that has a node, and 0 for empty ones. Computed once for each column of ids. Comparing a
  * hundred thousand strings with "" takes milliseconds, because each is read from another place in memory.
  */
-export function occupiedSlots(ids: readonly string[]): Uint8Array {
-  const known = occupiedSlotsByIds.get(ids);
-  if (known !== undefined) return known;
+export const occupiedSlots = oncePerObject((ids: readonly string[]): Uint8Array => {
   const occupied = new Uint8Array(ids.length);
   for (let slot = 0; slot < ids.length; slot++) if (ids[slot] !== "") occupied[slot] = 1;
-  occupiedSlotsByIds.set(ids, occupied);
   return occupied;
-}
+});
 
 const textValue = (value: string, at: MonotonicMs): Dated<string> | MissingReason =>
   value !== "" && Number.isFinite(at) ? { value, at } : "missing";

@@ -1,3 +1,4 @@
+import { oncePerObject } from "../../base/once-per-key.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import type { Usage } from "../../model/policy/policy.ts";
 import type { Dated, Fleet } from "../../model/snapshot.ts";
@@ -37,17 +38,6 @@ const ONLINE = NODE_STATUSES.indexOf("online");
 const OFFLINE = NODE_STATUSES.indexOf("offline");
 const UNKNOWN = NODE_STATUSES.indexOf("unknown");
 
-const aggregatesByFleet = new WeakMap<Fleet, FleetAggregates>();
-
-/** Returns the aggregates of a fleet. They are computed on first use and cached with the fleet. */
-export function fleetAggregates(fleet: Fleet): FleetAggregates {
-  const known = aggregatesByFleet.get(fleet);
-  if (known !== undefined) return known;
-  const created = createAggregates(fleet);
-  aggregatesByFleet.set(fleet, created);
-  return created;
-}
-
 type ByRegion<T> = ReadonlyMap<string | null, T>;
 
 /** Medians that are valid for every `freshFrom` that selects the same values. */
@@ -60,7 +50,8 @@ interface MedianSet {
   of(region: string | null): Dated<number> | null;
 }
 
-function createAggregates(fleet: Fleet): FleetAggregates {
+/** Returns the aggregates of a fleet. They are computed on first use and cached with the fleet. */
+export const fleetAggregates = oncePerObject((fleet: Fleet): FleetAggregates => {
   let countsByRegion: ByRegion<NodeCounts> | null = null;
   const medianSets: Readonly<Record<Usage, MedianSet[]>> = { cpuUsage: [], memoryUsage: [], diskUsage: [] };
   const countsOf = (region: string | null) => {
@@ -85,7 +76,7 @@ function createAggregates(fleet: Fleet): FleetAggregates {
       return found.of(region);
     },
   };
-}
+});
 
 /** What the records of a fleet show. The arrays must not be modified. */
 export interface RecordCounts {
@@ -97,12 +88,8 @@ export interface RecordCounts {
   readonly unhealthy: number;
 }
 
-const recordCountsByFleet = new WeakMap<Fleet, RecordCounts>();
-
 /** Returns the counts of a fleet's records by location, of which a fleet has few. Computed once for each fleet. */
-export function countRecords(fleet: Fleet): RecordCounts {
-  const known = recordCountsByFleet.get(fleet);
-  if (known !== undefined) return known;
+export const countRecords = oncePerObject((fleet: Fleet): RecordCounts => {
   const { locationIndex, status, locations } = fleet;
   const nodes = new Uint32Array(locations.length);
   const online = new Uint32Array(locations.length);
@@ -118,10 +105,8 @@ export function countRecords(fleet: Fleet): RecordCounts {
     isUnhealthy[slot] = 1;
     unhealthy++;
   }
-  const counts = { nodes, online, isUnhealthy, unhealthy };
-  recordCountsByFleet.set(fleet, counts);
-  return counts;
-}
+  return { nodes, online, isUnhealthy, unhealthy };
+});
 
 function countByRegion(fleet: Fleet): ByRegion<NodeCounts> {
   const { nodes, online } = countRecords(fleet);

@@ -1,8 +1,8 @@
-import type { Method } from "./term.ts";
+import type { METHODS } from "./term.ts";
 
 /** A function that expressions may call. */
 export interface FunctionRow {
-  readonly name: "duration" | "timestamp" | "ratio" | Method;
+  readonly name: "duration" | "timestamp" | "ratio" | (typeof METHODS)[number];
   /** An example of a call. */
   readonly form: string;
   readonly help: string;

@@ -5,16 +5,7 @@ import { parseIsoTime } from "../../model/time.ts";
 import type { ExpressionProblem } from "./error-messages.ts";
 import { FIELDS, findField } from "./fields.ts";
 import { FUNCTIONS, type FunctionRow, UNSUPPORTED_SYNTAX } from "./functions.ts";
-import {
-  ARITHMETIC,
-  COMPARISONS,
-  isText,
-  type LiteralTerm,
-  METHODS,
-  type Term,
-  type TermPair,
-  type Value,
-} from "./term.ts";
+import { ARITHMETIC, COMPARISONS, isText, type LiteralTerm, METHODS, type Term, type TermPair } from "./term.ts";
 
 /** A node of CEL's syntax tree. The type of `args` depends on `op`. */
 interface SyntaxNode {
@@ -60,9 +51,8 @@ function readTerm(node: SyntaxNode): Term {
     case ".":
       return readField(node);
     case "call":
-      return readCall(node);
     case "rcall":
-      return readMethodCall(node);
+      return readCall(node);
     case "in":
       return readInList(node);
     case "-_":
@@ -163,22 +153,19 @@ function readInList({ args, start: offset }: SyntaxNode): Term {
   return { kind: "in", offset, member, list };
 }
 
-function readCall({ args, start: offset }: SyntaxNode): Term {
-  const [name, operands] = args as readonly [string, readonly SyntaxNode[]];
-  const row = findFunction(name, offset);
-  if (row.name === "duration" || row.name === "timestamp") return readConstant(row, operands, offset);
-  const [left, right, ...others] = operands;
-  if (row.name !== "ratio" || left === undefined || right === undefined || others.length > 0)
-    return reject(offset, `write it as ${row.form}`);
-  return { kind: "ratio", offset, sides: readPair([left, right]) };
-}
-
-function readMethodCall({ args, start: offset }: SyntaxNode): Term {
-  const [name, receiver, operands] = args as readonly [string, SyntaxNode, readonly SyntaxNode[]];
+/** Reads a call of a function, or of a method, whose receiver comes before its arguments. */
+function readCall({ op, args, start: offset }: SyntaxNode): Term {
+  const [name, ...rest] = args as readonly [string, ...(SyntaxNode | readonly SyntaxNode[])[]];
+  const operands = rest.flat();
   const row = findFunction(name, offset);
   const method = METHODS.find((known) => known === name);
-  if (method === undefined || operands.length !== 1) return reject(offset, `write it as ${row.form}`);
-  return { kind: "method", offset, method, sides: readPair([receiver, operands[0]!]) };
+  if ((op === "rcall") !== (method !== undefined)) return reject(offset, `write it as ${row.form}`);
+  if (row.name === "duration" || row.name === "timestamp") return readConstant(row, operands, offset);
+  if (operands.length !== 2) return reject(offset, `write it as ${row.form}`);
+  const sides = readPair(operands as [SyntaxNode, SyntaxNode]);
+  return method === undefined
+    ? { kind: "arithmetic", offset, operator: "ratio", sides }
+    : { kind: "comparison", offset, operator: method, sides };
 }
 
 function findFunction(name: string, offset: number): FunctionRow {
@@ -198,7 +185,7 @@ function readConstant({ name, form }: FunctionRow, operands: readonly SyntaxNode
     return reject(offset, `${name} needs a string constant, as in ${form}`);
   }
   const isTimestamp = name === "timestamp";
-  const read: Result<Value, string> = isTimestamp ? parseTimestamp(operand.args) : parseDuration(operand.args);
+  const read = isTimestamp ? parseTimestamp(operand.args) : parseDuration(operand.args);
   return read.ok ? { kind: "literal", offset, value: read.value, isTimestamp } : reject(operand.start, read.error);
 }
 

@@ -2,7 +2,7 @@ import { nearest } from "../../base/nearest-word.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import type { ExpressionProblem } from "./error-messages.ts";
 import type { Field, FieldRange } from "./fields.ts";
-import { childTerms, isText, type Term, type TermPair, type Value, walkTerms } from "./term.ts";
+import { type ComparisonTerm, childTerms, isText, type Term, type TermPair, type Value, walkTerms } from "./term.ts";
 
 /**
  * Returns the first part of a condition that always or never holds, such as a misspelled value, a percentage in place
@@ -19,11 +19,9 @@ export function findImplausible(condition: Term): ExpressionProblem | null {
 function describeImplausible(term: Term): ExpressionProblem | null {
   switch (term.kind) {
     case "comparison":
-      return constantProblem(term) ?? orderingProblem(term) ?? rangeProblem(term.sides);
+      return constantProblem(term) ?? comparisonProblem(term);
     case "in":
       return constantProblem(term) ?? firstProblem(term.list, (literal) => rangeProblem([term.member, literal]));
-    case "method":
-      return constantProblem(term) ?? emptyArgumentProblem(term.sides);
     // A constant boolean, as the whole condition or a part of it.
     case "literal":
       return typeof term.value === "boolean" ? constantProblem(term) : null;
@@ -48,10 +46,20 @@ function constantProblem(term: Term): ExpressionProblem | null {
   return { message: "this reads no field, so it has the same value for every node", offset: term.offset };
 }
 
-function orderingProblem(term: Extract<Term, { kind: "comparison" }>): ExpressionProblem | null {
-  if (term.operator === "==" || term.operator === "!=" || !term.sides.some(isText)) return null;
-  const message = `${term.operator} compares strings character by character, so "1.10" sorts before "1.9"; use only == and != with strings`;
-  return { message, offset: term.offset };
+function comparisonProblem({ operator, sides, offset }: ComparisonTerm): ExpressionProblem | null {
+  switch (operator) {
+    case "contains":
+    case "startsWith":
+    case "endsWith":
+      return emptyArgumentProblem(sides);
+    case "==":
+    case "!=":
+      return rangeProblem(sides);
+    default: {
+      const message = `${operator} compares strings character by character, so "1.10" sorts before "1.9"; use only == and != with strings`;
+      return sides.some(isText) ? { message, offset } : rangeProblem(sides);
+    }
+  }
 }
 
 function emptyArgumentProblem([, argument]: TermPair): ExpressionProblem | null {

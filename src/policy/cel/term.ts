@@ -5,26 +5,31 @@ export type Value = string | number | boolean;
 
 /** Operators that compare two values. */
 export const COMPARISONS = ["==", "!=", "<", "<=", ">", ">="] as const;
-export type Comparison = (typeof COMPARISONS)[number];
 /** Operators on two numbers, timestamps or durations. */
 export const ARITHMETIC = ["+", "-", "*"] as const;
-export type Arithmetic = (typeof ARITHMETIC)[number];
+export type Arithmetic = (typeof ARITHMETIC)[number] | "ratio";
 /** Methods of a string. */
 export const METHODS = ["contains", "startsWith", "endsWith"] as const;
-export type Method = (typeof METHODS)[number];
+export type Comparison = (typeof COMPARISONS)[number] | (typeof METHODS)[number];
 
 /** A node of the syntax tree, which has only supported syntax. `offset` is its index in the text. */
 export type Term =
   | LiteralTerm
   | { readonly kind: "field"; readonly offset: number; readonly field: Field }
-  | { readonly kind: "comparison"; readonly offset: number; readonly operator: Comparison; readonly sides: TermPair }
+  | ComparisonTerm
   | { readonly kind: "arithmetic"; readonly offset: number; readonly operator: Arithmetic; readonly sides: TermPair }
-  | { readonly kind: "ratio"; readonly offset: number; readonly sides: TermPair }
   | { readonly kind: "minus" | "not"; readonly offset: number; readonly operand: Term }
   | { readonly kind: "logic"; readonly offset: number; readonly operator: "&&" | "||"; readonly sides: TermPair }
   | { readonly kind: "choice"; readonly offset: number; readonly test: Term; readonly sides: TermPair }
-  | { readonly kind: "method"; readonly offset: number; readonly method: Method; readonly sides: TermPair }
   | { readonly kind: "in"; readonly offset: number; readonly member: Term; readonly list: readonly LiteralTerm[] };
+
+/** An operator or method that compares two values. */
+export interface ComparisonTerm {
+  readonly kind: "comparison";
+  readonly offset: number;
+  readonly operator: Comparison;
+  readonly sides: TermPair;
+}
 
 /**
  * Two terms, in the order of the text. For a method they are the receiver and the argument; for a choice the values for
@@ -49,9 +54,7 @@ export function childTerms(term: Term): readonly Term[] {
       return [];
     case "comparison":
     case "arithmetic":
-    case "ratio":
     case "logic":
-    case "method":
       return term.sides;
     case "choice":
       return [term.test, ...term.sides];

@@ -35,13 +35,11 @@ function thresholdsIn(term: Term, outcomes: readonly boolean[]): Threshold[] {
   }
 }
 
-const SIDE_WHERE_TRUE: Readonly<Record<Comparison, Threshold["side"] | null>> = {
+const SIDE_WHERE_TRUE: Readonly<Partial<Record<Comparison, Threshold["side"]>>> = {
   ">": "above",
   ">=": "above",
   "<": "below",
   "<=": "below",
-  "==": null,
-  "!=": null,
 };
 
 const OPPOSITE_SIDE = { above: "below", below: "above" } as const;
@@ -64,7 +62,7 @@ function crossingPoint(operator: Comparison, sides: TermPair): Threshold | null 
   const { fields, evaluate } = compileProgram<number>({ kind: "arithmetic", offset: 0, operator: "-", sides });
   const side = SIDE_WHERE_TRUE[operator];
   const usage = fields.length === 1 ? USAGE_FIELDS[fields[0]!.name] : undefined;
-  if (side === null || usage === undefined) return null;
+  if (side === undefined || usage === undefined) return null;
   const [atZero, atHalf, atOne] = [evaluate([0]), evaluate([0.5]), evaluate([1])];
   if (atZero === null || atHalf === null || atOne === null) return null;
   const slope = atOne - atZero;

@@ -1,43 +1,16 @@
 import { HOLD_REASONS, type HoldReason } from "../../model/remediation/decision.ts";
-import { credentialsGuard, journalGuard, pauseGuard, trustGuard } from "./daemon-guards.ts";
-import { breakerGuard, correlatedGuard, stormGuard } from "./fleet-guards.ts";
+import { DAEMON_GUARDS } from "./daemon-guards.ts";
+import { FLEET_GUARDS } from "./fleet-guards.ts";
 import { type GuardRow, HELD_TOO_LONG, type HoldReasonRow } from "./guard.ts";
-import {
-  disruptedDomainGuard,
-  disruptedGuard,
-  inFlightGuard,
-  maxActionsGuard,
-  minOnlineGuard,
-} from "./limit-guards.ts";
-import { holdGuard, otherEpisodeGuard, protectedGuard, statusGuard } from "./node-guards.ts";
-import { approvalGuard, canaryGuard, policyBlockersGuard, verdictGuard } from "./policy-guards.ts";
-import { backoffGuard, cooldownGuard, retryGuard } from "./retry-guards.ts";
+import { LIMIT_GUARDS } from "./limit-guards.ts";
+import { NODE_GUARDS } from "./node-guards.ts";
+import { POLICY_GUARDS } from "./policy-guards.ts";
+import { RETRY_GUARDS } from "./retry-guards.ts";
 
 /** Every guard. All of them are checked, and every blocker is reported. */
 export const GUARDS: readonly GuardRow[] = [
-  pauseGuard,
-  journalGuard,
-  credentialsGuard,
-  trustGuard,
-  verdictGuard,
-  policyBlockersGuard,
-  approvalGuard,
-  canaryGuard,
-  protectedGuard,
-  holdGuard,
-  statusGuard,
-  otherEpisodeGuard,
-  cooldownGuard,
-  retryGuard,
-  backoffGuard,
-  stormGuard,
-  correlatedGuard,
-  breakerGuard,
-  inFlightGuard,
-  disruptedGuard,
-  disruptedDomainGuard,
-  minOnlineGuard,
-  maxActionsGuard,
+  ...[...DAEMON_GUARDS, ...POLICY_GUARDS, ...NODE_GUARDS],
+  ...[...RETRY_GUARDS, ...FLEET_GUARDS, ...LIMIT_GUARDS],
 ];
 
 const rows: Partial<Record<HoldReason, HoldReasonRow>> = Object.assign({}, ...GUARDS.map(({ reasons }) => reasons));

@@ -112,3 +112,6 @@ export const trustGuard: GuardRow = {
   appliesToNotify: true,
   check: (_candidate, { trustBlockers }) => trustBlockers,
 };
+
+/** The guards that hold every node because of the daemon itself. */
+export const DAEMON_GUARDS: readonly GuardRow[] = [pauseGuard, journalGuard, credentialsGuard, trustGuard];

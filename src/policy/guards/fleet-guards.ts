@@ -91,3 +91,6 @@ export const breakerGuard: GuardRow = {
           },
         ],
 };
+
+/** The guards that hold many nodes because many are unhealthy. */
+export const FLEET_GUARDS: readonly GuardRow[] = [stormGuard, correlatedGuard, breakerGuard];

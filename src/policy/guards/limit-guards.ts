@@ -3,9 +3,10 @@ import { formatDuration, formatSecondsLeft } from "../../base/duration.ts";
 import { FAILURE_DOMAINS, type FailureDomain } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
+import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
-import type { DomainCount } from "../facts.ts";
-import type { Candidate, GuardRow } from "./guard.ts";
+import { type DomainCount, type FleetCounts, NO_NODES } from "../facts.ts";
+import type { GuardRow } from "./guard.ts";
 
 /** Maximum number of nodes or actions that a detail names. The rest are only counted. */
 const NAMES_MAX = 3;
@@ -76,17 +77,14 @@ export const disruptedDomainGuard: GuardRow = {
       operatorAction: "`accept-inventory` if the lost nodes will not come back",
     },
   },
-  check: (candidate, facts) => {
-    const { fleetCounts, safety } = facts;
-    const added = fleetCounts.disrupted.has(candidate.node.id) ? 0 : 1;
-    return checkDomains(candidate, facts.fleetCounts.domains, safety.maxDisruptedPer, (domain, count, limit) =>
-      count.disrupted + added <= limit
-        ? null
-        : {
-            reason: "disrupted_domain",
-            detail: `${countOf(count.disrupted)} disrupted in the ${domain} ${candidate.node[domain] || "(none)"}; the limit is ${limit}${describeLostNodes(fleetCounts.lost.filter((each) => each[domain] === candidate.node[domain]))}`,
-          },
-    );
+  check: ({ node }, { fleetCounts, safety }) => {
+    const added = fleetCounts.disrupted.has(node.id) ? 0 : 1;
+    return checkDomains(node, fleetCounts, safety.maxDisruptedPer, ({ disrupted }, limit, domain) => {
+      if (disrupted + added <= limit) return null;
+      const lost = describeLostNodes(fleetCounts.lost.filter((episode) => episode[domain] === node[domain]));
+      const detail = `${countOf(disrupted)} disrupted in the ${domain} ${node[domain] || "(none)"}; the limit is ${limit}${lost}`;
+      return { reason: "disrupted_domain", detail };
+    });
   },
 };
 
@@ -102,17 +100,15 @@ export const minOnlineGuard: GuardRow = {
       operatorAction: "if the region has too few nodes, act by hand or lower `safety.min_online_per`",
     },
   },
-  check: (candidate, { fleetCounts, safety }) => {
-    if (candidate.node.status !== "online") return [];
-    const removed = fleetCounts.disrupted.has(candidate.node.id) ? 0 : 1;
-    return checkDomains(candidate, fleetCounts.domains, safety.minOnlinePer, (domain, count, limit) =>
-      count.online - removed >= limit
-        ? null
-        : {
-            reason: "min_online",
-            detail: `${countNoun(Math.max(0, count.online - removed), "node")} of the ${domain} ${candidate.node[domain] || "(none)"} would stay online; the minimum is ${limit}`,
-          },
-    );
+  check: ({ node }, { fleetCounts, safety }) => {
+    if (node.status !== "online") return [];
+    const removed = fleetCounts.disrupted.has(node.id) ? 0 : 1;
+    return checkDomains(node, fleetCounts, safety.minOnlinePer, ({ online }, limit, domain) => {
+      if (online - removed >= limit) return null;
+      const left = countNoun(Math.max(0, online - removed), "node");
+      const detail = `${left} of the ${domain} ${node[domain] || "(none)"} would stay online; the minimum is ${limit}`;
+      return { reason: "min_online", detail };
+    });
   },
 };
 
@@ -143,15 +139,23 @@ const blockingSince = (sentAtTimes: readonly EpochMs[], limit: number): EpochMs 
   sentAtTimes.toSorted((a, b) => a - b)[sentAtTimes.length - limit]!;
 
 function checkDomains(
-  { node }: Candidate,
-  counts: Readonly<Record<FailureDomain, ReadonlyMap<string, DomainCount>>>,
+  location: Location,
+  { domains }: FleetCounts,
   limits: Readonly<Record<FailureDomain, number | null>>,
-  check: (domain: FailureDomain, count: DomainCount, limit: number) => Blocker | null,
+  check: (count: DomainCount, limit: number, domain: FailureDomain) => Blocker | null,
 ): Blocker[] {
   return FAILURE_DOMAINS.flatMap((domain) => {
     const limit = limits[domain];
-    const count = counts[domain].get(node[domain]) ?? { nodes: 0, online: 0, disrupted: 0 };
-    const blocker = limit === null ? null : check(domain, count, limit);
-    return blocker === null ? [] : [blocker];
+    if (limit === null) return [];
+    return check(domains[domain].get(location[domain]) ?? NO_NODES, limit, domain) ?? [];
   });
 }
+
+/** The guards that limit actions. */
+export const LIMIT_GUARDS: readonly GuardRow[] = [
+  inFlightGuard,
+  disruptedGuard,
+  disruptedDomainGuard,
+  minOnlineGuard,
+  maxActionsGuard,
+];

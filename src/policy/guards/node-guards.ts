@@ -143,3 +143,6 @@ export const otherEpisodeGuard: GuardRow = {
     return [{ reason: "other_episode", detail: `the node is in ${open.id} of the policy ${open.policy}` }];
   },
 };
+
+/** The guards that depend on the node. */
+export const NODE_GUARDS: readonly GuardRow[] = [protectedGuard, holdGuard, statusGuard, otherEpisodeGuard];

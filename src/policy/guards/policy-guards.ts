@@ -95,3 +95,6 @@ export const canaryGuard: GuardRow = {
     return [{ reason: "canary", detail }];
   },
 };
+
+/** The guards that depend on the policy. */
+export const POLICY_GUARDS: readonly GuardRow[] = [verdictGuard, policyBlockersGuard, approvalGuard, canaryGuard];

@@ -130,3 +130,6 @@ function previousEpisodes({ active, node, episode }: Candidate, { records, now }
       (past) => past.policy === name && past.id !== episode?.id && countsAsAttempt(past) && past.closedAt! > after,
     );
 }
+
+/** The guards that depend on earlier attempts. */
+export const RETRY_GUARDS: readonly GuardRow[] = [cooldownGuard, retryGuard, backoffGuard];

@@ -113,22 +113,15 @@ export function evaluateExpression(
     unknowns: holds === null ? unknowns : [],
     at: at === Number.POSITIVE_INFINITY ? now : at,
     newest: newest === Number.NEGATIVE_INFINITY ? now : newest,
-    fields: () => evidenceFields(expression.fields, scope, slot, maxAgeOf, now),
+    fields() {
+      const known = expression.fields.flatMap((field) => {
+        const datum = field.read(scope, slot, now - maxAgeOf(field.source));
+        return typeof datum === "string" ? [] : [[field.name, evidenceValue(field, datum.value)] as const];
+      });
+      return Object.fromEntries(known);
+    },
   };
 }
 
-function evidenceFields(
-  fields: readonly Field[],
-  scope: ScopeData,
-  slot: number,
-  maxAgeOf: MaxAgeOf,
-  now: MonotonicMs,
-) {
-  const values: Record<string, Value> = {};
-  for (const field of fields) {
-    const datum = field.read(scope, slot, now - maxAgeOf(field.source));
-    if (typeof datum === "string") continue;
-    values[field.name] = field.type === "timestamp" ? new Date(Number(datum.value)).toISOString() : datum.value;
-  }
-  return values;
-}
+const evidenceValue = ({ type }: Field, value: Value): Value =>
+  type === "timestamp" ? new Date(Number(value)).toISOString() : value;

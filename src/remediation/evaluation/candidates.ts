@@ -1,5 +1,5 @@
 import { type DurationMs, formatDuration, formatSecondsLeft, SECOND_MS } from "../../base/duration.ts";
-import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
+import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { planAction } from "../../policy/decision.ts";
@@ -7,7 +7,7 @@ import { givenUpHold } from "../../policy/episodes/retries.ts";
 import { type ActivePolicy, isDryRun, isInFlight, type NodeObservation } from "../../policy/facts.ts";
 import { type Candidate, nextStep } from "../../policy/guards/guard.ts";
 import { policySources } from "../../policy/policy.ts";
-import { evaluateExpression, evaluatePolicy } from "../../policy/timers/verdict.ts";
+import { evaluateExpression } from "../../policy/timers/verdict.ts";
 import type { RemediationContext } from "../context.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
 
@@ -21,28 +21,19 @@ const SESSION_WALK_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
 export const firingNodes = ({ records }: Pick<RemediationState, "records">, policy: string): NodeId[] =>
   [...records.timersOf(policy)].flatMap(([node, { state }]) => (state === "firing" ? [node] : []));
 
-/** Returns the last observation of a node in the form that guards read. */
-function observeNode(context: CandidateDeps, node: NodeId, slot: number): NodeObservation {
-  return {
-    id: node,
-    status: NODE_STATUSES[context.observed.fleet.status[slot]!]!,
-    ...context.observed.locationOf(node),
-    protected: isProtected(context, slot),
-  };
-}
-
 /** Returns the current state of a node under a policy, or null if the node is not listed. */
 export function buildCandidate(context: CandidateDeps, active: ActivePolicy, node: NodeId): Candidate | null {
   const { remediationState, observed, clock } = context;
   const slot = observed.slotOf(node);
   if (slot === null) return null;
   const { rule } = active.policy;
-  const evaluation = evaluatePolicy(active.policy, observed.scope(), slot, observed.maxAgeOf(rule), clock.monotonic());
+  const evaluation = observed.evaluate(active.policy, slot, clock.monotonic());
+  const location = observed.locationOf(node);
   const open = remediationState.records.openEpisode(node, isDryRun(active));
   const episode = open?.policy === rule.name ? open : null;
   return {
     active,
-    node: observeNode(context, node, slot),
+    node: { id: node, status: observed.statusAt(slot), ...location, protected: isProtected(context, slot) },
     timer: remediationState.records.timer(rule.name, node),
     episode,
     evaluation,

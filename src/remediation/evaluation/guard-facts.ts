@@ -1,4 +1,4 @@
-import { DAY_MS } from "../../base/duration.ts";
+import { oncePerKey } from "../../base/once-per-key.ts";
 import { formatTime } from "../../model/time.ts";
 import { canProceed, findCanary } from "../../policy/decision.ts";
 import { countFleet, type GuardFacts, isInFlight } from "../../policy/facts.ts";
@@ -16,33 +16,19 @@ export type FactsOf = (dryRun: boolean) => GuardFacts;
 
 type FactsDeps = CandidateDeps & Pick<RemediationContext, "apiKey" | "client" | "externalBlockerCache">;
 
-/** Collects the facts that guards read. */
-export class GuardFactsCollector {
-  readonly #context: FactsDeps;
-  readonly #fleetHealth: FleetHealth;
-  readonly #trustTracker: InventoryTrustTracker;
-
-  constructor(context: FactsDeps, fleetHealth: FleetHealth, trustTracker: InventoryTrustTracker) {
-    this.#context = context;
-    this.#fleetHealth = fleetHealth;
-    this.#trustTracker = trustTracker;
-  }
-
-  /** Returns a function that collects the facts for real actions and for dry runs only once each, on its first call. */
-  collectOnce(): FactsOf {
-    return oncePerKey((dryRun: boolean) => this.collect(dryRun));
-  }
-
-  /** Returns the current facts. */
-  collect(dryRun: boolean): GuardFacts {
-    const { apiKey, observed, policies, remediationState, rules } = this.#context;
+/** Returns a function that collects the current facts. */
+export const createGuardFacts =
+  (context: FactsDeps, fleetHealth: FleetHealth, trustTracker: InventoryTrustTracker): FactsOf =>
+  (dryRun) => {
+    const { apiKey, observed, policies, remediationState, rules } = context;
     const { records } = remediationState;
-    const trust = this.#trustTracker.current();
+    const trust = trustTracker.current();
     const now = remediationState.now();
     const fleetCounts = countFleet(observed.fleet, records, policies.active(), dryRun);
     const assumed = dryRun ? [] : assumedActionTimes(remediationState.firstStartedAt(), rules.safety, now);
-    const countedFrom = now - Math.min(rules.safety.maxActions.perMs, DAY_MS);
+    const countedFrom = now - rules.safety.maxActions.perMs;
     const actions = [...records.actions()].filter(({ shadow }) => shadow === dryRun);
+    const sentAtTimes = actions.flatMap(({ sentAt }) => (sentAt !== null && sentAt > countedFrom ? [sentAt] : []));
     const facts: GuardFacts = {
       now,
       safety: rules.safety,
@@ -50,55 +36,39 @@ export class GuardFactsCollector {
       fleetCounts,
       records,
       nameOf: (node) => observed.nameOf(node),
-      pauseDetail: this.#pauseDetail(),
+      pauseDetail: pauseDetail(context),
       journalError: remediationState.journalProblem(),
       credentialsError: dryRun ? null : apiKey.holdReason(),
       trustBlockers: trust.blockers,
-      ...this.#fleetHealth.state(dryRun),
+      ...fleetHealth.state(dryRun),
       inFlight: actions.filter(isInFlight),
-      sentAtTimes: [
-        ...assumed,
-        ...actions.flatMap(({ sentAt }) => (sentAt !== null && sentAt > countedFrom ? [sentAt] : [])),
-      ],
+      sentAtTimes: [...assumed, ...sentAtTimes],
       assumedActionCount: assumed.length,
-      policyBlockers: this.#policyBlockers(),
+      policyBlockers: policyBlockers(context),
       canaryEpisode: oncePerKey((policy: Policy) =>
         findCanary(policy, records, ({ node }) => {
-          const candidate = buildCandidate(this.#context, policies.activate(policy), node);
+          const candidate = buildCandidate(context, policies.activate(policy), node);
           return candidate !== null && canProceed(candidate, facts);
         }),
       ),
     };
     return facts;
-  }
+  };
 
-  /** Evaluates the windows of each policy only once, because many candidates need them. */
-  #policyBlockers(): GuardFacts["policyBlockers"] {
-    const { client, clock, externalBlockerCache, rules } = this.#context;
-    // A window must be open by the wall clock and, if its time is known, by the service's.
-    const instants = [clock.now(), client.serviceTime(clock.monotonic())].filter((at) => at !== null);
-    const intervals = new Map(rules.intervals.map((interval) => [interval.name, interval]));
-    const blockersOfWindows = oncePerKey(({ rule }: Policy) => windowBlockers(rule.windows, intervals, instants));
-    return (policy) => [...blockersOfWindows(policy), ...externalBlockerCache.blockers(policy)];
-  }
-
-  #pauseDetail(): string | null {
-    const { remediationState } = this.#context;
-    const pause = pauseAt(remediationState.records, remediationState.now());
-    if (pause === null) return null;
-    const { at, until = null, reason, operator } = pause;
-    const by = operator === undefined ? "" : ` by ${operator}`;
-    const end = until === null ? "" : `, until ${formatTime(until)}`;
-    return `since ${formatTime(at)}${by}${end}: ${reason}`;
-  }
+/** Evaluates the windows of each policy only once, because many candidates need them. */
+function policyBlockers({ client, clock, externalBlockerCache, rules }: FactsDeps): GuardFacts["policyBlockers"] {
+  // A window must be open by the wall clock and, if its time is known, by the service's.
+  const instants = [clock.now(), client.serviceTime(clock.monotonic())].filter((at) => at !== null);
+  const intervals = new Map(rules.intervals.map((interval) => [interval.name, interval]));
+  const blockersOfWindows = oncePerKey(({ rule }: Policy) => windowBlockers(rule.windows, intervals, instants));
+  return (policy) => [...blockersOfWindows(policy), ...externalBlockerCache.blockers(policy)];
 }
 
-/** Returns `compute` with a cache of its results. */
-function oncePerKey<Key, Value>(compute: (key: Key) => Value): (key: Key) => Value {
-  const results = new Map<Key, { readonly value: Value }>();
-  return (key) => {
-    const result = results.get(key) ?? { value: compute(key) };
-    results.set(key, result);
-    return result.value;
-  };
+function pauseDetail({ remediationState }: FactsDeps): string | null {
+  const pause = pauseAt(remediationState.records, remediationState.now());
+  if (pause === null) return null;
+  const { at, until = null, reason, operator } = pause;
+  const by = operator === undefined ? "" : ` by ${operator}`;
+  const end = until === null ? "" : `, until ${formatTime(until)}`;
+  return `since ${formatTime(at)}${by}${end}: ${reason}`;
 }

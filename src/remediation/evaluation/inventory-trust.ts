@@ -2,6 +2,7 @@ import { DAY_MS, type DurationMs, formatDuration, formatSecondsLeft, MINUTE_MS }
 import { assessTrust, type InventoryStatus, type TrustAssessment } from "../../inventory/trust.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
+import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { occupiedSlots } from "../../policy/cel/field-readers.ts";
@@ -14,15 +15,12 @@ type TrustDeps = Pick<RemediationContext, "client" | "clock" | "inventory" | "ob
 /** Key of the fact that holds the largest complete walk of each of the last days. */
 export const BASELINE = "warden.baseline";
 
-/**
- * Returns how many nodes the largest complete walk of each of the last days had, by day number, according to the
- * journal.
- */
-export const journaledWalks = (records: RemediationRecords): Map<number, number> =>
+/** Returns how many nodes the largest complete walk of each of the last days had, by day number. */
+const largestWalks = (records: RemediationRecords): ReadonlyMap<number, number> =>
   new Map(JSON.parse(records.fact(BASELINE) ?? "[]") as [number, number][]);
 
-/** Returns the size of the largest of these walks, 0 if there is none. */
-export const largestOf = (walks: ReadonlyMap<number, number>): number => Math.max(0, ...walks.values());
+/** Returns how many nodes the largest complete walk of the last days had, or 0 if there was none. */
+export const largestWalkNodes = (records: RemediationRecords): number => Math.max(0, ...largestWalks(records).values());
 
 /** Key of the fact that holds how many nodes an operator accepted as missing. */
 export const ACCEPTED_MISSING = "warden.accepted_missing";
@@ -36,12 +34,9 @@ type Cooldown = typeof NOT_STARTED | EpochMs;
 /** How far a last_seen may lie after its own observation, since clocks differ. */
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
 
-/** Tracks trust over time: the largest walk of the last days, and the cool-down after untrusted data. */
+/** Tracks trust over time, and journals the largest walk of the last days and the cool-down after untrusted data. */
 export class InventoryTrustTracker {
   readonly #context: TrustDeps;
-  /** Nodes in the largest complete walk of each day, by day number. */
-  #largestWalks: Map<number, number>;
-  #cooldown: Cooldown;
   /** When this process first received a snapshot. */
   #startedAt: MonotonicMs | null = null;
   #hadCompleteWalk = false;
@@ -50,12 +45,8 @@ export class InventoryTrustTracker {
   #unpolledUntil: MonotonicMs = Number.NEGATIVE_INFINITY;
 
   constructor(context: TrustDeps) {
-    const { records } = context.remediationState;
     this.#context = context;
-    this.#largestWalks = journaledWalks(records);
-    const cooldown = records.fact(COOLDOWN);
-    this.#cooldown = cooldown === NOT_STARTED ? NOT_STARTED : Number(cooldown ?? 0);
-    context.inventory.acceptMissing(Number(records.fact(ACCEPTED_MISSING) ?? 0));
+    context.inventory.acceptMissing(Number(context.remediationState.records.fact(ACCEPTED_MISSING) ?? 0));
   }
 
   /** Returns whether the data of the last snapshot is trusted now. */
@@ -75,25 +66,23 @@ export class InventoryTrustTracker {
     return { blockers: [...clockBlockers, ...blockers, ...cooldownBlockers], isUntrusted };
   }
 
-  /** Returns how many nodes the largest complete walk of the last days had, 0 if there was none. */
-  largestWalkNodes(): number {
-    return largestOf(this.#largestWalks);
-  }
-
   /**
    * Accepts the inventory as it is, with `nodes` that are listed and `missing` more that the list counts but does not
    * show. Takes effect once it is journaled.
    */
   acceptMissing(nodes: number, missing: number): PendingUpdate {
-    const accepted = new Map([[dayOf(this.#context.remediationState.now()), nodes]]);
+    const { inventory, remediationState } = this.#context;
+    const baseline = JSON.stringify([[dayOf(remediationState.now()), nodes]]);
+    const changes: JournalChange[] = [
+      { kind: "fact", key: BASELINE, value: baseline },
+      { kind: "fact", key: ACCEPTED_MISSING, value: String(missing) },
+    ];
     return {
-      changes: [
-        { kind: "fact", key: BASELINE, value: JSON.stringify([...accepted]) },
-        { kind: "fact", key: ACCEPTED_MISSING, value: String(missing) },
-      ],
-      apply: () => {
-        this.#largestWalks = accepted;
-        this.#context.inventory.acceptMissing(missing);
+      changes,
+      apply() {
+        // A walk that ended during the commit may have recorded the previous baseline again.
+        if (remediationState.records.fact(BASELINE) !== baseline) remediationState.record(changes);
+        inventory.acceptMissing(missing);
       },
     };
   }
@@ -103,10 +92,11 @@ export class InventoryTrustTracker {
     this.#recordedWalkAt = settledAt;
     const { remediationState } = this.#context;
     const today = dayOf(remediationState.now());
-    const recent = new Map([...this.#largestWalks].filter(([day]) => day > today - BASELINE_DAYS));
+    const known = largestWalks(remediationState.records);
+    const recent = new Map([...known].filter(([day]) => day > today - BASELINE_DAYS));
     const largest = Math.max(recent.get(today) ?? 0, nodes);
-    if (recent.size === this.#largestWalks.size && largest === this.#largestWalks.get(today)) return;
-    this.#largestWalks = recent.set(today, largest);
+    if (recent.size === known.size && largest === known.get(today)) return;
+    recent.set(today, largest);
     remediationState.record([{ kind: "fact", key: BASELINE, value: JSON.stringify([...recent]) }]);
   }
 
@@ -117,14 +107,15 @@ export class InventoryTrustTracker {
     const isUnexplained = isUntrusted && !this.#isOldForLackOfLeadership(fleet);
     if (isUnexplained || this.#startedWithoutFreshWalk(fleet, freshMs)) this.#setCooldown(NOT_STARTED);
     if (isUntrusted) return [];
-    if (this.#cooldown === NOT_STARTED && fleet.settledAt === null) {
+    const isNotStarted = this.#cooldown() === NOT_STARTED;
+    if (isNotStarted && fleet.settledAt === null) {
       const full = formatDuration(stormCooldownMs);
       const detail = `fleet data was not trusted before the restart; the hold ends ${full} after the first complete walk`;
       return [{ reason: "sight_cooldown", detail }];
     }
     const now = remediationState.now();
-    if (this.#cooldown === NOT_STARTED) this.#setCooldown(now + stormCooldownMs);
-    const left = Number(this.#cooldown) - now;
+    if (isNotStarted) this.#setCooldown(now + stormCooldownMs);
+    const left = Number(this.#cooldown()) - now;
     if (left <= 0) return [];
     const detail = `fleet data was not trusted until recently; the hold ends in ${formatSecondsLeft(left)}, if the data stays trusted`;
     return [{ reason: "sight_cooldown", detail }];
@@ -138,9 +129,13 @@ export class InventoryTrustTracker {
     return settledAt !== null && settledAt <= this.#unpolledUntil;
   }
 
+  #cooldown(): Cooldown {
+    const fact = this.#context.remediationState.records.fact(COOLDOWN);
+    return fact === NOT_STARTED ? NOT_STARTED : Number(fact ?? 0);
+  }
+
   #setCooldown(next: Cooldown): void {
-    if (next === this.#cooldown) return;
-    this.#cooldown = next;
+    if (next === this.#cooldown()) return;
     this.#context.remediationState.record([{ kind: "fact", key: COOLDOWN, value: String(next) }]);
   }
 
@@ -175,7 +170,7 @@ export class InventoryTrustTracker {
       freshMs,
       nodes: fleet.lastWalk?.isAborted === true ? fleet.count : seenNodes,
       recordsRead: seenNodes + rejected,
-      largestWalkNodes: this.largestWalkNodes(),
+      largestWalkNodes: largestWalkNodes(this.#context.remediationState.records),
       unknownRecords: unknown,
       freshestLastSeenMs: Number.isFinite(freshest) ? freshest : null,
       hasServiceTime: client.serviceTime(now) !== null,

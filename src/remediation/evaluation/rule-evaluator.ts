@@ -6,7 +6,7 @@ import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { eachInSteps, runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
 import { isDryRun } from "../../policy/facts.ts";
-import { type Policy, policySources } from "../../policy/policy.ts";
+import type { Policy } from "../../policy/policy.ts";
 import {
   INACTIVE,
   markUnseen,
@@ -171,23 +171,20 @@ export class RuleEvaluator {
   }
 
   #preparePass(policy: Policy, scope: ScopeData, { createdAtMs, slots }: Fleet): PolicyPass {
-    const { name, forMs, clearForMs } = policy.rule;
+    const { name } = policy.rule;
     const { clock, observed, policies, remediationState } = this.#context;
-    const maxAgeOf = observed.maxAgeOf(policy.rule);
-    const gapMsMax = Math.max(...policySources(policy).map(maxAgeOf));
     const lastFalseAt = growColumn(this.#lastFalseAt.get(name) ?? new Float64Array(0), slots, Number.NaN);
     this.#lastFalseAt.set(name, lastFalseAt);
-    const dryRun = isDryRun(policies.activate(policy));
-    const times = { now: remediationState.now(), monotonic: clock.monotonic() };
     return {
       policy,
       scope,
       createdAtMs,
-      maxAgeOf,
-      rule: { forMs, clearForMs, gapMsMax },
-      dryRun,
+      maxAgeOf: observed.maxAgeOf(policy.rule),
+      rule: observed.timerRule(policy),
+      dryRun: isDryRun(policies.activate(policy)),
       lastFalseAt,
-      ...times,
+      now: remediationState.now(),
+      monotonic: clock.monotonic(),
     };
   }
 

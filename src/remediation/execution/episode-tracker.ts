@@ -1,4 +1,4 @@
-import { NODE_STATUSES, type NodeStatus } from "../../model/node.ts";
+import type { NodeStatus } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
@@ -17,9 +17,8 @@ import {
 import { hasActed } from "../../policy/episodes/retries.ts";
 import { stepDeadlines } from "../../policy/episodes/verification.ts";
 import { isDown, isDryRun, isInFlight, isLost, isUnlisted } from "../../policy/facts.ts";
-import { conditionKeyOf, type Policy, policySources } from "../../policy/policy.ts";
+import { conditionKeyOf, type Policy } from "../../policy/policy.ts";
 import { INACTIVE, observeCondition, type Timer } from "../../policy/timers/timer.ts";
-import { evaluatePolicy } from "../../policy/timers/verdict.ts";
 import { commitTransition, finishAction, finishActions, withdraw } from "./episode-transitions.ts";
 import { type VerificationDeps, verifyStep } from "./step-verification.ts";
 
@@ -54,7 +53,7 @@ export class EpisodeTracker {
       this.#updateUnlisted(episode);
       return;
     }
-    const status = NODE_STATUSES[observed.fleet.status[slot]!]!;
+    const status = observed.statusAt(slot);
     const present = episode.state === "suspended" ? this.#resume(episode, status) : episode;
     if (present.closedAt !== null) return;
     const listedAt = observed.fleet.listedAt.at(slot);
@@ -93,8 +92,7 @@ export class EpisodeTracker {
     }
     const action = this.#inFlightAction(episode);
     if (action !== null && now >= this.#stepEnd(action)) {
-      const outcome = action.shadow ? "dry_run" : "ineffective";
-      const change = finishAction(this.#context, action, outcome, { detail: "the node left the list" });
+      const change = finishAction(this.#context, action, "ineffective", { detail: "the node left the list" });
       commitTransition(this.#context, episode, recordStepLost(episode, action, now), [change]);
     } else if (!isLost(episode)) this.#closeForgotten(episode, "the node did not come back");
   }
@@ -219,13 +217,10 @@ export class EpisodeTracker {
   /** Returns whether a node that a step has healed has been unhealthy again for `for`. */
   #hasRelapsed(episode: Episode, policy: Policy, slot: number): boolean {
     const { observed, clock, remediationState } = this.#context;
-    const { forMs, clearForMs } = policy.rule;
-    const maxAgeOf = observed.maxAgeOf(policy.rule);
-    const { verdict, at, newest } = evaluatePolicy(policy, observed.scope(), slot, maxAgeOf, clock.monotonic());
-    const gapMsMax = Math.max(...policySources(policy).map(maxAgeOf));
+    const { verdict, at, newest } = observed.evaluate(policy, slot, clock.monotonic());
     const before = this.#relapses.get(episode.id) ?? INACTIVE;
     const observation = { verdict, at, newest, now: remediationState.now() };
-    const relapse = observeCondition(before, observation, { forMs, clearForMs, gapMsMax });
+    const relapse = observeCondition(before, observation, observed.timerRule(policy));
     this.#relapses.set(episode.id, relapse);
     return relapse.state === "firing";
   }

@@ -59,7 +59,10 @@ function recordConsequences(context: TransitionDeps, before: Episode | null, aft
 /** Returns the journal change of an action's new state. */
 export const actionChange = (row: Action): JournalChange => ({ kind: "action", row });
 
-/** Returns the journal change of an action that ended, and counts it. `outcome` is null if it was never sent. */
+/**
+ * Returns the journal change of an action that ended, and counts it. `outcome` is null if it was never sent. The action
+ * of a dry run is not counted, and its outcome is `dry_run`.
+ */
 export function finishAction(
   { remediationState, metrics, log }: TransitionDeps,
   action: Action,
@@ -68,15 +71,14 @@ export function finishAction(
 ): JournalChange {
   const endedAt = remediationState.now();
   if (outcome === null) return actionChange({ ...action, ...result, state: "withdrawn", endedAt });
+  if (action.shadow) return actionChange({ ...action, ...result, state: "ended", outcome: "dry_run", endedAt });
   const { policy, request, id, node } = action;
   const { kind } = request;
-  if (!action.shadow) {
-    const isCounted = outcome === "in_doubt" && action.inDoubt;
-    if (!isCounted) metrics.inc("proxywarden_actions_total", { policy, action: kind, outcome });
-    const seconds = (endedAt - (action.sentAt ?? endedAt)) / SECOND_MS;
-    if (outcome === "verified") metrics.observe("proxywarden_action_duration_seconds", { action: kind }, seconds);
-    log.info({ action: id, policy, node, kind, outcome, proof: result.proof }, "action ended");
-  }
+  const isCounted = outcome === "in_doubt" && action.inDoubt;
+  if (!isCounted) metrics.inc("proxywarden_actions_total", { policy, action: kind, outcome });
+  const seconds = (endedAt - (action.sentAt ?? endedAt)) / SECOND_MS;
+  if (outcome === "verified") metrics.observe("proxywarden_action_duration_seconds", { action: kind }, seconds);
+  log.info({ action: id, policy, node, kind, outcome, proof: result.proof }, "action ended");
   return actionChange({ ...action, ...result, state: "ended", outcome, endedAt });
 }
 
@@ -90,11 +92,13 @@ export function finishActions(context: TransitionDeps, { id }: Episode, detail: 
     .map((action) => finishAction(context, action, isInFlight(action) ? "in_doubt" : null, { detail }));
 }
 
-const lostEpisodesOf = ({ remediationState }: TransitionDeps): Episode[] =>
-  remediationState.records.openEpisodes().filter(isLost);
-
-const acceptableEpisodes = ({ remediationState }: TransitionDeps): Episode[] =>
-  remediationState.records.openEpisodes().filter(isAcceptable);
+/** Returns the episodes whose loss an operator can accept. A POST that is under way must first have an outcome. */
+const acceptableEpisodes = ({ remediationState: { records } }: TransitionDeps): Episode[] =>
+  records
+    .openEpisodes()
+    .filter(
+      (episode) => isAcceptable(episode) && !records.actionsOf(episode.id).some(({ state }) => state === "posting"),
+    );
 
 /** Returns the nodes that left the list after an action of ours, or are down after it, which an operator can accept. */
 export const acceptableNodes = (context: TransitionDeps): ReadonlySet<NodeId> =>
@@ -196,7 +200,7 @@ function updateEfficacy(context: TransitionDeps, policy: Policy, episode: Episod
   if (records.fact(fallbackFactKey(name)) === fingerprint) return;
   const since = Number(records.fact(efficacySinceFactKey(name)) ?? 0);
   const { efficacy } = context.rules.safety;
-  const counted = [...records.closedEpisodes(), ...lostEpisodesOf(context)];
+  const counted = [...records.closedEpisodes(), ...records.openEpisodes().filter(isLost)];
   const { isTooLow, healed, nodes } = measureEfficacy(counted, { policy: name, fingerprint, since }, efficacy);
   if (!isTooLow) return;
   context.remediationState.record([{ kind: "fact", key: fallbackFactKey(name), value: fingerprint }]);

@@ -2,7 +2,7 @@ import { decodeActionReply } from "../../api-client/decoding/records.ts";
 import { actionCall } from "../../api-client/endpoints.ts";
 import type { PostResult } from "../../api-client/post-result.ts";
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
+import type { NodeId } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import {
   advanceStep,
@@ -14,7 +14,7 @@ import {
 import type { Candidate } from "../../policy/guards/guard.ts";
 import type { RemediationContext } from "../context.ts";
 import { actionChange, commitTransition, notifyOfEpisode, type TransitionDeps } from "./episode-transitions.ts";
-import { readNode } from "./node-read.ts";
+import { readNode } from "./verification-reads.ts";
 
 type ExecutorDeps = TransitionDeps &
   Pick<
@@ -139,12 +139,10 @@ async function readNodeNow(context: ExecutorDeps, { node }: Action, signal: Abor
 }
 
 /** Returns the node's status and uptime before the action. */
-function stateBeforeAction(context: ExecutorDeps, node: NodeId): Pick<Action, "uptimeHoursBefore" | "statusBefore"> {
-  const slot = context.observed.slotOf(node);
+function stateBeforeAction({ observed }: ExecutorDeps, node: NodeId) {
+  const slot = observed.slotOf(node);
   if (slot === null) return { uptimeHoursBefore: null };
-  const { uptimeHours, status } = context.observed.fleet;
-  const uptime = uptimeHours.at(slot);
-  return { uptimeHoursBefore: Number.isNaN(uptime) ? null : uptime, statusBefore: NODE_STATUSES[status[slot]!]! };
+  return { uptimeHoursBefore: observed.uptimeHoursAt(slot), statusBefore: observed.statusAt(slot) };
 }
 
 function withdrawAction(context: ExecutorDeps, action: Action, detail: string, isFailure: boolean): void {
@@ -164,9 +162,11 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
   const now = context.remediationState.now();
   const episode = context.remediationState.records.episode(action.episode)!;
   const { policy, request, node } = action;
+  const { rule } = context.policies.find(policy)!;
   const count = (outcome: "refused" | "failed" | "in_doubt") =>
     context.metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome });
-  const commit = (next: Episode, row: Action) => commitTransition(context, episode, next, [actionChange(row)]);
+  const commit = (next: Episode, changed: Partial<Action>) =>
+    commitTransition(context, episode, next, [actionChange({ ...action, ...changed })]);
   const fields = { action: action.id, policy, node, kind: request.kind };
   switch (result.kind) {
     case "done": {
@@ -174,24 +174,21 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
       const { message, durationMinutes } = decodeActionReply(result.json);
       const isPlausible = (durationMinutes ?? 0) > 0 && durationMinutes! <= QUARANTINE_MINUTES_MAX;
       context.log.info({ ...fields, message }, "action sent");
-      const row: Action = { ...action, state: "sent", detail: message };
-      commit(recordSent(episode, row, isPlausible ? durationMinutes : null, now), row);
+      const next = recordSent(episode, action, isPlausible ? durationMinutes : null, now);
+      commit(next, { state: "sent", detail: message });
       return;
     }
-    case "in_doubt": {
+    case "in_doubt":
       count("in_doubt");
       context.log.warn({ ...fields, problem: result.message }, "action in doubt; observation will settle it");
-      const row: Action = { ...action, state: "sent", inDoubt: true, detail: result.message };
-      commit(recordSent(episode, row, null, now), row);
+      commit(recordSent(episode, action, null, now), { state: "sent", inDoubt: true, detail: result.message });
       return;
-    }
     case "refused": {
       context.apiKey.recordAccepted();
       count("refused");
       context.log.warn({ ...fields, problem: result.message }, "action refused by the service; episode given up");
-      const { rule } = context.policies.find(policy)!;
-      const row: Action = { ...action, state: "ended", endedAt: now, outcome: "refused", detail: result.message };
-      commit(recordRefused({ ...episode, acted: episode.acted + 1 }, rule, now), row);
+      const next = recordRefused({ ...episode, acted: episode.acted + 1 }, rule, now);
+      commit(next, { state: "ended", endedAt: now, outcome: "refused", detail: result.message });
       return;
     }
     case "credentials":
@@ -200,14 +197,15 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
       if (result.kind === "credentials") context.apiKey.recordRejected(result.message);
       count("failed");
       const sentAt = result.kind === "not_sent" ? null : action.sentAt;
-      const outcome = { state: "ended", sentAt, endedAt: now, outcome: "failed", detail: result.message } as const;
-      const row: Action = { ...action, ...outcome };
+      const ended = { state: "ended", sentAt, endedAt: now, outcome: "failed", detail: result.message } as const;
       if (result.kind === "limited") {
-        recordRateLimitedAction(context, episode, row, result.retryAfterMs);
+        const next = recordRateLimited(episode, result.retryAfterMs, rule, now);
+        commit(next, ended);
+        reportRateLimited(context, next, { ...action, ...ended });
         return;
       }
       if (result.kind === "not_sent") context.log.warn({ ...fields, problem: result.message }, "action not sent");
-      commit(recordUnsent(episode, now), row);
+      commit(recordUnsent(episode, now), ended);
       return;
     }
     default:
@@ -215,24 +213,14 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
   }
 }
 
-/** After a 429 the step is sent again later. After too many of them its episode is given up. */
-function recordRateLimitedAction(
-  context: ExecutorDeps,
-  episode: Episode,
-  action: Action,
-  retryAfterMs: DurationMs | null,
-): void {
-  const now = context.remediationState.now();
-  const { id, policy, node, detail } = action;
-  const { rule } = context.policies.find(policy)!;
-  const next = recordRateLimited(episode, retryAfterMs, rule, now);
-  commitTransition(context, episode, next, [actionChange(action)]);
-  const fields = { action: id, policy, node, attempts: next.limited, problem: detail };
-  if (next.state === "firing") {
+/** Logs that a step is sent again after a 429 or, after too many of them, notifies that its episode is given up. */
+function reportRateLimited(context: ExecutorDeps, episode: Episode, { id, policy, node, detail }: Action): void {
+  const fields = { action: id, policy, node, attempts: episode.limited, problem: detail };
+  if (episode.state === "firing") {
     context.log.warn(fields, "action rate limited; it is sent again later");
     return;
   }
   context.log.warn(fields, "action rate limited too often; episode given up");
-  const summary = `${node}: the service answered 429 to ${next.limited} attempts of ${policy} (${episode.id}); the episode is given up`;
-  notifyOfEpisode(context, next, { kind: "given_up", severity: "critical", summary });
+  const summary = `${node}: the service answered 429 to ${episode.limited} attempts of ${policy} (${episode.id}); the episode is given up`;
+  notifyOfEpisode(context, episode, { kind: "given_up", severity: "critical", summary });
 }

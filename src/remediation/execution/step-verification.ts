@@ -1,5 +1,4 @@
-import { NODE_STATUSES } from "../../model/node.ts";
-import type { Action, ActionOutcome, Episode, RebootProof } from "../../model/remediation/episode.ts";
+import type { Action, Episode, RebootProof } from "../../model/remediation/episode.ts";
 import { observeAfterStep, recordStepResult } from "../../policy/episodes/episode.ts";
 import {
   evaluateStep,
@@ -66,7 +65,7 @@ function observeStep(
   return {
     now: remediationState.now(),
     isFresh: isFresh.nodes,
-    status: NODE_STATUSES[fleet.status[slot]!]!,
+    status: observed.statusAt(slot),
     when: evaluatePolicy(policy, scope, slot, sinceSent, now).verdict,
     expect: expect === null ? null : evaluateExpression(expect, scope, slot, sinceSent, now).verdict,
   };
@@ -81,13 +80,13 @@ function finishStep(
   slot: number,
 ): void {
   const isOurs = result !== "verified" || episode.repaired !== true;
-  const outcome: ActionOutcome = action.shadow ? "dry_run" : isOurs ? result : "in_doubt";
+  const outcome = isOurs ? result : "in_doubt";
   const proof = action.request.kind === "reboot" && !action.shadow ? rebootProofOf(context, action, slot) : null;
   const changes = [finishAction(context, action, outcome, isOurs ? { proof } : { proof, detail: REPAIRED_DETAIL })];
-  if (outcome === "verified" && action.fingerprint === policy.fingerprint)
+  if (!action.shadow && outcome === "verified" && action.fingerprint === policy.fingerprint)
     changes.push({ kind: "fact", key: canaryFactKey(policy.rule.name), value: policy.fingerprint });
   const now = context.remediationState.now();
-  const observed = observeAfterStep(episode, action, NODE_STATUSES[context.observed.fleet.status[slot]!]!, now);
+  const observed = observeAfterStep(episode, action, context.observed.statusAt(slot), now);
   commitTransition(context, episode, recordStepResult(observed, action, result, policy.rule, now), changes);
 }
 
@@ -96,13 +95,12 @@ function rebootProofOf(
   action: Action,
   slot: number,
 ): RebootProof {
-  const { listedAt, uptimeHours } = observed.fleet;
+  const { listedAt } = observed.fleet;
   const observedAt = client.serviceTime(listedAt.at(slot));
   const elapsed = remediationState.epochOf(listedAt.at(slot)) - action.sentAt!;
-  const uptime = uptimeHours.at(slot);
   return rebootProof({
     uptimeHoursBefore: action.uptimeHoursBefore,
-    uptimeHoursNow: Number.isNaN(uptime) ? null : uptime,
+    uptimeHoursNow: observed.uptimeHoursAt(slot),
     rebootingSeen: action.rebootingSeen,
     observedAt,
     postedAt: observedAt === null ? null : observedAt - elapsed,

@@ -1,10 +1,12 @@
+import type { ApiError } from "../../api-client/errors.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { readNodeDetail } from "../../collectors/detail-collector.ts";
+import type { NodeId } from "../../model/node.ts";
 import type { Action } from "../../model/remediation/episode.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { isInFlight } from "../../policy/facts.ts";
 import { expressionSources } from "../../policy/policy.ts";
 import type { RemediationContext } from "../context.ts";
-import { readNode } from "./node-read.ts";
 
 type ReadDeps = Pick<
   RemediationContext,
@@ -57,4 +59,20 @@ async function readForVerification(context: ReadDeps, { node }: Action, signal: 
   const error = await readNode(context, node, signal);
   if (error === null) context.onRead();
   else if (!signal.aborted) context.log.warn({ node, problem: error.message }, "verification read failed");
+}
+
+/**
+ * Reads one node into the inventory, with the priority of an action. Returns why that failed, or null if it was read.
+ */
+export async function readNode(
+  context: Pick<RemediationContext, "client" | "clock" | "detailReporter" | "inventory">,
+  id: NodeId,
+  signal: AbortSignal,
+): Promise<ApiError | null> {
+  const { detailReporter: reporter, inventory } = context;
+  const error = await readNodeDetail({ ...context, reporter }, { id, lane: "action" }, signal);
+  // Details may not be collected, and then there is no run with which the remarks would be logged.
+  reporter.logRemarks();
+  if (error === null && !inventory.has(id)) return { kind: "not_found", message: "it is not listed any more" };
+  return error;
 }

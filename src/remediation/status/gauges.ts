@@ -4,7 +4,7 @@ import { ACTION_OUTCOMES, type Episode, type OPEN_STATES } from "../../model/rem
 import type { RemediationContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
-import { setHoldGauges } from "./hold-gauges.ts";
+import { setHoldGauges } from "./held-nodes.ts";
 import type { RemediationView } from "./views.ts";
 
 type GaugeDeps = Pick<RemediationContext, "metrics" | "policies" | "remediationState">;

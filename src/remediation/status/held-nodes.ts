@@ -1,18 +1,22 @@
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
+import { HOLD_REASONS } from "../../model/remediation/decision.ts";
+import type { NodeHold } from "../../model/remediation/episode.ts";
 import type { Location } from "../../model/snapshot.ts";
+import type { EpochMs } from "../../model/time.ts";
 import type { RemediationContext } from "../context.ts";
+import { isGivenUp } from "../evaluation/candidates.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
-import { heldMs, holdsInForce, isHold } from "./hold-gauges.ts";
 import type { HeldNode, HeldNodesQuery } from "./views.ts";
 
-type HeldNodeDeps = Pick<RemediationContext, "remediationState" | "policies" | "observed">;
+type HoldDeps = Pick<RemediationContext, "remediationState" | "policies">;
 
 /**
  * Returns the nodes that are held. Those that a policy would treat come before the others, and in each group the longest
  * hold comes first. `lastDecisions` is null on a standby, which knows only the holds of nodes.
  */
 export function heldNodesOf(
-  context: HeldNodeDeps,
+  context: HoldDeps & Pick<RemediationContext, "observed">,
   lastDecisions: readonly LastDecision[] | null,
   query: HeldNodesQuery,
 ): readonly HeldNode[] {
@@ -50,9 +54,71 @@ export function heldNodesOf(
 
 /** Returns the number of nodes in {@link heldNodesOf}. */
 export function heldNodeCountOf(
-  context: Pick<HeldNodeDeps, "remediationState">,
+  context: Pick<HoldDeps, "remediationState">,
   lastDecisions: readonly LastDecision[] | null,
 ): number {
   const decisions = (lastDecisions ?? []).filter((decision) => isHold(context, decision));
   return new Set([...decisions, ...holdsInForce(context.remediationState)].map(({ node }) => node)).size;
+}
+
+/** Sets the gauges of held nodes and of the longest hold of each policy, in steps. Dry runs are left out. */
+export function* setHoldGauges(
+  context: HoldDeps & Pick<RemediationContext, "metrics">,
+  lastDecisions: Iterable<LastDecision>,
+): Generator<void, void> {
+  const { metrics, policies, remediationState } = context;
+  const now = remediationState.now();
+  const nodes = new Map(HOLD_REASONS.map((reason) => [reason, new Set<NodeId>()]));
+  const longestMs = new Map<string, DurationMs>();
+  for (const decision of lastDecisions) {
+    yield;
+    if (!isHold(context, decision)) continue;
+    const { policy, node, reasons } = decision;
+    for (const reason of reasons) nodes.get(reason)!.add(node);
+    // Given-up nodes have a count and an alert of their own.
+    if (isGivenUp(remediationState, policy, node, false)) continue;
+    longestMs.set(policy, Math.max(longestMs.get(policy) ?? 0, heldMs(context, decision, now)));
+  }
+  for (const [reason, { size }] of nodes) metrics.set("proxywarden_held_nodes", { reason }, size);
+  for (const { rule } of policies.all) {
+    const seconds = (longestMs.get(rule.name) ?? 0) / SECOND_MS;
+    metrics.set("proxywarden_longest_hold_seconds", { policy: rule.name }, seconds);
+  }
+}
+
+/** Returns whether a policy that acts holds the node. A node that an episode of any policy treats is not held. */
+export function isHold(
+  { remediationState: { records } }: Pick<HoldDeps, "remediationState">,
+  { node, dryRun, reasons }: LastDecision,
+): boolean {
+  if (dryRun || reasons.length === 0) return false;
+  const open = records.openEpisode(node, false);
+  return open === null || open.state === "firing";
+}
+
+type HoldInForce = NodeHold & { readonly kind: Exclude<NodeHold["kind"], "given_up"> };
+
+/** Returns the holds of nodes that have not ended, except those of policies that gave a node up. */
+export function holdsInForce(remediationState: HoldDeps["remediationState"]): readonly HoldInForce[] {
+  const now = remediationState.now();
+  return remediationState.records
+    .allHolds()
+    .filter((hold): hold is HoldInForce => hold.kind !== "given_up" && (hold.until === null || hold.until > now));
+}
+
+/**
+ * Returns how long a node has been held at `now`: since the last step of its episode ended or, if it had none, since its
+ * timer fired or its last episode closed, whichever is later.
+ */
+export function heldMs(
+  { remediationState: { records }, policies }: HoldDeps,
+  { policy, node }: LastDecision,
+  now: EpochMs,
+): DurationMs {
+  const open = records.openEpisode(node, false);
+  if (open?.policy === policy && open.acted > 0) return now - open.stateAt;
+  const { since } = records.timer(policy, node);
+  const forMs = policies.find(policy)?.rule.forMs ?? 0;
+  const closedAt = records.closedEpisodesOf(node, false).at(-1)?.closedAt ?? Number.NEGATIVE_INFINITY;
+  return Math.max(0, now - Math.max((since ?? now) + forMs, closedAt));
 }

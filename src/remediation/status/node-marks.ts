@@ -3,7 +3,7 @@ import { eachInSteps } from "../../platform/event-loop.ts";
 import { isDryRun } from "../../policy/facts.ts";
 import { type CandidateDeps, isGivenUp } from "../evaluation/candidates.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
-import { holdsInForce, isHold } from "./hold-gauges.ts";
+import { holdsInForce, isHold } from "./held-nodes.ts";
 import { NODE_MARKS, type NodeMark } from "./views.ts";
 
 /** The position of each mark in {@link NODE_MARKS}. */

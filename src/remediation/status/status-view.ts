@@ -1,4 +1,6 @@
+import { oncePerKey } from "../../base/once-per-key.ts";
 import { EPISODE_STATES } from "../../model/label-values.ts";
+import type { Blocker } from "../../model/remediation/decision.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
 import { findBlockers } from "../../policy/decision.ts";
 import { type ActivePolicy, isDryRun, isInFlight } from "../../policy/facts.ts";
@@ -7,8 +9,8 @@ import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
 import { buildCandidate, type CandidateDeps, isGivenUp } from "../evaluation/candidates.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
-import type { GuardFactsCollector } from "../evaluation/guard-facts.ts";
-import type { InventoryTrustTracker } from "../evaluation/inventory-trust.ts";
+import type { FactsOf } from "../evaluation/guard-facts.ts";
+import { largestWalkNodes } from "../evaluation/inventory-trust.ts";
 import { pauseAt } from "../operator-holds.ts";
 import { heldNodeCountOf, heldNodesOf } from "./held-nodes.ts";
 import { nodeMarksOf } from "./node-marks.ts";
@@ -20,9 +22,12 @@ type ViewDeps = CandidateDeps & { readonly journal: JournalQueries };
 export interface StatusViewDeps {
   readonly context: ViewDeps;
   readonly fleetHealth: FleetHealth;
-  readonly trustTracker: Pick<InventoryTrustTracker, "current" | "largestWalkNodes">;
-  /** The facts for guards, or null if no fleet is observed. */
-  readonly guardFacts: GuardFactsCollector | null;
+  /** Returns why fleet data is not trusted, or an empty list if it is. */
+  trustBlockers(): readonly Blocker[];
+  /** Collects the facts for guards. Not called on a standby, which observes no node. */
+  readonly collectFacts: FactsOf;
+  /** Returns why this daemon observes no node. Absent if it does. */
+  unobserved?(): string;
   /** Returns the last decisions, or null on a standby, which decides nothing. */
   lastDecisions(): readonly LastDecision[] | null;
 }
@@ -36,12 +41,12 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
     status: () => remediationStatus(deps),
     policies: () => context.policies.active().map((active) => policyStatus(context, active)),
     explain(node) {
-      const known = context.observed.slotOf(node) !== null;
+      const factsOf = oncePerKey(deps.collectFacts);
       return {
         node,
-        known,
+        known: context.observed.slotOf(node) !== null,
         at: context.remediationState.now(),
-        policies: known ? explainPolicies(deps, node) : [],
+        policies: context.policies.active().flatMap((active) => explainPolicy(deps, active, node, factsOf)),
         // The row of a given-up node stays after its release, because attempts are counted from there.
         holds: records.holdsOn(node).filter(({ kind, until }) => kind !== "given_up" || until === null),
       };
@@ -69,7 +74,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
   };
 }
 
-function remediationStatus({ context, fleetHealth, trustTracker }: StatusViewDeps): RemediationStatus {
+function remediationStatus({ context, fleetHealth, trustBlockers }: StatusViewDeps): RemediationStatus {
   const { remediationState, rules, observed } = context;
   const { records } = remediationState;
   const { breaker, storm } = fleetHealth.state(false);
@@ -77,10 +82,10 @@ function remediationStatus({ context, fleetHealth, trustTracker }: StatusViewDep
     mode: rules.safety.mode,
     paused: pauseAt(records, remediationState.now()),
     breaker: breaker.open,
-    trust: trustTracker.current().blockers,
+    trust: trustBlockers(),
     stormUntil: storm?.until ?? null,
     journal: remediationState.journalProblem(),
-    largestWalkNodes: trustTracker.largestWalkNodes(),
+    largestWalkNodes: largestWalkNodes(records),
     limits: limitsByName(rules.safety, observed.latest?.snapshot.fleet.count ?? 0),
     inFlight: [...records.actions()].filter((action) => isInFlight(action) && !action.shadow).length,
   };
@@ -112,31 +117,40 @@ function policyStatus({ remediationState }: ViewDeps, active: ActivePolicy): Pol
   };
 }
 
-function explainPolicies({ context, guardFacts }: StatusViewDeps, node: string): PolicyExplanation[] {
-  const factsOf = guardFacts?.collectOnce();
-  if (factsOf === undefined) return [];
-  return context.policies.active().flatMap((active): PolicyExplanation[] => {
-    const candidate = buildCandidate(context, active, node);
-    if (candidate === null) return [];
-    const { evaluation } = candidate;
-    const { name, forMs, steps } = active.policy.rule;
-    const timer = toTimerRow(name, node, candidate.timer);
-    const episode =
-      candidate.episode ?? context.remediationState.records.suspendedEpisode(name, node, isDryRun(active));
-    return [
-      {
-        policy: name,
-        mode: active.mode,
-        verdict: evaluation.verdict,
-        matched: evaluation.matched,
-        unknowns: evaluation.unknowns.map(({ field, why }) => ({ field: field ?? "the expression", why })),
-        fields: evaluation.fields(),
-        timer: timer === null ? null : presentTimer(timer),
-        forMs,
-        steps,
-        episode,
-        blockers: findBlockers(candidate, factsOf(isDryRun(active))),
-      },
-    ];
-  });
+/** Explains a policy on a node. On a standby only what is recorded is known; on the leader, an unlisted node has none. */
+function explainPolicy(
+  { context, unobserved }: StatusViewDeps,
+  active: ActivePolicy,
+  node: string,
+  factsOf: FactsOf,
+): PolicyExplanation[] {
+  const { records } = context.remediationState;
+  const { name, forMs, steps } = active.policy.rule;
+  const dryRun = isDryRun(active);
+  const timer = toTimerRow(name, node, records.timer(name, node));
+  const recorded = {
+    policy: name,
+    mode: active.mode,
+    timer: timer === null ? null : presentTimer(timer),
+    forMs,
+    steps,
+    episode: records.openEpisodesOf(node, dryRun).findLast(({ policy }) => policy === name) ?? null,
+  };
+  const candidate = buildCandidate(context, active, node);
+  if (candidate === null) {
+    if (unobserved === undefined || (timer === null && recorded.episode === null)) return [];
+    const unknowns = [{ field: "the node", why: unobserved() }];
+    return [{ ...recorded, verdict: "unknown", matched: null, unknowns, fields: {}, blockers: [] }];
+  }
+  const { verdict, matched, unknowns, fields } = candidate.evaluation;
+  return [
+    {
+      ...recorded,
+      verdict,
+      matched,
+      unknowns: unknowns.map(({ field, why }) => ({ field: field ?? "the expression", why })),
+      fields: fields(),
+      blockers: findBlockers(candidate, factsOf(dryRun)),
+    },
+  ];
 }

@@ -90,6 +90,17 @@ describe("a node that returns after an absence", () => {
     expect(timerOf(network, node)).toMatch(/^pending/);
   });
 
+  test("with another created_at ends the step of a dry run as a dry run, not in doubt: nothing was sent", async () => {
+    const { network, node } = await startReusingIds({ ...slow, mode: "dry_run" });
+    network.failNode(node, "person");
+    await network.advance(36 * MINUTE_MS);
+    expect(episodeStates(network)).toEqual(["acting"]);
+    await leaveAndReturn(network, node, 20 * SECOND_MS);
+    await network.advance(16 * MINUTE_MS);
+    expect(episodeStates(network)).toEqual(["withdrawn"]);
+    expect(network.actions()).toMatchObject([{ state: "ended", outcome: "dry_run" }]);
+  });
+
   test("and is found to be another one by the read before an action is not acted on until `for` is proven again", async () => {
     // No details are collected, so only that read shows created_at.
     const network = await startQuietNetwork({
