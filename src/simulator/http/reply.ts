@@ -1,5 +1,4 @@
-import { brotliCompressSync, gunzipSync, gzipSync } from "node:zlib";
-import type { DurationMs } from "../../base/duration.ts";
+import { brotliCompressSync, gzipSync } from "node:zlib";
 import type { ServiceOptions } from "../../model/scenario.ts";
 
 /** A request to the service. `path` includes the query; header names are in lower case. */
@@ -39,10 +38,6 @@ const utf8 = new TextEncoder();
 export const replyBytes = (reply: Reply): Uint8Array =>
   typeof reply.body === "string" ? utf8.encode(reply.body) : reply.body;
 
-/** Returns the time to send `bytes` at a rate. */
-export const dripMs = (bytes: number, bytesPerSecond: number): DurationMs =>
-  Math.ceil((bytes / bytesPerSecond) * 1_000);
-
 /** Compresses a reply for a client that accepts these encodings. A reply with a delivery fault stays uncompressed. */
 export function compressReply(
   compression: ServiceOptions["compression"],
@@ -58,9 +53,3 @@ export function compressReply(
 
 const acceptsGzip = (accepted = ""): boolean =>
   accepted.split(",").some((coding) => coding.trim().toLowerCase() === "gzip");
-
-/** Decompresses a reply, as a client that accepts gzip does. */
-export function decompressReply(reply: Reply): Reply {
-  const { "content-encoding": encoding, ...headers } = reply.headers;
-  return encoding === "gzip" ? { ...reply, headers, body: gunzipSync(replyBytes(reply)) } : reply;
-}

@@ -1,10 +1,17 @@
-import type { EpochMs } from "../model/time.ts";
-import type { FailureStart } from "./fleet/failure-modes.ts";
-import { findNode, injectFailure, liftQuarantine, quarantine, removeNode, restart } from "./fleet/fleet.ts";
-import type { SimulatedNode } from "./fleet/node.ts";
-import type { ResourceLoad } from "./fleet/resource-load.ts";
-import type { SimulatedService } from "./http/service.ts";
-import { advanceWorld } from "./network.ts";
+import type { EpochMs } from "../../../src/model/time.ts";
+import type { FailureStart } from "../../../src/simulator/fleet/failure-modes.ts";
+import {
+  findNode,
+  injectFailure,
+  liftQuarantine,
+  quarantine,
+  removeNode,
+  restart,
+} from "../../../src/simulator/fleet/fleet.ts";
+import type { SimulatedNode } from "../../../src/simulator/fleet/node.ts";
+import type { ResourceLoad } from "../../../src/simulator/fleet/resource-load.ts";
+import type { SimulatedService } from "../../../src/simulator/http/service.ts";
+import { advanceWorld } from "../../../src/simulator/network.ts";
 
 /** Changes to single nodes that bypass the service's API. */
 export interface Interventions {
