@@ -79,8 +79,6 @@ export interface Sample {
 
 /** A family whose number of samples does not depend on the number of nodes. */
 export interface AggregateFamily extends FamilyRow {
-  /** Returns the maximum number of samples. */
-  maxSamples(input: RenderInput): number;
   samples(input: RenderInput): Iterable<Sample>;
 }
 

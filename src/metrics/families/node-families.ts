@@ -183,7 +183,6 @@ export const NODE_COUNTS: AggregateFamily = {
   help: "Nodes by status, country and region, counting fresh records only; absent unless there was a recent walk.",
   labels: ["status", "country", "region"],
   source: "nodes",
-  maxSamples: ({ snapshot }) => snapshot.fleet.locations.length * NODE_STATUSES.length,
   *samples(input) {
     const { fleet } = input.snapshot;
     if (fleet.walkedAt === null || !isFresh(input, "nodes", fleet.walkedAt)) return;

@@ -90,23 +90,19 @@ export const SESSION_NODE_FAMILIES: readonly NodeFamily[] = [
 ];
 
 interface SessionsRow extends Pick<AggregateFamily, "name" | "help" | "labels"> {
-  readonly maxSamples: (view: SessionSummary, input: RenderInput) => number;
   readonly samples: (view: SessionSummary, input: RenderInput) => Iterable<Sample>;
 }
 
 /** Creates a gauge of all sessions. */
-const sessionsGauge = ({ maxSamples, samples, ...row }: SessionsRow): AggregateFamily => ({
+const sessionsGauge = ({ samples, ...row }: SessionsRow): AggregateFamily => ({
   ...row,
   type: "gauge",
   source: "sessions",
-  maxSamples: (input) => (input.snapshot.sessions === null ? 0 : maxSamples(input.snapshot.sessions, input)),
   samples(input) {
     const { sessions } = input.snapshot;
     return sessions !== null && isFresh(input, "sessions", sessions.settledAt) ? samples(sessions, input) : [];
   },
 });
-
-const STATUS_TYPE_COMBINATIONS = SESSION_STATUSES.length * SESSION_TYPES.length;
 
 /** Families of all sessions together. */
 export const SESSION_FAMILIES: readonly AggregateFamily[] = [
@@ -114,7 +110,6 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
     name: "proxynet_sessions",
     help: "Sessions by status and type, counted from the session list.",
     labels: ["status", "session_type"],
-    maxSamples: () => STATUS_TYPE_COMBINATIONS,
     *samples(view) {
       for (const [state, status] of SESSION_STATUSES.entries()) {
         if (!isListed(status, view)) continue;
@@ -129,7 +124,6 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
     name: "proxynet_country_sessions",
     help: "Sessions by country, counted from the session list.",
     labels: ["country"],
-    maxSamples: ({ countries }) => countries.size,
     *samples({ countries }) {
       for (const [country, value] of countries) yield { labels: { country }, value };
     },
@@ -138,7 +132,6 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
     name: "proxynet_customer_sessions",
     help: "Sessions by customer, for the largest customers; the rest are counted as `other`.",
     labels: ["customer_id"],
-    maxSamples: ({ customers }, { options }) => Math.min(customers.length, options.topCustomers + 1),
     *samples({ customers }, { options }) {
       let rest = 0;
       let seriesLeft = options.topCustomers;
@@ -158,7 +151,6 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
     help: "Duration of sessions that ended, as last observed.",
     labels: ["session_type"],
     source: "sessions",
-    maxSamples: () => SESSION_TYPES.length * (SESSION_DURATION_BUCKETS_SECONDS.length + 3),
     *samples({ snapshot }) {
       for (const [type, sessionType] of SESSION_TYPES.entries()) {
         const histogram = snapshot.sessions?.durations[type];

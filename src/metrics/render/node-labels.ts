@@ -4,7 +4,7 @@ import type { NodeFamily, NodeSource, RenderInput } from "../families/family.ts"
 import { NODE_INFO } from "../families/node-families.ts";
 import { escapeLabelValue } from "../text-format.ts";
 import { LabelPages } from "./label-pages.ts";
-import { idsOf } from "./render-change.ts";
+import { idsOf } from "./render-source.ts";
 
 /** The label texts of all nodes: the ids, and for `proxynet_node_info` the id with the other labels. */
 export class NodeLabels {

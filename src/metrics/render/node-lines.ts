@@ -4,8 +4,10 @@ import { escapeLabelValue } from "../text-format.ts";
 import { CHUNK_LINES_MAX, type Chunk, type RenderBuffer } from "./chunk.ts";
 import { type LabelPage, type LabelPages, PAGE_SLOTS } from "./label-pages.ts";
 import { type LineFormat, textView, writeLines } from "./line-writer.ts";
-import { type FamilyRenderer, idsOf, type RenderChange, type RenderSource } from "./render-change.ts";
-import { linesPerNode } from "./selection.ts";
+import { type FamilyRenderer, idsOf, type RenderSource } from "./render-source.ts";
+
+/** Returns the number of lines per node. */
+export const linesPerNode = ({ splitBy }: NodeFamily): number => splitBy?.values.length ?? 1;
 
 /** Renders one node family, in chunks of a fixed number of nodes. */
 export class NodeFamilyRenderer implements FamilyRenderer {
@@ -33,8 +35,7 @@ export class NodeFamilyRenderer implements FamilyRenderer {
     };
   }
 
-  *refresh({ source, previous, sessionsUnchanged }: RenderChange): Generator<void, void> {
-    if (this.#family.nodeSource === "session_nodes" && sessionsUnchanged && this.#chunks.length > 0) return;
+  *refresh(source: RenderSource, previous: RenderSource | null): Generator<void, void> {
     const slots = idsOf(this.#family.nodeSource, source.input).length;
     const count = Math.ceil(slots / this.#nodesPerChunk);
     this.#chunks.length = Math.min(this.#chunks.length, count);

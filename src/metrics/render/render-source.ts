@@ -10,42 +10,21 @@ export interface RenderSource {
   readonly visibility: Visibility;
 }
 
-/** What one exposition shows, and how that differs from the previous one. */
-export interface RenderChange {
-  readonly source: RenderSource;
-  /** What the previous exposition shows, or null if there is none. */
-  readonly previous: RenderSource | null;
-  /** Whether the sessions by node, and their freshness, are the same as in the previous exposition. */
-  readonly sessionsUnchanged: boolean;
-}
-
 /** Keeps the chunks of one family up to date with successive snapshots. */
 export interface FamilyRenderer {
-  /** Replaces the chunks whose lines differ from those of the previous exposition. Yields after every chunk. */
-  refresh(change: RenderChange): Generator<void, void>;
+  /**
+   * Replaces the chunks whose lines differ from those of the previous refresh. `previous` is what that one was for, or
+   * null if this is the first. Yields after every chunk.
+   */
+  refresh(source: RenderSource, previous: RenderSource | null): Generator<void, void>;
   chunks(): readonly Chunk[];
   /** Returns the number of samples in the chunks. */
   sampleCount(): number;
 }
 
-/** Creates the change to the exposition of `input`. `previous` is what the one before it shows, or null. */
-export function createRenderChange(input: RenderInput, previous: RenderSource | null): RenderChange {
-  const sessionsUnchanged =
-    previous !== null &&
-    previous.input.snapshot.sessions === input.snapshot.sessions &&
-    hasFreshSessions(previous.input) === hasFreshSessions(input);
-  return { source: { input, visibility: computeVisibility(input) }, previous, sessionsUnchanged };
-}
-
 /** Returns the ids of a source by slot; none if there is nothing to show. */
 export function idsOf(source: NodeSource, { snapshot: { fleet, sessions } }: RenderInput): readonly NodeId[] {
   return source === "fleet" ? fleet.ids : (sessions?.nodes.ids ?? []);
-}
-
-/** Returns whether there are sessions, and they are fresh. */
-function hasFreshSessions(input: RenderInput): boolean {
-  const { sessions } = input.snapshot;
-  return sessions !== null && isFresh(input, "sessions", sessions.settledAt);
 }
 
 /** Returns which slots are shown. */
@@ -55,10 +34,11 @@ export function computeVisibility(input: RenderInput): Visibility {
   for (let slot = 0; slot < sessionCounters.length; slot++) {
     if (sessions!.nodes.ids[slot] !== "") sessionCounters[slot] = 1;
   }
+  const areFresh = sessions !== null && isFresh(input, "sessions", sessions.settledAt);
   return {
     listed: freshSlots(fleet, fleet.listedAt, input.now - input.staleAfterMs.nodes),
     detailed: freshSlots(fleet, fleet.detailedAt, input.now - input.staleAfterMs.details),
-    sessions: hasFreshSessions(input) ? sessionCounters : new Uint8Array(sessionCounters.length),
+    sessions: areFresh ? sessionCounters : new Uint8Array(sessionCounters.length),
     sessionCounters,
   };
 }
