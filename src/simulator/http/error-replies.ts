@@ -70,9 +70,8 @@ export function interceptedReply(fault: FaultKind, serviceNow: EpochMs): Reply |
     case "status":
       return statusReply(fault, serviceNow);
     case "hang":
-      return { status: 0, headers: {}, body: "", deliveryFault: { kind: "hang" } };
     case "reset":
-      return { status: 0, headers: {}, body: "", deliveryFault: { kind: "reset" } };
+      return { status: 0, headers: {}, body: "", deliveryFault: fault };
     case "html":
       return { status: 200, headers: { "content-type": "text/html; charset=utf-8" }, body: SIGN_IN_PAGE };
     case "redirect":
@@ -88,11 +87,9 @@ export function distortReply(fault: FaultKind, reply: Reply): Reply {
   if (reply.body === "") return reply;
   switch (fault.kind) {
     case "truncate":
-      return { ...reply, deliveryFault: { kind: "truncate" } };
     case "slow_drip":
-      return { ...reply, deliveryFault: { kind: "slow_drip", bytesPerSecond: fault.bytesPerSecond } };
     case "huge_body":
-      return { ...reply, deliveryFault: { kind: "huge_body", bytes: fault.bytes } };
+      return { ...reply, deliveryFault: fault };
     case "bad_json":
       return { ...reply, body: `${String(reply.body).slice(0, -1)},` };
     case "wrong_shape":

@@ -1,5 +1,5 @@
 import { brotliCompressSync, gzipSync } from "node:zlib";
-import type { ServiceOptions } from "../../model/scenario.ts";
+import type { FaultKind, ServiceOptions } from "../../model/scenario.ts";
 
 /** A request to the service. `path` includes the query; header names are in lower case. */
 export interface Request {
@@ -17,12 +17,10 @@ export interface Request {
  * - `slow_drip`: the body is sent at a low rate.
  * - `huge_body`: blanks before the body extend it to that size.
  */
-export type DeliveryFault =
-  | { readonly kind: "hang" }
-  | { readonly kind: "reset" }
-  | { readonly kind: "truncate" }
-  | { readonly kind: "slow_drip"; readonly bytesPerSecond: number }
-  | { readonly kind: "huge_body"; readonly bytes: number };
+export type DeliveryFault = Extract<
+  FaultKind,
+  { readonly kind: "hang" | "reset" | "truncate" | "slow_drip" | "huge_body" }
+>;
 
 /** A reply of the service. Header names are in lower case. */
 export interface Reply {
