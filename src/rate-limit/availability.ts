@@ -14,6 +14,7 @@ import {
   externalFloorOf,
   type Lane,
   pollingCallsPerMonth,
+  pollingCallsPerWindow,
   reservedCalls,
 } from "./limits.ts";
 import { rejectedUntil } from "./too-many-requests.ts";
@@ -94,7 +95,7 @@ function isLimitStated(ledger: Ledger, category: Category, now: MonotonicMs): bo
 
 function paceAvailability(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
   const { limits, externalUsage } = ledger;
-  const { pace, actions, headers } = ledger.categories[category];
+  const { pace, headers } = ledger.categories[category];
   const { requests, burst, windowMs } = limits.categories[category];
   const expected = externalUsage[category].expectedCalls(now);
   const { actionReserve } = allowanceOf(requests, limits.reserve, expected);
@@ -102,12 +103,11 @@ function paceAvailability(ledger: Ledger, category: Category, lane: Lane, now: M
   let { capacity } = rates.evenPace;
   if (isLimitStated(ledger, category, now)) {
     const saved = Math.min(burst, remainingAtLeast(headers) ?? 0) - requests;
-    const atOnce = expected > 0 || isFirstWindow(ledger, windowMs, now) ? 0 : rates.polling * BURST_SHARE;
+    const atOnce =
+      expected > 0 || isFirstWindow(ledger, windowMs, now) ? 0 : pollingCallsPerWindow(limits, category) * BURST_SHARE;
     capacity = Math.max(capacity, saved, atOnce) + (lane === "action" ? actionReserve : 0);
   } else if (mayUseReserve(ledger, lane, windowMs, now)) capacity += actionReserve;
-  const shared = paceAvailableAt(pace, { ...rates.evenPace, capacity });
-  const at = lane === "action" ? Math.max(shared, paceAvailableAt(actions, rates.actionPace)) : shared;
-  return { at, waitReason: "pace" };
+  return { at: paceAvailableAt(pace, rates, lane, capacity), waitReason: "pace" };
 }
 
 function statedLimitAvailability(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
@@ -158,13 +158,11 @@ function callsToLeave(
 
 function planAvailability(ledger: Ledger, lane: Lane, now: MonotonicMs): Availability {
   const { externalUsage, limits } = ledger;
-  const { evenPace, actionPace } = planPaceRates(limits);
+  const rates = planPaceRates(limits);
   const expected = expectedCallsOfPlan(externalUsage, limits, now);
   const { actionReserve } = allowanceOf(limits.plan.requestsPerMinute ?? 0, limits.reserve, expected);
-  const capacity = evenPace.capacity + (mayUseReserve(ledger, lane, MINUTE_MS, now) ? actionReserve : 0);
-  const shared = paceAvailableAt(ledger.plan, { ...evenPace, capacity });
-  const at = lane === "action" ? Math.max(shared, paceAvailableAt(ledger.planActions, actionPace)) : shared;
-  return { at, waitReason: "plan" };
+  const capacity = rates.evenPace.capacity + (mayUseReserve(ledger, lane, MINUTE_MS, now) ? actionReserve : 0);
+  return { at: paceAvailableAt(ledger.plan, rates, lane, capacity), waitReason: "plan" };
 }
 
 function hasMonthlyBudget(ledger: Ledger, lane: Lane): boolean {

@@ -24,14 +24,8 @@ export type CallOutcome =
 /** Takes a permit. Call it only if `availabilityOf` returned `at <= now`. */
 export function takePermit(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Permit {
   const state = ledger.categories[category];
-  const rates = categoryPaceRates(ledger.limits, category);
-  const planRates = planPaceRates(ledger.limits);
-  payForCall(state.pace, rates.evenPace, now);
-  payForCall(ledger.plan, planRates.evenPace, now);
-  if (lane === "action") {
-    payForCall(state.actions, rates.actionPace, now);
-    payForCall(ledger.planActions, planRates.actionPace, now);
-  }
+  payForCall(state.pace, categoryPaceRates(ledger.limits, category), lane, now);
+  payForCall(ledger.plan, planPaceRates(ledger.limits), lane, now);
   payGatewayLimit(ledger, category, lane, now);
   for (const usage of [ledger.externalUsage[category], ledger.externalUsage.plan]) usage.recordSent(now);
   ledger.inFlight++;

@@ -107,7 +107,8 @@ export function endHolds(ledger: Ledger, now: MonotonicMs): void {
     const latest = now + ledger.limits.categories[category].windowMs;
     for (const held of [state, ...Object.values(state.routes)])
       held.rejectedUntil = Math.min(held.rejectedUntil, latest);
-    for (const held of [state.pace, state.actions]) held.paidUntil = Math.min(held.paidUntil, latest);
+    state.pace.paidUntil = Math.min(state.pace.paidUntil, latest);
+    state.pace.actionsPaidUntil = Math.min(state.pace.actionsPaidUntil, latest);
   }
 }
 
@@ -152,8 +153,8 @@ function holdPace(state: CategoryState, until: MonotonicMs): void {
 function holdActions(ledger: Ledger, category: Category, until: MonotonicMs): void {
   const state = ledger.categories[category];
   holdPace(state, until);
-  const { actionPace: actions } = categoryPaceRates(ledger.limits, category);
-  state.actions.paidUntil = Math.max(state.actions.paidUntil, until + (actions.capacity - 1) * actions.costMs);
+  const { costMs, capacity } = categoryPaceRates(ledger.limits, category).actionPace;
+  state.pace.actionsPaidUntil = Math.max(state.pace.actionsPaidUntil, until + (capacity - 1) * costMs);
 }
 
 /**

@@ -1,8 +1,8 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { createEventQueue, type EventQueue } from "../../base/event-queue.ts";
 import { type Random, seededRandom } from "../../base/random.ts";
 import type { Scenario } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { createEventQueue, type EventQueue } from "../event-queue.ts";
 import type { Fleet, SessionEnding } from "../fleet/fleet.ts";
 import { isFailing, type SimulatedNode } from "../fleet/node.ts";
 import { exponential, scramble } from "../hash.ts";
