@@ -11,7 +11,7 @@ const USAGE_DECIMALS = 4;
 const TIMESTAMP_DECIMALS = 3;
 
 /** A gauge that shows one column of the fleet. */
-export interface ColumnRow extends Pick<NodeFamily, "name" | "help"> {
+export interface ColumnRow extends Pick<NodeFamily, "name" | "help" | "decimals"> {
   readonly source: "nodes" | "details";
   readonly column: ListedNumber | DetailNumber | "detailedAtEpochMs";
   /**
@@ -22,29 +22,19 @@ export interface ColumnRow extends Pick<NodeFamily, "name" | "help"> {
   readonly divideBy?: number;
   /** Rounds the sample to a whole number. */
   readonly isRounded?: boolean;
-  /** See {@link NodeFamily}; 0 unless set. */
-  readonly decimals?: number;
 }
 
 /** Creates a gauge from one column of the fleet. */
 function columnFamily(options: ColumnRow): NodeFamily {
-  const { column, multiplyBy = 1, divideBy = 1, isRounded = false, decimals = 0, ...row } = options;
+  const { column, multiplyBy = 1, divideBy = 1, isRounded = false, ...row } = options;
   return {
     ...row,
-    decimals,
     type: "gauge",
     labels: ["node_id"],
-    nodeSource: "fleet",
-    splitBy: null,
-    columns: ({ snapshot }, visibility) => [
-      snapshot.fleet[column],
-      row.source === "nodes" ? visibility.listed : visibility.detailed,
-    ],
-    fill(input, visibility, start, end, out) {
-      const values = input.snapshot.fleet[column];
-      const fresh = row.source === "nodes" ? visibility.listed : visibility.detailed;
-      values.copyTo(out, start, end);
-      for (let slot = start; slot < end; slot++) if (fresh[slot] === 0) out[slot - start] = Number.NaN;
+    visible: row.source === "nodes" ? "listed" : "detailed",
+    columns: ({ snapshot }) => [snapshot.fleet[column]],
+    fill({ snapshot }, start, end, out) {
+      snapshot.fleet[column].copyTo(out, start, end);
       if (multiplyBy !== 1) for (let line = 0; line < end - start; line++) out[line]! *= multiplyBy;
       if (divideBy !== 1) for (let line = 0; line < end - start; line++) out[line]! /= divideBy;
       if (isRounded) for (let line = 0; line < end - start; line++) out[line] = Math.round(out[line]!);
@@ -59,13 +49,9 @@ export const NODE_INFO: NodeFamily = {
   help: "Node information; always 1.",
   labels: ["node_id"],
   source: "nodes",
-  nodeSource: "fleet",
-  splitBy: null,
-  decimals: 0,
-  columns: (_input, { listed }) => [listed],
-  fill(_input, { listed }, start, end, out) {
-    for (let slot = start; slot < end; slot++) out[slot - start] = listed[slot] === 0 ? Number.NaN : 1;
-  },
+  visible: "listed",
+  columns: () => [],
+  fill: (_input, start, end, out) => out.fill(1, 0, end - start),
 };
 
 /** One line per node and status. */
@@ -75,19 +61,14 @@ export const NODE_STATUS: NodeFamily = {
   help: "1 for the node's current status, 0 for the others.",
   labels: ["node_id", "status"],
   source: "nodes",
-  nodeSource: "fleet",
+  visible: "listed",
   splitBy: { label: "status", values: NODE_STATUSES },
-  decimals: 0,
-  columns: ({ snapshot }, { listed }) => [snapshot.fleet.status, listed],
-  fill({ snapshot }, { listed }, start, end, out) {
+  columns: ({ snapshot }) => [snapshot.fleet.status],
+  fill({ snapshot }, start, end, out) {
     const { status } = snapshot.fleet;
     const states = NODE_STATUSES.length;
     out.fill(0, 0, (end - start) * states);
-    for (let slot = start; slot < end; slot++) {
-      const first = (slot - start) * states;
-      if (listed[slot] === 1) out[first + status[slot]!] = 1;
-      else out.fill(Number.NaN, first, first + states);
-    }
+    for (let slot = start; slot < end; slot++) out[(slot - start) * states + status[slot]!] = 1;
   },
 };
 

@@ -29,25 +29,20 @@ const nodeSessions: NodeFamily = {
   help: "Sessions on the node by status, counted from the session list.",
   labels: ["node_id", "status"],
   source: "sessions",
-  nodeSource: "session_nodes",
+  visible: "sessions",
   splitBy: { label: "status", values: SESSION_STATUSES },
-  decimals: 0,
-  columns({ snapshot }, visibility) {
+  columns({ snapshot }) {
     const view = snapshot.sessions!;
-    const counts = view.nodes.counts.map((column, state) =>
-      isListed(SESSION_STATUSES[state]!, view) ? column : UNLISTED,
-    );
-    return [...counts, visibility.sessions];
+    return view.nodes.counts.map((column, state) => (isListed(SESSION_STATUSES[state]!, view) ? column : UNLISTED));
   },
-  fill({ snapshot }, visibility, start, end, out) {
+  fill({ snapshot }, start, end, out) {
     const view = snapshot.sessions!;
     const states = SESSION_STATUSES.length;
     for (const [state, status] of SESSION_STATUSES.entries()) {
       const counts = view.nodes.counts[state]!;
       const listed = isListed(status, view);
       for (let slot = start; slot < end; slot++) {
-        const present = listed && visibility.sessions[slot] === 1;
-        out[(slot - start) * states + state] = present ? zeroAsMissing(counts[slot]!, status) : Number.NaN;
+        out[(slot - start) * states + state] = listed ? zeroAsMissing(counts[slot]!, status) : Number.NaN;
       }
     }
   },
@@ -62,16 +57,9 @@ const byteCounter = ({ column, ...row }: CounterRow): NodeFamily => ({
   type: "counter",
   labels: ["node_id"],
   source: "sessions",
-  nodeSource: "session_nodes",
-  splitBy: null,
-  decimals: 0,
-  columns: ({ snapshot }, { sessionCounters }) => [column(snapshot.sessions!.nodes), sessionCounters],
-  fill({ snapshot }, { sessionCounters }, start, end, out) {
-    const values = column(snapshot.sessions!.nodes);
-    for (let slot = start; slot < end; slot++) {
-      out[slot - start] = sessionCounters[slot] === 0 ? Number.NaN : values[slot]!;
-    }
-  },
+  visible: "sessionCounters",
+  columns: ({ snapshot }) => [column(snapshot.sessions!.nodes)],
+  fill: ({ snapshot }, start, end, out) => out.set(column(snapshot.sessions!.nodes).subarray(start, end)),
 });
 
 /** Families with at least one line per node that has had sessions. */

@@ -1,7 +1,7 @@
 import type { NumberColumn } from "../../base/number-column.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Fleet } from "../../model/snapshot.ts";
-import { isFresh, type NodeSource, type RenderInput, type Visibility } from "../families/family.ts";
+import type { Collector, Fleet } from "../../model/snapshot.ts";
+import { isFresh, type RenderInput, type Visibility } from "../families/family.ts";
 import type { Chunk } from "./chunk.ts";
 
 /** What an exposition shows. */
@@ -22,10 +22,9 @@ export interface FamilyRenderer {
   sampleCount(): number;
 }
 
-/** Returns the ids of a source by slot; none if there is nothing to show. */
-export function idsOf(source: NodeSource, { snapshot: { fleet, sessions } }: RenderInput): readonly NodeId[] {
-  return source === "fleet" ? fleet.ids : (sessions?.nodes.ids ?? []);
-}
+/** Returns the ids, by slot, of the nodes of families with this source; none if there is nothing to show. */
+export const idsOf = (source: Collector, { snapshot }: RenderInput): readonly NodeId[] =>
+  source === "sessions" ? (snapshot.sessions?.nodes.ids ?? []) : snapshot.fleet.ids;
 
 /** Returns which slots are shown. */
 export function computeVisibility(input: RenderInput): Visibility {
