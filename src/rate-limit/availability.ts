@@ -53,13 +53,11 @@ const RECHECKS_PER_WINDOW = 12;
  * Returns when a call of `lane` in `category` may be sent, and what delays it, which is the constraint that opens last.
  */
 export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
-  const { headers } = ledger.categories[category];
-  settleLostCalls(headers, now);
-  const request = { category, lane, remaining: remainingAtLeast(headers) };
+  settleLostCalls(ledger.categories[category].headers, now);
   const constraints: Availability[] = [
     { at: rejectedUntil(ledger, category, lane), waitReason: "refused" },
     statedLimitAvailability(ledger, category, lane, now),
-    { at: availableBesideExternalUsage(ledger.externalUsage, ledger.limits, request, now), waitReason: "others" },
+    { at: availableBesideExternalUsage(ledger, category, lane, now), waitReason: "others" },
     paceAvailability(ledger, category, lane, now),
     { at: gatewayAvailableAt(ledger, category, lane), waitReason: "learned" },
     planAvailability(ledger, lane, now),

@@ -7,7 +7,7 @@ import { payGatewayLimit } from "./gateway-limit.ts";
 import type { Ledger, Permit } from "./ledger.ts";
 import { type LimitReading, recordAnswered, recordLost, recordSent, recordUnsent } from "./limit-headers.ts";
 import type { Category, Lane } from "./limits.ts";
-import { headersExplainRejection, recordAnswer, recordTooManyRequests } from "./too-many-requests.ts";
+import { recordAnswer, recordTooManyRequests } from "./too-many-requests.ts";
 
 /**
  * Outcome of a call. `answered` is any status but 429, with the wait that an overloaded service requested; `refused` is
@@ -55,15 +55,18 @@ export function settlePermit(
   if (outcome.kind === "lost" || outcome.kind === "abandoned") {
     const countedBy = now + limits.categories[category].windowMs;
     recordLost(state.headers, countedBy);
-    recordCallInDoubt(externalUsage, limits, category, countedBy, now);
+    recordCallInDoubt(ledger, category, countedBy, now);
     return;
   }
-  const { kind, reading } = outcome;
-  const isExplained = headersExplainRejection(ledger, category, reading);
-  const recordUsage = kind === "refused" ? recordCallRejected : recordCallAnswered;
-  recordUsage(externalUsage, limits, permit, reading, now);
+  const { reading } = outcome;
+  // A 429 is compared with what was stated before it.
+  if (outcome.kind === "refused") {
+    recordTooManyRequests(ledger, permit, outcome, jitter, now);
+    recordCallRejected(ledger, permit, reading, now);
+  } else {
+    recordAnswer(ledger, permit, outcome.retryAfterMs ?? null, now);
+    recordCallAnswered(ledger, permit, reading, now);
+  }
   recordAnswered(state.headers, permit.settledBefore, reading, now);
   state.wasStated = reading !== null;
-  if (kind === "answered") recordAnswer(ledger, permit, outcome.retryAfterMs ?? null, now);
-  else recordTooManyRequests(ledger, permit, { ...outcome, isExplained, jitter }, now);
 }

@@ -1,5 +1,5 @@
 import { HOUR_MS, SECOND_MS } from "../../base/duration.ts";
-import { type DetailNumber, type ListedNumber, NODE_STATUSES } from "../../model/node.ts";
+import { type DetailNumber, LISTED_NUMBERS, type ListedNumber, NODE_STATUSES } from "../../model/node.ts";
 import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type Sample } from "./family.ts";
 
 /** Bytes per gigabyte. The spec does not define the unit; this is the SI definition. */
@@ -12,7 +12,6 @@ const TIMESTAMP_DECIMALS = 3;
 
 /** A gauge that shows one column of the fleet. */
 export interface ColumnRow extends Pick<NodeFamily, "name" | "help" | "decimals"> {
-  readonly source: "nodes" | "details";
   readonly column: ListedNumber | DetailNumber | "detailedAtEpochMs";
   /**
    * The sample is the column's value times `multiplyBy`, divided by `divideBy`. There are two numbers because 1/1000 is
@@ -27,11 +26,13 @@ export interface ColumnRow extends Pick<NodeFamily, "name" | "help" | "decimals"
 /** Creates a gauge from one column of the fleet. */
 function columnFamily(options: ColumnRow): NodeFamily {
   const { column, multiplyBy = 1, divideBy = 1, isRounded = false, ...row } = options;
+  const isListed = column in LISTED_NUMBERS;
   return {
     ...row,
     type: "gauge",
     labels: ["node_id"],
-    visible: row.source === "nodes" ? "listed" : "detailed",
+    source: isListed ? "nodes" : "details",
+    visible: isListed ? "listed" : "detailed",
     columns: ({ snapshot }) => [snapshot.fleet[column]],
     fill({ snapshot }, start, end, out) {
       snapshot.fleet[column].copyTo(out, start, end);
@@ -77,7 +78,6 @@ export const NODE_COLUMN_ROWS: readonly ColumnRow[] = [
   {
     name: "proxynet_node_last_seen_timestamp_seconds",
     help: "Time at which the service last saw the node, on the service's clock.",
-    source: "nodes",
     column: "lastSeenMs",
     divideBy: SECOND_MS,
     decimals: TIMESTAMP_DECIMALS,
@@ -85,20 +85,17 @@ export const NODE_COLUMN_ROWS: readonly ColumnRow[] = [
   {
     name: "proxynet_node_uptime_seconds",
     help: "Uptime of the node, reported by the service in whole hours.",
-    source: "nodes",
     column: "uptimeHours",
     multiplyBy: HOUR_MS / SECOND_MS,
   },
   {
     name: "proxynet_node_active_sessions",
     help: "Active sessions on the node, as reported in its record.",
-    source: "nodes",
     column: "activeSessions",
   },
   {
     name: "proxynet_node_bandwidth_bytes",
     help: "Bandwidth of the node, reported by the service in gigabytes; the service does not define the period.",
-    source: "nodes",
     column: "bandwidthGb",
     multiplyBy: GB_BYTES,
     isRounded: true,
@@ -106,28 +103,24 @@ export const NODE_COLUMN_ROWS: readonly ColumnRow[] = [
   {
     name: "proxynet_node_cpu_usage_ratio",
     help: "CPU usage of the node, 0 to 1.",
-    source: "details",
     column: "cpuUsage",
     decimals: USAGE_DECIMALS,
   },
   {
     name: "proxynet_node_memory_usage_ratio",
     help: "Memory usage of the node, 0 to 1.",
-    source: "details",
     column: "memoryUsage",
     decimals: USAGE_DECIMALS,
   },
   {
     name: "proxynet_node_disk_usage_ratio",
     help: "Disk usage of the node, 0 to 1.",
-    source: "details",
     column: "diskUsage",
     decimals: USAGE_DECIMALS,
   },
   {
     name: "proxynet_node_detail_timestamp_seconds",
     help: "Time at which the node's details, including its usage, were read.",
-    source: "details",
     column: "detailedAtEpochMs",
     divideBy: SECOND_MS,
     decimals: TIMESTAMP_DECIMALS,
@@ -135,14 +128,12 @@ export const NODE_COLUMN_ROWS: readonly ColumnRow[] = [
   {
     name: "proxynet_node_created_timestamp_seconds",
     help: "Creation time of the node.",
-    source: "details",
     column: "createdAtMs",
     divideBy: SECOND_MS,
   },
   {
     name: "proxynet_node_updated_timestamp_seconds",
     help: "Time of the last update of the node's record.",
-    source: "details",
     column: "updatedAtMs",
     divideBy: SECOND_MS,
   },
