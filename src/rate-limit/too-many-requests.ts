@@ -108,6 +108,7 @@ export function endHolds(ledger: Ledger, now: MonotonicMs): void {
     const latest = now + ledger.limits.categories[category].windowMs;
     for (const held of [state, ...Object.values(state.routes)])
       held.rejectedUntil = Math.min(held.rejectedUntil, latest);
+    state.uncertainHold.until = Math.min(state.uncertainHold.until, latest);
     state.pace.paidUntil = Math.min(state.pace.paidUntil, latest);
     state.pace.actionsPaidUntil = Math.min(state.pace.actionsPaidUntil, latest);
   }

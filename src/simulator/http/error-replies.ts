@@ -36,7 +36,7 @@ export function rateLimitedReply(seconds: number | null, retryAfter: string | nu
     message: `Rate limit exceeded. Try again in ${seconds ?? 1} seconds.`,
     ...(seconds === null ? {} : { retry_after: seconds }),
   });
-  return retryAfter === null ? reply : { ...reply, headers: { ...reply.headers, "retry-after": retryAfter } };
+  return withRetryAfter(reply, retryAfter);
 }
 
 /** Returns the rate limit headers (section 8.1). The reset is on the service's clock, rounded up. */
@@ -106,14 +106,11 @@ export const outcomeLabel = ({ status, deliveryFault }: Reply): number | Deliver
     : status;
 
 /** Returns the 429 of a gateway, without the service's rate limit headers and error body. */
-export const gatewayLimitReply = (retryAfterSeconds: number | undefined): Reply => ({
-  status: 429,
-  headers: {
-    "content-type": "text/html",
-    ...(retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }),
-  },
-  body: "<html><head><title>429 Too Many Requests</title></head></html>",
-});
+export function gatewayLimitReply(retryAfterSeconds: number | undefined): Reply {
+  const body = "<html><head><title>429 Too Many Requests</title></head></html>";
+  const reply = { status: 429, headers: { "content-type": "text/html" }, body };
+  return withRetryAfter(reply, retryAfterSeconds === undefined ? null : String(retryAfterSeconds));
+}
 
 const SIGN_IN_PAGE = "<!doctype html><html><head><title>Sign in</title></head><body><h1>Sign in</h1></body></html>";
 
@@ -123,8 +120,11 @@ function statusReply(fault: Extract<FaultKind, { kind: "status" }>, serviceNow: 
   const header = date ?? retryAfter ?? null;
   if (status === 429) return rateLimitedReply(header === null || !/^\d+$/.test(header) ? null : Number(header), header);
   const reply = jsonReply(status, { error: "upstream_error", message: `The service answered with ${status}` });
-  return header === null ? reply : { ...reply, headers: { ...reply.headers, "retry-after": header } };
+  return withRetryAfter(reply, header);
 }
+
+const withRetryAfter = (reply: Reply, retryAfter: string | null): Reply =>
+  retryAfter === null ? reply : { ...reply, headers: { ...reply.headers, "retry-after": retryAfter } };
 
 const jsonReply = (status: number, value: unknown): Reply => ({
   status,

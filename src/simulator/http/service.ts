@@ -18,7 +18,7 @@ import {
   resultReply,
 } from "./error-replies.ts";
 import { type ActiveFault, activeFaultsFor, clockSkewAt } from "./faults.ts";
-import { createGatewayLimiters, type GatewayLimiters, gatewayReply } from "./gateway.ts";
+import { type GatewayLimiters, gatewayReply } from "./gateway.ts";
 import { type ApiLimits, type CustomLimits, checkLimits, createApiLimits, type LimitDecision } from "./rate-limits.ts";
 import { compressReply, type Reply, type Request } from "./reply.ts";
 
@@ -58,17 +58,17 @@ const REQUEST_BODY_LENGTH_MAX = 65_536;
 
 /**
  * Creates the service at the start of the simulation, `startMs` on its clock. The same scenario gives the same service.
- * `contract` holds the limits that differ from the plan's.
+ * `customLimits` replace those of the spec.
  */
-export function createService(scenario: Scenario, startMs: EpochMs, contract: CustomLimits = {}): SimulatedService {
+export function createService(scenario: Scenario, startMs: EpochMs, customLimits: CustomLimits = {}): SimulatedService {
   const world = createWorld(scenario, startMs);
   return {
     options: scenario.service,
     keys: new Map(scenario.keys.map(({ key, scopes }) => [key, new Set(scopes)])),
     world,
     nodeOrder: createNodeOrder(scenario.service.nodeList.order, world),
-    apiLimits: createApiLimits(scenario.service, contract),
-    gatewayLimiters: createGatewayLimiters(),
+    apiLimits: createApiLimits(scenario.service, customLimits),
+    gatewayLimiters: new WeakMap(),
     replyCounts: new Map(),
     clockAnchors: new WeakMap(),
     serial: 0,
@@ -136,7 +136,7 @@ export function handleRequest(service: SimulatedService, request: Request, now: 
     query: new URLSearchParams(query),
     body: request.body ?? "",
     at,
-    activeFaults: activeFaults,
+    activeFaults,
   };
   const reply =
     refusedByLimit(service, decision) ??
