@@ -21,10 +21,14 @@ import type { Plan } from "../../src/scheduling/planner.ts";
 import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import type { CustomLimits } from "../../src/simulator/http/rate-limits.ts";
-import { createService, type SimulatedService } from "../../src/simulator/http/service.ts";
-import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
-import { rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
-import { createInterventions } from "../../src/simulator/intervention.ts";
+import {
+  createService,
+  rateLimitedCount,
+  replyCounts,
+  type SimulatedService,
+} from "../../src/simulator/http/service.ts";
+import { createInterventions } from "../../test/harness/simulator/interventions.ts";
+import { createSimulatedTransport } from "../../test/harness/simulator/transport.ts";
 import { type Cell, PLAN_VARIANTS, pageSizeOf, REQUESTED_INTERVALS } from "./cell.ts";
 import { createDetector } from "./detection.ts";
 import { createListing } from "./listing.ts";

@@ -66,37 +66,31 @@ const STANDBY_GAUGES: ReadonlySet<string> = new Set<GaugeName>([
 /** Creates metrics in a registry of their own, so that nothing is shared with other users of prom-client. */
 export function createDaemonMetrics({ process: withProcess = true }: DaemonMetricsOptions = {}): DaemonMetrics {
   const registry = new Registry();
-  const counters = new Map<string, Counter>();
-  const gauges = new Map<string, Gauge>();
-  const histograms = new Map<string, Histogram>();
   for (const [name, family] of Object.entries<DaemonFamily>(DAEMON_FAMILIES)) {
     const { type, help, labels, buckets = [] } = family;
     const config = { name, help, labelNames: Object.keys(labels), registers: [registry] };
     if (type === "counter") {
       const counter = new Counter(config);
       for (const combination of combinationsOf(labels)) counter.inc(combination, 0);
-      counters.set(name, counter);
-    } else if (type === "gauge") {
-      const gauge = new Gauge(config);
-      clearGauge(gauge);
-      gauges.set(name, gauge);
-    } else {
+    } else if (type === "gauge") clearGauge(new Gauge(config));
+    else {
       const histogram = new Histogram({ ...config, buckets: [...buckets] });
       for (const combination of combinationsOf(labels)) histogram.zero(combination);
-      histograms.set(name, histogram);
     }
   }
   if (withProcess) {
     collectDefaultMetrics({ register: registry });
     for (const name of EXCLUDED_METRICS) registry.removeSingleMetric(name);
   }
+  const gaugeOf = (name: string) => registry.getSingleMetric(name) as Gauge;
   return {
-    inc: (name, labels, by = 1) => counters.get(name)!.inc(copyLabels(labels), by),
-    set: (name, labels, value) => gauges.get(name)!.set(copyLabels(labels), value),
-    observe: (name, labels, value) => histograms.get(name)!.observe(copyLabels(labels), value),
-    clear: (name) => clearGauge(gauges.get(name)!),
+    inc: (name, labels, by = 1) => (registry.getSingleMetric(name) as Counter).inc(copyLabels(labels), by),
+    set: (name, labels, value) => gaugeOf(name).set(copyLabels(labels), value),
+    observe: (name, labels, value) => (registry.getSingleMetric(name) as Histogram).observe(copyLabels(labels), value),
+    clear: (name) => clearGauge(gaugeOf(name)),
     clearLeaderGauges() {
-      for (const [name, gauge] of gauges) if (!STANDBY_GAUGES.has(name)) clearGauge(gauge);
+      for (const [name, { type }] of Object.entries(DAEMON_FAMILIES))
+        if (type === "gauge" && !STANDBY_GAUGES.has(name)) clearGauge(gaugeOf(name));
     },
     // registry.metrics() is not used, because its format is a setting of the registry rather than an argument.
     render: (format) =>

@@ -14,6 +14,7 @@ import {
   externalFloorOf,
   type Lane,
   pollingCallsPerMonth,
+  pollingCallsPerWindow,
   reservedCalls,
 } from "./limits.ts";
 import { rejectedUntil } from "./too-many-requests.ts";
@@ -52,13 +53,11 @@ const RECHECKS_PER_WINDOW = 12;
  * Returns when a call of `lane` in `category` may be sent, and what delays it, which is the constraint that opens last.
  */
 export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
-  const { headers } = ledger.categories[category];
-  settleLostCalls(headers, now);
-  const request = { category, lane, remaining: remainingAtLeast(headers) };
+  settleLostCalls(ledger.categories[category].headers, now);
   const constraints: Availability[] = [
     { at: rejectedUntil(ledger, category, lane), waitReason: "refused" },
     statedLimitAvailability(ledger, category, lane, now),
-    { at: availableBesideExternalUsage(ledger.externalUsage, ledger.limits, request, now), waitReason: "others" },
+    { at: availableBesideExternalUsage(ledger, category, lane, now), waitReason: "others" },
     paceAvailability(ledger, category, lane, now),
     { at: gatewayAvailableAt(ledger, category, lane), waitReason: "learned" },
     planAvailability(ledger, lane, now),
@@ -94,7 +93,7 @@ function isLimitStated(ledger: Ledger, category: Category, now: MonotonicMs): bo
 
 function paceAvailability(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
   const { limits, externalUsage } = ledger;
-  const { pace, actions, headers } = ledger.categories[category];
+  const { pace, headers } = ledger.categories[category];
   const { requests, burst, windowMs } = limits.categories[category];
   const expected = externalUsage[category].expectedCalls(now);
   const { actionReserve } = allowanceOf(requests, limits.reserve, expected);
@@ -102,12 +101,11 @@ function paceAvailability(ledger: Ledger, category: Category, lane: Lane, now: M
   let { capacity } = rates.evenPace;
   if (isLimitStated(ledger, category, now)) {
     const saved = Math.min(burst, remainingAtLeast(headers) ?? 0) - requests;
-    const atOnce = expected > 0 || isFirstWindow(ledger, windowMs, now) ? 0 : rates.polling * BURST_SHARE;
+    const atOnce =
+      expected > 0 || isFirstWindow(ledger, windowMs, now) ? 0 : pollingCallsPerWindow(limits, category) * BURST_SHARE;
     capacity = Math.max(capacity, saved, atOnce) + (lane === "action" ? actionReserve : 0);
   } else if (mayUseReserve(ledger, lane, windowMs, now)) capacity += actionReserve;
-  const shared = paceAvailableAt(pace, { ...rates.evenPace, capacity });
-  const at = lane === "action" ? Math.max(shared, paceAvailableAt(actions, rates.actionPace)) : shared;
-  return { at, waitReason: "pace" };
+  return { at: paceAvailableAt(pace, rates, lane, capacity), waitReason: "pace" };
 }
 
 function statedLimitAvailability(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
@@ -158,13 +156,11 @@ function callsToLeave(
 
 function planAvailability(ledger: Ledger, lane: Lane, now: MonotonicMs): Availability {
   const { externalUsage, limits } = ledger;
-  const { evenPace, actionPace } = planPaceRates(limits);
+  const rates = planPaceRates(limits);
   const expected = expectedCallsOfPlan(externalUsage, limits, now);
   const { actionReserve } = allowanceOf(limits.plan.requestsPerMinute ?? 0, limits.reserve, expected);
-  const capacity = evenPace.capacity + (mayUseReserve(ledger, lane, MINUTE_MS, now) ? actionReserve : 0);
-  const shared = paceAvailableAt(ledger.plan, { ...evenPace, capacity });
-  const at = lane === "action" ? Math.max(shared, paceAvailableAt(ledger.planActions, actionPace)) : shared;
-  return { at, waitReason: "plan" };
+  const capacity = rates.evenPace.capacity + (mayUseReserve(ledger, lane, MINUTE_MS, now) ? actionReserve : 0);
+  return { at: paceAvailableAt(ledger.plan, rates, lane, capacity), waitReason: "plan" };
 }
 
 function hasMonthlyBudget(ledger: Ledger, lane: Lane): boolean {

@@ -1,7 +1,7 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { allowanceOf, type Category, type Limits } from "./limits.ts";
+import { allowanceOf, type Category, type Lane, type Limits } from "./limits.ts";
 
 /**
  * Spaces calls evenly by the generic cell rate algorithm (ITU-T I.371). This is safe under every kind of limiter. If
@@ -11,9 +11,11 @@ import { allowanceOf, type Category, type Limits } from "./limits.ts";
 export interface Pace {
   /** When all calls so far are paid for, which is the theoretical arrival time of the next one. */
   paidUntil: MonotonicMs;
+  /** The same for the actions among them, which are also paced among themselves. */
+  actionsPaidUntil: MonotonicMs;
 }
 
-/** Rate and burst size of a pace. */
+/** Rate and burst size of calls. */
 export interface PaceRate {
   /** Milliseconds that one call costs. */
   readonly costMs: number;
@@ -21,27 +23,35 @@ export interface PaceRate {
   readonly capacity: number;
 }
 
-/** Creates a pace that starts empty. Even the first call waits, so that a daemon in a crash loop keeps the pace. */
-export const createPace = (rate: PaceRate, now: MonotonicMs): Pace => ({
-  paidUntil: now + rate.capacity * rate.costMs,
-});
-
-/** Returns when the next call may be sent. */
-export const paceAvailableAt = (pace: Pace, rate: PaceRate): MonotonicMs =>
-  pace.paidUntil - (rate.capacity - 1) * rate.costMs;
-
-/** Pays for one call. */
-export function payForCall(pace: Pace, rate: PaceRate, now: MonotonicMs): void {
-  pace.paidUntil = Math.max(pace.paidUntil, now) + rate.costMs;
-}
-
 /** Rates at which calls under a limit are sent. */
 export interface PaceRates {
-  /** Polling calls per window. */
-  readonly polling: number;
   readonly evenPace: PaceRate;
   /** Rate of actions among themselves. */
   readonly actionPace: PaceRate;
+}
+
+/** Creates a pace that starts empty. Even the first call waits, so that a daemon in a crash loop keeps the pace. */
+export const createPace = ({ evenPace, actionPace }: PaceRates, now: MonotonicMs): Pace => ({
+  paidUntil: now + evenPace.capacity * evenPace.costMs,
+  actionsPaidUntil: now + actionPace.capacity * actionPace.costMs,
+});
+
+/** Returns when the next call of `lane` may be sent, if `capacity` calls may be sent back to back. */
+export function paceAvailableAt(
+  pace: Pace,
+  { evenPace, actionPace }: PaceRates,
+  lane: Lane,
+  capacity: number,
+): MonotonicMs {
+  const shared = pace.paidUntil - (capacity - 1) * evenPace.costMs;
+  if (lane !== "action") return shared;
+  return Math.max(shared, pace.actionsPaidUntil - (actionPace.capacity - 1) * actionPace.costMs);
+}
+
+/** Pays for one call of `lane`. */
+export function payForCall(pace: Pace, { evenPace, actionPace }: PaceRates, lane: Lane, now: MonotonicMs): void {
+  pace.paidUntil = Math.max(pace.paidUntil, now) + evenPace.costMs;
+  if (lane === "action") pace.actionsPaidUntil = Math.max(pace.actionsPaidUntil, now) + actionPace.costMs;
 }
 
 /** Share of the polling calls of a window that may be sent back to back; the others are spaced evenly. */
@@ -54,7 +64,6 @@ export const ACTION_SHARE: Share = 0.5;
 
 /** Rates of a plan without a limit, under which calls cost nothing. */
 const UNLIMITED: PaceRates = {
-  polling: 1,
   evenPace: { costMs: 0, capacity: 1 },
   actionPace: { costMs: 0, capacity: 1 },
 };
@@ -75,7 +84,6 @@ function paceRatesOf(requests: number, reserve: Share, windowMs: DurationMs): Pa
   const { polling, actionReserve } = allowanceOf(requests, reserve, 0);
   const capacity = Math.max(1, Math.floor(polling * BURST_SHARE));
   return {
-    polling,
     evenPace: { costMs: windowMs / Math.max(1, polling - capacity), capacity },
     actionPace: { costMs: windowMs / Math.max(1, polling * ACTION_SHARE), capacity: Math.max(1, actionReserve) },
   };

@@ -1,5 +1,4 @@
 import type { MonotonicMs } from "../model/time.ts";
-import { categoryPaceRates, payForCall } from "./call-spacing.ts";
 import {
   currentLearnedLimit,
   hasLearnedLimit,
@@ -8,11 +7,11 @@ import {
   payLearnedLimit,
 } from "./learned-limit.ts";
 import type { Ledger } from "./ledger.ts";
-import { CATEGORIES, type Category, type Lane } from "./limits.ts";
+import { CATEGORIES, type Category, type Lane, pollingCallsPerWindow } from "./limits.ts";
 
 /** Returns the maximum and the window of the learned limit of `category`. */
 export const limitBasisOf = ({ limits }: Ledger, category: Category): LimitBasis => ({
-  maximum: categoryPaceRates(limits, category).polling,
+  maximum: pollingCallsPerWindow(limits, category),
   windowMs: limits.categories[category].windowMs,
 });
 
@@ -25,14 +24,14 @@ export function learnedLimitOf(ledger: Ledger, category: Category, now: Monotoni
 /** Returns when the learned limits allow the next call. */
 export function gatewayAvailableAt(ledger: Ledger, category: Category, lane: Lane): MonotonicMs {
   const availableAt = learnedLimitAvailableAt(ledger.categories[category].learned, lane);
-  return hasGatewayLimit(ledger) ? Math.max(availableAt, ledger.gatewayPace.paidUntil) : availableAt;
+  return hasGatewayLimit(ledger) ? Math.max(availableAt, ledger.gatewayPaidUntil) : availableAt;
 }
 
 /** Charges a call to the learned limits. */
 export function payGatewayLimit(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): void {
   payLearnedLimit(ledger.categories[category].learned, lane, limitBasisOf(ledger, category), now);
   if (hasGatewayLimit(ledger))
-    payForCall(ledger.gatewayPace, { costMs: 1 / gatewayRate(ledger, now), capacity: 1 }, now);
+    ledger.gatewayPaidUntil = Math.max(ledger.gatewayPaidUntil, now) + 1 / gatewayRate(ledger, now);
 }
 
 const hasGatewayLimit = ({ categories }: Ledger): boolean =>

@@ -21,8 +21,6 @@ export interface LearnedLimit {
   previousCalls: number;
   /** Spaces calls evenly, since the gateway may allow no burst. */
   readonly pace: Pace;
-  /** Paces actions among themselves, in addition to `pace`. */
-  readonly actions: Pace;
 }
 
 /** Maximum of a learned limit, and its window. */
@@ -60,8 +58,7 @@ export const createLearnedLimit = (): LearnedLimit => ({
   decreasedAt: Number.NEGATIVE_INFINITY,
   hasSucceeded: true,
   previousCalls: 0,
-  pace: { paidUntil: Number.NEGATIVE_INFINITY },
-  actions: { paidUntil: Number.NEGATIVE_INFINITY },
+  pace: { paidUntil: Number.NEGATIVE_INFINITY, actionsPaidUntil: Number.NEGATIVE_INFINITY },
 });
 
 /** Returns whether a limit was learned and not forgotten. */
@@ -137,14 +134,14 @@ export function learnFromAnswer(learned: LearnedLimit, sentAt: MonotonicMs, basi
 /** Returns when the learned limit allows the next call of `lane`; -Infinity if there is none. */
 export function learnedLimitAvailableAt(learned: LearnedLimit, lane: Lane): MonotonicMs {
   if (!hasLearnedLimit(learned)) return Number.NEGATIVE_INFINITY;
-  const { pace, actions } = learned;
-  return lane === "action" ? Math.max(pace.paidUntil, actions.paidUntil) : pace.paidUntil;
+  const { paidUntil, actionsPaidUntil } = learned.pace;
+  return lane === "action" ? Math.max(paidUntil, actionsPaidUntil) : paidUntil;
 }
 
 /** Pays for a call. Actions also pay among themselves, so that polling continues. */
 export function payLearnedLimit(learned: LearnedLimit, lane: Lane, basis: LimitBasis, now: MonotonicMs): void {
   if (!hasLearnedLimit(learned)) return;
   const costMs = basis.windowMs / currentLearnedLimit(learned, basis, now);
-  payForCall(learned.pace, { costMs, capacity: 1 }, now);
-  if (lane === "action") payForCall(learned.actions, { costMs: costMs / ACTION_SHARE, capacity: 1 }, now);
+  const actionPace = { costMs: costMs / ACTION_SHARE, capacity: 1 };
+  payForCall(learned.pace, { evenPace: { costMs, capacity: 1 }, actionPace }, lane, now);
 }

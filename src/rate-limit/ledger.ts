@@ -20,8 +20,6 @@ export interface Permit {
 export interface CategoryState {
   readonly headers: StatedLimit;
   readonly pace: Pace;
-  /** Paces actions among themselves, in addition to `pace`. */
-  readonly actions: Pace;
   /** Whether the last response stated the limit. If it did not, and none has for a window, only the pace applies. */
   wasStated: boolean;
   /** No call may be sent before this time, because of headers or an overloaded service. */
@@ -47,15 +45,13 @@ export interface Ledger extends ConcurrentCalls {
   readonly startedAt: MonotonicMs;
   readonly categories: Readonly<Record<Category, CategoryState>>;
   readonly plan: Pace;
-  /** Paces actions among themselves, in addition to `plan`. */
-  readonly planActions: Pace;
   /** No call of any category may be sent before this time, because of headers. */
   planRejectedUntil: MonotonicMs;
   /**
-   * Spaces the calls of all categories while a limit is learned, since a gateway may count them together and allow no
-   * burst.
+   * Until when the calls of all categories are paid for together. They are spaced while a limit is learned, since a
+   * gateway may count them together and allow no burst.
    */
-  readonly gatewayPace: Pace;
+  gatewayPaidUntil: MonotonicMs;
   /** Calls in the plan's current month, ours and detected external ones. The rate limiter persists them. */
   monthUsed: number;
   readonly externalUsage: ExternalUsage;
@@ -66,7 +62,6 @@ export interface Ledger extends ConcurrentCalls {
  * limit.
  */
 export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs): Ledger {
-  const planRates = planPaceRates(limits);
   return {
     limits,
     startedAt: now,
@@ -74,30 +69,25 @@ export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs
       node_management: createCategoryState(limits, "node_management", now),
       session_monitoring: createCategoryState(limits, "session_monitoring", now),
     },
-    plan: createPace(planRates.evenPace, now),
-    planActions: createPace(planRates.actionPace, now),
+    plan: createPace(planPaceRates(limits), now),
     planRejectedUntil: Number.NEGATIVE_INFINITY,
-    gatewayPace: { paidUntil: Number.NEGATIVE_INFINITY },
+    gatewayPaidUntil: Number.NEGATIVE_INFINITY,
     ...createConcurrentCalls(limits, now),
     monthUsed,
     externalUsage: createExternalUsage(),
   };
 }
 
-function createCategoryState(limits: Limits, category: Category, now: MonotonicMs): CategoryState {
-  const rates = categoryPaceRates(limits, category);
-  return {
-    headers: createStatedLimit(),
-    pace: createPace(rates.evenPace, now),
-    actions: createPace(rates.actionPace, now),
-    wasStated: false,
-    rejectedUntil: Number.NEGATIVE_INFINITY,
-    uncertainHold: { at: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY },
-    routes: Object.fromEntries(ROUTES.map((route) => [route, createRouteHistory()])) as Record<Route, RouteHistory>,
-    lastTriedAt: Number.NEGATIVE_INFINITY,
-    rejections: 0,
-    rejectedAt: Number.NEGATIVE_INFINITY,
-    answeredAt: Number.NEGATIVE_INFINITY,
-    learned: createLearnedLimit(),
-  };
-}
+const createCategoryState = (limits: Limits, category: Category, now: MonotonicMs): CategoryState => ({
+  headers: createStatedLimit(),
+  pace: createPace(categoryPaceRates(limits, category), now),
+  wasStated: false,
+  rejectedUntil: Number.NEGATIVE_INFINITY,
+  uncertainHold: { at: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY },
+  routes: Object.fromEntries(ROUTES.map((route) => [route, createRouteHistory()])) as Record<Route, RouteHistory>,
+  lastTriedAt: Number.NEGATIVE_INFINITY,
+  rejections: 0,
+  rejectedAt: Number.NEGATIVE_INFINITY,
+  answeredAt: Number.NEGATIVE_INFINITY,
+  learned: createLearnedLimit(),
+});

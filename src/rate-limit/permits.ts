@@ -7,7 +7,7 @@ import { payGatewayLimit } from "./gateway-limit.ts";
 import type { Ledger, Permit } from "./ledger.ts";
 import { type LimitReading, recordAnswered, recordLost, recordSent, recordUnsent } from "./limit-headers.ts";
 import type { Category, Lane } from "./limits.ts";
-import { headersExplainRejection, recordAnswer, recordTooManyRequests } from "./too-many-requests.ts";
+import { recordAnswer, recordTooManyRequests } from "./too-many-requests.ts";
 
 /**
  * Outcome of a call. `answered` is any status but 429, with the wait that an overloaded service requested; `refused` is
@@ -24,14 +24,8 @@ export type CallOutcome =
 /** Takes a permit. Call it only if `availabilityOf` returned `at <= now`. */
 export function takePermit(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Permit {
   const state = ledger.categories[category];
-  const rates = categoryPaceRates(ledger.limits, category);
-  const planRates = planPaceRates(ledger.limits);
-  payForCall(state.pace, rates.evenPace, now);
-  payForCall(ledger.plan, planRates.evenPace, now);
-  if (lane === "action") {
-    payForCall(state.actions, rates.actionPace, now);
-    payForCall(ledger.planActions, planRates.actionPace, now);
-  }
+  payForCall(state.pace, categoryPaceRates(ledger.limits, category), lane, now);
+  payForCall(ledger.plan, planPaceRates(ledger.limits), lane, now);
   payGatewayLimit(ledger, category, lane, now);
   for (const usage of [ledger.externalUsage[category], ledger.externalUsage.plan]) usage.recordSent(now);
   ledger.inFlight++;
@@ -61,15 +55,18 @@ export function settlePermit(
   if (outcome.kind === "lost" || outcome.kind === "abandoned") {
     const countedBy = now + limits.categories[category].windowMs;
     recordLost(state.headers, countedBy);
-    recordCallInDoubt(externalUsage, limits, category, countedBy, now);
+    recordCallInDoubt(ledger, category, countedBy, now);
     return;
   }
-  const { kind, reading } = outcome;
-  const isExplained = headersExplainRejection(ledger, category, reading);
-  const recordUsage = kind === "refused" ? recordCallRejected : recordCallAnswered;
-  recordUsage(externalUsage, limits, permit, reading, now);
+  const { reading } = outcome;
+  // A 429 is compared with what was stated before it.
+  if (outcome.kind === "refused") {
+    recordTooManyRequests(ledger, permit, outcome, jitter, now);
+    recordCallRejected(ledger, permit, reading, now);
+  } else {
+    recordAnswer(ledger, permit, outcome.retryAfterMs ?? null, now);
+    recordCallAnswered(ledger, permit, reading, now);
+  }
   recordAnswered(state.headers, permit.settledBefore, reading, now);
   state.wasStated = reading !== null;
-  if (kind === "answered") recordAnswer(ledger, permit, outcome.retryAfterMs ?? null, now);
-  else recordTooManyRequests(ledger, permit, { ...outcome, isExplained, jitter }, now);
 }

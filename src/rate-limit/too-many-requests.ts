@@ -25,17 +25,6 @@ const OVERLOAD_MS_MAX: DurationMs = 15 * MINUTE_MS;
 /** Maximum hold of routes that a 429 may not concern. */
 const UNCERTAIN_HOLD_MS_MAX: DurationMs = 5 * MINUTE_MS;
 
-/** A 429. */
-export interface Rejection {
-  readonly reading: LimitReading | null;
-  /** The stated wait, or null if there is none. */
-  readonly retryAfterMs: DurationMs | null;
-  /** Whether headers explain it (see {@link headersExplainRejection}). */
-  readonly isExplained: boolean;
-  /** Random number from 0 to 1 for the backoff. */
-  readonly jitter: number;
-}
-
 /**
  * Records a response other than 429. `retryAfterMs` is the wait requested by an overloaded service, or null if there is
  * none.
@@ -57,9 +46,18 @@ export function recordAnswer(
   holdPace(state, state.rejectedUntil);
 }
 
-/** Records a 429. Holds the calls that it may concern, and lowers the learned limit if headers do not explain it. */
-export function recordTooManyRequests(ledger: Ledger, permit: Permit, rejection: Rejection, now: MonotonicMs): void {
-  const { category, lane, at } = permit;
+/**
+ * Records a 429. Holds the calls that it may concern, and lowers the learned limit if headers do not explain it.
+ * `retryAfterMs` is the stated wait, or null if there is none; `jitter`, 0 to 1, randomizes the backoff.
+ */
+export function recordTooManyRequests(
+  ledger: Ledger,
+  { category, lane, at }: Permit,
+  { reading, retryAfterMs }: { readonly reading: LimitReading | null; readonly retryAfterMs: DurationMs | null },
+  jitter: number,
+  now: MonotonicMs,
+): void {
+  const isExplained = headersExplainRejection(ledger, category, reading);
   const state = ledger.categories[category];
   const route = state.routes[routeOf(lane)];
   const previouslyRejectedAt = state.rejections > 0 ? state.rejectedAt : Number.POSITIVE_INFINITY;
@@ -71,19 +69,22 @@ export function recordTooManyRequests(ledger: Ledger, permit: Permit, rejection:
     state.rejectedAt = now;
   }
   const otherRoutes = Object.values(state.routes).filter((other) => other !== route);
-  route.rejectedUntil = Math.max(route.rejectedUntil, now + rejectionWaitMs(rejection, route.rejectionsInRow));
-  if (!rejection.isExplained && isRejectedAlone([route], otherRoutes)) return;
+  route.rejectedUntil = Math.max(
+    route.rejectedUntil,
+    now + rejectionWaitMs(retryAfterMs, route.rejectionsInRow, jitter),
+  );
+  if (!isExplained && isRejectedAlone([route], otherRoutes)) return;
   const others = CATEGORIES.filter((other) => other !== category).map((other) => ledger.categories[other]);
   const othersAnsweredAt = Math.max(...others.map(({ answeredAt }) => answeredAt));
   const concernsCategory =
-    isCategoryLimit(ledger, category, rejection.reading) ||
+    isCategoryLimit(ledger, category, reading) ||
     othersAnsweredAt > previouslyRejectedAt ||
     isRejectedAlone(
       Object.values(state.routes),
       others.flatMap(({ routes }) => Object.values(routes)),
     );
-  const until = now + rejectionWaitMs(rejection, state.rejections);
-  if (rejection.isExplained) {
+  const until = now + rejectionWaitMs(retryAfterMs, state.rejections, jitter);
+  if (isExplained) {
     state.rejectedUntil = Math.max(state.rejectedUntil, until);
     if (!concernsCategory) ledger.planRejectedUntil = Math.max(ledger.planRejectedUntil, until);
     holdActions(ledger, category, until);
@@ -107,7 +108,9 @@ export function endHolds(ledger: Ledger, now: MonotonicMs): void {
     const latest = now + ledger.limits.categories[category].windowMs;
     for (const held of [state, ...Object.values(state.routes)])
       held.rejectedUntil = Math.min(held.rejectedUntil, latest);
-    for (const held of [state.pace, state.actions]) held.paidUntil = Math.min(held.paidUntil, latest);
+    state.uncertainHold.until = Math.min(state.uncertainHold.until, latest);
+    state.pace.paidUntil = Math.min(state.pace.paidUntil, latest);
+    state.pace.actionsPaidUntil = Math.min(state.pace.actionsPaidUntil, latest);
   }
 }
 
@@ -119,7 +122,7 @@ export function rejectedUntil({ categories, planRejectedUntil }: Ledger, categor
 }
 
 /** Returns the wait after this many 429s in a row, which is the longest of a second, the backoff and Retry-After. */
-function rejectionWaitMs({ retryAfterMs, jitter }: Rejection, rejections: number): DurationMs {
+function rejectionWaitMs(retryAfterMs: DurationMs | null, rejections: number, jitter: number): DurationMs {
   const backoff = Math.min(BACKOFF_MS_MAX, SECOND_MS * 2 ** Math.max(0, Math.min(rejections - 1, 30))) * jitter;
   const requested = retryAfterMs === null ? 0 : Math.min(RETRY_AFTER_MS_MAX, retryAfterMs + ROUNDING_MS);
   return Math.max(SECOND_MS, backoff, requested);
@@ -152,21 +155,17 @@ function holdPace(state: CategoryState, until: MonotonicMs): void {
 function holdActions(ledger: Ledger, category: Category, until: MonotonicMs): void {
   const state = ledger.categories[category];
   holdPace(state, until);
-  const { actionPace: actions } = categoryPaceRates(ledger.limits, category);
-  state.actions.paidUntil = Math.max(state.actions.paidUntil, until + (actions.capacity - 1) * actions.costMs);
+  const { costMs, capacity } = categoryPaceRates(ledger.limits, category).actionPace;
+  state.pace.actionsPaidUntil = Math.max(state.pace.actionsPaidUntil, until + (capacity - 1) * costMs);
 }
 
 /**
  * Returns whether headers say that a 429 concerns only its category. Without headers it may concern the whole account.
  */
-const isCategoryLimit = (
-  { limits, externalUsage }: Ledger,
-  category: Category,
-  reading: LimitReading | null,
-): boolean =>
+const isCategoryLimit = (ledger: Ledger, category: Category, reading: LimitReading | null): boolean =>
   reading !== null &&
-  reading.limit === limits.categories[category].requests &&
-  limitScopeOf(externalUsage, limits, category, reading.limit) === category;
+  reading.limit === ledger.limits.categories[category].requests &&
+  limitScopeOf(ledger, category, reading.limit) === category;
 
 /**
  * Returns whether headers explain a 429, because nothing remains of a limit that is configured or was stated before.

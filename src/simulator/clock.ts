@@ -1,7 +1,7 @@
 import type { DurationMs } from "../base/duration.ts";
+import { createEventQueue } from "../base/event-queue.ts";
 import type { Clock } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
-import { createEventQueue } from "./event-queue.ts";
 
 /** A clock that advances only on request. */
 export interface VirtualClock extends Clock {

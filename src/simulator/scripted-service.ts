@@ -45,24 +45,9 @@ function responseOf(test: PolicyTest, { method, path }: TransportRequest, elapse
     body: Buffer.from(JSON.stringify(body)),
   });
   const node = test.nodes.find((node) => node.id === id);
-  if (resource === "nodes" && id === undefined) {
-    return answer(
-      200,
-      pageOf(
-        url.searchParams,
-        test.nodes.map((node) => listed(test, node, elapsed)),
-      ),
-    );
-  }
-  if (resource === "sessions") {
-    return answer(
-      200,
-      pageOf(
-        url.searchParams,
-        test.nodes.flatMap((node) => sessionsOf(test, node, elapsed)),
-      ),
-    );
-  }
+  const page = (records: readonly object[]) => answer(200, pageOf(url.searchParams, records));
+  if (resource === "nodes" && id === undefined) return page(test.nodes.map((node) => listed(test, node, elapsed)));
+  if (resource === "sessions") return page(test.nodes.flatMap((node) => sessionsOf(test, node, elapsed)));
   if (node === undefined) return answer(404, { error: "not_found", message: "there is no such node" });
   return answer(200, method === "POST" ? { success: true } : detailed(test, node, elapsed));
 }

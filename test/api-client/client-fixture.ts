@@ -10,7 +10,7 @@ import type { FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
-import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
+import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import { businessLimits, createRecordingLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
 
 /** A key that may read sessions, and nothing else. */

@@ -4,7 +4,7 @@ import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { Secret, TransportRequest } from "../../src/model/ports.ts";
 import type { FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
-import { rateLimitedCount } from "../../src/simulator/inspection.ts";
+import { rateLimitedCount } from "../../src/simulator/http/service.ts";
 import { fixedKey, START_MS } from "../harness/virtual-daemon.ts";
 import { type ClientSetup, createClientSetup, SESSIONS_KEY } from "./client-fixture.ts";
 

@@ -5,7 +5,8 @@ import type { PostResult } from "../../src/api-client/post-result.ts";
 import type { Secret, Transport, TransportRequest } from "../../src/model/ports.ts";
 import type { ActionRequest } from "../../src/model/remediation/episode.ts";
 import type { FaultKind } from "../../src/model/scenario.ts";
-import { actualNodes, replyCounts } from "../../src/simulator/inspection.ts";
+import { replyCounts } from "../../src/simulator/http/service.ts";
+import { actualNodes } from "../harness/simulator/actual-state.ts";
 import { fixedKey, START_MS } from "../harness/virtual-daemon.ts";
 import { type ClientSetup, createClientSetup, SESSIONS_KEY } from "./client-fixture.ts";
 

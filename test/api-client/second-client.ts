@@ -9,7 +9,7 @@ import type { Category } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
-import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
+import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import { createPlanLimits, createRecordingLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
 import { callMetrics } from "./client-fixture.ts";
 

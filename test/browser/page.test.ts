@@ -1,6 +1,6 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { actualNodes } from "../../src/simulator/inspection.ts";
+import { actualNodes } from "../harness/simulator/actual-state.ts";
 import type { HealingSetup } from "../integration/remediation/healing-daemon.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { nodeName, OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts";

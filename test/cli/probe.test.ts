@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { FaultKind, Scenario, ServiceOptions } from "../../src/model/scenario.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
-import { replyCounts } from "../../src/simulator/inspection.ts";
+import { replyCounts } from "../../src/simulator/http/service.ts";
 import { createTempFolder } from "../integration/folder.ts";
 import { startNetwork } from "../integration/simulated-network.ts";
 import { runInProcess } from "./terminal.ts";

@@ -5,9 +5,9 @@ import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
 import type { Collector, Snapshot } from "../../src/model/snapshot.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { createService } from "../../src/simulator/http/service.ts";
-import { actualNodes, actualSessions, rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
+import { createService, rateLimitedCount, replyCounts } from "../../src/simulator/http/service.ts";
 import { isLongRun } from "../harness/run-length.ts";
+import { actualNodes, actualSessions } from "../harness/simulator/actual-state.ts";
 import {
   START_MS,
   startVirtualDaemon,
@@ -209,7 +209,7 @@ test("runs of a collector do not overlap if the service is slower than the inter
   const most: Record<string, number> = {};
   const clock = createVirtualClock(START_MS);
   const service = createService({ ...defaultScenario, nodes: 10, sessions: 10 }, START_MS);
-  const { createSimulatedTransport } = await import("../../src/simulator/http/transport.ts");
+  const { createSimulatedTransport } = await import("../harness/simulator/transport.ts");
   const simulated = createSimulatedTransport(service, clock, { latencyMs: 9_000 });
   const daemon = await startVirtualDaemon({
     clock,

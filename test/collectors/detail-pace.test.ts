@@ -6,7 +6,7 @@ import type { Limits } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
-import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
+import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import {
   createPlanLimits,
   everyMinuteSettings,

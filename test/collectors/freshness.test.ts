@@ -5,8 +5,8 @@ import { FRESH_MS_MAX } from "../../src/scheduling/planner.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
-import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import {
   createPlanLimits,
   everyMinuteSettings,

@@ -3,8 +3,7 @@ import { MINUTE_MS } from "../../src/base/duration.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { createService } from "../../src/simulator/http/service.ts";
-import { rateLimitedCount } from "../../src/simulator/inspection.ts";
+import { createService, rateLimitedCount } from "../../src/simulator/http/service.ts";
 import { createPlanLimits, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 
 const PLANS = ["starter", "business"] as const;

@@ -2,9 +2,10 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { type Fault, type ListOptions, NODE_ORDERS, type ServiceOptions } from "../../src/model/scenario.ts";
 import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
-import { actualNodes, membershipChangesOf, rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
+import { rateLimitedCount, replyCounts } from "../../src/simulator/http/service.ts";
 import { listsOnlySettings } from "../harness/quiet-network.ts";
 import { isLongRun } from "../harness/run-length.ts";
+import { actualNodes, membershipChangesOf } from "../harness/simulator/actual-state.ts";
 import {
   createPlanLimits,
   startVirtualDaemon,

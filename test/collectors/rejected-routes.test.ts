@@ -5,8 +5,8 @@ import type { Fault } from "../../src/model/scenario.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
-import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
 import { noFailureRates } from "../harness/quiet-network.ts";
+import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 
 const DETAILS = "GET /v1/nodes/";

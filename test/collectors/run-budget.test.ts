@@ -5,7 +5,7 @@ import { PLANS, pollingCallsPerMonth } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
-import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
+import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import {
   createPlanLimits,
   everyMinuteSettings,

@@ -6,8 +6,8 @@ import type { Limits } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
-import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
 import { noFailureRates } from "../harness/quiet-network.ts";
+import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import { createPlanLimits, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 
 const NODE_PAGES = 60;

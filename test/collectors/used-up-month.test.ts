@@ -2,8 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { createService } from "../../src/simulator/http/service.ts";
-import { rateLimitedCount } from "../../src/simulator/inspection.ts";
+import { createService, rateLimitedCount } from "../../src/simulator/http/service.ts";
 import { listsOnlySettings } from "../harness/quiet-network.ts";
 import { createPlanLimits, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 

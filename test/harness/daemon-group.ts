@@ -16,15 +16,15 @@ import { createCron } from "../../src/platform/cron.ts";
 import type { RemediationRules } from "../../src/remediation/context.ts";
 import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
-import { createService, type SimulatedService } from "../../src/simulator/http/service.ts";
-import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
-import { actualNodes, rateLimitedCount } from "../../src/simulator/inspection.ts";
-import { createInterventions } from "../../src/simulator/intervention.ts";
+import { createService, rateLimitedCount, type SimulatedService } from "../../src/simulator/http/service.ts";
 import { journalRows } from "./journal-rows.ts";
 import { rebootOffline, remediationRules, withoutRetries } from "./policies.ts";
 import { listsOnlySettings, noFailureRates } from "./quiet-network.ts";
 import { bodyOf } from "./scrape-body.ts";
 import { createSharedDatabase, type DatabaseConnection, type SharedDatabase } from "./shared-database.ts";
+import { actualNodes } from "./simulator/actual-state.ts";
+import { createInterventions } from "./simulator/interventions.ts";
+import { createSimulatedTransport } from "./simulator/transport.ts";
 import { createRecordingLog, everyMinuteSettings, START_MS } from "./virtual-daemon.ts";
 
 /** A POST, as the service received it. */

@@ -11,13 +11,18 @@ import type { RemediationRules } from "../../src/remediation/context.ts";
 import type { RemediationController } from "../../src/remediation/controller.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { createService, type SimulatedService } from "../../src/simulator/http/service.ts";
-import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
-import { actualNodes, type ReplyCount, replyCounts } from "../../src/simulator/inspection.ts";
-import { createInterventions, type Interventions } from "../../src/simulator/intervention.ts";
+import {
+  createService,
+  type ReplyCount,
+  replyCounts,
+  type SimulatedService,
+} from "../../src/simulator/http/service.ts";
 import { createCrashableProcess, type InjectedFailures, type ProcessEvent } from "./crashable-process.ts";
 import { journalRows } from "./journal-rows.ts";
 import { type CommandsByName, commandsOf } from "./operator-commands.ts";
+import { actualNodes } from "./simulator/actual-state.ts";
+import { createInterventions, type Interventions } from "./simulator/interventions.ts";
+import { createSimulatedTransport } from "./simulator/transport.ts";
 import {
   everyMinuteSettings,
   START_MS,

@@ -25,8 +25,8 @@ import { openRemediationState, type RemediationState } from "../../src/remediati
 import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { createService, type SimulatedService } from "../../src/simulator/http/service.ts";
-import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
 import type { StatusSnapshot } from "../../src/web/api/status-views.ts";
+import { createSimulatedTransport } from "./simulator/transport.ts";
 
 /** 2026-03-01T00:00:00Z: a month begins. */
 export const START_MS = Date.UTC(2026, 2, 1);

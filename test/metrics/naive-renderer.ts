@@ -3,7 +3,7 @@ import { NETWORK_FAMILIES } from "../../src/metrics/families/network-families.ts
 import { NODE_INFO } from "../../src/metrics/families/node-families.ts";
 import { RenderBuffer } from "../../src/metrics/render/chunk.ts";
 import { nodeLabel } from "../../src/metrics/render/node-labels.ts";
-import { computeVisibility } from "../../src/metrics/render/render-change.ts";
+import { computeVisibility } from "../../src/metrics/render/render-source.ts";
 import {
   createNetworkRenderer,
   type NetworkExposition,
@@ -47,7 +47,7 @@ export function referenceRender(input: RenderInput, format: Format = "text"): st
   return NETWORK_FAMILIES.filter(({ name }) => !input.options.deny.has(name))
     .map((family) => {
       const samples = "fill" in family ? nodeSamples(family, input) : [...family.samples(input)];
-      const decimals = "fill" in family ? family.decimals : 0;
+      const decimals = "fill" in family ? family.decimals : undefined;
       const lines = samples
         .filter(({ value }) => !Number.isNaN(value))
         .map(({ suffix = "", labels, value }) => {
@@ -61,15 +61,16 @@ export function referenceRender(input: RenderInput, format: Format = "text"): st
 
 function nodeSamples(family: NodeFamily, input: RenderInput): Sample[] {
   const { fleet, sessions } = input.snapshot;
-  const ids = family.nodeSource === "fleet" ? fleet.ids : (sessions?.nodes.ids ?? []);
-  const presence = computeVisibility(input);
+  const ids = family.source === "sessions" ? (sessions?.nodes.ids ?? []) : fleet.ids;
+  const visible = computeVisibility(input)[family.visible];
   return ids.flatMap((id, slot) => {
     const values = new Float64Array(family.splitBy?.values.length ?? 1);
-    family.fill(input, presence, slot, slot + 1, values);
+    if (visible[slot] === 1) family.fill(input, slot, slot + 1, values);
+    else values.fill(Number.NaN);
     const nodeLabelValues = family === NODE_INFO ? input.options.nodeLabels : [];
     const described = Object.fromEntries(nodeLabelValues.map((label) => [label, nodeLabel(fleet, label, slot)]));
     return Array.from(values, (value, line) => {
-      const split = family.splitBy === null ? {} : { [family.splitBy.label]: family.splitBy.values[line]! };
+      const split = family.splitBy === undefined ? {} : { [family.splitBy.label]: family.splitBy.values[line]! };
       return { labels: { node_id: id, ...described, ...split }, value };
     });
   });

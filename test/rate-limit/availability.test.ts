@@ -55,9 +55,9 @@ function ledgerWith({ reading = null, statedAt = LATER, from = LATER, ...overrid
   const paidUntil = (calls: number | undefined, costMs: number) =>
     calls === undefined ? NEVER : from + calls * costMs;
   state.pace.paidUntil = paidUntil(overrides.ahead, COST_MS);
-  state.actions.paidUntil = paidUntil(overrides.actionsAhead, ACTION_COST_MS);
+  state.pace.actionsPaidUntil = paidUntil(overrides.actionsAhead, ACTION_COST_MS);
   ledger.plan.paidUntil = paidUntil(overrides.planAhead, COST_MS);
-  ledger.planActions.paidUntil = paidUntil(overrides.planActionsAhead, ACTION_COST_MS);
+  ledger.plan.actionsPaidUntil = paidUntil(overrides.planActionsAhead, ACTION_COST_MS);
   Object.assign(ledger.externalUsage.node_management, overrides.externalUsage);
   return ledger;
 }

@@ -39,7 +39,7 @@ test("without a learned limit no call pays or waits", () => {
   payLearnedLimit(learned, "action", BASIS, 0);
   expect(hasLearnedLimit(learned)).toBe(false);
   expect(currentLearnedLimit(learned, BASIS, 0)).toBe(Number.POSITIVE_INFINITY);
-  expect([learned.pace.paidUntil, learned.actions.paidUntil]).toEqual([NEVER, NEVER]);
+  expect([learned.pace.paidUntil, learned.pace.actionsPaidUntil]).toEqual([NEVER, NEVER]);
   expect([learnedLimitAvailableAt(learned, "walk"), learnedLimitAvailableAt(learned, "action")]).toEqual([
     NEVER,
     NEVER,
@@ -143,12 +143,12 @@ describe("a limit without a 429", () => {
 test("under a learned limit calls are spaced evenly, and actions use at most half of them", () => {
   const learned = learnedAs({ calls: 10 });
   payLearnedLimit(learned, "walk", BASIS, 0);
-  expect([learned.pace.paidUntil, learned.actions.paidUntil]).toEqual([6_000, NEVER]);
+  expect([learned.pace.paidUntil, learned.pace.actionsPaidUntil]).toEqual([6_000, NEVER]);
   payLearnedLimit(learned, "action", BASIS, 0);
-  expect([learned.pace.paidUntil, learned.actions.paidUntil]).toEqual([12_000, 12_000]);
+  expect([learned.pace.paidUntil, learned.pace.actionsPaidUntil]).toEqual([12_000, 12_000]);
   learned.decreasedAt = 12_000;
   payLearnedLimit(learned, "action", BASIS, 12_000);
-  expect([learned.pace.paidUntil, learned.actions.paidUntil]).toEqual([18_000, 24_000]);
+  expect([learned.pace.paidUntil, learned.pace.actionsPaidUntil]).toEqual([18_000, 24_000]);
   expect([learnedLimitAvailableAt(learned, "walk"), learnedLimitAvailableAt(learned, "action")]).toEqual([
     18_000, 24_000,
   ]);
@@ -162,7 +162,7 @@ describe("the limit of a gateway", () => {
     payGatewayLimit(ledger, "node_management", "action", 0);
     expect(learnedLimitOf(ledger, "node_management", 0)).toBe(null);
     expect(gatewayAvailableAt(ledger, "node_management", "action")).toBe(NEVER);
-    expect(ledger.gatewayPace.paidUntil).toBe(NEVER);
+    expect(ledger.gatewayPaidUntil).toBe(NEVER);
   });
 
   test("spaces the calls of all categories at the sum of their limits", () => {

@@ -127,11 +127,10 @@ test("a call pays for its category and the plan, and an action also among action
   const paidBy = (lane: "walk" | "action") => {
     const ledger = createLedger(limitsWithoutPlan("starter"), 7, 0);
     takePermit(ledger, "node_management", lane, 100_000);
-    const { pace, actions } = ledger.categories.node_management;
-    const { plan, planActions, inFlight, monthUsed } = ledger;
-    const costs = [pace, plan, actions, planActions].map(({ paidUntil }) =>
-      Math.max(0, Math.round(paidUntil - 100_000)),
-    );
+    const { pace } = ledger.categories.node_management;
+    const { plan, inFlight, monthUsed } = ledger;
+    const paidUntil = [pace.paidUntil, plan.paidUntil, pace.actionsPaidUntil, plan.actionsPaidUntil];
+    const costs = paidUntil.map((at) => Math.max(0, Math.round(at - 100_000)));
     return { costs, inFlight, monthUsed };
   };
   expect(paidBy("walk")).toEqual({ costs: [759, 759, 0, 0], inFlight: 1, monthUsed: 8 });

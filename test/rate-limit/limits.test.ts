@@ -49,13 +49,14 @@ test("actions may use half of the polling calls in the long run", () => {
 });
 
 test("a pace starts empty and saves at most its capacity", () => {
-  const rate = { costMs: 100, capacity: 3 };
-  const pace = createPace(rate, 1_000);
-  expect(paceAvailableAt(pace, rate)).toBe(1_100);
-  payForCall(pace, rate, 1_100);
-  expect(paceAvailableAt(pace, rate)).toBe(1_200);
-  payForCall(pace, rate, 9_000);
-  expect(paceAvailableAt(pace, rate)).toBe(8_900);
+  const rates = { evenPace: { costMs: 100, capacity: 3 }, actionPace: { costMs: 100, capacity: 3 } };
+  const pace = createPace(rates, 1_000);
+  const availableAt = () => [paceAvailableAt(pace, rates, "walk", 3), paceAvailableAt(pace, rates, "action", 3)];
+  expect(availableAt()).toEqual([1_100, 1_100]);
+  payForCall(pace, rates, "walk", 1_100);
+  expect(availableAt()).toEqual([1_200, 1_200]);
+  payForCall(pace, rates, "walk", 9_000);
+  expect(availableAt()).toEqual([8_900, 8_900]);
 });
 
 test("polling leaves actions 1% of the month or what they need, but at most half of the calls left", () => {

@@ -3,11 +3,11 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { PolicyRule } from "../../src/model/policy/policy.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
-import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
 import { journalRows } from "../harness/journal-rows.ts";
 import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { nodesActedOn } from "../harness/remediation-results.ts";
+import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import { startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../harness/virtual-daemon.ts";
 
 /** Starts a second daemon on the same service, with its own state. */

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { HOLD_MS_MAX } from "../../src/policy/guards/guard.ts";
-import { actualNode } from "../../src/simulator/inspection.ts";
 import { listsOnlySettings, startQuietNetwork } from "../harness/quiet-network.ts";
 import { enforcedShippedPolicies } from "../harness/shipped-policies.ts";
+import { actualNode } from "../harness/simulator/actual-state.ts";
 import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
 
 /** Starts 20 nodes with the shipped policies. Lists and details are collected. */

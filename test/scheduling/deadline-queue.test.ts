@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { DeadlineQueue } from "../../src/scheduling/deadline-queue.ts";
 import { RoundRobin } from "../../src/scheduling/round-robin.ts";
 
-const SLOTS = 200;
+const SLOTS = 50;
 const CAUSES = 3;
 const slots = fc.nat(SLOTS - 1);
 

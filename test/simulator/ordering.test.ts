@@ -1,28 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createRecordFilter, PASS_ALL_FILTER } from "../../src/simulator/api/record-filter.ts";
-import { createEventQueue } from "../../src/simulator/event-queue.ts";
 import { nodeId, nodeIndex, sessionId, sessionSlot } from "../../src/simulator/fleet/node-identity.ts";
 import { scramble, unscramble } from "../../src/simulator/hash.ts";
 import { createGroupedList } from "../../src/simulator/sessions/ordered-groups.ts";
 
 const words = fc.nat({ max: 0xffffffff });
-
-test("the event queue orders events by time and then by number, regardless of the order of adding", () => {
-  const entries = fc.array(fc.tuple(fc.nat({ max: 20 }), fc.nat({ max: 100 })), { maxLength: 300 });
-  fc.assert(
-    fc.property(entries, fc.nat({ max: 3 }), (added, modulus) => {
-      const queue = createEventQueue();
-      for (const [at, event] of added) queue.add(at, event);
-      const kept = added.filter(([, event]) => modulus === 0 || event % modulus !== 0);
-      queue.prune((_, event) => modulus === 0 || event % modulus !== 0);
-      const taken: [number, number][] = [];
-      while (queue.size() > 0) taken.push([queue.nextAt(), queue.take()]);
-      expect(taken).toEqual(kept.toSorted((one, other) => one[0] - other[0] || one[1] - other[1]));
-      expect(queue.nextAt()).toBe(Number.POSITIVE_INFINITY);
-    }),
-  );
-});
 
 test("a grouped list counts and pages as a plain list does, also after compactions", () => {
   const capacity = 40;

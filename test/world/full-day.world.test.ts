@@ -2,8 +2,7 @@ import { expect, test } from "vitest";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { demoScenario } from "../../src/simulator/default-scenarios.ts";
-import { createService } from "../../src/simulator/http/service.ts";
-import { rateLimitedCount, replyCounts } from "../../src/simulator/inspection.ts";
+import { createService, rateLimitedCount, replyCounts } from "../../src/simulator/http/service.ts";
 import {
   createPlanLimits,
   everyMinuteSettings,

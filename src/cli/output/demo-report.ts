@@ -1,6 +1,5 @@
 import type { Daemon } from "../../daemon/daemon.ts";
-import type { SimulatedService } from "../../simulator/http/service.ts";
-import { rateLimitedCount, replyCounts } from "../../simulator/inspection.ts";
+import { rateLimitedCount, replyCounts, type SimulatedService } from "../../simulator/http/service.ts";
 import { statusView } from "../../web/api/status-views.ts";
 import { formatDuration } from "../../web/ui/page/format.ts";
 

@@ -34,9 +34,6 @@ interface FamilyRow extends FamilyHead {
   readonly source: Collector;
 }
 
-/** The columns that a family is read from: those of the fleet, or those of the sessions by node. */
-export type NodeSource = "fleet" | "session_nodes";
-
 /**
  * By slot, 1 if samples of the node are exported because its data is fresh. Counters do not become stale, so
  * `sessionCounters` is 1 for every node.
@@ -51,22 +48,27 @@ export interface Visibility {
 /** A column of a snapshot, by slot. */
 export type ValueColumn = NumberColumn | Float64Array | Uint32Array | Uint8Array;
 
-/** A family with one line per node, or one per node and value of another label. */
+/**
+ * A family with one line per node, or one per node and value of another label. Slots are those of the sessions by node
+ * if the source is `sessions`, otherwise those of the fleet.
+ */
 export interface NodeFamily extends FamilyRow {
-  readonly nodeSource: NodeSource;
-  /** The other label and its values. Null means one line per node. */
-  readonly splitBy: { readonly label: string; readonly values: readonly string[] } | null;
+  /** The nodes that have samples. */
+  readonly visible: keyof Visibility;
+  /** The other label and its values. Absent means one line per node. */
+  readonly splitBy?: { readonly label: string; readonly values: readonly string[] };
   /**
    * Values are written with this number of decimals (1 to 4), which is faster than finding the shortest text, unless
-   * they have more. 0 means the shortest text.
+   * they have more. Absent means the shortest text.
    */
-  readonly decimals: number;
+  readonly decimals?: number;
   /** Returns the columns, by slot, that the values are computed from. The values of a slot change only if its entries in these do. */
-  columns(input: RenderInput, visibility: Visibility): readonly ValueColumn[];
+  columns(input: RenderInput): readonly ValueColumn[];
   /**
-   * Writes the values of the slots from `start` up to but not including `end` into `out`, grouped by node. NaN leaves a sample out.
+   * Writes the values of the slots from `start` up to but not including `end` into `out`, grouped by node. NaN leaves a
+   * sample out. The values of nodes that are not visible are not used.
    */
-  fill(input: RenderInput, visibility: Visibility, start: number, end: number, out: Float64Array): void;
+  fill(input: RenderInput, start: number, end: number, out: Float64Array): void;
 }
 
 /** One sample. NaN leaves it out. */
@@ -79,8 +81,6 @@ export interface Sample {
 
 /** A family whose number of samples does not depend on the number of nodes. */
 export interface AggregateFamily extends FamilyRow {
-  /** Returns the maximum number of samples. */
-  maxSamples(input: RenderInput): number;
   samples(input: RenderInput): Iterable<Sample>;
 }
 

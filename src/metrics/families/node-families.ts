@@ -1,5 +1,5 @@
 import { HOUR_MS, SECOND_MS } from "../../base/duration.ts";
-import { type DetailNumber, type ListedNumber, NODE_STATUSES } from "../../model/node.ts";
+import { type DetailNumber, LISTED_NUMBERS, type ListedNumber, NODE_STATUSES } from "../../model/node.ts";
 import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type Sample } from "./family.ts";
 
 /** Bytes per gigabyte. The spec does not define the unit; this is the SI definition. */
@@ -11,8 +11,7 @@ const USAGE_DECIMALS = 4;
 const TIMESTAMP_DECIMALS = 3;
 
 /** A gauge that shows one column of the fleet. */
-export interface ColumnRow extends Pick<NodeFamily, "name" | "help"> {
-  readonly source: "nodes" | "details";
+export interface ColumnRow extends Pick<NodeFamily, "name" | "help" | "decimals"> {
   readonly column: ListedNumber | DetailNumber | "detailedAtEpochMs";
   /**
    * The sample is the column's value times `multiplyBy`, divided by `divideBy`. There are two numbers because 1/1000 is
@@ -22,29 +21,21 @@ export interface ColumnRow extends Pick<NodeFamily, "name" | "help"> {
   readonly divideBy?: number;
   /** Rounds the sample to a whole number. */
   readonly isRounded?: boolean;
-  /** See {@link NodeFamily}; 0 unless set. */
-  readonly decimals?: number;
 }
 
 /** Creates a gauge from one column of the fleet. */
 function columnFamily(options: ColumnRow): NodeFamily {
-  const { column, multiplyBy = 1, divideBy = 1, isRounded = false, decimals = 0, ...row } = options;
+  const { column, multiplyBy = 1, divideBy = 1, isRounded = false, ...row } = options;
+  const isListed = column in LISTED_NUMBERS;
   return {
     ...row,
-    decimals,
     type: "gauge",
     labels: ["node_id"],
-    nodeSource: "fleet",
-    splitBy: null,
-    columns: ({ snapshot }, visibility) => [
-      snapshot.fleet[column],
-      row.source === "nodes" ? visibility.listed : visibility.detailed,
-    ],
-    fill(input, visibility, start, end, out) {
-      const values = input.snapshot.fleet[column];
-      const fresh = row.source === "nodes" ? visibility.listed : visibility.detailed;
-      values.copyTo(out, start, end);
-      for (let slot = start; slot < end; slot++) if (fresh[slot] === 0) out[slot - start] = Number.NaN;
+    source: isListed ? "nodes" : "details",
+    visible: isListed ? "listed" : "detailed",
+    columns: ({ snapshot }) => [snapshot.fleet[column]],
+    fill({ snapshot }, start, end, out) {
+      snapshot.fleet[column].copyTo(out, start, end);
       if (multiplyBy !== 1) for (let line = 0; line < end - start; line++) out[line]! *= multiplyBy;
       if (divideBy !== 1) for (let line = 0; line < end - start; line++) out[line]! /= divideBy;
       if (isRounded) for (let line = 0; line < end - start; line++) out[line] = Math.round(out[line]!);
@@ -59,13 +50,9 @@ export const NODE_INFO: NodeFamily = {
   help: "Node information; always 1.",
   labels: ["node_id"],
   source: "nodes",
-  nodeSource: "fleet",
-  splitBy: null,
-  decimals: 0,
-  columns: (_input, { listed }) => [listed],
-  fill(_input, { listed }, start, end, out) {
-    for (let slot = start; slot < end; slot++) out[slot - start] = listed[slot] === 0 ? Number.NaN : 1;
-  },
+  visible: "listed",
+  columns: () => [],
+  fill: (_input, start, end, out) => out.fill(1, 0, end - start),
 };
 
 /** One line per node and status. */
@@ -75,19 +62,14 @@ export const NODE_STATUS: NodeFamily = {
   help: "1 for the node's current status, 0 for the others.",
   labels: ["node_id", "status"],
   source: "nodes",
-  nodeSource: "fleet",
+  visible: "listed",
   splitBy: { label: "status", values: NODE_STATUSES },
-  decimals: 0,
-  columns: ({ snapshot }, { listed }) => [snapshot.fleet.status, listed],
-  fill({ snapshot }, { listed }, start, end, out) {
+  columns: ({ snapshot }) => [snapshot.fleet.status],
+  fill({ snapshot }, start, end, out) {
     const { status } = snapshot.fleet;
     const states = NODE_STATUSES.length;
     out.fill(0, 0, (end - start) * states);
-    for (let slot = start; slot < end; slot++) {
-      const first = (slot - start) * states;
-      if (listed[slot] === 1) out[first + status[slot]!] = 1;
-      else out.fill(Number.NaN, first, first + states);
-    }
+    for (let slot = start; slot < end; slot++) out[(slot - start) * states + status[slot]!] = 1;
   },
 };
 
@@ -96,7 +78,6 @@ export const NODE_COLUMN_ROWS: readonly ColumnRow[] = [
   {
     name: "proxynet_node_last_seen_timestamp_seconds",
     help: "Time at which the service last saw the node, on the service's clock.",
-    source: "nodes",
     column: "lastSeenMs",
     divideBy: SECOND_MS,
     decimals: TIMESTAMP_DECIMALS,
@@ -104,20 +85,17 @@ export const NODE_COLUMN_ROWS: readonly ColumnRow[] = [
   {
     name: "proxynet_node_uptime_seconds",
     help: "Uptime of the node, reported by the service in whole hours.",
-    source: "nodes",
     column: "uptimeHours",
     multiplyBy: HOUR_MS / SECOND_MS,
   },
   {
     name: "proxynet_node_active_sessions",
     help: "Active sessions on the node, as reported in its record.",
-    source: "nodes",
     column: "activeSessions",
   },
   {
     name: "proxynet_node_bandwidth_bytes",
     help: "Bandwidth of the node, reported by the service in gigabytes; the service does not define the period.",
-    source: "nodes",
     column: "bandwidthGb",
     multiplyBy: GB_BYTES,
     isRounded: true,
@@ -125,28 +103,24 @@ export const NODE_COLUMN_ROWS: readonly ColumnRow[] = [
   {
     name: "proxynet_node_cpu_usage_ratio",
     help: "CPU usage of the node, 0 to 1.",
-    source: "details",
     column: "cpuUsage",
     decimals: USAGE_DECIMALS,
   },
   {
     name: "proxynet_node_memory_usage_ratio",
     help: "Memory usage of the node, 0 to 1.",
-    source: "details",
     column: "memoryUsage",
     decimals: USAGE_DECIMALS,
   },
   {
     name: "proxynet_node_disk_usage_ratio",
     help: "Disk usage of the node, 0 to 1.",
-    source: "details",
     column: "diskUsage",
     decimals: USAGE_DECIMALS,
   },
   {
     name: "proxynet_node_detail_timestamp_seconds",
     help: "Time at which the node's details, including its usage, were read.",
-    source: "details",
     column: "detailedAtEpochMs",
     divideBy: SECOND_MS,
     decimals: TIMESTAMP_DECIMALS,
@@ -154,14 +128,12 @@ export const NODE_COLUMN_ROWS: readonly ColumnRow[] = [
   {
     name: "proxynet_node_created_timestamp_seconds",
     help: "Creation time of the node.",
-    source: "details",
     column: "createdAtMs",
     divideBy: SECOND_MS,
   },
   {
     name: "proxynet_node_updated_timestamp_seconds",
     help: "Time of the last update of the node's record.",
-    source: "details",
     column: "updatedAtMs",
     divideBy: SECOND_MS,
   },
@@ -183,7 +155,6 @@ export const NODE_COUNTS: AggregateFamily = {
   help: "Nodes by status, country and region, counting fresh records only; absent unless there was a recent walk.",
   labels: ["status", "country", "region"],
   source: "nodes",
-  maxSamples: ({ snapshot }) => snapshot.fleet.locations.length * NODE_STATUSES.length,
   *samples(input) {
     const { fleet } = input.snapshot;
     if (fleet.walkedAt === null || !isFresh(input, "nodes", fleet.walkedAt)) return;

@@ -29,25 +29,20 @@ const nodeSessions: NodeFamily = {
   help: "Sessions on the node by status, counted from the session list.",
   labels: ["node_id", "status"],
   source: "sessions",
-  nodeSource: "session_nodes",
+  visible: "sessions",
   splitBy: { label: "status", values: SESSION_STATUSES },
-  decimals: 0,
-  columns({ snapshot }, visibility) {
+  columns({ snapshot }) {
     const view = snapshot.sessions!;
-    const counts = view.nodes.counts.map((column, state) =>
-      isListed(SESSION_STATUSES[state]!, view) ? column : UNLISTED,
-    );
-    return [...counts, visibility.sessions];
+    return view.nodes.counts.map((column, state) => (isListed(SESSION_STATUSES[state]!, view) ? column : UNLISTED));
   },
-  fill({ snapshot }, visibility, start, end, out) {
+  fill({ snapshot }, start, end, out) {
     const view = snapshot.sessions!;
     const states = SESSION_STATUSES.length;
     for (const [state, status] of SESSION_STATUSES.entries()) {
       const counts = view.nodes.counts[state]!;
       const listed = isListed(status, view);
       for (let slot = start; slot < end; slot++) {
-        const present = listed && visibility.sessions[slot] === 1;
-        out[(slot - start) * states + state] = present ? zeroAsMissing(counts[slot]!, status) : Number.NaN;
+        out[(slot - start) * states + state] = listed ? zeroAsMissing(counts[slot]!, status) : Number.NaN;
       }
     }
   },
@@ -62,16 +57,9 @@ const byteCounter = ({ column, ...row }: CounterRow): NodeFamily => ({
   type: "counter",
   labels: ["node_id"],
   source: "sessions",
-  nodeSource: "session_nodes",
-  splitBy: null,
-  decimals: 0,
-  columns: ({ snapshot }, { sessionCounters }) => [column(snapshot.sessions!.nodes), sessionCounters],
-  fill({ snapshot }, { sessionCounters }, start, end, out) {
-    const values = column(snapshot.sessions!.nodes);
-    for (let slot = start; slot < end; slot++) {
-      out[slot - start] = sessionCounters[slot] === 0 ? Number.NaN : values[slot]!;
-    }
-  },
+  visible: "sessionCounters",
+  columns: ({ snapshot }) => [column(snapshot.sessions!.nodes)],
+  fill: ({ snapshot }, start, end, out) => out.set(column(snapshot.sessions!.nodes).subarray(start, end)),
 });
 
 /** Families with at least one line per node that has had sessions. */
@@ -90,23 +78,19 @@ export const SESSION_NODE_FAMILIES: readonly NodeFamily[] = [
 ];
 
 interface SessionsRow extends Pick<AggregateFamily, "name" | "help" | "labels"> {
-  readonly maxSamples: (view: SessionSummary, input: RenderInput) => number;
   readonly samples: (view: SessionSummary, input: RenderInput) => Iterable<Sample>;
 }
 
 /** Creates a gauge of all sessions. */
-const sessionsGauge = ({ maxSamples, samples, ...row }: SessionsRow): AggregateFamily => ({
+const sessionsGauge = ({ samples, ...row }: SessionsRow): AggregateFamily => ({
   ...row,
   type: "gauge",
   source: "sessions",
-  maxSamples: (input) => (input.snapshot.sessions === null ? 0 : maxSamples(input.snapshot.sessions, input)),
   samples(input) {
     const { sessions } = input.snapshot;
     return sessions !== null && isFresh(input, "sessions", sessions.settledAt) ? samples(sessions, input) : [];
   },
 });
-
-const STATUS_TYPE_COMBINATIONS = SESSION_STATUSES.length * SESSION_TYPES.length;
 
 /** Families of all sessions together. */
 export const SESSION_FAMILIES: readonly AggregateFamily[] = [
@@ -114,7 +98,6 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
     name: "proxynet_sessions",
     help: "Sessions by status and type, counted from the session list.",
     labels: ["status", "session_type"],
-    maxSamples: () => STATUS_TYPE_COMBINATIONS,
     *samples(view) {
       for (const [state, status] of SESSION_STATUSES.entries()) {
         if (!isListed(status, view)) continue;
@@ -129,7 +112,6 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
     name: "proxynet_country_sessions",
     help: "Sessions by country, counted from the session list.",
     labels: ["country"],
-    maxSamples: ({ countries }) => countries.size,
     *samples({ countries }) {
       for (const [country, value] of countries) yield { labels: { country }, value };
     },
@@ -138,7 +120,6 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
     name: "proxynet_customer_sessions",
     help: "Sessions by customer, for the largest customers; the rest are counted as `other`.",
     labels: ["customer_id"],
-    maxSamples: ({ customers }, { options }) => Math.min(customers.length, options.topCustomers + 1),
     *samples({ customers }, { options }) {
       let rest = 0;
       let seriesLeft = options.topCustomers;
@@ -158,7 +139,6 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
     help: "Duration of sessions that ended, as last observed.",
     labels: ["session_type"],
     source: "sessions",
-    maxSamples: () => SESSION_TYPES.length * (SESSION_DURATION_BUCKETS_SECONDS.length + 3),
     *samples({ snapshot }) {
       for (const [type, sessionType] of SESSION_TYPES.entries()) {
         const histogram = snapshot.sessions?.durations[type];

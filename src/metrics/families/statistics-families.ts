@@ -34,7 +34,6 @@ const singleGauge =
     type: "gauge",
     labels: [],
     source,
-    maxSamples: () => 1,
     samples(input) {
       const datum = read(input);
       return datum === null ? [] : [{ labels: {}, value: value(datum) ?? Number.NaN }];
@@ -55,9 +54,6 @@ const topListFamily = ({ label, entries, ...row }: TopListRow): AggregateFamily 
   type: "gauge",
   labels: [label],
   source: "stats",
-  maxSamples({ snapshot }) {
-    return snapshot.stats === null ? 0 : entries(snapshot.stats.value).length;
-  },
   *samples(input) {
     const stats = freshStatistics(input);
     if (stats === null) return;

@@ -1,7 +1,7 @@
 import type { AggregateFamily } from "../families/family.ts";
 import { seriesText, valueText } from "../text-format.ts";
 import { CHUNK_LINES_MAX, type Chunk, storedChunk } from "./chunk.ts";
-import type { FamilyRenderer } from "./render-change.ts";
+import type { FamilyRenderer } from "./render-source.ts";
 
 /**
  * Creates a renderer of one aggregate family. Its few lines are rendered each time, and chunks whose bytes are
@@ -17,11 +17,11 @@ export function createAggregateRenderer(family: AggregateFamily): FamilyRenderer
   }
 
   return {
-    *refresh({ source }) {
+    *refresh({ input }) {
       let count = 0;
       let index = 0;
       let text = "";
-      for (const { suffix = "", labels, value } of family.samples(source.input)) {
+      for (const { suffix = "", labels, value } of family.samples(input)) {
         if (Number.isNaN(value)) continue;
         text += `${seriesText(family.name + suffix, labels)} ${valueText(value)}\n`;
         if (++count % CHUNK_LINES_MAX > 0) continue;

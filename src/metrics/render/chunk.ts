@@ -1,4 +1,4 @@
-import type { RenderSource } from "./render-change.ts";
+import type { RenderSource } from "./render-source.ts";
 
 /** Maximum number of lines per chunk: a few hundred kilobytes, which are rendered in well under a millisecond. */
 export const CHUNK_LINES_MAX = 4_096;

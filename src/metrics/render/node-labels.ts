@@ -1,33 +1,33 @@
 import { LISTED_TEXT_NAMES, LISTED_TEXTS, type ListedText, type NodeLabel } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
-import type { NodeFamily, NodeSource, RenderInput } from "../families/family.ts";
+import type { NodeFamily, RenderInput } from "../families/family.ts";
 import { NODE_INFO } from "../families/node-families.ts";
 import { escapeLabelValue } from "../text-format.ts";
 import { LabelPages } from "./label-pages.ts";
-import { idsOf } from "./render-change.ts";
+import { idsOf } from "./render-source.ts";
 
 /** The label texts of all nodes: the ids, and for `proxynet_node_info` the id with the other labels. */
 export class NodeLabels {
-  readonly #ids: Readonly<Record<NodeSource, LabelPages>> = {
-    fleet: new LabelPages(),
-    session_nodes: new LabelPages(),
-  };
+  readonly #fleet = new LabelPages();
+  readonly #sessions = new LabelPages();
   readonly #info = new LabelPages();
   #previous: RenderInput | null = null;
 
   /** Returns the labels of a family's nodes. */
   of(family: NodeFamily): LabelPages {
-    return family === NODE_INFO ? this.#info : this.#ids[family.nodeSource];
+    if (family === NODE_INFO) return this.#info;
+    return family.source === "sessions" ? this.#sessions : this.#fleet;
   }
 
   /** Updates the texts to those of a snapshot. Yields after every few thousand nodes. */
   *update(input: RenderInput): Generator<void, void> {
     const previous = this.#previous;
     this.#previous = input;
-    for (const source of ["fleet", "session_nodes"] as const) {
+    for (const source of ["nodes", "sessions"] as const) {
       const ids = idsOf(source, input);
       const textAt = (slot: number) => escapeLabelValue(ids[slot]!);
-      yield* this.#ids[source].update(ids.length, sameIds(previous, input, source), textAt);
+      const pages = source === "sessions" ? this.#sessions : this.#fleet;
+      yield* pages.update(ids.length, sameIds(previous, input, source), textAt);
     }
     yield* this.#updateInfo(previous, input);
   }
@@ -43,7 +43,11 @@ export class NodeLabels {
 }
 
 /** Returns a function that returns whether a slot has the same id in both snapshots. */
-function sameIds(previous: RenderInput | null, input: RenderInput, source: NodeSource): (slot: number) => boolean {
+function sameIds(
+  previous: RenderInput | null,
+  input: RenderInput,
+  source: "nodes" | "sessions",
+): (slot: number) => boolean {
   const [before, now] = [previous === null ? [] : idsOf(source, previous), idsOf(source, input)];
   return before === now ? () => true : (slot) => before[slot] === now[slot];
 }
@@ -54,7 +58,7 @@ function sameInfo(previous: RenderInput | null, input: RenderInput): (slot: numb
   if (previous?.options.nodeLabels.join() !== nodeLabels.join()) return () => false;
   const [before, now] = [previous.snapshot.fleet, input.snapshot.fleet];
   const changed = changedLabels(before, now, nodeLabels);
-  const isSameId = sameIds(previous, input, "fleet");
+  const isSameId = sameIds(previous, input, "nodes");
   const hasSameLabels = (slot: number) =>
     changed.every((label) => nodeLabel(before, label, slot) === nodeLabel(now, label, slot));
   return (slot) => isSameId(slot) && (changed.length === 0 || hasSameLabels(slot));

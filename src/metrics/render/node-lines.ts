@@ -4,8 +4,10 @@ import { escapeLabelValue } from "../text-format.ts";
 import { CHUNK_LINES_MAX, type Chunk, type RenderBuffer } from "./chunk.ts";
 import { type LabelPage, type LabelPages, PAGE_SLOTS } from "./label-pages.ts";
 import { type LineFormat, textView, writeLines } from "./line-writer.ts";
-import { type FamilyRenderer, idsOf, type RenderChange, type RenderSource } from "./render-change.ts";
-import { linesPerNode } from "./selection.ts";
+import { type FamilyRenderer, idsOf, type RenderSource } from "./render-source.ts";
+
+/** Returns the number of lines per node. */
+export const linesPerNode = ({ splitBy }: NodeFamily): number => splitBy?.values.length ?? 1;
 
 /** Renders one node family, in chunks of a fixed number of nodes. */
 export class NodeFamilyRenderer implements FamilyRenderer {
@@ -29,13 +31,12 @@ export class NodeFamilyRenderer implements FamilyRenderer {
       tails: (splitBy?.values.map((value) => `",${splitBy.label}="${escapeLabelValue(value)}"} `) ?? ['"} ']).map(
         textView,
       ),
-      decimals: family.decimals,
+      decimals: family.decimals ?? 0,
     };
   }
 
-  *refresh({ source, previous, sessionsUnchanged }: RenderChange): Generator<void, void> {
-    if (this.#family.nodeSource === "session_nodes" && sessionsUnchanged && this.#chunks.length > 0) return;
-    const slots = idsOf(this.#family.nodeSource, source.input).length;
+  *refresh(source: RenderSource, previous: RenderSource | null): Generator<void, void> {
+    const slots = idsOf(this.#family.source, source.input).length;
     const count = Math.ceil(slots / this.#nodesPerChunk);
     this.#chunks.length = Math.min(this.#chunks.length, count);
     for (let index = 0; index < count; index++) {
@@ -57,10 +58,12 @@ export class NodeFamilyRenderer implements FamilyRenderer {
   }
 
   #hasSameValues(previous: RenderSource, source: RenderSource, { start, end }: SlotRange): boolean {
-    const before = this.#family.columns(previous.input, previous.visibility);
-    return this.#family
-      .columns(source.input, source.visibility)
-      .every((column, index) => isEqual(column, before[index]!, start, end));
+    const columnsOf = ({ input, visibility }: RenderSource) => [
+      ...this.#family.columns(input),
+      visibility[this.#family.visible],
+    ];
+    const before = columnsOf(previous);
+    return columnsOf(source).every((column, index) => isEqual(column, before[index]!, start, end));
   }
 }
 
@@ -97,7 +100,13 @@ class NodeChunk implements Chunk {
   }
 
   #fill({ input, visibility }: RenderSource, { values }: RenderBuffer): void {
-    this.#family.fill(input, visibility, this.#range.start, this.#range.end, values);
+    const { start, end } = this.#range;
+    const perNode = this.#format.tails.length;
+    const visible = visibility[this.#family.visible].subarray(start, end);
+    this.#family.fill(input, start, end, values);
+    // Most nodes are visible, so this is faster than a loop over all of them.
+    for (let node = visible.indexOf(0); node >= 0; node = visible.indexOf(0, node + 1))
+      values.fill(Number.NaN, node * perNode, (node + 1) * perNode);
   }
 
   #countSamples(source: RenderSource, buffer: RenderBuffer): number {

@@ -5,8 +5,7 @@ import { createAggregateRenderer } from "./aggregate-lines.ts";
 import { type Chunk, RenderBuffer, storedChunk } from "./chunk.ts";
 import { NodeLabels } from "./node-labels.ts";
 import { NodeFamilyRenderer } from "./node-lines.ts";
-import { createRenderChange, type FamilyRenderer, type RenderSource } from "./render-change.ts";
-import { selectFamilies } from "./selection.ts";
+import { computeVisibility, type FamilyRenderer, type RenderSource } from "./render-source.ts";
 
 /** The `proxynet_*` families of one snapshot. */
 export interface NetworkExposition {
@@ -51,36 +50,48 @@ export function createNetworkRenderer(): NetworkRenderer {
   const createRenderer = (family: Family): FamilyRenderer =>
     "fill" in family ? new NodeFamilyRenderer(family, labels.of(family), buffer) : createAggregateRenderer(family);
 
-  function assemble(source: RenderSource, dropped: readonly string[]): NetworkExposition {
-    const shown = [...familyRenderers].filter(([, familyRenderer]) => familyRenderer.sampleCount() > 0);
+  return {
+    *refresh(input) {
+      const source = { input, visibility: computeVisibility(input) };
+      const { deny, seriesMax } = input.options;
+      yield;
+      yield* labels.update(input);
+      const last = familyRenderers;
+      // Renderers of families that are denied now are dropped.
+      familyRenderers = new Map(
+        NETWORK_FAMILIES.filter(({ name }) => !deny.has(name)).map((family) => [
+          family,
+          last.get(family) ?? createRenderer(family),
+        ]),
+      );
+      for (const familyRenderer of familyRenderers.values()) yield* familyRenderer.refresh(source, previous);
+      previous = source;
+      return assemble(source, seriesMax);
+    },
+  };
+
+  /** Drops the largest families while there are more than `seriesMax` samples. */
+  function assemble(source: RenderSource, seriesMax: number): NetworkExposition {
+    const sampleCounts = new Map([...familyRenderers].map(([family, renderer]) => [family, renderer.sampleCount()]));
+    let series = [...sampleCounts.values()].reduce((sum, count) => sum + count, 0);
+    const droppedFamilies: string[] = [];
+    for (const [family, count] of [...sampleCounts].sort(([, a], [, b]) => b - a)) {
+      if (series <= seriesMax) break;
+      series -= count;
+      sampleCounts.delete(family);
+      droppedFamilies.push(family.name);
+    }
     const chunksOf = (format: Format) =>
-      shown.flatMap(([family, familyRenderer]) => [headers.get(family)![format], ...familyRenderer.chunks()]);
+      [...sampleCounts].flatMap(([family, count]) =>
+        count === 0 ? [] : [headers.get(family)![format], ...familyRenderers.get(family)!.chunks()],
+      );
     return {
-      series: shown.reduce((sum, [, familyRenderer]) => sum + familyRenderer.sampleCount(), 0),
-      droppedFamilies: dropped,
+      series,
+      droppedFamilies,
       source,
       chunks: { text: chunksOf("text"), openmetrics: chunksOf("openmetrics") },
     };
   }
-
-  return {
-    *refresh(input) {
-      const change = createRenderChange(input, previous);
-      previous = change.source;
-      yield;
-      yield* labels.update(input);
-      const { families, dropped } = yield* selectFamilies(input, change.source.visibility, (family) =>
-        change.sessionsUnchanged && family.nodeSource === "session_nodes"
-          ? (familyRenderers.get(family)?.sampleCount() ?? null)
-          : null,
-      );
-      const last = familyRenderers;
-      // Renderers of families that are no longer exported are dropped.
-      familyRenderers = new Map(families.map((family) => [family, last.get(family) ?? createRenderer(family)]));
-      for (const familyRenderer of familyRenderers.values()) yield* familyRenderer.refresh(change);
-      return assemble(change.source, dropped);
-    },
-  };
 }
 
 const headerChunks = (family: Family): Readonly<Record<Format, Chunk>> => ({

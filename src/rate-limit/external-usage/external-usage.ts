@@ -1,8 +1,8 @@
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import type { Permit } from "../ledger.ts";
-import type { LimitReading } from "../limit-headers.ts";
+import type { Ledger, Permit } from "../ledger.ts";
+import { type LimitReading, remainingAtLeast } from "../limit-headers.ts";
 import {
   allowanceOf,
   CATEGORIES,
@@ -34,8 +34,7 @@ export const createExternalUsage = (): ExternalUsage => ({
 
 /** Records that a call ended in doubt. The service counts it by `countedBy`, or never. */
 export function recordCallInDoubt(
-  externalUsage: ExternalUsage,
-  limits: Limits,
+  { externalUsage, limits }: Ledger,
   category: Category,
   countedBy: MonotonicMs,
   now: MonotonicMs,
@@ -46,17 +45,17 @@ export function recordCallInDoubt(
 
 /** Records a response. One without headers is in doubt, because a proxy in front of the service may have sent it. */
 export function recordCallAnswered(
-  externalUsage: ExternalUsage,
-  limits: Limits,
+  ledger: Ledger,
   { category, at }: Permit,
   reading: LimitReading | null,
   now: MonotonicMs,
 ): void {
   if (reading === null) {
-    recordCallInDoubt(externalUsage, limits, category, now, now);
+    recordCallInDoubt(ledger, category, now, now);
     return;
   }
-  const scope = limitScopeOf(externalUsage, limits, category, reading.limit);
+  const { externalUsage, limits } = ledger;
+  const scope = limitScopeOf(ledger, category, reading.limit);
   const { windowMs } = limits.categories[category];
   // A limit above the category's covers more than our account. Calls missing from it may not count in our month.
   const isOwn = scope === category && reading.limit <= limits.categories[category].requests;
@@ -66,14 +65,14 @@ export function recordCallAnswered(
 
 /** Records a 429. It shows external usage only if it states a known limit of which nothing remains. */
 export function recordCallRejected(
-  externalUsage: ExternalUsage,
-  limits: Limits,
+  ledger: Ledger,
   { category }: Permit,
   reading: LimitReading | null,
   now: MonotonicMs,
 ): void {
-  recordCallInDoubt(externalUsage, limits, category, now, now);
+  recordCallInDoubt(ledger, category, now, now);
   if (reading === null || reading.remaining > 0) return;
+  const { externalUsage, limits } = ledger;
   const { requests, windowMs } = limits.categories[category];
   // If the limits of plan and category are equal, the plan's is used up first.
   if (reading.limit === limits.plan.requestsPerMinute) externalUsage.plan.recordRejected(reading.limit, MINUTE_MS, now);
@@ -90,28 +89,19 @@ export function expectedCallsOfPlan(externalUsage: ExternalUsage, limits: Limits
   return Math.max(externalUsage.plan.expectedCalls(now), ofCategories);
 }
 
-/** A call that waits for a permit. */
-export interface CallRequest {
-  readonly category: Category;
-  readonly lane: Lane;
-  /** Remaining calls of the category as stated, or null if not stated. */
-  readonly remaining: number | null;
-}
-
 /** Returns when a call may be sent so that category and plan leave enough for the expected external usage. */
 export function availableBesideExternalUsage(
-  externalUsage: ExternalUsage,
-  limits: Limits,
-  request: CallRequest,
+  { externalUsage, limits, categories }: Ledger,
+  category: Category,
+  lane: Lane,
   now: MonotonicMs,
 ): MonotonicMs {
-  const { category, lane, remaining } = request;
   const { requests, windowMs } = limits.categories[category];
   const { reserve } = limits;
   const { requestsPerMinute } = limits.plan;
   const usage = externalUsage[category];
   // A bucket that holds more calls than one window allows has enough for all users.
-  const isAmple = usage.isTokenBucket() && remaining !== null && remaining > requests;
+  const isAmple = usage.isTokenBucket() && (remainingAtLeast(categories[category].headers) ?? 0) > requests;
   const inCategory = { limit: requests, reserve, windowMs, expected: usage.expectedCalls(now) };
   const ofCategory = isAmple ? now : capacityAvailableAt(usage, inCategory, lane, now);
   if (requestsPerMinute === null) return Math.max(ofCategory, now);
@@ -150,12 +140,7 @@ function capacityAvailableAt(
  * Returns which limit a header states. If it could be either, it is assumed to be the plan's until a response shows
  * which one it is. All our calls count there, so none of them is mistaken for an external one.
  */
-export function limitScopeOf(
-  externalUsage: ExternalUsage,
-  limits: Limits,
-  category: Category,
-  stated: number,
-): LimitScope {
+export function limitScopeOf({ externalUsage, limits }: Ledger, category: Category, stated: number): LimitScope {
   const own = limits.categories[category].requests;
   const ofPlan = limits.plan.requestsPerMinute;
   if (own !== ofPlan && stated === own) externalUsage.statedScope = "category";

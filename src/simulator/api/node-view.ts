@@ -13,29 +13,8 @@ const SIZE_MEAN = 2;
 const HEADROOM = 2.2;
 const CAPACITY_MIN = 4;
 
-/** A node in the list form of the spec (section 2.1). */
-export interface ListedNode {
-  readonly id: string;
-  readonly name: string;
-  readonly status: string;
-  readonly country: string;
-  readonly region: string;
-  readonly ip_address: string;
-  readonly version: string;
-  readonly last_seen: string;
-  readonly uptime_hours: number;
-  readonly active_sessions: number;
-  readonly bandwidth_gb: number;
-}
-
-/** A node in the detail form. Usage is in the scale of the option `usageScale`. */
-export interface DetailedNode extends ListedNode {
-  readonly cpu_usage: number;
-  readonly memory_usage: number;
-  readonly disk_usage: number;
-  readonly created_at: string;
-  readonly updated_at: string;
-}
+/** A node in the detail form. */
+export type DetailedNode = ReturnType<typeof detailedNode>;
 
 /** Returns the time of the node's last report by `at` that the service knows. It knows none after `seenUntil`. */
 export const reportedAt = (node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): EpochMs =>
@@ -52,8 +31,8 @@ export function bandwidthOf(world: World, node: SimulatedNode, at: EpochMs): num
   return gigabytes(before + countedBytes(traffic.population.nodes[node.index]!, at - startMs));
 }
 
-/** Returns the list form of a node at `at`. The service knows no report after `seenUntil`. */
-export function listedNode(service: ServiceBackend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): ListedNode {
+/** Returns the list form (spec, section 2.1) of a node at `at`. The service knows no report after `seenUntil`. */
+export function listedNode(service: ServiceBackend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs) {
   const { active } = service.world.traffic.population.nodes[node.index]!;
   return {
     id: node.id,
@@ -70,13 +49,8 @@ export function listedNode(service: ServiceBackend, node: SimulatedNode, at: Epo
   };
 }
 
-/** Returns the detail form of a node at `at`. */
-export function detailedNode(
-  service: ServiceBackend,
-  node: SimulatedNode,
-  at: EpochMs,
-  seenUntil: EpochMs,
-): DetailedNode {
+/** Returns the detail form of a node at `at`. Usage is in the scale of the option `usageScale`. */
+export function detailedNode(service: ServiceBackend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs) {
   const { world, options } = service;
   const { active } = world.traffic.population.nodes[node.index]!;
   const capacity = Math.max(CAPACITY_MIN, fairShare(world, node) * HEADROOM);

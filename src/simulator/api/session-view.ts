@@ -11,33 +11,14 @@ const SENT_SHARE_MIN = 0.04;
 const SENT_SHARE_SPREAD = 0.3;
 const ERRORS_MAX = 5;
 
-/** A session in the list form of the spec (section 2.2). */
-export interface ListedSession {
-  readonly id: string;
-  readonly customer_id: string;
-  readonly node_id: string;
-  readonly status: string;
-  readonly started_at: string;
-  readonly duration_seconds: number;
-  readonly bytes_sent: number;
-  readonly bytes_received: number;
-  readonly target_host: string;
-  readonly target_port: number;
-  readonly country: string;
-  readonly session_type: string;
-}
+/** A session in the list form. */
+export type ListedSession = ReturnType<typeof listedSession>;
 
 /** A session in the detail form. */
-export interface DetailedSession extends ListedSession {
-  readonly protocol: string;
-  readonly user_agent: string;
-  readonly client_ip: string;
-  readonly error_count: number;
-  readonly last_activity: string;
-}
+export type DetailedSession = ReturnType<typeof detailedSession>;
 
-/** Returns the list form of the session in `slot` at `at`. */
-export function listedSession(service: ServiceBackend, slot: number, at: EpochMs): ListedSession {
+/** Returns the list form (spec, section 2.2) of the session in `slot` at `at`. */
+export function listedSession(service: ServiceBackend, slot: number, at: EpochMs) {
   const { seed, startMs, traffic } = service.world;
   const { sessions } = traffic.population;
   const elapsed = at - startMs;
@@ -64,7 +45,7 @@ export function listedSession(service: ServiceBackend, slot: number, at: EpochMs
 }
 
 /** Returns the detail form of the session in `slot` at `at`. */
-export function detailedSession(service: ServiceBackend, slot: number, at: EpochMs): DetailedSession {
+export function detailedSession(service: ServiceBackend, slot: number, at: EpochMs) {
   const { seed, startMs, traffic } = service.world;
   const { sessions } = traffic.population;
   const generation = sessions.generation[slot]!;

@@ -1,7 +1,7 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
+import { createEventQueue, type EventQueue } from "../../base/event-queue.ts";
 import type { ChurnRates, Scenario } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { createEventQueue, type EventQueue } from "../event-queue.ts";
 import { hashUnit } from "../hash.ts";
 import type { FailureStart } from "./failure-modes.ts";
 import {
@@ -65,15 +65,17 @@ export function createFleet(scenario: Scenario, startMs: EpochMs, onStopped: Fle
   const { seed, rates, churn } = scenario;
   const nodes = Array.from({ length: scenario.nodes }, (_, index) => createNode(seed, index, startMs));
   const fleet: Fleet = {
-    ...{ seed, rates, churn, startMs, onStopped },
-    ...{
-      allNodes: [...nodes],
-      nodes,
-      membershipChanges: [],
-      membershipChangeCount: 0,
-      downRegions: new Set(),
-      changeCount: 0,
-    },
+    seed,
+    rates,
+    churn,
+    startMs,
+    onStopped,
+    allNodes: [...nodes],
+    nodes,
+    membershipChanges: [],
+    membershipChangeCount: 0,
+    downRegions: new Set(),
+    changeCount: 0,
     servingNodes: createServingNodes(),
     eventQueue: createEventQueue(),
   };
@@ -155,15 +157,9 @@ export function removeNode(fleet: Fleet, node: SimulatedNode, at: EpochMs, retur
   else scheduleNextEvent(fleet, node);
 }
 
-/** Quarantines a node until `until`. A second quarantine replaces the first. */
+/** Quarantines a node until `until`, or ends its quarantine if that is {@link NEVER}. A second quarantine replaces the first. */
 export function quarantine(fleet: Fleet, node: SimulatedNode, until: EpochMs, at: EpochMs): void {
   node.quarantineUntil = until;
-  updateNodeState(fleet, node, at, "closed");
-}
-
-/** Ends a node's quarantine early. */
-export function liftQuarantine(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
-  node.quarantineUntil = NEVER;
   updateNodeState(fleet, node, at, "closed");
 }
 

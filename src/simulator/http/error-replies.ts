@@ -36,7 +36,7 @@ export function rateLimitedReply(seconds: number | null, retryAfter: string | nu
     message: `Rate limit exceeded. Try again in ${seconds ?? 1} seconds.`,
     ...(seconds === null ? {} : { retry_after: seconds }),
   });
-  return retryAfter === null ? reply : { ...reply, headers: { ...reply.headers, "retry-after": retryAfter } };
+  return withRetryAfter(reply, retryAfter);
 }
 
 /** Returns the rate limit headers (section 8.1). The reset is on the service's clock, rounded up. */
@@ -70,9 +70,8 @@ export function interceptedReply(fault: FaultKind, serviceNow: EpochMs): Reply |
     case "status":
       return statusReply(fault, serviceNow);
     case "hang":
-      return { status: 0, headers: {}, body: "", deliveryFault: { kind: "hang" } };
     case "reset":
-      return { status: 0, headers: {}, body: "", deliveryFault: { kind: "reset" } };
+      return { status: 0, headers: {}, body: "", deliveryFault: fault };
     case "html":
       return { status: 200, headers: { "content-type": "text/html; charset=utf-8" }, body: SIGN_IN_PAGE };
     case "redirect":
@@ -88,11 +87,9 @@ export function distortReply(fault: FaultKind, reply: Reply): Reply {
   if (reply.body === "") return reply;
   switch (fault.kind) {
     case "truncate":
-      return { ...reply, deliveryFault: { kind: "truncate" } };
     case "slow_drip":
-      return { ...reply, deliveryFault: { kind: "slow_drip", bytesPerSecond: fault.bytesPerSecond } };
     case "huge_body":
-      return { ...reply, deliveryFault: { kind: "huge_body", bytes: fault.bytes } };
+      return { ...reply, deliveryFault: fault };
     case "bad_json":
       return { ...reply, body: `${String(reply.body).slice(0, -1)},` };
     case "wrong_shape":
@@ -109,14 +106,11 @@ export const outcomeLabel = ({ status, deliveryFault }: Reply): number | Deliver
     : status;
 
 /** Returns the 429 of a gateway, without the service's rate limit headers and error body. */
-export const gatewayLimitReply = (retryAfterSeconds: number | undefined): Reply => ({
-  status: 429,
-  headers: {
-    "content-type": "text/html",
-    ...(retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) }),
-  },
-  body: "<html><head><title>429 Too Many Requests</title></head></html>",
-});
+export function gatewayLimitReply(retryAfterSeconds: number | undefined): Reply {
+  const body = "<html><head><title>429 Too Many Requests</title></head></html>";
+  const reply = { status: 429, headers: { "content-type": "text/html" }, body };
+  return withRetryAfter(reply, retryAfterSeconds === undefined ? null : String(retryAfterSeconds));
+}
 
 const SIGN_IN_PAGE = "<!doctype html><html><head><title>Sign in</title></head><body><h1>Sign in</h1></body></html>";
 
@@ -126,8 +120,11 @@ function statusReply(fault: Extract<FaultKind, { kind: "status" }>, serviceNow: 
   const header = date ?? retryAfter ?? null;
   if (status === 429) return rateLimitedReply(header === null || !/^\d+$/.test(header) ? null : Number(header), header);
   const reply = jsonReply(status, { error: "upstream_error", message: `The service answered with ${status}` });
-  return header === null ? reply : { ...reply, headers: { ...reply.headers, "retry-after": header } };
+  return withRetryAfter(reply, header);
 }
+
+const withRetryAfter = (reply: Reply, retryAfter: string | null): Reply =>
+  retryAfter === null ? reply : { ...reply, headers: { ...reply.headers, "retry-after": retryAfter } };
 
 const jsonReply = (status: number, value: unknown): Reply => ({
   status,

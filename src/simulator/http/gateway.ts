@@ -9,9 +9,6 @@ import type { Reply } from "./reply.ts";
 /** Limiters of the gateways in front of the service, by fault. */
 export type GatewayLimiters = WeakMap<FaultKind, Limiter>;
 
-/** Creates an empty set of gateway limiters. */
-export const createGatewayLimiters = (): GatewayLimiters => new WeakMap();
-
 /**
  * Returns the reply of a gateway in front of the service, or null if the request is passed on. The service does not
  * count requests that a gateway answers. `serviceNow` is on the service's clock.

@@ -60,9 +60,9 @@ export interface LimitDecision {
 }
 
 /** Creates the limits of a service. The plan's requests per minute have the same kind of limiter, without a burst. */
-export function createApiLimits(options: ServiceOptions, contract: CustomLimits = {}): ApiLimits {
-  const plan = { ...PLANS[options.plan], ...contract.plan };
-  const sizes = { ...CATEGORY_LIMITS, ...contract.categories };
+export function createApiLimits(options: ServiceOptions, customLimits: CustomLimits = {}): ApiLimits {
+  const plan = { ...PLANS[options.plan], ...customLimits.plan };
+  const sizes = { ...CATEGORY_LIMITS, ...customLimits.categories };
   const limit = plan.requestsPerMinute;
   const minute = Number.isFinite(limit) ? limiter(options, { limit, burst: limit, windowMs: MINUTE_MS }) : null;
   return {

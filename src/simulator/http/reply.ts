@@ -1,6 +1,5 @@
-import { brotliCompressSync, gunzipSync, gzipSync } from "node:zlib";
-import type { DurationMs } from "../../base/duration.ts";
-import type { ServiceOptions } from "../../model/scenario.ts";
+import { brotliCompressSync, gzipSync } from "node:zlib";
+import type { FaultKind, ServiceOptions } from "../../model/scenario.ts";
 
 /** A request to the service. `path` includes the query; header names are in lower case. */
 export interface Request {
@@ -18,12 +17,10 @@ export interface Request {
  * - `slow_drip`: the body is sent at a low rate.
  * - `huge_body`: blanks before the body extend it to that size.
  */
-export type DeliveryFault =
-  | { readonly kind: "hang" }
-  | { readonly kind: "reset" }
-  | { readonly kind: "truncate" }
-  | { readonly kind: "slow_drip"; readonly bytesPerSecond: number }
-  | { readonly kind: "huge_body"; readonly bytes: number };
+export type DeliveryFault = Extract<
+  FaultKind,
+  { readonly kind: "hang" | "reset" | "truncate" | "slow_drip" | "huge_body" }
+>;
 
 /** A reply of the service. Header names are in lower case. */
 export interface Reply {
@@ -38,10 +35,6 @@ const utf8 = new TextEncoder();
 /** Returns the body of a reply as bytes. */
 export const replyBytes = (reply: Reply): Uint8Array =>
   typeof reply.body === "string" ? utf8.encode(reply.body) : reply.body;
-
-/** Returns the time to send `bytes` at a rate. */
-export const dripMs = (bytes: number, bytesPerSecond: number): DurationMs =>
-  Math.ceil((bytes / bytesPerSecond) * 1_000);
 
 /** Compresses a reply for a client that accepts these encodings. A reply with a delivery fault stays uncompressed. */
 export function compressReply(
@@ -58,9 +51,3 @@ export function compressReply(
 
 const acceptsGzip = (accepted = ""): boolean =>
   accepted.split(",").some((coding) => coding.trim().toLowerCase() === "gzip");
-
-/** Decompresses a reply, as a client that accepts gzip does. */
-export function decompressReply(reply: Reply): Reply {
-  const { "content-encoding": encoding, ...headers } = reply.headers;
-  return encoding === "gzip" ? { ...reply, headers, body: gunzipSync(replyBytes(reply)) } : reply;
-}

@@ -18,12 +18,18 @@ import {
   resultReply,
 } from "./error-replies.ts";
 import { type ActiveFault, activeFaultsFor, clockSkewAt } from "./faults.ts";
-import { createGatewayLimiters, type GatewayLimiters, gatewayReply } from "./gateway.ts";
+import { type GatewayLimiters, gatewayReply } from "./gateway.ts";
 import { type ApiLimits, type CustomLimits, checkLimits, createApiLimits, type LimitDecision } from "./rate-limits.ts";
 import { compressReply, type Reply, type Request } from "./reply.ts";
 
-/** Number of replies by endpoint (the path template of the spec) and by status or delivery fault. */
-export type ReplyCounts = Map<string, Map<number | string, number>>;
+/** Number of replies of one kind. */
+export interface ReplyCount {
+  /** Method and path template in the spec, or "other" for unknown paths. */
+  readonly endpoint: string;
+  /** The status, or the fault of an incomplete reply (hang, reset or truncate). */
+  readonly status: number | string;
+  readonly count: number;
+}
 
 /** Offset of a service's time from the monotonic time of each clock that drives it. */
 type ClockAnchors = WeakMap<Clock, number>;
@@ -34,7 +40,8 @@ export interface SimulatedService extends ServiceBackend {
   readonly keys: ReadonlyMap<string, ReadonlySet<string>>;
   readonly apiLimits: ApiLimits;
   readonly gatewayLimiters: GatewayLimiters;
-  readonly replyCounts: ReplyCounts;
+  /** The replies so far, by endpoint and status. */
+  readonly replyCounts: Map<string, ReplyCount>;
   readonly clockAnchors: ClockAnchors;
   /** Number of requests so far. */
   serial: number;
@@ -51,17 +58,17 @@ const REQUEST_BODY_LENGTH_MAX = 65_536;
 
 /**
  * Creates the service at the start of the simulation, `startMs` on its clock. The same scenario gives the same service.
- * `contract` holds the limits that differ from the plan's.
+ * `customLimits` replace those of the spec.
  */
-export function createService(scenario: Scenario, startMs: EpochMs, contract: CustomLimits = {}): SimulatedService {
+export function createService(scenario: Scenario, startMs: EpochMs, customLimits: CustomLimits = {}): SimulatedService {
   const world = createWorld(scenario, startMs);
   return {
     options: scenario.service,
     keys: new Map(scenario.keys.map(({ key, scopes }) => [key, new Set(scopes)])),
     world,
     nodeOrder: createNodeOrder(scenario.service.nodeList.order, world),
-    apiLimits: createApiLimits(scenario.service, contract),
-    gatewayLimiters: createGatewayLimiters(),
+    apiLimits: createApiLimits(scenario.service, customLimits),
+    gatewayLimiters: new WeakMap(),
     replyCounts: new Map(),
     clockAnchors: new WeakMap(),
     serial: 0,
@@ -70,6 +77,14 @@ export function createService(scenario: Scenario, startMs: EpochMs, contract: Cu
     setFaults: (faults) => replaceFaults(world, faults),
   };
 }
+
+/** Returns the numbers of replies so far, grouped by endpoint. */
+export const replyCounts = (service: SimulatedService): ReplyCount[] =>
+  [...Map.groupBy(service.replyCounts.values(), ({ endpoint }) => endpoint).values()].flat();
+
+/** Returns the number of requests that were answered with 429. */
+export const rateLimitedCount = (service: SimulatedService): number =>
+  replyCounts(service).reduce((sum, { status, count }) => sum + (status === 429 ? count : 0), 0);
 
 /** The service works for this long on a request that it never answers. */
 const HANG_MS: DurationMs = MINUTE_MS;
@@ -121,7 +136,7 @@ export function handleRequest(service: SimulatedService, request: Request, now: 
     query: new URLSearchParams(query),
     body: request.body ?? "",
     at,
-    activeFaults: activeFaults,
+    activeFaults,
   };
   const reply =
     refusedByLimit(service, decision) ??
@@ -218,10 +233,9 @@ function finishReply(
 ): Reply {
   const skewMs = clockSkewAt(service.world.faultSchedule, at);
   const endpoint = destination.kind === "endpoint" ? `${destination.route.method} ${destination.route.path}` : "other";
-  const counts = service.replyCounts.get(endpoint) ?? new Map<number | string, number>();
-  const label = outcomeLabel(reply);
-  counts.set(label, (counts.get(label) ?? 0) + 1);
-  service.replyCounts.set(endpoint, counts);
+  const status = outcomeLabel(reply);
+  const kind = `${endpoint} ${status}`;
+  service.replyCounts.set(kind, { endpoint, status, count: (service.replyCounts.get(kind)?.count ?? 0) + 1 });
   return {
     ...reply,
     headers: {

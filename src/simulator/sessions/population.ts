@@ -76,6 +76,7 @@ export function addSession(
   sessions.customer[slot] = customer;
   sessions.startedAt[slot] = at;
   sessions.endedAt[slot] = Number.NaN;
+  sessions.activeMs[slot] = plan.activeMs;
   sessions.nextAt[slot] = Number.NaN;
   sessions.rate[slot] = plan.rate;
   sessions.transferringSince[slot] = Number.NaN;
@@ -130,12 +131,12 @@ export function closeSession(population: Population, slot: number, at: number, s
   unlinkFromNode(population, slot);
   moveToState(sessions, slot, state);
   sessions.endedAt[slot] = at;
-  sessions.nextAt[slot] = Number.NaN;
 }
 
 /** Removes an ended session and frees its slot. */
 export function removeSession(population: Population, slot: number): void {
   const { sessions } = population;
+  sessions.nextAt[slot] = Number.NaN;
   sessions.ordered.leave(slot, sessions.state[slot]!);
   freeSlot(sessions, slot);
 }

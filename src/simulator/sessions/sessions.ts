@@ -38,6 +38,8 @@ export interface SessionColumns {
   readonly startedAt: Float64Array;
   /** NaN if the session is open. */
   readonly endedAt: Float64Array;
+  /** Planned duration of the transfer. */
+  readonly activeMs: Float64Array;
   /** Time of the next transition. Events in the queue with another time are outdated. */
   readonly nextAt: Float64Array;
   /** Transfer rate in bytes per millisecond. */
@@ -73,6 +75,7 @@ export function createSessions(slots: number): SessionColumns {
     customer: new Int32Array(slots),
     startedAt: new Float64Array(slots),
     endedAt: new Float64Array(slots),
+    activeMs: new Float64Array(slots),
     nextAt: new Float64Array(slots),
     rate: new Float64Array(slots),
     transferringSince: new Float64Array(slots),

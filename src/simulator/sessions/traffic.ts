@@ -1,8 +1,8 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { createEventQueue, type EventQueue } from "../../base/event-queue.ts";
 import { type Random, seededRandom } from "../../base/random.ts";
 import type { Scenario } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { createEventQueue, type EventQueue } from "../event-queue.ts";
 import type { Fleet, SessionEnding } from "../fleet/fleet.ts";
 import { isFailing, type SimulatedNode } from "../fleet/node.ts";
 import { exponential, scramble } from "../hash.ts";
@@ -29,7 +29,7 @@ import { NO_SESSION, STATE_INDEX } from "./sessions.ts";
 const CONNECTING_MS: DurationMs = 1_500;
 /** Time until the inactivity timeout ends an idle session. */
 const INACTIVITY_MS: DurationMs = 5 * MINUTE_MS;
-/** Time for which an ended session is readable. It exceeds CONNECTING_MS so that no queued slot is reused. */
+/** Time for which an ended session is readable. */
 const ENDED_KEPT_MS: DurationMs = 5 * MINUTE_MS;
 /** Mean time until a client reconnects after it lost its session. */
 const RECONNECT_MS_MEAN: DurationMs = 10 * SECOND_MS;
@@ -38,16 +38,6 @@ const LOST_AS_TIMEOUT_SHARE = 0.3;
 /** Capacity for the open sessions, as many ended by an outage, and those that ended regularly. */
 const SLOTS_PER_SESSION = 3;
 const SLOTS_MIN = 64;
-
-/** A first-in, first-out queue with a fixed capacity. Events with equal delays need no heap. */
-interface FifoQueue {
-  /** Throws if the queue is full. */
-  push(member: number): void;
-  /** Returns the oldest member, or undefined if the queue is empty. */
-  first(): number | undefined;
-  /** Removes the oldest member. */
-  shift(): void;
-}
 
 /** The arrivals and ends of sessions. Times are in milliseconds since the start of the simulation. */
 export interface Traffic {
@@ -62,8 +52,6 @@ export interface Traffic {
   readonly customers: number;
   /** Slots by the time of their next transition. An entry whose time is not the slot's `nextAt` is outdated. */
   readonly eventQueue: EventQueue;
-  readonly connecting: FifoQueue;
-  readonly ended: FifoQueue;
   /** Number of clients that lost their session and have not reconnected yet. */
   pendingReconnects: number;
   /** Start of the next session. It is not rounded, because rounding would reduce a high rate of arrivals. */
@@ -82,8 +70,6 @@ export function createTraffic(scenario: Scenario, startMs: EpochMs, fleet: Fleet
     target: scenario.sessions,
     customers: customerCount(scenario.sessions),
     eventQueue: createEventQueue(),
-    connecting: createFifoQueue(slots),
-    ended: createFifoQueue(slots),
     pendingReconnects: 0,
     arrivalAt: 0,
   };
@@ -94,17 +80,13 @@ export function createTraffic(scenario: Scenario, startMs: EpochMs, fleet: Fleet
 
 /** Returns the time of the next event. */
 export const nextTrafficEvent = (traffic: Traffic): number =>
-  Math.min(traffic.eventQueue.nextAt(), nextConnectedAt(traffic), nextRemovedAt(traffic), Math.ceil(traffic.arrivalAt));
+  Math.min(traffic.eventQueue.nextAt(), Math.ceil(traffic.arrivalAt));
 
 /** Executes the next event at its time. */
 export function runTrafficEvent(traffic: Traffic): void {
   const at = nextTrafficEvent(traffic);
   if (traffic.eventQueue.nextAt() === at) advanceSession(traffic, at);
-  else if (nextConnectedAt(traffic) === at) establishNext(traffic, at);
-  else if (nextRemovedAt(traffic) === at) {
-    removeSession(traffic.population, traffic.ended.first()!);
-    traffic.ended.shift();
-  } else startArrival(traffic, at);
+  else startArrival(traffic, at);
 }
 
 /** Ends every open session of a node and returns their number. The clients reconnect, possibly to other nodes. */
@@ -157,67 +139,37 @@ function startArrival(traffic: Traffic, at: number): void {
     if (random() * (fresh + returning) < returning) traffic.pendingReconnects -= 1;
     const plan = drawNewSession(random, isFailing(node));
     const slot = addSession(population, node, plan, nextCustomer(random, traffic.customers), at);
-    if (slot !== null) {
-      traffic.connecting.push(slot);
-      schedule(traffic, slot, at + CONNECTING_MS + plan.activeMs);
-    }
+    if (slot !== null) schedule(traffic, slot, at + CONNECTING_MS);
   }
   scheduleArrival(traffic, traffic.arrivalAt);
 }
 
-function establishNext(traffic: Traffic, at: number): void {
-  const slot = traffic.connecting.first()!;
-  traffic.connecting.shift();
-  if (traffic.population.sessions.state[slot] === STATE_INDEX.connecting) activateSession(traffic.population, slot, at);
-}
-
-/** Executes a session's next transition. It ends, or becomes idle before the inactivity timeout. */
+/**
+ * Executes a session's next transition. It is established, becomes idle before the inactivity timeout, ends, or is no
+ * longer readable.
+ */
 function advanceSession(traffic: Traffic, at: number): void {
-  const { sessions } = traffic.population;
+  const { population } = traffic;
+  const { sessions } = population;
   const slot = traffic.eventQueue.take();
   if (sessions.nextAt[slot] !== at) return;
   const finalState = sessions.finalState[slot]!;
-  if (finalState === STATE_INDEX.timeout && !Number.isNaN(sessions.transferringSince[slot]!)) {
-    makeIdle(traffic.population, slot, at);
+  if (sessions.state[slot] === STATE_INDEX.connecting) {
+    activateSession(population, slot, at);
+    schedule(traffic, slot, at + sessions.activeMs[slot]!);
+  } else if (sessions.state[slot] !== STATE_INDEX.active) removeSession(population, slot);
+  else if (finalState === STATE_INDEX.timeout && !Number.isNaN(sessions.transferringSince[slot]!)) {
+    makeIdle(population, slot, at);
     schedule(traffic, slot, at + INACTIVITY_MS);
   } else endSession(traffic, slot, at, finalState);
 }
 
 function endSession(traffic: Traffic, slot: number, at: number, state: number): void {
   closeSession(traffic.population, slot, at, state);
-  traffic.ended.push(slot);
+  schedule(traffic, slot, at + ENDED_KEPT_MS);
 }
 
 function schedule(traffic: Traffic, slot: number, at: number): void {
   traffic.population.sessions.nextAt[slot] = at;
   traffic.eventQueue.add(at, slot);
-}
-
-function nextConnectedAt(traffic: Traffic): number {
-  const slot = traffic.connecting.first();
-  return slot === undefined ? Number.POSITIVE_INFINITY : traffic.population.sessions.startedAt[slot]! + CONNECTING_MS;
-}
-
-function nextRemovedAt(traffic: Traffic): number {
-  const slot = traffic.ended.first();
-  return slot === undefined ? Number.POSITIVE_INFINITY : traffic.population.sessions.endedAt[slot]! + ENDED_KEPT_MS;
-}
-
-/** Creates an empty queue. */
-function createFifoQueue(capacity: number): FifoQueue {
-  const ring = new Int32Array(capacity);
-  let head = 0;
-  let count = 0;
-  return {
-    push(member) {
-      if (count === capacity) throw new Error(`the queue is full: it has ${capacity} members`);
-      ring[(head + count) % capacity] = member;
-      count += 1;
-    },
-    first: () => (count === 0 ? undefined : ring[head]),
-    shift() {
-      head = (head + 1) % capacity;
-      count -= 1;
-    },
-  };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { replyCounts } from "../../../src/simulator/inspection.ts";
+import { replyCounts } from "../../../src/simulator/http/service.ts";
 import { runInProcess } from "../../cli/terminal.ts";
 import { createTempFolder, type TempFolder } from "../folder.ts";
 import { type MetricsPage, parseMetricsPage } from "../metrics-page.ts";

@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { networkFamilyNames } from "../../../src/metrics/families/network-families.ts";
 import { defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
-import { replyCounts } from "../../../src/simulator/inspection.ts";
+import { replyCounts } from "../../../src/simulator/http/service.ts";
 import { nodesOn, startDaemonOnNetwork } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";
 

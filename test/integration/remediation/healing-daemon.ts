@@ -3,11 +3,11 @@ import { onTestFinished } from "vitest";
 import { DAY_MS, type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
-import { actualNode, actualNodes } from "../../../src/simulator/inspection.ts";
-import { createInterventions, type Interventions } from "../../../src/simulator/intervention.ts";
 import type { ExplanationView } from "../../../src/web/api/remediation-views.ts";
 import type { ActionView, DecisionView, EpisodeView } from "../../../src/web/api/row-views.ts";
 import { type CommandOutput, runInProcess } from "../../cli/terminal.ts";
+import { actualNode, actualNodes } from "../../harness/simulator/actual-state.ts";
+import { createInterventions, type Interventions } from "../../harness/simulator/interventions.ts";
 import { createTempFolder, type TempFolder } from "../folder.ts";
 import { type RunningProcess, startScript } from "../process.ts";
 import {

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { NETWORK_FAMILIES } from "../../../src/metrics/families/network-families.ts";
-import { linesPerNode } from "../../../src/metrics/render/selection.ts";
+import { linesPerNode } from "../../../src/metrics/render/node-lines.ts";
 import type { MetricsPage } from "../metrics-page.ts";
 import { configText, startNetwork, startTestDaemon } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";

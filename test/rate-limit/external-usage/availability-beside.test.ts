@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
-import {
-  availableBesideExternalUsage,
-  createExternalUsage,
-} from "../../../src/rate-limit/external-usage/external-usage.ts";
+import { availableBesideExternalUsage } from "../../../src/rate-limit/external-usage/external-usage.ts";
 import { ExternalUsageOfLimit } from "../../../src/rate-limit/external-usage/usage-of-limit.ts";
+import { createLedger } from "../../../src/rate-limit/ledger.ts";
+import { recordAnswered } from "../../../src/rate-limit/limit-headers.ts";
 import type { Lane, Limits } from "../../../src/rate-limit/limits.ts";
 
 const WINDOW_MS = 60_000;
@@ -39,9 +38,11 @@ describe("availability beside external usage", () => {
     overrides: Partial<ExternalUsageOfLimit>,
     { lane = "walk", remaining = null, plan, ofPlan = {} }: Options = {},
   ) => {
-    const usage = { ...createExternalUsage(), node_management: usageWith(overrides), plan: usageWith(ofPlan) };
-    const request = { category: "node_management", lane, remaining } as const;
-    return availableBesideExternalUsage(usage, limitsWith(plan ?? null), request, 7);
+    const ledger = createLedger(limitsWith(plan ?? null), 0, 0);
+    Object.assign(ledger.externalUsage, { node_management: usageWith(overrides), plan: usageWith(ofPlan) });
+    const { headers } = ledger.categories.node_management;
+    if (remaining !== null) recordAnswered(headers, 0, { limit: 100, remaining: remaining - 1, resetAt: null }, 0);
+    return availableBesideExternalUsage(ledger, "node_management", lane, 7);
   };
 
   test("is immediate if no calls are expected, or if they fit into a bucket's reserve", () => {

@@ -3,9 +3,9 @@ import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import type { RemediationRules } from "../../../src/remediation/context.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
-import { actualNodes } from "../../../src/simulator/inspection.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { enforcedShippedPolicies } from "../../harness/shipped-policies.ts";
+import { actualNodes } from "../../harness/simulator/actual-state.ts";
 
 /** One node more than a fifth of the fleet, which would be a storm if they failed together. */
 const NODES = 4;

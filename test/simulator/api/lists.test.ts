@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type Fault, type ListOptions, NODE_ORDERS, SESSION_ORDERS } from "../../../src/model/scenario.ts";
 import { defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
-import { actualNodes } from "../../../src/simulator/inspection.ts";
+import { actualNodes } from "../../harness/simulator/actual-state.ts";
 import { createTestClient, json, START, scenarioWith, type TestClient } from "../api-caller.ts";
 
 const SECOND_MS = 1_000;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { actualNodes, actualSessions } from "../../../src/simulator/inspection.ts";
+import { actualNodes, actualSessions } from "../../harness/simulator/actual-state.ts";
 import { createTestClient, json, START, scenarioWith, type TestClient } from "../api-caller.ts";
 
 const HOUR_MS = 3_600_000;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ChurnRates, Scenario } from "../../../src/model/scenario.ts";
-import { actualNode, actualNodes, actualSessions, membershipChangesOf } from "../../../src/simulator/inspection.ts";
+import { actualNode, actualNodes, actualSessions, membershipChangesOf } from "../../harness/simulator/actual-state.ts";
 import { createTestClient, json, noFailureRates, START, scenarioWith, type TestClient } from "../api-caller.ts";
 
 const SECOND_MS = 1_000;

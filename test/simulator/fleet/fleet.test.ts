@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { FleetRates } from "../../../src/model/scenario.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
-import { type ActualNode, actualNodes, actualSessions } from "../../../src/simulator/inspection.ts";
+import { type ActualNode, actualNodes, actualSessions } from "../../harness/simulator/actual-state.ts";
 import { createTestClient, json, noFailureRates, START, scenarioWith, type TestClient } from "../api-caller.ts";
 
 const MINUTE_MS = 60_000;

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 
 import type { ResourceLoad } from "../../../src/simulator/fleet/resource-load.ts";
 
-import { actualNodes } from "../../../src/simulator/inspection.ts";
-import { createInterventions } from "../../../src/simulator/intervention.ts";
+import { actualNodes } from "../../harness/simulator/actual-state.ts";
+import { createInterventions } from "../../harness/simulator/interventions.ts";
 import { createTestClient, json, START, scenarioWith, type TestClient } from "../api-caller.ts";
 
 const MINUTE_MS = 60_000;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Fault } from "../../../src/model/scenario.ts";
-import { actualNodes, actualSessions } from "../../../src/simulator/inspection.ts";
+import { actualNodes, actualSessions } from "../../harness/simulator/actual-state.ts";
 import { createTestClient, json, START, scenarioWith } from "../api-caller.ts";
 
 const MINUTE_MS = 60_000;

@@ -1,8 +1,14 @@
 import { describe, expect, test } from "vitest";
 import type { ServiceOptions } from "../../../src/model/scenario.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { beginRequest, createService, finishRequest, handleRequest } from "../../../src/simulator/http/service.ts";
-import { rateLimitedCount, replyCounts } from "../../../src/simulator/inspection.ts";
+import {
+  beginRequest,
+  createService,
+  finishRequest,
+  handleRequest,
+  rateLimitedCount,
+  replyCounts,
+} from "../../../src/simulator/http/service.ts";
 import { createTestClient, json, START, scenarioWith } from "../api-caller.ts";
 
 const admittedOf = (path: string, calls: number, options: Partial<ServiceOptions>) => {

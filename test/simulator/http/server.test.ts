@@ -4,8 +4,7 @@ import type { FaultKind } from "../../../src/model/scenario.ts";
 import { createVirtualClock, type VirtualClock } from "../../../src/simulator/clock.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { type SimulatorServer, startServer } from "../../../src/simulator/http/server.ts";
-import { createService, type SimulatedService } from "../../../src/simulator/http/service.ts";
-import { replyCounts } from "../../../src/simulator/inspection.ts";
+import { createService, replyCounts, type SimulatedService } from "../../../src/simulator/http/service.ts";
 import { START, scenarioWith } from "../api-caller.ts";
 
 let clock: VirtualClock;

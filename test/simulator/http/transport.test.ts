@@ -2,9 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { Fault, FaultKind } from "../../../src/model/scenario.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { createService } from "../../../src/simulator/http/service.ts";
-import { createSimulatedTransport, type NetworkOptions } from "../../../src/simulator/http/transport.ts";
-import { replyCounts } from "../../../src/simulator/inspection.ts";
+import { createService, replyCounts } from "../../../src/simulator/http/service.ts";
+import { createSimulatedTransport, type NetworkOptions } from "../../harness/simulator/transport.ts";
 import { START, scenarioWith } from "../api-caller.ts";
 
 const headers = { Authorization: `Bearer ${SIMULATION_KEY}` };

@@ -1,6 +1,6 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
-import { rateLimitedCount } from "../../../src/simulator/inspection.ts";
+import { rateLimitedCount } from "../../../src/simulator/http/service.ts";
 import { defaultSafety } from "../../harness/policies.ts";
 import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 import { Simulation } from "../daemon/simulation.ts";

@@ -1,7 +1,7 @@
 import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { createSimulatedTransport } from "../../../src/simulator/http/transport.ts";
+import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
 import type { WorldEvent } from "./world-events.ts";
 

@@ -15,11 +15,15 @@ import { createMemoryStateStore, DATABASE_FILE, openSqliteStore } from "../../..
 import type { Clock, LogFields } from "../../../src/model/ports.ts";
 import { createCron } from "../../../src/platform/cron.ts";
 import { createVirtualClock, type VirtualClock } from "../../../src/simulator/clock.ts";
-import { createService, type SimulatedService } from "../../../src/simulator/http/service.ts";
-import { createSimulatedTransport } from "../../../src/simulator/http/transport.ts";
-import { rateLimitedCount, replyCounts } from "../../../src/simulator/inspection.ts";
+import {
+  createService,
+  rateLimitedCount,
+  replyCounts,
+  type SimulatedService,
+} from "../../../src/simulator/http/service.ts";
 import { commandsOf } from "../../harness/operator-commands.ts";
 import { bodyOf } from "../../harness/scrape-body.ts";
+import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 import { type EnduranceSize, enduranceScenario, writeEnduranceConfig } from "./endurance-fleet.ts";
 

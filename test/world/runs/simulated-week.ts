@@ -2,7 +2,7 @@ import { DAY_MS, type DurationMs, MINUTE_MS } from "../../../src/base/duration.t
 import type { PLANS } from "../../../src/rate-limit/limits.ts";
 import type { RemediationRules } from "../../../src/remediation/context.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
-import { rateLimitedCount, replyCounts } from "../../../src/simulator/inspection.ts";
+import { rateLimitedCount, replyCounts } from "../../../src/simulator/http/service.ts";
 import { createPlanLimits, everyMinuteSettings, START_MS } from "../../harness/virtual-daemon.ts";
 import { Simulation, STEP_MS } from "../daemon/simulation.ts";
 import type { PostAttempt, Violation } from "../daemon/simulation-parts.ts";

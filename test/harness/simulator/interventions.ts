@@ -1,10 +1,10 @@
-import type { EpochMs } from "../model/time.ts";
-import type { FailureStart } from "./fleet/failure-modes.ts";
-import { findNode, injectFailure, liftQuarantine, quarantine, removeNode, restart } from "./fleet/fleet.ts";
-import type { SimulatedNode } from "./fleet/node.ts";
-import type { ResourceLoad } from "./fleet/resource-load.ts";
-import type { SimulatedService } from "./http/service.ts";
-import { advanceWorld } from "./network.ts";
+import type { EpochMs } from "../../../src/model/time.ts";
+import type { FailureStart } from "../../../src/simulator/fleet/failure-modes.ts";
+import { findNode, injectFailure, quarantine, removeNode, restart } from "../../../src/simulator/fleet/fleet.ts";
+import { NEVER, type SimulatedNode } from "../../../src/simulator/fleet/node.ts";
+import type { ResourceLoad } from "../../../src/simulator/fleet/resource-load.ts";
+import type { SimulatedService } from "../../../src/simulator/http/service.ts";
+import { advanceWorld } from "../../../src/simulator/network.ts";
 
 /** Changes to single nodes that bypass the service's API. */
 export interface Interventions {
@@ -31,10 +31,9 @@ export function createInterventions(service: SimulatedService, now: () => EpochM
     if (node === null) throw new Error(`there is no node ${JSON.stringify(id)}`);
     change(node, service.world.now);
   }
-  const never = Number.POSITIVE_INFINITY;
   return {
     startFailure: (id, failure) =>
-      apply(id, (node, at) => injectFailure(fleet, node, { recoverAt: never, nextPhaseAt: never, ...failure }, at)),
+      apply(id, (node, at) => injectFailure(fleet, node, { recoverAt: NEVER, nextPhaseAt: NEVER, ...failure }, at)),
     setLoad: (id, load) =>
       apply(id, (node) => {
         node.load = load;
@@ -42,6 +41,6 @@ export function createInterventions(service: SimulatedService, now: () => EpochM
     restart: (id) => apply(id, (node, at) => restart(fleet, node, at)),
     quarantine: (id, until) => apply(id, (node, at) => quarantine(fleet, node, until, at)),
     leaveFleet: (id, returnAt) => apply(id, (node, at) => removeNode(fleet, node, at, returnAt)),
-    liftQuarantine: (id) => apply(id, (node, at) => liftQuarantine(fleet, node, at)),
+    liftQuarantine: (id) => apply(id, (node, at) => quarantine(fleet, node, NEVER, at)),
   };
 }

@@ -1,10 +1,17 @@
-import type { DurationMs } from "../../base/duration.ts";
-import type { Share } from "../../base/percent.ts";
-import { type Random, seededRandom } from "../../base/random.ts";
-import { fail, ok, type Result } from "../../base/result.ts";
-import type { Clock, Transport, TransportFailure, TransportRequest, TransportResponse } from "../../model/ports.ts";
-import type { EpochMs } from "../../model/time.ts";
-import { decompressReply, dripMs, type Reply, replyBytes } from "./reply.ts";
+import { gunzipSync } from "node:zlib";
+import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
+import type { Share } from "../../../src/base/percent.ts";
+import { type Random, seededRandom } from "../../../src/base/random.ts";
+import { fail, ok, type Result } from "../../../src/base/result.ts";
+import type {
+  Clock,
+  Transport,
+  TransportFailure,
+  TransportRequest,
+  TransportResponse,
+} from "../../../src/model/ports.ts";
+import type { EpochMs } from "../../../src/model/time.ts";
+import { type Reply, replyBytes } from "../../../src/simulator/http/reply.ts";
 import {
   beginRequest,
   finishRequest,
@@ -12,7 +19,7 @@ import {
   type SimulatedService,
   servedUntil,
   serviceTime,
-} from "./service.ts";
+} from "../../../src/simulator/http/service.ts";
 
 /** Options of the simulated network. */
 export interface NetworkOptions {
@@ -43,8 +50,7 @@ interface Network {
 /**
  * Creates a transport to the service without sockets. Latency passes on `clock`. An abort in the first half of the
  * latency prevents the execution of the request; a later one loses its reply, and the service does not notice it.
- * Delivery faults become the failures that
- * a client on a real socket reports. Like the real client, it accepts gzip.
+ * Delivery faults become the failures that a client on a real socket reports. Like the real client, it accepts gzip.
  */
 export function createSimulatedTransport(
   service: SimulatedService,
@@ -113,10 +119,10 @@ async function deliver(network: Network, reply: Reply, signal: AbortSignal): Pro
       return reset("the connection was reset before the response");
     case "truncate":
       return reset("the connection was reset in the middle of the body");
-    case "slow_drip":
-      return (await sleepUnlessAborted(network, dripMs(body.length, deliveryFault.bytesPerSecond), signal))
-        ? aborted()
-        : complete(body);
+    case "slow_drip": {
+      const dripMs = Math.ceil((body.length / deliveryFault.bytesPerSecond) * SECOND_MS);
+      return (await sleepUnlessAborted(network, dripMs, signal)) ? aborted() : complete(body);
+    }
     case "huge_body":
       return deliveryFault.bytes > network.bodyBytesMax
         ? tooLarge(network)
@@ -124,6 +130,12 @@ async function deliver(network: Network, reply: Reply, signal: AbortSignal): Pro
     default:
       return deliveryFault satisfies never;
   }
+}
+
+/** Decompresses a reply, as a client that accepts gzip does. */
+function decompressReply(reply: Reply): Reply {
+  const { "content-encoding": encoding, ...headers } = reply.headers;
+  return encoding === "gzip" ? { ...reply, headers, body: gunzipSync(replyBytes(reply)) } : reply;
 }
 
 function untilAborted(signal: AbortSignal): Promise<void> {

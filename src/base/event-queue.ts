@@ -8,6 +8,8 @@ const CAPACITY_MIN = 64;
 export interface EventQueue {
   /** Returns the time of the earliest event, or Infinity if the queue is empty. */
   nextAt(): number;
+  /** Returns the earliest event. The queue must not be empty. */
+  next(): number;
   add(at: number, event: number): void;
   /** Removes the earliest event and returns it. Throws if the queue is empty. */
   take(): number;
@@ -49,6 +51,7 @@ export function createEventQueue(): EventQueue {
 
   return {
     nextAt: () => (count === 0 ? Number.POSITIVE_INFINITY : times[0]!),
+    next: () => events[0]!,
     size: () => count,
     add(at, event) {
       if (count === times.length) grow();

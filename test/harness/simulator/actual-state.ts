@@ -1,20 +1,11 @@
-import type { EpochMs } from "../model/time.ts";
-import { type DetailedNode, detailedNode } from "./api/node-view.ts";
-import { type DetailedSession, detailedSession } from "./api/session-view.ts";
-import type { FailureMode, Remedy } from "./fleet/failure-modes.ts";
-import { findNode, type MembershipChange } from "./fleet/fleet.ts";
-import type { SimulatedNode } from "./fleet/node.ts";
-import type { SimulatedService } from "./http/service.ts";
-import { SESSION_STATES } from "./sessions/sessions.ts";
-
-/** Number of replies of one kind. */
-export interface ReplyCount {
-  /** Method and path template in the spec, or "other" for unknown paths. */
-  readonly endpoint: string;
-  /** The status, or the fault of an incomplete reply (hang, reset or truncate). */
-  readonly status: number | string;
-  readonly count: number;
-}
+import type { EpochMs } from "../../../src/model/time.ts";
+import { type DetailedNode, detailedNode } from "../../../src/simulator/api/node-view.ts";
+import { type DetailedSession, detailedSession } from "../../../src/simulator/api/session-view.ts";
+import type { FailureMode, Remedy } from "../../../src/simulator/fleet/failure-modes.ts";
+import { findNode, type MembershipChange } from "../../../src/simulator/fleet/fleet.ts";
+import type { SimulatedNode } from "../../../src/simulator/fleet/node.ts";
+import type { SimulatedService } from "../../../src/simulator/http/service.ts";
+import { SESSION_STATES } from "../../../src/simulator/sessions/sessions.ts";
 
 /** The actual state of a node: its correct detail and its failure. */
 export interface ActualNode extends DetailedNode {
@@ -25,16 +16,6 @@ export interface ActualNode extends DetailedNode {
   /** Whether its region is cut off. */
   readonly isRegionDown: boolean;
 }
-
-/** Returns the numbers of replies so far. */
-export const replyCounts = (service: SimulatedService): ReplyCount[] =>
-  [...service.replyCounts].flatMap(([endpoint, statuses]) =>
-    [...statuses].map(([status, count]) => ({ endpoint, status, count })),
-  );
-
-/** Returns the number of requests that were answered with 429. */
-export const rateLimitedCount = (service: SimulatedService): number =>
-  replyCounts(service).reduce((sum, { status, count }) => sum + (status === 429 ? count : 0), 0);
 
 /** Returns recent joins and leaves up to the last request, oldest first. */
 export const membershipChangesOf = (service: SimulatedService): readonly MembershipChange[] =>
