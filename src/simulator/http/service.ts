@@ -17,7 +17,7 @@ import {
   rateLimitedReply,
   resultReply,
 } from "./error-replies.ts";
-import { type ActiveFault, activeFaultsFor, clockSkewAt } from "./faults.ts";
+import { type ActiveFault, activeFaultsFor, clockSkewAt, dateOffsetOf } from "./faults.ts";
 import { createGatewayLimiters, type GatewayLimiters, gatewayReply } from "./gateway.ts";
 import { type ApiLimits, type CustomLimits, checkLimits, createApiLimits, type LimitDecision } from "./rate-limits.ts";
 import { compressReply, type Reply, type Request } from "./reply.ts";
@@ -113,7 +113,8 @@ export function handleRequest(service: SimulatedService, request: Request, now: 
     at,
     at + clockSkewAt(service.world.faultSchedule, at),
   );
-  if (gatewayAnswer !== null) return finishReply(service, destination, gatewayAnswer, {}, at);
+  if (gatewayAnswer !== null)
+    return finishReply(service, destination, gatewayAnswer, {}, at, dateOffsetOf(activeFaults));
   const decision = checkLimits(service.apiLimits, account, categoryOf(pathname), concurrentRequests(service), at);
   const call = {
     service,
@@ -132,7 +133,7 @@ export function handleRequest(service: SimulatedService, request: Request, now: 
   return compressReply(
     service.options.compression,
     request.headers["accept-encoding"],
-    finishReply(service, destination, distorted, limits, at),
+    finishReply(service, destination, distorted, limits, at, dateOffsetOf(activeFaults)),
   );
 }
 
@@ -215,8 +216,9 @@ function finishReply(
   reply: Reply,
   limits: Reply["headers"],
   at: EpochMs,
+  dateOffsetMs: DurationMs,
 ): Reply {
-  const skewMs = clockSkewAt(service.world.faultSchedule, at);
+  const skewMs = clockSkewAt(service.world.faultSchedule, at) + dateOffsetMs;
   const endpoint = destination.kind === "endpoint" ? `${destination.route.method} ${destination.route.path}` : "other";
   const counts = service.replyCounts.get(endpoint) ?? new Map<number | string, number>();
   const label = outcomeLabel(reply);
