@@ -124,14 +124,14 @@ export async function collectSessions(deps: ListCollectorDeps, signal: AbortSign
     await runInSlices(sessions.endWalk("failed", deps.clock.monotonic()), deps.clock);
     return { complete: false, error: walked.error };
   }
-  const { end } = walked.value;
+  const { end, observedFrom } = walked.value;
   const uncounted = Math.max(0, missingRecords(walked.value));
   const isAllShown = end !== "cut" && uncounted <= allowedMissing(walked.value, SESSIONS_MISSING_MAX);
   const dropped = isAllShown ? sessionDrops.missingRecords(walked.value.seen, statedSessions(deps.collected)) : 0;
   const missing = Math.max(uncounted, dropped);
   const complete = isAllShown && dropped === 0;
   const walkEnd = end === "cut" ? "cut" : complete ? "complete" : "incomplete";
-  await runInSlices(sessions.endWalk(walkEnd, deps.clock.monotonic()), deps.clock);
+  await runInSlices(sessions.endWalk(walkEnd, deps.clock.monotonic(), observedFrom), deps.clock);
   deps.metrics.set("proxywarden_session_table_sessions", {}, sessions.size());
   return runOutcomeOf(walked, complete, missing);
 }
