@@ -1,4 +1,5 @@
 import { DAY_MS, type DurationMs } from "../base/duration.ts";
+import type { Share } from "../base/percent.ts";
 import type { OnLabelsFolded } from "../model/label-values.ts";
 import {
   DETAIL_NUMBER_NAMES,
@@ -84,6 +85,11 @@ export class Inventory {
     return isNew;
   }
 
+  /** Ends the reading of the list, before lookups. See {@link WalkHistory.endList}. */
+  endList(shownMin: Share, at: MonotonicMs): void {
+    this.#walks.endList(this.#absences.shownNodes(), shownMin * this.count(), at);
+  }
+
   /**
    * Returns at most `max` nodes that the current walk has not shown and that are due for a lookup by id, longest absent
    * first.
@@ -97,8 +103,9 @@ export class Inventory {
   recordLookup(id: NodeId, found: LookupResult, at: MonotonicMs): void {
     const slot = this.#slots.get(id);
     if (slot === undefined || this.#absences.isShown(slot)) return;
-    const isGone = found === "gone" || (found === "alive" && this.#isUnlistedTooLong(id, slot, at));
-    this.#absences.recordLookup(slot, isGone ? "gone" : found);
+    const isUnlistedTooLong = found === "alive" && this.#isUnlistedTooLong(id, slot, at);
+    const isGone = !this.#walks.keepsAll() && (found === "gone" || isUnlistedTooLong);
+    this.#absences.recordLookup(slot, isGone ? "gone" : found === "gone" ? "unknown" : found);
     if (isGone) this.#removeNode(id, slot);
   }
 
