@@ -79,6 +79,7 @@ export class Operators {
     );
     if (isWrong || !(await this.#isAccepted((commands) => commands.acceptInventory()))) return;
     this.#parts.acceptedAt = this.#parts.clock.monotonic();
+    this.#parts.hasKnownFleet = false;
     const seenNodes = this.#parts.process?.snapshot()?.fleet.lastWalk?.seenNodes;
     this.#parts.acceptedNodes = seenNodes ?? Number.POSITIVE_INFINITY;
     this.#problemSince.delete("inventory");
