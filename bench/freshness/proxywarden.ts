@@ -196,6 +196,7 @@ function start(
   return startCollectorManager({
     settings: {
       maxMissing: 0.02,
+      minInventory: 0.8,
       schedules: {
         nodes: { kind: "every", intervalMs: REQUESTED_INTERVALS.listMs },
         details: { kind: "every", intervalMs: REQUESTED_INTERVALS.detailMs },

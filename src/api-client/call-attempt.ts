@@ -41,7 +41,10 @@ export type CallAttempt =
   | {
       readonly kind: "answered";
       readonly response: TransportResponse;
+      /** When the response was received. */
       readonly at: MonotonicMs;
+      /** When its content was observed: see {@link ServiceClock}. */
+      readonly observedAt: MonotonicMs;
       /** The API key that the request carried. */
       readonly key: string;
     }
@@ -110,9 +113,10 @@ export async function attemptCall(
     metrics?.set("proxywarden_ratelimit_remaining", { category }, reading.remaining);
     metrics?.set("proxywarden_ratelimit_reset_timestamp_seconds", { category }, resetAt);
   }
-  const date = serviceDate(response.headers);
-  if (date !== null) deps.serviceClock.recordDate(date, sentAt, at);
-  return { kind: "answered", response, at, key };
+  // An error without the service's headers may come from a gateway, which has a clock of its own.
+  const date = reading === null && response.status >= 300 ? null : serviceDate(response.headers);
+  const observedAt = date === null ? sentAt : deps.serviceClock.recordDate(date, sentAt, at);
+  return { kind: "answered", response, at, observedAt, key };
 }
 
 /** `code` is the status code, or the kind of failure. */

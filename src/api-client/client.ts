@@ -12,9 +12,13 @@ import { type PostResult, postResultOf, QUOTED_BYTES_MAX } from "./post-result.t
 import { parseRetryAfter } from "./rate-limit-headers.ts";
 import { createServiceClock, type ServiceClock } from "./service-clock.ts";
 
-/** A JSON response of the service, and when it was received. */
+/** A JSON response of the service. */
 export interface ApiResponse {
   readonly json: unknown;
+  /**
+   * When its content was observed, at the earliest: when it was requested, since the response may have been delayed.
+   * `serviceTime` of it is the service's clock by which the response was written.
+   */
   readonly at: MonotonicMs;
 }
 
@@ -30,7 +34,7 @@ export interface ApiClient {
    * rejects.
    */
   post(call: ActionCall, signal: AbortSignal, hooks?: SendingHooks): Promise<PostResult>;
-  /** The service's clock at `at`, by its Date headers, or null before the first one. */
+  /** The service's clock at `at`, by its Date headers, or null if unknown: see {@link ServiceClock}. */
   serviceTime(at: MonotonicMs): EpochMs | null;
   /** How far the service's clock is ahead of our wall clock, or null before the first Date header. */
   clockSkewMs(): DurationMs | null;
@@ -87,9 +91,9 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
         if (attempt.kind === "failed") {
           if (isLast || !TRANSIENT_ERRORS.has(attempt.error.kind)) return fail(attempt.error);
         } else {
-          const { response, at, key } = attempt;
+          const { response, observedAt, key } = attempt;
           const error = statusError(call, response, clock.now());
-          if (error === null) return parseResponse(response, at);
+          if (error === null) return parseResponse(response, observedAt);
           const isTooLong = (parseRetryAfter(response.headers, clock.now()) ?? 0) > RETRY_AFTER_MS_MAX;
           if (error.kind === "unauthorized") {
             const message = refreshKey(error.message);

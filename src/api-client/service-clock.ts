@@ -1,47 +1,121 @@
-import { SECOND_MS } from "../base/duration.ts";
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 
 /** The service's clock. */
 export type ServiceClock = ReturnType<typeof createServiceClock>;
 
-/** The bounds of the offset from our monotonic clock that hold since `from`. */
-interface Offset {
-  readonly from: MonotonicMs;
+/** Bounds of the offset of the service's clock from our monotonic clock. */
+interface Bounds {
   readonly low: number;
   readonly high: number;
 }
 
-/** Maximum number of offsets that are kept. Behind a load balancer, servers with different clocks may alternate. */
+/**
+ * The offset of what was observed since `from`, which is later than `after`, the last observation under the offset
+ * before. The first response that showed it was received at `shownAt`.
+ */
+interface Offset extends Bounds {
+  readonly after: MonotonicMs;
+  readonly from: MonotonicMs;
+  readonly shownAt: MonotonicMs;
+}
+
+/** The offset of one response, whose content was observed at `observedAt`. */
+interface UnconfirmedOffset extends Bounds {
+  readonly observedAt: MonotonicMs;
+  readonly shownAt: MonotonicMs;
+}
+
+/** Maximum number of offsets that are kept. */
 const OFFSETS_MAX = 100;
+/** Clocks that differ by less are the same clock, which drifts. */
+const TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
+/** The smallest difference between two observation times. */
+const TICK_MS: DurationMs = 0.001;
 
 /**
  * Creates the service's clock, derived from Date headers and our monotonic clock. Our wall clock is not used because it
  * may jump. A Date is truncated to seconds and was written between sending and receiving, so each response gives a lower
  * and an upper bound of the offset from our monotonic clock. Together they leave an uncertainty of a few milliseconds.
- * If bounds contradict earlier ones, the service's clock was set or has drifted. The earlier ones then remain valid only
- * for what was received before.
+ *
+ * A Date that contradicts the earlier ones may be wrong, since a gateway or one of several servers may have written it.
+ * The service's clock was set if a second response agrees with it. The new offset then applies to what was observed
+ * since the first of these responses, and the earlier one to what was observed before.
  */
 export function createServiceClock() {
   /** Oldest first. */
   const offsets: Offset[] = [];
-  return {
-    /** Records the Date header of a response. Responses must be recorded in the order in which they were received. */
-    recordDate(date: EpochMs, sentAt: MonotonicMs, receivedAt: MonotonicMs): void {
-      const [atLeast, atMost] = [date - receivedAt, date + SECOND_MS - sentAt];
-      const last = offsets.at(-1);
-      const low = Math.max(last?.low ?? atLeast, atLeast);
-      const high = Math.min(last?.high ?? atMost, atMost);
-      if (last !== undefined && low <= high) offsets[offsets.length - 1] = { from: last.from, low, high };
-      else offsets.push({ from: receivedAt, low: atLeast, high: atMost });
+  /** The offset of a response that contradicted the last of them and that no other response has confirmed yet. */
+  let unconfirmed: UnconfirmedOffset | null = null;
+  /** The latest observation under the last of the offsets. */
+  let lastObservedAt = Number.NEGATIVE_INFINITY;
+
+  function observationTime(shown: Bounds, sentAt: MonotonicMs, receivedAt: MonotonicMs): MonotonicMs {
+    const last = Math.max(0, offsets.length - 1);
+    const [previous, current = firstOffset(shown, receivedAt)] = [offsets[last - 1], offsets[last]];
+    if (agree(current, shown)) {
+      // A request that was sent before the other response was received may have been answered before the clock was set.
+      if (unconfirmed !== null && sentAt >= unconfirmed.shownAt) unconfirmed = null;
+      const from = Math.max(current.after + TICK_MS, Math.min(current.from, sentAt));
+      offsets[last] = { ...current, ...combine(current, shown), from };
+      const until = (unconfirmed?.observedAt ?? Number.POSITIVE_INFINITY) - TICK_MS;
+      const observedAt = Math.min(Math.max(sentAt, from), until);
+      lastObservedAt = Math.max(lastObservedAt, observedAt);
+      return observedAt;
+    }
+    const next = Math.max(sentAt, lastObservedAt + TICK_MS);
+    if (unconfirmed !== null && agree(unconfirmed, shown)) {
+      const { observedAt, shownAt } = unconfirmed;
+      const from = Math.min(observedAt, next);
+      offsets.push({ ...combine(unconfirmed, shown), after: lastObservedAt, from, shownAt });
       if (offsets.length > OFFSETS_MAX) offsets.shift();
+      unconfirmed = null;
+      lastObservedAt = Math.max(observedAt, next);
+      return next;
+    }
+    if (previous !== undefined && sentAt < current.shownAt && agree(previous, shown)) {
+      const observedAt = Math.min(sentAt, current.from - TICK_MS);
+      offsets[last] = { ...current, after: Math.max(current.after, observedAt) };
+      return observedAt;
+    }
+    unconfirmed = { ...shown, observedAt: next, shownAt: receivedAt };
+    return next;
+  }
+
+  return {
+    /**
+     * Records the Date header of a response. Responses must be recorded in the order in which they were received.
+     * Returns when the content of the response was observed, at the earliest: when it was requested, but not before the
+     * service's clock was set if the response shows that it was, and not after if it does not.
+     */
+    recordDate(date: EpochMs, sentAt: MonotonicMs, receivedAt: MonotonicMs): MonotonicMs {
+      return observationTime({ low: date - receivedAt, high: date + SECOND_MS - sentAt }, sentAt, receivedAt);
     },
-    /** Returns the service's clock at `at`, as it was set then, or null before the first Date header. */
+    /**
+     * Returns the service's clock at `at`, as it was set then. Null before the first Date header, and for the time of a
+     * response whose Date contradicts the others and is not confirmed yet.
+     */
     timeAt(at: MonotonicMs): EpochMs | null {
-      if (offsets.length === 0) return null;
+      if (offsets.length === 0 || at === unconfirmed?.observedAt) return null;
       let index = offsets.length - 1;
       while (index > 0 && at < offsets[index]!.from) index--;
       const { low, high } = offsets[index]!;
       return at + (low + high) / 2;
     },
   };
+}
+
+const firstOffset = (shown: Bounds, receivedAt: MonotonicMs): Offset => {
+  const always = Number.NEGATIVE_INFINITY;
+  return { ...shown, after: always, from: always, shownAt: receivedAt };
+};
+
+/** Returns whether two offsets may be those of the same clock. */
+const agree = (one: Bounds, other: Bounds): boolean =>
+  Math.max(one.low, other.low) - Math.min(one.high, other.high) <= TOLERANCE_MS;
+
+/** Returns the bounds that hold for both, or the later ones if the clock has drifted. */
+function combine(earlier: Bounds, later: Bounds): Bounds {
+  const [low, high] = [Math.max(earlier.low, later.low), Math.min(earlier.high, later.high)];
+  return low <= high ? { low, high } : { low: later.low, high: later.high };
 }

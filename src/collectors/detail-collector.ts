@@ -212,7 +212,8 @@ export async function readNodeDetail(
   for (const remark of remarks) reporter.reportRemark(remark);
   if (detail.id !== id)
     return wrongShapeError(`the detail of ${JSON.stringify(id)} has the id ${JSON.stringify(detail.id)}`);
-  if (inventory.recordDetail(detail, response.value.at, clock.now()) === "contradicts") {
+  const { at } = response.value;
+  if (inventory.recordDetail(detail, at, clock.now() - (clock.monotonic() - at)) === "contradicts") {
     reporter.reportRemark({
       reason: "usage_out_of_scale",
       id,

@@ -21,8 +21,8 @@ import { readNodeDetail } from "./detail-collector.ts";
 
 /** Dependencies of the list collectors. */
 export interface ListCollectorDeps {
-  /** `maxMissing` is the share of the nodes that a complete walk may miss. */
-  readonly settings: { readonly limits: Limits; readonly maxMissing: Share };
+  /** `maxMissing` and `minInventory`: see the settings of the collector manager. */
+  readonly settings: { readonly limits: Limits; readonly maxMissing: Share; readonly minInventory: Share };
   readonly collected: CollectedState;
   readonly client: ApiClient;
   readonly clock: Clock;
@@ -45,7 +45,7 @@ const SESSIONS_MISSING_MAX = 0.01;
 /** Reads the node list into the inventory (spec, section 4.1), then looks up known nodes that the list did not show. */
 export async function collectNodes(deps: ListCollectorDeps, signal: AbortSignal): Promise<RunOutcome> {
   const { inventory } = deps.collected;
-  const { maxMissing } = deps.settings;
+  const { maxMissing, minInventory } = deps.settings;
   let rejected = 0;
   const fold = (record: unknown, at: MonotonicMs, onRemark: OnRemark): boolean => {
     const node = decodeNodeRecord(record, onRemark);
@@ -58,6 +58,7 @@ export async function collectNodes(deps: ListCollectorDeps, signal: AbortSignal)
   const report = walked.ok ? walked.value : null;
   // If a page failed, every node on it would be looked up, so no node is.
   if (report !== null && (report.end === "refused" || (report.end === "reached" && report.error === null))) {
+    inventory.endList(minInventory, deps.clock.monotonic());
     await lookUpMissing(deps, Math.min(LOOKUPS_MAX, Math.max(LOOKUPS_MIN, report.pages)), signal);
   }
   const { total = 0, seen = 0 } = report ?? {};
@@ -124,14 +125,14 @@ export async function collectSessions(deps: ListCollectorDeps, signal: AbortSign
     await runInSlices(sessions.endWalk("failed", deps.clock.monotonic()), deps.clock);
     return { complete: false, error: walked.error };
   }
-  const { end } = walked.value;
+  const { end, observedFrom } = walked.value;
   const uncounted = Math.max(0, missingRecords(walked.value));
   const isAllShown = end !== "cut" && uncounted <= allowedMissing(walked.value, SESSIONS_MISSING_MAX);
   const dropped = isAllShown ? sessionDrops.missingRecords(walked.value.seen, statedSessions(deps.collected)) : 0;
   const missing = Math.max(uncounted, dropped);
   const complete = isAllShown && dropped === 0;
   const walkEnd = end === "cut" ? "cut" : complete ? "complete" : "incomplete";
-  await runInSlices(sessions.endWalk(walkEnd, deps.clock.monotonic()), deps.clock);
+  await runInSlices(sessions.endWalk(walkEnd, deps.clock.monotonic(), observedFrom), deps.clock);
   deps.metrics.set("proxywarden_session_table_sessions", {}, sessions.size());
   return runOutcomeOf(walked, complete, missing);
 }

@@ -35,6 +35,7 @@ export function collectionSettingsOf(
     pageLimit: config.service.page_limit,
     usageScale: config.service.usage_scale ?? null,
     maxMissing: config.safety.trust.maxMissing,
+    minInventory: config.safety.trust.minInventory,
     reads,
   };
 }

@@ -23,6 +23,8 @@ const LOOKUP_DOUBLINGS_MAX = 5;
  */
 export class AbsenceTracker {
   #walk = 1;
+  /** Nodes that the current walk has shown. */
+  #shownNodes = 0;
   /** Number of the last walk that showed each node. */
   #lastShownWalk = new Float64Array(0);
   #absencePoints = new Uint8Array(0);
@@ -48,9 +50,15 @@ export class AbsenceTracker {
   /** Records that the current walk shows the node. Returns true if it had not shown it before. */
   markShown(slot: number): boolean {
     const isNew = !this.isShown(slot);
+    if (isNew) this.#shownNodes++;
     this.#lastShownWalk[slot] = this.#walk;
     this.#clearAbsence(slot);
     return isNew;
+  }
+
+  /** Returns how many nodes the current walk has shown. */
+  shownNodes(): number {
+    return this.#shownNodes;
   }
 
   /** Whether the current walk has shown the node. */
@@ -98,6 +106,7 @@ export class AbsenceTracker {
       return this.#absencePoints[slot]! >= ABSENCE_POINTS_MAX;
     });
     this.#walk++;
+    this.#shownNodes = 0;
     this.#results = { alive: 0, gone: 0, unknown: 0 };
     return gone;
   }

@@ -1,4 +1,5 @@
 import { DAY_MS, type DurationMs } from "../base/duration.ts";
+import type { Share } from "../base/percent.ts";
 import type { OnLabelsFolded } from "../model/label-values.ts";
 import {
   DETAIL_NUMBER_NAMES,
@@ -70,17 +71,23 @@ export class Inventory {
     return this.#slots.size;
   }
 
-  /** Records a node of the list. Returns true if the current walk had not shown it before. */
+  /**
+   * Records a node of the list as observed at `at`. A later observation stays. Returns true if the current walk had not
+   * shown the node before.
+   */
   recordListed(record: NodeRecord, at: MonotonicMs): boolean {
     const slot = this.#slotOf(record.id);
-    this.#writeRecord(slot, record, at);
+    const isWritten = this.#writeRecord(slot, record, at);
     const isNew = this.#absences.markShown(slot);
+    if (isNew) this.#hiddenSince.delete(record.id);
     // A list that shifts shows a node again a moment later, which is not a new observation.
-    if (isNew) {
-      this.#priority.recordListed(slot, record, at);
-      this.#hiddenSince.delete(record.id);
-    }
+    if (isNew && isWritten) this.#priority.recordListed(slot, record, at);
     return isNew;
+  }
+
+  /** Ends the reading of the list, before lookups. See {@link WalkHistory.endList}. */
+  endList(shownMin: Share, at: MonotonicMs): void {
+    this.#walks.endList(this.#absences.shownNodes(), shownMin * this.count(), at);
   }
 
   /**
@@ -96,8 +103,9 @@ export class Inventory {
   recordLookup(id: NodeId, found: LookupResult, at: MonotonicMs): void {
     const slot = this.#slots.get(id);
     if (slot === undefined || this.#absences.isShown(slot)) return;
-    const isGone = found === "gone" || (found === "alive" && this.#isUnlistedTooLong(id, slot, at));
-    this.#absences.recordLookup(slot, isGone ? "gone" : found);
+    const isUnlistedTooLong = found === "alive" && this.#isUnlistedTooLong(id, slot, at);
+    const isGone = !this.#walks.keepsAll() && (found === "gone" || isUnlistedTooLong);
+    this.#absences.recordLookup(slot, isGone ? "gone" : found === "gone" ? "unknown" : found);
     if (isGone) this.#removeNode(id, slot);
   }
 
@@ -124,14 +132,17 @@ export class Inventory {
     this.#walks.acceptMissing(nodes);
   }
 
-  /** Records a detail. Returns `contradicts` if its usage is the first to contradict the declared scale. */
-  recordDetail(detail: NodeDetail, at: MonotonicMs, now: EpochMs): "taken" | "contradicts" {
+  /**
+   * Records a detail as observed at `at`, which is `epochMs` by the wall clock. Later observations stay. Returns
+   * `contradicts` if its usage is the first to contradict the declared scale.
+   */
+  recordDetail(detail: NodeDetail, at: MonotonicMs, epochMs: EpochMs): "taken" | "contradicts" {
     const slot = this.#slots.get(detail.id);
-    if (slot === undefined) return "taken";
+    if (slot === undefined || this.#columns.number("detailedAt", slot) > at) return "taken";
     this.#writeRecord(slot, detail, at);
     for (const name of UNSCALED_NUMBERS) this.#columns.setNumber(name, slot, detail[name]);
     this.#columns.setNumber("detailedAt", slot, at);
-    this.#columns.setNumber("detailedAtEpochMs", slot, now);
+    this.#columns.setNumber("detailedAtEpochMs", slot, epochMs);
     this.#lastDetailAt = at;
     this.#detailed.add(detail.id);
     const wasKnown = this.#usageScale.isKnown();
@@ -245,13 +256,16 @@ export class Inventory {
     this.#freeSlots.push(slot);
   }
 
-  #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs): void {
+  /** Writes the fields of the list form, unless they were observed later. Returns whether it did. */
+  #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs): boolean {
+    if (this.#columns.number("listedAt", slot) > at) return false;
     this.#columns.setListed(slot, record);
     const [country, region] = [record.country ?? "", record.region ?? ""];
     if (!this.#isLocatedIn(slot, country, region))
       this.#columns.setLocation(slot, this.#locations.index(country, region));
     this.#columns.setStatus(slot, NODE_STATUSES.indexOf(record.status));
     this.#columns.setNumber("listedAt", slot, at);
+    return true;
   }
 
   /** Returns whether the node has this location already, as in nearly all records. */

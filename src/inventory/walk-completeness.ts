@@ -1,3 +1,4 @@
+import { DAY_MS, type DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { Fleet, WalkResult } from "../model/snapshot.ts";
 import type { MonotonicMs } from "../model/time.ts";
@@ -54,9 +55,15 @@ interface NodeCounts {
  */
 const WALKS_TO_RECOVER = 10;
 
+/** By then `safety.trust.min_inventory` no longer expects the other nodes either. */
+const SHRUNK_MS_MAX: DurationMs = 7 * DAY_MS;
+
 /** Decides which walks of the nodes are complete. */
 export class WalkHistory {
   #acceptedMissing = 0;
+  /** Since when the list has shown too few nodes, or null if the last one showed enough. */
+  #shrunkSince: MonotonicMs | null = null;
+  #keepsAll = false;
   #recoveredWalks = 0;
   #settledAt: MonotonicMs | null = null;
   #walkedAt: MonotonicMs | null = null;
@@ -66,6 +73,22 @@ export class WalkHistory {
   acceptMissing(nodes: number): void {
     this.#acceptedMissing = nodes;
     this.#recoveredWalks = 0;
+  }
+
+  /**
+   * Ends the reading of the list. If it shows fewer nodes than `shownMin`, not counting those accepted as missing, the
+   * walk proves of no node that it is gone, and neither does a lookup: a service that has lost its data answers 404 too.
+   * After {@link SHRUNK_MS_MAX} it is believed.
+   */
+  endList(shown: number, shownMin: number, at: MonotonicMs): void {
+    const isShrunk = shown + this.#acceptedMissing < shownMin - 1e-9;
+    this.#shrunkSince = isShrunk ? (this.#shrunkSince ?? at) : null;
+    this.#keepsAll = this.#shrunkSince !== null && at - this.#shrunkSince < SHRUNK_MS_MAX;
+  }
+
+  /** Returns whether no node may be removed during the current walk. */
+  keepsAll(): boolean {
+    return this.#keepsAll;
   }
 
   /** Records a walk. Returns its result and what it proves about nodes that it did not show. */
@@ -95,8 +118,10 @@ export class WalkHistory {
       at,
     };
     this.#lastWalk = result;
+    const isBlind = this.#keepsAll;
+    this.#keepsAll = false;
     const isExact = end === "exact" && rejected === 0 && Math.abs(missingRecords(counts)) <= allowed;
-    return { result, evidence: isExact ? "exact" : complete ? "inexact" : "blind" };
+    return { result, evidence: isBlind ? "blind" : isExact ? "exact" : complete ? "inexact" : "blind" };
   }
 
   /** Returns when the last walks ended, and the result of the last one. */

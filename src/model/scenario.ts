@@ -119,6 +119,8 @@ export type FaultKind =
       readonly remaining?: string;
       readonly reset?: string;
     }
+  /** Shifts the Date header of these responses, and nothing else, as a gateway or one of several servers might. */
+  | { readonly kind: "wrong_date"; readonly offsetMs: number }
   | { readonly kind: "hang" }
   | { readonly kind: "reset" }
   | { readonly kind: "truncate" }

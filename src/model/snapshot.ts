@@ -31,9 +31,12 @@ export interface Fleet
   readonly locations: readonly Location[];
   /** Indexes into NODE_STATUSES. */
   readonly status: Uint8Array;
-  /** When the fields of the list form were last observed, in a list, a lookup or a detail, in MonotonicMs. */
+  /**
+   * When the fields of the list form were last observed, in a list, a lookup or a detail, in MonotonicMs. This is when
+   * they were requested, since a response may be delayed.
+   */
   readonly listedAt: NumberColumn;
-  /** When the detail was observed, in MonotonicMs, or NaN if never. */
+  /** When the detail was observed, likewise, or NaN if never. */
   readonly detailedAt: NumberColumn;
   /** The same time as {@link detailedAt} by the daemon's wall clock, in EpochMs, or NaN if never. */
   readonly detailedAtEpochMs: NumberColumn;
@@ -95,6 +98,8 @@ export const SESSION_DURATION_BUCKETS_SECONDS = [1, 5, 15, 60, 300, 900, 1_800, 
 export interface SessionSummary {
   /** When the walk that produced the counts ended. */
   readonly settledAt: MonotonicMs;
+  /** When the first page of that walk was requested. No count is from before. */
+  readonly observedFrom: MonotonicMs;
   /** Whether that walk was complete. If not, the sessions of nodes are unknown to policies. */
   readonly complete: boolean;
   /**

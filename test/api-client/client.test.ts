@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { listNodesCall, readNodeCall, readStatsCall } from "../../src/api-client/endpoints.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { Secret, TransportRequest } from "../../src/model/ports.ts";
 import type { FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
@@ -229,4 +230,34 @@ test("setting our wall clock does not change the service's time, and shows in th
   await get();
   expect(Math.abs(client.serviceTime(at)! - time)).toBeLessThanOrEqual(1_000);
   expect(Math.abs(client.clockSkewMs()! - (skew - 3_600_000))).toBeLessThanOrEqual(1_000);
+});
+
+test("the Date of an error without the service's headers does not set the service's clock", async () => {
+  const { service, client, get, clock } = createClientSetup();
+  await get();
+  const before = client.clockSkewMs()!;
+  const wrongDate = {
+    afterMs: 0,
+    forMs: Number.POSITIVE_INFINITY,
+    fault: { kind: "wrong_date", offsetMs: HOUR_MS },
+  } as const;
+  const gateway = { ...wrongDate, fault: { kind: "status", status: 503, bare: true } } as const;
+  service.setFaults([wrongDate, gateway]);
+  for (let calls = 0; calls < 3; calls++) await get();
+  expect(client.serviceTime(clock.monotonic())! - START_MS - clock.monotonic()).toBeLessThan(MINUTE_MS);
+  expect(client.clockSkewMs()).toBe(before);
+  service.setFaults([wrongDate]);
+  for (let calls = 0; calls < 2; calls++) await get();
+  expect(Math.abs(client.clockSkewMs()! - before - HOUR_MS)).toBeLessThan(2_000);
+});
+
+test("a response shows the service as it was when the request was sent, at the earliest", async () => {
+  const { client, clock } = createClientSetup({ fault: { kind: "slow_drip", bytesPerSecond: 100 } });
+  let sentAt = Number.NaN;
+  const read = client.get(readStatsCall, "walk", new AbortController().signal, () => {
+    sentAt = clock.monotonic();
+  });
+  await clock.advance(MINUTE_MS);
+  const response = await read;
+  expect(response.ok && response.value.at).toBe(sentAt);
 });

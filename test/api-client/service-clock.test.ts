@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createServiceClock } from "../../src/api-client/service-clock.ts";
 
 const START = Date.UTC(2026, 2, 1);
@@ -36,22 +36,108 @@ test("is accurate to a tenth of a second after many responses", () => {
   expect(Math.abs(clock.timeAt(START)! - (START + 7_654))).toBeLessThan(100);
 });
 
-test("follows a service whose clock was set", () => {
-  const clock = createServiceClock();
-  expect(clock.timeAt(0)).toBeNull();
-  clock.recordDate(START, 0, 0);
-  clock.recordDate(START + 90_000, 10_000, 10_000);
-  expect(clock.timeAt(10_000)).toBe(START + 90_500);
-});
+describe("a clock that contradicts the earlier responses", () => {
+  /** A clock that has seen one response, received at 1,000. */
+  function createSeenClock() {
+    const clock = createServiceClock();
+    expect(clock.timeAt(0)).toBeNull();
+    clock.recordDate(START, 1_000, 1_000);
+    return clock;
+  }
+  const aheadOf = (clock: ReturnType<typeof createServiceClock>, at: number) => clock.timeAt(at)! - START - at + 1_000;
+  const secondsAhead = (clock: ReturnType<typeof createServiceClock>, at: number) =>
+    Math.floor(aheadOf(clock, at) / 1_000);
 
-test("keeps the earlier time for what was received before the service's clock was set", () => {
-  const clock = createServiceClock();
-  clock.recordDate(START, 0, 0);
-  clock.recordDate(START + 90_000, 9_000, 10_000);
-  clock.recordDate(START + 21_000, 20_500, 21_000);
-  expect([0, 9_999, 10_000, 20_999, 21_000].map((at) => clock.timeAt(at)! - START - at)).toEqual([
-    500, 500, 81_000, 81_000, 750,
-  ]);
+  test("counts once a second response agrees, for all that was observed since", () => {
+    const clock = createSeenClock();
+    const observedAt = clock.recordDate(START + 90_000, 9_000, 10_000);
+    expect(observedAt).toBe(9_000);
+    expect(clock.timeAt(observedAt)).toBeNull();
+    expect([0, 8_999, 9_001, 20_000].map((at) => aheadOf(clock, at))).toEqual([500, 500, 500, 500]);
+    clock.recordDate(START + 92_000, 12_000, 12_000);
+    expect([0, 8_999, 9_000, 20_000].map((at) => aheadOf(clock, at))).toEqual([500, 500, 81_500, 81_500]);
+  });
+
+  test("does not count if only one response shows it", () => {
+    const clock = createSeenClock();
+    const observedAt = clock.recordDate(START + 90_000, 9_000, 10_000);
+    clock.recordDate(START + 11_000, 12_000, 12_000);
+    expect([observedAt, 20_000].map((at) => aheadOf(clock, at))).toEqual([500, 500]);
+  });
+
+  test("does not count if the next response contradicts both", () => {
+    const clock = createSeenClock();
+    clock.recordDate(START + 90_000, 9_000, 10_000);
+    clock.recordDate(START - 90_000, 11_000, 12_000);
+    expect(aheadOf(clock, 20_000)).toBe(500);
+  });
+
+  test("is found although requests from before the change are still answered by the old clock", () => {
+    const clock = createSeenClock();
+    const set = clock.recordDate(START + 90_000, 9_000, 10_000);
+    // Sent before the clock was seen to be set, and before that but after the request that showed it.
+    const late = [
+      [8_500, 10_500],
+      [9_500, 11_000],
+    ].map(([sentAt, receivedAt]) => clock.recordDate(START + 8_000, sentAt!, receivedAt!));
+    const next = clock.recordDate(START + 92_000, 8_800, 12_000);
+    const last = clock.recordDate(START + 8_000, 9_600, 12_500);
+    expect([...late, last].map((at) => [at < set, secondsAhead(clock, at)])).toEqual([0, 0, 0].map((s) => [true, s]));
+    expect([set, next].map((at) => [at >= set, secondsAhead(clock, at)])).toEqual([82, 82].map((s) => [true, s]));
+  });
+
+  test("begins after all that was requested before and showed the old one", () => {
+    const clock = createSeenClock();
+    const before = clock.recordDate(START + 6_000, 7_000, 7_000);
+    const set = clock.recordDate(START + 90_000, 5_000, 10_000);
+    clock.recordDate(START + 90_000, 10_000, 10_000);
+    expect(set).toBeGreaterThan(before);
+    expect([before, set].map((at) => secondsAhead(clock, at))).toEqual([0, 81]);
+  });
+
+  test("leaves each response with the clock by which it was written, whatever was in flight", () => {
+    const requests = fc.array(
+      fc.record({ sentAt: fc.integer({ min: 1_000, max: 60_000 }), thereMs: fc.nat(4_000), backMs: fc.nat(4_000) }),
+      {
+        minLength: 5,
+        maxLength: 60,
+      },
+    );
+    const steps = fc.integer({ min: 15_000, max: 7_200_000 }).chain((ms) => fc.constantFrom(ms, -ms));
+    fc.assert(
+      fc.property(requests, steps, fc.nat(60_000), (sent, stepMs, setAt) => {
+        const clock = createSeenClock();
+        const skewAt = (at: number) => (at >= setAt ? stepMs : 0);
+        const responses = sent
+          .map(({ sentAt, thereMs, backMs }) => ({
+            sentAt,
+            writtenAt: sentAt + thereMs,
+            at: sentAt + thereMs + backMs,
+          }))
+          .toSorted((a, b) => a.at - b.at)
+          .map(({ sentAt, writtenAt, at }) => {
+            const date = Math.floor((START - 1_000 + writtenAt + skewAt(writtenAt)) / 1_000) * 1_000;
+            return { writtenAt, observedAt: clock.recordDate(date, sentAt, at) };
+          });
+        // Two responses agree in the end.
+        for (const at of [70_000, 71_000]) clock.recordDate(START - 1_000 + at + stepMs, at, at);
+        for (const { writtenAt, observedAt } of responses) {
+          expect(observedAt).toBeLessThanOrEqual(writtenAt + 1);
+          expect(Math.abs(aheadOf(clock, observedAt) - skewAt(writtenAt))).toBeLessThan(10_000);
+        }
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test("counts each time if two servers with different clocks answer in turns of two", () => {
+    const clock = createSeenClock();
+    for (const [turn, aheadMs] of [90_000, 0, 90_000].entries()) {
+      const at = 10_000 * (turn + 1);
+      for (const each of [at, at + 1_000]) clock.recordDate(START + aheadMs + each - 1_000, each, each);
+      expect(secondsAhead(clock, at + 1_000)).toBe(aheadMs / 1_000);
+    }
+  });
 });
 
 test("is accurate to a second after a month of drift by 50 parts per million", () => {

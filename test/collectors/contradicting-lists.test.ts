@@ -4,7 +4,8 @@ import type { Transport } from "../../src/model/ports.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
-import { listsOnlySettings, noFailureRates } from "../harness/quiet-network.ts";
+import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import { listsOnlySettings, noFailureRates, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import {
   createPlanLimits,
@@ -104,6 +105,39 @@ test("nodes that one walk does not show stay while the service answers 404 for t
   }
   expect(fewestListed).toBeLessThan(NODES);
   await stopVirtualDaemon(daemon);
+});
+
+describe("a service that lists too few nodes and answers 404 for the others", () => {
+  const rules = remediationRules([rebootOffline()]);
+  const listing = async (missing: number, forMs: number) => {
+    const network = await startQuietNetwork({ rules, scenario: { nodes: NODES } });
+    network.setFault({ kind: "vanished", share: missing });
+    await network.advance(forMs);
+    return network;
+  };
+  const fleetOf = (network: QuietNetwork) => network.daemon.snapshots.last!.fleet;
+
+  test.each([1, 0.6, 0.3])("loses none if it leaves out a share of %f, and names the command", async (missing) => {
+    const network = await listing(missing, 6 * HOUR_MS);
+    expect(fleetOf(network).count).toBe(NODES);
+    const { trust } = network.controller().view.status();
+    expect(trust.find(({ reason }) => reason === "inventory_shrunk")?.detail).toContain("run accept-inventory");
+    network.setFault(null);
+    await network.advance(2 * MINUTE_MS);
+    expect(fleetOf(network).lastWalk).toMatchObject({ complete: true, seenNodes: NODES });
+  });
+
+  test("loses those that it leaves out if that is only a few", async () => {
+    const network = await listing(0.1, HOUR_MS);
+    expect(fleetOf(network).count).toBe(fleetOf(network).lastWalk!.seenNodes);
+  });
+
+  test("loses all of them within minutes once an operator accepts that", async () => {
+    const network = await listing(1, HOUR_MS);
+    expect(await network.commands().acceptInventory()).toMatchObject({ ok: true });
+    await network.advance(5 * MINUTE_MS);
+    expect(fleetOf(network).count).toBe(0);
+  });
 });
 
 describe("a session list that is suddenly empty", () => {

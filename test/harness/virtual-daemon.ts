@@ -71,6 +71,7 @@ export const everyMinuteSettings: CollectionSettings = {
   pageLimit: 1_000,
   usageScale: "ratio",
   maxMissing: 0.02,
+  minInventory: 0.8,
   reads: new Set(),
 };
 

@@ -30,6 +30,37 @@ describe("a published fleet", () => {
   });
 });
 
+describe("data that arrives late", () => {
+  const read = (inventory: Inventory) => {
+    const { status, listedAt, cpuUsage, detailedAt } = inventory.currentFleet();
+    return [NODE_STATUSES[status[0]!], listedAt.at(0), cpuUsage.at(0), detailedAt.at(0)];
+  };
+
+  test("of a detail does not replace a later list record", () => {
+    const inventory = new Inventory("ratio");
+    inventory.recordListed(record("a", { status: "offline" }), 10);
+    inventory.recordDetail(detail("a", 0.5), 9, 9);
+    expect(read(inventory)).toEqual(["offline", 10, 0.5, 9]);
+  });
+
+  test("of a detail does not replace a later detail", () => {
+    const inventory = new Inventory("ratio");
+    inventory.recordListed(record("a"), 1);
+    inventory.recordDetail(detail("a", 0.9, { status: "offline" }), 10, 10);
+    inventory.recordDetail(detail("a", 0.5), 9, 9);
+    expect(read(inventory)).toEqual(["offline", 10, 0.9, 10]);
+  });
+
+  test("of the list does not replace a later record, but shows the node", () => {
+    const inventory = new Inventory("ratio");
+    walkOver(inventory, ["a"]);
+    inventory.recordDetail(detail("a", 0.9, { status: "offline" }), 10, 10);
+    expect(inventory.recordListed(record("a"), 9)).toBe(true);
+    expect(inventory.nodesToLookUp(1)).toEqual([]);
+    expect(read(inventory)).toEqual(["offline", 10, 0.9, 10]);
+  });
+});
+
 test("locations are those of current nodes, and renumbering keeps each node's location", () => {
   const inventory = new Inventory("ratio");
   const inRegion = (id: string, region: string) => inventory.recordListed(record(id, { region }), 0);

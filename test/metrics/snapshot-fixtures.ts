@@ -88,6 +88,7 @@ export function buildSessions(
     Float64Array.from(nodes, (node) => (node === null ? 0 : (read(node) ?? 0)));
   return {
     settledAt: 0,
+    observedFrom: 0,
     complete: true,
     failedListed: true,
     countries: new Map(),

@@ -94,6 +94,8 @@ export interface WalkReport {
   readonly difference: number;
   /** Number of pages read, including those read twice. */
   readonly pages: number;
+  /** When the first of them was observed. */
+  readonly observedFrom: MonotonicMs;
   /** The first failure of a page, or null if there is none. */
   readonly error: ApiError | null;
 }

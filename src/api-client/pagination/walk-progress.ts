@@ -1,4 +1,5 @@
 import { missingRecords } from "../../inventory/walk-completeness.ts";
+import type { MonotonicMs } from "../../model/time.ts";
 import { type ApiError, isPermanent, isRequestRejected } from "../errors.ts";
 import type { ListWalk, WalkReport } from "./list-walk.ts";
 
@@ -41,6 +42,7 @@ export class WalkProgress {
   #received = 0;
   #seen = 0;
   #pages = 0;
+  #observedFrom: MonotonicMs = Number.POSITIVE_INFINITY;
   /** Number of pages that were read or failed. */
   #settled = 1;
   /** Number of records of the longest page so far. */
@@ -64,6 +66,7 @@ export class WalkProgress {
     }
     const { page, at } = fetched.value;
     this.#pages++;
+    this.#observedFrom = Math.min(this.#observedFrom, at);
     this.#failedInARow = 0;
     this.#total = page.total;
     this.#totals.set(number, page.total);
@@ -217,6 +220,7 @@ export class WalkProgress {
       isExact: isComplete && (this.#total === this.#seen || this.#walk.behavior.difference.same >= CONSTANT_WALKS),
       difference,
       pages: this.#pages,
+      observedFrom: this.#observedFrom,
       error: this.#failures[0] ?? (isRejected ? this.#rejection : null),
     };
   }

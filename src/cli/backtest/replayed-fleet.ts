@@ -178,7 +178,7 @@ function summarizeSessions(nodes: readonly HistoricalNode[], at: MonotonicMs, co
   );
   const columns = { counts, recent: counts, sentBytes: none, receivedBytes: none };
   return {
-    ...{ settledAt: at, complete, failedListed: false, counts: none },
+    ...{ settledAt: at, observedFrom: at, complete, failedListed: false, counts: none },
     ...{ countries: new Map(), customers: [], durations: [] },
     nodes: {
       ...{ slots: nodes.length, ids: nodes.map(({ id }) => id) },

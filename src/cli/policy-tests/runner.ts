@@ -134,6 +134,7 @@ function settingsOf({ intervalMs }: PolicyTest, { policies }: RemediationRules):
     pageLimit: 1_000,
     usageScale: "ratio",
     maxMissing: 0,
+    minInventory: 0,
     reads: read,
   };
 }

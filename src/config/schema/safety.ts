@@ -36,7 +36,9 @@ const perDomain = (meaning: string, limit: string) =>
 const trust = section({
   min_inventory: share(0, 100)
     .prefault("80%")
-    .describe("Minimum number of nodes, as a share of the largest complete walk of the last 7 days."),
+    .describe(
+      "Minimum number of nodes, as a share of the largest complete walk of the last 7 days. While the list shows a smaller share of the known nodes, none of the others is removed.",
+    ),
   max_missing: share(0, 100)
     .prefault("2%")
     .describe("Maximum share of the list's total that a walk may miss, after missing nodes have been looked up by id."),

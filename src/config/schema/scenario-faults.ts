@@ -103,6 +103,11 @@ const faults = [
     reset: headerText().describe("X-RateLimit-Reset. Defaults to the correct value."),
   }),
   requestFault(
+    "wrong_date",
+    "Shifts only the Date header, as a gateway or one of several servers with a wrong clock might.",
+    { offset: signedDuration().describe("Offset; `-90s` is a date in the past.") },
+  ),
+  requestFault(
     "hang",
     "Accepts the request and never responds. The service works on it for a minute, even if the client leaves.",
     {},
@@ -202,6 +207,8 @@ function toFaultKind(entry: z.output<(typeof faults)[number]>): FaultKind {
       const { retry_after, ...limit } = own;
       return { ...camelKeys(limit), ...(retry_after === undefined ? {} : { retryAfterSeconds: retry_after }) };
     }
+    case "wrong_date":
+      return { kind: own.kind, offsetMs: own.offset };
     case "slow_drip":
       return camelKeys(own);
     case "bad_records":

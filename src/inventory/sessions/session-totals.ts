@@ -100,10 +100,15 @@ export class SessionTotals {
     this.#nodes.beginWalk();
   }
 
-  /** Adds a session. Returns true if the current walk had not shown it before. */
+  /**
+   * Adds a session. Returns false if the current walk has shown it before: either record may be the older one, so only
+   * the first counts.
+   */
   add(session: SessionRecord): boolean {
     const row = this.#table.row(session.id);
     const { columns, isNew } = this.#table;
+    if (columns.walk[row] === this.#walk) return false;
+    columns.walk[row] = this.#walk;
     const isStartedSince = (session.startedAtMs ?? 0) >= this.#lastCompleteBeganAt;
     const type = typeIndex.get(session.type)!;
     const node = session.nodeId === null ? null : this.#nodes.slotOf(session.nodeId);
@@ -118,18 +123,16 @@ export class SessionTotals {
       if (!isNew || isStartedSince) this.#durations.observe(type, columns.durationSeconds[row]!);
     }
     if (this.#hasJustFailed(session, row)) this.#nodes.markFailing(node);
-    if (columns.walk[row] === this.#walk) return false;
-    columns.walk[row] = this.#walk;
     this.#count(session, row, node, statusIndex.get(session.status)!, type);
     return true;
   }
 
   /**
-   * Ends a walk. Its counts replace the previous ones. Those of a cut walk do so only if there are no others, or after
+   * Ends a walk at `at` whose first page was observed at `observedFrom`. Its counts replace the previous ones. Those of a cut walk do so only if there are no others, or after
    * {@link CUT_WALKS_MAX} cut walks in a row. Bytes and durations always count. Runs in steps of about a millisecond, so
    * that the caller can do other work in between; until the last one, the previous counts stay.
    */
-  *endWalk(end: SessionWalkEnd, at: MonotonicMs): Generator<void, void> {
+  *endWalk(end: SessionWalkEnd, at: MonotonicMs, observedFrom = at): Generator<void, void> {
     const complete = end === "complete";
     if (end === "failed") this.#undoBegin();
     else this.#cutWalks = end === "cut" ? this.#cutWalks + 1 : 0;
@@ -138,7 +141,7 @@ export class SessionTotals {
     const isAccepted = end === "cut" ? this.#view === null || this.#cutWalks >= CUT_WALKS_MAX : end !== "failed";
     if (isAccepted) yield* this.#nodes.acceptWalk(complete);
     else yield* this.#nodes.forgetIdle();
-    const accepted = isAccepted ? yield* this.#acceptedCounts(complete, at) : this.#view;
+    const accepted = isAccepted ? yield* this.#acceptedCounts({ complete, settledAt: at, observedFrom }) : this.#view;
     if (accepted === null) return;
     this.#view = {
       ...accepted,
@@ -154,12 +157,12 @@ export class SessionTotals {
     this.#recentWalks = this.#recentWalks.slice(0, -1);
   }
 
-  *#acceptedCounts(complete: boolean, at: MonotonicMs) {
+  *#acceptedCounts(walk: Pick<SessionSummary, "complete" | "settledAt" | "observedFrom">) {
     const countries = this.#countries.finish();
     const counted = this.#customers.finish();
     yield;
     const customers = yield* rankCustomers(counted);
-    return { settledAt: at, complete, counts: this.#counts, countries, customers };
+    return { ...walk, counts: this.#counts, countries, customers };
   }
 
   #count(session: SessionRecord, row: number, node: number | null, status: number, type: number): void {

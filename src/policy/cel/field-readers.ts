@@ -88,6 +88,9 @@ export const nodeStatus: FieldReader = ({ fleet }, slot) => {
  */
 const FUTURE_MS_MAX = MINUTE_MS;
 
+/** The longest time between a request and its response. */
+const REQUEST_MS_MAX = MINUTE_MS;
+
 /**
  * A timestamp from the node list or a detail. If the service's clock was set ahead after it, it is moved by as much, so
  * that a step of the clock does not count as time without a report.
@@ -110,11 +113,12 @@ export function timestamp(column: NumberColumn): FieldReader {
  * monotonic clock minus the service's clock as it is set now.
  */
 function stepSince(time: EpochMs, offset: number, serviceTime: ScopeData["serviceTime"]): DurationMs {
-  const stepMs = time - serviceTime(time + offset)!;
+  const stepMs = time - (serviceTime(time + offset) ?? time);
   if (stepMs < SECOND_MS) return 0;
-  // A time that the step skipped was never shown.
-  const shown = serviceTime(time + offset + stepMs)!;
-  return Math.abs(shown - time) < SECOND_MS ? stepMs : 0;
+  // A time that the step skipped was never shown. The clock was set between a request and its response, so the step may
+  // have been later than `serviceTime` has it.
+  const shown = serviceTime(time + offset + stepMs - REQUEST_MS_MAX) ?? Number.NaN;
+  return Math.abs(shown + REQUEST_MS_MAX - time) < SECOND_MS ? stepMs : 0;
 }
 
 /** A usage from a detail. */

@@ -153,11 +153,13 @@ export class InventoryTrustTracker {
     const isShort = fleet.lastWalk?.complete === false && !fleet.lastWalk.isAborted;
     let unknown = rejected;
     let freshest = Number.POSITIVE_INFINITY;
+    let isDateInDoubt = false;
     const occupied = occupiedSlots(fleet.ids);
     for (let slot = 0; slot < fleet.slots; slot++) {
       if (occupied[slot] === 0) continue;
       if (fleet.status[slot] === UNKNOWN_STATUS) unknown++;
       const observedAt = client.serviceTime(fleet.listedAt.at(slot));
+      isDateInDoubt ||= observedAt === null;
       const age = (observedAt ?? Number.NaN) - fleet.lastSeenMs.at(slot);
       // A node whose clock is ahead does not show that the service receives reports.
       if (age < freshest && age >= -AHEAD_MS_MAX) freshest = age;
@@ -172,7 +174,8 @@ export class InventoryTrustTracker {
       recordsRead: seenNodes + rejected,
       largestWalkNodes: largestWalkNodes(this.#context.remediationState.records),
       unknownRecords: unknown,
-      freshestLastSeenMs: Number.isFinite(freshest) ? freshest : null,
+      // Until the next response shows whether the Date of these records was right, their age says nothing.
+      freshestLastSeenMs: Number.isFinite(freshest) ? freshest : isDateInDoubt ? 0 : null,
       hasServiceTime: client.serviceTime(now) !== null,
     };
   }

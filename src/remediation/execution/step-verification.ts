@@ -53,7 +53,7 @@ function observeStep(
   const isFresh = {
     nodes: isAfter(fleet.listedAt.at(slot)),
     details: isAfter(fleet.detailedAt.at(slot)),
-    sessions: isAfter(sessions?.settledAt),
+    sessions: isAfter(sessions?.observedFrom),
     stats: true,
     hourly: true,
   };

@@ -60,6 +60,10 @@ export function clockSkewAt(faultSchedule: FaultSchedule, at: EpochMs): Duration
   return skewMs;
 }
 
+/** Returns by how much faults shift the Date header of a response. */
+export const dateOffsetOf = (activeFaults: readonly ActiveFault[]): DurationMs =>
+  activeFaults.reduce((sum, { fault }) => sum + (fault.kind === "wrong_date" ? fault.offsetMs : 0), 0);
+
 /** Returns the regions that are cut off at a time. */
 export function regionsDownAt(faultSchedule: FaultSchedule, at: EpochMs): ReadonlySet<string> {
   const regions = new Set<string>();

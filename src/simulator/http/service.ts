@@ -17,7 +17,7 @@ import {
   rateLimitedReply,
   resultReply,
 } from "./error-replies.ts";
-import { type ActiveFault, activeFaultsFor, clockSkewAt } from "./faults.ts";
+import { type ActiveFault, activeFaultsFor, clockSkewAt, dateOffsetOf } from "./faults.ts";
 import { type GatewayLimiters, gatewayReply } from "./gateway.ts";
 import { type ApiLimits, type CustomLimits, checkLimits, createApiLimits, type LimitDecision } from "./rate-limits.ts";
 import { compressReply, type Reply, type Request } from "./reply.ts";
@@ -128,7 +128,8 @@ export function handleRequest(service: SimulatedService, request: Request, now: 
     at,
     at + clockSkewAt(service.world.faultSchedule, at),
   );
-  if (gatewayAnswer !== null) return finishReply(service, destination, gatewayAnswer, {}, at);
+  if (gatewayAnswer !== null)
+    return finishReply(service, destination, gatewayAnswer, {}, at, dateOffsetOf(activeFaults));
   const decision = checkLimits(service.apiLimits, account, categoryOf(pathname), concurrentRequests(service), at);
   const call = {
     service,
@@ -147,7 +148,7 @@ export function handleRequest(service: SimulatedService, request: Request, now: 
   return compressReply(
     service.options.compression,
     request.headers["accept-encoding"],
-    finishReply(service, destination, distorted, limits, at),
+    finishReply(service, destination, distorted, limits, at, dateOffsetOf(activeFaults)),
   );
 }
 
@@ -230,8 +231,9 @@ function finishReply(
   reply: Reply,
   limits: Reply["headers"],
   at: EpochMs,
+  dateOffsetMs: DurationMs,
 ): Reply {
-  const skewMs = clockSkewAt(service.world.faultSchedule, at);
+  const skewMs = clockSkewAt(service.world.faultSchedule, at) + dateOffsetMs;
   const endpoint = destination.kind === "endpoint" ? `${destination.route.method} ${destination.route.path}` : "other";
   const status = outcomeLabel(reply);
   const kind = `${endpoint} ${status}`;

@@ -117,6 +117,7 @@ test("the shipped rough day has every kind of fault", () => {
     "status",
     "truncate",
     "vanished",
+    "wrong_date",
     "wrong_shape",
   ]);
   expect(read.faults[0]).toEqual({
@@ -130,6 +131,7 @@ test("the shipped rough day has every kind of fault", () => {
     forMs: 600_000,
     fault: { kind: "clock_skew", skewMs: -90_000 },
   });
+  expect(faults.get("wrong_date")?.fault).toEqual({ kind: "wrong_date", offsetMs: 3_600_000 });
   expect(faults.get("hang")).toMatchObject({ match: "GET /v1/nodes", share: 0.5, fault: { kind: "hang" } });
   expect(faults.get("vanished")?.fault).toEqual({ kind: "vanished", share: 0.33 });
   expect(faults.get("bad_records")?.fault).toEqual({ kind: "bad_records", share: 0.02 });
@@ -163,7 +165,7 @@ faults:
   - { kind: clock_skew, for: 1m, skew: +5 }
 `;
   const kinds =
-    "must be one of status, gateway_limit, limit_headers, hang, reset, truncate, bad_json, html, wrong_shape, bad_records, many_labels, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, duplicates, page_ignored, bad_details, stale_last_seen, region_dark, clock_skew";
+    "must be one of status, gateway_limit, limit_headers, wrong_date, hang, reset, truncate, bad_json, html, wrong_shape, bad_records, many_labels, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, duplicates, page_ignored, bad_details, stale_last_seen, region_dark, clock_skew";
   expect(scenarioErrors(text)).toEqual([
     '1:8: nodes: found "ten"; must be a whole number from 0 to 1000000',
     '2:23: rates.fault_every: found "0s"; must be a duration such as 30d, or never',

@@ -159,6 +159,15 @@ describe("sessions that ended", () => {
   });
 });
 
+test("a session shown again in one walk, by a page that may be older, changes nothing", () => {
+  const { walk, bytes, count, ended } = createWalks();
+  walk(0, [session("s", { bytesSent: 100 })]);
+  walk(10, [session("s", { bytesSent: 150 }), session("s", { bytesSent: 120, status: "closed" })]);
+  walk(20, [session("s", { bytesSent: 160 })]);
+  expect(bytes()[0]).toBe(60);
+  expect([count("active"), ended()]).toEqual([1, 0]);
+});
+
 test("a session shown twice in one walk counts once", () => {
   const { walk, count } = createWalks();
   expect(walk(1_000, [session("a"), session("b"), session("a")])).toBe(2);

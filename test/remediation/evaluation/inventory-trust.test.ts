@@ -145,7 +145,7 @@ test("a fleet that was reduced on purpose is held until an operator accepts the 
   await network.advance(3 * MINUTE_MS);
   network.failNode(node);
   await network.advance(HOUR_MS);
-  expect(trustReasons(network)).toEqual(["inventory_shrunk"]);
+  expect(trustReasons(network).toSorted()).toEqual(["inventory_incomplete", "inventory_shrunk"]);
   expect(await network.commands().acceptInventory()).toMatchObject({ ok: true });
   await network.advance(20 * MINUTE_MS);
   expect(network.holdReasons(node)).toEqual(["sight_cooldown"]);

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
+import type { Transport } from "../../../src/model/ports.ts";
 import type { Action } from "../../../src/model/remediation/episode.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
@@ -105,6 +106,43 @@ test("a policy that reads sessions acts only right after a walk of the sessions"
   await network.advanceUntil(() => network.postCount() > 0);
   expect(network.daemon.clock.monotonic() - walkEndedAt()).toBeLessThan(30_000);
   expect(network.decisions().at(-1)).toMatchObject({ node, verdict: "act" });
+});
+
+test("sessions whose walk began before an action do not end its step", async () => {
+  const clock = createVirtualClock(START_MS);
+  const pages: { readonly sentAt: number; readonly number: number }[] = [];
+  const wrapTransport = (service: Transport): Transport => ({
+    async request(request, signal) {
+      if (request.path.startsWith("/v1/sessions?")) {
+        pages.push({ sentAt: clock.monotonic(), number: Number(/page=(\d+)/.exec(request.path)![1]) });
+        await clock.sleep(9 * SECOND_MS, signal);
+      }
+      return service.request(request, signal);
+    },
+    close: () => service.close(),
+  });
+  const settings = {
+    schedules: { ...listsOnlySettings.schedules!, sessions: { kind: "every", intervalMs: 3 * MINUTE_MS } as const },
+    pageLimit: 20,
+  };
+  const step = { ...steps.disconnect, verify: { withinMs: 10 * MINUTE_MS, expect: "sessions.total < 1000" } };
+  const network = await startQuietNetwork({
+    ...{ clock, wrapTransport, settings, scenario: { sessions: 60 } },
+    rules: remediationRules([rebootOffline({ steps: [step] })]),
+  });
+  network.failNode(network.nodes("us-east")[0]!, "person");
+  await network.commands().pause("drill");
+  await network.advance(20 * MINUTE_MS);
+  // The action is sent while the pages of a walk are read.
+  const walks = () => pages.filter(({ number }) => number <= 1).length;
+  const before = walks();
+  await network.advanceUntil(() => walks() > before);
+  await network.commands().resume();
+  await network.advanceUntil(() => network.postCount() > 0);
+  expect(walks()).toBe(before + 1);
+  const sentAt = clock.monotonic();
+  await network.advanceUntil(() => network.actions().some(({ outcome }) => outcome !== null));
+  expect(pages.some((page) => page.number <= 1 && page.sentAt >= sentAt)).toBe(true);
 });
 
 test("an action is withdrawn if the walk of the sessions is too long ago once it could be sent", async () => {

@@ -1,12 +1,19 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { TimerState } from "../../../src/policy/timers/timer.ts";
+import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationRules, withoutLimits } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 /** Nodes that fail, more than one transaction has timers. The others show that the service still receives reports. */
 const FAILED = 1_100;
-const scenario = { nodes: FAILED + 20 };
+/** All nodes are on one page, so that their timers end in the same round. */
+const PAGE_LIMIT = 2_000;
+const scenario = {
+  nodes: FAILED + 20,
+  service: { ...defaultScenario.service, pageLimitMax: PAGE_LIMIT },
+};
+const settings = { ...listsOnlySettings, pageLimit: PAGE_LIMIT };
 
 /** Makes most nodes fail, and kills the process after the first of the transactions with timers of that state. */
 async function crashWithin(network: QuietNetwork, state: TimerState): Promise<void> {
@@ -30,6 +37,7 @@ test("a crash while the timers of a mass event are journaled loses no node of an
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { ...withoutLimits, correlated }),
     scenario,
+    settings,
   });
   await crashWithin(network, "pending");
   const { timers, fact } = await journaled(network, "pending", "warden.correlated");
@@ -49,6 +57,7 @@ test("a crash while the timers of a mass event are journaled loses no node that 
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { ...withoutLimits, breaker }),
     scenario,
+    settings,
   });
   await crashWithin(network, "firing");
   const { timers, fact } = await journaled(network, "firing", "warden.breaker");
@@ -67,6 +76,7 @@ test("a crash while the timers of a mass event are journaled counts each node on
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ mode: "approve" })], { ...withoutLimits, breaker }),
     scenario,
+    settings,
   });
   await crashWithin(network, "firing");
   await network.restart();

@@ -109,6 +109,35 @@ test.each([7, 28])(
   },
 );
 
+test.each([-90, 90])(
+  "a response whose Date alone is wrong by %i min holds no action and causes none",
+  async (minutes) => {
+    const clock = createVirtualClock(START_MS);
+    let isWrong = false;
+    const wrapTransport = (service: Transport): Transport => ({
+      async request(request, signal) {
+        const sent = await service.request(request, signal);
+        if (!isWrong || !sent.ok) return sent;
+        isWrong = false;
+        const date = new Date(Date.parse(sent.value.headers.date!) + minutes * MINUTE_MS).toUTCString();
+        return { ok: true, value: { ...sent.value, headers: { ...sent.value.headers, date } } };
+      },
+      close: () => service.close(),
+    });
+    const stale = rebootOffline({ name: "stale", when: 'now - node.last_seen > duration("3m")', forMs: 0 });
+    const rules = remediationRules([byLastSeen, stale]);
+    const network = await startQuietNetwork({ clock, wrapTransport, rules });
+    for (let minute = 0; minute < 10; minute++) {
+      isWrong = minute % 3 === 0;
+      for (let second = 0; second < 60; second++) {
+        await network.advance(SECOND_MS);
+        expect(network.controller().view.status().trust).toEqual([]);
+      }
+    }
+    expect(network.episodes()).toEqual([]);
+  },
+);
+
 test("an unhealthy node is healed while our clock is wrong by days", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([byLastSeen]) });
   network.daemon.clock.stepWallClock(100 * HOUR_MS);

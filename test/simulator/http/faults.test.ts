@@ -163,6 +163,23 @@ test("clock skew affects all timestamps from its start on, and none from before"
   for (const { hour } of hours) expect(Date.parse(hour) % 3_600_000).toBe(0);
 });
 
+test("a wrong date changes the Date header and nothing else, also that of a gateway", () => {
+  const wrongDate = { kind: "wrong_date", offsetMs: 60 * MINUTE_MS } as const;
+  const client = callerWith({ afterMs: 0, forMs: 2 * MINUTE_MS, match: "GET /v1/nodes?", fault: wrongDate });
+  const correct = callerWith();
+  const { headers, body } = client.get("/v1/nodes?limit=1");
+  expect(headers).toEqual({
+    ...correct.get("/v1/nodes?limit=1").headers,
+    date: new Date(client.now + wrongDate.offsetMs).toUTCString(),
+  });
+  expect(body).toBe(correct.get("/v1/nodes?limit=1").body);
+  client.service.setFaults([
+    { afterMs: 0, forMs: MINUTE_MS, fault: wrongDate },
+    { afterMs: 0, forMs: MINUTE_MS, fault: { kind: "status", status: 502, bare: true } },
+  ]);
+  expect(client.get("/v1/nodes").headers.date).toBe(headers.date);
+});
+
 test("the faults can be replaced while the simulation runs", () => {
   const client = callerWith({ afterMs: 0, forMs: Number.POSITIVE_INFINITY, fault: broken });
   expect(client.get("/v1/nodes").status).toBe(500);

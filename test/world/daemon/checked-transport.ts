@@ -1,4 +1,5 @@
 import type { Transport, TransportRequest } from "../../../src/model/ports.ts";
+import type { MonotonicMs } from "../../../src/model/time.ts";
 import { findNode } from "../../../src/simulator/fleet/fleet.ts";
 import { answerInvariants } from "../invariants/answer-invariants.ts";
 import { postInvariants } from "../invariants/post-invariants.ts";
@@ -61,7 +62,8 @@ export function createCheckedTransport(
     return answer;
   }
 
-  function checkAnswer(answer: PostAnswer): PostAnswer {
+  function checkAnswer(answer: PostAnswer, sentAt: MonotonicMs): PostAnswer {
+    if (answer.ok) parts.serviceClock.recordAnswer(answer.value, sentAt, parts.clock.monotonic());
     for (const [name, invariant] of Object.entries(answerInvariants)) {
       const violated = invariant(answer, parts);
       if (violated !== null) parts.addViolation(name, violated);
@@ -71,10 +73,11 @@ export function createCheckedTransport(
 
   return {
     async request(request, signal) {
+      const sentAt = parts.clock.monotonic();
       const [, node, kind] = /^\/v1\/nodes\/([^/?]+)(?:\/(\w+))?$/.exec(request.path) ?? [];
-      if (node !== undefined && kind !== undefined) return checkAnswer(await send(request, signal, node, kind));
+      if (node !== undefined && kind !== undefined) return checkAnswer(await send(request, signal, node, kind), sentAt);
       const truth = node === undefined ? null : nodeTruthOf(parts, node);
-      const answer = checkAnswer(await inner.request(request, signal));
+      const answer = checkAnswer(await inner.request(request, signal), sentAt);
       if (!answer.ok) return answer;
       const { status, body } = answer.value;
       const at = parts.clock.monotonic();

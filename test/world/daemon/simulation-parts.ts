@@ -11,6 +11,7 @@ import { advanceWorld } from "../../../src/simulator/network.ts";
 import { STATE_INDEX } from "../../../src/simulator/sessions/sessions.ts";
 import { actualNode } from "../../harness/simulator/actual-state.ts";
 import type { BreakerModel } from "../invariants/breaker-model.ts";
+import type { ServiceClockModel } from "../invariants/observation-invariants.ts";
 import type { DaemonProcess } from "./daemon-process.ts";
 import type { Observations } from "./observations.ts";
 import type { RecordedState } from "./recording-store.ts";
@@ -97,6 +98,9 @@ export interface SimulationParts {
   /** Nodes in the largest complete walk since then; Infinity: no operator accepted the inventory. */
   acceptedNodes: number;
   readonly breakerModel: BreakerModel;
+  readonly serviceClock: ServiceClockModel;
+  /** Whether this process has known most of the fleet, and no operator has accepted the inventory since. */
+  hasKnownFleet: boolean;
   /** How far forward steps of the wall clock before process starts have put the journal's clock ahead. */
   forwardMs: DurationMs;
   process: DaemonProcess | null;

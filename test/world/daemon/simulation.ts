@@ -13,6 +13,7 @@ import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 import { noExternalBlockers, START_MS } from "../../harness/virtual-daemon.ts";
 import { createBreakerModel } from "../invariants/breaker-model.ts";
 import { firingViolation } from "../invariants/firing-invariant.ts";
+import { checkServiceClock, checkWalk, createServiceClockModel } from "../invariants/observation-invariants.ts";
 import { createCheckedTransport } from "./checked-transport.ts";
 import {
   type Configuration,
@@ -103,6 +104,7 @@ export class Simulation {
       if (this.#clock.monotonic() >= this.#startsAt) await this.#start();
       await this.#clock.advance(Math.min(STEP_MS, until - this.#clock.monotonic()));
       recordFailingNodes(this.parts);
+      checkServiceClock(this.parts);
     }
   }
 
@@ -154,6 +156,8 @@ export class Simulation {
         nodes: () => Math.max(service.world.fleet.nodes.length, this.parts.process?.snapshot()?.fleet.count ?? 0),
         hasFallenBack: (policy) => (recordedState.facts.get(`warden.fallen.${policy}`) ?? null) !== null,
       }),
+      serviceClock: createServiceClockModel(),
+      hasKnownFleet: false,
       acceptedAt: Number.NEGATIVE_INFINITY,
       acceptedNodes: Number.POSITIVE_INFINITY,
       callCount: { counted: 0, pending: 0, lost: 0 },
@@ -231,6 +235,8 @@ export class Simulation {
     this.#lifetime = createProcessLifetime();
     this.#walkAt = null;
     parts.observations.startProcess();
+    parts.serviceClock.startProcess();
+    parts.hasKnownFleet = false;
     parts.recordedState.startProcess();
     parts.processStartedAt = clock.monotonic();
     parts.forwardMs = Math.max(parts.forwardMs, clock.now() - clock.monotonic() - parts.startMs);
@@ -253,13 +259,8 @@ export class Simulation {
   }
 
   #checkWalk({ fleet }: Snapshot): void {
-    const { parts } = this;
-    if (fleet.lastWalk === null || fleet.lastWalk.at === this.#walkAt) return;
-    this.#walkAt = fleet.lastWalk.at;
-    if (fleet.lastWalk.complete) parts.acceptedNodes = Math.max(parts.acceptedNodes, fleet.lastWalk.seenNodes);
-    const droppedTooEarly = parts.observations.endWalk(new Set(fleet.ids.filter((id) => id !== "")));
-    for (const node of droppedTooEarly)
-      parts.addViolation("node dropped too early", `${node} was dropped after one walk without it`);
+    if (fleet.lastWalk !== null && fleet.lastWalk.at !== this.#walkAt) checkWalk(fleet, this.parts);
+    this.#walkAt = fleet.lastWalk?.at ?? null;
   }
 
   async #stopProcess(): Promise<void> {

@@ -107,6 +107,22 @@ export function randomFaults(choices: RandomChoices, fromMs: DurationMs, untilMs
   return [...faults.filter(isOnlyOfItsKind), ...actionFaults];
 }
 
+/** Mean time between the starts of two misleading answers. */
+const MISLEADING_INTERVAL_MS: DurationMs = 8 * HOUR_MS;
+
+/** Draws faults whose answers look right and must not be believed: a wrong Date, a lost database, late details. */
+export function misleadingFaults(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly Fault[] {
+  return choices.times(fromMs, untilMs, (untilMs - fromMs) / MISLEADING_INTERVAL_MS).map((afterMs): Fault => {
+    const forMs = Math.min(choices.ms(FAULT_DURATION_MS_MIN, FAULT_DURATION_MS_MAX), untilMs - afterMs);
+    const offsetMs = choices.pick([-1, 1]) * choices.pick([MINUTE_MS, HOUR_MS]);
+    return choices.pick<Fault>([
+      { afterMs, forMs, share: 0.05, fault: { kind: "wrong_date", offsetMs } },
+      { afterMs, forMs, fault: { kind: "vanished", share: 1 } },
+      { afterMs, forMs, share: 0.5, match: "GET /v1/nodes/", fault: { kind: "slow_drip", bytesPerSecond: 80 } },
+    ]);
+  });
+}
+
 function randomFault(choices: RandomChoices, afterMs: DurationMs, forMs: DurationMs): Fault {
   if (choices.chance(0.5)) return { afterMs, forMs, ...choices.pick(SERVICE_FAULTS)(choices) };
   const match = choices.pick(MATCHES);

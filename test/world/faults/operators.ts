@@ -79,6 +79,7 @@ export class Operators {
     );
     if (isWrong || !(await this.#isAccepted((commands) => commands.acceptInventory()))) return;
     this.#parts.acceptedAt = this.#parts.clock.monotonic();
+    this.#parts.hasKnownFleet = false;
     const seenNodes = this.#parts.process?.snapshot()?.fleet.lastWalk?.seenNodes;
     this.#parts.acceptedNodes = seenNodes ?? Number.POSITIVE_INFINITY;
     this.#problemSince.delete("inventory");
@@ -128,6 +129,8 @@ export class Operators {
   async #answerApprovals(): Promise<void> {
     const approvals = this.#simulation.process()?.remediation.view.approvals() ?? [];
     for (const { id } of approvals) {
+      // A command may have killed the process.
+      if (this.#simulation.process() === null) return;
       this.#checkNotExpired(id);
       const draw = this.#isDiligent ? 0 : this.#random();
       if (draw < APPROVED_SHARE && (await this.#isAccepted((commands) => commands.approve(id))))

@@ -7,7 +7,7 @@ import type { Limits } from "../../../src/rate-limit/limits.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 import type { Configuration } from "../daemon/daemon-process.ts";
-import { randomFaults } from "../faults/faults-input.ts";
+import { misleadingFaults, randomFaults } from "../faults/faults-input.ts";
 import { randomEvents, type TimedEvent } from "../faults/world-events.ts";
 import { randomRules } from "./policies-input.ts";
 import { createRandomChoices, type RandomChoices } from "./random-choices.ts";
@@ -83,7 +83,10 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
       rebootMs: choices.pick([10 * SECOND_MS, 45 * SECOND_MS, 3 * MINUTE_MS]),
     },
     churn: churnOf(choices),
-    faults: randomFaults(choices, WARM_UP_MS, quietAtMs),
+    faults: [
+      ...randomFaults(choices, WARM_UP_MS, quietAtMs),
+      ...misleadingFaults(createRandomChoices(seededRandom(seed * 6_101)), WARM_UP_MS, quietAtMs),
+    ],
   };
   const configuration = { settings, rules };
   const events = randomEvents(choices, { nodes, fromMs: WARM_UP_MS, untilMs: quietAtMs, configuration });

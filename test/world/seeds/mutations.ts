@@ -95,7 +95,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
     ],
     ...safety,
-    seeds: from(2),
+    seeds: from(3),
   },
   {
     name: "lost nodes not counted",
@@ -167,6 +167,30 @@ export const MUTATIONS: readonly Mutation[] = [
         file: "src/remediation/execution/step-verification.ts",
         find: "recordStepResult(observed, action,",
         replace: "recordStepResult(observed && episode, action,",
+      },
+    ],
+    ...safety,
+    seeds: from(1),
+  },
+  {
+    name: "one wrong Date sets the service's clock",
+    edits: [
+      {
+        file: "src/api-client/service-clock.ts",
+        find: "    unconfirmed = { ...shown, observedAt: next, shownAt: receivedAt };",
+        replace: "    offsets.push({ ...shown, after: lastObservedAt, from: next, shownAt: receivedAt });",
+      },
+    ],
+    ...safety,
+    seeds: from(1),
+  },
+  {
+    name: "an empty list removes all nodes",
+    edits: [
+      {
+        file: "src/inventory/walk-completeness.ts",
+        find: "const isShrunk = shown + this.#acceptedMissing < shownMin - 1e-9;",
+        replace: "const isShrunk = shown < shownMin * 0;",
       },
     ],
     ...safety,
