@@ -1,5 +1,5 @@
 import { SECOND_MS } from "../base/duration.ts";
-import { errorMessage, fail, ok, type Result } from "../base/result.ts";
+import { fail, ok, type Result } from "../base/result.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
 import { EXPLAINED_ROWS_MAX, type JournalReader } from "../model/remediation/journal.ts";
 import { type EpochMs, isoAt } from "../model/time.ts";
@@ -21,7 +21,7 @@ import {
   withRecordedPolicies,
 } from "./output/node-explanation.ts";
 import { formatNodeReport } from "./output/node-explanation-text.ts";
-import { openConfiguredReader } from "./state-store.ts";
+import { readConfiguredState } from "./state-store.ts";
 
 /** Options of `explain`. */
 export interface ExplainOptions extends DaemonAccessOptions, OutputOption {
@@ -73,11 +73,9 @@ async function explainFromJournal(
 ): Promise<Result<NodeReport, readonly string[]>> {
   const read = readConfigFile(file, env);
   if (!read.ok) return read;
-  const opened = await openConfiguredReader(read.value.config.state);
-  if (!opened.ok) return fail([opened.error.message]);
-  try {
-    const rows = await readNodeRows(opened.value, id, at);
-    const timers = await opened.value.timers(id);
+  const report = await readConfiguredState(read.value.config.state, async (reader): Promise<NodeReport> => {
+    const rows = await readNodeRows(reader, id, at);
+    const timers = await reader.timers(id);
     const policies = policyRulesOf(read.value.policies).map((rule) => {
       const timer = timers.find(({ policy }) => policy === rule.name);
       return {
@@ -88,12 +86,9 @@ async function explainFromJournal(
       };
     });
     const explained_at = isoAt(createSystemClock().now());
-    return ok({ id, explained_at, source: "journal", seen: null, policies, ...rows });
-  } catch (error) {
-    return fail([`the journal can't be read: ${errorMessage(error)}`]);
-  } finally {
-    await opened.value.close();
-  }
+    return { id, explained_at, source: "journal", seen: null, policies, ...rows };
+  });
+  return report.ok ? report : fail([report.error.message]);
 }
 
 async function readNodeRows(journal: JournalReader, node: string, until: EpochMs | undefined): Promise<NodeRows> {

@@ -1,10 +1,17 @@
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
-import { type StoreFailure, stateFolderProblem, storeFailure } from "../journal/open-failure.ts";
+import {
+  damagedFailure,
+  isCorruption,
+  type StoreFailure,
+  stateFolderProblem,
+  storeFailure,
+} from "../journal/open-failure.ts";
 import type { DatabaseDeps } from "../journal/postgres/database.ts";
 import { openSqliteReader } from "../journal/sqlite/reader.ts";
-import { openSqliteStore } from "../journal/sqlite/store.ts";
+import { DATABASE_FILE, openSqliteStore } from "../journal/sqlite/store.ts";
 import type { StateReader, StateRow } from "../journal/state-rows.ts";
 import type { Clock, Log, StateStore } from "../model/ports.ts";
 import type { SharedState } from "../model/shared-state.ts";
@@ -46,6 +53,24 @@ export async function openConfiguredReader(state: StateConfig): Promise<Result<S
   if (!database.ok) return database;
   const { openPostgresReader } = await import("../journal/postgres/reader.ts");
   return openPostgresReader(database.value);
+}
+
+/** Reads from the state of a configuration, and closes it. Daemons may be using it. */
+export async function readConfiguredState<T>(
+  state: StateConfig,
+  read: (reader: StateReader) => Promise<T>,
+): Promise<Result<T, StoreFailure>> {
+  const opened = await openConfiguredReader(state);
+  if (!opened.ok) return opened;
+  try {
+    return ok(await read(opened.value));
+  } catch (error) {
+    if (state.postgres === undefined && isCorruption(error))
+      return fail(damagedFailure(join(state.path!, DATABASE_FILE), errorMessage(error)));
+    return storeFailure("unusable", `the journal can't be read: ${errorMessage(error)}`);
+  } finally {
+    await opened.value.close();
+  }
 }
 
 /** Writes rows into the empty state of a configuration. The error says why nothing was written. */

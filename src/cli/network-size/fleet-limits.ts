@@ -1,12 +1,11 @@
 import { formatDuration } from "../../base/duration.ts";
 import type { Config } from "../../config/schema/config.ts";
 import { FAILURE_DOMAINS } from "../../model/node.ts";
-import type { EpochMs } from "../../model/time.ts";
 import { effectiveLimits, limitsByName } from "../../policy/guards/limits.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
 import { type CountSource, SOURCE_TEXTS } from "../output/plan-table.ts";
-import { readStoredState } from "./network-size.ts";
+import type { StoredState } from "./network-size.ts";
 
 /** Size of a fleet, in nodes, and its source: an option, a probe of the service, or the daemon's state. */
 interface FleetSize {
@@ -14,20 +13,15 @@ interface FleetSize {
   readonly source: CountSource;
 }
 
-/**
- * Returns the given size, or the one that a probe has shown, or the one that the daemon saw last; or null if none is
- * known.
- */
-export async function fleetSize(
+/** Returns the given size, or the one that a probe has shown, or the one in the daemon's state; or null if none is known. */
+export function fleetSize(
   given: number | undefined,
   probed: number | null,
-  config: Config,
-  now: EpochMs,
-): Promise<FleetSize | null> {
+  stored: StoredState | null,
+): FleetSize | null {
   if (given !== undefined) return { nodes: given, source: "options" };
   if (probed !== null && probed > 0) return { nodes: probed, source: "service" };
-  const stored = await readStoredState(config, now);
-  const nodes = stored.ok ? (stored.value.networkSize?.nodes ?? 0) : 0;
+  const nodes = stored?.networkSize?.nodes ?? 0;
   return nodes === 0 ? null : { nodes, source: "state" };
 }
 

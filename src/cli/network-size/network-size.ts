@@ -11,12 +11,13 @@ import type { Config } from "../../config/schema/config.ts";
 import type { ConfigResources } from "../../daemon/config-resources.ts";
 import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "../../daemon/leadership-term.ts";
 import { userAgentOf } from "../../daemon/runtime.ts";
+import type { StoreFailure } from "../../journal/open-failure.ts";
 import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { silentLog } from "../../platform/log.ts";
 import { billingMonthOf } from "../../rate-limit/monthly-budget.ts";
-import { openConfiguredReader } from "../state-store.ts";
+import { readConfiguredState } from "../state-store.ts";
 
 /** Numbers of nodes and sessions given on the command line. Absent if not given. */
 export interface GivenCounts {
@@ -36,22 +37,16 @@ export interface StoredState {
 export async function readStoredState(
   { limits, state }: Config,
   now: EpochMs,
-): Promise<Result<StoredState, readonly string[]>> {
+): Promise<Result<StoredState, StoreFailure>> {
   const { starts_on, used } = limits.month;
-  const opened = await openConfiguredReader(state);
-  if (!opened.ok) {
-    return opened.error.kind === "missing" ? ok({ networkSize: null, callsUsed: used }) : fail([opened.error.message]);
-  }
-  const store = opened.value;
-  try {
+  const read = await readConfiguredState(state, async (store) => {
     const { firstDay } = billingMonthOf(now, starts_on);
     const size = storedNetworkSize(await store.fact(NETWORK_SIZE_FACT));
     const hasSeen = size.nodePages > 0 || size.sessionPages > 0;
     const before = callsUsedBefore(await store.fact(CALLS_USED_BEFORE_FACT), firstDay);
-    return ok({ networkSize: hasSeen ? size : null, callsUsed: (await store.callsSince(firstDay)) + before });
-  } finally {
-    await store.close();
-  }
+    return { networkSize: hasSeen ? size : null, callsUsed: (await store.callsSince(firstDay)) + before };
+  });
+  return read.ok || read.error.kind !== "missing" ? read : ok({ networkSize: null, callsUsed: used });
 }
 
 /** Timeout of each call. */
