@@ -110,7 +110,7 @@ function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Stat
           `the circuit breaker has been open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired; reset-breaker closes it`,
         ]),
     ...trust.map(({ reason, detail }) => `${reason}: ${detail}`),
-    ...(storm === null ? [] : [`storm: too many nodes unhealthy; actions held until ${formatTime(storm)}`]),
+    ...(storm === null ? [] : [`storm: too many nodes unhealthy; actions held until at least ${formatTime(storm)}`]),
     ...(journal === null ? [] : [journal]),
   ];
 }
