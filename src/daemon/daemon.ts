@@ -49,6 +49,7 @@ export class Daemon {
   readonly #modes: ModeSwitch;
   #web!: WebServer;
   #isStopping = false;
+  #configRejectedAt: StatusSnapshot["configRejectedAt"] = null;
   /** The current reload, or the last one. Never rejects. */
   #reloading: Promise<unknown> = Promise.resolve();
   /** The reload that waits for the current one. */
@@ -113,6 +114,7 @@ export class Daemon {
       now: clock.now(),
       monotonic: clock.monotonic(),
       ...active.collected(),
+      configRejectedAt: this.#configRejectedAt,
       month: billingMonthOf(clock.now(), active.resources.settings.monthStartsOn),
     };
   }
@@ -165,6 +167,7 @@ export class Daemon {
   async #reloadAndLog(): Promise<Result<void, readonly string[]>> {
     const reloaded = await this.#replaceConfig();
     this.#runtime.metrics.set("proxywarden_config_last_reload_successful", {}, reloaded.ok ? 1 : 0);
+    this.#configRejectedAt = reloaded.ok ? null : this.#deps.clock.now();
     if (!reloaded.ok) {
       this.#deps.log.error({ problems: reloaded.error }, "configuration rejected; the previous one stays active");
       return reloaded;

@@ -55,6 +55,8 @@ function formatStatus({ status, budget, policies, held }: DaemonStatus, paint: P
   const upMs = Date.parse(status.now) - Date.parse(status.started_at);
   const summary = [
     ["daemon", `proxywarden ${status.version}, up ${formatLength(upMs)}${leaderText(status.leader ?? null)}`],
+    ...configTexts(status).map((text) => ["config", text]),
+    ...clockTexts(status).map((text) => ["clock", text]),
     ["nodes", countsText(status.nodes) + failureText(status, "nodes")],
     ["sessions", countsText(status.sessions) + failureText(status, "sessions")],
     [
@@ -77,6 +79,20 @@ function leaderText(leader: LeaderView): string {
   if (leader.is_this) return ", leads";
   const where = leader.url === null ? "" : ` at ${leader.url}`;
   return leader.name === null ? ", stands by" : `, stands by for ${leader.name}${where}`;
+}
+
+const configTexts = ({ config_rejected_at: at = null }: Status): readonly string[] =>
+  at === null
+    ? []
+    : [`rejected at ${formatTime(at)}; the previous configuration stays active, and check lists the errors`];
+
+/** Offset of the service's clock above which it is shown, as for the alert ProxywardenClockSkewed. */
+const CLOCK_SKEW_SHOWN_SECONDS = 60;
+
+function clockTexts({ service_clock_skew_seconds: skew }: Status): readonly string[] {
+  if (skew === null || Math.abs(skew) <= CLOCK_SKEW_SHOWN_SECONDS) return [];
+  const direction = skew > 0 ? "ahead of" : "behind";
+  return [`the service's clock is ${formatLength(Math.abs(skew) * SECOND_MS)} ${direction} the daemon's`];
 }
 
 function countsText(counts: Readonly<Record<string, number>> | null): string {

@@ -26,13 +26,13 @@ const fillBanners = createFiller(byId("banners"));
 export function showBanners(status: Status): void {
   const { warden, leader, links, collectors } = status;
   const { failure } = collectors.nodes;
-  fillBanners(
-    [warden.paused, warden.breaker, warden.trust, warden.storm_until, warden.journal, failure, leader, links],
-    () => bannersOf(status).map((banner) => bannerElement(banner, status)),
+  const { paused, breaker, trust, storm_until, journal } = warden;
+  fillBanners([paused, breaker, trust, storm_until, journal, failure, leader, links, status.config_rejected_at], () =>
+    bannersOf(status).map((banner) => bannerElement(banner, status)),
   );
 }
 
-function bannersOf({ warden, leader, collectors, now: at }: Status): readonly Banner[] {
+function bannersOf({ warden, leader, collectors, config_rejected_at: rejectedAt, now: at }: Status): readonly Banner[] {
   const now = Date.parse(at);
   const isStandby = leader !== null && !leader.is_this;
   const banners: Banner[] = [];
@@ -73,6 +73,11 @@ function bannersOf({ warden, leader, collectors, now: at }: Status): readonly Ba
     // A leader whose lease has ended is shown like a standby.
     const title = isStandby ? "The journal can't be reached" : "Actions can't be recorded, and are on hold";
     banners.push({ tone: "bad", title, text: warden.journal, alert: "ProxywardenJournalNotWritable" });
+  }
+  if (rejectedAt !== null) {
+    const text = `at ${timeOfDay(rejectedAt, now)}. The previous configuration stays active; check lists the errors.`;
+    const title = "The new configuration was rejected";
+    banners.push({ tone: "wait", title, text, alert: "ProxywardenConfigReloadFailed" });
   }
   return banners;
 }
