@@ -1,4 +1,4 @@
-import { truncateSync } from "node:fs";
+import { readFileSync, truncateSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { runCheck } from "../../src/cli/check.ts";
@@ -191,6 +191,24 @@ async function configuredWithJournal(change: (database: string) => void) {
   change(database);
   return { database, file };
 }
+
+test("says why a glob matches no file if its folder does not exist or can't be listed", async () => {
+  const { folder, file } = configured();
+  const errorOf = async (glob: string) => {
+    folder.write(
+      "proxywarden.yaml",
+      readFileSync(file, "utf8").replace(/"policies":\[.*?\]/, `"policies":["${glob}"]`),
+    );
+    return (await run(file)).err.split("found ")[1];
+  };
+  expect(await errorOf("policy/*.yaml")).toBe(
+    '"policy/*.yaml"; must match at least one file: there is no folder policy\n',
+  );
+  expect(await errorOf("key/*.yaml")).toBe(
+    '"key/*.yaml"; must match at least one file: can\'t list the folder key: ENOTDIR\n',
+  );
+  expect(await errorOf("*.yml")).toBe('"*.yml"; must match at least one file\n');
+});
 
 test("warns about a damaged journal, and names its file", async () => {
   const { database, file } = await configuredWithJournal((path) => truncateSync(path, 5_000));
