@@ -146,13 +146,22 @@ function monthText({ calls, calls_limit: limit, ends_at: end }: DaemonStatus["bu
 }
 
 function collectorTable({ collectors }: Status, paint: Paint): string {
-  const cells = Object.entries(collectors).map(([collector, { planned, age_seconds: age, failure }]) => [
-    collector,
-    planned === null ? "not collected" : `every ${formatLength(planned.interval_seconds * SECOND_MS)}`,
-    age === null ? "-" : formatLength(age.median * SECOND_MS),
-    age === null ? "-" : formatLength(age.max * SECOND_MS),
-    failure === null ? "ok" : `${failure.reason}: ${failure.message}`,
-  ]);
+  const cells = Object.entries(collectors).map(([collector, { planned, age_seconds: age, failure }]) => {
+    // The plan keeps the last interval that the month allowed.
+    const isSpent = planned?.calls_per_minute === 0 && planned.bound_by === "month";
+    const interval = planned === null ? "not collected" : `every ${formatLength(planned.interval_seconds * SECOND_MS)}`;
+    return [
+      collector,
+      isSpent ? "stopped" : interval,
+      age === null ? "-" : formatLength(age.median * SECOND_MS),
+      age === null ? "-" : formatLength(age.max * SECOND_MS),
+      failure === null
+        ? isSpent
+          ? "no monthly calls left for polling"
+          : "ok"
+        : `${failure.reason}: ${failure.message}`,
+    ];
+  });
   return formatTable(["collector", "planned", "age: median", "oldest", "state"], cells, paint);
 }
 

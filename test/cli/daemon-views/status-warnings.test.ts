@@ -8,6 +8,21 @@ import { runInProcess } from "../terminal.ts";
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 
+test("status says which collectors have no monthly calls left", async () => {
+  const daemon = await startVirtualDaemon({ scenario: { nodes: 4, sessions: 20 } });
+  const known = statusSnapshotOf(daemon);
+  await stopVirtualDaemon(daemon);
+  const spent = { ...known.plan.nodes!, callsPerMinute: 0, boundBy: "month" } as const;
+  const { url } = await startTestServer({
+    status: () => statusView({ ...known, plan: { ...known.plan, nodes: spent } }),
+    budget: () => budgetView(known),
+    remediation: () => idleRemediation,
+  });
+  const { out } = await runInProcess("status", "--url", url);
+  expect(out).toMatch(/^nodes {6}stopped .* no monthly calls left for polling$/m);
+  expect(out).toMatch(/^sessions {3}every .* ok$/m);
+});
+
 test("status says that the last reload was rejected, and that the service's clock differs", async () => {
   const daemon = await startVirtualDaemon({ scenario: { nodes: 4, sessions: 20 } });
   const known = statusSnapshotOf(daemon);
