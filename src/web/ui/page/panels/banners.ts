@@ -69,15 +69,15 @@ function bannersOf({ warden, leader, collectors, config_rejected_at: rejectedAt,
     const text = `Too many nodes are unhealthy at once. Actions are on hold until at least ${timeOfDay(warden.storm_until, now)}.`;
     banners.push({ tone: "wait", title: "Storm", text, alert: "ProxynetFleetOffline" });
   }
-  if (warden.journal !== null) {
-    // A leader whose lease has ended is shown like a standby.
-    const title = isStandby ? "The journal can't be reached" : "Actions can't be recorded, and are on hold";
-    banners.push({ tone: "bad", title, text: warden.journal, alert: "ProxywardenJournalNotWritable" });
-  }
   if (rejectedAt !== null) {
     const text = `at ${timeOfDay(rejectedAt, now)}. The previous configuration stays active; check lists the errors.`;
     const title = "The new configuration was rejected";
     banners.push({ tone: "wait", title, text, alert: "ProxywardenConfigReloadFailed" });
+  }
+  if (warden.journal !== null) {
+    // A leader whose lease has ended is shown like a standby.
+    const title = isStandby ? "The journal can't be reached" : "Actions can't be recorded, and are on hold";
+    banners.push({ tone: "bad", title, text: warden.journal, alert: "ProxywardenJournalNotWritable" });
   }
   return banners;
 }
