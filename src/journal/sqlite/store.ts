@@ -9,6 +9,7 @@ import {
   isLocked,
   newerVersionFailure,
   type StoreFailure,
+  stateFolderProblem,
   storeFailure,
 } from "../open-failure.ts";
 import { isJournalFact } from "../row-changes.ts";
@@ -95,7 +96,7 @@ function lockFolder(folder: string): Result<DatabaseSync, StoreFailure> {
     }
     return storeFailure(
       "unusable",
-      `${folder} can't hold state: ${errorMessage(error)}; state.path must be a writable folder`,
+      `${folder} can't hold state: ${stateFolderProblem(folder) ?? errorMessage(error)}; state.path must be a writable folder`,
     );
   }
 }
