@@ -8,8 +8,8 @@ const operators = [...COMPARISONS, ...ARITHMETIC, "&&", "||", "!", "? :", "in"].
 const INTRO = `## Expressions
 
 \`match\`, \`when\`, \`verify.expect\` and \`safety.protected\` are conditions in CEL, the Common Expression Language, over the
-fields below. They are checked when the file is loaded: unknown fields, wrong types, and conditions that always or never hold
-are errors. Integers and doubles can be mixed. The operators are
+fields below. They are checked when the file is loaded: unknown fields, wrong types, and comparisons with a value that the field
+never has, such as a misspelled status, are errors. Integers and doubles can be mixed. The operators are
 ${operators.join(", ")}.
 Constants are written like \`"DE"\`, \`0.95\` and \`["DE", "FR"]\`.
 

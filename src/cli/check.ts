@@ -1,10 +1,11 @@
 import { formatPercent } from "../base/percent.ts";
-import { fail, type Result } from "../base/result.ts";
+import { fail, ok, type Result } from "../base/result.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
 import { PROBE_HINT } from "../config/diagnostics/warnings.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
 import { closeResources, openConfigResources } from "../daemon/config-resources.ts";
+import type { StoreFailure } from "../journal/open-failure.ts";
 import { MODES, type PolicyRule } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { compileExpression } from "../policy/cel/expression.ts";
@@ -26,7 +27,7 @@ import {
   type OutputOption,
   print,
 } from "./context.ts";
-import { fleetSize, formatLimits, limitsJson } from "./network-size.ts";
+import { fleetSize, formatLimits, limitsJson, readStoredState, type StoredState } from "./network-size.ts";
 import { createPaint } from "./output/text.ts";
 import { formatProbe, type ProbeReport, probeJson, probeService } from "./probe/probe.ts";
 import { stateProblem } from "./state-store.ts";
@@ -66,22 +67,28 @@ export async function runCheck(options: CheckOptions, context: CommandContext): 
     );
     return EXIT_FAILURE;
   }
-  const probe = options.probe === true ? await probeService(checked.value, context) : null;
-  await printReport(checked.value, probe, options, context);
+  const { loaded } = checked.value;
+  const probe = options.probe === true ? await probeService(loaded, context) : null;
+  printReport(checked.value, probe, options, context);
   if (probe?.ok === false) return failWith(context, probe.error);
   return probe?.value.findings.some(({ problem }) => problem) ? EXIT_FAILURE : EXIT_OK;
 }
 
-async function printReport(
-  loaded: LoadedConfig,
+function printReport(
+  { loaded, stored }: CheckedConfig,
   probe: Result<ProbeReport, readonly string[]> | null,
   options: CheckOptions,
   context: CommandContext,
-): Promise<void> {
-  const { config, policies, warnings } = loaded;
+): void {
+  const { config, policies } = loaded;
+  const isDamaged = !stored.ok && stored.error.kind === "damaged";
+  const warnings: readonly Problem[] = [
+    ...loaded.warnings,
+    ...(isDamaged ? [journalProblem(options.config, config, stored.error)] : []),
+  ];
   const obstacles = enforcementObstacles(loaded);
   const worst = worstCase(config.safety, policies);
-  const size = await fleetSize(options.nodes, probe?.ok ? probe.value.nodes : null, config, createSystemClock().now());
+  const size = fleetSize(options.nodes, probe?.ok ? probe.value.nodes : null, stored.ok ? stored.value : null);
   const report = {
     ...{ file: options.config, valid: true, errors: [], warnings },
     worst_case: worstCaseJson(worst),
@@ -92,7 +99,7 @@ async function printReport(
   if (options.output === "text") {
     const label = createPaint(context.err, context.env)("warning", "warning:");
     for (const warning of warnings) {
-      const text = formatProblem(warning);
+      const text = typeof warning === "string" ? warning : formatProblem(warning);
       context.err.write(`${label} ${probe === null ? text : text.replace(PROBE_HINT, "; see usage scale below")}\n`);
     }
   }
@@ -106,10 +113,16 @@ async function printReport(
   });
 }
 
+/** A valid configuration, and what its daemon has stored. */
+interface CheckedConfig {
+  readonly loaded: LoadedConfig;
+  readonly stored: Result<StoredState, StoreFailure>;
+}
+
 async function checkFile(
   file: string,
   { env, version }: CommandContext,
-): Promise<Result<LoadedConfig, readonly Problem[]>> {
+): Promise<Result<CheckedConfig, readonly Problem[]>> {
   const text = readConfigText(file);
   if (!text.ok) return fail([text.error]);
   const parsed = parseConfig(file, text.value, env);
@@ -120,8 +133,15 @@ async function checkFile(
   const found = [...(resources.ok ? [] : resources.error), ...(unusable === null ? [] : [unusable])];
   const placeholder = placeholderProblem(file, parsed.value);
   const problems = [...(placeholder === null ? [] : [placeholder]), ...found.map((problem) => `${file}: ${problem}`)];
-  return problems.length === 0 ? parsed : fail(problems);
+  if (problems.length > 0) return fail(problems);
+  const stored = await readStoredState(parsed.value.config, createSystemClock().now());
+  if (!stored.ok && stored.error.kind === "newer")
+    return fail([journalProblem(file, parsed.value.config, stored.error)]);
+  return ok({ loaded: parsed.value, stored });
 }
+
+const journalProblem = (file: string, { state }: Config, { message }: StoreFailure): string =>
+  `${file}: ${state.postgres === undefined ? "state.path" : "state.postgres"}: ${message}`;
 
 function formatWorstCase({ activeMode, modes }: WorstCase, config: Config, policies: number): string {
   const share = formatPercent(config.safety.maxDisrupted.share);

@@ -11,6 +11,7 @@ import type { Config } from "../config/schema/config.ts";
 import type { ConfigResources } from "../daemon/config-resources.ts";
 import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "../daemon/leadership-term.ts";
 import { userAgentOf } from "../daemon/runtime.ts";
+import type { StoreFailure } from "../journal/open-failure.ts";
 import { createMemoryStateStore } from "../journal/sqlite/store.ts";
 import { FAILURE_DOMAINS } from "../model/node.ts";
 import type { EpochMs } from "../model/time.ts";
@@ -41,7 +42,7 @@ export interface StoredState {
 export async function readStoredState(
   { limits, state }: Config,
   now: EpochMs,
-): Promise<Result<StoredState, readonly string[]>> {
+): Promise<Result<StoredState, StoreFailure>> {
   const { starts_on, used } = limits.month;
   const { firstDay } = billingMonthOf(now, starts_on);
   const stored = await readConfiguredState(state, async (store) => {
@@ -50,8 +51,7 @@ export async function readStoredState(
     const before = callsUsedBefore(await store.fact(CALLS_USED_BEFORE_FACT), firstDay);
     return { networkSize: hasSeen ? size : null, callsUsed: (await store.callsSince(firstDay)) + before };
   });
-  if (stored.ok) return stored;
-  return stored.error.kind === "missing" ? ok({ networkSize: null, callsUsed: used }) : fail([stored.error.message]);
+  return stored.ok || stored.error.kind !== "missing" ? stored : ok({ networkSize: null, callsUsed: used });
 }
 
 /** Timeout of each call. */
@@ -134,20 +134,15 @@ interface FleetSize {
   readonly source: CountSource;
 }
 
-/**
- * Returns the given size, or the one that a probe has shown, or the one that the daemon saw last; or null if none is
- * known.
- */
-export async function fleetSize(
+/** Returns the given size, or the one that a probe has shown, or the one in the daemon's state; or null if none is known. */
+export function fleetSize(
   given: number | undefined,
   probed: number | null,
-  config: Config,
-  now: EpochMs,
-): Promise<FleetSize | null> {
+  stored: StoredState | null,
+): FleetSize | null {
   if (given !== undefined) return { nodes: given, source: "options" };
   if (probed !== null && probed > 0) return { nodes: probed, source: "service" };
-  const stored = await readStoredState(config, now);
-  const nodes = stored.ok ? (stored.value.networkSize?.nodes ?? 0) : 0;
+  const nodes = stored?.networkSize?.nodes ?? 0;
   return nodes === 0 ? null : { nodes, source: "state" };
 }
 

@@ -1,5 +1,5 @@
 import { DAY_MS } from "../base/duration.ts";
-import { ok, type Result } from "../base/result.ts";
+import { fail, ok, type Result } from "../base/result.ts";
 import type { CollectionSettings } from "../collectors/collector-manager.ts";
 import type { NetworkSize } from "../collectors/polling-plan.ts";
 import { requestedIntervalsOf } from "../collectors/schedule.ts";
@@ -46,7 +46,7 @@ async function planNetwork(
   const { settings } = access.value;
   try {
     const stored = await readStoredState(read.value.config, clock.now());
-    if (!stored.ok) return stored;
+    if (!stored.ok) return fail([stored.error.message]);
     const known = await networkSize(options, stored.value, access.value, context);
     if (!known.ok) return known;
     const { size, source } = known.value;

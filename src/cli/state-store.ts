@@ -1,9 +1,16 @@
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
-import { type StoreFailure, stateFolderProblem, storeFailure } from "../journal/open-failure.ts";
+import {
+  damagedFailure,
+  isCorruption,
+  type StoreFailure,
+  stateFolderProblem,
+  storeFailure,
+} from "../journal/open-failure.ts";
 import type { DatabaseDeps } from "../journal/postgres/database.ts";
-import { openSqliteReader, openSqliteStore } from "../journal/sqlite/store.ts";
+import { DATABASE_FILE, openSqliteReader, openSqliteStore } from "../journal/sqlite/store.ts";
 import type { StateReader, StateRow } from "../journal/state-rows.ts";
 import type { Clock, Log, StateStore } from "../model/ports.ts";
 import type { SharedState } from "../model/shared-state.ts";
@@ -39,21 +46,34 @@ const withKey = <T>(key: string, opened: Result<T, StoreFailure>): Result<T, Sto
     : storeFailure(opened.error.kind, `${key}: ${opened.error.message}`);
 
 /**
- * Calls `read` with the state of a configuration at one point in time. Daemons may be using it. Rejects if `read` does.
+ * Calls `read` with the state of a configuration at one point in time. Daemons may be using it. A damaged state is a
+ * failure; rejects if `read` does for another reason.
  */
 export async function readConfiguredState<T>(
   state: StateConfig,
   read: (reader: StateReader) => Promise<T>,
 ): Promise<Result<T, StoreFailure>> {
-  if (state.postgres === undefined) {
-    const opened = openSqliteReader(state.path!);
-    if (!opened.ok) return opened;
-    return read(opened.value).then(ok).finally(opened.value.close);
-  }
+  if (state.postgres === undefined) return readFolder(state.path!, read);
   const database = databaseOf(state.postgres);
   if (!database.ok) return database;
   const { readPostgresState } = await import("../journal/postgres/store.ts");
   return readPostgresState(database.value, read);
+}
+
+async function readFolder<T>(
+  folder: string,
+  read: (reader: StateReader) => Promise<T>,
+): Promise<Result<T, StoreFailure>> {
+  const opened = openSqliteReader(folder);
+  if (!opened.ok) return opened;
+  try {
+    return ok(await read(opened.value));
+  } catch (error) {
+    if (isCorruption(error)) return fail(damagedFailure(join(folder, DATABASE_FILE), errorMessage(error)));
+    throw error;
+  } finally {
+    await opened.value.close();
+  }
 }
 
 /** Writes rows into the empty state of a configuration. The error says why nothing was written. */

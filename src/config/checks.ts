@@ -47,6 +47,8 @@ export interface ConfigSource extends YamlSource {
    * loaded.
    */
   readonly listFiles?: (glob: string, folder: string) => readonly string[];
+  /** Returns why a glob relative to `folder` can't match any file, or null if it is not known. */
+  readonly globProblem?: (glob: string, folder: string) => string | null;
   readonly checks: ConfigChecks;
 }
 
@@ -136,12 +138,17 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
     case "glob":
       return source.listFiles === undefined || checkContext.find(value).length > 0
         ? null
-        : { expected: "must match at least one file" };
+        : unmatchedGlob(value, source);
     case "path":
       return null;
     default:
       return check satisfies never;
   }
+}
+
+function unmatchedGlob(glob: string, { file, globProblem }: ConfigSource): ValueProblem {
+  const problem = globProblem?.(glob, dirname(file)) ?? null;
+  return { expected: `must match at least one file${problem === null ? "" : `: ${problem}`}` };
 }
 
 /** Longer lists of names are left out of a message, which then only suggests the nearest one. */

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { fail, ok, type Result } from "../base/result.ts";
-import { type ConfigProblem, type Finding, quote, toProblems } from "./diagnostics/problem.ts";
+import { type ConfigProblem, type Finding, quote, toProblems, withoutMisspelled } from "./diagnostics/problem.ts";
 import { toFindings } from "./diagnostics/zod-issues.ts";
 import { innermost, itemsMax, kindOf, schemaAt, sectionKeys } from "./schema/introspection.ts";
 import type { LoaderCheck, ValueKind } from "./schema/value-types.ts";
@@ -59,7 +59,7 @@ export function checkYaml<S extends z.ZodType>(
   const parsed = schema.safeParse(raw);
   const context = { schema, value: raw, marks };
   const issues = parsed.success ? [] : parsed.error.issues.flatMap((issue) => toFindings(issue, context));
-  const findings = [...document.findings, ...checkFindings, ...issues];
+  const findings = [...document.findings, ...checkFindings, ...withoutMisspelled(issues)];
   return { value: raw, marks, findings, parsed: parsed.success ? parsed.data : null };
 }
 

@@ -51,6 +51,7 @@ export class Daemon {
   readonly #modes: ModeSwitch;
   #web!: WebServer;
   #isStopping = false;
+  #configRejectedAt: StatusSnapshot["configRejectedAt"] = null;
   /** The current reload, or the last one. Never rejects. */
   #reloading: Promise<unknown> = Promise.resolve();
   /** The reload that waits for the current one. */
@@ -115,6 +116,7 @@ export class Daemon {
       now: clock.now(),
       monotonic: clock.monotonic(),
       ...active.collected(),
+      configRejectedAt: this.#configRejectedAt,
       month: billingMonthOf(clock.now(), active.resources.settings.monthStartsOn),
     };
   }
@@ -167,6 +169,7 @@ export class Daemon {
   async #reloadAndLog(): Promise<Result<void, readonly string[]>> {
     const reloaded = await this.#replaceConfig();
     this.#runtime.metrics.set("proxywarden_config_last_reload_successful", {}, reloaded.ok ? 1 : 0);
+    this.#configRejectedAt = reloaded.ok ? null : this.#runtime.clock.now();
     if (!reloaded.ok) {
       this.#runtime.log.error({ problems: reloaded.error }, "configuration rejected; the previous one stays active");
       return reloaded;

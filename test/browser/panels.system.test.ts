@@ -87,6 +87,7 @@ test("banners name the operator, and link the section of the runbook and Grafana
   const status = {
     ...(new LargeFleet(1).webDeps().status() as object),
     leader: { is_this: true, name: "warden-1", url: null },
+    config_rejected_at: "2026-11-21T03:06:00.000Z",
     links: { runbook: "https://docs.example.net/runbook", grafana: "https://grafana.example.net" },
     collectors: {
       nodes: {
@@ -112,14 +113,15 @@ test("banners name the operator, and link the section of the runbook and Grafana
   });
   await page.locator(".banner").getByText("03:00:00 by alice: a deploy").waitFor();
   await page.locator(".banner").getByText("connect ECONNREFUSED. Node data is from 03:05:00.").waitFor();
+  await page.locator(".banner").getByText("The new configuration was rejected").waitFor();
   const links = () =>
     page.locator(".banner a").evaluateAll((found) => found.map((link) => String(link.getAttribute("href"))));
   const sections = [...readFileSync("docs/runbook.md", "utf8").matchAll(/^### (\w+)$/gm)].map(([, name]) => name!);
   const runbook = (await links()).flatMap((link) => link.split("https://docs.example.net/runbook#")[1] ?? []);
-  expect(runbook).toHaveLength(6);
+  expect(runbook).toHaveLength(7);
   expect(sections.map((name) => name.toLowerCase())).toEqual(expect.arrayContaining(runbook));
   expect(runbook.slice(0, 3)).toEqual(["proxywardenblind", "proxywardenpaused", "proxywardenbreakeropen"]);
-  expect((await links()).filter((link) => link === `https://grafana.example.net/d/${UIDS.warden}`)).toHaveLength(6);
+  expect((await links()).filter((link) => link === `https://grafana.example.net/d/${UIDS.warden}`)).toHaveLength(7);
   Object.assign(status.leader, { is_this: false });
   await page.locator(".banner").getByText("The leader is warden-1.").waitFor();
   expect((await links())[0]).toBe("https://docs.example.net/runbook#proxywardennoleader");

@@ -18,6 +18,7 @@ export function quietStatus(): Pick<WebDeps, "status" | "budget"> {
     status: () => ({
       version: "0.1.0",
       leader: null,
+      config_rejected_at: null,
       links: { runbook: null, grafana: null },
       started_at: "2026-11-21T03:00:00.000Z",
       now: STATUS_AT,

@@ -1,3 +1,5 @@
+import { readFileSync, truncateSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { runCheck } from "../../src/cli/check.ts";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
@@ -177,4 +179,54 @@ describe("enforces nothing because", () => {
   ])("%s", async (_, policy, sections, expected) => {
     expect(await reasons(policy, sections)).toEqual(expected);
   });
+});
+
+/** Writes a configuration whose journal was created, and then changed by `change`. */
+async function configuredWithJournal(change: (database: string) => void) {
+  const { folder, file } = configured();
+  const store = openSqliteStore(folder.pathOf("state"));
+  if (!store.ok) throw new Error(store.error.message);
+  await store.value.close();
+  const database = folder.pathOf("state/proxywarden.db");
+  change(database);
+  return { database, file };
+}
+
+test("says why a glob matches no file if its folder does not exist or can't be listed", async () => {
+  const { folder, file } = configured();
+  const errorOf = async (glob: string) => {
+    folder.write(
+      "proxywarden.yaml",
+      readFileSync(file, "utf8").replace(/"policies":\[.*?\]/, `"policies":["${glob}"]`),
+    );
+    return (await run(file)).err.split("found ")[1];
+  };
+  expect(await errorOf("policy/*.yaml")).toBe(
+    '"policy/*.yaml"; must match at least one file: there is no folder policy\n',
+  );
+  expect(await errorOf("key/*.yaml")).toBe(
+    '"key/*.yaml"; must match at least one file: can\'t list the folder key: ENOTDIR\n',
+  );
+  expect(await errorOf("*.yml")).toBe('"*.yml"; must match at least one file\n');
+});
+
+test("warns about a damaged journal, and names its file", async () => {
+  const { database, file } = await configuredWithJournal((path) => truncateSync(path, 5_000));
+  const { code, err, out } = await run(file);
+  expect(err).toContain(`warning: ${file}: state.path: ${database} is damaged (database disk image is malformed); `);
+  expect([code, out.split("\n")[0]]).toEqual([0, `${file}: valid`]);
+  expect(JSON.parse((await run(file, undefined, "json")).out)).toMatchObject({
+    valid: true,
+    warnings: [expect.stringContaining(`${database} is damaged`)],
+  });
+});
+
+test("refuses a journal that a later version wrote, as run does", async () => {
+  const { database, file } = await configuredWithJournal((path) => {
+    const journal = new DatabaseSync(path);
+    journal.exec("PRAGMA user_version = 1000");
+    journal.close();
+  });
+  const { code, err } = await run(file);
+  expect([code, err]).toEqual([1, expect.stringContaining(`${file}: state.path: ${database} has schema version 1000`)]);
 });

@@ -236,6 +236,7 @@ export const statusSnapshotOf = ({
   ledger: rateLimiter.ledger,
   month: billingMonthOf(clock.now(), 1),
   clockSkewMs: null,
+  configRejectedAt: null,
 });
 
 /** Stops a daemon, and advances the clock so that its last calls can end. */

@@ -1,9 +1,15 @@
-import { globSync } from "node:fs";
-import { join } from "node:path";
+import { globSync, opendirSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { DAY_MS, formatDuration } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { requestedIntervalsOf } from "../../collectors/schedule.ts";
-import type { ConfigChecks, ConfigSource, DefinedNames, SkippedRuns } from "../../config/checks.ts";
+import {
+  type ConfigChecks,
+  type ConfigSource,
+  type DefinedNames,
+  resolveFrom,
+  type SkippedRuns,
+} from "../../config/checks.ts";
 import { type ConfigProblem, formatProblem } from "../../config/diagnostics/problem.ts";
 import { type LoadedConfig, loadConfig } from "../../config/load.ts";
 import { policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
@@ -41,8 +47,20 @@ const listFiles = (glob: string, folder: string): readonly string[] =>
     .filter((entry) => !entry.isDirectory())
     .map((entry) => join(entry.parentPath, entry.name));
 
+/** Returns why the folder before the first wildcard of a glob can't be listed, or null if it can. */
+function globProblem(glob: string, folder: string): string | null {
+  const parent = dirname(glob.replace(/[*?[{(!+@].*$/s, "x"));
+  try {
+    opendirSync(resolveFrom(folder, parent)).closeSync();
+    return null;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === "ENOENT" ? `there is no folder ${parent}` : `can't list the folder ${parent}: ${code}`;
+  }
+}
+
 const sourceOf = (file: string, text: string, env: Environment): ConfigSource => ({
-  ...{ file, text, env, listFiles },
+  ...{ file, text, env, listFiles, globProblem },
   readFile: readTextFile,
   checks: CONFIG_CHECKS,
 });

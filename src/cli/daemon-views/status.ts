@@ -51,6 +51,8 @@ function formatStatus({ status, budget, policies, held }: DaemonStatus, paint: P
   const upMs = Date.parse(status.now) - Date.parse(status.started_at);
   const summary = [
     ["daemon", `proxywarden ${status.version}, up ${formatLength(upMs)}${leaderText(status.leader ?? null)}`],
+    ...configTexts(status).map((text) => ["config", text]),
+    ...clockTexts(status).map((text) => ["clock", text]),
     ["nodes", countsText(status.nodes) + failureText(status, "nodes")],
     ["sessions", countsText(status.sessions) + failureText(status, "sessions")],
     [
@@ -73,6 +75,20 @@ function leaderText(leader: LeaderView): string {
   if (leader.is_this) return ", leads";
   const where = leader.url === null ? "" : ` at ${leader.url}`;
   return leader.name === null ? ", stands by" : `, stands by for ${leader.name}${where}`;
+}
+
+const configTexts = ({ config_rejected_at: at = null }: Status): readonly string[] =>
+  at === null
+    ? []
+    : [`rejected at ${formatTime(at)}; the previous configuration stays active, and check lists the errors`];
+
+/** Offset of the service's clock above which it is shown, as for the alert ProxywardenClockSkewed. */
+const CLOCK_SKEW_SHOWN_SECONDS = 60;
+
+function clockTexts({ service_clock_skew_seconds: skew }: Status): readonly string[] {
+  if (skew === null || Math.abs(skew) <= CLOCK_SKEW_SHOWN_SECONDS) return [];
+  const direction = skew > 0 ? "ahead of" : "behind";
+  return [`the service's clock is ${formatLength(Math.abs(skew) * SECOND_MS)} ${direction} the daemon's`];
 }
 
 function countsText(counts: Readonly<Record<string, number>> | null): string {
@@ -106,7 +122,7 @@ function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Stat
           `the circuit breaker has been open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired; reset-breaker closes it`,
         ]),
     ...trust.map(({ reason, detail }) => `${reason}: ${detail}`),
-    ...(storm === null ? [] : [`storm: too many nodes unhealthy; actions held until ${formatTime(storm)}`]),
+    ...(storm === null ? [] : [`storm: too many nodes unhealthy; actions held until at least ${formatTime(storm)}`]),
     ...(journal === null ? [] : [journal]),
   ];
 }
@@ -123,13 +139,22 @@ function monthText({ calls, calls_limit: limit, ends_at: end }: Budget["month"])
 }
 
 function collectorTable({ collectors }: Status, paint: Paint): string {
-  const cells = Object.entries(collectors).map(([collector, { planned, age_seconds: age, failure }]) => [
-    collector,
-    planned === null ? "not collected" : `every ${formatLength(planned.interval_seconds * SECOND_MS)}`,
-    age === null ? "-" : formatLength(age.median * SECOND_MS),
-    age === null ? "-" : formatLength(age.max * SECOND_MS),
-    failure === null ? "ok" : `${failure.reason}: ${failure.message}`,
-  ]);
+  const cells = Object.entries(collectors).map(([collector, { planned, age_seconds: age, failure }]) => {
+    // The plan keeps the last interval that the month allowed.
+    const isSpent = planned?.calls_per_minute === 0 && planned.bound_by === "month";
+    const interval = planned === null ? "not collected" : `every ${formatLength(planned.interval_seconds * SECOND_MS)}`;
+    return [
+      collector,
+      isSpent ? "stopped" : interval,
+      age === null ? "-" : formatLength(age.median * SECOND_MS),
+      age === null ? "-" : formatLength(age.max * SECOND_MS),
+      failure === null
+        ? isSpent
+          ? "no monthly calls left for polling"
+          : "ok"
+        : `${failure.reason}: ${failure.message}`,
+    ];
+  });
   return formatTable(["collector", "planned", "age: median", "oldest", "state"], cells, paint);
 }
 

@@ -148,7 +148,7 @@ function formatAction(action: Action, nameOf: (node: NodeId) => string): ReportL
           ? ""
           : ` after ${formatLength(action.endedAt - action.sentAt)}`;
       const shown = proof === null ? "" : `, proof: ${proof}`;
-      const cause = outcome === "refused" || outcome === "failed" ? `: ${detail}` : "";
+      const cause = outcome === "refused" || outcome === "failed" || outcome === "in_doubt" ? `: ${detail}` : "";
       return { text: `${what}: ${outcome}${took}${shown}${cause}`, tone: outcome === "verified" ? "good" : "bad" };
     }
     default:

@@ -28,7 +28,7 @@ export async function probeService(
   const { err, stop, version } = context;
   const { config } = loaded;
   const stored = await readStoredState(config, clock.now());
-  if (!stored.ok) return stored;
+  if (!stored.ok) return fail([stored.error.message]);
   const resources = openConfigResources(loaded, { clock, version });
   if (!resources.ok) return resources;
   try {

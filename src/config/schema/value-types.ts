@@ -186,7 +186,7 @@ export function exactlyOneOf<Section extends z.ZodObject>(section: Section, ...k
   const error =
     keys.length === 2 ? `must have either ${keys.join(" or ")}` : `must have exactly one of ${keys.join(", ")}`;
   return section
-    .refine((value) => hasExactlyOne(value, ...keys), { ...RUN_ALWAYS, error })
+    .refine((value) => hasExactlyOne(value, ...keys), { ...RUN_ALWAYS, error, params: { exactlyOneOf: keys } })
     .meta({ oneOf: keys.map((key) => ({ required: [key] })) });
 }
 

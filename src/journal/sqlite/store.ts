@@ -10,6 +10,7 @@ import {
   newerVersionFailure,
   otherVersionFailure,
   type StoreFailure,
+  stateFolderProblem,
   storeFailure,
 } from "../open-failure.ts";
 import { isJournalFact } from "../row-changes.ts";
@@ -96,7 +97,7 @@ function lockFolder(folder: string): Result<DatabaseSync, StoreFailure> {
     }
     return storeFailure(
       "unusable",
-      `${folder} can't hold state: ${errorMessage(error)}; state.path must be a writable folder`,
+      `${folder} can't hold state: ${stateFolderProblem(folder) ?? errorMessage(error)}; state.path must be a writable folder`,
     );
   }
 }

@@ -1,3 +1,5 @@
+import { parseDuration } from "../../base/duration.ts";
+
 /** Why an expression is invalid. */
 export interface ExpressionProblem {
   /** One sentence, without a full stop. */
@@ -24,14 +26,19 @@ interface Range {
 export function describeParseError({ code, summary, range }: CelError, text: string): ExpressionProblem {
   const { start, end } = range ?? { start: 0, end: 0 };
   const written = text.slice(start, Math.max(end, start + 1)).trim();
-  const found = written === "" ? "the expression ends unexpectedly" : `unexpected ${written}`;
+  const isShare = written === "" && /\d\s*%\s*$/.test(text);
+  const found =
+    written === ""
+      ? `the expression ends unexpectedly${isShare ? "; write a share as a ratio, such as 0.9 for 90%" : ""}`
+      : `unexpected ${written}`;
   const problem = (message: string): ExpressionProblem => ({ message, offset: start });
   switch (code) {
     case "unexpected_character":
-    case "unexpected_token":
-      return problem(
-        SUGGESTED_OPERATORS.has(written) ? `${found}; did you mean ${SUGGESTED_OPERATORS.get(written)}?` : found,
-      );
+    case "unexpected_token": {
+      const meant =
+        SUGGESTED_OPERATORS.get(written) ?? durationCall(`${/\d*$/.exec(text.slice(0, start))![0]}${written}`);
+      return problem(meant === null ? found : `${found}; did you mean ${meant}?`);
+    }
     case "expected_token":
       return problem(`${found}; expected ${TOKEN_TEXTS.get(wordAfter("Expected", summary)) ?? "something else"}`);
     case "limit_exceeded":
@@ -41,12 +48,20 @@ export function describeParseError({ code, summary, range }: CelError, text: str
   }
 }
 
+/** Returns the call for a duration that is written without quotes, or null for another text. */
+const durationCall = (written: string): string | null => (parseDuration(written).ok ? `duration("${written}")` : null);
+
 /** Describes a type error. */
 export function describeTypeError({ summary, node, range }: CelError, text: string): ExpressionProblem {
   const { start, end } = node ?? range ?? { start: 0, end: text.length };
   const written = truncated(text.slice(start, end));
-  return { message: `${celMessage(summary)}, in ${written}`, offset: start };
+  const message = celMessage(summary);
+  const hint = DURATION_AND_NUMBER.test(message) ? '; write durations as duration("10m")' : "";
+  return { message: `${message}, in ${written}${hint}`, offset: start };
 }
+
+/** Matches a message about an operator between a duration and a number. */
+const DURATION_AND_NUMBER = /^(?:duration \S+ (?:int|double)|(?:int|double) \S+ duration) /;
 
 const wordAfter = (word: string, summary: string): string => new RegExp(`^${word} (\\w+)`).exec(summary)?.[1] ?? "";
 

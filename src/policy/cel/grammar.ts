@@ -121,15 +121,17 @@ function readField(node: SyntaxNode): Term {
   if (within !== undefined)
     return reject(offset, `${path} is not a field; name one of its fields, such as ${within.name}`);
   const suggestion = suggestField(path);
-  return reject(offset, `unknown field ${path}${suggestion === null ? "" : `; did you mean ${suggestion}?`}`);
+  const quotes = path.includes(".") ? "" : `; text is written in quotes, as in "${path}"`;
+  return reject(offset, `unknown field ${path}${suggestion === null ? quotes : `; did you mean ${suggestion}?`}`);
 }
 
-/** Suggests `fleet.median.cpu_usage` for `fleet.cpu_usage`, and `node.status` for `status`. */
+/** Suggests `fleet.median.cpu_usage` for `fleet.cpu_usage` and `fleet.median.cpu`, and `node.status` for `status`. */
 function suggestField(path: string): string | null {
   const names = FIELDS.map(({ name }) => name);
   const segments = path.split(".");
   const within = names.find((name) => name.startsWith(`${segments[0]}.`) && name.endsWith(`.${segments.at(-1)}`));
-  return within ?? names.find((name) => name.endsWith(`.${path}`)) ?? nearest(path, names);
+  const longer = names.find((name) => name.startsWith(`${path}_`));
+  return within ?? longer ?? names.find((name) => name.endsWith(`.${path}`)) ?? nearest(path, names);
 }
 
 function fieldPathOf({ op, args }: SyntaxNode): string | null {

@@ -118,7 +118,7 @@ export const maxActionsGuard: GuardRow = {
     max_actions: {
       counts: "actions sent, of any kind: every POST that the service answered or may have received",
       condition: "there were `amount` within `per` of `safety.max_actions`",
-      ends: "automatically, once fewer were sent within `per`",
+      ends: "automatically, once fewer than `safety.max_actions.amount` were sent within `safety.max_actions.per`",
       policyWide: true,
     },
   },

@@ -18,6 +18,9 @@ export type VerificationDeps = TransitionDeps & Pick<RemediationContext, "client
 /** Detail of an action whose node recovered while an operator worked on it. */
 const REPAIRED_DETAIL = "before this was verified the node was in maintenance, or in a quarantine that is not ours";
 
+/** Detail of an action that the service answered, and whose effect no observation showed. */
+const UNKNOWN_DETAIL = "it stayed unknown whether the step helped";
+
 /**
  * Verifies a step by the policy under which it was sent, and records its end. `slot` is the node's slot in the fleet.
  */
@@ -82,12 +85,18 @@ function finishStep(
   const isOurs = result !== "verified" || episode.repaired !== true;
   const outcome = isOurs ? result : "in_doubt";
   const proof = action.request.kind === "reboot" && !action.shadow ? rebootProofOf(context, action, slot) : null;
-  const changes = [finishAction(context, action, outcome, isOurs ? { proof } : { proof, detail: REPAIRED_DETAIL })];
+  const changes = [finishAction(context, action, outcome, { proof, ...detailOf(action, result, isOurs) })];
   if (!action.shadow && outcome === "verified" && action.fingerprint === policy.fingerprint)
     changes.push({ kind: "fact", key: canaryFactKey(policy.rule.name), value: policy.fingerprint });
   const now = context.remediationState.now();
   const observed = observeAfterStep(episode, action, context.observed.statusAt(slot), now);
   commitTransition(context, episode, recordStepResult(observed, action, result, policy.rule, now), changes);
+}
+
+/** Returns why the action ends in doubt. One without a clear response keeps the detail of that. */
+function detailOf(action: Action, result: StepResult, isOurs: boolean): Partial<Pick<Action, "detail">> {
+  if (!isOurs) return { detail: REPAIRED_DETAIL };
+  return result === "in_doubt" && !action.inDoubt && !action.shadow ? { detail: UNKNOWN_DETAIL } : {};
 }
 
 function rebootProofOf(

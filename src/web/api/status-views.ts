@@ -28,6 +28,8 @@ export interface StatusSnapshot {
   readonly ledger: Ledger;
   readonly month: BillingMonth;
   readonly clockSkewMs: number | null;
+  /** Time of the last reload if it was rejected, or null if the active configuration is the last one. */
+  readonly configRejectedAt: EpochMs | null;
 }
 
 /** The section `leader` of `GET /api/v1/status`, or null if this daemon shares its state with no other. */
@@ -44,12 +46,13 @@ export type LinksView = Readonly<Record<"runbook" | "grafana", string | null>>;
 
 /** `GET /api/v1/status`. */
 export function statusView(statusSnapshot: StatusSnapshot) {
-  const { version, startedAt, now, clockSkewMs, snapshot } = statusSnapshot;
+  const { version, startedAt, now, clockSkewMs, configRejectedAt, snapshot } = statusSnapshot;
   const sessions = snapshot?.sessions ? sessionsByStatus(snapshot.sessions) : null;
   return {
     version,
     started_at: isoAt(startedAt),
     now: isoAt(now),
+    config_rejected_at: iso(configRejectedAt),
     service_clock_skew_seconds: seconds(clockSkewMs),
     nodes: snapshot && { total: snapshot.fleet.count, ...statusCounts(snapshot.fleet) },
     usage_known: snapshot?.fleet.usageKnown ?? false,

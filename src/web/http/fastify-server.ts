@@ -11,6 +11,7 @@ export const BODY_BYTES_MAX = 8_192;
 const HEADER_BYTES_MAX = 16_384;
 /** Maximum length of a path parameter. Every node id is shorter. */
 const PATH_PARAMETER_CHARS_MAX = 256;
+const PATH_TOO_LONG = `a part of the path has more than ${PATH_PARAMETER_CHARS_MAX} characters`;
 /** Timeout of idle connections, longer than usual scrape intervals so that scrapers keep their connections. */
 const IDLE_MS_MAX: DurationMs = 75 * SECOND_MS;
 /** Time for the error response of a malformed request to be sent. */
@@ -70,7 +71,8 @@ export function createHttpServer(
     requestTimeout: requestMs,
     ...(tls === null ? { http } : { https: { ...tls, ...http } }),
     routerOptions: { maxParamLength: PATH_PARAMETER_CHARS_MAX },
-    frameworkErrors: (error, request, reply) => refuseMalformed(request, reply, error.statusCode ?? 400, error.message),
+    frameworkErrors: ({ statusCode = 400, message }, request, reply) =>
+      refuseMalformed(request, reply, statusCode, statusCode === 414 ? PATH_TOO_LONG : message),
     clientErrorHandler: (error, socket) => {
       countRefusal("malformed");
       answerMalformed(error, socket);

@@ -36,6 +36,7 @@ const ERROR_CODES: Readonly<Record<number, string>> = {
   405: "method_not_allowed",
   409: "conflict",
   413: "body_too_large",
+  414: "path_too_long",
   429: "too_many_attempts",
   500: "internal",
   503: "unavailable",

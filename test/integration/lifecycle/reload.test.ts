@@ -34,8 +34,14 @@ test("POST /-/reload answers 400 with every error, keeps the old configuration, 
     "",
   ]);
   expect((await daemon.scrape()).sum("proxywarden_config_last_reload_successful")).toBe(0);
+  const rejectedAt = async () =>
+    ((await (await daemon.ask("/api/v1/status")).json()) as { config_rejected_at: string | null }).config_rejected_at;
+  expect(Date.parse((await rejectedAt())!)).toBeGreaterThan(0);
   const before = network.service.serial;
   await waitUntil("the old one is at work", () => network.service.serial > before + 5);
+  daemon.configure(configText(network.url));
+  expect(await reloadOf(daemon)).toEqual({ status: 200, text: "reloaded\n" });
+  expect(await rejectedAt()).toBeNull();
 });
 
 test("POST /-/reload answers 200 only once the new configuration is active", async () => {

@@ -99,7 +99,9 @@ describe("the store's folder", () => {
       const store = openSqliteStore(path);
       expect(store).toMatchObject({ ok: false, error: { kind: "unusable" } });
       expect(store.ok ? "" : store.error.message).toContain(path);
-      expect(store.ok ? "" : store.error.message).toContain("state.path must be a writable folder");
+      expect(store.ok ? "" : store.error.message).toContain(
+        `${join(folder.path, "file")} is not a folder; state.path must be a writable folder`,
+      );
     }
   });
 });

@@ -18,6 +18,8 @@ describe("an expression is rejected, with the position,", () => {
     ['node.uptime_hours > 1 && @node.staus == "offline"', "unknown field node.staus; did you mean node.status?"],
     ['@status == "offline"', "unknown field status; did you mean node.status?"],
     ["@fleet.cpu_usage > 0.5", "unknown field fleet.cpu_usage; did you mean fleet.median.cpu_usage?"],
+    ["node.cpu_usage > @region.median.cpu", "unknown field region.median.cpu; did you mean region.median.cpu_usage?"],
+    ["node.status == @offline", 'unknown field offline; text is written in quotes, as in "offline"'],
     ["@node.constructor == 1", "unknown field node.constructor"],
   ])("for an unknown field: %s", (text, message) => {
     expect(problemOf(text)).toBe(message);
@@ -41,7 +43,7 @@ describe("an expression is rejected, with the position,", () => {
     ["@node.name == 5", "string == int is not supported, in node.name == 5"],
     [
       "node.uptime_hours > 1 && @now - node.last_seen > 600",
-      "duration > int is not supported, in now - node.last_seen > 600",
+      'duration > int is not supported, in now - node.last_seen > 600; write durations as duration("10m")',
     ],
     ["@node.last_seen > 5", "timestamp > int is not supported, in node.last_seen > 5"],
     ["@node.name.contains(5)", "string.contains(int) is not supported, in node.name.contains(5)"],
@@ -57,6 +59,9 @@ describe("an expression is rejected, with the position,", () => {
   test.each([
     ['node.status @= "offline"', "unexpected =; did you mean ==?"],
     ["node.uptime_hours > 1 @and node.uptime_hours < 5", "unexpected and; did you mean &&?"],
+    ["now - node.last_seen > 10@m", 'unexpected m; did you mean duration("10m")?'],
+    ["now - node.last_seen > 1@h30m && node.uptime_hours > 5", 'unexpected h30m; did you mean duration("1h30m")?'],
+    ["node.cpu_usage > 95%@", "the expression ends unexpectedly; write a share as a ratio, such as 0.9 for 90%"],
     ["node.uptime_hours > 1 &&@", "the expression ends unexpectedly"],
     ["(node.uptime_hours > 1@", "the expression ends unexpectedly; expected )"],
     ['node.name == @"abc', "unterminated string"],

@@ -244,3 +244,11 @@ describe("the status page", () => {
     expect([reads, codes]).toEqual([2, [404]]);
   });
 });
+
+test("a path parameter that is too long gets 414, without being repeated", async () => {
+  const response = await fetchFrom(await startTestServer(), `/api/v1/nodes/${"a".repeat(257)}`);
+  expect([response.status, JSON.parse(response.text)]).toEqual([
+    414,
+    { error: "path_too_long", message: "a part of the path has more than 256 characters" },
+  ]);
+});

@@ -26,7 +26,7 @@ export function showBanners(status: Status): void {
   fill(byId("banners"), [banners, status.links], () => banners.map((banner) => bannerElement(banner, status.links)));
 }
 
-function bannersOf({ warden, leader, collectors, now: at }: Status): readonly Banner[] {
+function bannersOf({ warden, leader, collectors, config_rejected_at: rejectedAt, now: at }: Status): readonly Banner[] {
   const now = Date.parse(at);
   const isStandby = leader !== null && !leader.is_this;
   const banners: Banner[] = [];
@@ -60,6 +60,11 @@ function bannersOf({ warden, leader, collectors, now: at }: Status): readonly Ba
   if (warden.storm_until !== null) {
     const text = `Too many nodes are unhealthy at once. Actions are on hold until at least ${timeOfDay(warden.storm_until, now)}.`;
     banners.push({ tone: "wait", title: "Storm", text, alert: "ProxynetFleetOffline" });
+  }
+  if (rejectedAt !== null) {
+    const text = `at ${timeOfDay(rejectedAt, now)}. The previous configuration stays active; check lists the errors.`;
+    const title = "The new configuration was rejected";
+    banners.push({ tone: "wait", title, text, alert: "ProxywardenConfigReloadFailed" });
   }
   if (warden.journal !== null) {
     // A leader whose lease has ended is shown like a standby.

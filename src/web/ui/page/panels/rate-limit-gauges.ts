@@ -23,10 +23,11 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
   // A bucket holds more than one window if the service allows bursts.
   const full = Math.max(limit, burst, left ?? 0);
   const { held_by, in_seconds } = category.next_poll;
-  const next =
-    held_by === null
-      ? "the next call can be sent now"
-      : `next call in ${formatDuration(in_seconds)}, delayed by ${humanize(held_by)}`;
+  const delayed =
+    in_seconds === null
+      ? "no further call for polling, held by"
+      : `next call in ${formatDuration(in_seconds)}, delayed by`;
+  const next = held_by === null ? "the next call can be sent now" : `${delayed} ${humanize(held_by)}`;
   const window = window_seconds === 60 ? "minute" : formatDuration(window_seconds);
   const rate = `of ${formatCount(limit)} a ${window}${burst > requests ? `, burst ${formatCount(burst)}` : ""}`;
   const refused = category.consecutive_refusals > 0 ? `${category.consecutive_refusals} refused in a row · ` : "";

@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { budgetView, type StatusSnapshot, statusView } from "../../../src/web/api/status-views.ts";
+import { startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
+import { idleRemediation, SAMPLES_START_MS } from "../../web/api/remediation-view-fixture.ts";
+import { startTestServer } from "../../web/http/test-server.ts";
+import { runInProcess } from "../terminal.ts";
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+
+test("status says which collectors have no monthly calls left", async () => {
+  const daemon = await startVirtualDaemon({ scenario: { nodes: 4, sessions: 20 } });
+  const known = statusSnapshotOf(daemon);
+  await stopVirtualDaemon(daemon);
+  const spent = { ...known.plan.nodes!, callsPerMinute: 0, boundBy: "month" } as const;
+  const { url } = await startTestServer({
+    status: () => statusView({ ...known, plan: { ...known.plan, nodes: spent } }),
+    budget: () => budgetView(known),
+    remediation: () => idleRemediation,
+  });
+  const { out } = await runInProcess("status", "--url", url);
+  expect(out).toMatch(/^nodes {6}stopped .* no monthly calls left for polling$/m);
+  expect(out).toMatch(/^sessions {3}every .* ok$/m);
+});
+
+test("status says that the last reload was rejected, and that the service's clock differs", async () => {
+  const daemon = await startVirtualDaemon({ scenario: { nodes: 4, sessions: 20 } });
+  const known = statusSnapshotOf(daemon);
+  await stopVirtualDaemon(daemon);
+  const linesOf = async (changes: Partial<StatusSnapshot>) => {
+    const { url } = await startTestServer({
+      status: () => statusView({ ...known, ...changes }),
+      budget: () => budgetView(known),
+      remediation: () => idleRemediation,
+    });
+    const { out } = await runInProcess("status", "--url", url);
+    return out.split("\n").filter((line) => /^(?:config|clock) /.test(line));
+  };
+  expect(await linesOf({ configRejectedAt: SAMPLES_START_MS, clockSkewMs: 60 * MINUTE })).toEqual([
+    "config        rejected at 2026-11-21 03:00:00 UTC; the previous configuration stays active, and check lists the errors",
+    "clock         the service's clock is 1h ahead of the daemon's",
+  ]);
+  expect(await linesOf({ clockSkewMs: -2 * MINUTE })).toEqual([
+    "clock         the service's clock is 2m behind the daemon's",
+  ]);
+  expect(await linesOf({ clockSkewMs: 50 * SECOND })).toEqual([]);
+});
