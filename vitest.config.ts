@@ -2,7 +2,8 @@ import { defineConfig } from "vitest/config";
 
 /** Settings of `npm test` and `npm run test:system`. */
 export const settings = {
-  testTimeout: 30_000,
+  // Only a test that hangs takes this long, even on a busy machine.
+  testTimeout: 120_000,
   // Some tests wait for real servers, so one worker more than cores is useful on two cores. Each worker compiles all of
   // the code itself, so more of them take more CPU time than they save.
   maxWorkers: 3,
