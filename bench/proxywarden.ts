@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { MINUTE_MS } from "../src/base/duration.ts";
 import { createDaemonMetrics } from "../src/metrics/daemon-metrics.ts";
 import { runInSlices } from "../src/platform/event-loop.ts";
-import { createMetricsEndpoint, sendScrape } from "../src/web/scrape/scrape-endpoint.ts";
+import { createMetricsEndpoint, sendScrape } from "../src/web/scrape/metrics-endpoint.ts";
 import { bodyOf } from "../test/harness/scrape-body.ts";
 import { type Measured, measure, serveRounds } from "./bench-process.ts";
 import { createFleetSource, inputOf } from "./fleet.ts";

@@ -4,7 +4,7 @@ import { Agent, type Dispatcher, EnvHttpProxyAgent, ProxyAgent } from "undici";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { Transport, TransportFailure, TransportResponse } from "../model/ports.ts";
 import { nextTurn } from "../platform/event-loop.ts";
-import { IN_FLIGHT_MAX } from "../rate-limit/concurrency.ts";
+import { IN_FLIGHT_MAX } from "../rate-limit/collector-concurrency.ts";
 import { ACCEPTED_ENCODING } from "./json-body.ts";
 
 /** How to reach a server. */

@@ -1,4 +1,4 @@
-import { createListBehavior, type ListBehavior } from "../api-client/pagination/list-walk.ts";
+import { createListBehavior, type ListBehavior } from "../api-client/pagination/list-behavior.ts";
 import { Inventory } from "../inventory/inventory.ts";
 import { createLabelCounts } from "../inventory/label-counts.ts";
 import { SessionTotals } from "../inventory/sessions/session-totals.ts";

@@ -6,7 +6,7 @@ import type { Random } from "../base/random.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { Cron, Log } from "../model/ports.ts";
 import { COLLECTORS, type Collector, perCollector, type Snapshot } from "../model/snapshot.ts";
-import { callsInFlightMax } from "../rate-limit/concurrency.ts";
+import { callsInFlightMax } from "../rate-limit/collector-concurrency.ts";
 import type { Limits } from "../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../scheduling/planner.ts";
 import { createListBehaviors, networkSizeOf } from "./collected-state.ts";

@@ -8,7 +8,7 @@ import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { NodeId } from "../model/node.ts";
 import type { Clock, Log } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { callsInFlightNeeded, createMeanLatency } from "../rate-limit/concurrency.ts";
+import { callsInFlightNeeded, createMeanLatency } from "../rate-limit/collector-concurrency.ts";
 import type { Lane } from "../rate-limit/limits.ts";
 import { createDetailFailures, type DetailFailures } from "../scheduling/detail-failures.ts";
 import type { CollectorPlan } from "../scheduling/planner.ts";

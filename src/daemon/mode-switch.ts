@@ -5,7 +5,7 @@ import { dropNotifications, type UndeliveredNotifications } from "../notify/noti
 import { activateConfig, type LeaderConfig } from "./active-config.ts";
 import { hasSameCollection, startCollection } from "./collection.ts";
 import type { ConfigResources } from "./config-resources.ts";
-import { takeForwardedOrders } from "./forwarded-orders.ts";
+import { takeForwardedOrders } from "./forwarded-commands.ts";
 import { Leadership } from "./leadership.ts";
 import { type LeadershipTerm, openSharedTerm } from "./leadership-term.ts";
 import { type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";

@@ -9,7 +9,7 @@ import type { SharedState } from "../model/shared-state.ts";
 import type { EpochMs } from "../model/time.ts";
 import { createEventLog, type EventLog } from "../web/api/event-log.ts";
 import { createHistory, type History } from "../web/api/history.ts";
-import { createMetricsEndpoint, type MetricsEndpoint } from "../web/scrape/scrape-endpoint.ts";
+import { createMetricsEndpoint, type MetricsEndpoint } from "../web/scrape/metrics-endpoint.ts";
 import { type LeadershipTerm, openOnlyTerm } from "./leadership-term.ts";
 
 /**

@@ -18,7 +18,7 @@ import { createStandbyView } from "../remediation/status/standby-view.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
 import type { ActiveConfig, CollectedStatus } from "./active-config.ts";
 import { type ConfigResources, closeResources } from "./config-resources.ts";
-import { forwardCommand } from "./forwarded-orders.ts";
+import { forwardCommand } from "./forwarded-commands.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** How often to check whether the journal has changed. */

@@ -3,8 +3,8 @@ import type { Blocker, Decision } from "../model/remediation/decision.ts";
 import type { Action, ActionRequest, Episode } from "../model/remediation/episode.ts";
 import type { EpochMs } from "../model/time.ts";
 import { type GuardFacts, isDown, isDryRun, isInFlight, isLost } from "./facts.ts";
-import { GUARDS, HOLD_REASON_ROWS } from "./guards/all-guards.ts";
 import { type Candidate, nextStep } from "./guards/guard.ts";
+import { GUARDS, HOLD_REASON_ROWS } from "./guards/guard-registry.ts";
 import type { Policy } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";
 

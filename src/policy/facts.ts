@@ -9,7 +9,7 @@ import type { EpochMs } from "../model/time.ts";
 import { slotsById } from "./cel/field-readers.ts";
 import { countRecords } from "./cel/fleet-aggregates.ts";
 import type { Incident } from "./guards/correlated-failure.ts";
-import type { EffectiveLimits } from "./guards/limits.ts";
+import type { EffectiveLimits } from "./guards/effective-limits.ts";
 import type { Breaker, Storm } from "./guards/storm-and-breaker.ts";
 import type { Policy } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";

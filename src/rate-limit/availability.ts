@@ -1,6 +1,5 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { categoryPaceRates, paceAvailableAt, planPaceRates } from "./call-spacing.ts";
 import { concurrencyAvailableAt } from "./concurrent-calls.ts";
 import { availableBesideExternalUsage, expectedCallsOfPlan } from "./external-usage/external-usage.ts";
 import { OBSERVATIONS_PER_WINDOW } from "./external-usage/usage-of-limit.ts";
@@ -18,6 +17,7 @@ import {
   reservedCalls,
 } from "./limits.ts";
 import { rejectedUntil } from "./too-many-requests.ts";
+import { categoryPaceRates, paceAvailableAt, planPaceRates } from "./window-pace.ts";
 
 /** Why a call has to wait. */
 export type WaitReason =

@@ -1,7 +1,7 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { ACTION_SHARE, type Pace, payForCall } from "./call-spacing.ts";
 import type { Lane } from "./limits.ts";
+import { ACTION_SHARE, type Pace, payForCall } from "./window-pace.ts";
 
 /**
  * A limit that no header states, such as that of a gateway in front of the service. It is learned from 429s that

@@ -51,7 +51,7 @@ const ACTION_SHARE_MAX = 0.5;
 
 /**
  * Returns the calls that polling may still make in the month, or null if the plan has no such cap. Actions keep their
- * share of the month, or what they need at the rate of the last day, whichever is more. `scheduling/polling-capacity.ts`
+ * share of the month, or what they need at the rate of the last day, whichever is more. `scheduling/polling-rates.ts`
  * divides the calls by the time that is left in the month.
  */
 export function pollingCallsLeft(

@@ -1,6 +1,5 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { categoryPaceRates, payForCall, planPaceRates } from "./call-spacing.ts";
 import { endCall } from "./concurrent-calls.ts";
 import { recordCallAnswered, recordCallInDoubt, recordCallRejected } from "./external-usage/external-usage.ts";
 import { payGatewayLimit } from "./gateway-limit.ts";
@@ -8,6 +7,7 @@ import type { Ledger, Permit } from "./ledger.ts";
 import { type LimitReading, recordAnswered, recordLost, recordSent, recordUnsent } from "./limit-headers.ts";
 import type { Category, Lane } from "./limits.ts";
 import { recordAnswer, recordTooManyRequests } from "./too-many-requests.ts";
+import { categoryPaceRates, payForCall, planPaceRates } from "./window-pace.ts";
 
 /**
  * Outcome of a call. `answered` is any status but 429, with the wait that an overloaded service requested; `refused` is

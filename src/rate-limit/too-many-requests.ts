@@ -1,6 +1,5 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { categoryPaceRates } from "./call-spacing.ts";
 import { limitScopeOf } from "./external-usage/external-usage.ts";
 import { limitBasisOf } from "./gateway-limit.ts";
 import { learnFromAnswer, learnFromRejection } from "./learned-limit.ts";
@@ -8,6 +7,7 @@ import type { CategoryState, Ledger, Permit } from "./ledger.ts";
 import { type LimitReading, ROUNDING_MS } from "./limit-headers.ts";
 import { CATEGORIES, type Category, type Lane } from "./limits.ts";
 import { isRejectedAlone, recordRouteAnswered, recordRouteRejected, routeOf } from "./route-rejections.ts";
+import { categoryPaceRates } from "./window-pace.ts";
 
 /**
  * Maximum backoff. It starts at 1 s and is doubled with each 429 in a row, with full jitter. A longer Retry-After takes

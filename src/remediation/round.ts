@@ -21,7 +21,7 @@ import { EpisodeTracker } from "./execution/episode-tracker.ts";
 import { releaseRecoveredNodes } from "./execution/episode-transitions.ts";
 import { type ExecutionSignals, executeAction, recordDryRun, sendNotifyStep } from "./execution/executor.ts";
 import { createExternalActions } from "./external-actions.ts";
-import { findReplacedNodes, forgetReplacedNode, isReplacedNode } from "./node-identity.ts";
+import { findReplacedNodes, forgetReplacedNode, isReplacedNode } from "./replaced-nodes.ts";
 import { EPISODE_MEMORY_MS } from "./state/journaled-state.ts";
 import { createFleetAlerts } from "./status/fleet-alerts.ts";
 import { setGauges } from "./status/gauges.ts";

@@ -14,7 +14,7 @@ import {
   pagesOf,
   pollingCapacityOf,
   type RequestedInterval,
-} from "./polling-capacity.ts";
+} from "./polling-rates.ts";
 
 /** Expected age of the data. */
 export interface ExpectedAge {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { LABEL_CAPS } from "../../src/model/label-values.ts";
-import { categoryPaceRates } from "../../src/rate-limit/call-spacing.ts";
 import type { Limits } from "../../src/rate-limit/limits.ts";
+import { categoryPaceRates } from "../../src/rate-limit/window-pace.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";

@@ -11,7 +11,7 @@ import { operatorCommandTable } from "../../src/web/api/operator-commands.ts";
 import type { WebDeps } from "../../src/web/api/routes.ts";
 import { budgetView, type StatusSnapshot, statusView } from "../../src/web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../../src/web/http/server.ts";
-import { createMetricsEndpoint } from "../../src/web/scrape/scrape-endpoint.ts";
+import { createMetricsEndpoint } from "../../src/web/scrape/metrics-endpoint.ts";
 import { rebootOffline, remediationRules, withoutLimits } from "../harness/policies.ts";
 import { fixedKey, startVirtualDaemon, statusSnapshotOf, type VirtualDaemon } from "../harness/virtual-daemon.ts";
 import { bytesOf, jsonText, mutated, mutatedText, pick, randomBytes, upTo } from "./mutation.ts";

@@ -1,4 +1,4 @@
-import type { Scrape } from "../../src/web/scrape/scrape-endpoint.ts";
+import type { Scrape } from "../../src/web/scrape/metrics-endpoint.ts";
 
 /** Returns the body of a scrape. Its chunks may share memory, so each is copied before the next is taken. */
 export const bodyOf = ({ chunks }: Pick<Scrape, "chunks">): Buffer =>

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { MODES } from "../../src/model/policy/policy.ts";
 import { HOLD_REASONS } from "../../src/model/remediation/decision.ts";
 import { decide } from "../../src/policy/decision.ts";
-import { GUARDS, HOLD_REASON_ROWS } from "../../src/policy/guards/all-guards.ts";
+import { GUARDS, HOLD_REASON_ROWS } from "../../src/policy/guards/guard-registry.ts";
 import { steps } from "../harness/policies.ts";
 import { buildEvaluation, firingTimer } from "./guard-case.ts";
 import { CAUSED_REASONS, EXCLUSIVE_REASONS, guardCase, type Reason } from "./guards/hold-reasons.ts";

@@ -10,8 +10,8 @@ import {
   isInFlight,
   type NodeObservation,
 } from "../../src/policy/facts.ts";
+import { effectiveLimits } from "../../src/policy/guards/effective-limits.ts";
 import type { Candidate } from "../../src/policy/guards/guard.ts";
-import { effectiveLimits } from "../../src/policy/guards/limits.ts";
 import { CLOSED_BREAKER } from "../../src/policy/guards/storm-and-breaker.ts";
 import { compilePolicy } from "../../src/policy/policy.ts";
 import { RemediationRecords } from "../../src/policy/remediation-records.ts";

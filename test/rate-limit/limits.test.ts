@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { categoryPaceRates, createPace, paceAvailableAt, payForCall } from "../../src/rate-limit/call-spacing.ts";
 import { actionReserveOf, allowanceOf, externalFloorOf, PLANS, reservedCalls } from "../../src/rate-limit/limits.ts";
 import { pollingCallsLeft } from "../../src/rate-limit/monthly-budget.ts";
+import { categoryPaceRates, createPace, paceAvailableAt, payForCall } from "../../src/rate-limit/window-pace.ts";
 import { limitsWithoutPlan } from "./limited-service.ts";
 
 const DAY_MS = 86_400_000;

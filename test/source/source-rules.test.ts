@@ -84,7 +84,7 @@ describe("the rules find", () => {
     ["importDirection", "src/attic/a.ts", "", "attic is on no tier"],
     ["vendorHome", "src/remediation/a.ts", `import { request } from "undici";`, "undici"],
     ["vendorHome", "src/remediation/a.ts", `import { DatabaseSync } from "node:sqlite";`, "node:sqlite"],
-    ["vendorHome", "src/api-client/pagination/pages.ts", `import * as z from "zod/mini";`, "zod/mini"],
+    ["vendorHome", "src/api-client/pagination/list-walk.ts", `import * as z from "zod/mini";`, "zod/mini"],
     ["vendorHome", "src/web/a.ts", `import x from "left-pad";`, "left-pad"],
     ["vendorHome", "src/web/a.ts", `const x = require("pino");`, "pino"],
     ["purity", "src/policy/a.ts", "const now = Date.now();", "reads the clock"],

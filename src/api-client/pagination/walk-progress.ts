@@ -1,7 +1,7 @@
 import { missingRecords } from "../../inventory/walk-completeness.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { type ApiError, isPermanent, isRequestRejected } from "../errors.ts";
-import type { ListWalk, WalkReport } from "./list-walk.ts";
+import type { ListWalk, WalkReport } from "./list-behavior.ts";
 
 /** Maximum pages of one walk: ten million sessions at 500 per page. */
 const PAGES_MAX = 20_000;

@@ -2,7 +2,7 @@ import { attemptCall, type CallAttemptDeps } from "../../api-client/call-attempt
 import { decodeNodeDetail, decodePage, type RawPage } from "../../api-client/decoding/records.ts";
 import { type Call, ENDPOINTS, listNodesCall, listSessionsCall, readNodeCall } from "../../api-client/endpoints.ts";
 import { readJson } from "../../api-client/json-body.ts";
-import { PAGE_LIMIT_FALLBACKS } from "../../api-client/pagination/pages.ts";
+import { PAGE_LIMIT_FALLBACKS } from "../../api-client/pagination/list-walk.ts";
 import type { NodeDetail } from "../../model/node.ts";
 import type { TransportResponse } from "../../model/ports.ts";
 import type { Category } from "../../rate-limit/limits.ts";

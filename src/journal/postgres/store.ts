@@ -18,7 +18,7 @@ import {
   toJsonText,
 } from "./database.ts";
 import { FactImage } from "./fact-image.ts";
-import { createForwardedOrders } from "./forwarded-orders.ts";
+import { createForwardedOrders } from "./forwarded-commands.ts";
 import { commitParameters, commitStatement, createJournalQueries, createPostgresJournal } from "./journal.ts";
 import { Lease } from "./lease.ts";
 import { migrate, schemaProblem } from "./migrations.ts";

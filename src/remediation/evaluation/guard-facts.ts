@@ -2,7 +2,7 @@ import { oncePerKey } from "../../base/once-per-key.ts";
 import { formatTime } from "../../model/time.ts";
 import { canProceed, findCanary } from "../../policy/decision.ts";
 import { countFleet, type GuardFacts, isInFlight } from "../../policy/facts.ts";
-import { assumedActionTimes, effectiveLimits } from "../../policy/guards/limits.ts";
+import { assumedActionTimes, effectiveLimits } from "../../policy/guards/effective-limits.ts";
 import { windowBlockers } from "../../policy/guards/time-window.ts";
 import type { Policy } from "../../policy/policy.ts";
 import type { RemediationContext } from "../context.ts";

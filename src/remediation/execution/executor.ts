@@ -14,7 +14,7 @@ import {
 import type { Candidate } from "../../policy/guards/guard.ts";
 import type { RemediationContext } from "../context.ts";
 import { actionChange, commitTransition, notifyOfEpisode, type TransitionDeps } from "./episode-transitions.ts";
-import { readNode } from "./verification-reads.ts";
+import { readNode } from "./node-reads.ts";
 
 type ExecutorDeps = TransitionDeps &
   Pick<

@@ -4,7 +4,7 @@ import type { Blocker } from "../../model/remediation/decision.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
 import { findBlockers } from "../../policy/decision.ts";
 import { type ActivePolicy, isDryRun, isInFlight } from "../../policy/facts.ts";
-import { limitsByName } from "../../policy/guards/limits.ts";
+import { limitsByName } from "../../policy/guards/effective-limits.ts";
 import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
 import { buildCandidate, type CandidateDeps, isGivenUp } from "../evaluation/candidates.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";

@@ -9,7 +9,7 @@ import type { IsTrustedProxy } from "../http/client-address.ts";
 import { limitStall } from "../http/fastify-server.ts";
 import { sendError, sendText } from "../http/response.ts";
 import type { Route, WebContext } from "../http/route.ts";
-import { type MetricsEndpoint, sendScrape } from "../scrape/scrape-endpoint.ts";
+import { type MetricsEndpoint, sendScrape } from "../scrape/metrics-endpoint.ts";
 import { pageRoutes } from "../ui/page-routes.ts";
 import type { EventLog } from "./event-log.ts";
 import type { HistoryView } from "./history.ts";

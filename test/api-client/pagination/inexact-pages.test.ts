@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { createListBehavior } from "../../../src/api-client/pagination/list-walk.ts";
-import { walkList } from "../../../src/api-client/pagination/pages.ts";
+import { createListBehavior } from "../../../src/api-client/pagination/list-behavior.ts";
+import { walkList } from "../../../src/api-client/pagination/list-walk.ts";
 import { ok } from "../../../src/base/result.ts";
 import { walkOf } from "./page-list.ts";
 

@@ -1,7 +1,7 @@
 import type { PageQuery } from "../../../src/api-client/endpoints.ts";
 import type { ApiError } from "../../../src/api-client/errors.ts";
-import { createListBehavior } from "../../../src/api-client/pagination/list-walk.ts";
-import { walkList } from "../../../src/api-client/pagination/pages.ts";
+import { createListBehavior } from "../../../src/api-client/pagination/list-behavior.ts";
+import { walkList } from "../../../src/api-client/pagination/list-walk.ts";
 import { fail, ok } from "../../../src/base/result.ts";
 
 /** A list as a service shows it. */

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { setImmediate } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
-import { sendScrape } from "../../../src/web/scrape/scrape-endpoint.ts";
+import { sendScrape } from "../../../src/web/scrape/metrics-endpoint.ts";
 
 let server: Server | null = null;
 afterEach(() => {

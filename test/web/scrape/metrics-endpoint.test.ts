@@ -7,7 +7,7 @@ import { gunzipSync } from "node:zlib";
 import { afterEach, describe, expect, test } from "vitest";
 import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../../src/metrics/families/family.ts";
-import { createMetricsEndpoint, type Scrape, sendScrape } from "../../../src/web/scrape/scrape-endpoint.ts";
+import { createMetricsEndpoint, type Scrape, sendScrape } from "../../../src/web/scrape/metrics-endpoint.ts";
 import { bodyOf } from "../../harness/scrape-body.ts";
 import { referenceRender } from "../../metrics/naive-renderer.ts";
 import { fullInput, openMetricsSamples, promtoolFindings } from "../../metrics/sample-page.ts";

@@ -1,6 +1,5 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
 import type { Collector } from "../model/snapshot.ts";
-import { ACTION_SHARE } from "../rate-limit/call-spacing.ts";
 import { LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
 import {
   CATEGORIES,
@@ -11,6 +10,7 @@ import {
 } from "../rate-limit/limits.ts";
 import { type LastRun, type MonthUsage, pollingCallsLeft } from "../rate-limit/monthly-budget.ts";
 import type { RecentCalls } from "../rate-limit/recent-calls.ts";
+import { ACTION_SHARE } from "../rate-limit/window-pace.ts";
 
 /** Schedule of a collector as configured. */
 export interface RequestedInterval {

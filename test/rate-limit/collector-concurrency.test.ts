@@ -4,7 +4,7 @@ import {
   callsInFlightNeeded,
   createMeanLatency,
   createPagesInFlight,
-} from "../../src/rate-limit/concurrency.ts";
+} from "../../src/rate-limit/collector-concurrency.ts";
 import { createPlanLimits } from "../harness/virtual-daemon.ts";
 
 test.each([

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { PAGE_LIMIT_FALLBACKS } from "../../../src/api-client/pagination/pages.ts";
+import { PAGE_LIMIT_FALLBACKS } from "../../../src/api-client/pagination/list-walk.ts";
 import { walkOf } from "./page-list.ts";
 
 test("every record is read regardless of the total, maximum page size, stated limit, errors and first page number", async () => {

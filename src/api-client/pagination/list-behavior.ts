@@ -1,0 +1,101 @@
+import type { Result } from "../../base/result.ts";
+import type { MonotonicMs } from "../../model/time.ts";
+import { createMeanLatency, createPagesInFlight } from "../../rate-limit/collector-concurrency.ts";
+import type { RawPage } from "../decoding/records.ts";
+import type { PageQuery } from "../endpoints.ts";
+import type { ApiError } from "../errors.ts";
+
+/**
+ * What walks have shown about a list. The spec defines neither the largest page size nor the number of the first page.
+ */
+export interface ListBehavior {
+  /** Page size as configured. */
+  readonly requestedLimit: number;
+  /** Page size to request: the configured one, or a smaller one if the service rejected it. */
+  limit: number;
+  /** Number of walks so far. */
+  walks: number;
+  /** Number of records of a full page, or null before the first walk. */
+  pageSize: number | null;
+  /**
+   * Length of the longest first page that was proven to be the only page. A shorter first page is the only one as well.
+   */
+  singlePageMax: number;
+  /** A total that was proven to match the records of the list, or null if there is none. */
+  provenTotal: number | null;
+  /** Whether the service returned the first page for every page number. */
+  ignoresPage: boolean;
+  /** Number of the first page, or 1 until a page 0 is found. */
+  first: 0 | 1;
+  /** Whether {@link first} is proven. */
+  firstKnown: boolean;
+  /** Number of walks in a row that missed about a page although no page failed. */
+  shortWalks: number;
+  /** Difference between total and records in recent walks. */
+  difference: TotalDifference;
+  /** Mean latency of a page. */
+  readonly latency: ReturnType<typeof createMeanLatency>;
+  readonly pagesInFlight: ReturnType<typeof createPagesInFlight>;
+}
+
+/** How many more records a list states than it shows, negative if fewer. */
+interface TotalDifference {
+  /** Difference in the last walk. */
+  readonly records: number;
+  /** Difference in the first of the latest walks in a row that had a similar one. */
+  readonly first: number;
+  /** Number of walks in a row with exactly this difference. */
+  readonly same: number;
+  /** Number of walks in a row whose difference was within half a page of the first. */
+  readonly similar: number;
+}
+
+/** Creates the state of a list before its first walk. */
+export const createListBehavior = (requestedLimit: number): ListBehavior => ({
+  requestedLimit,
+  limit: requestedLimit,
+  walks: 0,
+  pageSize: null,
+  singlePageMax: 0,
+  provenTotal: null,
+  ignoresPage: false,
+  first: 1,
+  firstKnown: false,
+  shortWalks: 0,
+  difference: { records: 0, first: 0, same: 0, similar: 0 },
+  latency: createMeanLatency(),
+  pagesInFlight: createPagesInFlight(),
+});
+
+/** A list to walk. */
+export interface ListWalk {
+  fetch(query: PageQuery, signal: AbortSignal): Promise<Result<{ page: RawPage; at: MonotonicMs }, ApiError>>;
+  /** Processes the records of one page. Returns the number of those that are new in this walk. */
+  fold(records: readonly unknown[], at: MonotonicMs): number;
+  readonly behavior: ListBehavior;
+  /** Maximum number of concurrent pages, at least 1; read again after each page. */
+  inFlight(): number;
+}
+
+/** Result of a walk. */
+export interface WalkReport {
+  /**
+   * `reached`: the walk reached the end of the list. `refused`: the service answered 4xx to all pages after a certain
+   * record. `cut`: the walk was stopped before the end.
+   */
+  readonly end: "reached" | "refused" | "cut";
+  /** Number of records in the list, as the last response stated it. */
+  readonly total: number;
+  /** Number of distinct records. */
+  readonly seen: number;
+  /** Whether no record is missing: no page failed, and the total matches the records or has its constant difference. */
+  readonly isExact: boolean;
+  /** The constant difference between total and records in earlier walks, or 0 if there is none. */
+  readonly difference: number;
+  /** Number of pages read, including those read twice. */
+  readonly pages: number;
+  /** When the first of them was observed. */
+  readonly observedFrom: MonotonicMs;
+  /** The first failure of a page, or null if there is none. */
+  readonly error: ApiError | null;
+}
