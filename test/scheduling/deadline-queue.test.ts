@@ -48,6 +48,21 @@ test("returns deadlines in the order of a sorted list, by cause, after any seque
   );
 });
 
+test("stays fast if deadlines of 20,000 slots are cleared and set again at the same times", () => {
+  const deadlines = new DeadlineQueue(1);
+  const startedAt = performance.now();
+  for (let round = 0; round < 4; round++) {
+    for (let slot = 0; slot < 20_000; slot++) {
+      deadlines.clear(slot);
+      deadlines.set(slot, 0, slot);
+    }
+  }
+  // A queue that keeps the repeated deadlines takes many seconds.
+  expect(performance.now() - startedAt).toBeLessThan(2_000);
+  expect(deadlines.slotsOf(0)).toHaveLength(20_000);
+  expect(deadlines.first(0)).toBe(0);
+});
+
 test("returns turns in the order of a list from which slots are removed and to which they are appended", () => {
   const steps = fc.array(fc.record({ slot: slots, isRemoved: fc.boolean() }), { maxLength: 600 });
   fc.assert(
