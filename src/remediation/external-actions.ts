@@ -1,5 +1,5 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
-import type { NodeId } from "../model/node.ts";
+import { NODE_STATUSES, type NodeId } from "../model/node.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import { eachInSteps, runInSlices } from "../platform/event-loop.ts";
@@ -30,7 +30,7 @@ export function createExternalActions(
 
   /** Returns what others did to a node, or null if nothing is visible. */
   function detectAction(node: NodeId, slot: number, fleet: Fleet): string | null {
-    const status = context.observed.statusAt(slot);
+    const status = NODE_STATUSES[fleet.status[slot]!]!;
     if (status === "quarantined") {
       const isOurs = records.openEpisodesOf(node, false).some(({ quarantine }) => quarantine !== null);
       return isOurs ? null : "it was quarantined, but not by us";

@@ -3,7 +3,7 @@ import { growColumn } from "../base/typed-column.ts";
 import type { MonotonicMs } from "../model/time.ts";
 
 const NONE = -1;
-/** Number of queued deadlines per slot above which those that no longer apply are removed. */
+/** Number of queued deadlines per slot above which those that are no longer needed are removed. */
 const ENTRIES_PER_SLOT_MAX = 2;
 
 /**
@@ -28,8 +28,7 @@ export class DeadlineQueue {
     this.#causes[slot] = cause;
     const queue = this.#queues[cause]!;
     queue.add(due, slot);
-    if (queue.size() > ENTRIES_PER_SLOT_MAX * this.#causes.length)
-      queue.prune((at, other) => this.#isCurrent(other, cause, at));
+    if (queue.size() > ENTRIES_PER_SLOT_MAX * this.#causes.length) this.#prune(cause);
   }
 
   clear(slot: number): void {
@@ -58,6 +57,16 @@ export class DeadlineQueue {
     const slots: number[] = [];
     for (const [slot, other] of this.#causes.entries()) if (other === cause) slots.push(slot);
     return slots;
+  }
+
+  /** Removes deadlines that were cleared or replaced, and repeated ones of slots that got the same deadline again. */
+  #prune(cause: number): void {
+    const isKept = new Uint8Array(this.#causes.length);
+    this.#queues[cause]!.prune((at, slot) => {
+      if (isKept[slot] === 1 || !this.#isCurrent(slot, cause, at)) return false;
+      isKept[slot] = 1;
+      return true;
+    });
   }
 
   #isCurrent(slot: number, cause: number, due: MonotonicMs): boolean {

@@ -1,14 +1,23 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { Inventory } from "../../src/inventory/inventory.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
+import type { NodeStatus } from "../../src/model/node.ts";
 import type { PolicyRule } from "../../src/model/policy/policy.ts";
+import { silentLog } from "../../src/platform/log.ts";
+import { INACTIVE } from "../../src/policy/timers/timer.ts";
+import { createExternalActions } from "../../src/remediation/external-actions.ts";
+import { ObservedFleet } from "../../src/remediation/observed-fleet.ts";
+import { openRemediationState } from "../../src/remediation/state/journaled-state.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { journalRows } from "../harness/journal-rows.ts";
 import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { nodesActedOn } from "../harness/remediation-results.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
-import { startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../harness/virtual-daemon.ts";
+import { START_MS, startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../harness/virtual-daemon.ts";
+import { record } from "../inventory/inventory-fixtures.ts";
 
 /** Starts a second daemon on the same service, with its own state. */
 async function startSecond({ daemon: { service, clock } }: QuietNetwork, policies: readonly PolicyRule[]) {
@@ -110,4 +119,30 @@ test("our own reboot does not hold the node as an external action", async () => 
     "ownership",
   );
   expect(network.episodes()).toMatchObject([{ state: "healed", acted: 2 }]);
+});
+
+test("a node that was seen rebooting is held, even if a newer snapshot arrives during the comparison", async () => {
+  const clock = createVirtualClock(START_MS);
+  const { journal } = createMemoryStateStore();
+  const remediationState = await openRemediationState({ journal, clock, log: silentLog, lostReason: null });
+  const { records } = remediationState;
+  const observed = new ObservedFleet({ serviceTime: (at) => at });
+  const nodes = Array.from({ length: 1_000 }, (_, index) => `node_${index}`);
+  for (const node of nodes) records.setTimer("policy", node, { ...INACTIVE, state: "firing" });
+  // Time passes with each look at the clock, so that every slice is as short as possible.
+  let looks = 0;
+  const passing = { ...clock, monotonic: () => clock.monotonic() + 2 * looks++ };
+  const externalActions = createExternalActions({ clock: passing, log: silentLog, observed, remediationState });
+  const publish = (status: NodeStatus) => {
+    const inventory = new Inventory("ratio");
+    for (const node of nodes) inventory.recordListed(record(node, { status }), 0);
+    const fleet = inventory.currentFleet();
+    const snapshot = { sequence: 1, at: 0, fleet, sessions: null, stats: null, hourly: null };
+    observed.latest = { snapshot, plan: {} as never };
+  };
+  publish("rebooting");
+  const detected = externalActions.detect();
+  publish("online");
+  await detected;
+  expect(records.allHolds()).toHaveLength(nodes.length);
 });

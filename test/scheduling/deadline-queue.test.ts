@@ -48,6 +48,20 @@ test("returns deadlines in the order of a sorted list, by cause, after any seque
   );
 });
 
+test("keeps each deadline once if deadlines are cleared and set again at the same times", () => {
+  const [rounds, count] = [8, 50_000];
+  const deadlines = new DeadlineQueue(1);
+  // A queue that kept the repeated deadlines would be pruned at every step, which takes longer than a test may.
+  for (let round = 0; round < rounds; round++) {
+    for (let slot = 0; slot < count; slot++) {
+      deadlines.clear(slot);
+      deadlines.set(slot, 0, slot);
+    }
+  }
+  expect(deadlines.slotsOf(0)).toHaveLength(count);
+  expect(deadlines.first(0)).toBe(0);
+});
+
 test("returns turns in the order of a list from which slots are removed and to which they are appended", () => {
   const steps = fc.array(fc.record({ slot: slots, isRemoved: fc.boolean() }), { maxLength: 600 });
   fc.assert(

@@ -41,6 +41,8 @@ export class InventoryTrustTracker {
   #startedAt: MonotonicMs | null = null;
   #hadCompleteWalk = false;
   #recordedWalkAt: MonotonicMs | null = null;
+  /** Age of the freshest `last_seen` at the last look, or Infinity if no node had one. */
+  #freshestLastSeenMs: DurationMs = 0;
   /** When this daemon was last not allowed to poll. */
   #unpolledUntil: MonotonicMs = Number.NEGATIVE_INFINITY;
 
@@ -164,6 +166,9 @@ export class InventoryTrustTracker {
       // A node whose clock is ahead does not show that the service receives reports.
       if (age < freshest && age >= -AHEAD_MS_MAX) freshest = age;
     }
+    // Until the next response shows whether the Date of these records was right, their age says nothing.
+    if (isDateInDoubt) freshest = Math.min(freshest, this.#freshestLastSeenMs);
+    this.#freshestLastSeenMs = freshest;
     return {
       completeWalks: fleet.lastWalk?.completeWalks ?? 0,
       lastComplete: fleet.lastWalk?.complete ?? false,
@@ -174,8 +179,7 @@ export class InventoryTrustTracker {
       recordsRead: seenNodes + rejected,
       largestWalkNodes: largestWalkNodes(this.#context.remediationState.records),
       unknownRecords: unknown,
-      // Until the next response shows whether the Date of these records was right, their age says nothing.
-      freshestLastSeenMs: Number.isFinite(freshest) ? freshest : isDateInDoubt ? 0 : null,
+      freshestLastSeenMs: Number.isFinite(freshest) ? freshest : null,
       hasServiceTime: client.serviceTime(now) !== null,
     };
   }

@@ -109,26 +109,33 @@ test.each([7, 28])(
   },
 );
 
-test.each([-90, 90])(
-  "a response whose Date alone is wrong by %i min holds no action and causes none",
-  async (minutes) => {
-    const clock = createVirtualClock(START_MS);
-    let isWrong = false;
-    const wrapTransport = (service: Transport): Transport => ({
+/** Returns a transport in which the Date of the next response is wrong while `isNextWrong` is set. */
+function createWrongDates(minutes: number) {
+  const dates = {
+    isNextWrong: false,
+    wrapTransport: (service: Transport): Transport => ({
       async request(request, signal) {
         const sent = await service.request(request, signal);
-        if (!isWrong || !sent.ok) return sent;
-        isWrong = false;
+        if (!dates.isNextWrong || !sent.ok) return sent;
+        dates.isNextWrong = false;
         const date = new Date(Date.parse(sent.value.headers.date!) + minutes * MINUTE_MS).toUTCString();
         return { ok: true, value: { ...sent.value, headers: { ...sent.value.headers, date } } };
       },
       close: () => service.close(),
-    });
+    }),
+  };
+  return dates;
+}
+
+test.each([-90, 90])(
+  "a response whose Date alone is wrong by %i min holds no action and causes none",
+  async (minutes) => {
+    const dates = createWrongDates(minutes);
     const stale = rebootOffline({ name: "stale", when: 'now - node.last_seen > duration("3m")', forMs: 0 });
     const rules = remediationRules([byLastSeen, stale]);
-    const network = await startQuietNetwork({ clock, wrapTransport, rules });
+    const network = await startQuietNetwork({ wrapTransport: dates.wrapTransport, rules });
     for (let minute = 0; minute < 10; minute++) {
-      isWrong = minute % 3 === 0;
+      dates.isNextWrong = minute % 3 === 0;
       for (let second = 0; second < 60; second++) {
         await network.advance(SECOND_MS);
         expect(network.controller().view.status().trust).toEqual([]);
@@ -137,6 +144,24 @@ test.each([-90, 90])(
     expect(network.episodes()).toEqual([]);
   },
 );
+
+test.each([-90, 90])("a frozen last_seen stays untrusted while a single Date is wrong by %i min", async (minutes) => {
+  const dates = createWrongDates(minutes);
+  const network = await startQuietNetwork({
+    wrapTransport: dates.wrapTransport,
+    rules: remediationRules([byLastSeen]),
+  });
+  network.setFault({ kind: "stale_last_seen" });
+  await network.advance(HOUR_MS);
+  for (let minute = 0; minute < 10; minute++) {
+    dates.isNextWrong = minute % 3 === 0;
+    for (let second = 0; second < 60; second++) {
+      await network.advance(SECOND_MS);
+      const { trust } = network.controller().view.status();
+      expect(trust.map(({ reason }) => reason)).toEqual(["last_seen_stale"]);
+    }
+  }
+});
 
 test("an unhealthy node is healed while our clock is wrong by days", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([byLastSeen]) });
