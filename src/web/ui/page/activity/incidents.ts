@@ -52,6 +52,8 @@ function groupsOf(lines: readonly ActivityLine[]): readonly (readonly ActivityLi
   return groups;
 }
 
-/** Returns the latest hold of each node of an incident, newest first. */
-export const latestByNode = ({ lines }: Incident): readonly ActivityLine[] =>
-  lines.filter((line, index) => lines.findIndex(({ node }) => node === line.node) === index);
+/** Returns the latest hold of each node of an incident, newest first. There may be tens of thousands. */
+export function latestByNode({ lines }: Incident): readonly ActivityLine[] {
+  const nodes = new Set<string | null>();
+  return lines.filter(({ node }) => nodes.size < nodes.add(node).size);
+}

@@ -37,6 +37,19 @@ test("an incident shows each node once, by its latest hold", () => {
   expect(grouped(hold("a", 1), hold("b", 2), hold("c", 3), hold("a", 4))).toEqual([["a", "c", "b"]]);
 });
 
+test("listing the nodes of an incident reads each hold a constant number of times", () => {
+  let reads = 0;
+  const lines = Array.from({ length: 1_000 }, (_, index) => ({
+    ...hold("", -index),
+    get node() {
+      reads++;
+      return `node_${index}`;
+    },
+  }));
+  expect(latestByNode({ key: "incident", lines })).toHaveLength(lines.length);
+  expect(reads).toBeLessThan(3 * lines.length);
+});
+
 test("an open incident stays open when holds are added or dropped, and a newer equal incident is not open", () => {
   const incident = [hold("a", 1_000), hold("b", 1_001), hold("c", 1_002)];
   const [open] = lineKeys(groupIncidents(incident.toReversed())[0]!);
