@@ -17,9 +17,8 @@ export interface ConfiguredServer {
   readonly problems: readonly ConfigProblem[];
 }
 
-/** The keys of a configuration, and of a web configuration, that say where the daemon listens. "" is the document. */
+/** The keys of a configuration that say where the daemon listens. "" is the document. */
 const LISTEN_KEYS: readonly string[] = ["", "web", "web.listen", "web.web_config_file"];
-const TLS_KEYS: readonly string[] = ["", "tls_server_config"];
 
 const SECTION = z.looseObject({ web: webSection });
 
@@ -38,10 +37,12 @@ export function readConfiguredServer(
   const file = valueAt(value, ["web", "web_config_file"]);
   const text = typeof file === "string" ? readFile(file) : null;
   if (typeof file !== "string" || !text?.ok) return ok({ listen, isEncrypted: false, problems });
-  const web = checkKeys(webSchema, { file, text: text.value, env: source.env, isGoYaml: true }, readFile, TLS_KEYS);
+  const web = checkKeys(webSchema, { file, text: text.value, env: source.env, isGoYaml: true }, readFile, [""]);
   if (!web.ok) return web;
-  const isEncrypted = isTls(valueAt(web.value.value, ["tls_server_config"]) ?? {});
-  return ok({ listen, isEncrypted, problems: [...problems, ...web.value.problems] });
+  // Any mapping says whether TLS is on, even if the daemon could not use it.
+  const tls = valueAt(web.value.value, ["tls_server_config"]) ?? {};
+  if (typeof tls !== "object" || Array.isArray(tls)) return fail(web.value.problems);
+  return ok({ listen, isEncrypted: isTls(tls), problems: [...problems, ...web.value.problems] });
 }
 
 /** Checks a file. Fails with the problems of `keys`, and returns those of other keys. */

@@ -125,6 +125,18 @@ describe.each([
   });
 });
 
+test.each(["SQLite", "PostgreSQL"])("an export from %s names the file that can't be written", async (kind) => {
+  const folder = createTempFolder();
+  const source = kind === "SQLite" ? sqlitePlace(folder, "sqlite") : await postgresPlace(folder, "postgres");
+  await fill(source);
+  const file = folder.pathOf("missing/state.jsonl");
+  expect(await exported(source, file)).toEqual({
+    code: 1,
+    out: "",
+    err: `proxywarden: the state can't be exported: ENOENT: no such file or directory, open '${file}.unfinished'\n`,
+  });
+});
+
 test("a state is not imported while a daemon leads on it", async () => {
   const folder = createTempFolder();
   const [source, target] = [sqlitePlace(folder, "sqlite"), await postgresPlace(folder, "postgres")];

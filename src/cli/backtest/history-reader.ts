@@ -35,8 +35,8 @@ interface ChunkQuery {
 }
 
 /**
- * Reads the history of at most `nodes` nodes in chunks, in chronological order, so that neither Prometheus nor this process holds much of it at
- * once. A chunk that exceeds a limit of the server is read again in halves.
+ * Reads the history of at most `nodes` nodes in chunks, in chronological order, so that neither Prometheus nor this
+ * process holds much of it at once. A chunk that exceeds a limit of the server is read again in halves.
  */
 export async function* readHistory(
   source: HistorySource,

@@ -134,16 +134,21 @@ export async function readPostgresState<T>(
   const opened = openDatabase(deps);
   if (!opened.ok) return opened;
   const database = opened.value;
-  let isReading = false;
+  /** How `read` rejected. The transaction rejects with another error, which blames the database for those of files. */
+  let rejection: { readonly error: unknown } | undefined;
   try {
     return await database.transaction(async (connection) => {
       const problem = await schemaProblem(connection, database);
       if (problem !== null) return fail(problem);
-      isReading = true;
-      return ok(await read(createRowQueries(connection, database.schema)));
+      try {
+        return ok(await read(createRowQueries(connection, database.schema)));
+      } catch (error) {
+        rejection = { error };
+        throw error;
+      }
     }, READ_SNAPSHOT);
   } catch (error) {
-    if (isReading) throw error;
+    if (rejection !== undefined) throw rejection.error;
     return storeFailure(isUnreachable(error) ? "unreachable" : "unusable", errorMessage(error));
   } finally {
     await database.close();

@@ -3,7 +3,7 @@ import { ACTIVITY_KINDS, type ViewState } from "../view-state.ts";
 import { incidentElement, lineElement } from "./activity-elements.ts";
 import type { ActivityLine } from "./activity-lines.ts";
 import { ActivityRows, readRows } from "./activity-rows.ts";
-import { groupIncidents, type Incident, lineKeys } from "./incidents.ts";
+import { groupIncidents, type Incident, isOpenItem, lineKeys } from "./incidents.ts";
 
 /** Number of lines that are shown initially, and that each press of the button adds. */
 const LINES_PER_PAGE = 50;
@@ -93,14 +93,14 @@ export class ActivityList {
   }
 
   #elementOf(item: ActivityLine | Incident) {
-    const keys = lineKeys(item);
-    const isOpen = keys.some((key) => this.#open.has(key));
+    const isOpen = isOpenItem(item, this.#open);
     const names =
       "lines" in item ? item.lines.map(({ node }) => this.#nameOf(node!)) : item.node && this.#nameOf(item.node);
     const shows = JSON.stringify([item, isOpen, names]);
     const known = this.#elements.get(item.key);
     if (known?.shows === shows) return known;
     const onToggle = () => {
+      const keys = lineKeys(item);
       if (isOpen) for (const key of keys) this.#open.delete(key);
       else this.#open.add(keys[0]!);
       this.repaint();

@@ -33,6 +33,17 @@ export function groupIncidents(lines: readonly ActivityLine[]): readonly (Activi
 export const lineKeys = (item: ActivityLine | Incident): readonly string[] =>
   "lines" in item ? item.lines.map(({ key }) => key) : [item.key];
 
+/**
+ * Returns whether an incident or line is open: whether one of its lines is in `open`, the keys of the open lines. Adds
+ * the newest line of an open incident, because the others may be dropped.
+ */
+export function isOpenItem(item: ActivityLine | Incident, open: Set<string>): boolean {
+  const keys = lineKeys(item);
+  const isOpen = keys.some((key) => open.has(key));
+  if (isOpen) open.add(keys[0]!);
+  return isOpen;
+}
+
 /** Returns the groups of equal holds that follow each other within {@link INCIDENT_GAP_MS}. */
 function groupsOf(lines: readonly ActivityLine[]): readonly (readonly ActivityLine[])[] {
   const groups: ActivityLine[][] = [];
@@ -52,6 +63,8 @@ function groupsOf(lines: readonly ActivityLine[]): readonly (readonly ActivityLi
   return groups;
 }
 
-/** Returns the latest hold of each node of an incident, newest first. */
-export const latestByNode = ({ lines }: Incident): readonly ActivityLine[] =>
-  lines.filter((line, index) => lines.findIndex(({ node }) => node === line.node) === index);
+/** Returns the latest hold of each node of an incident, newest first. There may be tens of thousands. */
+export function latestByNode({ lines }: Incident): readonly ActivityLine[] {
+  const nodes = new Set<string | null>();
+  return lines.filter(({ node }) => nodes.size < nodes.add(node).size);
+}
