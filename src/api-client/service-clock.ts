@@ -49,6 +49,7 @@ export function createServiceClock() {
   const offsets: Offset[] = [];
   /** The offset of a response that contradicted the last of them and that no other response has confirmed yet. */
   let unconfirmed: UnconfirmedOffset | null = null;
+  let isAgreed = false;
   /** The latest observation under the last of the offsets. */
   let lastObservedAt = Number.NEGATIVE_INFINITY;
   /**
@@ -74,6 +75,7 @@ export function createServiceClock() {
     const last = Math.max(0, offsets.length - 1);
     const [previous, current = firstOffset(shown, receivedAt)] = [offsets[last - 1], offsets[last]];
     if (agree(current, shown)) {
+      isAgreed ||= offsets.length > 0;
       // A request that was sent before the other response was received may have been answered before the clock was set.
       if (unconfirmed !== null && sentAt >= unconfirmed.shownAt) unconfirmed = null;
       const from = Math.max(current.after + TICK_MS, Math.min(current.from, sentAt));
@@ -90,6 +92,7 @@ export function createServiceClock() {
       offsets.push({ ...combine(unconfirmed, shown), after: lastObservedAt, from, shownAt });
       if (offsets.length > OFFSETS_MAX) offsets.shift();
       unconfirmed = null;
+      isAgreed = true;
       lastObservedAt = Math.max(observedAt, next);
       return next;
     }
@@ -112,6 +115,8 @@ export function createServiceClock() {
       const time = observationTime({ low: date - receivedAt, high: date + SECOND_MS - sentAt }, sentAt, receivedAt);
       return time > sentAt ? recordEarlyRequest(sentAt, time) : time;
     },
+    /** Returns whether two responses have agreed. Until then the only Date, or the first of those that differ, counts. */
+    isAgreed: () => isAgreed,
     /**
      * Returns the service's clock at `at`, as it was set then. Null before the first Date header, and for the time of a
      * response whose Date contradicts the others and is not confirmed yet.
