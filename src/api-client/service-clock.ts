@@ -122,7 +122,8 @@ export function createServiceClock() {
      * response whose Date contradicts the others and is not confirmed yet.
      */
     timeAt(at: MonotonicMs): EpochMs | null {
-      const time = timesOfEarlyRequests.get(at) ?? at;
+      // Called for each node of the fleet.
+      const time = timesOfEarlyRequests.size === 0 ? at : (timesOfEarlyRequests.get(at) ?? at);
       if (offsets.length === 0 || time === unconfirmed?.observedAt) return null;
       let index = offsets.length - 1;
       while (index > 0 && time < offsets[index]!.from) index--;
