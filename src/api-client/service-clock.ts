@@ -142,8 +142,14 @@ const firstOffset = (shown: Bounds, receivedAt: MonotonicMs): Offset => {
 const agree = (one: Bounds, other: Bounds): boolean =>
   Math.max(one.low, other.low) - Math.min(one.high, other.high) <= TOLERANCE_MS;
 
-/** Returns the bounds that hold for both, or the later ones if the clock has drifted. */
+/**
+ * Returns the bounds that hold for both. If the clock has drifted, returns the second of the later ones that is next to
+ * the earlier ones, since the bounds of a slow response are wide.
+ */
 function combine(earlier: Bounds, later: Bounds): Bounds {
   const [low, high] = [Math.max(earlier.low, later.low), Math.min(earlier.high, later.high)];
-  return low <= high ? { low, high } : { low: later.low, high: later.high };
+  if (low <= high) return { low, high };
+  return later.low > earlier.high
+    ? { low: later.low, high: Math.min(later.high, later.low + SECOND_MS) }
+    : { low: Math.max(later.low, later.high - SECOND_MS), high: later.high };
 }

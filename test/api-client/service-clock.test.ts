@@ -151,6 +151,21 @@ describe("a clock that contradicts the earlier responses", () => {
   });
 });
 
+test.each([
+  [-50, 0],
+  [50, 60_000],
+])("is accurate to a second if a slow response is the first to show a drift of %d ms", (driftMs, writtenAfterMs) => {
+  const clock = createServiceClock();
+  clock.recordDate(START, 0, 0);
+  clock.recordDate(START, 999, 999);
+  clock.recordDate(START + 1_000, 1_000, 1_000);
+  // Written as soon as the second began or as it ended, whichever shows the drift.
+  const sentAt = 100_000 - driftMs - (driftMs < 0 ? 1 : 0);
+  const date = Math.floor((START + sentAt + writtenAfterMs + driftMs) / 1_000) * 1_000;
+  clock.recordDate(date, sentAt, sentAt + 60_000);
+  expect(Math.abs(clock.timeAt(sentAt)! - (START + sentAt + driftMs))).toBeLessThan(1_000);
+});
+
 test("is accurate to a second after a month of drift by 50 parts per million", () => {
   const clock = createServiceClock();
   for (let at = 0; at < 30 * 86_400_000; at += 61_234) {
