@@ -36,6 +36,8 @@ export interface ApiClient {
   post(call: ActionCall, signal: AbortSignal, hooks?: SendingHooks): Promise<PostResult>;
   /** The service's clock at `at`, by its Date headers, or null if unknown: see {@link ServiceClock}. */
   serviceTime(at: MonotonicMs): EpochMs | null;
+  /** Whether two responses have agreed on the service's clock. Until then a single wrong Date may have set it. */
+  isServiceTimeAgreed(): boolean;
   /** How far the service's clock is ahead of our wall clock, or null before the first Date header. */
   clockSkewMs(): DurationMs | null;
 }
@@ -71,6 +73,7 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
 
   return {
     serviceTime: serviceClock.timeAt,
+    isServiceTimeAgreed: serviceClock.isAgreed,
     clockSkewMs() {
       const serviceNow = serviceClock.timeAt(clock.monotonic());
       return serviceNow === null ? null : serviceNow - clock.now();

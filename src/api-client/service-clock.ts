@@ -32,6 +32,8 @@ const OFFSETS_MAX = 100;
 const TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
 /** The smallest difference between two observation times. */
 const TICK_MS: DurationMs = 0.001;
+/** Maximum number of requests that are kept because the clock was set before their response was written. */
+const EARLY_REQUESTS_MAX = 10_000;
 
 /**
  * Creates the service's clock, derived from Date headers and our monotonic clock. Our wall clock is not used because it
@@ -47,13 +49,33 @@ export function createServiceClock() {
   const offsets: Offset[] = [];
   /** The offset of a response that contradicted the last of them and that no other response has confirmed yet. */
   let unconfirmed: UnconfirmedOffset | null = null;
+  let isAgreed = false;
   /** The latest observation under the last of the offsets. */
   let lastObservedAt = Number.NEGATIVE_INFINITY;
+  /**
+   * For requests whose response shows a clock that only later times have, a time that has it, oldest first. The Date may
+   * be wrong, so the content still counts as observed when it was requested.
+   */
+  const timesOfEarlyRequests = new Map<MonotonicMs, MonotonicMs>();
 
+  function recordEarlyRequest(sentAt: MonotonicMs, time: MonotonicMs): MonotonicMs {
+    // Another response to a request of the same moment may show the other clock.
+    const at = sentAt - TICK_MS / 4;
+    timesOfEarlyRequests.delete(at);
+    timesOfEarlyRequests.set(at, time);
+    if (timesOfEarlyRequests.size > EARLY_REQUESTS_MAX) {
+      const [oldest] = timesOfEarlyRequests.keys();
+      timesOfEarlyRequests.delete(oldest!);
+    }
+    return at;
+  }
+
+  /** Returns a time that has the offset of the response: when it was requested, unless that has another one. */
   function observationTime(shown: Bounds, sentAt: MonotonicMs, receivedAt: MonotonicMs): MonotonicMs {
     const last = Math.max(0, offsets.length - 1);
     const [previous, current = firstOffset(shown, receivedAt)] = [offsets[last - 1], offsets[last]];
     if (agree(current, shown)) {
+      isAgreed ||= offsets.length > 0;
       // A request that was sent before the other response was received may have been answered before the clock was set.
       if (unconfirmed !== null && sentAt >= unconfirmed.shownAt) unconfirmed = null;
       const from = Math.max(current.after + TICK_MS, Math.min(current.from, sentAt));
@@ -70,6 +92,7 @@ export function createServiceClock() {
       offsets.push({ ...combine(unconfirmed, shown), after: lastObservedAt, from, shownAt });
       if (offsets.length > OFFSETS_MAX) offsets.shift();
       unconfirmed = null;
+      isAgreed = true;
       lastObservedAt = Math.max(observedAt, next);
       return next;
     }
@@ -85,20 +108,25 @@ export function createServiceClock() {
   return {
     /**
      * Records the Date header of a response. Responses must be recorded in the order in which they were received.
-     * Returns when the content of the response was observed, at the earliest: when it was requested, but not before the
-     * service's clock was set if the response shows that it was, and not after if it does not.
+     * Returns when the content of the response was observed, at the earliest: when it was requested, or before the
+     * service's clock was set if the response shows that it was not.
      */
     recordDate(date: EpochMs, sentAt: MonotonicMs, receivedAt: MonotonicMs): MonotonicMs {
-      return observationTime({ low: date - receivedAt, high: date + SECOND_MS - sentAt }, sentAt, receivedAt);
+      const time = observationTime({ low: date - receivedAt, high: date + SECOND_MS - sentAt }, sentAt, receivedAt);
+      return time > sentAt ? recordEarlyRequest(sentAt, time) : time;
     },
+    /** Returns whether two responses have agreed. Until then the only Date, or the first of those that differ, counts. */
+    isAgreed: () => isAgreed,
     /**
      * Returns the service's clock at `at`, as it was set then. Null before the first Date header, and for the time of a
      * response whose Date contradicts the others and is not confirmed yet.
      */
     timeAt(at: MonotonicMs): EpochMs | null {
-      if (offsets.length === 0 || at === unconfirmed?.observedAt) return null;
+      // Called for each node of the fleet.
+      const time = timesOfEarlyRequests.size === 0 ? at : (timesOfEarlyRequests.get(at) ?? at);
+      if (offsets.length === 0 || time === unconfirmed?.observedAt) return null;
       let index = offsets.length - 1;
-      while (index > 0 && at < offsets[index]!.from) index--;
+      while (index > 0 && time < offsets[index]!.from) index--;
       const { low, high } = offsets[index]!;
       return at + (low + high) / 2;
     },
@@ -114,8 +142,14 @@ const firstOffset = (shown: Bounds, receivedAt: MonotonicMs): Offset => {
 const agree = (one: Bounds, other: Bounds): boolean =>
   Math.max(one.low, other.low) - Math.min(one.high, other.high) <= TOLERANCE_MS;
 
-/** Returns the bounds that hold for both, or the later ones if the clock has drifted. */
+/**
+ * Returns the bounds that hold for both. If the clock has drifted, returns the second of the later ones that is next to
+ * the earlier ones, since the bounds of a slow response are wide.
+ */
 function combine(earlier: Bounds, later: Bounds): Bounds {
   const [low, high] = [Math.max(earlier.low, later.low), Math.min(earlier.high, later.high)];
-  return low <= high ? { low, high } : { low: later.low, high: later.high };
+  if (low <= high) return { low, high };
+  return later.low > earlier.high
+    ? { low: later.low, high: Math.min(later.high, later.low + SECOND_MS) }
+    : { low: Math.max(later.low, later.high - SECOND_MS), high: later.high };
 }

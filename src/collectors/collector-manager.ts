@@ -25,7 +25,7 @@ export interface CollectionSettings {
   readonly usageScale: UsageScale;
   /** Share of the nodes that a complete walk may miss. */
   readonly maxMissing: Share;
-  /** Share of the known nodes that the list must show before any of the others counts as gone. */
+  /** Share of the nodes that the list showed before that it must show for any of the others to count as gone. */
   readonly minInventory: Share;
   /** Collectors whose data the policies read. */
   readonly reads: ReadonlySet<Collector>;

@@ -87,7 +87,7 @@ export class Inventory {
 
   /** Ends the reading of the list, before lookups. See {@link WalkHistory.endList}. */
   endList(shownMin: Share, at: MonotonicMs): void {
-    this.#walks.endList(this.#absences.shownNodes(), shownMin * this.count(), at);
+    this.#walks.endList({ known: this.count(), shown: this.#absences.shownNodes() }, shownMin, at);
   }
 
   /**

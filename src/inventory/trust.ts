@@ -26,7 +26,10 @@ export interface InventoryStatus {
   readonly largestWalkNodes: number;
   /** Records of the last walk that could not be read, and nodes with an unknown status. */
   readonly unknownRecords: number;
-  /** Age of the latest last_seen of the fleet when it was observed, or null if no node has one. */
+  /**
+   * Age of the latest last_seen of the fleet when it was observed, or null if no node has one that is not later than its
+   * observation.
+   */
   readonly freshestLastSeenMs: DurationMs | null;
   /** Whether a response of the service had a Date header. */
   readonly hasServiceTime: boolean;
@@ -98,7 +101,7 @@ function clockBlockers(inventory: InventoryStatus, trust: Safety["trust"]): Bloc
   if (freshestLastSeenMs !== null && freshestLastSeenMs <= trust.maxFreshestLastSeenMs) return [];
   const detail =
     freshestLastSeenMs === null
-      ? "no node has a last_seen"
+      ? "no node has a last_seen, or every one is later than the service's Date"
       : `the freshest last_seen of the whole fleet is ${seconds(freshestLastSeenMs)} old, more than ${seconds(trust.maxFreshestLastSeenMs)}`;
   return [{ reason: "last_seen_stale", detail }];
 }

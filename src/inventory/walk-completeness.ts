@@ -61,6 +61,8 @@ const SHRUNK_MS_MAX: DurationMs = 7 * DAY_MS;
 /** Decides which walks of the nodes are complete. */
 export class WalkHistory {
   #acceptedMissing = 0;
+  /** Nodes that the list showed, without those that are known to be gone. New ones may take their place. */
+  #expectedNodes = 0;
   /** Since when the list has shown too few nodes, or null if the last one showed enough. */
   #shrunkSince: MonotonicMs | null = null;
   #keepsAll = false;
@@ -76,12 +78,14 @@ export class WalkHistory {
   }
 
   /**
-   * Ends the reading of the list. If it shows fewer nodes than `shownMin`, not counting those accepted as missing, the
-   * walk proves of no node that it is gone, and neither does a lookup: a service that has lost its data answers 404 too.
-   * After {@link SHRUNK_MS_MAX} it is believed.
+   * Ends the reading of the list, which shows `shown` of the `known` nodes, new ones included. If these are less than the
+   * share `shownMin` of those expected, and the others were not accepted as missing, the walk proves of no node that it
+   * is gone, and neither does a lookup: a service that has lost its data answers 404 too. After {@link SHRUNK_MS_MAX} it
+   * is believed.
    */
-  endList(shown: number, shownMin: number, at: MonotonicMs): void {
-    const isShrunk = shown + this.#acceptedMissing < shownMin - 1e-9;
+  endList({ known, shown }: Omit<NodeCounts, "hidden">, shownMin: Share, at: MonotonicMs): void {
+    this.#expectedNodes = Math.min(known, Math.max(this.#expectedNodes, shown));
+    const isShrunk = shown + this.#acceptedMissing < shownMin * this.#expectedNodes - 1e-9;
     this.#shrunkSince = isShrunk ? (this.#shrunkSince ?? at) : null;
     this.#keepsAll = this.#shrunkSince !== null && at - this.#shrunkSince < SHRUNK_MS_MAX;
   }
@@ -97,6 +101,7 @@ export class WalkHistory {
     { known, shown, hidden }: NodeCounts,
     at: MonotonicMs,
   ): { readonly result: WalkResult; readonly evidence: WalkEvidence } {
+    this.#expectedNodes = Math.max(this.#expectedNodes, shown);
     const counts = { total, seen };
     const unlisted = known - shown - hidden - rejected;
     const missing = Math.max(missingRecords(counts, hidden), -missingRecords(counts), unlisted, 0);

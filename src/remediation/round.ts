@@ -97,7 +97,8 @@ export class RemediationRound {
   async #assess(): Promise<void> {
     const { client, clock, inventory, observed, remediationState } = this.#context;
     this.#assessed = observed.latest!.snapshot.sequence;
-    remediationState.checkClock(client.serviceTime(clock.monotonic()));
+    // The journal's clock follows only once, so it must not follow a single wrong Date.
+    remediationState.checkClock(client.isServiceTimeAgreed() ? client.serviceTime(clock.monotonic()) : null);
     // Journals the time, and what could not be journaled before.
     remediationState.record([]);
     await nextTurn();

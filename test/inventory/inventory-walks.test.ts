@@ -103,6 +103,31 @@ describe("a list that shows less than the expected share of the known nodes", ()
     expect(inventory.count()).toBe(10);
   });
 
+  test("loses the others if as many new nodes took their place, which bounds the fleet", () => {
+    const inventory = new Inventory("ratio");
+    for (let at = 0; at < 100; at++) {
+      const replaced = ids.map((id) => `${id}_${at}`);
+      walk(inventory, replaced, at);
+      expect(inventory.count()).toBe(10);
+    }
+  });
+
+  test("loses none if new nodes take the place of a few of the missing ones", () => {
+    const inventory = new Inventory("ratio");
+    walk(inventory, ids, 0);
+    walk(inventory, ids.slice(0, 2), 1);
+    walk(inventory, ["new_1", "new_2", "new_3"], 2);
+    expect(inventory.count()).toBe(13);
+  });
+
+  test("proves it of none if only a walk that was cut has shown them", () => {
+    const inventory = new Inventory("ratio");
+    for (const id of ids) inventory.recordListed(record(id), 0);
+    inventory.endWalk(walkSummary(ids.length, { end: "cut" }), 0);
+    walk(inventory, [], 1);
+    expect(inventory.count()).toBe(10);
+  });
+
   test("proves it if the others were accepted as missing", () => {
     const inventory = new Inventory("ratio");
     walk(inventory, ids, 0);

@@ -129,7 +129,9 @@ describe("an untrusted inventory", () => {
     expect(assess({ freshestLastSeenMs: 5 * MINUTE_MS + 1 })).toEqual(
       untrusted("last_seen_stale: the freshest last_seen of the whole fleet is 301 s old, more than 300 s"),
     );
-    expect(assess({ freshestLastSeenMs: null })).toEqual(untrusted("last_seen_stale: no node has a last_seen"));
+    expect(assess({ freshestLastSeenMs: null })).toEqual(
+      untrusted("last_seen_stale: no node has a last_seen, or every one is later than the service's Date"),
+    );
   });
 
   test("is not reported for its clocks before a node was seen", () => {

@@ -66,7 +66,10 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
     rules: { ...rules, safety: { ...rules.safety, mode: "dry_run" } },
     serviceUrl: "",
     detailReporter: new CollectorReporter("details", { clock, log, metrics }),
-    client: { get: noCall, post: noCall, serviceTime: clock.serviceTime, clockSkewMs: () => 0 },
+    client: {
+      ...{ get: noCall, post: noCall, serviceTime: clock.serviceTime },
+      ...{ isServiceTimeAgreed: () => true, clockSkewMs: () => 0 },
+    },
     notifier: createNotifier({ receivers: [], clock, random: () => 0, log }),
     onRead() {},
   });

@@ -88,8 +88,8 @@ export const nodeStatus: FieldReader = ({ fleet }, slot) => {
  */
 const FUTURE_MS_MAX = MINUTE_MS;
 
-/** The longest time between a request and its response. */
-const REQUEST_MS_MAX = MINUTE_MS;
+/** The longest time between a request and its response: the largest `service.timeout`. */
+const REQUEST_MS_MAX = 5 * MINUTE_MS;
 
 /**
  * A timestamp from the node list or a detail. If the service's clock was set ahead after it, it is moved by as much, so

@@ -88,15 +88,16 @@ export const trustGuard: GuardRow = {
       counts: "the age of the freshest `last_seen` of the fleet",
       condition: "it is older than `safety.trust.max_freshest_last_seen`",
       ends: "automatically, once the service receives node reports again",
-      operatorAction: "check why the service receives no node reports",
+      operatorAction:
+        "check why the service receives no node reports, and whether all its servers send the right Date header",
       alert: UNTRUSTED,
       policyWide: true,
     },
     service_clock: {
       counts: "Date headers and, after downtime, their difference from the wall clock",
       condition:
-        "no response had a Date header; after downtime, the wall clock and the service's Date disagree; or the journal's clock was behind at startup and was corrected",
-      ends: "automatically, with the first response that has a Date header; once the clocks agree, or after an hour at the latest; or an hour after the correction",
+        "no response had a Date header, or no two agree yet; after downtime, the wall clock and the service's Date disagree; or the journal's clock was behind at startup and was corrected",
+      ends: "automatically, once two responses have Date headers that agree; once the clocks agree, or after an hour at the latest; or an hour after the correction",
       operatorAction: "configure the proxy in front of the service to keep the Date header; correct the wall clock",
       alert: UNTRUSTED,
       policyWide: true,

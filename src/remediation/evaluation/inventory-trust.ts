@@ -63,9 +63,16 @@ export class InventoryTrustTracker {
     const { blockers, isUntrusted } = assessTrust(this.#inventoryStatus(fleet, freshMs), rules.safety.trust);
     if (fleet.lastWalk?.complete === true) this.#recordWalk(fleet.lastWalk.seenNodes, fleet.settledAt);
     const cooldownBlockers = this.#updateCooldown(isUntrusted, fleet, freshMs);
-    const clockProblem = remediationState.clock.problem();
+    const clockProblem = remediationState.clock.problem() ?? this.#dateProblem();
     const clockBlockers: Blocker[] = clockProblem === null ? [] : [{ reason: "service_clock", detail: clockProblem }];
     return { blockers: [...clockBlockers, ...blockers, ...cooldownBlockers], isUntrusted };
+  }
+
+  /** Returns why the Date headers hold every action, or null if they do not. */
+  #dateProblem(): string | null {
+    const { client, clock } = this.#context;
+    if (client.isServiceTimeAgreed() || client.serviceTime(clock.monotonic()) === null) return null;
+    return "no two responses of the service have agreed on its Date yet; the hold ends with the next response that agrees";
   }
 
   /**

@@ -103,12 +103,13 @@ describe("a field of the node", () => {
       expect(seen(60_000, serviceTime(-5_000))).toEqual({ value: serviceTime(55_000), at: 1_000 });
       // The service's clock is set after the request and before its response.
       expect(seen(60_000, serviceTime(5_000))).toEqual({ value: serviceTime(65_000), at: 1_000 });
+      expect(seen(600_000, serviceTime(250_000))).toEqual({ value: serviceTime(850_000), at: 1_000 });
       expect(seen(60_000, serviceTime(-500_000))).toEqual({ value: serviceTime(-440_000), at: 1_000 });
     });
 
     test("not if it was shown since, or never, or the clock was set back", () => {
       expect(seen(60_000, serviceTime(60_500))).toEqual({ value: serviceTime(60_500), at: 1_000 });
-      expect(seen(120_000, serviceTime(70_000))).toEqual({ value: serviceTime(70_000), at: 1_000 });
+      expect(seen(600_000, serviceTime(310_000))).toEqual({ value: serviceTime(310_000), at: 1_000 });
       expect(seen(-60_000, serviceTime(-70_000))).toEqual({ value: serviceTime(-70_000), at: 1_000 });
     });
   });

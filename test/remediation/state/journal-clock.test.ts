@@ -16,6 +16,41 @@ const rows = (network: QuietNetwork) => [
   network.decisions().length,
 ];
 
+/** Shifts the Date of the first responses. */
+function shiftFirstDates(service: Transport, offsetMs: number, count = 1): Transport {
+  let left = count;
+  return {
+    ...service,
+    async request(request, signal) {
+      const sent = await service.request(request, signal);
+      if (!sent.ok || left-- <= 0) return sent;
+      const date = new Date(Date.parse(sent.value.headers.date!) + offsetMs).toUTCString();
+      return { ...sent, value: { ...sent.value, headers: { ...sent.value.headers, date } } };
+    },
+  };
+}
+
+test.each([10 * JUMP_MS, -JUMP_MS])(
+  "a first Date that is wrong by %d ms does not set a new journal",
+  async (offsetMs) => {
+    const network = await startQuietNetwork({
+      rules: remediationRules([rebootOffline()]),
+      wrapTransport: (service) => shiftFirstDates(service, offsetMs),
+      warmUpMs: 30 * SECOND_MS,
+    });
+    const { remediationState, clock } = network.daemon;
+    const { trust } = network.controller().view.status();
+    expect(trust.map(({ detail }) => detail).join()).toContain(
+      "no two responses of the service have agreed on its Date yet",
+    );
+    await network.advance(5 * MINUTE_MS);
+    expect(Math.abs(remediationState.now() - clock.now())).toBeLessThan(2 * SECOND_MS);
+    expect(remediationState.clock.isSettled()).toBe(true);
+    await network.advance(40 * MINUTE_MS);
+    expect(network.controller().view.status().trust).toEqual([]);
+  },
+);
+
 test("a wall clock that is 100 days ahead at one start prunes nothing, and later times are right", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [first, second] = onePerRegion(network, 2);

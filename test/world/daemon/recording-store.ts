@@ -25,6 +25,15 @@ const NEXT_STATES: Readonly<Record<Action["state"], readonly Action["state"][]>>
   lapsed: [],
 };
 
+/** Whether only the times of an approval, or of a request for one, were moved with the journal's clock. */
+function isMoved(before: Action, row: Action): boolean {
+  const [was, is] = [before, row].map(({ approvedAt, createdAt, ...rest }) => [
+    row.state === "awaiting" ? (createdAt ?? 0) : (approvedAt ?? 0),
+    JSON.stringify(rest),
+  ]);
+  return (row.state === "awaiting" || row.state === "approved") && is![1] === was![1] && is![0]! > was![0]!;
+}
+
 /** Rows that were committed to the store: the state that the next process would load. */
 export class RecordedState {
   /** Writes through to the store. */
@@ -83,7 +92,7 @@ export class RecordedState {
     if (before === undefined && !row.shadow && SENT_STATES.has(row.state)) {
       this.#hooks.violation("invalid transition", `${row.id} is new and already ${row.state}`);
     }
-    const isAllowed = before === undefined || NEXT_STATES[before.state].includes(row.state);
+    const isAllowed = before === undefined || NEXT_STATES[before.state].includes(row.state) || isMoved(before, row);
     if (!isAllowed && !row.shadow)
       this.#hooks.violation("invalid transition", `${row.id} went from ${before.state} to ${row.state}`);
     if (row.state === "ended" && before?.state !== "ended" && !row.shadow && row.outcome !== null) {
