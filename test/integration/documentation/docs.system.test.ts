@@ -20,7 +20,7 @@ const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[
   ["npm run check", ".ci/run"],
   [".ci/run", ".ci/run"],
   ["npm run format", ".ci/run"],
-  ["npm run demo", "test/integration/cli/demo.test.ts"],
+  ["npm run demo", "test/integration/cli/demo.system.test.ts"],
   ["npm run world", "test/world/main.ts"],
   ["npm run world -- full-day", "test/world/full-day.world.test.ts"],
   ["npm run world -- high-availability", "test/world/high-availability.world.test.ts"],
