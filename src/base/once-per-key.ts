@@ -13,8 +13,11 @@ interface Cache<Key, Value> {
 
 function cached<Key, Value>(results: Cache<Key, Value>, compute: (key: Key) => Value): (key: Key) => Value {
   return (key) => {
-    const result = results.get(key) ?? { value: compute(key) };
-    results.set(key, result);
+    let result = results.get(key);
+    if (result === undefined) {
+      result = { value: compute(key) };
+      results.set(key, result);
+    }
     return result.value;
   };
 }

@@ -67,8 +67,8 @@ export async function runCheck(options: CheckOptions, context: CommandContext): 
     );
     return EXIT_FAILURE;
   }
-  const { loaded } = checked.value;
-  const probe = options.probe === true ? await probeService(loaded, context) : null;
+  const { loaded, stored } = checked.value;
+  const probe = options.probe === true ? await probeService(loaded, stored, context) : null;
   printReport(checked.value, probe, options, context);
   if (probe?.ok === false) return failWith(context, probe.error);
   return probe?.value.findings.some(({ problem }) => problem) ? EXIT_FAILURE : EXIT_OK;

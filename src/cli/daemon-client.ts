@@ -69,14 +69,7 @@ export interface DaemonConnectionOptions extends DaemonAccessOptions {
   readonly tokenFile?: string;
 }
 
-/** A request to the daemon's HTTP API. */
-interface DaemonRequest {
-  readonly method: "GET" | "POST";
-  readonly path: string;
-  /** The operator token, or null if none is sent. */
-  readonly token: string | null;
-  readonly body?: object;
-}
+type Method = "GET" | "POST";
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -135,19 +128,13 @@ export class DaemonClient {
     return this.#request<T>("POST", path, shape, body);
   }
 
-  async #request<T>(
-    method: DaemonRequest["method"],
-    path: string,
-    shape: ResponseShape,
-    body?: object,
-  ): Promise<Result<T, string>> {
+  async #request<T>(method: Method, path: string, shape: ResponseShape, body?: object): Promise<Result<T, string>> {
     const { env } = this.#context;
     const token = readToken(this.#options, env);
     if (!token.ok) return token;
     const access = readDaemonAccess(this.#options, env);
     if (!access.ok) return fail(access.error.join("; "));
     const { url } = this.#options;
-    const request: DaemonRequest = { method, path, token: token.value, ...(body === undefined ? {} : { body }) };
     const transport = createTransport(access.value.options);
     const authorization = token.value === null ? access.value.authorization : `Bearer ${token.value}`;
     const headers: Record<string, string> = {
@@ -164,7 +151,7 @@ export class DaemonClient {
     if (!response.ok) return fail(connectionError(url, method, response.error));
     const json = parseObject(response.value.body);
     if (response.value.status === 200 && json !== null && hasShape(json, shape)) return ok(json as T);
-    return fail(responseError(url, request, authorization, response.value, json));
+    return fail(responseError(url, method, token.value, authorization, response.value, json));
   }
 }
 
@@ -175,7 +162,7 @@ const hasShape = (json: JsonObject, shape: ResponseShape): boolean =>
   });
 
 /** Formats why there was no response. A daemon that was reached may have executed the command. */
-function connectionError(url: string, method: DaemonRequest["method"], failure: TransportFailure): string {
+function connectionError(url: string, method: Method, failure: TransportFailure): string {
   if (failure.kind === "unreachable") {
     const trust = url.startsWith("https:") ? ", and the trusted CA with --http-config-file" : "";
     return `no daemon is reachable at ${url} (${failure.message}): start it, or set --url${trust}`;
@@ -187,7 +174,8 @@ function connectionError(url: string, method: DaemonRequest["method"], failure: 
 
 function responseError(
   url: string,
-  { method, token }: DaemonRequest,
+  method: Method,
+  token: string | null,
   authorization: string | null,
   { status, headers }: TransportResponse,
   json: JsonObject | null,

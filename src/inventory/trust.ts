@@ -3,6 +3,9 @@ import { formatPercent } from "../base/percent.ts";
 import type { Safety } from "../config/schema/safety.ts";
 import type { Blocker } from "../model/remediation/decision.ts";
 
+/** `safety.trust.min_inventory` is a share of the largest complete walk of this many days. */
+export const BASELINE_DAYS = 7;
+
 /** Facts about the inventory that decide whether it is trusted. */
 export interface InventoryStatus {
   /** Complete walks since the process started, or since the configured service changed. */
@@ -80,7 +83,7 @@ function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): 
   }
   const showsFleet = inventory.lastComplete || inventory.missing !== null || inventory.completeWalks > 0;
   if (showsFleet && nodes < trust.minInventory * largestWalkNodes - 1e-9) {
-    const detail = `${nodes} nodes are listed, fewer than ${formatPercent(trust.minInventory)} of the ${largestWalkNodes} listed in the last 7 days; if that is correct, run accept-inventory`;
+    const detail = `${nodes} nodes are listed, fewer than ${formatPercent(trust.minInventory)} of the ${largestWalkNodes} listed in the last ${BASELINE_DAYS} days; if that is correct, run accept-inventory`;
     blockers.push({ reason: "inventory_shrunk", detail });
   }
   // An incomplete walk does not show the whole fleet, so the share is of the larger count.

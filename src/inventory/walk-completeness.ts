@@ -3,6 +3,7 @@ import type { Share } from "../base/percent.ts";
 import type { Fleet, WalkResult } from "../model/snapshot.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import type { WalkEvidence } from "./absence.ts";
+import { BASELINE_DAYS } from "./trust.ts";
 
 /** What a walk of a list counted. */
 interface WalkCounts {
@@ -56,7 +57,7 @@ interface NodeCounts {
 const WALKS_TO_RECOVER = 10;
 
 /** By then `safety.trust.min_inventory` no longer expects the other nodes either. */
-const SHRUNK_MS_MAX: DurationMs = 7 * DAY_MS;
+const SHRUNK_MS_MAX: DurationMs = BASELINE_DAYS * DAY_MS;
 
 /** Decides which walks of the nodes are complete. */
 export class WalkHistory {

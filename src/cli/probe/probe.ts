@@ -1,10 +1,11 @@
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { closeResources, openConfigResources } from "../../daemon/config-resources.ts";
+import type { StoreFailure } from "../../journal/open-failure.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import type { CommandContext } from "../context.ts";
-import { createServiceAccess, readStoredState } from "../network-size.ts";
+import { createServiceAccess, type StoredState } from "../network-size.ts";
 import { withProgress } from "../output/progress.ts";
 import { stripControlCharacters } from "../output/text.ts";
 import { type Finding, findingsOf } from "./findings.ts";
@@ -19,17 +20,18 @@ export interface ProbeReport {
   readonly nodes: number | null;
 }
 
-/** Finds out what the spec leaves open, within the rate limits. Announces its calls on standard error. */
+/**
+ * Finds out what the spec leaves open, within the rate limits and the calls of the month that `stored` leaves. Announces
+ * its calls on standard error.
+ */
 export async function probeService(
   loaded: LoadedConfig,
-  context: CommandContext,
+  stored: Result<StoredState, StoreFailure>,
+  { err, stop, version }: CommandContext,
 ): Promise<Result<ProbeReport, readonly string[]>> {
-  const clock = createSystemClock();
-  const { err, stop, version } = context;
   const { config } = loaded;
-  const stored = await readStoredState(config, clock.now());
   if (!stored.ok) return fail([stored.error.message]);
-  const resources = openConfigResources(loaded, { clock, version });
+  const resources = openConfigResources(loaded, { clock: createSystemClock(), version });
   if (!resources.ok) return resources;
   try {
     const { settings } = resources.value;

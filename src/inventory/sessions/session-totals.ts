@@ -128,9 +128,10 @@ export class SessionTotals {
   }
 
   /**
-   * Ends a walk at `at` whose first page was observed at `observedFrom`. Its counts replace the previous ones. Those of a cut walk do so only if there are no others, or after
-   * {@link CUT_WALKS_MAX} cut walks in a row. Bytes and durations always count. Runs in steps of about a millisecond, so
-   * that the caller can do other work in between; until the last one, the previous counts stay.
+   * Ends a walk at `at` whose first page was observed at `observedFrom`. Its counts replace the previous ones. Those of a
+   * cut walk do so only if there are no others, or after {@link CUT_WALKS_MAX} cut walks in a row. Bytes and durations
+   * always count. Runs in steps of about a millisecond, so that the caller can do other work in between; until the last
+   * one, the previous counts stay.
    */
   *endWalk(end: SessionWalkEnd, at: MonotonicMs, observedFrom = at): Generator<void, void> {
     const complete = end === "complete";

@@ -1,5 +1,5 @@
 import { DAY_MS, type DurationMs, formatDuration, formatSecondsLeft, MINUTE_MS } from "../../base/duration.ts";
-import { assessTrust, type InventoryStatus, type TrustAssessment } from "../../inventory/trust.ts";
+import { assessTrust, BASELINE_DAYS, type InventoryStatus, type TrustAssessment } from "../../inventory/trust.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
@@ -26,7 +26,6 @@ export const largestWalkNodes = (records: RemediationRecords): number => Math.ma
 export const ACCEPTED_MISSING = "warden.accepted_missing";
 /** Key of the fact that holds the {@link Cooldown}. */
 const COOLDOWN = "warden.sight_cooldown";
-const BASELINE_DAYS = 7;
 /** Value of {@link COOLDOWN} while fleet data is not trusted. The cool-down starts when trust returns. */
 const NOT_STARTED = "broken";
 /** When the cool-down ends, by the journal's clock, or 0 if there was none. */
