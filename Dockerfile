@@ -26,7 +26,7 @@ COPY src src
 COPY scripts scripts
 RUN npm run build
 # The base image has no /usr/bin/env, so `docker exec … proxywarden explain node_42` needs an absolute path to the interpreter.
-RUN sed -i '1s|.*|#!/nodejs/bin/node --max-semi-space-size=4|' dist/main.js && chmod 755 dist/main.js \
+RUN sed -i '1s|.*|#!/nodejs/bin/node|' dist/main.js && chmod 755 dist/main.js \
  && mkdir -p /image/usr/local/bin && ln -s /app/dist/main.js /image/usr/local/bin/proxywarden \
  && install -d -m 700 /state/proxywarden
 
@@ -37,7 +37,9 @@ LABEL org.opencontainers.image.title="proxywarden" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="gcr.io/distroless/nodejs24-debian13:nonroot"
 # The MALLOC_ variables keep glibc's allocator from retaining freed buffers, which saves a tenth of the memory with a large fleet.
-ENV NODE_ENV=production MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768
+# With more garbage collector threads than free cores, the event loop waits for threads that are not running.
+ENV NODE_ENV=production MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768 \
+    NODE_OPTIONS="--max-semi-space-size=4 --v8-pool-size=1"
 # Root owns all files, so the daemon can't modify itself. Layers that change least come first.
 COPY --from=dependencies --chown=0:0 /app/node_modules /app/node_modules
 COPY --chown=0:0 package.json LICENSE /app/

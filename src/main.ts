@@ -1,4 +1,4 @@
-#!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768 node --max-semi-space-size=4
+#!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768 node --max-semi-space-size=4 --v8-pool-size=1
 import { setTimeout as sleep } from "node:timers/promises";
 import { errorMessage } from "./base/result.ts";
 import { EXIT_FAILURE, type ExitCode, failWith, untilAborted, VERSION } from "./cli/context.ts";
@@ -15,7 +15,7 @@ const LAST_OUTPUT_MS = 1_000;
 async function main(): Promise<ExitCode> {
   const stop = new AbortController();
   let firstSignalAt = Number.POSITIVE_INFINITY;
-  // The daemon then stops by `Daemon.stop`, within SHUTDOWN_BUDGET. A second signal ends the process immediately.
+  // The daemon then stops as `src/daemon/shutdown.ts` says. A second signal ends the process immediately.
   // Process 1 of a container has no default action for signals.
   const onSignal = () => {
     if (performance.now() - firstSignalAt > FORWARDED_SIGNAL_MS) process.exit(EXIT_FAILURE);

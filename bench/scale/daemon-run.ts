@@ -102,10 +102,14 @@ function startDaemon(folder: string, config: object): ChildProcess {
   writeFileSync(file, JSON.stringify({ ...config, state: { path: join(folder, "state") } }));
   const log = openSync(join(folder, "log"), "w");
   // The compiled daemon, with the settings of the first line of src/main.ts and of the image.
-  return spawn(process.execPath, ["--max-semi-space-size=4", join(ROOT, "dist/main.js"), "run", "--config", file], {
-    stdio: ["ignore", log, "inherit"],
-    env: { ...process.env, MALLOC_ARENA_MAX: "2", MALLOC_MMAP_THRESHOLD_: "32768" },
-  });
+  return spawn(
+    process.execPath,
+    ["--max-semi-space-size=4", "--v8-pool-size=1", join(ROOT, "dist/main.js"), "run", "--config", file],
+    {
+      stdio: ["ignore", log, "inherit"],
+      env: { ...process.env, MALLOC_ARENA_MAX: "2", MALLOC_MMAP_THRESHOLD_: "32768" },
+    },
+  );
 }
 
 /** Waits until the lists have been read completely. Asks a route that costs the daemon little. */

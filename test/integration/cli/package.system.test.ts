@@ -30,7 +30,9 @@ test(
     await runNpm("install", "--prefix", folder.path, ...INSTALL_OPTIONS, archive);
     const root = folder.pathOf("node_modules/proxywarden");
     const main = folder.pathOf("node_modules/.bin/proxywarden");
-    expect(readFileSync(main, "utf8")).toMatch(/^#!\/usr\/bin\/env -S [A-Z0-9_= ]+ node --max-semi-space-size=4\n/);
+    expect(readFileSync(main, "utf8")).toMatch(
+      /^#!\/usr\/bin\/env -S [A-Z0-9_= ]+ node --max-semi-space-size=4 --v8-pool-size=1\n/,
+    );
 
     const start = (...args: readonly string[]) => startProcess(process.execPath, [main, ...args]).ended;
     const [shownVersion, good, policies] = await Promise.all([
