@@ -12,9 +12,9 @@ import type {
 } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { availabilityOf, type WaitReason } from "../rate-limit/availability.ts";
-import type { LimitReading } from "../rate-limit/limit-headers.ts";
 import type { Lane } from "../rate-limit/limits.ts";
 import type { CallOutcome } from "../rate-limit/permits.ts";
+import type { LimitReading } from "../rate-limit/stated-limit.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import type { ApiError } from "./errors.ts";
 import { parseRateLimitHeaders, parseRetryAfter, resetEpochSeconds, serviceDate } from "./rate-limit-headers.ts";

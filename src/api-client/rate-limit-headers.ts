@@ -1,7 +1,7 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { TransportResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
-import { type LimitReading, parseLimitReading } from "../rate-limit/limit-headers.ts";
+import { type LimitReading, parseLimitReading } from "../rate-limit/stated-limit.ts";
 import { RETRY_AFTER_MS_MAX } from "../rate-limit/too-many-requests.ts";
 
 type Headers = TransportResponse["headers"];

@@ -9,7 +9,8 @@ import type { StatusSnapshot } from "../web/api/status-views.ts";
 import type { Collection } from "./collection.ts";
 import type { ConfigResources } from "./config-resources.ts";
 import type { LeadershipTerm } from "./leadership-term.ts";
-import { type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
+import { SHUTDOWN_BUDGET } from "./shutdown.ts";
 
 /** What a daemon shows of the network. */
 export type CollectedStatus = Pick<StatusSnapshot, "snapshot" | "plan" | "collectors" | "ledger" | "clockSkewMs">;

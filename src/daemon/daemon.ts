@@ -1,4 +1,4 @@
-import { type DurationMs, formatDuration, SECOND_MS } from "../base/duration.ts";
+import { formatDuration, SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
@@ -21,7 +21,8 @@ import { startWebServer, type WebServer } from "../web/http/server.ts";
 import { type ConfigResources, closeResources, hasSameResources, openConfigResources } from "./config-resources.ts";
 import type { LeadershipTerm } from "./leadership-term.ts";
 import { ModeSwitch } from "./mode-switch.ts";
-import { type DaemonDeps, openRuntime, type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";
+import { type DaemonDeps, openRuntime, type Runtime } from "./runtime.ts";
+import { SHUTDOWN_BUDGET, shutDown } from "./shutdown.ts";
 
 /**
  * Starts the daemon: secrets and clients, state, web server, collectors, remediation. The error lists every problem.
@@ -126,30 +127,12 @@ export class Daemon {
     return this.#modes.active.view;
   }
 
-  /** Stops the daemon, in reverse order of the start, within {@link SHUTDOWN_BUDGET}. */
+  /** Stops the daemon after SIGTERM or SIGINT, within {@link SHUTDOWN_BUDGET}. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.#historyAbort.abort();
     await this.#history;
-    const { activeMs, webMs, handOverMs, closeMs } = SHUTDOWN_BUDGET;
-    const startedAt = this.#runtime.clock.monotonic();
-    const stopping = this.#reloading.then(() => this.#modes.stop(startedAt));
-    await this.#waitUpTo(activeMs, "active configuration", stopping);
-    const handingOver = this.#waitUpTo(handOverMs, "handover of the state", this.#modes.handOver());
-    await Promise.all([handingOver, this.#web.close(webMs)]);
-    await this.#waitUpTo(closeMs, "state", this.#modes.close());
-  }
-
-  /** Waits for a part of the shutdown, but at most `ms`, because a database that does not answer must not delay it. */
-  async #waitUpTo(ms: DurationMs, part: string, work: Promise<void>): Promise<void> {
-    const { clock, log } = this.#runtime;
-    const done = new AbortController();
-    const logged = work.catch((error: unknown) => log.warn({ part, err: error }, "part of the shutdown failed"));
-    const expired = clock.sleep(ms, done.signal).then(() => {
-      if (!done.signal.aborted) log.warn({ part, after_ms: ms }, "part of the shutdown not finished in time");
-    });
-    await Promise.race([logged, expired]);
-    done.abort();
+    await shutDown({ reloading: this.#reloading, modes: this.#modes, web: this.#web }, this.#runtime);
   }
 
   /**

@@ -8,7 +8,8 @@ import type { ConfigResources } from "./config-resources.ts";
 import { takeForwardedOrders } from "./forwarded-commands.ts";
 import { Leadership } from "./leadership.ts";
 import { type LeadershipTerm, openSharedTerm } from "./leadership-term.ts";
-import { type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
+import { SHUTDOWN_BUDGET } from "./shutdown.ts";
 import { StandbyConfig } from "./standby.ts";
 
 /**

@@ -1,4 +1,3 @@
-import { SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { LoadedConfig } from "../config/load.ts";
@@ -11,25 +10,6 @@ import { createEventLog, type EventLog } from "../web/api/event-log.ts";
 import { createHistory, type History } from "../web/api/history.ts";
 import { createMetricsEndpoint, type MetricsEndpoint } from "../web/scrape/metrics-endpoint.ts";
 import { type LeadershipTerm, openOnlyTerm } from "./leadership-term.ts";
-
-/**
- * Time that each part of a shutdown may take. The active configuration stops first. Then the web server closes while the
- * state is handed over. The state closes last. After a SIGTERM the process exits within 10 s.
- */
-export const SHUTDOWN_BUDGET = {
-  /** For stopping the active configuration, including a reload or a change of leadership that is under way. */
-  activeMs: 7.75 * SECOND_MS,
-  /** Part of `activeMs` for the response to a POST in flight; after that it is aborted and journaled as in doubt. */
-  postMs: 7 * SECOND_MS,
-  /** Part of `activeMs`, after `postMs`, for queued notifications. */
-  notificationsMs: 0.5 * SECOND_MS,
-  /** For HTTP responses under way. */
-  webMs: 1.5 * SECOND_MS,
-  /** For what is still to be written to the state, and for releasing the lease. Runs at the same time as `webMs`. */
-  handOverMs: SECOND_MS,
-  /** For closing the state. */
-  closeMs: 0.5 * SECOND_MS,
-};
 
 /** User-Agent header of the daemon's requests. */
 export const userAgentOf = (version: string): string => `proxywarden/${version}`;

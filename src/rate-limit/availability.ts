@@ -5,7 +5,6 @@ import { availableBesideExternalUsage, expectedCallsOfPlan } from "./external-us
 import { OBSERVATIONS_PER_WINDOW } from "./external-usage/usage-of-limit.ts";
 import { gatewayAvailableAt } from "./gateway-limit.ts";
 import type { Ledger } from "./ledger.ts";
-import { callsInFlight, ROUNDING_MS, remainingAtLeast, settleLostCalls } from "./limit-headers.ts";
 import {
   actionReserveOf,
   allowanceOf,
@@ -16,6 +15,7 @@ import {
   pollingCallsPerWindow,
   reservedCalls,
 } from "./limits.ts";
+import { callsInFlight, ROUNDING_MS, remainingAtLeast, settleLostCalls } from "./stated-limit.ts";
 import { rejectedUntil } from "./too-many-requests.ts";
 import { categoryPaceRates, paceAvailableAt, planPaceRates } from "./window-pace.ts";
 

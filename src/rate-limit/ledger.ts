@@ -2,9 +2,9 @@ import type { MonotonicMs } from "../model/time.ts";
 import { type ConcurrentCalls, createConcurrentCalls } from "./concurrent-calls.ts";
 import { createExternalUsage, type ExternalUsage } from "./external-usage/external-usage.ts";
 import { createLearnedLimit, type LearnedLimit } from "./learned-limit.ts";
-import { createStatedLimit, type StatedLimit } from "./limit-headers.ts";
 import type { Category, Lane, Limits } from "./limits.ts";
 import { createRouteHistory, ROUTES, type Route, type RouteHistory } from "./route-rejections.ts";
+import { createStatedLimit, type StatedLimit } from "./stated-limit.ts";
 import { categoryPaceRates, createPace, type Pace, planPaceRates } from "./window-pace.ts";
 
 /** Permission for one call. It must be returned with `settlePermit`, regardless of how the call ends. */

@@ -4,8 +4,8 @@ import { endCall } from "./concurrent-calls.ts";
 import { recordCallAnswered, recordCallInDoubt, recordCallRejected } from "./external-usage/external-usage.ts";
 import { payGatewayLimit } from "./gateway-limit.ts";
 import type { Ledger, Permit } from "./ledger.ts";
-import { type LimitReading, recordAnswered, recordLost, recordSent, recordUnsent } from "./limit-headers.ts";
 import type { Category, Lane } from "./limits.ts";
+import { type LimitReading, recordAnswered, recordLost, recordSent, recordUnsent } from "./stated-limit.ts";
 import { recordAnswer, recordTooManyRequests } from "./too-many-requests.ts";
 import { categoryPaceRates, payForCall, planPaceRates } from "./window-pace.ts";
 

@@ -4,9 +4,9 @@ import { limitScopeOf } from "./external-usage/external-usage.ts";
 import { limitBasisOf } from "./gateway-limit.ts";
 import { learnFromAnswer, learnFromRejection } from "./learned-limit.ts";
 import type { CategoryState, Ledger, Permit } from "./ledger.ts";
-import { type LimitReading, ROUNDING_MS } from "./limit-headers.ts";
 import { CATEGORIES, type Category, type Lane } from "./limits.ts";
 import { isRejectedAlone, recordRouteAnswered, recordRouteRejected, routeOf } from "./route-rejections.ts";
+import { type LimitReading, ROUNDING_MS } from "./stated-limit.ts";
 import { categoryPaceRates } from "./window-pace.ts";
 
 /**

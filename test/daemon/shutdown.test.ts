@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { fail, ok } from "../../src/base/result.ts";
 import { startDaemon } from "../../src/daemon/daemon.ts";
-import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
+import { SHUTDOWN_BUDGET } from "../../src/daemon/shutdown.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createCron } from "../../src/platform/cron.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";

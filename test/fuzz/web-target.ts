@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Random } from "../../src/base/random.ts";
 import { ok } from "../../src/base/result.ts";
-import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
+import { SHUTDOWN_BUDGET } from "../../src/daemon/shutdown.ts";
 import type { Clock, Log } from "../../src/model/ports.ts";
 import { createEventLog } from "../../src/web/api/event-log.ts";
 import { createHistory } from "../../src/web/api/history.ts";

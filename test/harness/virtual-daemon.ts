@@ -8,7 +8,7 @@ import {
   type CollectorManager,
   startCollectorManager,
 } from "../../src/collectors/collector-manager.ts";
-import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
+import { SHUTDOWN_BUDGET } from "../../src/daemon/shutdown.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { ExternalBlockers, Log, Secret, StateStore, Transport } from "../../src/model/ports.ts";

@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
 import type { ExternalUsageOfLimit } from "../../src/rate-limit/external-usage/usage-of-limit.ts";
 import { createLedger, type Ledger } from "../../src/rate-limit/ledger.ts";
-import type { LimitReading } from "../../src/rate-limit/limit-headers.ts";
 import type { Lane, Limits } from "../../src/rate-limit/limits.ts";
 import { settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
+import type { LimitReading } from "../../src/rate-limit/stated-limit.ts";
 
 const WINDOW_MS = 60_000;
 /** A time after the first window of a process that started at 0. */

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { hasLearnedLimit } from "../../src/rate-limit/learned-limit.ts";
 import { createLedger, type Ledger } from "../../src/rate-limit/ledger.ts";
-import type { LimitReading } from "../../src/rate-limit/limit-headers.ts";
 import type { Category, Lane, Limits } from "../../src/rate-limit/limits.ts";
 import { settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
+import type { LimitReading } from "../../src/rate-limit/stated-limit.ts";
 import { endHolds, headersExplainRejection, rejectedUntil } from "../../src/rate-limit/too-many-requests.ts";
 
 const WINDOW_MS = 60_000;

@@ -2,7 +2,6 @@ import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { Ledger, Permit } from "../ledger.ts";
-import { type LimitReading, remainingAtLeast } from "../limit-headers.ts";
 import {
   allowanceOf,
   CATEGORIES,
@@ -12,6 +11,7 @@ import {
   type Limits,
   reservedCalls,
 } from "../limits.ts";
+import { type LimitReading, remainingAtLeast } from "../stated-limit.ts";
 import { ExternalUsageOfLimit, OBSERVATIONS_PER_WINDOW } from "./usage-of-limit.ts";
 
 /** The limits that headers may state: the limit of a category, or the plan's over all categories. */

@@ -1,6 +1,6 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import { ROUNDING_MS } from "../limit-headers.ts";
+import { ROUNDING_MS } from "../stated-limit.ts";
 import { type LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
 import type { OwnCalls } from "./own-calls.ts";
 

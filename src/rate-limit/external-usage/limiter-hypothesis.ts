@@ -1,5 +1,5 @@
 import type { MonotonicMs } from "../../model/time.ts";
-import type { LimitReading } from "../limit-headers.ts";
+import type { LimitReading } from "../stated-limit.ts";
 import type { OwnCalls } from "./own-calls.ts";
 
 /** What one response stated about a limit. The service counted the call at some time from `sentAt` to `answeredAt`. */

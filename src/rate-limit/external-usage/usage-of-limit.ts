@@ -1,7 +1,7 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import type { LimitReading } from "../limit-headers.ts";
 import { externalFloorOf } from "../limits.ts";
+import type { LimitReading } from "../stated-limit.ts";
 import { FixedWindowHypothesis } from "./fixed-window.ts";
 import { UsageForecast } from "./forecast.ts";
 import type { LimiterHypothesis, LimitStatement } from "./limiter-hypothesis.ts";

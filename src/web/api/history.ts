@@ -2,7 +2,7 @@ import { type DurationMs, HOUR_MS, SECOND_MS } from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { Collector } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { remainingAtLeast } from "../../rate-limit/limit-headers.ts";
+import { remainingAtLeast } from "../../rate-limit/stated-limit.ts";
 import { byName } from "./notation.ts";
 import { type StatusSnapshot, sessionsByStatus, statusCounts } from "./status-views.ts";
 

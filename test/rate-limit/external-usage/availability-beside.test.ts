@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { availableBesideExternalUsage } from "../../../src/rate-limit/external-usage/external-usage.ts";
 import { ExternalUsageOfLimit } from "../../../src/rate-limit/external-usage/usage-of-limit.ts";
 import { createLedger } from "../../../src/rate-limit/ledger.ts";
-import { recordAnswered } from "../../../src/rate-limit/limit-headers.ts";
 import type { Lane, Limits } from "../../../src/rate-limit/limits.ts";
+import { recordAnswered } from "../../../src/rate-limit/stated-limit.ts";
 
 const WINDOW_MS = 60_000;
 const NEVER = Number.NEGATIVE_INFINITY;

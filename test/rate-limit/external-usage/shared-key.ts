@@ -1,8 +1,8 @@
 import { LIMIT_SCOPES } from "../../../src/rate-limit/external-usage/external-usage.ts";
 import { createLedger, type Ledger } from "../../../src/rate-limit/ledger.ts";
-import { parseLimitReading } from "../../../src/rate-limit/limit-headers.ts";
 import type { Category } from "../../../src/rate-limit/limits.ts";
 import { type CallOutcome, settlePermit, takePermit } from "../../../src/rate-limit/permits.ts";
+import { parseLimitReading } from "../../../src/rate-limit/stated-limit.ts";
 import { createLimitedService, type LimiterSetup, type StatedHeaders } from "../limited-service.ts";
 import { type Event, insert } from "../saturated-day.ts";
 

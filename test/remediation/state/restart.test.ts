@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
+import { SHUTDOWN_BUDGET } from "../../../src/daemon/shutdown.ts";
 import type { ActionState } from "../../../src/model/remediation/episode.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";

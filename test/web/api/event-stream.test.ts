@@ -1,7 +1,7 @@
 import { EventEmitter, once } from "node:events";
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
-import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
+import { SHUTDOWN_BUDGET } from "../../../src/daemon/shutdown.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { createEventLog } from "../../../src/web/api/event-log.ts";
 import { EventBroadcaster, SUBSCRIBERS_MAX } from "../../../src/web/api/event-stream.ts";

@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import type { Result } from "../../../src/base/result.ts";
 import { formatProblem } from "../../../src/config/diagnostics/problem.ts";
 import { readWebFile } from "../../../src/config/web-file.ts";
-import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
+import { SHUTDOWN_BUDGET } from "../../../src/daemon/shutdown.ts";
 import type { Clock } from "../../../src/model/ports.ts";
 import { readTextFile } from "../../../src/platform/text-file.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";

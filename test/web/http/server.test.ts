@@ -3,7 +3,7 @@ import { request as httpRequest, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
+import { SHUTDOWN_BUDGET } from "../../../src/daemon/shutdown.ts";
 import type { Clock } from "../../../src/model/ports.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
 import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";

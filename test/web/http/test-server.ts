@@ -1,6 +1,6 @@
 import { onTestFinished } from "vitest";
 import { ok } from "../../../src/base/result.ts";
-import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
+import { SHUTDOWN_BUDGET } from "../../../src/daemon/shutdown.ts";
 import type { Clock, Log, LogFields, Secret } from "../../../src/model/ports.ts";
 import type { Operator } from "../../../src/model/remediation/operator-command.ts";
 import { createEventLog } from "../../../src/web/api/event-log.ts";

@@ -9,7 +9,7 @@ import {
   type CollectorManager,
   startCollectorManager,
 } from "../../../src/collectors/collector-manager.ts";
-import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
+import { SHUTDOWN_BUDGET } from "../../../src/daemon/shutdown.ts";
 import { createDaemonMetrics, type DaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
 import type { Clock, ExternalBlockers, Log, StateStore, Transport } from "../../../src/model/ports.ts";
 import type { Journal } from "../../../src/model/remediation/journal.ts";

@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { connect as connectTcp } from "node:net";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { SHUTDOWN_BUDGET } from "../../../../src/daemon/runtime.ts";
+import { SHUTDOWN_BUDGET } from "../../../../src/daemon/shutdown.ts";
 import { alternativeNames } from "../../../../src/web/http/tls/client-certificates.ts";
 import { createTempFolder } from "../../../integration/folder.ts";
 import { waitUntil } from "../../../integration/wait-until.ts";

@@ -8,7 +8,7 @@ import {
   recordSent,
   remainingAtLeast,
   settleLostCalls,
-} from "../../src/rate-limit/limit-headers.ts";
+} from "../../src/rate-limit/stated-limit.ts";
 
 /** An event: a call is sent, arrives, is answered or lost, or calls are refilled. The number chooses the call. */
 const event = fc.tuple(fc.constantFrom("send", "arrive", "answer", "lose", "refill" as const), fc.nat(20));

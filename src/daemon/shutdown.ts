@@ -1,0 +1,69 @@
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import type { Clock, Log } from "../model/ports.ts";
+import type { MonotonicMs } from "../model/time.ts";
+
+/**
+ * Time that each part of a shutdown may take. The active configuration stops first. Then the web server closes while the
+ * state is handed over. The state closes last. After a SIGTERM the process exits within 10 s.
+ */
+export const SHUTDOWN_BUDGET = {
+  /** For stopping the active configuration, including a reload or a change of leadership that is under way. */
+  activeMs: 7.75 * SECOND_MS,
+  /** Part of `activeMs` for the response to a POST in flight; after that it is aborted and journaled as in doubt. */
+  postMs: 7 * SECOND_MS,
+  /** Part of `activeMs`, after `postMs`, for queued notifications. */
+  notificationsMs: 0.5 * SECOND_MS,
+  /** For HTTP responses under way. */
+  webMs: 1.5 * SECOND_MS,
+  /** For what is still to be written to the state, and for releasing the lease. Runs at the same time as `webMs`. */
+  handOverMs: SECOND_MS,
+  /** For closing the state. */
+  closeMs: 0.5 * SECOND_MS,
+};
+
+/** What a shutdown stops. */
+interface ShutdownParts {
+  /** The reload under way. Never rejects. */
+  readonly reloading: Promise<unknown>;
+  readonly modes: {
+    /** Stops the active configuration. */
+    stop(startedAt: MonotonicMs): Promise<void>;
+    /** Hands over the state to another daemon. */
+    handOver(): Promise<void>;
+    /** Closes the state. */
+    close(): Promise<void>;
+  };
+  readonly web: { close(ms: DurationMs): Promise<void> };
+}
+
+type ShutdownDeps = { readonly clock: Pick<Clock, "monotonic" | "sleep">; readonly log: Pick<Log, "warn"> };
+
+/**
+ * Stops the daemon, in reverse order of the start. `src/main.ts` handles SIGTERM and SIGINT, and `src/cli/run.ts` then
+ * calls `Daemon.stop`, which calls this.
+ */
+export async function shutDown({ reloading, modes, web }: ShutdownParts, deps: ShutdownDeps): Promise<void> {
+  const { activeMs, webMs, handOverMs, closeMs } = SHUTDOWN_BUDGET;
+  const startedAt = deps.clock.monotonic();
+  const stopping = reloading.then(() => modes.stop(startedAt));
+  await waitUpTo(activeMs, "active configuration", stopping, deps);
+  const handingOver = waitUpTo(handOverMs, "handover of the state", modes.handOver(), deps);
+  await Promise.all([handingOver, web.close(webMs)]);
+  await waitUpTo(closeMs, "state", modes.close(), deps);
+}
+
+/** Waits for a part of the shutdown, but at most `ms`, because a database that does not answer must not delay it. */
+async function waitUpTo(
+  ms: DurationMs,
+  part: string,
+  work: Promise<void>,
+  { clock, log }: ShutdownDeps,
+): Promise<void> {
+  const done = new AbortController();
+  const logged = work.catch((error: unknown) => log.warn({ part, err: error }, "part of the shutdown failed"));
+  const expired = clock.sleep(ms, done.signal).then(() => {
+    if (!done.signal.aborted) log.warn({ part, after_ms: ms }, "part of the shutdown not finished in time");
+  });
+  await Promise.race([logged, expired]);
+  done.abort();
+}
