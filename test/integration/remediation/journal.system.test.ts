@@ -40,9 +40,12 @@ async function expectNoActions(
     "the policy fires",
     async () => (await daemon.explain(nodes[0]!)).policies[0]?.timer?.state === "firing",
   );
-  await waitUntil("it is trusted", async () => (await daemon.scrape()).sum("proxywarden_trusted") === 1);
-  const page = await daemon.scrape();
-  expect(page.sum("proxynet_nodes")).toBe(nodes.length);
+  // The nodes are published shortly after they become trusted.
+  const page = await waitUntil("the nodes are trusted and exported", async () => {
+    const scraped = await daemon.scrape();
+    const isTrusted = scraped.sum("proxywarden_trusted") === 1;
+    return isTrusted && scraped.sum("proxynet_nodes") === nodes.length && scraped;
+  });
   expect(page.sum("proxywarden_journal_writable")).toBe(0);
   expect(await daemon.reasons(nodes[0]!)).toEqual(["journal"]);
   const ready = await daemon.ask("/-/ready");
