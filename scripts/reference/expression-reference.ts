@@ -14,10 +14,10 @@ ${operators.join(", ")}.
 Constants are written like \`"DE"\`, \`0.95\` and \`["DE", "FR"]\`.
 
 A condition is true, false or **unknown**. A field is unknown if it is missing, null, older than the policy's \`max_age\`, or a
-usage value whose scale is unknown ([\`service.usage_scale\`](config.md#service)); \`ratio(a, b)\` is unknown if \`b\` is 0. A condition
-that reads an unknown value is unknown, unless the other operand of \`&&\` or \`||\` determines the result:
-\`node.status == "online" && node.cpu_usage > 0.9\` is false for an offline node, whatever its usage. In \`a ? b : c\`, only the
-branch that is taken matters.
+usage value whose scale is unknown ([\`service.usage_scale\`](config.md#service)); \`ratio(a, b)\` is unknown if \`b\` is 0. The age of
+session counts is the time since the walk that counted them began. A condition that reads an unknown value is unknown, unless the
+other operand of \`&&\` or \`||\` determines the result: \`node.status == "online" && node.cpu_usage > 0.9\` is false for an offline
+node, whatever its usage. In \`a ? b : c\`, only the branch that is taken matters.
 
 A policy never acts on an unknown condition, and its timer pauses. A condition that stays unknown for longer than
 \`max_age + for\` suspends the episode and frees the node for other policies.`;

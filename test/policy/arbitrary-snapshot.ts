@@ -7,7 +7,7 @@ import { buildFleet, buildSessions, type NodeFixture } from "../metrics/snapshot
 export interface SampledFleet {
   readonly nodes: readonly NodeFixture[];
   readonly sessions: {
-    readonly settledAt: number;
+    readonly observedFrom: number;
     readonly failedListed: boolean;
     readonly byNode: readonly {
       readonly id: string;
@@ -109,7 +109,7 @@ function sessionsIn(withGaps: boolean) {
       rows: fc.array(row, { maxLength: 5 }),
     })
     .map(({ age, failedListed, rows }) => ({
-      settledAt: NOW - age,
+      observedFrom: NOW - age,
       failedListed,
       byNode: rows.map(({ quietWalks, ...columns }, index) => ({ id: `node_${index}`, counts: columns, quietWalks })),
     }));
@@ -141,7 +141,7 @@ export function snapshotOf({ nodes, sessions, usageKnown, settledAt }: SampledFl
       sessions === null
         ? null
         : buildSessions([...sessions.byNode].reverse(), {
-            settledAt: sessions.settledAt,
+            observedFrom: sessions.observedFrom,
             failedListed: sessions.failedListed,
           }),
     stats: null,

@@ -153,7 +153,7 @@ function countSessions({ fleet, sessions }: ScopeData, slot: number): SessionCou
   const of = (status: SessionStatus) =>
     row === undefined ? 0 : (recent[SESSION_STATUSES.indexOf(status)]?.[row] ?? 0);
   const total = SESSION_STATUSES.reduce((sum, status) => sum + of(status), 0);
-  return { of, total, quietWalks: row === undefined ? 0 : quietWalks[row]!, at: sessions.settledAt };
+  return { of, total, quietWalks: row === undefined ? 0 : quietWalks[row]!, at: sessions.observedFrom };
 }
 
 /** All sessions of the node, regardless of their status. */

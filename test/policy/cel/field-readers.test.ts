@@ -153,7 +153,10 @@ describe("sessions of a node", () => {
     { failedListed = true, id = "node_1", quietWalks = 0, isFolded = false } = {},
   ) {
     const node = { id, counts: counts ?? {}, quietWalks };
-    const view = counts === null ? null : buildSessions([null, node], { failedListed, isFolded, settledAt: 700 });
+    const view =
+      counts === null
+        ? null
+        : buildSessions([null, node], { failedListed, isFolded, settledAt: 900, observedFrom: 700 });
     const read = reader({ fleet: buildFleet([completeNode]), sessions: view });
     return Object.fromEntries(
       names.map((name) => {
@@ -164,7 +167,7 @@ describe("sessions of a node", () => {
     );
   }
 
-  test("are counted by state as of the last complete walk", () => {
+  test("are counted by state in the last complete walk, and are as old as its start", () => {
     const counts = { active: 4, connecting: 1, closed: 2, error: 2, timeout: 1 };
     expect(sessions(counts)).toEqual({ ...counts, total: 10, failed_ratio: 0.3 });
   });

@@ -35,7 +35,7 @@ export function referenceReading(
     "node.created_at": plausible(sampledFleet, node.createdAtMs, node.detailedAt),
     "node.updated_at": plausible(sampledFleet, node.updatedAtMs, node.detailedAt),
   });
-  note("sessions", sampledFleet.sessions?.settledAt, sessionsOf(sampledFleet, node));
+  note("sessions", sampledFleet.sessions?.observedFrom, sessionsOf(sampledFleet, node));
   if (sampledFleet.settledAt !== null) {
     const neighbours = sampledFleet.nodes.filter(({ region }) => region === node.region);
     const places = { fleet: sampledFleet.nodes, ...(node.region === undefined ? {} : { region: neighbours }) };

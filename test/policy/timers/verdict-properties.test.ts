@@ -93,7 +93,7 @@ function applyGaps(whole: SampledFleet, odd: SampledFleet): SampledFleet {
   const sessions =
     odd.sessions === null
       ? null
-      : { ...whole.sessions!, settledAt: odd.sessions.settledAt, failedListed: odd.sessions.failedListed };
+      : { ...whole.sessions!, observedFrom: odd.sessions.observedFrom, failedListed: odd.sessions.failedListed };
   return { ...whole, nodes, sessions, usageKnown: odd.usageKnown, skewMs: odd.skewMs };
 }
 
