@@ -20,10 +20,14 @@ interface Offset extends Bounds {
   readonly shownAt: MonotonicMs;
 }
 
-/** The offset of one response, whose content was observed at `observedAt`. */
+/** An offset that responses have shown, but no two in a row. */
 interface UnconfirmedOffset extends Bounds {
-  readonly observedAt: MonotonicMs;
+  /** When the content of these responses was observed. */
+  readonly observedAt: readonly MonotonicMs[];
+  /** When the first of them was received. */
   readonly shownAt: MonotonicMs;
+  /** Whether no other response was received after the last of them. */
+  readonly isLatest: boolean;
 }
 
 /** Maximum number of offsets that are kept. */
@@ -41,13 +45,13 @@ const EARLY_REQUESTS_MAX = 10_000;
  * and an upper bound of the offset from our monotonic clock. Together they leave an uncertainty of a few milliseconds.
  *
  * A Date that contradicts the earlier ones may be wrong, since a gateway or one of several servers may have written it.
- * The service's clock was set if a second response agrees with it. The new offset then applies to what was observed
- * since the first of these responses, and the earlier one to what was observed before.
+ * The service's clock was set if two responses in a row agree on it. The new offset then applies to what was observed
+ * since the first response that showed it, and the earlier one to what was observed before.
  */
 export function createServiceClock() {
   /** Oldest first. */
   const offsets: Offset[] = [];
-  /** The offset of a response that contradicted the last of them and that no other response has confirmed yet. */
+  /** An offset that contradicts the last of them. */
   let unconfirmed: UnconfirmedOffset | null = null;
   let isAgreed = false;
   /** The latest observation under the last of the offsets. */
@@ -77,23 +81,26 @@ export function createServiceClock() {
     if (agree(current, shown)) {
       isAgreed ||= offsets.length > 0;
       // A request that was sent before the other response was received may have been answered before the clock was set.
-      if (unconfirmed !== null && sentAt >= unconfirmed.shownAt) unconfirmed = null;
+      const isRefuted = unconfirmed !== null && sentAt >= unconfirmed.shownAt;
+      unconfirmed = unconfirmed === null || isRefuted ? null : { ...unconfirmed, isLatest: false };
       const from = Math.max(current.after + TICK_MS, Math.min(current.from, sentAt));
       offsets[last] = { ...current, ...combine(current, shown), from };
-      const until = (unconfirmed?.observedAt ?? Number.POSITIVE_INFINITY) - TICK_MS;
+      const until = Math.min(...(unconfirmed?.observedAt ?? [])) - TICK_MS;
       const observedAt = Math.min(Math.max(sentAt, from), until);
       lastObservedAt = Math.max(lastObservedAt, observedAt);
       return observedAt;
     }
     const next = Math.max(sentAt, lastObservedAt + TICK_MS);
     if (unconfirmed !== null && agree(unconfirmed, shown)) {
-      const { observedAt, shownAt } = unconfirmed;
-      const from = Math.min(observedAt, next);
-      offsets.push({ ...combine(unconfirmed, shown), after: lastObservedAt, from, shownAt });
+      const { shownAt, isLatest } = unconfirmed;
+      const bounds = combine(unconfirmed, shown);
+      const observedAt = [...unconfirmed.observedAt, next];
+      unconfirmed = isLatest ? null : { ...bounds, observedAt, shownAt, isLatest: true };
+      if (!isLatest) return next;
+      offsets.push({ ...bounds, after: lastObservedAt, from: Math.min(...observedAt), shownAt });
       if (offsets.length > OFFSETS_MAX) offsets.shift();
-      unconfirmed = null;
       isAgreed = true;
-      lastObservedAt = Math.max(observedAt, next);
+      lastObservedAt = Math.max(...observedAt);
       return next;
     }
     if (previous !== undefined && sentAt < current.shownAt && agree(previous, shown)) {
@@ -101,7 +108,7 @@ export function createServiceClock() {
       offsets[last] = { ...current, after: Math.max(current.after, observedAt) };
       return observedAt;
     }
-    unconfirmed = { ...shown, observedAt: next, shownAt: receivedAt };
+    unconfirmed = { ...shown, observedAt: [next], shownAt: receivedAt, isLatest: true };
     return next;
   }
 
@@ -124,7 +131,7 @@ export function createServiceClock() {
     timeAt(at: MonotonicMs): EpochMs | null {
       // Called for each node of the fleet.
       const time = timesOfEarlyRequests.size === 0 ? at : (timesOfEarlyRequests.get(at) ?? at);
-      if (offsets.length === 0 || time === unconfirmed?.observedAt) return null;
+      if (offsets.length === 0 || unconfirmed?.observedAt.includes(time)) return null;
       let index = offsets.length - 1;
       while (index > 0 && time < offsets[index]!.from) index--;
       const { low, high } = offsets[index]!;

@@ -65,6 +65,18 @@ describe("a clock that contradicts the earlier responses", () => {
     expect([observedAt, 20_000].map((at) => aheadOf(clock, at))).toEqual([500, 500]);
   });
 
+  test("does not count if the responses that show it are not consecutive", () => {
+    const clock = createSeenClock();
+    const first = clock.recordDate(START + 90_000, 9_000, 10_000);
+    // Some responses of the service have a wrong Date, and the requests of all of these were in flight together.
+    for (let at = 10_100; at < 10_900; at += 100) clock.recordDate(START + 9_000, 9_000, at);
+    const second = clock.recordDate(START + 91_000, 9_500, 11_000);
+    expect([first, second].map((at) => clock.timeAt(at))).toEqual([null, null]);
+    expect(aheadOf(clock, 11_000)).toBe(500);
+    clock.recordDate(START + 11_000, 12_000, 12_000);
+    expect([first, second].map((at) => aheadOf(clock, at))).toEqual([500, 500]);
+  });
+
   test("does not count if the next response contradicts both", () => {
     const clock = createSeenClock();
     clock.recordDate(START + 90_000, 9_000, 10_000);
@@ -81,6 +93,8 @@ describe("a clock that contradicts the earlier responses", () => {
       [9_500, 11_000],
     ].map(([sentAt, receivedAt]) => clock.recordDate(START + 8_000, sentAt!, receivedAt!));
     const next = clock.recordDate(START + 92_000, 8_800, 12_000);
+    expect([set, next].map((at) => clock.timeAt(at))).toEqual([null, null]);
+    clock.recordDate(START + 92_000, 9_900, 12_200);
     const last = clock.recordDate(START + 8_000, 9_600, 12_500);
     expect([...late, last].map((at) => [at < set, secondsAhead(clock, at)])).toEqual([0, 0, 0].map((s) => [true, s]));
     expect([set, next].map((at) => secondsAhead(clock, at))).toEqual([82, 82]);
