@@ -6,6 +6,7 @@ import type { ListWalk } from "../api-client/pagination/list-behavior.ts";
 import { walkList } from "../api-client/pagination/list-walk.ts";
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
+import { ok } from "../base/result.ts";
 import { allowedMissing, missingRecords, shownShare } from "../inventory/walk-completeness.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { NodeId } from "../model/node.ts";
@@ -164,7 +165,7 @@ function readList(
   const walk: ListWalk = {
     behavior,
     inFlight: () => Math.min(pagesInFlight.max(), callsInFlightNeeded(spacingMs, latency.meanMs(), inFlightMax)),
-    async fetch(query, pageSignal) {
+    async read(query, pageSignal) {
       let sentAt: MonotonicMs | null = null;
       const response = await client.get(PAGE_CALLS[list](query), "walk", pageSignal, () => {
         sentAt ??= clock.monotonic();
@@ -175,11 +176,16 @@ function readList(
       }
       isFirst = false;
       if (!response.ok) return response;
-      const page = decodePage(response.value.json);
-      return page.ok ? { ok: true, value: { page: page.value, at: response.value.at } } : page;
+      const { json, at } = response.value;
+      const page = decodePage(json);
+      if (!page.ok) return page;
+      const { records, limit, total } = page.value;
+      const { length } = records;
+      const fresh = records.reduce<number>((sum, record) => sum + (foldRecord(record, at, reportRemark) ? 1 : 0), 0);
+      // The promises of the call may be old objects by now. They would keep the records until a major collection.
+      records.length = 0;
+      return ok({ at, total, limit, length, fresh });
     },
-    fold: (records, at) =>
-      records.reduce<number>((count, record) => count + (foldRecord(record, at, reportRemark) ? 1 : 0), 0),
   };
   return walkList(walk, signal);
 }

@@ -1,7 +1,6 @@
 import type { Result } from "../../base/result.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { createMeanLatency, createPagesInFlight } from "../../rate-limit/collector-concurrency.ts";
-import type { RawPage } from "../decoding/records.ts";
 import type { PageQuery } from "../endpoints.ts";
 import type { ApiError } from "../errors.ts";
 
@@ -67,11 +66,24 @@ export const createListBehavior = (requestedLimit: number): ListBehavior => ({
   pagesInFlight: createPagesInFlight(),
 });
 
+/** A page whose records have been processed. */
+export interface ReadPage {
+  /** When it was observed. */
+  readonly at: MonotonicMs;
+  /** Number of records in the list, as the page states it. */
+  readonly total: number;
+  /** The page size that the service states, or null if it states none. */
+  readonly limit: number | null;
+  /** Number of its records. */
+  readonly length: number;
+  /** Number of those that are new in this walk. */
+  readonly fresh: number;
+}
+
 /** A list to walk. */
 export interface ListWalk {
-  fetch(query: PageQuery, signal: AbortSignal): Promise<Result<{ page: RawPage; at: MonotonicMs }, ApiError>>;
-  /** Processes the records of one page. Returns the number of those that are new in this walk. */
-  fold(records: readonly unknown[], at: MonotonicMs): number;
+  /** Reads a page and processes its records. */
+  read(query: PageQuery, signal: AbortSignal): Promise<Result<ReadPage, ApiError>>;
   readonly behavior: ListBehavior;
   /** Maximum number of concurrent pages, at least 1; read again after each page. */
   inFlight(): number;

@@ -1,7 +1,7 @@
 import { ok, type Result } from "../../base/result.ts";
 import { type ApiError, isRequestRejected } from "../errors.ts";
-import type { ListBehavior, ListWalk, WalkReport } from "./list-behavior.ts";
-import { type FetchedPage, WalkProgress } from "./walk-progress.ts";
+import type { ListBehavior, ListWalk, ReadPage, WalkReport } from "./list-behavior.ts";
+import { WalkProgress } from "./walk-progress.ts";
 
 /** Limits to request, in this order, if the service rejects a larger one. The spec states no largest limit. */
 export const PAGE_LIMIT_FALLBACKS = [100, 50, 20] as const;
@@ -17,11 +17,11 @@ const WALKS_PER_PROVEN_END = 30;
 /** Reads a list to its end (spec, section 2.5). Fails only if the first page fails. */
 export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Result<WalkReport, ApiError>> {
   const { behavior } = walk;
-  const first = await fetchFirstPage(walk, signal);
+  const first = await readFirstPage(walk, signal);
   if (!first.ok) return first;
   const progress = new WalkProgress(walk);
   progress.record(behavior.first, first);
-  const read = async (page: number) => progress.record(page, await walk.fetch({ page, limit: behavior.limit }, signal));
+  const read = async (page: number) => progress.record(page, await walk.read({ page, limit: behavior.limit }, signal));
   const inFlight = new Set<Promise<void>>();
   const startReading = () => {
     while (inFlight.size < walk.inFlight() && progress.hasMore() && !signal.aborted) {
@@ -41,35 +41,35 @@ export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Res
     if (progress.missing() > 0 && progress.isWorthwhile() && !signal.aborted) await read(page);
   }
   if (signal.aborted) progress.cut();
-  return ok(progress.close(first.value.page.limit));
+  return ok(progress.close(first.value.limit));
 }
 
 /** Reads the first page, which has the number 1 or 0. */
-async function fetchFirstPage(walk: ListWalk, signal: AbortSignal): Promise<FetchedPage> {
+async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<Result<ReadPage, ApiError>> {
   const { behavior } = walk;
   if (behavior.walks % WALKS_PER_PAGE_SIZE === 0) setPageLimit(behavior, behavior.requestedLimit);
   if (behavior.walks % WALKS_PER_PROVEN_END === 0) forgetEnd(behavior);
   behavior.walks++;
-  const fetched = await fetchPage(walk, behavior.first, signal);
-  if (fetched.ok || !isRequestRejected(fetched.error) || behavior.firstKnown || behavior.first === 0) return fetched;
+  const first = await readPage(walk, behavior.first, signal);
+  if (first.ok || !isRequestRejected(first.error) || behavior.firstKnown || behavior.first === 0) return first;
   // A service that counts pages from 0 may reject page 1 of a short list.
-  const zero = await fetchPage(walk, 0, signal);
-  if (!zero.ok) return fetched;
+  const zero = await readPage(walk, 0, signal);
+  if (!zero.ok) return first;
   behavior.first = 0;
   behavior.firstKnown = true;
   return zero;
 }
 
 /** Reads a page. If the service rejects its size, tries smaller ones, and keeps the first that it accepts. */
-async function fetchPage(walk: ListWalk, page: number, signal: AbortSignal): Promise<FetchedPage> {
+async function readPage(walk: ListWalk, page: number, signal: AbortSignal): Promise<Result<ReadPage, ApiError>> {
   const { behavior } = walk;
-  let fetched = await walk.fetch({ page, limit: behavior.limit }, signal);
+  let read = await walk.read({ page, limit: behavior.limit }, signal);
   for (const limit of PAGE_LIMIT_FALLBACKS.filter((size) => size < behavior.limit)) {
-    if (fetched.ok || fetched.error.kind !== "client_error") return fetched;
-    fetched = await walk.fetch({ page, limit }, signal);
-    if (fetched.ok) setPageLimit(behavior, limit);
+    if (read.ok || read.error.kind !== "client_error") return read;
+    read = await walk.read({ page, limit }, signal);
+    if (read.ok) setPageLimit(behavior, limit);
   }
-  return fetched;
+  return read;
 }
 
 function setPageLimit(behavior: ListBehavior, limit: number): void {
@@ -89,14 +89,14 @@ function forgetEnd(behavior: ListBehavior): void {
  */
 async function probePageZero(walk: ListWalk, progress: WalkProgress, signal: AbortSignal): Promise<void> {
   const { behavior } = walk;
-  const fetched = await walk.fetch({ page: 0, limit: behavior.limit }, signal);
-  if (!fetched.ok) {
-    if (isRequestRejected(fetched.error)) behavior.firstKnown = true;
+  const page = await walk.read({ page: 0, limit: behavior.limit }, signal);
+  if (!page.ok) {
+    if (isRequestRejected(page.error)) behavior.firstKnown = true;
     return;
   }
   const isRepeating = progress.isRepeating();
-  const { length } = fetched.value.page.records;
-  const fresh = progress.record(0, fetched);
+  progress.record(0, page);
+  const { length, fresh } = page.value;
   // A service that ignores the page number proves nothing.
   if (isRepeating) return;
   if (fresh > length / 2) behavior.first = 0;

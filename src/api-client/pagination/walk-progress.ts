@@ -1,7 +1,8 @@
+import type { Result } from "../../base/result.ts";
 import { missingRecords } from "../../inventory/walk-completeness.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { type ApiError, isPermanent, isRequestRejected } from "../errors.ts";
-import type { ListWalk, WalkReport } from "./list-behavior.ts";
+import type { ListWalk, ReadPage, WalkReport } from "./list-behavior.ts";
 
 /** Maximum pages of one walk: ten million sessions at 500 per page. */
 const PAGES_MAX = 20_000;
@@ -22,9 +23,6 @@ const SHORT_WALKS_MAX = 3;
  */
 const FAILURES_IN_A_ROW_MAX = 5;
 const FAILURES_SHARE_MAX = 0.25;
-
-/** A page, or why it could not be read. */
-export type FetchedPage = Awaited<ReturnType<ListWalk["fetch"]>>;
 
 /**
  * Progress of one walk: whether there are more pages, where the list shifted, and what to remember for the next walk.
@@ -57,25 +55,21 @@ export class WalkProgress {
     this.#next = walk.behavior.first + 1;
   }
 
-  /** Records a page, and empties it. Returns the number of its records that were new. */
-  record(number: number, fetched: FetchedPage): number {
+  /** Records a page, or why it could not be read. */
+  record(number: number, page: Result<ReadPage, ApiError>): void {
     if (number > this.#walk.behavior.first) this.#settled++;
-    if (!fetched.ok) {
-      this.#fail(number, fetched.error);
-      return 0;
+    if (!page.ok) {
+      this.#fail(number, page.error);
+      return;
     }
-    const { page, at } = fetched.value;
+    const { at, total, length, fresh } = page.value;
     this.#pages++;
     this.#observedFrom = Math.min(this.#observedFrom, at);
     this.#failedInARow = 0;
-    this.#total = page.total;
-    this.#totals.set(number, page.total);
-    const { length } = page.records;
+    this.#total = total;
+    this.#totals.set(number, total);
     this.#received += length;
     this.#pageSize = Math.max(this.#pageSize, length);
-    const fresh = this.#walk.fold(page.records, at);
-    // The promises of the call may be old objects by now. They would keep the records until a major collection.
-    page.records.length = 0;
     this.#seen += fresh;
     const isRepeated = fresh < length * NEW_RECORDS_SHARE || length === 0;
     this.#repeatedInARow = isRepeated ? this.#repeatedInARow + 1 : 0;
@@ -83,7 +77,6 @@ export class WalkProgress {
     if (!isRepeated && number > this.#walk.behavior.first) this.#walk.behavior.ignoresPage = false;
     const isPastEnd = length === 0 && (number - this.#walk.behavior.first) * this.#pageSize >= this.#expectedRecords();
     if (this.#end === "open" && (isPastEnd || this.#repeatedInARow >= REPEATED_PAGES_MAX)) this.#end = "reached";
-    return fresh;
   }
 
   #fail(number: number, error: ApiError): void {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { createListBehavior } from "../../../src/api-client/pagination/list-behavior.ts";
 import { walkList } from "../../../src/api-client/pagination/list-walk.ts";
 import { ok } from "../../../src/base/result.ts";
-import { walkOf } from "./page-list.ts";
+import { addTo, walkOf } from "./page-list.ts";
 
 describe("a difference between the total and the records", () => {
   test("is accepted after three equal walks in a row, and costs no extra page from then on", async () => {
@@ -75,14 +75,9 @@ describe("a total of billions", () => {
       {
         behavior: createListBehavior(100),
         inFlight: () => 3,
-        async fetch({ page }) {
+        async read({ page }) {
           pages++;
-          return ok({ page: { records: records(page), limit: 100, total: 1e12 }, at: 0 });
-        },
-        fold(page) {
-          const before = seen.size;
-          for (const record of page) seen.add(record);
-          return seen.size - before;
+          return ok({ ...addTo(seen, records(page)), limit: 100, total: 1e12, at: 0 });
         },
       },
       new AbortController().signal,

@@ -33,6 +33,13 @@ export interface SimulatedList {
 const paginationOf = ({ stated, total }: SimulatedList, asked: number): number =>
   typeof stated === "function" ? stated(asked) : (stated ?? total);
 
+/** Adds the records of a page to those seen. Returns the number of records, and of those that are new. */
+export function addTo(seen: Set<unknown>, records: readonly unknown[]) {
+  const before = seen.size;
+  for (const record of records) seen.add(record);
+  return { length: records.length, fresh: seen.size - before };
+}
+
 /** A list to be walked, and what was asked for and seen. */
 export function walkOf(list: SimulatedList, limit = 1_000) {
   const asked: PageQuery[] = [];
@@ -44,7 +51,7 @@ export function walkOf(list: SimulatedList, limit = 1_000) {
       {
         behavior,
         inFlight: () => 3,
-        async fetch(query) {
+        async read(query) {
           asked.push(query);
           const kind = list.fails?.(query.page) ?? (query.limit > (list.reject ?? Infinity) ? "client_error" : null);
           if (kind !== null) return fail({ kind, message: "as the test says" });
@@ -59,12 +66,7 @@ export function walkOf(list: SimulatedList, limit = 1_000) {
           );
           const page = begin < 0 || list.empty?.(query.page) === true ? [] : records.slice(begin, end);
           const echo = list.echo === "requested" ? query.limit : size;
-          return ok({ page: { records: page, limit: echo, total: paginationOf(list, asked.length) }, at: 0 });
-        },
-        fold(records) {
-          const before = seen.size;
-          for (const record of records) seen.add(record);
-          return seen.size - before;
+          return ok({ ...addTo(seen, page), limit: echo, total: paginationOf(list, asked.length), at: 0 });
         },
       },
       new AbortController().signal,
