@@ -3,8 +3,8 @@ import { NETWORK_FAMILIES } from "../../src/metrics/families/network-families.ts
 import { NODE_INFO } from "../../src/metrics/families/node-families.ts";
 import { RenderBuffer } from "../../src/metrics/render/chunk.ts";
 import { nodeLabel } from "../../src/metrics/render/node-labels.ts";
-import { computeVisibility } from "../../src/metrics/render/render-source.ts";
 import {
+  computeVisibility,
   createNetworkRenderer,
   type NetworkExposition,
   type NetworkRenderer,

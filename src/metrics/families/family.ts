@@ -1,6 +1,6 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { NumberColumn } from "../../base/number-column.ts";
-import type { NodeLabel } from "../../model/node.ts";
+import type { NodeId, NodeLabel } from "../../model/node.ts";
 import type { Collector, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import type { FamilyHead, FamilyType } from "../text-format.ts";
@@ -115,3 +115,7 @@ export const histogram = <const Labels extends DaemonLabels>(
   labels: Labels,
   buckets: readonly number[],
 ) => ({ type: "histogram", help, labels, buckets }) as const;
+
+/** Returns the ids, by slot, of the nodes of families with this source; none if there is nothing to show. */
+export const idsOf = (source: Collector, { snapshot }: RenderInput): readonly NodeId[] =>
+  source === "sessions" ? (snapshot.sessions?.nodes.ids ?? []) : snapshot.fleet.ids;

@@ -1,7 +1,6 @@
 import type { AggregateFamily } from "../families/family.ts";
 import { seriesText, valueText } from "../text-format.ts";
-import { CHUNK_LINES_MAX, type Chunk, storedChunk } from "./chunk.ts";
-import type { FamilyRenderer } from "./render-source.ts";
+import { CHUNK_LINES_MAX, type Chunk, type FamilyRenderer, storedChunk } from "./chunk.ts";
 
 /**
  * Creates a renderer of one aggregate family. Its few lines are rendered each time, and chunks whose bytes are

@@ -1,7 +1,13 @@
-import type { RenderSource } from "./render-source.ts";
+import type { RenderInput, Visibility } from "../families/family.ts";
 
 /** Maximum number of lines per chunk: a few hundred kilobytes, which are rendered in well under a millisecond. */
 export const CHUNK_LINES_MAX = 4_096;
+
+/** What an exposition shows. */
+export interface RenderSource {
+  readonly input: RenderInput;
+  readonly visibility: Visibility;
+}
 
 /**
  * Consecutive lines of an exposition. Per-node lines are rendered each time they are needed, because storing them would
@@ -13,6 +19,18 @@ export interface Chunk {
    * shows. The bytes may be in the buffer, and are then valid until its next use.
    */
   render(source: RenderSource, buffer: RenderBuffer): Uint8Array;
+}
+
+/** Keeps the chunks of one family up to date with successive snapshots. */
+export interface FamilyRenderer {
+  /**
+   * Replaces the chunks whose lines differ from those of the previous refresh. `previous` is what that one was for, or
+   * null if this is the first. Yields after every chunk.
+   */
+  refresh(source: RenderSource, previous: RenderSource | null): Generator<void, void>;
+  chunks(): readonly Chunk[];
+  /** Returns the number of samples in the chunks. */
+  sampleCount(): number;
 }
 
 /** Creates a chunk whose bytes are stored. */

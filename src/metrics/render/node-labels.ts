@@ -1,10 +1,9 @@
 import { LISTED_TEXT_NAMES, LISTED_TEXTS, type ListedText, type NodeLabel } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
-import type { NodeFamily, RenderInput } from "../families/family.ts";
+import { idsOf, type NodeFamily, type RenderInput } from "../families/family.ts";
 import { NODE_INFO } from "../families/node-families.ts";
 import { escapeLabelValue } from "../text-format.ts";
 import { LabelPages } from "./label-pages.ts";
-import { idsOf } from "./render-source.ts";
 
 /** The label texts of all nodes: the ids, and for `proxynet_node_info` the id with the other labels. */
 export class NodeLabels {

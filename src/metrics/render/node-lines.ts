@@ -1,10 +1,9 @@
 import { NumberColumn } from "../../base/number-column.ts";
-import type { NodeFamily, ValueColumn } from "../families/family.ts";
+import { idsOf, type NodeFamily, type ValueColumn } from "../families/family.ts";
 import { escapeLabelValue } from "../text-format.ts";
-import { CHUNK_LINES_MAX, type Chunk, type RenderBuffer } from "./chunk.ts";
+import { CHUNK_LINES_MAX, type Chunk, type FamilyRenderer, type RenderBuffer, type RenderSource } from "./chunk.ts";
 import { type LabelPage, type LabelPages, PAGE_SLOTS } from "./label-pages.ts";
 import { type LineFormat, textView, writeLines } from "./line-writer.ts";
-import { type FamilyRenderer, idsOf, type RenderSource } from "./render-source.ts";
 
 /** Returns the number of lines per node. */
 export const linesPerNode = ({ splitBy }: NodeFamily): number => splitBy?.values.length ?? 1;

@@ -1,11 +1,18 @@
-import type { AggregateFamily, NodeFamily, RenderInput } from "../families/family.ts";
+import type { NumberColumn } from "../../base/number-column.ts";
+import type { Fleet } from "../../model/snapshot.ts";
+import {
+  type AggregateFamily,
+  isFresh,
+  type NodeFamily,
+  type RenderInput,
+  type Visibility,
+} from "../families/family.ts";
 import { NETWORK_FAMILIES } from "../families/network-families.ts";
 import { type Format, familyHeader } from "../text-format.ts";
 import { createAggregateRenderer } from "./aggregate-lines.ts";
-import { type Chunk, RenderBuffer, storedChunk } from "./chunk.ts";
+import { type Chunk, type FamilyRenderer, RenderBuffer, type RenderSource, storedChunk } from "./chunk.ts";
 import { NodeLabels } from "./node-labels.ts";
 import { NodeFamilyRenderer } from "./node-lines.ts";
-import { computeVisibility, type FamilyRenderer, type RenderSource } from "./render-source.ts";
 
 /** The `proxynet_*` families of one snapshot. */
 export interface NetworkExposition {
@@ -98,3 +105,27 @@ const headerChunks = (family: Family): Readonly<Record<Format, Chunk>> => ({
   text: storedChunk(Buffer.from(familyHeader(family, "text"))),
   openmetrics: storedChunk(Buffer.from(familyHeader(family, "openmetrics"))),
 });
+
+/** Returns which slots are shown. */
+export function computeVisibility(input: RenderInput): Visibility {
+  const { fleet, sessions } = input.snapshot;
+  const sessionCounters = new Uint8Array(sessions?.nodes.slots ?? 0);
+  for (let slot = 0; slot < sessionCounters.length; slot++) {
+    if (sessions!.nodes.ids[slot] !== "") sessionCounters[slot] = 1;
+  }
+  const areFresh = sessions !== null && isFresh(input, "sessions", sessions.settledAt);
+  return {
+    listed: freshSlots(fleet, fleet.listedAt, input.now - input.staleAfterMs.nodes),
+    detailed: freshSlots(fleet, fleet.detailedAt, input.now - input.staleAfterMs.details),
+    sessions: areFresh ? sessionCounters : new Uint8Array(sessionCounters.length),
+    sessionCounters,
+  };
+}
+
+function freshSlots({ slots, ids }: Fleet, observedAt: NumberColumn, since: number): Uint8Array {
+  const fresh = new Uint8Array(slots);
+  for (let slot = 0; slot < slots; slot++) {
+    if (observedAt.at(slot) >= since && ids[slot] !== "") fresh[slot] = 1;
+  }
+  return fresh;
+}

@@ -1,6 +1,5 @@
 import { constants, crc32, createDeflateRaw, type DeflateRaw, deflateRawSync } from "node:zlib";
-import { type Chunk, RenderBuffer } from "../../metrics/render/chunk.ts";
-import type { RenderSource } from "../../metrics/render/render-source.ts";
+import { type Chunk, RenderBuffer, type RenderSource } from "../../metrics/render/chunk.ts";
 import type { NetworkExposition } from "../../metrics/render/renderer.ts";
 import type { Format } from "../../metrics/text-format.ts";
 
