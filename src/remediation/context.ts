@@ -8,10 +8,10 @@ import type { TimeInterval } from "../model/policy/time-interval.ts";
 import type { Clock, ExternalBlockers, Log } from "../model/ports.ts";
 import type { Journal } from "../model/remediation/journal.ts";
 import type { Notifier } from "../notify/notifier.ts";
-import { createExternalBlockerCache, type ExternalBlockerCache } from "./evaluation/external-blockers.ts";
-import { ApiKeyStatus } from "./execution/api-key-rejection.ts";
-import { ObservedFleet } from "./observed-fleet.ts";
-import { PolicySet } from "./policy-set.ts";
+import type { ExternalBlockerCache } from "./evaluation/external-blockers.ts";
+import type { ApiKeyStatus } from "./execution/api-key-rejection.ts";
+import type { ObservedFleet } from "./observed-fleet.ts";
+import type { PolicySet } from "./policy-set.ts";
 import type { RemediationState } from "./state/journaled-state.ts";
 
 /** The policies of a configuration, and the limits over them. */
@@ -48,12 +48,3 @@ export interface RemediationContext extends RemediationControllerDeps {
   readonly apiKey: ApiKeyStatus;
   readonly externalBlockerCache: ExternalBlockerCache;
 }
-
-/** Creates the parts of a controller that has not seen a snapshot. */
-export const createRemediationContext = (deps: RemediationControllerDeps): RemediationContext => ({
-  ...deps,
-  policies: new PolicySet(deps.rules, deps.remediationState.records),
-  observed: new ObservedFleet(deps.client),
-  apiKey: new ApiKeyStatus(deps.remediationState, deps.clock),
-  externalBlockerCache: createExternalBlockerCache(deps.externalBlockers, deps.clock),
-});

@@ -1,7 +1,9 @@
 import { decodeActionReply } from "../../api-client/decoding/records.ts";
 import { actionCall } from "../../api-client/endpoints.ts";
+import type { ApiError } from "../../api-client/errors.ts";
 import type { PostResult } from "../../api-client/post-result.ts";
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { readNodeDetail } from "../../collectors/detail-collector.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import {
@@ -14,7 +16,6 @@ import {
 import type { Candidate } from "../../policy/guards/guard.ts";
 import type { RemediationContext } from "../context.ts";
 import { actionChange, commitTransition, notifyOfEpisode, type TransitionDeps } from "./episode-transitions.ts";
-import { readNode } from "./node-reads.ts";
 
 type ExecutorDeps = TransitionDeps &
   Pick<
@@ -223,4 +224,20 @@ function reportRateLimited(context: ExecutorDeps, episode: Episode, { id, policy
   context.log.warn(fields, "action rate limited too often; episode given up");
   const summary = `${node}: the service answered 429 to ${episode.limited} attempts of ${policy} (${episode.id}); the episode is given up`;
   notifyOfEpisode(context, episode, { kind: "given_up", severity: "critical", summary });
+}
+
+/**
+ * Reads one node into the inventory, with the priority of an action. Returns why that failed, or null if it was read.
+ */
+export async function readNode(
+  context: Pick<RemediationContext, "client" | "clock" | "detailReporter" | "inventory">,
+  id: NodeId,
+  signal: AbortSignal,
+): Promise<ApiError | null> {
+  const { detailReporter: reporter, inventory } = context;
+  const error = await readNodeDetail({ ...context, reporter }, { id, lane: "action" }, signal);
+  // Details may not be collected, and then there is no run with which the remarks would be logged.
+  reporter.logRemarks();
+  if (error === null && !inventory.has(id)) return { kind: "not_found", message: "it is not listed any more" };
+  return error;
 }
