@@ -26,7 +26,7 @@ interface UnconfirmedOffset extends Bounds {
   readonly observedAt: readonly MonotonicMs[];
   /** When the first of them was received. */
   readonly shownAt: MonotonicMs;
-  /** Whether no other response was received after the last of them. */
+  /** Whether no response with the current offset was received after the last of them. */
   readonly isLatest: boolean;
 }
 
