@@ -177,7 +177,7 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/api-client/service-clock.ts",
-        find: "    unconfirmed = { ...shown, observedAt: next, shownAt: receivedAt };",
+        find: "    unconfirmed = { ...shown, observedAt: [next], shownAt: receivedAt, isLatest: true };",
         replace: "    offsets.push({ ...shown, after: lastObservedAt, from: next, shownAt: receivedAt });",
       },
     ],
