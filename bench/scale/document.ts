@@ -83,6 +83,8 @@ seconds to store each scrape: set \`scrape_timeout\` accordingly, and scrape eve
 ## What does not help
 
 - More than two cores: polling, decisions and rendering share one thread.
+- More threads for garbage collection: with two cores, the event loop waits longer for them. The image and the installed command set
+  \`--v8-pool-size=1\`.
 - A shorter scrape interval: values change only when lists and details are read.
 - Higher limits than the intervals need: polling is already at the requested rate.
 - More memory than the peak: only the current state is kept in memory.
