@@ -59,8 +59,9 @@ export function parseYaml(file: YamlSource): YamlDocument {
   });
   const faults = [...document.errors, ...document.warnings];
   const exhausted = faults.find((fault) => fault.code === "RESOURCE_EXHAUSTION");
-  if (exhausted !== undefined) return broken(tooDeepAt(positionOf(exhausted, lines)));
-  if (faults.length > 0) return broken(...firstPerLine(faults.map((fault) => toFinding(fault, document, { text, lines }))));
+  if (exhausted !== undefined) return broken(tooDeepAt(positionAt(exhausted.pos[0], lines)));
+  if (faults.length > 0)
+    return broken(...firstPerLine(faults.map((fault) => toFinding(fault, document, { text, lines }))));
   const isEmpty = document.contents === null || document.contents.range?.[0] === document.contents.range?.[2];
   if (isEmpty && !isGoYaml) {
     const expected = "must hold a mapping of keys and values";
@@ -100,11 +101,11 @@ interface ParsedText {
 
 function toFinding(fault: YAMLError, document: Document, { text, lines }: ParsedText): Finding {
   const [offset] = fault.pos;
-  const at = positionOf(fault, lines);
+  const at = positionAt(offset, lines);
   const unclosed = /^Missing closing (["'])quote/.exec(fault.message)?.[1];
   if (unclosed !== undefined) {
     const expected = `the quote ${unclosed} is never closed`;
-    const start = positionOf({ pos: [quotedStart(document, offset)] }, lines);
+    const start = positionAt(quotedStart(document, offset), lines);
     return { ...start, found: unclosed, expected, message: `not valid YAML: ${expected}` };
   }
   if (fault.code === "MULTIPLE_DOCS") {
@@ -139,7 +140,7 @@ function quotedStart(document: Document, end: number): number {
   return start;
 }
 
-function positionOf({ pos: [offset] }: { readonly pos: readonly [number, ...unknown[]] }, lines: LineCounter): Pick<Finding, "line" | "column" | "path"> {
+function positionAt(offset: number, lines: LineCounter): Pick<Finding, "line" | "column" | "path"> {
   const { line, col } = lines.linePos(offset);
   return { line: Math.max(1, line), column: Math.max(1, col), path: [] };
 }
