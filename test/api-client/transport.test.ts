@@ -154,6 +154,13 @@ describe("a request that certainly did not reach the service is reported as such
     }
   });
 
+  test("a server without TLS: the error says what to change, and has nothing of OpenSSL's internals", async () => {
+    const plain = await accept((socket) => void socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
+    const outcome = await transportTo(`https://127.0.0.1:${plain.port}`).request(post, never);
+    const message = "the server does not use TLS on this port; use an http:// URL (ERR_SSL_WRONG_VERSION_NUMBER)";
+    expect(outcome).toMatchObject({ ok: false, error: { kind: "unreachable", message } });
+  });
+
   test("canceled during the handshake: fails immediately, and is not sent when the handshake ends", async () => {
     let arrived = () => {};
     const hello = new Promise<void>((resolve) => {
