@@ -257,12 +257,20 @@ const unsentFailure: TransportFailure = {
 /** Error code of undici if an HTTP proxy answers 407 and therefore has not forwarded the request. */
 const REFUSED_BY_PROXY = "UND_ERR_INVALID_ARG";
 
+/** Messages for errors that OpenSSL describes with its internals, by code. */
+const TLS_MESSAGES = new Map([
+  [
+    "ERR_SSL_WRONG_VERSION_NUMBER",
+    "the server does not use TLS on this port; use an http:// URL (ERR_SSL_WRONG_VERSION_NUMBER)",
+  ],
+]);
+
 /** Returns `unreachable` only if the request was certainly not sent. Otherwise the service may have received it. */
 function toTransportFailure(error: unknown, progress: RequestProgress, signal: AbortSignal): TransportFailure {
   if (signal.aborted) return progress.isSent ? { kind: "aborted", message: "the call was canceled" } : unsentFailure;
   const { code: errorCode, message: errorMessage } = error as { code?: unknown; message?: unknown };
   const code = typeof errorCode === "string" ? errorCode : "";
   const text = typeof errorMessage === "string" && errorMessage !== "" ? errorMessage : String(error);
-  const message = text.includes(code) ? text : `${code}: ${text}`;
+  const message = TLS_MESSAGES.get(code) ?? (text.includes(code) ? text : `${code}: ${text}`);
   return { kind: progress.isSent && code !== REFUSED_BY_PROXY ? "reset" : "unreachable", message };
 }

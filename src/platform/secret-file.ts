@@ -24,15 +24,17 @@ export function inlineSecret(value: string): Secret {
  * checks at most once a second. The error names the file and what is wrong with it.
  */
 export function fileSecret(path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
-  return watchedSecretFile(path, { findProblem: singleLineProblem, bytesMax: SECRET_BYTES_MAX }, clock);
+  return watchedSecretFile(path, SECRET_FORMAT, clock);
 }
 
 /** A certificate or key in PEM, in a file that is read again as with {@link fileSecret}. */
 export function pemFile(path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
-  return watchedSecretFile(path, { findProblem: pemProblem, bytesMax: PEM_BYTES_MAX }, clock);
+  return watchedSecretFile(path, PEM_FORMAT, clock);
 }
 
 interface SecretFormat {
+  /** What messages call the file. */
+  readonly noun: string;
   /** Returns what is wrong with a text, or null if it is valid. */
   findProblem(text: string): string | null;
   readonly bytesMax: number;
@@ -75,11 +77,13 @@ interface SecretFileContent {
 
 function readSecret(path: string, format: SecretFormat): Result<SecretFileContent, string> {
   const read = readRegularFile(path, format.bytesMax);
-  if (!read.ok) return fail(`secret file ${path} can't be read: ${read.error}`);
+  if (!read.ok) return fail(`${format.noun} ${path} can't be read: ${read.error}`);
   const text = read.value.text.replace(/\r?\n$/, "");
   const problem = format.findProblem(text);
   // The stamp is of the file that was read, not of one that replaced it a moment later.
-  return problem === null ? ok({ text, stamp: fileStampOf(read.value.stats) }) : fail(`secret file ${path} ${problem}`);
+  return problem === null
+    ? ok({ text, stamp: fileStampOf(read.value.stats) })
+    : fail(`${format.noun} ${path} ${problem}`);
 }
 
 function singleLineProblem(text: string): string | null {
@@ -94,6 +98,13 @@ function singleLineProblem(text: string): string | null {
 
 const pemProblem = (text: string): string | null =>
   text.includes("-----BEGIN ") ? null : "holds no PEM; it should begin with a line such as -----BEGIN CERTIFICATE-----";
+
+const SECRET_FORMAT: SecretFormat = {
+  noun: "secret file",
+  findProblem: singleLineProblem,
+  bytesMax: SECRET_BYTES_MAX,
+};
+const PEM_FORMAT: SecretFormat = { noun: "PEM file", findProblem: pemProblem, bytesMax: PEM_BYTES_MAX };
 
 /** Returns a stamp of a file's identity, size and times, to detect changes; `unreadable` if it can't be read. */
 export function fileStampAt(path: string): string {

@@ -148,10 +148,10 @@ describe("a request that certainly did not reach the service is reported as such
   test("a server that fails the TLS handshake, or has no TLS: unreachable", async () => {
     const rude = await accept((socket) => void socket.once("data", () => socket.resetAndDestroy()));
     const plain = await accept((socket) => void socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
-    for (const { port } of [rude, plain]) {
-      const outcome = await transportTo(`https://127.0.0.1:${port}`).request(post, never);
-      expect(outcome).toMatchObject({ ok: false, error: { kind: "unreachable" } });
-    }
+    const postOverTls = (port: number) => transportTo(`https://127.0.0.1:${port}`).request(post, never);
+    expect(await postOverTls(rude.port)).toMatchObject({ error: { kind: "unreachable" } });
+    const message = "the server does not use TLS on this port; use an http:// URL (ERR_SSL_WRONG_VERSION_NUMBER)";
+    expect(await postOverTls(plain.port)).toEqual({ ok: false, error: { kind: "unreachable", message } });
   });
 
   test("canceled during the handshake: fails immediately, and is not sent when the handshake ends", async () => {

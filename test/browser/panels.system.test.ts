@@ -193,7 +193,7 @@ test("limits, ages and charts say what their numbers mean", async () => {
       },
     }),
   });
-  expect(await page.locator("#budget .gauge").first().textContent()).toContain("179 leftof 100 a minute, burst 200");
+  expect(await page.locator("#budget .gauge").first().textContent()).toContain("179 left100 a minute, burst 200");
   const fresh = page.locator("#fresh .gauge").first();
   expect(await fresh.locator(".gauge-value").textContent()).toBe("34s");
   expect(await fresh.locator(".gauge-note").textContent()).toContain("12 of 1,000 read");

@@ -129,6 +129,13 @@ no decisions
     expect(paragraph(out, "reboot-offline")).toContain("  timer     inactive");
   });
 
+  test("and that the journal has no names of nodes", async () => {
+    const { out } = await run("lax-0047", { config: configured(night) });
+    expect(paragraph(out, "lax-0047").at(-1)).toBe(
+      "  journal   has no records: it has only ids of nodes, not names; find the id with npm start -- nodes --search",
+    );
+  });
+
   test("and lists the newest decisions; JSON has all of them", async () => {
     const many = Array.from({ length: 14 }, (_, index): JournalChange => {
       return { kind: "decision", row: { ...heldDecision, at: SAMPLES_START_MS + index * MINUTE } };

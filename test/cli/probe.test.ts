@@ -196,6 +196,15 @@ describe("scopes", () => {
     expect(code).toBe(1);
   });
 
+  test("a base URL with a wrong path is not taken for a key without scopes", async () => {
+    const { code, findings } = await probe({ fault: { kind: "status", status: 404 } });
+    expect(findings.scopes!.text).toMatch(
+      /^nodes:read can't be determined: the service answered 404 to GET \/v1\/nodes; /,
+    );
+    expect(findings.scopes!.text).toContain("; check service.base_url; ");
+    expect(code).toBe(1);
+  });
+
   test("a key that is not accepted costs one call, and check fails", async () => {
     const { code, findings, calls } = await probe({ service: { api_key: "guessed" } });
     expect(findings.scopes).toMatchObject({ problem: true, text: "401: the service does not accept the API key" });

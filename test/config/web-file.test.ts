@@ -115,7 +115,7 @@ rate_limit: { interval: 100ms, burst: 20 }
     ],
     [
       `tls_server_config: { ${TLS}, client_auth_type: RequireAnyClientCert, client_allowed_sans: [] }`,
-      /client_allowed_sans: found a list; must have at least one name, or be left out to allow every name$/,
+      /client_allowed_sans: found an empty list; must have at least one name, or be left out to allow every name$/,
     ],
     [
       `tls_server_config: { ${TLS}, cipher_suites: [TLS_RSA_WITH_RC4_128_SHA] }`,

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { fileSecret, inlineSecret } from "../../src/platform/secret-file.ts";
+import { fileSecret, inlineSecret, pemFile } from "../../src/platform/secret-file.ts";
 
 let folder: string;
 let now = 0;
@@ -23,6 +23,13 @@ function secretOf(content: string | Uint8Array) {
   if (!secret.ok) throw new Error(secret.error);
   return { path, secret: secret.value };
 }
+
+test("a PEM file without PEM is an error that does not call it a secret", () => {
+  const path = join(folder, "ca.pem");
+  writeFileSync(path, "hello\n");
+  const error = `PEM file ${path} holds no PEM; it should begin with a line such as -----BEGIN CERTIFICATE-----`;
+  expect(pemFile(path, clock)).toEqual({ ok: false, error });
+});
 
 describe("a secret file", () => {
   test.each([

@@ -16,7 +16,7 @@ interface FleetColumns {
 }
 
 /** Every id has this prefix (spec, section 2.1). */
-const ID_PREFIX = "node_";
+export const ID_PREFIX = "node_";
 
 /** The names (null if there is none) and locations of the daemon's nodes, by id. A standby knows none. */
 export type NodeDirectory = ReadonlyMap<NodeId, { readonly name: string | null; readonly location: Location }>;

@@ -130,7 +130,7 @@ function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Stat
 function categoryText({ configured, remaining_at_least: left }: Budget["categories"]["node_management"]): string {
   const { requests, burst, window_seconds: window } = configured;
   const every = window === MINUTE_MS / SECOND_MS ? "a minute" : `in ${formatLength(window * SECOND_MS)}`;
-  return `${left === null ? "unknown" : formatCount(left)} left of ${formatCount(requests)} ${every}, burst ${formatCount(burst)}`;
+  return `${left === null ? "unknown" : formatCount(left)} left; ${formatCount(requests)} ${every}, burst ${formatCount(burst)}`;
 }
 
 function monthText({ calls, calls_limit: limit, ends_at: end }: Budget["month"]): string {

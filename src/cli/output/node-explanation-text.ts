@@ -3,6 +3,7 @@ import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OperatorCommandView } from "../../web/api/row-views.ts";
 import { countNoun, episodeState, formatFields } from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
+import { ID_PREFIX } from "../daemon-views/node-directory.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
 import { formatLength, formatTime, nodeLabel, type Paint, stripControlCharacters } from "./text.ts";
 
@@ -62,9 +63,14 @@ function summaryLines(report: NodeReport): readonly string[] {
     ...withLabel("approval", report.actions.filter(({ state }) => state === "awaiting").map(approvalText)),
     ...withLabel("source", [sourceTexts[report.source]]),
     ...withLabel("policies", policies.length === 0 ? ["no policy was ever relevant"] : []),
-    ...withLabel("journal", isEmpty ? ["has no records: the node was always healthy, or does not exist"] : []),
+    ...withLabel("journal", isEmpty ? [noRecordsText(id)] : []),
   ];
 }
+
+const noRecordsText = (id: string): string =>
+  id.startsWith(ID_PREFIX)
+    ? "has no records: the node was always healthy, or does not exist"
+    : `has no records: it has only ids of nodes, not names; find the id with ${PROGRAM} nodes --search`;
 
 const sourceTexts: Readonly<Record<NodeReport["source"], string>> = {
   daemon: "the running daemon",

@@ -47,12 +47,13 @@ function scopesOf({ calls }: ServiceObservation): Answer {
   const denied = READ_SCOPES.filter((scope) => statusOf(scope).includes(403));
   const others = READ_SCOPES.filter((scope) => !granted.includes(scope) && !denied.includes(scope));
   const parts = [
-    granted.length === 0 ? "no read scope" : granted.join(", "),
+    ...(granted.length > 0 ? [granted.join(", ")] : denied.length > 0 ? ["no read scope"] : []),
     ...denied.map((scope) => `${scope} is missing (403)`),
     ...others.map(
       (scope) =>
         `${scope} can't be determined: ${describeCall(calls.findLast((call) => call.scope === scope) ?? failed)}`,
     ),
+    ...(calls.every(({ status }) => status === 404) ? ["check service.base_url"] : []),
     WRITE_NOTE,
   ];
   const value = Object.fromEntries([
@@ -68,7 +69,8 @@ const isSuccess = (status: number): boolean => status >= 200 && status < 300;
 function describeCall(call: ProbedCall | undefined): string {
   if (call === undefined) return "no request was sent";
   const { path, status, error } = call;
-  return status === null ? `GET ${path.replace(/\?.*/, "")}: ${error}` : `the service answered ${status}`;
+  const endpoint = path.replace(/\?.*/, "");
+  return status === null ? `GET ${endpoint}: ${error}` : `the service answered ${status} to GET ${endpoint}`;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { Lexer, LineCounter, parseDocument, type YAMLError } from "yaml";
+import { type Document, isScalar, Lexer, LineCounter, parseDocument, visit, type YAMLError } from "yaml";
 import { byPosition, DOCUMENT_START, type Finding, type Path, quote } from "../diagnostics/problem.ts";
 import type { Environment } from "../environment.ts";
 import { readTree, tooDeepAt, VALUES_MAX, type YamlDocument } from "./tree.ts";
@@ -59,8 +59,9 @@ export function parseYaml(file: YamlSource): YamlDocument {
   });
   const faults = [...document.errors, ...document.warnings];
   const exhausted = faults.find((fault) => fault.code === "RESOURCE_EXHAUSTION");
-  if (exhausted !== undefined) return broken(tooDeepAt(positionOf(exhausted, lines)));
-  if (faults.length > 0) return broken(...firstPerLine(faults.map((fault) => toFinding(fault, text, lines))));
+  if (exhausted !== undefined) return broken(tooDeepAt(positionAt(exhausted.pos[0], lines)));
+  if (faults.length > 0)
+    return broken(...firstPerLine(faults.map((fault) => toFinding(fault, document, { text, lines }))));
   const isEmpty = document.contents === null || document.contents.range?.[0] === document.contents.range?.[2];
   if (isEmpty && !isGoYaml) {
     const expected = "must hold a mapping of keys and values";
@@ -93,9 +94,20 @@ function unprintableAt(text: string, offset: number): Finding {
 /** Tags of YAML's core schema, whose values are plain. */
 const TAG_EXPECTED = "must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq";
 
-function toFinding(fault: YAMLError, text: string, lines: LineCounter): Finding {
+interface ParsedText {
+  readonly text: string;
+  readonly lines: LineCounter;
+}
+
+function toFinding(fault: YAMLError, document: Document, { text, lines }: ParsedText): Finding {
   const [offset] = fault.pos;
-  const at = positionOf(fault, lines);
+  const at = positionAt(offset, lines);
+  const unclosed = /^Missing closing (["'])quote/.exec(fault.message)?.[1];
+  if (unclosed !== undefined) {
+    const expected = `the quote ${unclosed} is never closed`;
+    const start = positionAt(quotedStart(document, offset), lines);
+    return { ...start, found: unclosed, expected, message: `not valid YAML: ${expected}` };
+  }
   if (fault.code === "MULTIPLE_DOCS") {
     return { ...at, found: "a second document", expected: "must be the only document of its file" };
   }
@@ -110,14 +122,25 @@ function toFinding(fault: YAMLError, text: string, lines: LineCounter): Finding 
   }
   // The parser may end its message with text of the file, which may be a secret.
   const reason = fault.message.replace(/: ".*"$/s, "");
-  const expected = `${reason.charAt(0).toLowerCase()}${reason.slice(1)}`;
+  const hint = fault.code === "BLOCK_AS_IMPLICIT_KEY" ? '; quote a value that contains ": "' : "";
+  const expected = `${reason.charAt(0).toLowerCase()}${reason.slice(1)}${hint}`;
   return { ...at, found, expected, message: `not valid YAML: ${expected}` };
 }
 
 /** Maximum number of characters of a tag that a message shows. */
 const TAG_LENGTH_MAX = 60;
 
-function positionOf({ pos: [offset] }: YAMLError, lines: LineCounter): Pick<Finding, "line" | "column" | "path"> {
+/** Returns where the quoted value begins that ends at an offset, or the offset if there is none. */
+function quotedStart(document: Document, end: number): number {
+  let start = end;
+  visit(document, (_, node) => {
+    if (!isScalar(node) || node.range?.[1] !== end) return;
+    start = node.range[0];
+  });
+  return start;
+}
+
+function positionAt(offset: number, lines: LineCounter): Pick<Finding, "line" | "column" | "path"> {
   const { line, col } = lines.linePos(offset);
   return { line: Math.max(1, line), column: Math.max(1, col), path: [] };
 }

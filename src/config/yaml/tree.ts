@@ -107,7 +107,7 @@ const overflowAt = ({ line, column }: Position, found: string, expected: string)
 });
 
 function readList(reader: TreeReader, items: readonly unknown[], location: ValueLocation): unknown[] {
-  addMark(reader, location, { kind: "list", found: "a list" });
+  addMark(reader, location, { kind: "list", found: items.length === 0 ? "an empty list" : "a list" });
   const values: unknown[] = [];
   for (const [index, item] of items.entries()) {
     if (reader.overflow !== null) break;

@@ -1,4 +1,4 @@
-import { parseDuration } from "../../base/duration.ts";
+import { formatDuration, parseDuration } from "../../base/duration.ts";
 
 /** Why an expression is invalid. */
 export interface ExpressionProblem {
@@ -36,7 +36,7 @@ export function describeParseError({ code, summary, range }: CelError, text: str
     case "unexpected_character":
     case "unexpected_token": {
       const meant =
-        SUGGESTED_OPERATORS.get(written) ?? durationCall(`${/\d*$/.exec(text.slice(0, start))![0]}${written}`);
+        SUGGESTED_OPERATORS.get(written) ?? durationCall(`${/[\d.]*$/.exec(text.slice(0, start))![0]}${written}`);
       return problem(meant === null ? found : `${found}; did you mean ${meant}?`);
     }
     case "expected_token":
@@ -49,7 +49,12 @@ export function describeParseError({ code, summary, range }: CelError, text: str
 }
 
 /** Returns the call for a duration that is written without quotes, or null for another text. */
-const durationCall = (written: string): string | null => (parseDuration(written).ok ? `duration("${written}")` : null);
+function durationCall(written: string): string | null {
+  if (parseDuration(written).ok) return `duration("${written}")`;
+  const [, fraction, unit] = /^(\d*\.\d+)([a-z]+)$/.exec(written) ?? [];
+  const one = parseDuration(`1${unit}`);
+  return one.ok ? `duration("${formatDuration(Number(fraction) * one.value)}")` : null;
+}
 
 /** Describes a type error. */
 export function describeTypeError({ summary, node, range }: CelError, text: string): ExpressionProblem {

@@ -111,14 +111,14 @@ describe("an empty value is rejected, and never means all:", () => {
     ["match", ' ""', `6:12: policies[0].match: found ""; ${expected}`],
     ["match", ' "  "', `6:12: policies[0].match: found "  "; ${expected}`],
     ["match", " true", `6:12: policies[0].match: found true; ${expected}`],
-    ["match", " []", `6:12: policies[0].match: found a list; ${expected}`],
+    ["match", " []", `6:12: policies[0].match: found an empty list; ${expected}`],
     ["when", ' ""', `3:11: policies[0].when: found ""; ${expected}`],
-    ["steps", " []", "5:12: policies[0].steps: found a list; must have at least one step"],
+    ["steps", " []", "5:12: policies[0].steps: found an empty list; must have at least one step"],
     ["steps", "", "5:11: policies[0].steps: found nothing; must be a list of steps, at most 20"],
     [
       "blocked_by",
       " [{ alerts: [] }]",
-      "6:28: policies[0].blocked_by[0].alerts: found a list; must have at least one matcher, because without one every alert would block",
+      "6:28: policies[0].blocked_by[0].alerts: found an empty list; must have at least one matcher, because without one every alert would block",
     ],
   ])("%s:%s", (key, value, error) => {
     expect(errorsWithChange(key, value)).toEqual([error]);

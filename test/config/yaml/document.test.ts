@@ -6,11 +6,16 @@ describe("invalid YAML is reported line by line:", () => {
     [
       "log: level: info\nweb: {\n",
       [
-        "1:6: not valid YAML: nested mappings are not allowed in compact mappings",
+        '1:6: not valid YAML: nested mappings are not allowed in compact mappings; quote a value that contains ": "',
         "3:1: not valid YAML: flow map in block collection must be sufficiently indented and end with a }",
       ],
     ],
-    ['log: "info', ['1:11: not valid YAML: missing closing "quote']],
+    ['log: "info', ['1:6: not valid YAML: the quote " is never closed']],
+    ["web: {}\nlog: 'info\nstate: {}\n", ["2:6: not valid YAML: the quote ' is never closed"]],
+    [
+      "when: a ? b : c",
+      ['1:7: not valid YAML: nested mappings are not allowed in compact mappings; quote a value that contains ": "'],
+    ],
     ["log:\n\tlevel: info\n", ["2:1: not valid YAML: tabs are not allowed as indentation"]],
     [
       "log: !secret x",

@@ -60,6 +60,7 @@ describe("an expression is rejected, with the position,", () => {
     ['node.status @= "offline"', "unexpected =; did you mean ==?"],
     ["node.uptime_hours > 1 @and node.uptime_hours < 5", "unexpected and; did you mean &&?"],
     ["now - node.last_seen > 10@m", 'unexpected m; did you mean duration("10m")?'],
+    ["now - node.last_seen > 2.5@h", 'unexpected h; did you mean duration("2h30m")?'],
     ["now - node.last_seen > 1@h30m && node.uptime_hours > 5", 'unexpected h30m; did you mean duration("1h30m")?'],
     ["node.cpu_usage > 95%@", "the expression ends unexpectedly; write a share as a ratio, such as 0.9 for 90%"],
     ["node.uptime_hours > 1 &&@", "the expression ends unexpectedly"],

@@ -29,7 +29,7 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
       : `next call in ${formatDuration(in_seconds)}, delayed by`;
   const next = held_by === null ? "the next call can be sent now" : `${delayed} ${humanize(held_by)}`;
   const window = window_seconds === 60 ? "minute" : formatDuration(window_seconds);
-  const rate = `of ${formatCount(limit)} a ${window}${burst > requests ? `, burst ${formatCount(burst)}` : ""}`;
+  const rate = `${formatCount(limit)} a ${window}${burst > requests ? `, burst ${formatCount(burst)}` : ""}`;
   const refused = category.consecutive_refusals > 0 ? `${category.consecutive_refusals} refused in a row · ` : "";
   return gaugeElement({
     name: humanize(name),
@@ -37,7 +37,7 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
     note: `${rate} · ${refused}${next}`,
     share: (left ?? 0) / full,
     tone: left !== null && left < reserve * limit ? "wait" : "good",
-    label: left === null ? "unknown" : `${formatCount(left)} left ${rate}`,
+    label: left === null ? "unknown" : `${formatCount(left)} left, ${rate}`,
     mark: tick((reserve * limit) / full, "the reserve"),
   });
 }
