@@ -127,6 +127,24 @@ test("commands given to a standby are executed by the leader, which answers; wit
   expect(await give(commandsOf(one!.modes.active).pause("x"))).toMatchObject({ error: { kind: "journal" } });
 });
 
+test("a command is not said to have changed nothing if the database took it and the response was lost", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(WARM_UP_MS);
+  const [one, two] = group.daemons;
+  const { orders } = two!.database.state;
+  const submit: typeof orders.submit = async (order) => {
+    await orders.submit(order);
+    throw new Error("the connection was lost");
+  };
+  Object.assign(two!.database.state, { orders: { ...orders, submit } });
+  const done = await commandsOf(two!.modes.active).pause("deploy");
+  await group.advance(SECOND_MS);
+  expect(one!.modes.active.view.status().paused).toMatchObject({ reason: "deploy" });
+  expect(done).toMatchObject({
+    error: { kind: "journal", message: expect.stringMatching(/may still be executed: check/) },
+  });
+});
+
 test("a standby shows episodes, actions and decisions of the leader, and follows them", async () => {
   const group = await startDaemonGroup();
   await group.advance(WARM_UP_MS);
