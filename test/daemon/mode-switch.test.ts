@@ -145,6 +145,17 @@ test("a command is not said to have changed nothing if the database took it and 
   });
 });
 
+test("a standby shows a pause of a leader that does not know the time yet", async () => {
+  const group = await startDaemonGroup();
+  const [one, two] = group.daemons;
+  group.service.setFaults([{ fault: { kind: "hang" }, afterMs: 0, forMs: Number.POSITIVE_INFINITY }]);
+  await group.advanceUntil(() => one!.modes.active.isLeading);
+  await group.advance(5 * SECOND_MS);
+  expect(await commandsOf(one!.modes.active, "alice").pause("deploy")).toMatchObject({ ok: true });
+  await group.advance(5 * SECOND_MS);
+  expect(two!.modes.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });
+});
+
 test("a standby shows episodes, actions and decisions of the leader, and follows them", async () => {
   const group = await startDaemonGroup();
   await group.advance(WARM_UP_MS);
