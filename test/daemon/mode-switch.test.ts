@@ -145,6 +145,26 @@ test("a command is not said to have changed nothing if the database took it and 
   });
 });
 
+test("a command that was journaled although the response was lost changes nothing, as its reply says", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(WARM_UP_MS);
+  const [one, two] = group.daemons;
+  const node = group.failNode();
+  expect(await commandsOf(one!.modes.active, "alice").hold(node, "repair")).toMatchObject({ ok: true });
+  one!.database.onCommitted = (changes) => {
+    if (changes.some(({ kind }) => kind === "order")) throw new Error("the connection was lost");
+  };
+  const commands = commandsOf(one!.modes.active, "bob");
+  for (const done of [await commands.pause("deploy"), await commands.release(node)])
+    expect(done).toMatchObject({ error: { message: expect.stringMatching(/nothing has changed$/) } });
+  await group.advance(2 * MINUTE_MS);
+  await one!.stop();
+  await group.advance(20 * SECOND_MS);
+  expect(group.leaders()).toEqual(["two"]);
+  expect(two!.modes.active.view.status().paused).toBeNull();
+  expect(two!.modes.active.view.explain(node).holds).toMatchObject([{ kind: "held", operator: "alice" }]);
+});
+
 test("a standby shows a pause of a leader that does not know the time yet", async () => {
   const group = await startDaemonGroup();
   const [one, two] = group.daemons;
