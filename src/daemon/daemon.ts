@@ -132,7 +132,7 @@ export class Daemon {
     this.#isStopping = true;
     this.#historyAbort.abort();
     await this.#history;
-    await shutDown({ reloading: this.#reloading, modes: this.#modes, web: this.#web }, this.#runtime);
+    await shutDown({ reloading: this.#reloading, modes: this.#modes, web: () => this.#web }, this.#runtime);
   }
 
   /**

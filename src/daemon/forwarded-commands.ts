@@ -19,7 +19,8 @@ export async function forwardCommand(
   try {
     id = await orders.submit(command);
   } catch (error) {
-    const message = `the command can't be forwarded to the leader, ${leader}: ${errorMessage(error)}; nothing has changed`;
+    // The database may have taken it if only the response was lost.
+    const message = `forwarding the command to the leader, ${leader}, failed: ${errorMessage(error)}; it may still be executed: check the status before you send it again`;
     return fail({ kind: "journal", message });
   }
   for (let waitedMs = 0; waitedMs < REPLY_WAIT_MS; waitedMs += REPLY_INTERVAL_MS) {

@@ -33,7 +33,8 @@ interface ShutdownParts {
     /** Closes the state. */
     close(): Promise<void>;
   };
-  readonly web: { close(ms: DurationMs): Promise<void> };
+  /** Returns the web server, which the reload under way may replace. */
+  web(): { close(ms: DurationMs): Promise<void> };
 }
 
 type ShutdownDeps = { readonly clock: Pick<Clock, "monotonic" | "sleep">; readonly log: Pick<Log, "warn"> };
@@ -48,7 +49,7 @@ export async function shutDown({ reloading, modes, web }: ShutdownParts, deps: S
   const stopping = reloading.then(() => modes.stop(startedAt));
   await waitUpTo(activeMs, "active configuration", stopping, deps);
   const handingOver = waitUpTo(handOverMs, "handover of the state", modes.handOver(), deps);
-  await Promise.all([handingOver, web.close(webMs)]);
+  await Promise.all([handingOver, web().close(webMs)]);
   await waitUpTo(closeMs, "state", modes.close(), deps);
 }
 

@@ -123,7 +123,8 @@ export class StandbyConfig implements ActiveConfig {
     const { clock, log } = this.#runtime;
     try {
       const clockFact = (await this.#shared.journal.facts()).get(CLOCK_FACT);
-      if (clockFact !== this.#clockFact || this.#problem !== null) {
+      // A new journal has no clock until its leader knows the time.
+      if (clockFact === undefined || clockFact !== this.#clockFact || this.#problem !== null) {
         this.#journaled = this.#viewOf(await openRemediationState(this.#stateDeps()));
         await this.#recordNewRows(this.#shared.journal);
         this.#clockFact = clockFact;

@@ -17,7 +17,7 @@ export interface InventoryStatus {
    * end of the list.
    */
   readonly missing: { readonly nodes: number; readonly of: number } | null;
-  /** Age of the last complete walk, or null if there was none. */
+  /** Age of the last complete walk. Before the first one, the time since the start, or null if no walk has ended yet. */
   readonly completeWalkAgeMs: DurationMs | null;
   /** How long a walk counts as fresh: three planned intervals, or three measured durations if that is longer. */
   readonly freshMs: DurationMs;
@@ -74,14 +74,18 @@ const hasNoFreshWalk = ({ completeWalkAgeMs, freshMs }: InventoryStatus): boolea
   completeWalkAgeMs !== null && completeWalkAgeMs > freshMs;
 
 function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): Blocker[] {
-  const { nodes, recordsRead, largestWalkNodes, unknownRecords, completeWalkAgeMs, freshMs } = inventory;
+  const { completeWalks, nodes, recordsRead, largestWalkNodes, unknownRecords, completeWalkAgeMs, freshMs } = inventory;
   const blockers: Blocker[] = [];
   if (hasNoFreshWalk(inventory)) {
     const reason = inventory.missing === null ? "" : `; ${incompleteDetail(inventory, trust)}`;
-    const detail = `the last complete walk of the nodes is ${seconds(completeWalkAgeMs!)} old, more than ${seconds(freshMs)}${reason}`;
-    blockers.push({ reason: "inventory_incomplete", detail });
+    const age = seconds(completeWalkAgeMs!);
+    const what =
+      completeWalks === 0
+        ? `no walk of the nodes has completed in the ${age} since the start`
+        : `the last complete walk of the nodes is ${age} old`;
+    blockers.push({ reason: "inventory_incomplete", detail: `${what}, more than ${seconds(freshMs)}${reason}` });
   }
-  const showsFleet = inventory.lastComplete || inventory.missing !== null || inventory.completeWalks > 0;
+  const showsFleet = inventory.lastComplete || inventory.missing !== null || completeWalks > 0;
   if (showsFleet && nodes < trust.minInventory * largestWalkNodes - 1e-9) {
     const detail = `${nodes} nodes are listed, fewer than ${formatPercent(trust.minInventory)} of the ${largestWalkNodes} listed in the last ${BASELINE_DAYS} days; if that is correct, run accept-inventory`;
     blockers.push({ reason: "inventory_shrunk", detail });

@@ -163,6 +163,21 @@ export class RemediationRecords {
     }
   }
 
+  /** Returns the changes that write the facts, holds and actions of these changes as they are now. */
+  currentRows(changes: readonly JournalChange[]): JournalChange[] {
+    return changes.flatMap((change): JournalChange[] => {
+      if (change.kind === "fact") return [{ ...change, value: this.fact(change.key) }];
+      if (change.kind === "action") {
+        const row = this.action(change.row.id);
+        return row === null ? [] : [{ kind: "action", row }];
+      }
+      if (change.kind !== "hold" && change.kind !== "hold_gone") return [];
+      const { node, policy } = change.kind === "hold" ? change.row : change;
+      const row = this.holdsOn(node).find((hold) => hold.policy === policy);
+      return [row === undefined ? { kind: "hold_gone", node, policy } : { kind: "hold", row }];
+    });
+  }
+
   #applyChange(change: JournalChange): void {
     switch (change.kind) {
       case "episode":

@@ -102,7 +102,12 @@ export class RemediationRound {
     // Journals the time, and what could not be journaled before.
     remediationState.record([]);
     await nextTurn();
-    if (observed.fleet.settledAt === null) return;
+    if (observed.fleet.settledAt === null) {
+      const trust = this.trustTracker.current();
+      // What the journal holds may be over, so it is sent only if the first complete walk is late.
+      if (trust.isUntrusted) this.#sendFleetAlerts(trust);
+      return;
+    }
     const wasUntrusted = this.trustTracker.current().isUntrusted;
     if (wasUntrusted) await this.#ruleEvaluator.markUntrusted();
     else await this.#evaluate();

@@ -127,6 +127,55 @@ test("commands given to a standby are executed by the leader, which answers; wit
   expect(await give(commandsOf(one!.modes.active).pause("x"))).toMatchObject({ error: { kind: "journal" } });
 });
 
+test("a command is not said to have changed nothing if the database took it and the response was lost", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(WARM_UP_MS);
+  const [one, two] = group.daemons;
+  const { orders } = two!.database.state;
+  const submit: typeof orders.submit = async (order) => {
+    await orders.submit(order);
+    throw new Error("the connection was lost");
+  };
+  Object.assign(two!.database.state, { orders: { ...orders, submit } });
+  const done = await commandsOf(two!.modes.active).pause("deploy");
+  await group.advance(SECOND_MS);
+  expect(one!.modes.active.view.status().paused).toMatchObject({ reason: "deploy" });
+  expect(done).toMatchObject({
+    error: { kind: "journal", message: expect.stringMatching(/may still be executed: check/) },
+  });
+});
+
+test("a command that was journaled although the response was lost changes nothing, as its reply says", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(WARM_UP_MS);
+  const [one, two] = group.daemons;
+  const node = group.failNode();
+  expect(await commandsOf(one!.modes.active, "alice").hold(node, "repair")).toMatchObject({ ok: true });
+  one!.database.onCommitted = (changes) => {
+    if (changes.some(({ kind }) => kind === "order")) throw new Error("the connection was lost");
+  };
+  const commands = commandsOf(one!.modes.active, "bob");
+  for (const done of [await commands.pause("deploy"), await commands.release(node)])
+    expect(done).toMatchObject({ error: { message: expect.stringMatching(/nothing has changed$/) } });
+  await group.advance(2 * MINUTE_MS);
+  await one!.stop();
+  await group.advance(20 * SECOND_MS);
+  expect(group.leaders()).toEqual(["two"]);
+  expect(two!.modes.active.view.status().paused).toBeNull();
+  expect(two!.modes.active.view.explain(node).holds).toMatchObject([{ kind: "held", operator: "alice" }]);
+});
+
+test("a standby shows a pause of a leader that does not know the time yet", async () => {
+  const group = await startDaemonGroup();
+  const [one, two] = group.daemons;
+  group.service.setFaults([{ fault: { kind: "hang" }, afterMs: 0, forMs: Number.POSITIVE_INFINITY }]);
+  await group.advanceUntil(() => one!.modes.active.isLeading);
+  await group.advance(5 * SECOND_MS);
+  expect(await commandsOf(one!.modes.active, "alice").pause("deploy")).toMatchObject({ ok: true });
+  await group.advance(5 * SECOND_MS);
+  expect(two!.modes.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });
+});
+
 test("a standby shows episodes, actions and decisions of the leader, and follows them", async () => {
   const group = await startDaemonGroup();
   await group.advance(WARM_UP_MS);

@@ -7,6 +7,7 @@ import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createCron } from "../../src/platform/cron.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { orThrow, parsedConfig, startDaemonGroup } from "../harness/daemon-group.ts";
+import { freePort } from "../harness/free-port.ts";
 import { createSharedDatabase } from "../harness/shared-database.ts";
 import { createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
 
@@ -26,7 +27,9 @@ async function startSharedDaemon() {
   const log = createRecordingLog();
   const reads = { begun: 0, done: 0 };
   let reading = Promise.resolve();
-  const configWith = (minutes: number) => parsedConfig({ ...sections, collect: { nodes: { every: `${minutes}m` } } });
+  let web = sections.web;
+  const configWith = (minutes: number) =>
+    parsedConfig({ ...sections, web, collect: { nodes: { every: `${minutes}m` } } });
   const started = await startDaemon(orThrow(configWith(1)), {
     ...{ clock, cron: createCron(), random: () => 0.5, log: { ...log, setLevel() {} }, version: "0.0.0" },
     readConfig: async () => {
@@ -53,7 +56,11 @@ async function startSharedDaemon() {
   const waitBeforeReading = (until: Promise<void>) => {
     reading = until;
   };
-  return { clock, database, daemon, log, reads, stop, waitBeforeReading };
+  /** Makes the next reads of the configuration return another address of the web server. */
+  const moveWeb = (listen: string) => {
+    web = { listen };
+  };
+  return { clock, database, daemon, log, reads, stop, waitBeforeReading, moveWeb };
 }
 
 test("a leader whose database hangs stops within 10 s", async () => {
@@ -137,6 +144,29 @@ test("a configuration that was read after SIGTERM is not activated", async () =>
   reading.resolve();
   expect(await reloaded).toEqual(fail(["the daemon is stopping"]));
   expect(await stopped).toBeLessThan(SECOND_MS);
+});
+
+test("a shutdown during a reload closes the web server to which the reload moves", async () => {
+  const { clock, database, daemon, stop, moveWeb } = await startSharedDaemon();
+  const hanging = Promise.withResolvers<void>();
+  database.hanging = hanging.promise;
+  // The reload waits for the election, which waits for the database.
+  await clock.advance(SECOND_MS);
+  const oldUrl = daemon.url();
+  const newUrl = `http://127.0.0.1:${await freePort()}`;
+  moveWeb(new URL(newUrl).host);
+  const reloaded = daemon.reload();
+  const isOpen = (url: string) =>
+    fetch(`${url}/-/healthy`).then(
+      () => true,
+      () => false,
+    );
+  while (!(await isOpen(newUrl))) await clock.advance(STEP_MS);
+  const stopped = stop();
+  hanging.resolve();
+  expect(await reloaded).toEqual(ok(undefined));
+  await stopped;
+  expect([await isOpen(oldUrl), await isOpen(newUrl)]).toEqual([false, false]);
 });
 
 test("after waiting for a reload, a shutdown waits less for the response to a POST in flight", async () => {

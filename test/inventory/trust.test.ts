@@ -85,6 +85,16 @@ describe("an untrusted inventory", () => {
     expect(assess({ completeWalkAgeMs: 180 * SECOND_MS + 1, lastComplete: false })).toEqual(untrusted(stale));
   });
 
+  test("has no complete walk although the first one should have ended", () => {
+    const none = { completeWalks: 0, lastComplete: false, nodes: 0, recordsRead: 0, largestWalkNodes: 0 };
+    expect(assess({ ...none, completeWalkAgeMs: 180 * SECOND_MS + 1 })).toEqual(
+      untrusted(
+        "inventory_incomplete: no walk of the nodes has completed in the 181 s since the start, more than 180 s",
+        "warming_up: 0 of 2 complete walks since the start",
+      ),
+    );
+  });
+
   test("has shrunk below the minimum share of the last days", () => {
     expect(assess({ nodes: 80, recordsRead: 80 })).toEqual(TRUSTED);
     expect(assess({ nodes: 79, recordsRead: 79 })).toEqual(

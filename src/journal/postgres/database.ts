@@ -26,8 +26,10 @@ export interface Connection {
   query(sql: string, parameters?: Parameters, timeoutMs?: DurationMs): Promise<readonly Row[]>;
 }
 
-/** One for commits, one for renewals of the lease, and the others for queries and calls. */
+/** One for commits, one for renewals of the lease, and the others for calls and queries. */
 const CONNECTIONS_MAX = 4;
+/** See {@link Database.history}. */
+const HISTORY_CONNECTIONS_MAX = 2;
 const CONNECT_TIMEOUT_MS: DurationMs = 5 * SECOND_MS;
 /** The server ends a statement after this time. */
 const STATEMENT_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
@@ -75,6 +77,8 @@ export class Database implements Connection {
   /** The database as messages name it, without a password. */
   readonly name: string;
   readonly #pool: pg.Pool;
+  readonly #openHistory: () => Database;
+  #history: Database | null = null;
   readonly #clock: Clock;
   readonly #log: Log;
   #failures = 0;
@@ -83,8 +87,10 @@ export class Database implements Connection {
   #failure: DatabaseUnavailable | null = null;
   #closing: Promise<void> | null = null;
 
-  constructor(address: DatabaseAddress, { url, schema, clock, log }: DatabaseDeps) {
+  constructor(address: DatabaseAddress, deps: DatabaseDeps, connectionsMax = CONNECTIONS_MAX) {
     const { host, port, database, user, tls } = address;
+    const { url, schema, clock, log } = deps;
+    this.#openHistory = () => new Database(address, deps, HISTORY_CONNECTIONS_MAX);
     this.schema = quoteName(schema);
     this.schemaName = schema;
     this.name = `postgres://${user}@${host}:${port}/${database}`;
@@ -93,7 +99,7 @@ export class Database implements Connection {
     this.#pool = new pg.Pool({
       ...{ host, port, database, user, ssl: tls },
       password: () => currentPassword(url, address),
-      max: CONNECTIONS_MAX,
+      max: connectionsMax,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       statement_timeout: STATEMENT_TIMEOUT_MS,
       query_timeout: QUERY_TIMEOUT_MS,
@@ -145,9 +151,18 @@ export class Database implements Connection {
     }
   }
 
+  /**
+   * Returns the same database with connections of its own, for queries that users cause. If many of them wait for a slow
+   * database, commits and renewals of the lease still have connections.
+   */
+  history(): Database {
+    this.#history ??= this.#openHistory();
+    return this.#history;
+  }
+
   /** Closes all connections. Further calls have no effect. */
   close(): Promise<void> {
-    this.#closing ??= this.#pool.end();
+    this.#closing ??= Promise.all([this.#pool.end(), this.#history?.close()]).then(() => undefined);
     return this.#closing;
   }
 

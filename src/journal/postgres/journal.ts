@@ -56,11 +56,15 @@ export function createPostgresJournal(
 }
 
 /** Creates the reading part of a journal, in a database whose schema is current. */
-export const createJournalQueries = (database: Database): RowQueries & Pick<Journal, "load"> => ({
-  ...createRowQueries(database, database.schema),
-  load: (since) =>
-    database.transaction((connection) => loadContents(connection, database.schema, since), READ_SNAPSHOT),
-});
+export const createJournalQueries = (database: Database): RowQueries & Pick<Journal, "load"> => {
+  const { decisions, actions, episodes, operatorCommands } = createRowQueries(database.history(), database.schema);
+  return {
+    ...createRowQueries(database, database.schema),
+    ...{ decisions, actions, episodes, operatorCommands },
+    load: (since) =>
+      database.transaction((connection) => loadContents(connection, database.schema, since), READ_SNAPSHOT),
+  };
+};
 
 /**
  * Returns the parameters of {@link commitStatement} after the epoch and the number: for each of {@link WRITES} a JSON

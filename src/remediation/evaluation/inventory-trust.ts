@@ -158,6 +158,7 @@ export class InventoryTrustTracker {
     const { client, clock } = this.#context;
     const now = clock.monotonic();
     const { seenNodes = 0, rejected = 0, missing = 0, total = 0 } = fleet.lastWalk ?? {};
+    const blindSince = fleet.settledAt ?? (fleet.lastWalk === null ? null : this.#startedAt);
     const isShort = fleet.lastWalk?.complete === false && !fleet.lastWalk.isAborted;
     let unknown = rejected;
     let freshest = Number.POSITIVE_INFINITY;
@@ -179,7 +180,7 @@ export class InventoryTrustTracker {
       completeWalks: fleet.lastWalk?.completeWalks ?? 0,
       lastComplete: fleet.lastWalk?.complete ?? false,
       missing: isShort ? { nodes: missing, of: Math.max(total, seenNodes + missing) } : null,
-      completeWalkAgeMs: fleet.settledAt === null ? null : now - fleet.settledAt,
+      completeWalkAgeMs: blindSince === null ? null : now - blindSince,
       freshMs,
       nodes: fleet.lastWalk?.isAborted === true ? fleet.count : seenNodes,
       recordsRead: seenNodes + rejected,

@@ -74,9 +74,14 @@ export class JournalWriter {
   /**
    * Writes what `changesNow` returns, after everything that was queued before, in one transaction. `changesNow` is
    * called when all earlier commits are done, and `adopt` as soon as the changes are written. Resolves to false if
-   * `changesNow` returned null or the journal can't be written. What was queued stays queued.
+   * `changesNow` returned null or the journal can't be written. What was queued stays queued. `restored` then returns
+   * the previous rows, which are queued too, because the journal may have been written if only the response was lost.
    */
-  async commit(changesNow: () => readonly JournalChange[] | null, adopt = () => {}): Promise<boolean> {
+  async commit(
+    changesNow: () => readonly JournalChange[] | null,
+    adopt = () => {},
+    restored: () => readonly JournalChange[] = () => [],
+  ): Promise<boolean> {
     if (this.#isBusy) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#isBusy = true;
     let isWritten = this.#problem === null;
@@ -85,6 +90,7 @@ export class JournalWriter {
       if (changes === null) return false;
       isWritten = await this.#write(changes, false);
       if (isWritten) adopt();
+      else for (const change of restored()) this.#keep(change);
       return isWritten;
     } finally {
       this.#endTurn(isWritten);

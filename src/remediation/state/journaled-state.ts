@@ -183,6 +183,7 @@ export class RemediationState {
         const moved = this.#movedTimes(current, offset, this.clock.openedAt);
         if (moved.length > 0) this.record(moved);
       },
+      () => this.records.currentRows(changes!),
     );
   }
 

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { SECOND_MS } from "../../../src/base/duration.ts";
 import { Deposed, Lease } from "../../../src/journal/postgres/lease.ts";
-import { createLeaderStore, openMigratedDatabase } from "../../../src/journal/postgres/store.ts";
+import { createLeaderStore, openMigratedDatabase, openSharedState } from "../../../src/journal/postgres/store.ts";
 import type { Clock } from "../../../src/model/ports.ts";
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
 import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "../arbitrary-changes.ts";
@@ -177,4 +177,23 @@ test("a renewal that gets no answer is given up in time for the next one", async
   expect(lease.isLeader()).toBe(true);
   await close();
   await proxy.close();
+});
+
+test("history queries that wait for the database leave connections for the renewal of the lease", async () => {
+  const schema = newSchema();
+  const opened = await openSharedState(await postgresDeps(schema));
+  if (!opened.ok) throw new Error(opened.error.message);
+  const { lease, openStore, close } = opened.value;
+  await lease.acquire();
+  const { journal, calls } = await openStore();
+  const other = await startInstance(schema, "two");
+  await other.database.transaction(async (connection) => {
+    await connection.query(`LOCK TABLE ${other.database.schema}.decisions`);
+    const reads = Array.from({ length: 8 }, () => journal.decisions({ limit: 1 }).catch(() => null));
+    await lease.renew();
+    await calls.add("2026-11-01", 1);
+    await connection.query("ROLLBACK; BEGIN");
+    await Promise.all(reads);
+  });
+  await Promise.all([close(), other.close()]);
 });

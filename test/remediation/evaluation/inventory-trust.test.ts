@@ -251,8 +251,11 @@ test("a service that does not answer from the start makes fleet data untrusted, 
   network.setFault({ kind: "status", status: 503 }, "GET /v1/nodes?");
   await network.restart();
   await network.advance(2 * HOUR_MS);
+  expect(notificationsOf(network, "untrusted")).toMatchObject([{ endsAt: null }]);
+  expect(trustReasons(network)).toEqual(["inventory_incomplete", "warming_up"]);
   network.setFault(null);
   await network.advance(20 * MINUTE_MS);
+  expect(notificationsOf(network, "untrusted")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
   expect(network.postCount()).toBe(0);
   await network.advance(15 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);

@@ -132,6 +132,17 @@ test("nodes of one region that become unhealthy far apart in time are not an inc
   expect(episodeStates(network)).not.toContain("given_up");
 });
 
+test("after a restart while the service does not answer, an alert that may still last is sent again", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], windy) });
+  makeUnhealthy(network, network.nodes().slice(0, 18), 60);
+  await network.advance(10 * MINUTE_MS);
+  const [storm] = notificationsOf(network, "storm");
+  network.setFault({ kind: "status", status: 503 }, "GET /v1/nodes?");
+  await network.restart();
+  await network.advance(5 * MINUTE_MS);
+  expect(notificationsOf(network, "storm")).toEqual([storm, storm]);
+});
+
 test("untrusted data that lasts across reloads stays one alert, which is resolved when the data is trusted", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.setFault({ kind: "stale_last_seen" });
