@@ -42,7 +42,7 @@ export interface Contender {
 /** Starts a process that runs `module` for a fleet of `nodes`, with a young generation as small as the daemon's. */
 export function startContender(module: URL, nodes: number): Contender {
   const child = fork(module, [String(nodes)], {
-    execArgv: ["--max-old-space-size=8192", "--max-semi-space-size=8", "--v8-pool-size=1"],
+    execArgv: ["--max-old-space-size=8192", "--max-semi-space-size=4", "--v8-pool-size=1"],
   });
   const exited = once(child, "exit").then(([code]) => {
     throw new Error(`${module.pathname} exited with code ${code}`);

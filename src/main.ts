@@ -1,4 +1,4 @@
-#!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768 node --max-semi-space-size=8 --v8-pool-size=1
+#!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768 node --max-semi-space-size=4 --v8-pool-size=1
 import { setTimeout as sleep } from "node:timers/promises";
 import { errorMessage } from "./base/result.ts";
 import { EXIT_FAILURE, type ExitCode, failWith, untilAborted, VERSION } from "./cli/context.ts";

@@ -104,7 +104,7 @@ function startDaemon(folder: string, config: object): ChildProcess {
   // The compiled daemon, with the settings of the first line of src/main.ts and of the image.
   return spawn(
     process.execPath,
-    ["--max-semi-space-size=8", "--v8-pool-size=1", join(ROOT, "dist/main.js"), "run", "--config", file],
+    ["--max-semi-space-size=4", "--v8-pool-size=1", join(ROOT, "dist/main.js"), "run", "--config", file],
     {
       stdio: ["ignore", log, "inherit"],
       env: { ...process.env, MALLOC_ARENA_MAX: "2", MALLOC_MMAP_THRESHOLD_: "32768" },

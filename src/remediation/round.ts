@@ -66,6 +66,7 @@ export class RemediationRound {
       ...{ context, fleetHealth, collectFacts: this.#collectFacts },
       trustBlockers: () => trustTracker.current().blockers,
       lastDecisions: () => [...decisionLog.lastDecisions()],
+      unknownNodes: (policy) => this.#ruleEvaluator.unknownNodes(policy),
     });
     this.#ruleEvaluator = new RuleEvaluator(context, this.fleetHealth);
     this.#episodeTracker = new EpisodeTracker(context);

@@ -160,16 +160,17 @@ function collectorTable({ collectors }: Status, paint: Paint): string {
 
 function policyTable(policies: readonly PolicyView[], paint: Paint): string {
   if (policies.length === 0) return "";
-  const cells = policies.map(({ name, mode, fallen, pending, firing, episodes }) => [
+  const cells = policies.map(({ name, mode, fallen, pending, firing, unknown, episodes }) => [
     name,
     fallen ? `${mode} (healed too few nodes)` : mode,
     String(pending),
     String(firing),
+    unknown === null ? "" : String(unknown),
     Object.entries(episodes)
       .flatMap(([state, count]) => (count > 0 ? [`${count} ${episodeState(state)}`] : []))
       .join(", "),
   ]);
-  return formatTable(["policy", "mode", "pending", "firing", "episodes"], cells, paint);
+  return formatTable(["policy", "mode", "pending", "firing", "unknown", "episodes"], cells, paint);
 }
 
 function heldTable(held: readonly HeldNodeView[], total: number, paint: Paint): string {

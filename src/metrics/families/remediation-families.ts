@@ -47,6 +47,10 @@ export const REMEDIATION_FAMILIES = {
     "Whether the policy fell back to dry_run because its share of healed nodes is below safety.efficacy.",
     { policy: null },
   ),
+  proxywarden_policy_unknown_nodes: gauge(
+    "Nodes that the policy can't evaluate and takes no action on: a field that decides is missing, null, of unknown scale or older than max_age.",
+    { policy: null },
+  ),
   proxywarden_approvals_waiting: gauge("Actions that wait for an operator's approval."),
   proxywarden_limit_nodes: gauge(
     "Effective value of each safety limit for the current fleet, in nodes; max_in_flight and max_actions in actions.",

@@ -34,6 +34,8 @@ interface PolicyPass {
   readonly dryRun: boolean;
   /** When each node was last observed not to meet the condition, by slot, or NaN. */
   readonly lastFalseAt: Float64Array;
+  /** Slots of the nodes whose condition is unknown. */
+  readonly unknownSlots: Set<number>;
   /** When the pass began, the same for all nodes. */
   readonly now: EpochMs;
   readonly monotonic: MonotonicMs;
@@ -65,6 +67,8 @@ export class RuleEvaluator {
    * evaluated trusted data.
    */
   readonly #lastFalseAt = new Map<string, Float64Array<ArrayBuffer>>();
+  /** By policy, the slots of the nodes whose condition was unknown when it was evaluated last. */
+  readonly #unknownSlots = new Map<string, Set<number>>();
   /** The node that had each of those slots last. */
   readonly #lastFalseIds: NodeId[] = [];
   /** The ids that were compared with those last. */
@@ -96,6 +100,11 @@ export class RuleEvaluator {
       this.#uncounted = noUncountedNodes();
       await remediationState.recordInParts([[...counted, ...first], ...others]);
     }
+  }
+
+  /** Returns the number of nodes whose condition was unknown when the policy was evaluated last. */
+  unknownNodes(policy: string): number {
+    return this.#unknownSlots.get(policy)?.size ?? 0;
   }
 
   *#evaluateSnapshot(replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Generator<void, void> {
@@ -163,7 +172,9 @@ export class RuleEvaluator {
     for (let slot = 0; slot < ids.length; slot++) {
       if (slot % SLOTS_PER_STEP === 0) yield;
       const id = ids[slot]!;
-      if (id === known[slot] || id === "") continue;
+      if (id === known[slot]) continue;
+      for (const slots of this.#unknownSlots.values()) slots.delete(slot);
+      if (id === "") continue;
       for (const lastFalseAt of this.#lastFalseAt.values()) lastFalseAt[slot] = Number.NaN;
       known[slot] = id;
     }
@@ -175,6 +186,8 @@ export class RuleEvaluator {
     const { clock, observed, policies, remediationState } = this.#context;
     const lastFalseAt = growColumn(this.#lastFalseAt.get(name) ?? new Float64Array(0), slots, Number.NaN);
     this.#lastFalseAt.set(name, lastFalseAt);
+    const unknownSlots = this.#unknownSlots.get(name) ?? new Set();
+    this.#unknownSlots.set(name, unknownSlots);
     return {
       policy,
       scope,
@@ -183,6 +196,7 @@ export class RuleEvaluator {
       rule: observed.timerRule(policy),
       dryRun: isDryRun(policies.activate(policy)),
       lastFalseAt,
+      unknownSlots,
       now: remediationState.now(),
       monotonic: clock.monotonic(),
     };
@@ -210,7 +224,7 @@ export class RuleEvaluator {
 
   /** Returns a node's timer after this observation, and whether the node was observed to become unhealthy. */
   #evaluateNode(
-    { policy, scope, maxAgeOf, rule, dryRun, lastFalseAt, now, monotonic }: PolicyPass,
+    { policy, scope, maxAgeOf, rule, dryRun, lastFalseAt, unknownSlots, now, monotonic }: PolicyPass,
     node: NodeId,
     slot: number,
     timer: Timer,
@@ -218,6 +232,8 @@ export class RuleEvaluator {
     const { verdict, at, newest } = evaluatePolicy(policy, scope, slot, maxAgeOf, monotonic);
     const wasFalse = newest - lastFalseAt[slot]! <= rule.gapMsMax;
     if (verdict === "false") lastFalseAt[slot] = newest;
+    if (verdict === "unknown") unknownSlots.add(slot);
+    else if (unknownSlots.size > 0) unknownSlots.delete(slot);
     // Most nodes are healthy: their timers stay inactive.
     if (timer === INACTIVE && verdict !== "true") return { timer, isOnset: false };
     const episode = this.#episodeOf(policy.rule.name, node, dryRun);

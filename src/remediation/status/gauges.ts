@@ -21,6 +21,7 @@ const POLICY_GAUGES = [
   "proxywarden_node_episode",
   "proxywarden_policy_mode",
   "proxywarden_policy_ineffective",
+  "proxywarden_policy_unknown_nodes",
   "proxywarden_held_nodes",
   "proxywarden_longest_hold_seconds",
 ] as const;
@@ -45,9 +46,10 @@ function setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): void {
   metrics.set("proxywarden_journal_writable", {}, status.journal === null ? 1 : 0);
   metrics.set("proxywarden_approvals_waiting", {}, view.approvals().length);
   for (const [limit, nodes] of Object.entries(status.limits)) metrics.set("proxywarden_limit_nodes", { limit }, nodes);
-  for (const { rule, mode, hasFallenBack, episodes } of view.policies()) {
+  for (const { rule, mode, hasFallenBack, unknown, episodes } of view.policies()) {
     const policy = rule.name;
     metrics.set("proxywarden_policy_ineffective", { policy }, hasFallenBack ? 1 : 0);
+    metrics.set("proxywarden_policy_unknown_nodes", { policy }, unknown ?? Number.NaN);
     for (const state of EPISODE_STATES) metrics.set("proxywarden_episodes", { policy, state }, episodes[state] ?? 0);
     for (const value of MODES) metrics.set("proxywarden_policy_mode", { policy, mode: value }, value === mode ? 1 : 0);
   }

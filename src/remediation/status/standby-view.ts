@@ -45,5 +45,6 @@ export function createStandbyView({
     },
     unobserved,
     lastDecisions: () => null,
+    unknownNodes: () => null,
   });
 }

@@ -30,6 +30,8 @@ export interface StatusViewDeps {
   unobserved?(): string;
   /** Returns the last decisions, or null on a standby, which decides nothing. */
   lastDecisions(): readonly LastDecision[] | null;
+  /** Returns the number of nodes whose condition is unknown to a policy, or null on a standby. */
+  unknownNodes(policy: string): number | null;
 }
 
 /** Creates the status view of remediation. */
@@ -39,7 +41,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
   const { records } = context.remediationState;
   return {
     status: () => remediationStatus(deps),
-    policies: () => context.policies.active().map((active) => policyStatus(context, active)),
+    policies: () => context.policies.active().map((active) => policyStatus(deps, active)),
     explain(node) {
       const factsOf = oncePerKey(deps.collectFacts);
       return {
@@ -91,7 +93,10 @@ function remediationStatus({ context, fleetHealth, trustBlockers }: StatusViewDe
   };
 }
 
-function policyStatus({ remediationState }: ViewDeps, active: ActivePolicy): PolicyStatus {
+function policyStatus(
+  { context: { remediationState }, unknownNodes }: StatusViewDeps,
+  active: ActivePolicy,
+): PolicyStatus {
   const { rule } = active.policy;
   const { records } = remediationState;
   const dryRun = isDryRun(active);
@@ -113,6 +118,7 @@ function policyStatus({ remediationState }: ViewDeps, active: ActivePolicy): Pol
     isProven: active.proven,
     pending,
     firing,
+    unknown: unknownNodes(rule.name),
     episodes: { ...counts, pending, given_up: givenUp },
   };
 }

@@ -46,6 +46,8 @@ export interface PolicyStatus {
   readonly isProven: boolean;
   readonly pending: number;
   readonly firing: number;
+  /** Nodes whose condition was unknown when it was evaluated last, or null on a standby. */
+  readonly unknown: number | null;
   /** Open episodes by state, and given-up ones whose node still fires. */
   readonly episodes: Readonly<Record<string, number>>;
 }

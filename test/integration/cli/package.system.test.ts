@@ -31,7 +31,7 @@ test(
     const root = folder.pathOf("node_modules/proxywarden");
     const main = folder.pathOf("node_modules/.bin/proxywarden");
     expect(readFileSync(main, "utf8")).toMatch(
-      /^#!\/usr\/bin\/env -S [A-Z0-9_= ]+ node --max-semi-space-size=8 --v8-pool-size=1\n/,
+      /^#!\/usr\/bin\/env -S [A-Z0-9_= ]+ node --max-semi-space-size=4 --v8-pool-size=1\n/,
     );
 
     const start = (...args: readonly string[]) => startProcess(process.execPath, [main, ...args]).ended;

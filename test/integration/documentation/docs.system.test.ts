@@ -124,5 +124,5 @@ test("the text names only commands and scripts that exist", async () => {
   expect(runs).toContain("docs");
   expect(runs.filter((name) => !(name in scripts))).toEqual([]);
   // The npm of the documentation's reader has only this script.
-  expect(scripts).toMatchObject({ start: "exec node --max-semi-space-size=8 --v8-pool-size=1 src/main.ts" });
+  expect(scripts).toMatchObject({ start: "exec node --max-semi-space-size=4 --v8-pool-size=1 src/main.ts" });
 });

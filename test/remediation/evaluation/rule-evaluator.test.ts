@@ -152,6 +152,27 @@ test("an id that got another node is found again until the state of the first on
   expect(replaced()).toEqual([]);
 });
 
+test("nodes whose condition is unknown are counted until it is known or they are gone", async () => {
+  const { clock, evaluator, publishFleet } = await startEvaluator();
+  const counts = [];
+  for (const statuses of [
+    ["unknown", "unknown", "online"],
+    ["unknown", "offline", "unknown"],
+    [null, "unknown", "online"],
+    ["online", "online", null],
+  ] as const) {
+    await clock.advance(MINUTE_MS);
+    const at = clock.monotonic();
+    const nodes = statuses.map((status, slot) =>
+      status === null ? null : { id: `node_${slot}`, status, listedAt: at },
+    );
+    publishFleet(buildFleet(nodes, at));
+    await evaluator.evaluate(new Set());
+    counts.push(evaluator.unknownNodes(POLICY));
+  }
+  expect(counts).toEqual([2, 2, 1, 0]);
+});
+
 test.each([
   ["a node that was online before became unhealthy", ["a", "a"], ["a"]],
   ["so did one that was absent in between", ["a", null, "a"], ["a"]],

@@ -61,3 +61,14 @@ test("a node in our quarantine and a dry run are not held", async () => {
   await network.advance(HOUR_MS);
   expect(await holdGauges(network)).toEqual({ hours: 0, nodes: {} });
 });
+
+test("the nodes on which a policy can't be evaluated are shown", async () => {
+  const never = rebootOffline({ when: "ratio(node.active_sessions, 0) > 1.0" });
+  const network = await startQuietNetwork({ rules: remediationRules([never]) });
+  await network.advance(10 * MINUTE_MS);
+  const nodes = network.nodes().length;
+  expect(network.controller().view.policies()).toMatchObject([{ pending: 0, firing: 0, unknown: nodes }]);
+  expect(await network.daemon.metrics.render("text")).toContain(
+    `\nproxywarden_policy_unknown_nodes{policy="reboot-offline"} ${nodes}\n`,
+  );
+});

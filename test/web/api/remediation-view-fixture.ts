@@ -143,6 +143,7 @@ export const policyStatus: PolicyStatus = {
   isProven: true,
   pending: 2,
   firing: 1,
+  unknown: 3,
   episodes: { firing: 1 },
 };
 

@@ -147,6 +147,7 @@ describe("policies", () => {
           proven: true,
           pending: 2,
           firing: 1,
+          unknown: 3,
           episodes: { firing: 1 },
           rule: {
             mode: "enforce",

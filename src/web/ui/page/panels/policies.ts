@@ -11,7 +11,8 @@ export function showPolicies(policies: readonly PolicyView[]): void {
   );
 }
 
-function policyElement({ name, mode, fallen, proven, pending, firing, episodes, rule }: PolicyView): HTMLElement {
+function policyElement(policy: PolicyView): HTMLElement {
+  const { name, mode, fallen, proven, pending, firing, unknown, episodes, rule } = policy;
   const { given_up: givenUp = 0 } = episodes;
   const shownApart = ["pending", "given_up"];
   const states = Object.entries(episodes).filter(([state, amount]) => !shownApart.includes(state) && amount > 0);
@@ -40,6 +41,7 @@ function policyElement({ name, mode, fallen, proven, pending, firing, episodes, 
         countElement("firing", firing),
         ...states.map(([state, amount]) => countElement(episodeState(state), amount)),
         countElement("given up", givenUp),
+        unknown === null ? null : countElement("unknown", unknown),
       ),
     ),
     createElement("dl.rule", ...definitions(facts.filter((fact) => fact !== null))),
