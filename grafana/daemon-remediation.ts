@@ -39,7 +39,7 @@ export const remediationPanels = () => [
     queries: [{ expr: `sum by (policy) (${selector("proxywarden_episodes")})`, legend: "{{policy}}" }],
   }),
   stacked({
-    ...half,
+    ...third,
     title: "Held nodes by reason",
     empty: "No policies",
     description:
@@ -48,13 +48,22 @@ export const remediationPanels = () => [
     queries: [{ expr: `sum by (reason) (${selector("proxywarden_held_nodes")})`, legend: "{{reason}}" }],
   }),
   timeSeries({
-    ...half,
+    ...third,
     title: "Longest hold by policy",
     empty: "No policies",
     description:
       "Longest time for which a policy has held a node without an action. Nodes that were given up on do not count.",
     unit: "s",
     queries: [{ expr: `max by (policy) (${selector("proxywarden_longest_hold_seconds")})`, legend: "{{policy}}" }],
+  }),
+  timeSeries({
+    ...third,
+    title: "Nodes that a policy can't evaluate",
+    empty: "No policies",
+    description:
+      "Nodes on which a policy takes no action because a field that decides is missing, null, of unknown scale or older than max_age. `proxywarden explain` names the fields.",
+    unit: "none",
+    queries: [{ expr: `max by (policy) (${selector("proxywarden_policy_unknown_nodes")})`, legend: "{{policy}}" }],
   }),
   counts({
     ...half,
