@@ -39,10 +39,13 @@ export interface Contender {
   stop(): void;
 }
 
-/** Starts a process that runs `module` for a fleet of `nodes`, with a young generation as small as the daemon's. */
+/** The flags of the first line of src/main.ts. */
+export const DAEMON_FLAGS = ["--max-semi-space-size=4", "--v8-pool-size=1"];
+
+/** Starts a process that runs `module` for a fleet of `nodes`, with the daemon's flags. */
 export function startContender(module: URL, nodes: number): Contender {
   const child = fork(module, [String(nodes)], {
-    execArgv: ["--max-old-space-size=8192", "--max-semi-space-size=4", "--v8-pool-size=1"],
+    execArgv: ["--max-old-space-size=8192", ...DAEMON_FLAGS],
   });
   const exited = once(child, "exit").then(([code]) => {
     throw new Error(`${module.pathname} exited with code ${code}`);

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { freePort } from "../../test/harness/free-port.ts";
-import { median } from "../bench-process.ts";
+import { DAEMON_FLAGS, median } from "../bench-process.ts";
 import { readPage, scrape } from "./scrape.ts";
 
 /** Limit of each category in the simulated service and in the configuration. */
@@ -102,14 +102,10 @@ function startDaemon(folder: string, config: object): ChildProcess {
   writeFileSync(file, JSON.stringify({ ...config, state: { path: join(folder, "state") } }));
   const log = openSync(join(folder, "log"), "w");
   // The compiled daemon, with the settings of the first line of src/main.ts and of the image.
-  return spawn(
-    process.execPath,
-    ["--max-semi-space-size=4", "--v8-pool-size=1", join(ROOT, "dist/main.js"), "run", "--config", file],
-    {
-      stdio: ["ignore", log, "inherit"],
-      env: { ...process.env, MALLOC_ARENA_MAX: "2", MALLOC_MMAP_THRESHOLD_: "32768" },
-    },
-  );
+  return spawn(process.execPath, [...DAEMON_FLAGS, join(ROOT, "dist/main.js"), "run", "--config", file], {
+    stdio: ["ignore", log, "inherit"],
+    env: { ...process.env, MALLOC_ARENA_MAX: "2", MALLOC_MMAP_THRESHOLD_: "32768" },
+  });
 }
 
 /** Waits until the lists have been read completely. Asks a route that costs the daemon little. */

@@ -81,8 +81,8 @@ export function createServiceClock() {
     if (agree(current, shown)) {
       isAgreed ||= offsets.length > 0;
       // A request that was sent before the other response was received may have been answered before the clock was set.
-      const isRefuted = unconfirmed !== null && sentAt >= unconfirmed.shownAt;
-      unconfirmed = unconfirmed === null || isRefuted ? null : { ...unconfirmed, isLatest: false };
+      if (unconfirmed !== null)
+        unconfirmed = sentAt >= unconfirmed.shownAt ? null : { ...unconfirmed, isLatest: false };
       const from = Math.max(current.after + TICK_MS, Math.min(current.from, sentAt));
       offsets[last] = { ...current, ...combine(current, shown), from };
       const until = Math.min(...(unconfirmed?.observedAt ?? [])) - TICK_MS;

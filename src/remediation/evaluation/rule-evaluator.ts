@@ -163,8 +163,8 @@ export class RuleEvaluator {
   }
 
   /**
-   * Forgets what was observed of nodes whose slots belong to others now. A node that returns to its slot after an
-   * absence may still have become unhealthy.
+   * Forgets what was observed of nodes whose slots belong to others now, and which nodes were unknown in slots that are
+   * empty now. A node that returns to its slot after an absence may still have become unhealthy.
    */
   *#forgetReassignedSlots(ids: readonly NodeId[]): Generator<void, void> {
     if (ids === this.#comparedIds) return;
