@@ -36,19 +36,14 @@ export interface FamilyRenderer {
 /** Creates a chunk whose bytes are stored. */
 export const storedChunk = (bytes: Uint8Array): Chunk => ({ render: () => bytes });
 
-/** Working memory to render one chunk at a time. */
+/** Memory for the bytes of one chunk at a time. */
 export class RenderBuffer {
-  /** Values of the lines of a chunk. */
-  readonly values = new Float64Array(CHUNK_LINES_MAX);
   #bytes = Buffer.alloc(0);
-  #view = new DataView(this.#bytes.buffer, 0, 0);
 
-  /** Returns a buffer of at least `size` bytes, as an array and as a view. Its previous content is lost. */
-  reserve(size: number): { readonly bytes: Uint8Array; readonly view: DataView } {
-    if (this.#bytes.length < size) {
-      this.#bytes = Buffer.allocUnsafeSlow(size);
-      this.#view = new DataView(this.#bytes.buffer);
-    }
-    return { bytes: this.#bytes, view: this.#view };
+  /** Returns a copy of the bytes, which is valid until the next call. */
+  copy(bytes: Uint8Array): Uint8Array {
+    if (this.#bytes.length < bytes.length) this.#bytes = Buffer.allocUnsafeSlow(bytes.length);
+    this.#bytes.set(bytes);
+    return this.#bytes.subarray(0, bytes.length);
   }
 }

@@ -2,8 +2,8 @@ import { NumberColumn } from "../../base/number-column.ts";
 import { idsOf, type NodeFamily, type ValueColumn } from "../families/family.ts";
 import { escapeLabelValue } from "../text-format.ts";
 import { CHUNK_LINES_MAX, type Chunk, type FamilyRenderer, type RenderBuffer, type RenderSource } from "./chunk.ts";
-import { type LabelPage, type LabelPages, PAGE_SLOTS } from "./label-pages.ts";
-import { type LineFormat, textView, writeLines } from "./line-writer.ts";
+import { type LabelPages, PAGE_SLOTS } from "./label-pages.ts";
+import { countNumbers, encodeTexts, type LineFormat, lineValues, type Texts, writeLines } from "./line-writer.ts";
 
 /** Returns the number of lines per node. */
 export const linesPerNode = ({ splitBy }: NodeFamily): number => splitBy?.values.length ?? 1;
@@ -14,24 +14,17 @@ export class NodeFamilyRenderer implements FamilyRenderer {
   readonly #labels: LabelPages;
   readonly #format: LineFormat;
   readonly #nodesPerChunk: number;
-  readonly #buffer: RenderBuffer;
   #chunks: NodeChunk[] = [];
 
   /** `labels` are those of the family's nodes. The caller must update them before each refresh. */
-  constructor(family: NodeFamily, labels: LabelPages, buffer: RenderBuffer) {
+  constructor(family: NodeFamily, labels: LabelPages) {
     this.#family = family;
     this.#labels = labels;
-    this.#buffer = buffer;
     // A power of 2, so that no chunk extends over two pages of labels.
     this.#nodesPerChunk = 2 ** Math.floor(Math.log2(CHUNK_LINES_MAX / linesPerNode(family)));
     const { splitBy } = family;
-    this.#format = {
-      head: textView(`${family.name}{node_id="`),
-      tails: (splitBy?.values.map((value) => `",${splitBy.label}="${escapeLabelValue(value)}"} `) ?? ['"} ']).map(
-        textView,
-      ),
-      decimals: family.decimals ?? 0,
-    };
+    const tails = splitBy?.values.map((value) => `",${splitBy.label}="${escapeLabelValue(value)}"} `) ?? ['"} '];
+    this.#format = { texts: encodeTexts([`${family.name}{node_id="`, ...tails]), decimals: family.decimals ?? 0 };
   }
 
   *refresh(source: RenderSource, previous: RenderSource | null): Generator<void, void> {
@@ -43,7 +36,7 @@ export class NodeFamilyRenderer implements FamilyRenderer {
       const labels = this.#labels.pageOf(start);
       const range = { start, end: Math.min(slots, start + this.#nodesPerChunk), labels };
       const isSame = this.#chunks[index]?.covers(range) === true && this.#hasSameValues(previous!, source, range);
-      if (!isSame) this.#chunks[index] = new NodeChunk(this.#family, this.#format, range, source, this.#buffer);
+      if (!isSame) this.#chunks[index] = new NodeChunk(this.#family, this.#format, range, source);
       yield;
     }
   }
@@ -70,7 +63,7 @@ export class NodeFamilyRenderer implements FamilyRenderer {
 interface SlotRange {
   readonly start: number;
   readonly end: number;
-  readonly labels: LabelPage;
+  readonly labels: Texts;
 }
 
 /** The lines of some nodes of a family. It keeps no snapshot in memory. */
@@ -80,11 +73,11 @@ class NodeChunk implements Chunk {
   readonly #format: LineFormat;
   readonly #range: SlotRange;
 
-  constructor(family: NodeFamily, format: LineFormat, range: SlotRange, source: RenderSource, buffer: RenderBuffer) {
+  constructor(family: NodeFamily, format: LineFormat, range: SlotRange, source: RenderSource) {
     this.#family = family;
     this.#format = format;
     this.#range = range;
-    this.samples = this.#countSamples(source, buffer);
+    this.samples = countNumbers(this.#fill(source));
   }
 
   /** Returns whether the chunk has these slots, with the same labels. */
@@ -94,26 +87,22 @@ class NodeChunk implements Chunk {
 
   render(source: RenderSource, buffer: RenderBuffer): Uint8Array {
     const { start, end, labels } = this.#range;
-    this.#fill(source, buffer);
-    return writeLines(buffer, this.#format, labels, start % PAGE_SLOTS, end - start);
+    const first = start % PAGE_SLOTS;
+    this.#fill(source);
+    return buffer.copy(writeLines(this.#format, labels, first, first + end - start));
   }
 
-  #fill({ input, visibility }: RenderSource, { values }: RenderBuffer): void {
+  /** Sets the values of the lines, NaN where there is none, and returns their number. */
+  #fill({ input, visibility }: RenderSource): number {
     const { start, end } = this.#range;
-    const perNode = this.#format.tails.length;
+    const perNode = linesPerNode(this.#family);
+    const values = lineValues();
     const visible = visibility[this.#family.visible].subarray(start, end);
     this.#family.fill(input, start, end, values);
     // Most nodes are visible, so this is faster than a loop over all of them.
     for (let node = visible.indexOf(0); node >= 0; node = visible.indexOf(0, node + 1))
       values.fill(Number.NaN, node * perNode, (node + 1) * perNode);
-  }
-
-  #countSamples(source: RenderSource, buffer: RenderBuffer): number {
-    this.#fill(source, buffer);
-    const lines = (this.#range.end - this.#range.start) * this.#format.tails.length;
-    let count = 0;
-    for (let line = 0; line < lines; line++) if (!Number.isNaN(buffer.values[line])) count++;
-    return count;
+    return (end - start) * perNode;
   }
 }
 

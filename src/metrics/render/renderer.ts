@@ -10,7 +10,7 @@ import {
 import { NETWORK_FAMILIES } from "../families/network-families.ts";
 import { type Format, familyHeader } from "../text-format.ts";
 import { createAggregateRenderer } from "./aggregate-lines.ts";
-import { type Chunk, type FamilyRenderer, RenderBuffer, type RenderSource, storedChunk } from "./chunk.ts";
+import { type Chunk, type FamilyRenderer, type RenderSource, storedChunk } from "./chunk.ts";
 import { NodeLabels } from "./node-labels.ts";
 import { NodeFamilyRenderer } from "./node-lines.ts";
 
@@ -48,14 +48,13 @@ type Family = NodeFamily | AggregateFamily;
 
 /** Creates a renderer. */
 export function createNetworkRenderer(): NetworkRenderer {
-  const buffer = new RenderBuffer();
   const headers = new Map(NETWORK_FAMILIES.map((family) => [family, headerChunks(family)]));
   const labels = new NodeLabels();
   let familyRenderers = new Map<Family, FamilyRenderer>();
   let previous: RenderSource | null = null;
 
   const createRenderer = (family: Family): FamilyRenderer =>
-    "fill" in family ? new NodeFamilyRenderer(family, labels.of(family), buffer) : createAggregateRenderer(family);
+    "fill" in family ? new NodeFamilyRenderer(family, labels.of(family)) : createAggregateRenderer(family);
 
   return {
     *refresh(input) {
