@@ -12,16 +12,6 @@ const LINE_FEED: u8 = 10;
 const POINT: u8 = 46;
 const ZERO: u8 = 48;
 
-/** The texts of 0000 to 9999. */
-const GROUP_TEXTS: usize = memory.data(40_000);
-for (let value: u32 = 0; value < GROUP; value++) {
-  const thousands = value / 1_000;
-  const hundreds = (value / 100) % 10;
-  const tens = (value / 10) % 10;
-  const digits = thousands | (hundreds << 8) | (tens << 16) | ((value % 10) << 24);
-  store<u32>(GROUP_TEXTS + 4 * value, digits + 0x30_30_30_30);
-}
-
 /** Address from which on the caller may use the memory. It is aligned for 64-bit values. */
 export const FREE_MEMORY: usize = (__heap_base + 7) & ~7;
 
@@ -125,12 +115,18 @@ function writeWhole(value: u64, at: usize): usize {
 /** Writes a number below {@link GROUP} without leading zeros. */
 function writeFirstGroup(value: u32, at: usize): usize {
   const zeros = value < 10 ? 3 : value < 100 ? 2 : value < 1_000 ? 1 : 0;
-  store<u32>(at, load<u32>(GROUP_TEXTS + 4 * value) >> (8 * zeros));
+  store<u32>(at, digitsOf(value) >> (8 * zeros));
   return at + GROUP_DIGITS - zeros;
 }
 
 /** Writes a number below {@link GROUP} as four digits. */
 function writeGroup(value: u32, at: usize): usize {
-  store<u32>(at, load<u32>(GROUP_TEXTS + 4 * value));
+  store<u32>(at, digitsOf(value));
   return at + GROUP_DIGITS;
+}
+
+/** Returns the text of a number below {@link GROUP}, with leading zeros. */
+function digitsOf(value: u32): u32 {
+  const digits = (value / 1_000) | (((value / 100) % 10) << 8) | (((value / 10) % 10) << 16) | ((value % 10) << 24);
+  return digits + 0x30_30_30_30;
 }
