@@ -55,7 +55,7 @@ export function readServerAccess(
   const text = readTextFile(file);
   if (!text.ok) return fail([`--http-config-file: ${text.error}`]);
   const resolvePath = (path: string) => resolve(dirname(file), path);
-  const read = readYaml(httpClientSchema, { file, text: text.value, env }, { check: () => null, resolvePath });
+  const read = readYaml(httpClientSchema, { file, text: text.value, env }, { check: () => [], resolvePath });
   if (!read.ok) return fail(read.error.map(formatProblem));
   const problems: string[] = [];
   const secret = secretReader(createSystemClock(), problems);

@@ -30,10 +30,10 @@ export interface ConfigChecks {
   cron(expression: string): string | null;
   /** The names of all metric families. */
   readonly families: readonly string[];
-  /** Returns the fields that a CEL expression reads, or what is wrong with it, and at which character (from 0). */
+  /** Returns the fields that a CEL expression reads, or what is wrong with it, and at which characters (from 0). */
   expression(
     text: string,
-  ): Result<{ readonly fields: readonly FieldUse[] }, { readonly message: string; readonly offset: number }>;
+  ): Result<{ readonly fields: readonly FieldUse[] }, readonly { readonly message: string; readonly offset: number }[]>;
   /** Returns the cron schedules with more runs than the limits allow. Absent if not checked. */
   skippedRuns?(config: Config): readonly SkippedRuns[];
 }
@@ -103,18 +103,32 @@ export const readOptionsOf = (checkContext: CheckContext): ReadOptions => ({
   resolvePath: checkContext.resolvePath,
 });
 
-/** Runs a check that the schema leaves to the loader. Returns null if the value is valid. */
-export function checkValue(check: LoaderCheck, value: string, checkContext: CheckContext): ValueProblem | null {
+/** Runs a check that the schema leaves to the loader. Returns no problem if the value is valid. */
+export function checkValue(check: LoaderCheck, value: string, checkContext: CheckContext): readonly ValueProblem[] {
+  const { source, resolvePath } = checkContext;
+  if (check === "expression") return checkExpression(value, source);
+  // A web configuration may be empty. Problems in it are reported at its own lines.
+  if (check === "file" || check === "web") return checkFile(resolvePath(value), source.readFile, check === "web");
+  const problem = findValueProblem(check, value, checkContext);
+  return problem === null ? [] : [problem];
+}
+
+function checkExpression(text: string, { checks }: ConfigSource): readonly ValueProblem[] {
+  const compiled = checks.expression(text);
+  if (compiled.ok) return [];
+  return compiled.error.map(({ message, offset }) => ({ expected: `must be a CEL expression: ${message}`, offset }));
+}
+
+function findValueProblem(
+  check: Exclude<LoaderCheck, "expression" | "file" | "web">,
+  value: string,
+  checkContext: CheckContext,
+): ValueProblem | null {
   const { source, names } = checkContext;
   switch (check) {
     case "cron": {
       const problem = source.checks.cron(value);
       return problem === null ? null : { expected: `must be a cron expression of five or six fields: ${problem}` };
-    }
-    case "expression": {
-      const compiled = source.checks.expression(value);
-      if (compiled.ok) return null;
-      return { expected: `must be a CEL expression: ${compiled.error.message}`, offset: compiled.error.offset };
     }
     case "template":
       return checkTemplate(value);
@@ -130,11 +144,6 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
       return requireSection("alertmanager", names?.alertmanager);
     case "timezone":
       return checkTimeZone(value);
-    case "file":
-      return checkFile(checkContext.resolvePath(value), source.readFile);
-    case "web":
-      // The file may be empty. Problems in it are reported at its own lines.
-      return checkFile(checkContext.resolvePath(value), source.readFile, true);
     case "glob":
       return source.listFiles === undefined || checkContext.find(value).length > 0
         ? null
@@ -199,9 +208,13 @@ function checkTimeZone(value: string): ValueProblem | null {
 }
 
 /** Checks that a file can be read, and that it is not empty. */
-export function checkFile(path: string, readFile: ConfigSource["readFile"], mayBeEmpty = false): ValueProblem | null {
+export function checkFile(
+  path: string,
+  readFile: ConfigSource["readFile"],
+  mayBeEmpty = false,
+): readonly ValueProblem[] {
   const content = readFile?.(path);
-  if (content === undefined) return null;
-  if (!content.ok) return { expected: `must be a file that can be read: ${content.error}` };
-  return mayBeEmpty || content.value.trim() !== "" ? null : { expected: "must be a file that is not empty" };
+  if (content === undefined) return [];
+  if (!content.ok) return [{ expected: `must be a file that can be read: ${content.error}` }];
+  return mayBeEmpty || content.value.trim() !== "" ? [] : [{ expected: "must be a file that is not empty" }];
 }

@@ -28,9 +28,9 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
   const { env, readFile } = source;
   const webPaths = new Set<string>();
   const check: ReadOptions["check"] = (kind, value) => {
-    const problem = checkValue(kind, value, checkContext);
-    if (kind === "web" && problem === null) webPaths.add(resolvePath(value));
-    return problem;
+    const problems = checkValue(kind, value, checkContext);
+    if (kind === "web" && problems.length === 0) webPaths.add(resolvePath(value));
+    return problems;
   };
   const main = readYaml(configSchema, source, { check, resolvePath });
   const names = main.ok ? definedNames(main.value.value) : null;
