@@ -1,6 +1,6 @@
 import { formatPercent } from "../base/percent.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import { formatProblem } from "../config/diagnostics/problem.ts";
+import { type ConfigProblem, formatProblem, locateProblem } from "../config/diagnostics/problem.ts";
 import { PROBE_HINT } from "../config/diagnostics/warnings.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
@@ -84,7 +84,7 @@ function printReport(
   const isDamaged = !stored.ok && stored.error.kind === "damaged";
   const warnings: readonly Problem[] = [
     ...loaded.warnings,
-    ...(isDamaged ? [journalProblem(options.config, config, stored.error)] : []),
+    ...(isDamaged ? [journalProblem(loaded, stored.error)] : []),
   ];
   const obstacles = enforcementObstacles(loaded);
   const worst = worstCase(config.safety, policies);
@@ -130,18 +130,20 @@ async function checkFile(
   const resources = openConfigResources(parsed.value, { clock: createSystemClock(), version });
   if (resources.ok) await closeResources(resources.value);
   const unusable = await stateProblem(parsed.value.config.state);
-  const found = [...(resources.ok ? [] : resources.error), ...(unusable === null ? [] : [unusable])];
-  const placeholder = placeholderProblem(file, parsed.value);
-  const problems = [...(placeholder === null ? [] : [placeholder]), ...found.map((problem) => `${file}: ${problem}`)];
+  const placeholder = placeholderProblem(parsed.value);
+  const problems = [
+    ...(placeholder === null ? [] : [placeholder]),
+    ...(resources.ok ? [] : resources.error),
+    ...(unusable === null ? [] : [locateProblem(parsed.value.keys, unusable)]),
+  ];
   if (problems.length > 0) return fail(problems);
   const stored = await readStoredState(parsed.value.config, createSystemClock().now());
-  if (!stored.ok && stored.error.kind === "newer")
-    return fail([journalProblem(file, parsed.value.config, stored.error)]);
+  if (!stored.ok && stored.error.kind === "newer") return fail([journalProblem(parsed.value, stored.error)]);
   return ok({ loaded: parsed.value, stored });
 }
 
-const journalProblem = (file: string, { state }: Config, { message }: StoreFailure): string =>
-  `${file}: ${state.postgres === undefined ? "state.path" : "state.postgres"}: ${message}`;
+const journalProblem = ({ config: { state }, keys }: LoadedConfig, { message }: StoreFailure): ConfigProblem =>
+  locateProblem(keys, { key: state.postgres === undefined ? "state.path" : "state.postgres", message });
 
 function formatWorstCase({ activeMode, modes }: WorstCase, config: Config, policies: number): string {
   const share = formatPercent(config.safety.maxDisrupted.share);

@@ -3,6 +3,7 @@ import { fail, ok, type Result } from "../base/result.ts";
 import type { CollectionSettings } from "../collectors/collector-manager.ts";
 import type { NetworkSize } from "../collectors/polling-plan.ts";
 import { requestedIntervalsOf } from "../collectors/schedule.ts";
+import { formatProblem } from "../config/diagnostics/problem.ts";
 import { type ConfigResources, closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
@@ -42,7 +43,7 @@ async function planNetwork(
   if (!read.ok) return read;
   const clock = createSystemClock();
   const access = openConfigResources(read.value, { clock, version: context.version });
-  if (!access.ok) return access;
+  if (!access.ok) return fail(access.error.map(formatProblem));
   const { settings } = access.value;
   try {
     const stored = await readStoredState(read.value.config, clock.now());

@@ -1,7 +1,7 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import { type ConfigSource, checkValue, createCheckContext, type DefinedNames } from "./checks.ts";
-import { type ConfigProblem, mergeProblems } from "./diagnostics/problem.ts";
+import { type ConfigProblem, type KeyPositions, keyPositionsOf, mergeProblems } from "./diagnostics/problem.ts";
 import { findWarnings } from "./diagnostics/warnings.ts";
 import { policiesInOrder, readPolicyFiles } from "./policy-file.ts";
 import { type Config, configSchema } from "./schema/config.ts";
@@ -16,6 +16,8 @@ export interface LoadedConfig {
   /** Null if no web configuration file is named. */
   readonly webFile: WebFile | null;
   readonly warnings: readonly ConfigProblem[];
+  /** The keys of the configuration, without those of its policies and its web configuration. */
+  readonly keys: KeyPositions;
 }
 
 /**
@@ -47,6 +49,7 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
     policies: policiesInOrder(files.value),
     webFile: web.value.webFile,
     warnings: mergeProblems([findWarnings(main.value, source.file, files.value, source.checks), web.value.warnings]),
+    keys: keyPositionsOf(source.file, main.value.marks),
   });
 }
 

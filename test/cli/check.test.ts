@@ -124,7 +124,7 @@ test("refuses the placeholder of the example configuration as the service", asyn
     const service = { base_url: `https://${host}`, api_key_file: "key", usage_scale: "ratio" };
     const file = folder.write("other.yaml", JSON.stringify({ service, state: { path: folder.pathOf("state") } }));
     const { code, err } = await run(file);
-    const refusal = `${file}: service.base_url: found "https://${host}", which is the placeholder of the example; must be the URL of your service\n`;
+    const refusal = `${file}:1:24: service.base_url: found "https://${host}", which is the placeholder of the example; must be the URL of your service\n`;
     expect({ code, err }).toEqual(isPlaceholder ? { code: 1, err: refusal } : { code: 0, err: "" });
   }
 });
@@ -213,11 +213,13 @@ test("says why a glob matches no file if its folder does not exist or can't be l
 test("warns about a damaged journal, and names its file", async () => {
   const { database, file } = await configuredWithJournal((path) => truncateSync(path, 5_000));
   const { code, err, out } = await run(file);
-  expect(err).toContain(`warning: ${file}: state.path: ${database} is damaged (database disk image is malformed); `);
+  expect(err).toContain(
+    `warning: ${file}:1:109: state.path: ${database} is damaged (database disk image is malformed); `,
+  );
   expect([code, out.split("\n")[0]]).toEqual([0, `${file}: valid`]);
   expect(JSON.parse((await run(file, undefined, "json")).out)).toMatchObject({
     valid: true,
-    warnings: [expect.stringContaining(`${database} is damaged`)],
+    warnings: [{ message: expect.stringContaining(`${database} is damaged`) }],
   });
 });
 
@@ -228,5 +230,8 @@ test("refuses a journal that a later version wrote, as run does", async () => {
     journal.close();
   });
   const { code, err } = await run(file);
-  expect([code, err]).toEqual([1, expect.stringContaining(`${file}: state.path: ${database} has schema version 1000`)]);
+  expect([code, err]).toEqual([
+    1,
+    expect.stringContaining(`${file}:1:109: state.path: ${database} has schema version 1000`),
+  ]);
 });

@@ -87,6 +87,41 @@ test("check and run reject a typo in an expression, with its line and column in 
   expect([run.code, run.err]).toEqual([1, `proxywarden: ${line}\n`]);
 });
 
+test("check and run name the line and column of secrets and certificates that can't be used", async () => {
+  const folder = createTempFolder();
+  folder.write("key", "two\nlines\n");
+  folder.write("ca.pem", "no certificate\n");
+  folder.write("state", "not a folder\n");
+  const file = folder.write(
+    "proxywarden.yaml",
+    `service:
+  base_url: https://proxy.internal
+  api_key_file: key
+  ca_file: ca.pem
+  usage_scale: ratio
+prometheus: { url: "http://p", authorization: { credentials_file: key } }
+receivers:
+  - name: oncall
+    webhook_url_file: key
+state: { path: state }
+`,
+  );
+  const lines = (await runInProcess("check", "--config", file)).err.split("\n");
+  const secret = `secret file ${folder.pathOf("key")} holds more than one line`;
+  expect(lines).toEqual([
+    expect.stringContaining(`${file}:3:17: service.api_key_file: ${secret}`),
+    `${file}:4:12: service.ca_file: PEM file ${folder.pathOf("ca.pem")} holds no PEM; it should begin with a line such as -----BEGIN CERTIFICATE-----`,
+    expect.stringContaining(`${file}:6:67: prometheus.authorization.credentials_file: ${secret}`),
+    expect.stringContaining(`${file}:9:23: receivers[0].webhook_url_file: ${secret}`),
+    `${file}:10:16: state.path: ${folder.pathOf("state")} is not a folder`,
+    "",
+  ]);
+  const run = await runInProcess("run", "--config", file);
+  expect(run.err).toContain(`${file}:9:23: receivers[0].webhook_url_file: ${secret}`);
+  const json = JSON.parse((await runInProcess("check", "--output", "json", "--config", file)).out);
+  expect(json.errors[3]).toMatchObject({ file, line: 9, column: 23, path: "receivers[0].webhook_url_file" });
+});
+
 test("check rejects a glob that matches no file", async () => {
   const { file } = folderWith(CONFIG.replace("*.yaml", "*.yml"), POLICY);
   const { code, err } = await runInProcess("check", "--config", file);
