@@ -11,6 +11,7 @@ import { createSystemClock } from "../platform/clock.ts";
 import { compileExpression } from "../policy/cel/expression.ts";
 import { actsOnNodes, type ModeWorstCase, type WorstCase, worstCase, zeroLimits } from "../policy/guards/worst-case.ts";
 import { countNoun } from "../web/ui/page/format.ts";
+import { plannedAgeWarnings } from "./config/age-warnings.ts";
 import {
   type Problem,
   parseConfig,
@@ -27,7 +28,14 @@ import {
   type OutputOption,
   print,
 } from "./context.ts";
-import { fleetSize, formatLimits, limitsJson, readStoredState, type StoredState } from "./network-size.ts";
+import {
+  fleetSize,
+  formatLimits,
+  givenNetworkSize,
+  limitsJson,
+  readStoredState,
+  type StoredState,
+} from "./network-size.ts";
 import { createPaint } from "./output/text.ts";
 import { formatProbe, type ProbeReport, probeJson, probeService } from "./probe/probe.ts";
 import { stateProblem } from "./state-store.ts";
@@ -82,13 +90,16 @@ function printReport(
 ): void {
   const { config, policies } = loaded;
   const isDamaged = !stored.ok && stored.error.kind === "damaged";
-  const warnings: readonly Problem[] = [
-    ...loaded.warnings,
-    ...(isDamaged ? [journalProblem(loaded, stored.error)] : []),
-  ];
   const obstacles = enforcementObstacles(loaded);
   const worst = worstCase(config.safety, policies);
-  const size = fleetSize(options.nodes, probe?.ok ? probe.value.nodes : null, stored.ok ? stored.value : null);
+  const seen = stored.ok ? stored.value : null;
+  const size = fleetSize(options.nodes, probe?.ok ? probe.value.nodes : null, seen);
+  const planned = givenNetworkSize({ nodes: size?.nodes ?? 0 }, seen?.networkSize ?? null, config.service.page_limit);
+  const warnings: readonly Problem[] = [
+    ...loaded.warnings,
+    ...plannedAgeWarnings(loaded, planned),
+    ...(isDamaged ? [journalProblem(loaded, stored.error)] : []),
+  ];
   const report = {
     ...{ file: options.config, valid: true, errors: [], warnings },
     worst_case: worstCaseJson(worst),

@@ -1,4 +1,3 @@
-import { DAY_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { CollectionSettings } from "../collectors/collector-manager.ts";
 import type { NetworkSize } from "../collectors/polling-plan.ts";
@@ -9,6 +8,7 @@ import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
 import { billingMonthOf, type MonthUsage } from "../rate-limit/monthly-budget.ts";
 import { planPolling } from "../scheduling/planner.ts";
+import { FULL_MONTH } from "./config/age-warnings.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
 import {
@@ -24,8 +24,6 @@ import { type CountSource, formatPlan, type PlanReport, planJson } from "./outpu
 export interface PlanOptions extends GivenCounts, OutputOption {
   readonly config: string;
 }
-
-const FULL_MONTH: MonthUsage = { callsUsed: 0, leftMs: 30 * DAY_MS };
 
 /** `plan --config FILE`: shows how often each collector polls, how old its data gets, and which limit slows it down. */
 export async function runPlan(options: PlanOptions, context: CommandContext): Promise<ExitCode> {

@@ -18,6 +18,8 @@ export interface LoadedConfig {
   readonly warnings: readonly ConfigProblem[];
   /** The keys of the configuration, without those of its policies and its web configuration. */
   readonly keys: KeyPositions;
+  /** For each policy, the keys of its file and its path in that file, such as `policies[2]`. */
+  readonly policyKeys: readonly { readonly keys: KeyPositions; readonly path: string }[];
 }
 
 /**
@@ -50,6 +52,10 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
     webFile: web.value.webFile,
     warnings: mergeProblems([findWarnings(main.value, source.file, files.value, source.checks), web.value.warnings]),
     keys: keyPositionsOf(source.file, main.value.marks),
+    policyKeys: files.value.flatMap(({ file, read }) => {
+      const keys = keyPositionsOf(file, read.marks);
+      return read.value.policies.map((_, index) => ({ keys, path: `policies[${index}]` }));
+    }),
   });
 }
 
