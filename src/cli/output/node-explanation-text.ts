@@ -97,14 +97,17 @@ function policyLines(policy: PolicyReport, report: NodeReport): readonly string[
     rows.filter((row) => row.policy === policy.policy);
   const decision = own(report.decisions)[0] ?? null;
   const episode = policy.episode ?? own(report.episodes)[0] ?? null;
+  // Of a policy that does not match the node, only its records are shown.
+  const ifMatched = (lines: readonly string[]) => (policy.matched === false ? [] : lines);
+  const hasTimer = report.source !== "past" && (policy.timer !== null || policy.matched !== false);
   return [
     policy.mode === null ? policy.policy : `${policy.policy} (${policy.mode})`,
     ...withLabel("verdict", verdictLines(policy)),
-    ...withLabel("read", fieldsOf(policy, decision)),
-    ...withLabel("timer", report.source !== "past" ? [timerText(policy)] : []),
-    ...withLabel("episode", episode === null ? ["none"] : episodeLines(episode, policy)),
-    ...withLabel("decision", decision === null ? ["none yet"] : decisionLines(decision)),
-    ...withLabel("now", policy.blockers === null ? [] : blockerLines(policy.blockers)),
+    ...withLabel("read", ifMatched(fieldsOf(policy, decision))),
+    ...withLabel("timer", hasTimer ? [timerText(policy)] : []),
+    ...withLabel("episode", episode === null ? ifMatched(["none"]) : episodeLines(episode, policy)),
+    ...withLabel("decision", decision === null ? ifMatched(["none yet"]) : decisionLines(decision)),
+    ...withLabel("now", ifMatched(policy.blockers === null ? [] : blockerLines(policy.blockers))),
   ];
 }
 

@@ -59,15 +59,17 @@ export function policyElement(policy: PolicyExplanationView, now: number): HTMLE
     ),
     timerElement(policy),
     stepsElement(policy, now),
-    fieldsElement(policy),
-    policy.blockers.length === 0
-      ? createElement("p.guards-none", "✓ Nothing would hold an action now.")
-      : blockerList("Reasons that would hold an action now", policy.blockers),
+    ...(policy.matched === false ? [] : [fieldsElement(policy), blockersElement(policy)]),
   );
 }
 
+const blockersElement = ({ blockers }: PolicyExplanationView): HTMLElement =>
+  blockers.length === 0
+    ? createElement("p.guards-none", "✓ Nothing would hold an action now.")
+    : blockerList("Reasons that would hold an action now", blockers);
+
 function verdictText({ matched, verdict }: PolicyExplanationView): string {
-  if (matched === false) return "does not apply to this node";
+  if (matched === false) return "does not match this node";
   if (verdict === "unknown") return "when: unknown";
   return verdict === "true" ? "when: true" : "when: false";
 }
