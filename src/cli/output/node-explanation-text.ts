@@ -1,7 +1,7 @@
 import { SECOND_MS } from "../../base/duration.ts";
 import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OperatorCommandView } from "../../web/api/row-views.ts";
-import { countNoun, episodeState, formatFields } from "../../web/ui/page/format.ts";
+import { actionState, countNoun, episodeState, formatFields } from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
 import { ID_PREFIX } from "../daemon-views/node-directory.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
@@ -170,21 +170,19 @@ const blockerLines = (blockers: NonNullable<PolicyReport["blockers"]>): readonly
 
 const reasonLines = (blockers: readonly Blocker[]) => blockers.map(({ reason, detail }) => `- ${reason}: ${detail}`);
 
+/** States of actions that are described at more length than {@link actionState} does. */
 const stateTexts: Readonly<Record<string, string>> = {
-  awaiting: "waiting for approval",
   approved: "approved, not sent yet",
   intended: "recorded, not sent yet",
-  posting: "being sent",
   sent: "sent, being verified",
   open: "not sent yet",
   withdrawn: "withdrawn before it was sent",
-  rejected: "rejected",
   lapsed: "expired before it was sent",
 };
 
 /** The outcome of an action, or the state that it is in. */
 export const stateText = ({ outcome, state, shadow }: ActionView): string =>
-  shadow ? "dry run: not sent" : (outcome ?? stateTexts[state] ?? state);
+  shadow ? "dry run: not sent" : (outcome ?? stateTexts[state] ?? actionState(state));
 
 function actionLines(action: ActionView): readonly string[] {
   const { proof, sent_at: sentAt, ended_at: endedAt } = action;

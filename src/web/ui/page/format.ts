@@ -71,6 +71,17 @@ export const humanize = (identifier: string): string => identifier.replaceAll(/[
  */
 export const episodeState = (state: string): string => (state === "firing" ? "waiting" : humanize(state));
 
+/** States of actions that are shown in other words than those of the API. */
+const ACTION_STATES: Readonly<Record<string, string>> = {
+  awaiting: "waiting for approval",
+  intended: "recorded",
+  posting: "being sent",
+  lapsed: "expired",
+};
+
+/** Formats the state or the outcome of an action. */
+export const actionState = (state: string): string => ACTION_STATES[state] ?? humanize(state);
+
 /** Formats a number of things, such as `1 node` or `3 nodes`. */
 export const countNoun = (amount: number, thing: string): string =>
   `${formatCount(amount)} ${thing}${amount === 1 ? "" : "s"}`;

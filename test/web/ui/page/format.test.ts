@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import {
+  actionState,
   countNoun,
   formatAge,
   formatCount,
@@ -30,6 +31,11 @@ test.each([
   [undefined, "–"],
 ])("%s seconds are written %s", (seconds, text) => {
   expect(formatDuration(seconds)).toBe(text);
+});
+
+test("states of actions are shown in the words of the CLI", () => {
+  const states = ["awaiting", "lapsed", "posting", "in_doubt", "verified"];
+  expect(states.map(actionState)).toEqual(["waiting for approval", "expired", "being sent", "in doubt", "verified"]);
 });
 
 test("a share below 100% is never rounded up to it", () => {
