@@ -4,6 +4,7 @@ import { fail, type Result } from "../base/result.ts";
 import { REASON_PLACEHOLDERS } from "../model/policy/policy.ts";
 import { LOCAL_ZONE } from "../model/policy/time-interval.ts";
 import { type ConfigProblem, DOCUMENT_START, toProblem } from "./diagnostics/problem.ts";
+import { findMatcherProblem, findQueryProblem } from "./regular-expressions.ts";
 import type { Config } from "./schema/config.ts";
 import type { LoaderCheck } from "./schema/value-types.ts";
 import type { ReadOptions, ValueProblem } from "./schema-reader.ts";
@@ -139,9 +140,9 @@ function findValueProblem(
     case "window":
       return names && checkName("time interval", value, names.windows, "time_intervals");
     case "query":
-      return requireSection("prometheus", names?.prometheus);
+      return requireSection("prometheus", names?.prometheus) ?? invalidRegexp(findQueryProblem(value));
     case "matcher":
-      return requireSection("alertmanager", names?.alertmanager);
+      return requireSection("alertmanager", names?.alertmanager) ?? invalidRegexp(findMatcherProblem(value));
     case "timezone":
       return checkTimeZone(value);
     case "glob":
@@ -173,6 +174,9 @@ function checkName(kind: string, value: string, known: readonly string[], sectio
 
 const requireSection = (section: string, isThere: boolean | undefined): ValueProblem | null =>
   isThere === false ? { expected: `needs the section ${section}, with its url` } : null;
+
+const invalidRegexp = (problem: ReturnType<typeof findMatcherProblem>): ValueProblem | null =>
+  problem && { expected: `must have a valid regular expression: ${problem.message}`, offset: problem.offset };
 
 function checkTemplate(text: string): ValueProblem | null {
   for (const { 0: found, 1: name, index } of text.matchAll(/\{\{([^{}]*)(?:\}\})?/g)) {

@@ -232,6 +232,16 @@ describe("is rejected with the position and the expected value:", () => {
       " [{ alerts: [critical] }]",
       '6:29: policies[0].blocked_by[0].alerts[0]: found "critical"; must be an Alertmanager matcher, such as severity="critical"',
     ],
+    [
+      "blocked_by",
+      ` [{ alerts: ['team=~"(a|b"'] }]`,
+      String.raw`6:36: policies[0].blocked_by[0].alerts[0]: found "\"(a|b\""; must have a valid regular expression: unterminated group`,
+    ],
+    [
+      "blocked_by",
+      " [{ query: 'up{job!~\"*proxy\"} == 0' }]",
+      String.raw`6:36: policies[0].blocked_by[0].query: found "\"*proxy\"} == 0"; must have a valid regular expression: nothing to repeat`,
+    ],
   ])("%s:%s", (key, value, error) => {
     expect(errorsWithChange(key, value)).toEqual([error]);
   });
