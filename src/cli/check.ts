@@ -163,7 +163,7 @@ function formatWorstCase({ activeMode, modes }: WorstCase, config: Config, polic
     return `  ${name.padEnd(19)} ${formatModeWorstCase(modes[mode], share)}`;
   });
   const count = policies === 1 ? "1 policy" : `${policies} policies`;
-  return `${count}; most nodes that policies can act on, by safety.mode:\n${lines.join("\n")}\n`;
+  return `${count}; maximum number of nodes that policies can act on, by safety.mode:\n${lines.join("\n")}\n`;
 }
 
 function formatModeWorstCase(
@@ -203,7 +203,7 @@ function enforcementObstacles({ config, policies: rules }: LoadedConfig): readon
 
 function fleetObstacles({ safety }: Config): string[] {
   const ceilings = {
-    dry_run: ["safety.mode is dry_run, the ceiling over the mode of every policy"],
+    dry_run: ["safety.mode is dry_run, the upper limit for the mode of every policy"],
     approve: ["safety.mode is approve: an operator must approve each action"],
     enforce: [],
   };

@@ -212,7 +212,7 @@ describe("enforces nothing because", () => {
 
   test.each<[what: string, policy: object | null, sections: Readonly<Record<string, object>>, reasons: string[]]>([
     ["no policy is configured", null, {}, ["no policy is in force: policies names no file"]],
-    ["of the ceiling", {}, { safety: {} }, ["safety.mode is dry_run, the ceiling over the mode of every policy"]],
+    ["of the ceiling", {}, { safety: {} }, ["safety.mode is dry_run, the upper limit for the mode of every policy"]],
     [
       "an operator must approve",
       {},

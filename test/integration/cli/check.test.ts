@@ -37,7 +37,7 @@ test("check prints the most nodes that policies can act on, under each safety.mo
     "6 per hour, 5 at once and at most 5% of the fleet; in one region 6 per hour, 2 at once; in one country 6 per hour, 5 at once";
   expect(out.trimEnd().split("\n")).toEqual([
     `${file}: valid`,
-    "1 policy; most nodes that policies can act on, by safety.mode:",
+    "1 policy; maximum number of nodes that policies can act on, by safety.mode:",
     "  dry_run             none",
     `  approve (in force)  ${worstCase}; after approval: reboot-offline`,
     `  enforce             ${worstCase}; automatically: reboot-offline`,
