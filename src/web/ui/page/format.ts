@@ -6,6 +6,12 @@ const grouped = new Intl.NumberFormat("en-US");
 export const formatCount = (value: number | null | undefined): string =>
   value === null || value === undefined ? "–" : grouped.format(Math.round(value));
 
+const oneDecimal = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
+
+/** Formats an amount of gigabytes with at most one decimal, or as a dash if it is unknown. */
+export const formatGigabytes = (value: number | null | undefined): string =>
+  value === null || value === undefined ? "–" : `${oneDecimal.format(value)} GB`;
+
 /** Formats a share as a percentage with at most one decimal, never rounded up to 100%. */
 export function formatPercent(share: number | null | undefined): string {
   if (share === null || share === undefined || !Number.isFinite(share)) return "–";

@@ -6,6 +6,7 @@ import {
   formatCount,
   formatDuration,
   formatFields,
+  formatGigabytes,
   formatPercent,
   formatUptime,
   humanize,
@@ -36,6 +37,10 @@ test.each([
 test("states of actions are shown in the words of the CLI", () => {
   const states = ["awaiting", "lapsed", "posting", "in_doubt", "verified"];
   expect(states.map(actionState)).toEqual(["waiting for approval", "expired", "being sent", "in doubt", "verified"]);
+});
+
+test("gigabytes have thousands separators and at most one decimal", () => {
+  expect([2_142, 740.93, 0, null, undefined].map(formatGigabytes)).toEqual(["2,142 GB", "740.9 GB", "0 GB", "–", "–"]);
 });
 
 test("a share below 100% is never rounded up to it", () => {
