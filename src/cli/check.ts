@@ -1,6 +1,6 @@
 import { formatPercent } from "../base/percent.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import { formatProblem } from "../config/diagnostics/problem.ts";
+import { type ConfigProblem, formatProblem, locateProblem } from "../config/diagnostics/problem.ts";
 import { PROBE_HINT } from "../config/diagnostics/warnings.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
@@ -11,6 +11,7 @@ import { createSystemClock } from "../platform/clock.ts";
 import { compileExpression } from "../policy/cel/expression.ts";
 import { actsOnNodes, type ModeWorstCase, type WorstCase, worstCase, zeroLimits } from "../policy/guards/worst-case.ts";
 import { countNoun } from "../web/ui/page/format.ts";
+import { plannedAgeWarnings } from "./config/age-warnings.ts";
 import {
   type Problem,
   parseConfig,
@@ -27,7 +28,14 @@ import {
   type OutputOption,
   print,
 } from "./context.ts";
-import { fleetSize, formatLimits, limitsJson, readStoredState, type StoredState } from "./network-size.ts";
+import {
+  fleetSize,
+  formatLimits,
+  givenNetworkSize,
+  limitsJson,
+  readStoredState,
+  type StoredState,
+} from "./network-size.ts";
 import { createPaint } from "./output/text.ts";
 import { formatProbe, type ProbeReport, probeJson, probeService } from "./probe/probe.ts";
 import { stateProblem } from "./state-store.ts";
@@ -82,13 +90,16 @@ function printReport(
 ): void {
   const { config, policies } = loaded;
   const isDamaged = !stored.ok && stored.error.kind === "damaged";
-  const warnings: readonly Problem[] = [
-    ...loaded.warnings,
-    ...(isDamaged ? [journalProblem(options.config, config, stored.error)] : []),
-  ];
   const obstacles = enforcementObstacles(loaded);
   const worst = worstCase(config.safety, policies);
-  const size = fleetSize(options.nodes, probe?.ok ? probe.value.nodes : null, stored.ok ? stored.value : null);
+  const seen = stored.ok ? stored.value : null;
+  const size = fleetSize(options.nodes, probe?.ok ? probe.value.nodes : null, seen);
+  const planned = givenNetworkSize({ nodes: size?.nodes ?? 0 }, seen?.networkSize ?? null, config.service.page_limit);
+  const warnings: readonly Problem[] = [
+    ...loaded.warnings,
+    ...plannedAgeWarnings(loaded, planned),
+    ...(isDamaged ? [journalProblem(loaded, stored.error)] : []),
+  ];
   const report = {
     ...{ file: options.config, valid: true, errors: [], warnings },
     worst_case: worstCaseJson(worst),
@@ -130,18 +141,20 @@ async function checkFile(
   const resources = openConfigResources(parsed.value, { clock: createSystemClock(), version });
   if (resources.ok) await closeResources(resources.value);
   const unusable = await stateProblem(parsed.value.config.state);
-  const found = [...(resources.ok ? [] : resources.error), ...(unusable === null ? [] : [unusable])];
-  const placeholder = placeholderProblem(file, parsed.value);
-  const problems = [...(placeholder === null ? [] : [placeholder]), ...found.map((problem) => `${file}: ${problem}`)];
+  const placeholder = placeholderProblem(parsed.value);
+  const problems = [
+    ...(placeholder === null ? [] : [placeholder]),
+    ...(resources.ok ? [] : resources.error),
+    ...(unusable === null ? [] : [locateProblem(parsed.value.keys, unusable)]),
+  ];
   if (problems.length > 0) return fail(problems);
   const stored = await readStoredState(parsed.value.config, createSystemClock().now());
-  if (!stored.ok && stored.error.kind === "newer")
-    return fail([journalProblem(file, parsed.value.config, stored.error)]);
+  if (!stored.ok && stored.error.kind === "newer") return fail([journalProblem(parsed.value, stored.error)]);
   return ok({ loaded: parsed.value, stored });
 }
 
-const journalProblem = (file: string, { state }: Config, { message }: StoreFailure): string =>
-  `${file}: ${state.postgres === undefined ? "state.path" : "state.postgres"}: ${message}`;
+const journalProblem = ({ config: { state }, keys }: LoadedConfig, { message }: StoreFailure): ConfigProblem =>
+  locateProblem(keys, { key: state.postgres === undefined ? "state.path" : "state.postgres", message });
 
 function formatWorstCase({ activeMode, modes }: WorstCase, config: Config, policies: number): string {
   const share = formatPercent(config.safety.maxDisrupted.share);
@@ -150,7 +163,7 @@ function formatWorstCase({ activeMode, modes }: WorstCase, config: Config, polic
     return `  ${name.padEnd(19)} ${formatModeWorstCase(modes[mode], share)}`;
   });
   const count = policies === 1 ? "1 policy" : `${policies} policies`;
-  return `${count}; most nodes that policies can act on, by safety.mode:\n${lines.join("\n")}\n`;
+  return `${count}; maximum number of nodes that policies can act on, by safety.mode:\n${lines.join("\n")}\n`;
 }
 
 function formatModeWorstCase(
@@ -190,7 +203,7 @@ function enforcementObstacles({ config, policies: rules }: LoadedConfig): readon
 
 function fleetObstacles({ safety }: Config): string[] {
   const ceilings = {
-    dry_run: ["safety.mode is dry_run, the ceiling over the mode of every policy"],
+    dry_run: ["safety.mode is dry_run, the upper limit for the mode of every policy"],
     approve: ["safety.mode is approve: an operator must approve each action"],
     enforce: [],
   };

@@ -4,7 +4,7 @@ import { parseJson } from "../api-client/json-body.ts";
 import { createTransport, type TransportOptions } from "../api-client/transport.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import { formatProblem } from "../config/diagnostics/problem.ts";
+import { formatProblem, type KeyProblem, keyPositionsOf, locateProblem } from "../config/diagnostics/problem.ts";
 import { httpClientSchema } from "../config/schema/http-client.ts";
 import { readYaml } from "../config/schema-reader.ts";
 import { integrationAccess, secretReader } from "../daemon/integrations.ts";
@@ -55,12 +55,15 @@ export function readServerAccess(
   const text = readTextFile(file);
   if (!text.ok) return fail([`--http-config-file: ${text.error}`]);
   const resolvePath = (path: string) => resolve(dirname(file), path);
-  const read = readYaml(httpClientSchema, { file, text: text.value, env }, { check: () => null, resolvePath });
+  const read = readYaml(httpClientSchema, { file, text: text.value, env }, { check: () => [], resolvePath });
   if (!read.ok) return fail(read.error.map(formatProblem));
-  const problems: string[] = [];
+  const problems: KeyProblem[] = [];
+  const keys = keyPositionsOf(file, read.value.marks);
   const secret = secretReader(createSystemClock(), problems);
-  const access = integrationAccess(`${file}: `, { url, ...read.value.value }, secret, problems);
-  return problems.length > 0 ? fail(problems) : ok(access);
+  const access = integrationAccess("", { url, ...read.value.value }, secret, problems);
+  return problems.length > 0
+    ? fail(problems.map((problem) => formatProblem(locateProblem(keys, problem))))
+    : ok(access);
 }
 
 /** Address of the daemon, and the operator token. */

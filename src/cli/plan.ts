@@ -1,13 +1,14 @@
-import { DAY_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { CollectionSettings } from "../collectors/collector-manager.ts";
 import type { NetworkSize } from "../collectors/polling-plan.ts";
 import { requestedIntervalsOf } from "../collectors/schedule.ts";
+import { formatProblem } from "../config/diagnostics/problem.ts";
 import { type ConfigResources, closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
 import { billingMonthOf, type MonthUsage } from "../rate-limit/monthly-budget.ts";
 import { planPolling } from "../scheduling/planner.ts";
+import { FULL_MONTH } from "./config/age-warnings.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
 import {
@@ -23,8 +24,6 @@ import { type CountSource, formatPlan, type PlanReport, planJson } from "./outpu
 export interface PlanOptions extends GivenCounts, OutputOption {
   readonly config: string;
 }
-
-const FULL_MONTH: MonthUsage = { callsUsed: 0, leftMs: 30 * DAY_MS };
 
 /** `plan --config FILE`: shows how often each collector polls, how old its data gets, and which limit slows it down. */
 export async function runPlan(options: PlanOptions, context: CommandContext): Promise<ExitCode> {
@@ -42,7 +41,7 @@ async function planNetwork(
   if (!read.ok) return read;
   const clock = createSystemClock();
   const access = openConfigResources(read.value, { clock, version: context.version });
-  if (!access.ok) return access;
+  if (!access.ok) return fail(access.error.map(formatProblem));
   const { settings } = access.value;
   try {
     const stored = await readStoredState(read.value.config, clock.now());

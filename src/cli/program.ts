@@ -53,7 +53,7 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
     for (const row of rows) add(parent, row);
   };
   group("policy", "work with policies", "policy diff before.yaml after.yaml", POLICY_COMMANDS);
-  group("state", "export or import the state", "state export --config proxywarden.yaml state.jsonl", STATE_COMMANDS);
+  group("state", "export or import the journal", "state export --config proxywarden.yaml state.jsonl", STATE_COMMANDS);
   // The former name of policy test.
   add(program, {
     ...POLICY_TEST,
@@ -62,7 +62,7 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
   });
   add(program, {
     usage: "completion <shell>",
-    description: "print a shell completion script",
+    description: "print a completion script for bash, zsh or fish",
     example: "completion bash",
     run: (_, given, [shell]) => runCompletion(shell as Shell, program, given),
   }).registeredArguments[0]!.choices(SHELLS);
@@ -108,14 +108,14 @@ Use "${PROGRAM} COMMAND --help" for details.`;
 const STATE_COMMANDS: readonly CommandRow[] = [
   {
     usage: "export <file>",
-    description: "write the state of a configuration as lines of JSON; - is standard output",
+    description: "write the journal of a configuration as lines of JSON; - is standard output",
     example: "state export --config proxywarden.yaml state.jsonl",
     options: [CONFIG],
     run: onDemand(async () => (await import("./state.ts")).runStateExport),
   },
   {
     usage: "import <file>",
-    description: "write an exported state into the empty state of a configuration; - is standard input",
+    description: "read an exported journal into the empty journal of a configuration; - is standard input",
     example: "state import --config proxywarden.yaml state.jsonl",
     options: [CONFIG],
     run: onDemand(async () => (await import("./state.ts")).runStateImport),
@@ -169,7 +169,7 @@ const COMMANDS: readonly CommandRow[] = [
       CONFIG,
       option(
         "--nodes <count>",
-        "fleet size for which to show the limits; default: as last seen by the daemon",
+        "number of nodes for which to show limits and warnings; default: as last seen by the daemon",
         wholeNumberParser(1, 10_000_000),
       ),
       option("--probe", "query the service, read-only, for usage scale, pages, limits, headers and scopes"),
@@ -237,7 +237,7 @@ function operatorCommandRow(route: OperatorCommandRoute): CommandRow {
   const { name, about, description, example, hasReason, hasDuration } = route;
   const reason = hasReason ? [option("--reason <text>", "reason to record in the journal")] : [];
   const duration = hasDuration
-    ? [option("--for <duration>", "end the pause or hold after this long, such as 2h", parseDurationOption)]
+    ? [option("--for <duration>", `end the ${name} after this long, such as 2h; default: never`, parseDurationOption)]
     : [];
   return {
     usage: about === undefined ? name : `${name} <${about}>`,

@@ -16,8 +16,8 @@ import { openConfiguredStore } from "./state-store.ts";
 export async function runDaemon({ config: file }: { config: string }, context: CommandContext): Promise<ExitCode> {
   const first = readConfigFile(file, context.env);
   if (!first.ok) return failWith(context, first.error);
-  const placeholder = placeholderProblem(file, first.value);
-  if (placeholder !== null) return failWith(context, placeholder);
+  const placeholder = placeholderProblem(first.value);
+  if (placeholder !== null) return failWith(context, formatProblem(placeholder));
   const log = createLog(first.value.config.log);
   const logWarnings = ({ warnings }: LoadedConfig) => {
     for (const warning of warnings) log.warn({ problem: formatProblem(warning) }, "configuration warning");

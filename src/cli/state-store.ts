@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
+import type { KeyProblem } from "../config/diagnostics/problem.ts";
 import type { Config } from "../config/schema/config.ts";
 import {
   damagedFailure,
@@ -102,17 +103,20 @@ async function importIntoFolder(folder: string, rows: readonly StateRow[]): Prom
 }
 
 /** Returns why the state can't be opened, as far as that is known without opening it, or null if nothing is wrong. */
-export async function stateProblem({ path, postgres }: StateConfig): Promise<string | null> {
+export async function stateProblem({ path, postgres }: StateConfig): Promise<KeyProblem | null> {
   if (postgres === undefined) {
     const problem = stateFolderProblem(path!);
-    return problem === null ? null : `state.path: ${problem}`;
+    return problem === null ? null : { key: "state.path", message: problem };
   }
-  const database = databaseOf(postgres);
-  if (!database.ok) return database.error.message;
+  const url = fileSecret(postgres.url_file, createSystemClock());
+  if (!url.ok) return { key: URL_FILE_KEY, message: url.error };
   const { parseDatabaseUrl } = await import("../journal/postgres/url.ts");
-  const address = parseDatabaseUrl(database.value.url.value());
-  return address.ok ? null : `state.postgres.url_file: the URL of the database can't be used: ${address.error}`;
+  const address = parseDatabaseUrl(url.value.value());
+  const message = address.ok ? null : `the URL of the database can't be used: ${address.error}`;
+  return message === null ? null : { key: URL_FILE_KEY, message };
 }
+
+const URL_FILE_KEY = "state.postgres.url_file";
 
 /** Returns how to reach a database. Commands that only read or write its rows log nothing. */
 function databaseOf(
@@ -122,5 +126,5 @@ function databaseOf(
   const url = fileSecret(url_file, clock);
   return url.ok
     ? ok({ url: url.value, schema, clock, log })
-    : storeFailure("unusable", `state.postgres.url_file: ${url.error}`);
+    : storeFailure("unusable", `${URL_FILE_KEY}: ${url.error}`);
 }

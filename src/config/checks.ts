@@ -4,6 +4,7 @@ import { fail, type Result } from "../base/result.ts";
 import { REASON_PLACEHOLDERS } from "../model/policy/policy.ts";
 import { LOCAL_ZONE } from "../model/policy/time-interval.ts";
 import { type ConfigProblem, DOCUMENT_START, toProblem } from "./diagnostics/problem.ts";
+import { findMatcherProblem, findQueryProblem } from "./regular-expressions.ts";
 import type { Config } from "./schema/config.ts";
 import type { LoaderCheck } from "./schema/value-types.ts";
 import type { ReadOptions, ValueProblem } from "./schema-reader.ts";
@@ -30,10 +31,10 @@ export interface ConfigChecks {
   cron(expression: string): string | null;
   /** The names of all metric families. */
   readonly families: readonly string[];
-  /** Returns the fields that a CEL expression reads, or what is wrong with it, and at which character (from 0). */
+  /** Returns the fields that a CEL expression reads, or what is wrong with it, and at which characters (from 0). */
   expression(
     text: string,
-  ): Result<{ readonly fields: readonly FieldUse[] }, { readonly message: string; readonly offset: number }>;
+  ): Result<{ readonly fields: readonly FieldUse[] }, readonly { readonly message: string; readonly offset: number }[]>;
   /** Returns the cron schedules with more runs than the limits allow. Absent if not checked. */
   skippedRuns?(config: Config): readonly SkippedRuns[];
 }
@@ -103,18 +104,32 @@ export const readOptionsOf = (checkContext: CheckContext): ReadOptions => ({
   resolvePath: checkContext.resolvePath,
 });
 
-/** Runs a check that the schema leaves to the loader. Returns null if the value is valid. */
-export function checkValue(check: LoaderCheck, value: string, checkContext: CheckContext): ValueProblem | null {
+/** Runs a check that the schema leaves to the loader. Returns no problem if the value is valid. */
+export function checkValue(check: LoaderCheck, value: string, checkContext: CheckContext): readonly ValueProblem[] {
+  const { source, resolvePath } = checkContext;
+  if (check === "expression") return checkExpression(value, source);
+  // A web configuration may be empty. Problems in it are reported at its own lines.
+  if (check === "file" || check === "web") return checkFile(resolvePath(value), source.readFile, check === "web");
+  const problem = findValueProblem(check, value, checkContext);
+  return problem === null ? [] : [problem];
+}
+
+function checkExpression(text: string, { checks }: ConfigSource): readonly ValueProblem[] {
+  const compiled = checks.expression(text);
+  if (compiled.ok) return [];
+  return compiled.error.map(({ message, offset }) => ({ expected: `must be a CEL expression: ${message}`, offset }));
+}
+
+function findValueProblem(
+  check: Exclude<LoaderCheck, "expression" | "file" | "web">,
+  value: string,
+  checkContext: CheckContext,
+): ValueProblem | null {
   const { source, names } = checkContext;
   switch (check) {
     case "cron": {
       const problem = source.checks.cron(value);
       return problem === null ? null : { expected: `must be a cron expression of five or six fields: ${problem}` };
-    }
-    case "expression": {
-      const compiled = source.checks.expression(value);
-      if (compiled.ok) return null;
-      return { expected: `must be a CEL expression: ${compiled.error.message}`, offset: compiled.error.offset };
     }
     case "template":
       return checkTemplate(value);
@@ -125,16 +140,11 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
     case "window":
       return names && checkName("time interval", value, names.windows, "time_intervals");
     case "query":
-      return requireSection("prometheus", names?.prometheus);
+      return requireSection("prometheus", names?.prometheus) ?? invalidRegexp(findQueryProblem(value));
     case "matcher":
-      return requireSection("alertmanager", names?.alertmanager);
+      return requireSection("alertmanager", names?.alertmanager) ?? invalidRegexp(findMatcherProblem(value));
     case "timezone":
       return checkTimeZone(value);
-    case "file":
-      return checkFile(checkContext.resolvePath(value), source.readFile);
-    case "web":
-      // The file may be empty. Problems in it are reported at its own lines.
-      return checkFile(checkContext.resolvePath(value), source.readFile, true);
     case "glob":
       return source.listFiles === undefined || checkContext.find(value).length > 0
         ? null
@@ -164,6 +174,9 @@ function checkName(kind: string, value: string, known: readonly string[], sectio
 
 const requireSection = (section: string, isThere: boolean | undefined): ValueProblem | null =>
   isThere === false ? { expected: `needs the section ${section}, with its url` } : null;
+
+const invalidRegexp = (problem: ReturnType<typeof findMatcherProblem>): ValueProblem | null =>
+  problem && { expected: `must have a valid regular expression: ${problem.message}`, offset: problem.offset };
 
 function checkTemplate(text: string): ValueProblem | null {
   for (const { 0: found, 1: name, index } of text.matchAll(/\{\{([^{}]*)(?:\}\})?/g)) {
@@ -199,9 +212,13 @@ function checkTimeZone(value: string): ValueProblem | null {
 }
 
 /** Checks that a file can be read, and that it is not empty. */
-export function checkFile(path: string, readFile: ConfigSource["readFile"], mayBeEmpty = false): ValueProblem | null {
+export function checkFile(
+  path: string,
+  readFile: ConfigSource["readFile"],
+  mayBeEmpty = false,
+): readonly ValueProblem[] {
   const content = readFile?.(path);
-  if (content === undefined) return null;
-  if (!content.ok) return { expected: `must be a file that can be read: ${content.error}` };
-  return mayBeEmpty || content.value.trim() !== "" ? null : { expected: "must be a file that is not empty" };
+  if (content === undefined) return [];
+  if (!content.ok) return [{ expected: `must be a file that can be read: ${content.error}` }];
+  return mayBeEmpty || content.value.trim() !== "" ? [] : [{ expected: "must be a file that is not empty" }];
 }

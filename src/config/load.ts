@@ -1,7 +1,7 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import { type ConfigSource, checkValue, createCheckContext, type DefinedNames } from "./checks.ts";
-import { type ConfigProblem, mergeProblems } from "./diagnostics/problem.ts";
+import { type ConfigProblem, type KeyPositions, keyPositionsOf, mergeProblems } from "./diagnostics/problem.ts";
 import { findWarnings } from "./diagnostics/warnings.ts";
 import { policiesInOrder, readPolicyFiles } from "./policy-file.ts";
 import { type Config, configSchema } from "./schema/config.ts";
@@ -16,6 +16,10 @@ export interface LoadedConfig {
   /** Null if no web configuration file is named. */
   readonly webFile: WebFile | null;
   readonly warnings: readonly ConfigProblem[];
+  /** The keys of the configuration, without those of its policies and its web configuration. */
+  readonly keys: KeyPositions;
+  /** For each policy, the keys of its file and its path in that file, such as `policies[2]`. */
+  readonly policyKeys: readonly { readonly keys: KeyPositions; readonly path: string }[];
 }
 
 /**
@@ -28,9 +32,9 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
   const { env, readFile } = source;
   const webPaths = new Set<string>();
   const check: ReadOptions["check"] = (kind, value) => {
-    const problem = checkValue(kind, value, checkContext);
-    if (kind === "web" && problem === null) webPaths.add(resolvePath(value));
-    return problem;
+    const problems = checkValue(kind, value, checkContext);
+    if (kind === "web" && problems.length === 0) webPaths.add(resolvePath(value));
+    return problems;
   };
   const main = readYaml(configSchema, source, { check, resolvePath });
   const names = main.ok ? definedNames(main.value.value) : null;
@@ -47,6 +51,11 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
     policies: policiesInOrder(files.value),
     webFile: web.value.webFile,
     warnings: mergeProblems([findWarnings(main.value, source.file, files.value, source.checks), web.value.warnings]),
+    keys: keyPositionsOf(source.file, main.value.marks),
+    policyKeys: files.value.flatMap(({ file, read }) => {
+      const keys = keyPositionsOf(file, read.marks);
+      return read.value.policies.map((_, index) => ({ keys, path: `policies[${index}]` }));
+    }),
   });
 }
 

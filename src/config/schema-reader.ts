@@ -16,8 +16,8 @@ export interface ValueProblem extends Pick<Finding, "expected" | "suggest"> {
 
 /** Functions that reading needs besides the schema. */
 export interface ReadOptions {
-  /** Runs a check of the loader. Returns null if the value is valid. */
-  check(check: LoaderCheck, value: string): ValueProblem | null;
+  /** Runs a check of the loader. Returns no problem if the value is valid. */
+  check(check: LoaderCheck, value: string): readonly ValueProblem[];
   /** Resolves a path in the file. */
   resolvePath(path: string): string;
 }
@@ -88,11 +88,10 @@ function runCheck(kind: ValueKind, mark: Mark, raw: unknown, rules: ReadOptions)
   const value = valueAt(raw, mark.path);
   // The schema rejects values that are not text, and empty ones.
   if (kind.check === undefined || typeof value !== "string" || value.trim() === "") return [];
-  const problem = rules.check(kind.check, value);
-  if (problem === null) return [];
-  const { offset, ...finding } = problem;
-  const position = offset === undefined ? mark.position : (mark.positionAt?.(offset) ?? mark.position);
-  return [{ ...position, path: mark.path, found: quoteFrom(mark, value, offset ?? 0), ...finding }];
+  return rules.check(kind.check, value).map(({ offset, ...finding }) => {
+    const position = offset === undefined ? mark.position : (mark.positionAt?.(offset) ?? mark.position);
+    return { ...position, path: mark.path, found: quoteFrom(mark, value, offset ?? 0), ...finding };
+  });
 }
 
 /** Quotes a text starting at one of its characters. */

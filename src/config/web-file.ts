@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 import { ok, type Result } from "../base/result.ts";
 import { checkFile, readReferencedFile, resolveFrom } from "./checks.ts";
-import type { ConfigProblem, Path } from "./diagnostics/problem.ts";
+import { type ConfigProblem, type KeyPositions, keyPositionsOf, type Path } from "./diagnostics/problem.ts";
 import { type Warning, warning, warningProblems } from "./diagnostics/warnings.ts";
 import type { Environment } from "./environment.ts";
 import { type WebConfig, webSchema } from "./schema/web-file.ts";
@@ -22,6 +22,7 @@ export interface WebFile {
 export interface LoadedWebFile {
   readonly webFile: WebFile;
   readonly warnings: readonly ConfigProblem[];
+  readonly keys: KeyPositions;
 }
 
 /**
@@ -55,7 +56,8 @@ export function readWebFile(
   );
   if (!read.ok) return read;
   const { value: config, marks } = read.value;
-  return ok({ webFile: { file, env, config }, warnings: findWebWarnings(config, marks, file) });
+  const warnings = findWebWarnings(config, marks, file);
+  return ok({ webFile: { file, env, config }, warnings, keys: keyPositionsOf(file, marks) });
 }
 
 function findWebWarnings(config: WebConfig, marks: Marks, file: string): ConfigProblem[] {

@@ -3,6 +3,7 @@ import { type IntegrationTls, tlsOptions } from "../api-client/integration-clien
 import { createCurrentTransport } from "../api-client/transport.ts";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { CollectionSettings } from "../collectors/collector-manager.ts";
+import { type ConfigProblem, type KeyProblem, locateProblem } from "../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
 import { neededCollectors } from "../metrics/families/network-families.ts";
@@ -49,18 +50,20 @@ interface ConfigResourcesDeps extends Pick<DaemonDeps, "clock" | "version"> {
 export function openConfigResources(
   loaded: LoadedConfig,
   { clock, version, log = silentLog }: ConfigResourcesDeps,
-): Result<ConfigResources, readonly string[]> {
-  const { config } = loaded;
+): Result<ConfigResources, readonly ConfigProblem[]> {
+  const { config, keys } = loaded;
   const { service } = config;
   const integrations = openIntegrations(config, { clock, log, agent: userAgentOf(version) });
-  if (!integrations.ok) return integrations;
   const webSettings = loadWebSettings(loaded.webFile);
-  if (!webSettings.ok) return webSettings;
-  const problems: string[] = [];
+  const problems: KeyProblem[] = [];
   const read = secretReader(clock, problems);
   const secret = secretOf("service.api_key", service.api_key, service.api_key_file, read);
   const tls = serviceTls(service, read, problems);
-  if (problems.length > 0) return fail(problems);
+  const located = (found: readonly KeyProblem[]) => found.map((problem) => locateProblem(keys, problem));
+  if (!integrations.ok || !webSettings.ok || problems.length > 0) {
+    const ofIntegrations = integrations.ok ? [] : integrations.error;
+    return fail([...located([...problems, ...ofIntegrations]), ...(webSettings.ok ? [] : webSettings.error)]);
+  }
   try {
     const rules = {
       policies: loaded.policies,
@@ -76,12 +79,16 @@ export function openConfigResources(
       isTrustedProxy: createTrustedProxyCheck(config.web.trusted_proxies),
     });
   } catch (error) {
-    return fail([`service: ${errorMessage(error)}`]);
+    return fail(located([{ key: "service", message: errorMessage(error) }]));
   }
 }
 
 /** Reads `service.tls_config`; `service.ca_file` is short for its `ca_file`. */
-function serviceTls({ ca_file, tls_config }: Config["service"], read: ReadSecret, problems: string[]): IntegrationTls {
+function serviceTls(
+  { ca_file, tls_config }: Config["service"],
+  read: ReadSecret,
+  problems: KeyProblem[],
+): IntegrationTls {
   if (tls_config === undefined && ca_file === undefined) return {};
   const key = tls_config === undefined ? "service" : "service.tls_config";
   const tls = { insecure_skip_verify: false, ...tls_config, ...(ca_file === undefined ? {} : { ca_file }) };

@@ -1,5 +1,6 @@
 import { formatDuration, SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
+import { formatProblem } from "../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
 import type { WebFile } from "../config/web-file.ts";
@@ -30,7 +31,7 @@ import { SHUTDOWN_BUDGET, shutDown } from "./shutdown.ts";
 export async function startDaemon(loaded: LoadedConfig, deps: DaemonDeps): Promise<Result<Daemon, readonly string[]>> {
   deps.log.setLevel(loaded.config.log.level);
   const resources = openConfigResources(loaded, deps);
-  if (!resources.ok) return resources;
+  if (!resources.ok) return fail(resources.error.map(formatProblem));
   const opened = await openRuntime(deps, loaded.config);
   if (!opened.ok) return opened;
   const { runtime, term } = opened.value;
@@ -178,7 +179,7 @@ export class Daemon {
     if (changed.length > 0)
       return fail(changed.map(([key, now]) => `${key}: can't change from ${now} ${NEEDS_RESTART}`));
     const opened = openConfigResources(read.value, this.#runtime);
-    if (!opened.ok) return opened;
+    if (!opened.ok) return fail(opened.error.map(formatProblem));
     const resources = opened.value;
     if (hasSameResources(this.#modes.active.resources, resources)) {
       await closeResources(resources);

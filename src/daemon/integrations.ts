@@ -1,6 +1,7 @@
 import { caCertificateProblem, clientCertificateProblem } from "../api-client/certificates.ts";
 import type { Credentials, IntegrationAccess, IntegrationTls } from "../api-client/integration-client.ts";
 import { fail, ok, type Result } from "../base/result.ts";
+import type { KeyProblem } from "../config/diagnostics/problem.ts";
 import type { Config } from "../config/schema/config.ts";
 import type { HttpClient, TlsConfig } from "../config/schema/http-client.ts";
 import { ADMIN_OPERATOR } from "../config/schema/web.ts";
@@ -37,10 +38,10 @@ interface IntegrationDeps {
 
 /** Creates a reader of secret files that adds each error to `problems`. */
 export const secretReader =
-  (clock: Clock, problems: string[]): ReadSecret =>
+  (clock: Clock, problems: KeyProblem[]): ReadSecret =>
   (key, path, read = fileSecret) => {
     const found = read(path, clock);
-    if (!found.ok) problems.push(`${key}: ${found.error}`);
+    if (!found.ok) problems.push({ key, message: found.error });
     return found.ok ? found.value : UNREADABLE;
   };
 
@@ -53,8 +54,8 @@ export const secretOf = (
 ): Secret => (file === undefined ? inlineSecret(inline!) : read(`${key}_file`, file));
 
 /** Reads the secrets of all integrations. Fails with every secret that can't be read. Opens no connection. */
-export function openIntegrations(config: Config, deps: IntegrationDeps): Result<Integrations, readonly string[]> {
-  const problems: string[] = [];
+export function openIntegrations(config: Config, deps: IntegrationDeps): Result<Integrations, readonly KeyProblem[]> {
+  const problems: KeyProblem[] = [];
   const secret = secretReader(deps.clock, problems);
   const access = (key: "prometheus" | "alertmanager"): IntegrationAccess | null =>
     config[key] === undefined ? null : integrationAccess(`${key}.`, config[key], secret, problems);
@@ -96,10 +97,11 @@ function operatorsOf({ web }: Config, secret: ReadSecret): readonly Operator[] {
 }
 
 /** Returns the problems of tokens that several operators share: a shared token identifies none of them. */
-function sharedTokens(operators: readonly Operator[]): readonly string[] {
+function sharedTokens(operators: readonly Operator[]): readonly KeyProblem[] {
   return operators.flatMap(({ name, token }, index) => {
     const first = operators.findIndex((other) => other.token.value().trim() === token.value().trim());
-    return first === index ? [] : [`web.operators: ${name} has the same token as ${operators[first]!.name}`];
+    if (first === index) return [];
+    return [{ key: "web.operators", message: `${name} has the same token as ${operators[first]!.name}` }];
   });
 }
 
@@ -108,7 +110,7 @@ export function integrationAccess(
   prefix: string,
   endpoint: Endpoint,
   secret: ReadSecret,
-  problems: string[],
+  problems: KeyProblem[],
 ): IntegrationAccess {
   const { url, tls_config } = endpoint;
   const credentials = credentialsOf(prefix, endpoint, secret);
@@ -131,15 +133,15 @@ function credentialsOf(
 }
 
 /** Reads the files of the TLS configuration at `key`; adds each error to `problems`. */
-export function readTls(key: string, config: TlsConfig, secret: ReadSecret, problems: string[]): IntegrationTls {
+export function readTls(key: string, config: TlsConfig, secret: ReadSecret, problems: KeyProblem[]): IntegrationTls {
   const file = (name: "ca_file" | "cert_file" | "key_file") =>
     config[name] === undefined ? undefined : secret(`${key}.${name}`, config[name], pemFile);
   const [ca, cert, privateKey] = [file("ca_file"), file("cert_file"), file("key_file")];
   const untrusted = isRead(ca) ? caCertificateProblem(ca.value()) : null;
-  if (untrusted !== null) problems.push(`${key}.ca_file: ${config.ca_file} ${untrusted}`);
+  if (untrusted !== null) problems.push({ key: `${key}.ca_file`, message: `${config.ca_file} ${untrusted}` });
   const unusable =
     isRead(cert) && isRead(privateKey) ? clientCertificateProblem(cert.value(), privateKey.value()) : null;
-  if (unusable !== null) problems.push(`${key}: cert_file and key_file can't be used: ${unusable}`);
+  if (unusable !== null) problems.push({ key, message: `cert_file and key_file can't be used: ${unusable}` });
   const { server_name: serverName, insecure_skip_verify: insecureSkipVerify } = config;
   return { ca, cert, key: privateKey, serverName, insecureSkipVerify };
 }

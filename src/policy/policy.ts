@@ -33,7 +33,7 @@ export function compilePolicy(rule: PolicyRule): Policy {
 /** Compiles a validated expression. Throws if it is invalid. */
 export function mustCompile(text: string): Expression {
   const expression = compileExpression(text);
-  if (!expression.ok) throw new Error(`${JSON.stringify(text)}: ${expression.error.message}`);
+  if (!expression.ok) throw new Error(`${JSON.stringify(text)}: ${expression.error[0]?.message}`);
   return expression.value;
 }
 

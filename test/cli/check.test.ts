@@ -124,9 +124,66 @@ test("refuses the placeholder of the example configuration as the service", asyn
     const service = { base_url: `https://${host}`, api_key_file: "key", usage_scale: "ratio" };
     const file = folder.write("other.yaml", JSON.stringify({ service, state: { path: folder.pathOf("state") } }));
     const { code, err } = await run(file);
-    const refusal = `${file}: service.base_url: found "https://${host}", which is the placeholder of the example; must be the URL of your service\n`;
+    const refusal = `${file}:1:24: service.base_url: found "https://${host}", which is the placeholder of the example; must be the URL of your service\n`;
     expect({ code, err }).toEqual(isPlaceholder ? { code: 1, err: refusal } : { code: 0, err: "" });
   }
+});
+
+describe("warns about a max_age that the plan can't keep,", () => {
+  /** Returns the warnings about a policy with this condition and `max_age`. */
+  async function ageWarnings(when: string, max_age: string, sections: object, size: object | null = null) {
+    const { folder, file } = configured();
+    folder.write(
+      "offline.yaml",
+      JSON.stringify({ policies: [{ name: "offline", max_age, when, for: "15m", steps: [{ action: "reboot" }] }] }),
+    );
+    const config = JSON.parse(readFileSync(file, "utf8"));
+    folder.write("proxywarden.yaml", JSON.stringify({ ...config, ...sections }));
+    if (size !== null) {
+      const store = openSqliteStore(folder.pathOf("state"));
+      if (!store.ok) throw new Error(store.error.message);
+      store.value.facts.write("collect.extent", JSON.stringify(size));
+      store.value.close();
+    }
+    const { err } = await run(file);
+    return err
+      .replaceAll(folder.pathOf(""), "")
+      .split("\n")
+      .filter((line) => line.includes("max_age"));
+  }
+  const where = /^warning: \S*offline\.yaml:1:\d+: policies\[0\]\.max_age: /;
+  const effect = "will usually be too old, and the verdict unknown";
+
+  test("because a cron schedule runs less often", async () => {
+    const warnings = await ageWarnings("node.status == 'offline'", "30m", {
+      collect: { nodes: { cron: "2 * * * *" } },
+    });
+    expect(warnings).toEqual([expect.stringMatching(where)]);
+    expect(warnings[0]).toContain(
+      `max_age: is 30m, but nodes are read every 1h (collect.nodes): node.status ${effect}`,
+    );
+  });
+
+  test("because the limits slow down polling of a network of this size", async () => {
+    const size = { nodes: 5_000, nodePages: 5, sessions: 100_000, sessionPages: 100 };
+    const when = "node.cpu_usage > 0.9 && node.status == 'online'";
+    const warnings = await ageWarnings(when, "20m", {}, size);
+    expect(warnings).toEqual([expect.stringMatching(where)]);
+    expect(warnings[0]).toMatch(
+      /max_age: is 20m, but details are read every \S+, because .* allow no more: node\.cpu_usage will/,
+    );
+    expect(await ageWarnings(when, "20m", {})).toEqual([]);
+    expect(await ageWarnings(when, "30d", {}, size)).toEqual([]);
+  });
+
+  test("because sessions are as old as the walk that read them", async () => {
+    const size = { nodes: 100, nodePages: 1, sessions: 300_000, sessionPages: 300 };
+    const warnings = await ageWarnings("sessions.error > 5", "70s", { limits: { plan: "enterprise" } }, size);
+    expect(warnings).toEqual([expect.stringMatching(where)]);
+    expect(warnings[0]).toMatch(
+      /sessions are read every 1m \(collect\.sessions\), and are \S+ old at the end of the next walk: sessions\.error will/,
+    );
+  });
 });
 
 describe("enforces nothing because", () => {
@@ -155,7 +212,7 @@ describe("enforces nothing because", () => {
 
   test.each<[what: string, policy: object | null, sections: Readonly<Record<string, object>>, reasons: string[]]>([
     ["no policy is configured", null, {}, ["no policy is in force: policies names no file"]],
-    ["of the ceiling", {}, { safety: {} }, ["safety.mode is dry_run, the ceiling over the mode of every policy"]],
+    ["of the ceiling", {}, { safety: {} }, ["safety.mode is dry_run, the upper limit for the mode of every policy"]],
     [
       "an operator must approve",
       {},
@@ -213,11 +270,13 @@ test("says why a glob matches no file if its folder does not exist or can't be l
 test("warns about a damaged journal, and names its file", async () => {
   const { database, file } = await configuredWithJournal((path) => truncateSync(path, 5_000));
   const { code, err, out } = await run(file);
-  expect(err).toContain(`warning: ${file}: state.path: ${database} is damaged (database disk image is malformed); `);
+  expect(err).toContain(
+    `warning: ${file}:1:109: state.path: ${database} is damaged (database disk image is malformed); `,
+  );
   expect([code, out.split("\n")[0]]).toEqual([0, `${file}: valid`]);
   expect(JSON.parse((await run(file, undefined, "json")).out)).toMatchObject({
     valid: true,
-    warnings: [expect.stringContaining(`${database} is damaged`)],
+    warnings: [{ message: expect.stringContaining(`${database} is damaged`) }],
   });
 });
 
@@ -228,5 +287,8 @@ test("refuses a journal that a later version wrote, as run does", async () => {
     journal.close();
   });
   const { code, err } = await run(file);
-  expect([code, err]).toEqual([1, expect.stringContaining(`${file}: state.path: ${database} has schema version 1000`)]);
+  expect([code, err]).toEqual([
+    1,
+    expect.stringContaining(`${file}:1:109: state.path: ${database} has schema version 1000`),
+  ]);
 });

@@ -125,6 +125,42 @@ decisions, newest first
     expect(out).toMatch(/\n\nno actions\n\nno decisions\n$/);
   });
 
+  test("and shows of a policy that does not match the node only that and its records", async () => {
+    const [policy] = sampleExplanation("node_1").policies;
+    const unmatched = {
+      ...policy!,
+      verdict: "false",
+      matched: false,
+      timer: null,
+      episode: null,
+      blockers: [],
+    } as const;
+    const { url } = await startTestServer({
+      remediation: () => ({
+        ...sampleRemediation(),
+        explain: (node) => ({
+          ...sampleExplanation(node),
+          policies: [{ ...unmatched, policy: "full-disk" }, unmatched],
+        }),
+      }),
+    });
+    const { out } = await run("node_1", { url });
+    expect(paragraph(out, "full-disk")).toEqual([
+      "full-disk (enforce)",
+      "  verdict   the policy does not match this node",
+    ]);
+    expect(paragraph(out, "reboot-offline")).toEqual([
+      "reboot-offline (enforce)",
+      "  verdict   the policy does not match this node",
+      "  episode   ep-1: waiting since 2026-11-21 03:15:00 UTC",
+      "            opened 2026-11-21 03:15:00 UTC",
+      "            at step 2 of 4 (forced reboot), 1 sent",
+      "  decision  hold on step 2, 2026-11-21 03:15:00 UTC, mode enforce",
+      "            - window: outside nights, which begins at 23:00",
+      "            - max_actions: 6 of 6 actions within 1h",
+    ]);
+  });
+
   test("and shows the records of a removed policy", async () => {
     const { url } = await startTestServer({
       remediation: () => ({

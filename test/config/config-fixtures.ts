@@ -21,7 +21,7 @@ export const checks: ConfigChecks = {
   families: ["proxynet_nodes", "proxynet_node_info"],
   expression(text) {
     const offset = text.search(/\bwrong\b/);
-    if (offset >= 0) return fail({ message: "something is wrong", offset });
+    if (offset >= 0) return fail([{ message: "something is wrong", offset }]);
     return ok({ fields: [...text.matchAll(/\b(?:node|sessions)\.\w+/g)].map(([name]) => fieldOf(name)) });
   },
 };

@@ -53,9 +53,11 @@ export const createTarget = (): FuzzTarget<Input> => ({
   run({ text, values }) {
     const compiled = compileExpression(text);
     if (!compiled.ok) {
-      const { message, offset } = compiled.error;
-      insist(message.length > 0 && message.length < 2_000, `the message has ${message.length} characters`);
-      insist(offset >= 0 && offset <= text.length, `the error is at ${offset} of ${text.length} characters`);
+      insist(compiled.error.length > 0, "an expression was rejected without a problem");
+      for (const { message, offset } of compiled.error) {
+        insist(message.length > 0 && message.length < 2_000, `the message has ${message.length} characters`);
+        insist(offset >= 0 && offset <= text.length, `the error is at ${offset} of ${text.length} characters`);
+      }
       return;
     }
     const { fields, evaluate } = compiled.value;

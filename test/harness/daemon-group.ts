@@ -243,7 +243,7 @@ export function parsedConfig(sections: object = {}) {
 }
 
 /** Returns the value of a result. Throws the error if there is none. */
-export function orThrow<T>(result: { ok: true; value: T } | { ok: false; error: readonly string[] }): T {
-  if (!result.ok) throw new Error(result.error.join("\n"));
+export function orThrow<T>(result: { ok: true; value: T } | { ok: false; error: readonly (string | object)[] }): T {
+  if (!result.ok) throw new Error(JSON.stringify(result.error));
   return result.value;
 }

@@ -10,7 +10,7 @@ import {
   resolveFrom,
   type SkippedRuns,
 } from "../../config/checks.ts";
-import { type ConfigProblem, formatProblem } from "../../config/diagnostics/problem.ts";
+import { type ConfigProblem, formatProblem, locateProblem } from "../../config/diagnostics/problem.ts";
 import { type LoadedConfig, loadConfig } from "../../config/load.ts";
 import { policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
 import type { Config } from "../../config/schema/config.ts";
@@ -114,10 +114,11 @@ export function readConfigText(file: string): Result<string, string> {
 const PLACEHOLDER_HOST = /(?:^|\.)example(?:\.(?:com|net|org))?$/;
 
 /** Returns why a valid configuration is an example that was not filled in, or null if it was. */
-export function placeholderProblem(file: string, { config }: LoadedConfig): string | null {
+export function placeholderProblem({ config, keys }: LoadedConfig): ConfigProblem | null {
   const { base_url: url } = config.service;
   if (!PLACEHOLDER_HOST.test(new URL(url).hostname)) return null;
-  return `${file}: service.base_url: found "${url}", which is the placeholder of the example; must be the URL of your service`;
+  const message = `found "${url}", which is the placeholder of the example; must be the URL of your service`;
+  return locateProblem(keys, { key: "service.base_url", message });
 }
 
 /** Loads a configuration file. The error lists every problem, one per line. */

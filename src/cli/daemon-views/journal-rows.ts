@@ -65,15 +65,15 @@ export function runJournalView<Row extends JournalRow>(
   }
 
   const format = (rows: readonly Named<Row>[], paint: Paint) =>
-    rows.length === 0 ? `no ${view.route}\n` : formatTable(view.titles, rows.map(view.cellsOf), paint);
-  return showView({ read, format, notes: () => notesOn(found, view.route) }, options, context);
+    rows.length === 0 ? `no ${view.noun}s\n` : formatTable(view.titles, rows.map(view.cellsOf), paint);
+  return showView({ read, format, notes: () => notesOn(found, view.noun) }, options, context);
 }
 
 /** Returns what the rows that were found may lack. */
-function notesOn({ isCut, unlocated }: FoundRows<JournalRow>, route: string): readonly string[] {
-  const count = countNoun(unlocated, route.slice(0, -1));
+function notesOn({ isCut, unlocated }: FoundRows<JournalRow>, noun: string): readonly string[] {
+  const count = countNoun(unlocated, noun);
   return [
-    ...(isCut ? [`not all rows were searched: there may be more ${route}; use --since, --node or --policy`] : []),
+    ...(isCut ? [`not all rows were searched: there may be more ${noun}s; use --since, --node or --policy`] : []),
     ...(unlocated === 0 ? [] : [`${count} with an unknown location left out: the node is no longer in the fleet`]),
   ];
 }
@@ -132,8 +132,9 @@ export type Named<Row> = Row & { readonly name: string | null };
 
 /** A command that lists rows of the journal, newest first. */
 export interface JournalView<Row extends { readonly node: NodeId | null }> {
-  /** Name of the route, and what the rows are. */
   readonly route: "decisions" | "actions" | "orders";
+  /** What a row is. */
+  readonly noun: string;
   /** The time by which the journal sorts rows, in ISO 8601. */
   sortedBy(row: Row): string;
   /** The time that is shown, in ISO 8601. */
@@ -150,6 +151,7 @@ export interface JournalView<Row extends { readonly node: NodeId | null }> {
 /** `decisions`. */
 export const DECISIONS: JournalView<DecisionView> = {
   route: "decisions",
+  noun: "decision",
   sortedBy: ({ at }) => at,
   shownTime: ({ at }) => at,
   shownLaterMs: 0,
@@ -168,6 +170,7 @@ export const DECISIONS: JournalView<DecisionView> = {
 /** `actions`. */
 export const ACTIONS: JournalView<ActionView> = {
   route: "actions",
+  noun: "action",
   sortedBy: (row) => row.created_at,
   shownTime: (row) => row.sent_at ?? row.created_at,
   // An action is created when it waits for approval. Few wait for longer than this.
@@ -190,6 +193,7 @@ export const ACTIONS: JournalView<ActionView> = {
 /** `orders`. */
 export const ORDERS: JournalView<OperatorCommandView> = {
   route: "orders",
+  noun: "operator command",
   sortedBy: ({ at }) => at,
   shownTime: ({ at }) => at,
   shownLaterMs: 0,

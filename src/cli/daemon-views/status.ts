@@ -134,8 +134,9 @@ function categoryText({ configured, remaining_at_least: left }: Budget["categori
 }
 
 function monthText({ calls, calls_limit: limit, ends_at: end }: Budget["month"]): string {
-  const of = limit === null ? " (no limit)" : ` of ${formatCount(limit)}`;
-  return `${formatCount(calls)} calls${of}, until ${formatTime(end)}`;
+  const made =
+    limit === null ? `${formatCount(calls)} calls; no limit` : `${formatCount(calls)} of ${formatCount(limit)} calls`;
+  return `${made}; resets at ${formatTime(end)}`;
 }
 
 function collectorTable({ collectors }: Status, paint: Paint): string {

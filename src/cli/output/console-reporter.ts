@@ -82,7 +82,7 @@ function budgetLine({ ledger, snapshot }: StatusSnapshot): string {
   const [node, session] = CATEGORIES.map((category) => remainingAtLeast(ledger.categories[category].headers) ?? "?");
   const active = snapshot?.sessions ? sessionsByStatus(snapshot.sessions).active : "?";
   const data = `${active} active sessions, ${detailed} nodes in detail`;
-  return `${data} | ${ledger.monthUsed} calls; remaining now: ${node} node calls, ${session} session calls`;
+  return `${data} | ${ledger.monthUsed} calls; ${node} node and ${session} session calls left`;
 }
 
 function formatElapsed(ms: DurationMs): string {

@@ -1,7 +1,7 @@
 import { SECOND_MS } from "../../base/duration.ts";
 import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OperatorCommandView } from "../../web/api/row-views.ts";
-import { countNoun, episodeState, formatFields } from "../../web/ui/page/format.ts";
+import { actionState, countNoun, episodeState, formatFields } from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
 import { ID_PREFIX } from "../daemon-views/node-directory.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
@@ -97,14 +97,17 @@ function policyLines(policy: PolicyReport, report: NodeReport): readonly string[
     rows.filter((row) => row.policy === policy.policy);
   const decision = own(report.decisions)[0] ?? null;
   const episode = policy.episode ?? own(report.episodes)[0] ?? null;
+  // Of a policy that does not match the node, only its records are shown.
+  const ifMatched = (lines: readonly string[]) => (policy.matched === false ? [] : lines);
+  const hasTimer = report.source !== "past" && (policy.timer !== null || policy.matched !== false);
   return [
     policy.mode === null ? policy.policy : `${policy.policy} (${policy.mode})`,
     ...withLabel("verdict", verdictLines(policy)),
-    ...withLabel("read", fieldsOf(policy, decision)),
-    ...withLabel("timer", report.source !== "past" ? [timerText(policy)] : []),
-    ...withLabel("episode", episode === null ? ["none"] : episodeLines(episode, policy)),
-    ...withLabel("decision", decision === null ? ["none yet"] : decisionLines(decision)),
-    ...withLabel("now", policy.blockers === null ? [] : blockerLines(policy.blockers)),
+    ...withLabel("read", ifMatched(fieldsOf(policy, decision))),
+    ...withLabel("timer", hasTimer ? [timerText(policy)] : []),
+    ...withLabel("episode", episode === null ? ifMatched(["none"]) : episodeLines(episode, policy)),
+    ...withLabel("decision", decision === null ? ifMatched(["none yet"]) : decisionLines(decision)),
+    ...withLabel("now", ifMatched(policy.blockers === null ? [] : blockerLines(policy.blockers))),
   ];
 }
 
@@ -167,21 +170,19 @@ const blockerLines = (blockers: NonNullable<PolicyReport["blockers"]>): readonly
 
 const reasonLines = (blockers: readonly Blocker[]) => blockers.map(({ reason, detail }) => `- ${reason}: ${detail}`);
 
+/** States of actions that are described at more length than {@link actionState} does. */
 const stateTexts: Readonly<Record<string, string>> = {
-  awaiting: "waiting for approval",
   approved: "approved, not sent yet",
   intended: "recorded, not sent yet",
-  posting: "being sent",
   sent: "sent, being verified",
   open: "not sent yet",
   withdrawn: "withdrawn before it was sent",
-  rejected: "rejected",
   lapsed: "expired before it was sent",
 };
 
 /** The outcome of an action, or the state that it is in. */
 export const stateText = ({ outcome, state, shadow }: ActionView): string =>
-  shadow ? "dry run: not sent" : (outcome ?? stateTexts[state] ?? state);
+  shadow ? "dry run: not sent" : (outcome ?? stateTexts[state] ?? actionState(state));
 
 function actionLines(action: ActionView): readonly string[] {
   const { proof, sent_at: sentAt, ended_at: endedAt } = action;

@@ -1,7 +1,7 @@
 import { createIntegrationClient, type IntegrationAccess } from "../../api-client/integration-client.ts";
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
-import { formatProblem } from "../../config/diagnostics/problem.ts";
+import { formatProblem, type KeyProblem, locateProblem } from "../../config/diagnostics/problem.ts";
 import { definedNames, type LoadedConfig } from "../../config/load.ts";
 import { integrationAccess, secretReader } from "../../daemon/integrations.ts";
 import { userAgentOf } from "../../daemon/runtime.ts";
@@ -88,7 +88,7 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
 /** With `--prometheus` the credentials of the configuration are not used, because they belong to its own server. */
 function prometheusAccess(
   { prometheus: url, httpConfigFile, config: file }: BacktestOptions,
-  { config }: LoadedConfig,
+  { config, keys }: LoadedConfig,
   { env }: CommandContext,
 ): Result<IntegrationAccess, readonly string[]> {
   if (url !== undefined) {
@@ -97,10 +97,12 @@ function prometheusAccess(
   if (config.prometheus === undefined) {
     return fail([`${file} has no prometheus.url: pass the URL of the server that has the history as --prometheus`]);
   }
-  const problems: string[] = [];
+  const problems: KeyProblem[] = [];
   const secret = secretReader(createSystemClock(), problems);
   const access = integrationAccess("prometheus.", config.prometheus, secret, problems);
-  return problems.length > 0 ? fail(problems) : ok(access);
+  return problems.length > 0
+    ? fail(problems.map((problem) => formatProblem(locateProblem(keys, problem))))
+    : ok(access);
 }
 
 /**

@@ -1,4 +1,5 @@
 import { fail, ok, type Result } from "../../base/result.ts";
+import { formatProblem } from "../../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { closeResources, openConfigResources } from "../../daemon/config-resources.ts";
 import type { StoreFailure } from "../../journal/open-failure.ts";
@@ -32,7 +33,7 @@ export async function probeService(
   const { config } = loaded;
   if (!stored.ok) return fail([stored.error.message]);
   const resources = openConfigResources(loaded, { clock: createSystemClock(), version });
-  if (!resources.ok) return resources;
+  if (!resources.ok) return fail(resources.error.map(formatProblem));
   try {
     const { settings } = resources.value;
     const { callsPerMonth } = settings.limits.plan;

@@ -1,3 +1,5 @@
+import type { Marks, Position } from "../yaml/position.ts";
+
 /** Path of a key or value in a document: names of keys, and indexes of list items. */
 export type Path = readonly (string | number)[];
 
@@ -20,6 +22,20 @@ export interface ConfigProblem {
   readonly suggestion?: string;
   /** Number of problems that are left out; only in the last problem of a long list. */
   readonly omitted?: number;
+}
+
+/** A problem that only using a value shows, such as a secret that can't be read. */
+export interface KeyProblem {
+  /** The key, as in {@link ConfigProblem}. */
+  readonly key: string;
+  readonly message: string;
+}
+
+/** The position of each key of a file. Can be passed between threads. */
+export interface KeyPositions {
+  readonly file: string;
+  /** By the path of the key, as in {@link ConfigProblem}. */
+  readonly positions: ReadonlyMap<string, Position>;
 }
 
 /** A problem without its file and message. A file can have one for each value, most of which are never completed. */
@@ -79,6 +95,23 @@ export function toProblems(file: string, findings: readonly Finding[]): readonly
   const shown = inOrder.slice(0, PROBLEMS_MAX).map((finding) => toProblem(file, finding));
   const next = inOrder[PROBLEMS_MAX];
   return next === undefined ? shown : [...shown, omittedProblem({ file, ...next }, inOrder.length - shown.length)];
+}
+
+/** Returns the position of each key of a file that was read. */
+export const keyPositionsOf = (file: string, marks: Marks): KeyPositions => ({
+  file,
+  positions: new Map(
+    [...marks.values()].map(({ path, kind, key, position: { line, column } }) => [
+      formatPath(path),
+      kind === "mapping" && key !== null ? key : { line, column },
+    ]),
+  ),
+});
+
+/** Completes a problem with the value of a key. */
+export function locateProblem({ file, positions }: KeyPositions, { key, message }: KeyProblem): ConfigProblem {
+  const { line, column } = positions.get(key) ?? DOCUMENT_START;
+  return { file, line, column, path: key, found: "a value that can't be used", expected: "must be usable", message };
 }
 
 /** Leaves out the findings about a missing key that is there, but misspelled: the misspelled key is an error itself. */

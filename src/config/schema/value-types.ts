@@ -123,7 +123,19 @@ export const booleanFlag = () =>
 export const nonBlankText = (noun: string, kind: ValueKind) => text(noun, kind).regex(/\S/, `must be ${noun}`);
 
 /** A CEL expression. The loader checks the fields it names. */
-export const expression = () => nonBlankText("a CEL expression", { name: "CEL expression", check: "expression" });
+export function expression() {
+  const expected = "must be a CEL expression";
+  const written = z.string({ error: ({ input }) => `${expected}${quotesHint(input)}` });
+  const filled = written.min(1, expected).regex(/\S/, expected);
+  return filled.register(valueKinds, { name: "CEL expression", check: "expression" });
+}
+
+/** Returns what to do about a text that YAML read as something else. Empty for a text or a missing value. */
+function quotesHint(read: unknown): string {
+  if (read === null || read === undefined) return "";
+  const kind = Array.isArray(read) ? "list" : typeof read === "object" ? "mapping" : typeof read;
+  return `; quote it, or YAML reads it as a ${kind}`;
+}
 
 /** Path of a file that must exist. A relative path is relative to the folder of the file that names it. */
 export const filePath = () => text("the path of a file", { name: "file", check: "file" });

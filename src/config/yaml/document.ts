@@ -92,7 +92,8 @@ function unprintableAt(text: string, offset: number): Finding {
 }
 
 /** Tags of YAML's core schema, whose values are plain. */
-const TAG_EXPECTED = "must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq";
+const TAG_EXPECTED =
+  "must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq; quote a text that begins with !";
 
 interface ParsedText {
   readonly text: string;

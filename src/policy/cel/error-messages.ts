@@ -59,10 +59,23 @@ function durationCall(written: string): string | null {
 /** Describes a type error. */
 export function describeTypeError({ summary, node, range }: CelError, text: string): ExpressionProblem {
   const { start, end } = node ?? range ?? { start: 0, end: text.length };
-  const written = truncated(text.slice(start, end));
+  const written = truncated(withParentheses(text, start, end));
   const message = celMessage(summary);
   const hint = DURATION_AND_NUMBER.test(message) ? '; write durations as duration("10m")' : "";
   return { message: `${message}, in ${written}${hint}`, offset: start };
+}
+
+/** Returns a part of a text, with the parentheses around its first and last operand, which CEL's range leaves out. */
+function withParentheses(text: string, start: number, end: number): string {
+  const part = text.slice(start, end);
+  let unclosed = 0;
+  let unopened = 0;
+  for (const [parenthesis] of part.matchAll(/[()]/g)) {
+    if (parenthesis === "(") unclosed++;
+    else if (unclosed > 0) unclosed--;
+    else unopened++;
+  }
+  return `${"(".repeat(unopened)}${part}${")".repeat(unclosed)}`;
 }
 
 /** Matches a message about an operator between a duration and a number. */

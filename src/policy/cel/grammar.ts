@@ -15,17 +15,35 @@ interface SyntaxNode {
   readonly start: number;
 }
 
+/** The first problem of a part of an expression that is not supported. */
+export interface RejectedPart {
+  readonly part: SyntaxNode;
+  readonly problem: ExpressionProblem;
+}
+
 /**
  * Converts CEL's syntax tree. Rejects the CEL features that policies don't support, and says what to write instead.
- * Types are not checked here.
+ * Types are not checked here. The error lists each condition that is rejected: the operands of `&&`, `||`, `!` and
+ * `? :`, or the whole expression.
  */
-export function parseTerm(root: SyntaxNode): Result<Term, ExpressionProblem> {
+export function parseTerm(root: SyntaxNode): Result<Term, readonly RejectedPart[]> {
   try {
     return ok(readTerm(root));
   } catch (error) {
     if (!(error instanceof UnsupportedSyntax)) throw error;
-    return fail({ message: error.message, offset: error.offset });
+    const problem = { message: error.message, offset: error.offset };
+    const inOperands = operandsOf(root).flatMap((operand) => {
+      const read = parseTerm(operand);
+      return read.ok ? [] : read.error;
+    });
+    return fail(inOperands.length === 0 ? [{ part: root, problem }] : inOperands);
   }
+}
+
+/** Returns the operands of a logical operator. Empty for other parts. */
+function operandsOf({ op, args }: SyntaxNode): readonly SyntaxNode[] {
+  if (op === "!_") return [args as SyntaxNode];
+  return op === "&&" || op === "||" || op === "?:" ? (args as readonly SyntaxNode[]) : [];
 }
 
 /** Ends the conversion at the first problem. Only {@link parseTerm} catches it. */

@@ -2,18 +2,15 @@ import { nearest } from "../../base/nearest-word.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import type { ExpressionProblem } from "./error-messages.ts";
 import type { Field, FieldRange } from "./fields.ts";
-import { type ComparisonTerm, childTerms, isText, type Term, type TermPair, type Value, walkTerms } from "./term.ts";
+import { type ComparisonTerm, childTerms, isText, type Term, type TermPair, type Value } from "./term.ts";
 
 /**
- * Returns the first part of a condition that always or never holds, such as a misspelled value, a percentage in place
- * of a ratio, or an empty string. Null if there is none.
+ * Returns the parts of a condition that always or never hold, such as a misspelled value, a percentage in place of a
+ * ratio, or an empty string.
  */
-export function findImplausible(condition: Term): ExpressionProblem | null {
-  for (const term of walkTerms(condition)) {
-    const problem = describeImplausible(term);
-    if (problem !== null) return problem;
-  }
-  return null;
+export function findImplausible(condition: Term): readonly ExpressionProblem[] {
+  const problem = describeImplausible(condition);
+  return problem === null ? childTerms(condition).flatMap(findImplausible) : [problem];
 }
 
 function describeImplausible(term: Term): ExpressionProblem | null {

@@ -27,15 +27,36 @@ export function parseCel(text: string): Result<ParsedExpression, ExpressionProbl
 }
 
 /**
- * Checks that operands fit their operators and that the expression is a boolean. Returns the first problem, or null if
- * there is none.
+ * Checks that operands fit their operators and that the expression is a boolean. Returns every problem, except of the
+ * parts that are `rejected` already.
  */
-export function checkTypes(parsed: ParsedExpression, text: string): ExpressionProblem | null {
-  const { type = "dyn", error } = parsed.check();
-  if (error !== undefined) return describeTypeError(error, text);
-  if (type === "bool") return null;
-  const message = `the expression must be true or false, but its type is ${withoutTypeNames(type)}`;
-  return { message, offset: parsed.ast.start };
+export function checkTypes(
+  parsed: ParsedExpression,
+  text: string,
+  rejected: readonly object[] = [],
+): readonly ExpressionProblem[] {
+  for (const part of rejected) acceptAnyType(part);
+  const found = new Map<object, ExpressionProblem>();
+  for (;;) {
+    const { type = "dyn", error } = parsed.check();
+    if (error === undefined) {
+      if (type === "bool" || found.size > 0 || rejected.length > 0) return [...found.values()];
+      const message = `the expression must be true or false, but its type is ${withoutTypeNames(type)}`;
+      return [{ message, offset: parsed.ast.start }];
+    }
+    const { node } = error;
+    if (node === undefined || found.has(node)) return [...found.values()];
+    found.set(node, describeTypeError(error, text));
+    acceptAnyType(node);
+  }
+}
+
+/**
+ * Makes the type checker, which ends at the first problem, accept a part of an expression as a value of any type, so
+ * that it checks the rest.
+ */
+function acceptAnyType(part: object): void {
+  (part as { checkedType?: unknown }).checkedType = anyType;
 }
 
 const CEL_TYPES: Readonly<Record<FieldType, string>> = {
@@ -47,6 +68,15 @@ const CEL_TYPES: Readonly<Record<FieldType, string>> = {
 
 /** Used for parsing and type checks. {@link compileProgram} evaluates. */
 const environment = createEnvironment();
+
+/** CEL's type of a value that may have any type. */
+const anyType = typeOf("dyn(1)");
+
+function typeOf(text: string): unknown {
+  const { ast, check } = environment.parse(text);
+  check();
+  return (ast as { checkedType?: unknown }).checkedType;
+}
 
 function createEnvironment(): Environment {
   const created = new Environment({

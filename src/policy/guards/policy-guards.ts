@@ -65,8 +65,8 @@ export const approvalGuard: GuardRow = {
       return [{ reason: "rejected", detail }];
     }
     const waiting = actions.find(({ state }) => state === "awaiting");
-    const lapsed = actions.findLast(({ state }) => state === "lapsed");
-    const before = lapsed === undefined ? "" : `; ${lapsed.id} lapsed: ${lapsed.detail}`;
+    const expired = actions.findLast(({ state }) => state === "lapsed");
+    const before = expired === undefined ? "" : `; ${expired.id} expired: ${expired.detail}`;
     const detail =
       waiting === undefined ? "approval by an operator is required" : `${waiting.id} is waiting for approval`;
     return [{ reason: "approval", detail: `${detail}${before}` }];

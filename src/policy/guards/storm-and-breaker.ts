@@ -45,18 +45,27 @@ export interface Storm {
   readonly since: EpochMs;
   readonly until: EpochMs;
   readonly blowing: boolean;
+  /** The counts when it began. Absent in a journal of an earlier version. */
+  readonly onset?: UnhealthyCounts;
+}
+
+/** Number of unhealthy nodes, of all nodes, and of nodes that may be unhealthy at once. */
+export interface UnhealthyCounts {
+  readonly unhealthy: number;
+  readonly nodes: number;
+  readonly limit: number;
 }
 
 /** Returns the storm as of `now`, or null if there is none and the cool-down is over. */
 export function evaluateStorm(
   storm: Storm | null,
-  unhealthy: { readonly nodes: number; readonly limit: number },
+  counts: UnhealthyCounts,
   now: EpochMs,
   cooldownMs: number,
 ): Storm | null {
-  if (unhealthy.nodes > unhealthy.limit) {
+  if (counts.unhealthy > counts.limit) {
     // A new breach during the cool-down continues the same storm.
-    return { since: storm?.since ?? now, until: now + cooldownMs, blowing: true };
+    return { ...(storm ?? { since: now, onset: counts }), until: now + cooldownMs, blowing: true };
   }
   if (storm === null || now >= storm.until) return null;
   return storm.blowing ? { ...storm, blowing: false } : storm;

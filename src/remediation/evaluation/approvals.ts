@@ -29,7 +29,7 @@ export function lapseApprovals(context: ApprovalDeps): void {
     if (why === null) continue;
     const endedAt = remediationState.now();
     remediationState.record([actionChange({ ...action, state: "lapsed", endedAt, detail: why })]);
-    log.info({ action: action.id, node: action.node, why }, "an approval, or the request for one, lapsed");
+    log.info({ action: action.id, node: action.node, why }, "an approval, or the request for one, expired");
   }
 }
 

@@ -177,7 +177,8 @@ export class FleetHealth {
     const { remediationState, rules } = this.#context;
     const limit = effectiveLimits(rules.safety, nodes).maxUnhealthy;
     const { stormCooldownMs } = rules.safety;
-    state.storm = evaluateStorm(state.storm, { nodes: unhealthy, limit }, remediationState.now(), stormCooldownMs);
+    const counts = { unhealthy, nodes, limit };
+    state.storm = evaluateStorm(state.storm, counts, remediationState.now(), stormCooldownMs);
   }
 
   #countFleet(dryRun: boolean): FleetCounts {

@@ -2,10 +2,17 @@ import type { TrustAssessment } from "../../inventory/trust.ts";
 import type { Notification } from "../../model/remediation/notification.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
 import { INCIDENT_MS_MAX } from "../../policy/guards/correlated-failure.ts";
+import type { Storm } from "../../policy/guards/storm-and-breaker.ts";
 import type { RemediationContext } from "../context.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
 
 type FleetAlert = Pick<Notification, "kind" | "key" | "summary" | "startsAt"> & { readonly region?: string | null };
+
+function stormCause({ since, onset }: Storm): string {
+  if (onset === undefined) return "too many nodes are unhealthy at once";
+  const { unhealthy, nodes, limit } = onset;
+  return `${unhealthy} of ${nodes} nodes were unhealthy at ${formatTime(since)}, and the limit is ${limit} (safety.max_unhealthy)`;
+}
 
 /**
  * Returns a function that sends a notification when something begins to hold the whole fleet or a region, and when it
@@ -25,8 +32,7 @@ export function createFleetAlerts(
   function* currentAlerts(trust: TrustAssessment): Generator<FleetAlert> {
     const { storm, breaker, incidents } = fleetHealth.state(false);
     if (storm !== null) {
-      const summary =
-        "Storm: too many nodes are unhealthy at once; no action is taken until it has ended and its cooldown has passed";
+      const summary = `Storm: ${stormCause(storm)}; no action is taken until it has ended and its cooldown has passed`;
       yield { kind: "storm", key: `storm/${storm.since}`, summary, startsAt: storm.since };
     }
     const { open } = breaker;

@@ -156,7 +156,7 @@ function explainPolicy(
       matched,
       unknowns: unknowns.map(({ field, why }) => ({ field: field ?? "the expression", why })),
       fields: fields(),
-      blockers: findBlockers(candidate, factsOf(dryRun)),
+      blockers: matched === false ? [] : findBlockers(candidate, factsOf(dryRun)),
     },
   ];
 }

@@ -67,7 +67,7 @@ export interface PolicyExplanation {
   /** The steps of the policy, in order. */
   readonly steps: readonly Step[];
   readonly episode: Episode | null;
-  /** Everything that would hold an action now, even if the policy does not fire. */
+  /** Everything that would hold an action now, even if the policy does not fire. Empty if it does not match the node. */
   readonly blockers: readonly Blocker[];
 }
 

@@ -29,7 +29,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     path: "/api/v1/pause",
     hasReason: true,
     hasDuration: true,
-    description: "hold all actions until resumed or for a duration; polling continues",
+    description: "hold all actions, until resume or for a given time; polling continues",
     example: '--for 30m --reason "deploy"',
   },
   {
@@ -41,7 +41,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     name: "approve",
     path: "/api/v1/actions/:id/approve",
     about: "action",
-    description: "approve a waiting action; see approvals",
+    description: "approve an action that waits for approval; approvals lists them",
     example: "act-12",
   },
   {
@@ -49,7 +49,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     path: "/api/v1/actions/:id/reject",
     about: "action",
     hasReason: true,
-    description: "reject a waiting action; see approvals",
+    description: "reject an action that waits for approval; approvals lists them",
     example: 'act-12 --reason "the carrier is on it"',
   },
   {
@@ -58,7 +58,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     about: "node",
     hasReason: true,
     hasDuration: true,
-    description: "prevent all policies from acting on a node until released or for a duration",
+    description: "keep all policies from acting on a node, until release or for a given time",
     example: 'node_42 --for 2h --reason "disk is being swapped"',
   },
   {

@@ -1,6 +1,6 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
-import { formatProblem } from "../../config/diagnostics/problem.ts";
+import { type ConfigProblem, formatProblem, locateProblem } from "../../config/diagnostics/problem.ts";
 import { type ReadFile, readWebFile, type WebFile } from "../../config/web-file.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { fileStampAt } from "../../platform/secret-file.ts";
@@ -37,7 +37,7 @@ export const OPEN_WEB_SETTINGS: LoadedWebSettings = {
 };
 
 /** Loads the certificates and keys that a web configuration names. The error lists every problem. */
-export function loadWebSettings(webFile: WebFile | null): Result<LoadedWebSettings, readonly string[]> {
+export function loadWebSettings(webFile: WebFile | null): Result<LoadedWebSettings, readonly ConfigProblem[]> {
   if (webFile === null) return ok(OPEN_WEB_SETTINGS);
   const fileStamps = new Map<string, string>();
   const read = readWebSettings(webFile, fileStamps);
@@ -45,14 +45,14 @@ export function loadWebSettings(webFile: WebFile | null): Result<LoadedWebSettin
 }
 
 /** Reads the files and records the stamp of each in `stamps`, even if it fails. */
-function readWebSettings(webFile: WebFile, stamps: Map<string, string>): Result<WebSettings, readonly string[]> {
+function readWebSettings(webFile: WebFile, stamps: Map<string, string>): Result<WebSettings, readonly ConfigProblem[]> {
   // The stamp is taken before the file is read, so that no change is missed. A missing file has a stamp, too.
   const readTracked: ReadFile = (path) => {
     if (!stamps.has(path)) stamps.set(path, fileStampAt(path));
     return readTextFile(path);
   };
   const read = readWebFile(webFile.file, webFile.env, readTracked);
-  if (!read.ok) return fail(read.error.map(formatProblem));
+  if (!read.ok) return read;
   const {
     tls_server_config: config,
     http_server_config: http,
@@ -60,7 +60,7 @@ function readWebSettings(webFile: WebFile, stamps: Map<string, string>): Result<
     rate_limit: rate,
   } = read.value.webFile.config;
   const tls = config === undefined ? ok(null) : loadTlsSettings(config, readTracked);
-  if (!tls.ok) return fail([`${webFile.file}: ${tls.error}`]);
+  if (!tls.ok) return fail([locateProblem(read.value.keys, tls.error)]);
   return ok({
     tls: tls.value,
     headers: Object.fromEntries(Object.entries(http.headers).filter(([, value]) => value !== "")),
@@ -102,7 +102,7 @@ export function watchWebSettings(
     const newStamps = new Map<string, string>();
     const read = readWebSettings(webFile, newStamps);
     fileStamps = newStamps;
-    const next = read.ok ? checkSafeChange(settings, read.value, file) : read;
+    const next = read.ok ? checkSafeChange(settings, read.value, file) : fail(read.error.map(formatProblem));
     if (next.ok) {
       settings = next.value;
       log.info({ file }, "web configuration reloaded");

@@ -110,8 +110,7 @@ describe("an empty value is rejected, and never means all:", () => {
     ["match", "", `6:11: policies[0].match: found nothing; ${expected}; it may be left out`],
     ["match", ' ""', `6:12: policies[0].match: found ""; ${expected}`],
     ["match", ' "  "', `6:12: policies[0].match: found "  "; ${expected}`],
-    ["match", " true", `6:12: policies[0].match: found true; ${expected}`],
-    ["match", " []", `6:12: policies[0].match: found an empty list; ${expected}`],
+    ["match", " []", `6:12: policies[0].match: found an empty list; ${expected}; quote it, or YAML reads it as a list`],
     ["when", ' ""', `3:11: policies[0].when: found ""; ${expected}`],
     ["steps", " []", "5:12: policies[0].steps: found an empty list; must have at least one step"],
     ["steps", "", "5:11: policies[0].steps: found nothing; must be a list of steps, at most 20"],
@@ -123,6 +122,30 @@ describe("an empty value is rejected, and never means all:", () => {
   ])("%s:%s", (key, value, error) => {
     expect(errorsWithChange(key, value)).toEqual([error]);
   });
+});
+
+test("an expression that YAML reads as something other than text must be quoted", () => {
+  const text = `policies:
+  - name: restart
+    match: true
+    when: [node.status]
+    for: 1m
+    steps:
+      - { action: reboot, verify: { expect: 1.5 } }
+  - name: quarantine
+    match: !!bool false
+    when: { node.status: x }
+    for: 1m
+    steps: [{ action: reboot }]
+`;
+  const hint = (kind: string) => `must be a CEL expression; quote it, or YAML reads it as a ${kind}`;
+  expect(policyErrors(text, SECTIONS)).toEqual([
+    `3:12: policies[0].match: found true; ${hint("boolean")}`,
+    `4:11: policies[0].when: found a list; ${hint("list")}`,
+    `7:45: policies[0].steps[0].verify.expect: found 1.5; ${hint("number")}`,
+    `9:19: policies[1].match: found false; ${hint("boolean")}`,
+    `10:5: policies[1].when: found a mapping; ${hint("mapping")}`,
+  ]);
 });
 
 describe("is rejected with the position and the expected value:", () => {
@@ -208,6 +231,16 @@ describe("is rejected with the position and the expected value:", () => {
       "blocked_by",
       " [{ alerts: [critical] }]",
       '6:29: policies[0].blocked_by[0].alerts[0]: found "critical"; must be an Alertmanager matcher, such as severity="critical"',
+    ],
+    [
+      "blocked_by",
+      ` [{ alerts: ['team=~"(a|b"'] }]`,
+      String.raw`6:36: policies[0].blocked_by[0].alerts[0]: found "\"(a|b\""; must have a valid regular expression: unterminated group`,
+    ],
+    [
+      "blocked_by",
+      " [{ query: 'up{job!~\"*proxy\"} == 0' }]",
+      String.raw`6:36: policies[0].blocked_by[0].query: found "\"*proxy\"} == 0"; must have a valid regular expression: nothing to repeat`,
     ],
   ])("%s:%s", (key, value, error) => {
     expect(errorsWithChange(key, value)).toEqual([error]);

@@ -93,6 +93,10 @@ test.each([
   ["correlated: { nodes: 1 }", "3:24: safety.correlated.nodes: found 1; must be a whole number from 2 to 1000000"],
   ["max_actions: { per: 7d }", '3:23: safety.max_actions.per: found "7d"; must be a duration from 1m to 1d'],
   ["protected: ''", '3:14: safety.protected: found ""; must be a CEL expression'],
+  [
+    "protected: true",
+    "3:14: safety.protected: found true; must be a CEL expression; quote it, or YAML reads it as a boolean",
+  ],
   ["protected:", "3:13: safety.protected: found nothing; must be a CEL expression; it may be left out"],
   [
     'protected: node.name == "a" || wrong',

@@ -19,7 +19,9 @@ describe("invalid YAML is reported line by line:", () => {
     ["log:\n\tlevel: info\n", ["2:1: not valid YAML: tabs are not allowed as indentation"]],
     [
       "log: !secret x",
-      ["1:6: found the tag !secret; must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq"],
+      [
+        "1:6: found the tag !secret; must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq; quote a text that begins with !",
+      ],
     ],
     ["%TAG\n---\nlog: 1", ["1:1: not valid YAML: %TAG directive should contain exactly two parts"]],
     ["log: {}\n---\nweb: {}\n", ["2:1: found a second document; must be the only document of its file"]],

@@ -40,7 +40,7 @@ const readers: Readonly<Record<string, (text: string) => readonly ConfigProblem[
   "a web configuration": (text) => errorsOf(readWebText("web.yml", text)),
   "an HTTP client configuration": (text) =>
     errorsOf(
-      readYaml(httpClientSchema, { file: "p.yaml", text, env: {} }, { check: () => null, resolvePath: (path) => path }),
+      readYaml(httpClientSchema, { file: "p.yaml", text, env: {} }, { check: () => [], resolvePath: (path) => path }),
     ),
 };
 
@@ -178,7 +178,7 @@ describe("a tag that changes a value is rejected with its position:", () => {
   ])("%s", (value) => {
     const tag = value.split(" ")[0];
     expect(configErrors(withService(`log:\n  level: ${value}\n`))).toEqual([
-      `3:10: found the tag ${tag}; must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq`,
+      `3:10: found the tag ${tag}; must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq; quote a text that begins with !`,
     ]);
   });
 

@@ -37,7 +37,7 @@ test("check prints the most nodes that policies can act on, under each safety.mo
     "6 per hour, 5 at once and at most 5% of the fleet; in one region 6 per hour, 2 at once; in one country 6 per hour, 5 at once";
   expect(out.trimEnd().split("\n")).toEqual([
     `${file}: valid`,
-    "1 policy; most nodes that policies can act on, by safety.mode:",
+    "1 policy; maximum number of nodes that policies can act on, by safety.mode:",
     "  dry_run             none",
     `  approve (in force)  ${worstCase}; after approval: reboot-offline`,
     `  enforce             ${worstCase}; automatically: reboot-offline`,
@@ -85,6 +85,41 @@ test("check and run reject a typo in an expression, with its line and column in 
   const line = `${policies}:4:11: policies[0].when: found "node.stauts == \\"offline\\""; must be a CEL expression: unknown field node.stauts; did you mean node.status?`;
   expect([checked.code, checked.err]).toEqual([1, `${line}\n`]);
   expect([run.code, run.err]).toEqual([1, `proxywarden: ${line}\n`]);
+});
+
+test("check and run name the line and column of secrets and certificates that can't be used", async () => {
+  const folder = createTempFolder();
+  folder.write("key", "two\nlines\n");
+  folder.write("ca.pem", "no certificate\n");
+  folder.write("state", "not a folder\n");
+  const file = folder.write(
+    "proxywarden.yaml",
+    `service:
+  base_url: https://proxy.internal
+  api_key_file: key
+  ca_file: ca.pem
+  usage_scale: ratio
+prometheus: { url: "http://p", authorization: { credentials_file: key } }
+receivers:
+  - name: oncall
+    webhook_url_file: key
+state: { path: state }
+`,
+  );
+  const lines = (await runInProcess("check", "--config", file)).err.split("\n");
+  const secret = `secret file ${folder.pathOf("key")} holds more than one line`;
+  expect(lines).toEqual([
+    expect.stringContaining(`${file}:3:17: service.api_key_file: ${secret}`),
+    `${file}:4:12: service.ca_file: PEM file ${folder.pathOf("ca.pem")} holds no PEM; it should begin with a line such as -----BEGIN CERTIFICATE-----`,
+    expect.stringContaining(`${file}:6:67: prometheus.authorization.credentials_file: ${secret}`),
+    expect.stringContaining(`${file}:9:23: receivers[0].webhook_url_file: ${secret}`),
+    `${file}:10:16: state.path: ${folder.pathOf("state")} is not a folder`,
+    "",
+  ]);
+  const run = await runInProcess("run", "--config", file);
+  expect(run.err).toContain(`${file}:9:23: receivers[0].webhook_url_file: ${secret}`);
+  const json = JSON.parse((await runInProcess("check", "--output", "json", "--config", file)).out);
+  expect(json.errors[3]).toMatchObject({ file, line: 9, column: 23, path: "receivers[0].webhook_url_file" });
 });
 
 test("check rejects a glob that matches no file", async () => {

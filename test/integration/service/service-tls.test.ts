@@ -89,7 +89,7 @@ test("unusable certificates are rejected with the configuration, by the key that
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.error));
     const deps = { clock: createSystemClock(), version: "0" };
     const access = openConfigResources(parsed.value, deps);
-    return access.ok ? [] : access.error;
+    return access.ok ? [] : access.error.map(({ path, message }) => `${path}: ${message}`);
   };
   expect(problemsOf({ tls_config: { cert_file: cert, key_file: file("one.key", one.key) } })).toEqual([]);
   expect(problemsOf({ tls_config: { cert_file: cert, key_file: key } })).toEqual([

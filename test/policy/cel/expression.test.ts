@@ -9,7 +9,7 @@ import { propertyRuns } from "../../harness/run-length.ts";
 /** Compiles a valid expression. */
 function compiledExpression(text: string): Expression {
   const compiled = compileExpression(text);
-  if (!compiled.ok) throw new Error(`${text}: ${compiled.error.message}`);
+  if (!compiled.ok) throw new Error(`${text}: ${compiled.error[0]?.message}`);
   return compiled.value;
 }
 
@@ -17,7 +17,7 @@ function compiledExpression(text: string): Expression {
 function compileError(text: string): { message: string; offset: number } {
   const compiled = compileExpression(text);
   if (compiled.ok) throw new Error(`${text}: was accepted`);
-  return compiled.error;
+  return compiled.error[0]!;
 }
 
 /** Evaluates an expression over values by field name. */
@@ -216,7 +216,8 @@ test("any text compiles to an expression or a problem with a position in the tex
     fc.property(fc.oneof(fc.string({ unit: "binary" }), soup), (text) => {
       const compiled = compileExpression(text);
       if (compiled.ok) return compiled.value.fields.length > 0;
-      return compiled.error.offset >= 0 && compiled.error.offset <= text.length && compiled.error.message !== "";
+      if (compiled.error.length === 0) return false;
+      return compiled.error.every(({ offset, message }) => offset >= 0 && offset <= text.length && message !== "");
     }),
     propertyRuns(3_000),
   );

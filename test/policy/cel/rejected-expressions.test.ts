@@ -2,13 +2,16 @@ import { describe, expect, test } from "vitest";
 import { compileExpression } from "../../../src/policy/cel/expression.ts";
 
 /** Returns why an expression is rejected. `@` marks the expected position in the text. */
-function problemOf(marked: string): string {
-  const offset = marked.indexOf("@");
-  const compiled = compileExpression(marked.replace("@", ""));
-  if (compiled.ok) return "accepted";
-  return compiled.error.offset === offset
-    ? compiled.error.message
-    : `at ${compiled.error.offset}: ${compiled.error.message}`;
+const problemOf = (marked: string): string => problemsOf(marked).join("; also: ");
+
+/** Returns every problem of an expression. Each `@` marks the expected position of one. */
+function problemsOf(marked: string): readonly string[] {
+  const offsets = [...marked.matchAll(/@/g)].map(({ index }, earlier) => index - earlier);
+  const compiled = compileExpression(marked.replaceAll("@", ""));
+  if (compiled.ok) return ["accepted"];
+  return compiled.error.map(({ message, offset }, index) =>
+    offset === offsets[index] ? message : `at ${offset}: ${message}`,
+  );
 }
 
 describe("an expression is rejected, with the position,", () => {
@@ -45,6 +48,7 @@ describe("an expression is rejected, with the position,", () => {
       "node.uptime_hours > 1 && @now - node.last_seen > 600",
       'duration > int is not supported, in now - node.last_seen > 600; write durations as duration("10m")',
     ],
+    ['(@node.name) == (5) && node.name.contains("(")', "string == int is not supported, in (node.name) == (5)"],
     ["@node.last_seen > 5", "timestamp > int is not supported, in node.last_seen > 5"],
     ["@node.name.contains(5)", "string.contains(int) is not supported, in node.name.contains(5)"],
     [
@@ -118,5 +122,44 @@ describe("an expression is rejected, with the position,", () => {
     ['@node.version < "1.10"', expect.stringContaining('"1.10" sorts before "1.9"')],
   ])("for a condition that always or never holds: %s", (text, message) => {
     expect(problemOf(text)).toEqual(message);
+  });
+
+  test.each([
+    [
+      "@node.name == 5 && (@node.last_seen > 5 || !(@node.version == 1))",
+      [
+        "string == int is not supported, in node.name == 5",
+        "timestamp > int is not supported, in node.last_seen > 5",
+        "string == int is not supported, in node.version == 1",
+      ],
+    ],
+    [
+      '@node.staus == "offline" && @node.name == 5 && node.uptime_hours > 1 && @node.uptime_hours % 24 == 0',
+      [
+        "unknown field node.staus; did you mean node.status?",
+        "string == int is not supported, in node.name == 5",
+        "% is not supported: a division by 0 has no remainder",
+      ],
+    ],
+    [
+      'node.status == @"ofline" || node.cpu_usage > @90',
+      [
+        '"ofline" is not a node status; did you mean "offline"?',
+        "node.cpu_usage is a ratio from 0 to 1; write 0.9 for 90%",
+      ],
+    ],
+    ["@1 == 1 || @true", Array(2).fill("this reads no field, so it has the same value for every node")],
+  ])("for each of its problems: %s", (text, messages) => {
+    expect(problemsOf(text)).toEqual(messages);
+  });
+
+  test.each([
+    ["a sum of the wrong types in a comparison", "(@node.name + 1) > 2 && node.uptime_hours > 1"],
+    ["a condition of a choice that is not a boolean", "@node.name ? node.uptime_hours > 1 : node.uptime_hours > 2"],
+    ["a list of several types", 'node.name in ["a", @1]'],
+    ["a comparison without a field", "@true == true"],
+    ["an unknown field", "(@node.staus > 5) == true"],
+  ])("once for %s", (_, text) => {
+    expect(problemsOf(text)).toEqual([expect.not.stringMatching(/^at /)]);
   });
 });

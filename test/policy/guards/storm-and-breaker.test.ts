@@ -13,21 +13,21 @@ const PROPERTY_RUNS = propertyRuns(1_000);
 
 describe("a storm", () => {
   const COOLDOWN = 30;
-  const over = { nodes: 21, limit: 20 };
-  const calm = { nodes: 20, limit: 20 };
+  const over = { unhealthy: 21, nodes: 100, limit: 20 };
+  const calm = { unhealthy: 20, nodes: 100, limit: 20 };
 
   test("begins above the limit, not at it", () => {
     expect(evaluateStorm(null, calm, 100, COOLDOWN)).toBeNull();
-    expect(evaluateStorm(null, over, 100, COOLDOWN)).toEqual({ since: 100, until: 130, blowing: true });
-    expect(evaluateStorm(null, { nodes: 1, limit: 0 }, 100, COOLDOWN)).not.toBeNull();
+    expect(evaluateStorm(null, over, 100, COOLDOWN)).toEqual({ since: 100, until: 130, blowing: true, onset: over });
+    expect(evaluateStorm(null, { unhealthy: 1, nodes: 1, limit: 0 }, 100, COOLDOWN)).not.toBeNull();
   });
 
   test("extends its end while it lasts, and then cools down", () => {
     const first = evaluateStorm(null, over, 100, COOLDOWN);
     const second = evaluateStorm(first, over, 110, COOLDOWN);
-    expect(second).toEqual({ since: 100, until: 140, blowing: true });
+    expect(second).toEqual({ since: 100, until: 140, blowing: true, onset: over });
     const cooling = evaluateStorm(second, calm, 120, COOLDOWN);
-    expect(cooling).toEqual({ since: 100, until: 140, blowing: false });
+    expect(cooling).toEqual({ since: 100, until: 140, blowing: false, onset: over });
     expect(evaluateStorm(cooling, calm, 139, COOLDOWN)).toEqual(cooling);
     expect(evaluateStorm(cooling, calm, 140, COOLDOWN)).toBeNull();
   });
@@ -55,7 +55,7 @@ describe("a storm", () => {
         for (const { step, nodes } of all) {
           now += step;
           if (nodes > 20) lastBreach = now;
-          storm = evaluateStorm(storm, { nodes, limit: 20 }, now, COOLDOWN);
+          storm = evaluateStorm(storm, { unhealthy: nodes, nodes: 100, limit: 20 }, now, COOLDOWN);
           expect(storm !== null).toBe(now - lastBreach < COOLDOWN);
           expect(storm?.blowing ?? false).toBe(lastBreach === now && nodes > 20);
         }

@@ -10,7 +10,7 @@ const SERVICE_TIME_MS = Date.parse("2026-03-01T12:00:00Z");
 
 function expression(text: string) {
   const compiled = compileExpression(text);
-  if (!compiled.ok) throw new Error(`${text}: ${compiled.error.message}`);
+  if (!compiled.ok) throw new Error(`${text}: ${compiled.error[0]?.message}`);
   return compiled.value;
 }
 

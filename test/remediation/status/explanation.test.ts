@@ -47,6 +47,17 @@ test("while our quarantine of a node lasts, other policies report that it is our
   ]);
 });
 
+test("a policy that does not match a node reports nothing that would hold its actions", async () => {
+  const policies = [rebootOffline(), rebootOffline({ name: "elsewhere", match: 'node.region == "eu-west"' })];
+  const network = await startQuietNetwork({ rules: remediationRules(policies) });
+  await network.commands().pause("a release");
+  const [node] = network.nodes("us-east");
+  expect(blockersBy(network, node!)).toEqual({
+    "reboot-offline": expect.arrayContaining([expect.stringMatching(/^paused: /)]),
+    elsewhere: [],
+  });
+});
+
 test("every step that is acted on has its own decision row", async () => {
   const rules = remediationRules([rebootOffline({ steps: [steps.disconnect, steps.reboot, steps.force] })]);
   const network = await startQuietNetwork({ rules });

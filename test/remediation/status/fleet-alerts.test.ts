@@ -25,7 +25,10 @@ test("while 30% of the fleet are offline, a storm holds every node, and a cool-d
   makeUnhealthy(network, network.nodes().slice(0, 18), 40);
   await network.advance(30 * MINUTE_MS);
   expect(network.holdReasons(node!)).toEqual(["storm"]);
-  expect(notificationsOf(network, "storm")).toMatchObject([{ severity: "critical", endsAt: null }]);
+  const summary = expect.stringMatching(
+    /^Storm: 1[3-9] of 60 nodes were unhealthy at 2026-03-01 \d\d:\d\d:\d\d UTC, and the limit is 12 \(safety\.max_unhealthy\); no action is taken/,
+  );
+  expect(notificationsOf(network, "storm")).toMatchObject([{ severity: "critical", endsAt: null, summary }]);
   await network.advance(30 * MINUTE_MS);
   expect(network.holdReasons(node!)).toEqual(["storm_cooldown"]);
   expect(network.postCount()).toBe(0);

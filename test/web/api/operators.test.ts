@@ -81,6 +81,6 @@ test("two operators must not share a token", () => {
   expect(fine.ok && fine.value.operators.map(({ name }) => name)).toEqual(["admin", "carol"]);
   expect(prepared(`admin_token_file: ${one}, operators: [{ name: bob, token_file: ${same} }]`)).toEqual({
     ok: false,
-    error: ["web.operators: bob has the same token as admin"],
+    error: [{ key: "web.operators", message: "bob has the same token as admin" }],
   });
 });

@@ -39,7 +39,8 @@ interface TestServerDeps {
 /** Loads the file `web.yml` in a folder. */
 export function settingsIn(folder: TempFolder): Result<LoadedWebSettings, readonly string[]> {
   const read = readWebFile(folder.pathOf("web.yml"), {}, readTextFile);
-  return read.ok ? loadWebSettings(read.value.webFile) : { ok: false, error: read.error.map(formatProblem) };
+  const loaded = read.ok ? loadWebSettings(read.value.webFile) : read;
+  return loaded.ok ? loaded : { ok: false, error: loaded.error.map(formatProblem) };
 }
 
 /** Starts a server with `web.yml` and the other files that it names. */

@@ -124,7 +124,7 @@ const coarseClock = (clock: Clock): Clock => ({
   sleep: (ms, signal) => clock.sleep(ms === POLL_INTERVAL_MS ? COARSE_POLL_INTERVAL_MS : ms, signal),
 });
 
-function orThrow<T>(result: { ok: true; value: T } | { ok: false; error: readonly string[] }): T {
+function orThrow<T>(result: { ok: true; value: T } | { ok: false; error: readonly (string | object)[] }): T {
   if (!result.ok) throw new Error(result.error.join("\n"));
   return result.value;
 }

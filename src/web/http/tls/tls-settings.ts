@@ -3,6 +3,7 @@ import { createSecureContext, type TLSSocket, type TlsOptions } from "node:tls";
 import { caCertificateProblem } from "../../../api-client/certificates.ts";
 import { type DurationMs, SECOND_MS } from "../../../base/duration.ts";
 import { errorMessage, fail, ok, type Result } from "../../../base/result.ts";
+import type { KeyProblem } from "../../../config/diagnostics/problem.ts";
 import { CURVES, TLS_VERSIONS, TLS12_SUITES, TLS13_SUITES } from "../../../config/schema/tls-names.ts";
 import type { WebConfig } from "../../../config/schema/web-file.ts";
 import type { ReadFile } from "../../../config/web-file.ts";
@@ -28,11 +29,8 @@ const SESSION_ID_CONTEXT = "proxywarden";
 /** OpenSSL's default security level excludes TLS 1.0 and 1.1, which a configuration may enable. */
 const LEGACY_SECURITY_LEVEL = "@SECLEVEL=0";
 
-/**
- * Loads the certificate and key of a configuration. The error names the key of the configuration, and contains no
- * secret.
- */
-export function loadTlsSettings(config: TlsConfig, readFile: ReadFile): Result<TlsSettings, string> {
+/** Loads the certificate and key of a configuration. The error contains no secret. */
+export function loadTlsSettings(config: TlsConfig, readFile: ReadFile): Result<TlsSettings, KeyProblem> {
   const cert = readPem(config, "cert", readFile);
   if (!cert.ok) return cert;
   const key = readPem(config, "key", readFile);
@@ -51,7 +49,7 @@ export function loadTlsSettings(config: TlsConfig, readFile: ReadFile): Result<T
     createSecureContext(options);
   } catch (error) {
     // Messages of OpenSSL contain nothing of a certificate or key.
-    return fail(`tls_server_config: ${errorMessage(error)}`);
+    return fail({ key: "tls_server_config", message: errorMessage(error) });
   }
   const certificateEndsAt = new X509Certificate(cert.value.text).validToDate.getTime();
   return ok({ options, clientProblem: createClientCheck(config), certificateEndsAt });
@@ -79,30 +77,40 @@ function tlsOptions(config: TlsConfig): TlsOptions {
   };
 }
 
-/** A PEM text, which is empty if not configured, and the name of its source for messages. */
+/** A PEM text, which is empty if not configured, and its source. */
 interface PemText {
-  readonly name: string;
+  readonly key: string;
+  /** Path of its file, or null if it is in the configuration itself. */
+  readonly path: string | null;
   readonly text: string;
 }
 
-function readPem(config: TlsConfig, key: "cert" | "key" | "client_ca", readFile: ReadFile): Result<PemText, string> {
-  const path = config[`${key}_file`];
-  if (path === undefined) return ok({ name: `tls_server_config.${key}`, text: config[key] ?? "" });
+function readPem(
+  config: TlsConfig,
+  name: "cert" | "key" | "client_ca",
+  readFile: ReadFile,
+): Result<PemText, KeyProblem> {
+  const path = config[`${name}_file`];
+  if (path === undefined) return ok({ key: `tls_server_config.${name}`, path: null, text: config[name] ?? "" });
+  const key = `tls_server_config.${name}_file`;
   const read = readFile(path);
-  return read.ok
-    ? ok({ name: `tls_server_config.${key}_file: ${path}`, text: read.value })
-    : fail(`tls_server_config.${key}_file: ${read.error}`);
+  return read.ok ? ok({ key, path, text: read.value }) : fail({ key, message: read.error });
 }
 
 /** Returns what is wrong with a certificate, its key, or the authorities of clients, or null if nothing is wrong. */
-function pemProblem(cert: PemText, key: PemText, ca: PemText): string | null {
+function pemProblem(cert: PemText, key: PemText, ca: PemText): KeyProblem | null {
+  const problemOf = ({ key: source, path }: PemText, problem: string) => ({
+    key: source,
+    message: path === null ? problem : `${path} ${problem}`,
+  });
   const certProblem = caCertificateProblem(cert.text);
-  if (certProblem !== null) return `${cert.name} ${certProblem}`;
+  if (certProblem !== null) return problemOf(cert, certProblem);
   const privateKey = parsePrivateKey(key.text);
-  if (privateKey === null) return `${key.name} must contain an unencrypted private key in PEM format`;
-  if (!new X509Certificate(cert.text).checkPrivateKey(privateKey)) return `${key.name} does not match the certificate`;
+  if (privateKey === null) return problemOf(key, "must contain an unencrypted private key in PEM format");
+  if (!new X509Certificate(cert.text).checkPrivateKey(privateKey))
+    return problemOf(key, "does not match the certificate");
   const caProblem = ca.text === "" ? null : caCertificateProblem(ca.text);
-  return caProblem === null ? null : `${ca.name} ${caProblem}`;
+  return caProblem === null ? null : problemOf(ca, caProblem);
 }
 
 function parsePrivateKey(pem: string): KeyObject | null {

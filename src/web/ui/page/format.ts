@@ -6,6 +6,12 @@ const grouped = new Intl.NumberFormat("en-US");
 export const formatCount = (value: number | null | undefined): string =>
   value === null || value === undefined ? "–" : grouped.format(Math.round(value));
 
+const oneDecimal = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
+
+/** Formats an amount of gigabytes with at most one decimal, or as a dash if it is unknown. */
+export const formatGigabytes = (value: number | null | undefined): string =>
+  value === null || value === undefined ? "–" : `${oneDecimal.format(value)} GB`;
+
 /** Formats a share as a percentage with at most one decimal, never rounded up to 100%. */
 export function formatPercent(share: number | null | undefined): string {
   if (share === null || share === undefined || !Number.isFinite(share)) return "–";
@@ -70,6 +76,17 @@ export const humanize = (identifier: string): string => identifier.replaceAll(/[
  * Formats the state of an episode. `firing` is shown as waiting, because the next step waits until nothing holds it.
  */
 export const episodeState = (state: string): string => (state === "firing" ? "waiting" : humanize(state));
+
+/** States of actions that are shown in other words than those of the API. */
+const ACTION_STATES: Readonly<Record<string, string>> = {
+  awaiting: "waiting for approval",
+  intended: "recorded",
+  posting: "being sent",
+  lapsed: "expired",
+};
+
+/** Formats the state or the outcome of an action. */
+export const actionState = (state: string): string => ACTION_STATES[state] ?? humanize(state);
 
 /** Formats a number of things, such as `1 node` or `3 nodes`. */
 export const countNoun = (amount: number, thing: string): string =>

@@ -210,7 +210,7 @@ describe("an invalid configuration", () => {
     [
       "a key that is none",
       { "web.key": "garbage" },
-      /tls_server_config\.key_file: .*web\.key must contain an unencrypted private key/,
+      /web\.yml:1:\d+: tls_server_config\.key_file: .*web\.key must contain an unencrypted private key/,
     ],
     [
       "authorities that are none",

@@ -1,10 +1,12 @@
 import { expect, test } from "vitest";
 import {
+  actionState,
   countNoun,
   formatAge,
   formatCount,
   formatDuration,
   formatFields,
+  formatGigabytes,
   formatPercent,
   formatUptime,
   humanize,
@@ -30,6 +32,15 @@ test.each([
   [undefined, "–"],
 ])("%s seconds are written %s", (seconds, text) => {
   expect(formatDuration(seconds)).toBe(text);
+});
+
+test("states of actions are shown in the words of the CLI", () => {
+  const states = ["awaiting", "lapsed", "posting", "in_doubt", "verified"];
+  expect(states.map(actionState)).toEqual(["waiting for approval", "expired", "being sent", "in doubt", "verified"]);
+});
+
+test("gigabytes have thousands separators and at most one decimal", () => {
+  expect([2_142, 740.93, 0, null, undefined].map(formatGigabytes)).toEqual(["2,142 GB", "740.9 GB", "0 GB", "–", "–"]);
 });
 
 test("a share below 100% is never rounded up to it", () => {

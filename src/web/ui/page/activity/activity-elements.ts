@@ -83,7 +83,7 @@ export function detailElement(
   blockers: DecisionView["blockers"],
   policy: HTMLElement | null = null,
 ): HTMLElement | null {
-  if (detail === "" && blockers.length === 0) return policy;
+  if (detail === "" && blockers.length === 0 && policy === null) return null;
   const reasons = blockers.flatMap((blocker, index) => [
     index === 0 ? "" : " · ",
     createElement("b", humanize(blocker.reason)),

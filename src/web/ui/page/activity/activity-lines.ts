@@ -1,5 +1,5 @@
 import type { ActionView, DecisionView, OperatorCommandView, RequestView } from "../../../api/row-views.ts";
-import { formatDuration, formatFields, humanize, timeOfDay } from "../format.ts";
+import { actionState, formatDuration, formatFields, humanize, timeOfDay } from "../format.ts";
 
 /** The kinds of rows, by the name of their route. */
 export type RowKind = "actions" | "decisions" | "orders";
@@ -76,7 +76,7 @@ export function actionLine(row: ActionView): ActivityLine {
     at: row.ended_at ?? row.sent_at ?? row.created_at,
     storedAt: row.created_at,
     tone: toneOf(state),
-    badge: humanize(state),
+    badge: actionState(state),
     node: row.node,
     summary: requestLabel(row.request),
     policy: row.policy,

@@ -9,6 +9,7 @@ import {
   formatCount,
   formatDuration,
   formatFields,
+  formatGigabytes,
   formatPercent,
   formatUptime,
   humanize,
@@ -21,7 +22,7 @@ export function nodeFields(node: NodeDocument, now: number): HTMLElement {
     ["last seen", node.last_seen == null ? "–" : formatAge(node.last_seen, now)],
     ["uptime", formatUptime(node.uptime_hours)],
     ["sessions", sessionsText(node)],
-    ["bandwidth", node.bandwidth_gb == null ? "–" : `${node.bandwidth_gb.toFixed(1)} GB`],
+    ["bandwidth", formatGigabytes(node.bandwidth_gb)],
     ["address", node.ip_address ?? "–"],
     ["version", node.version ?? "–"],
     ["cpu", usage(node.cpu_usage_ratio)],
@@ -59,15 +60,17 @@ export function policyElement(policy: PolicyExplanationView, now: number): HTMLE
     ),
     timerElement(policy),
     stepsElement(policy, now),
-    fieldsElement(policy),
-    policy.blockers.length === 0
-      ? createElement("p.guards-none", "✓ Nothing would hold an action now.")
-      : blockerList("Reasons that would hold an action now", policy.blockers),
+    ...(policy.matched === false ? [] : [fieldsElement(policy), blockersElement(policy)]),
   );
 }
 
+const blockersElement = ({ blockers }: PolicyExplanationView): HTMLElement =>
+  blockers.length === 0
+    ? createElement("p.guards-none", "✓ Nothing would hold an action now.")
+    : blockerList("Reasons that would hold an action now", blockers);
+
 function verdictText({ matched, verdict }: PolicyExplanationView): string {
-  if (matched === false) return "does not apply to this node";
+  if (matched === false) return "does not match this node";
   if (verdict === "unknown") return "when: unknown";
   return verdict === "true" ? "when: true" : "when: false";
 }

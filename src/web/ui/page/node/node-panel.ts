@@ -99,11 +99,12 @@ export class NodePanel {
 
 function bodyElements(node: NodeDocument): readonly HTMLElement[] {
   const now = Date.parse(node.explained_at);
-  const holds = node.holds.map(({ kind, reason, at, until, operator }) =>
+  // The reason of a hold names the operator.
+  const holds = node.holds.map(({ kind, reason, at, until }) =>
     createElement(
       "p.banner.tone-wait",
       createElement("b", humanize(kind)),
-      createElement("span", `${sinceText(at, operator, until, now)}: ${reason}`),
+      createElement("span", `${sinceText(at, null, until, now)}: ${reason}`),
     ),
   );
   const approvals = node.actions

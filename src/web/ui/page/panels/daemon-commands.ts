@@ -22,14 +22,15 @@ export const resetBreaker: OperatorCommand = {
   path: "breaker/reset",
   name: "Reset breaker",
   meaning:
-    "Closes the breaker, resets its count, and restores the mode of policies that fell back to dry run. Make sure you know why it opened.",
+    "Closes the breaker, resets its count, and restores the mode of policies that fell back to dry_run. Make sure you know why it opened.",
 };
 
 /** The command that accepts the current number of nodes. */
 export const acceptInventory: OperatorCommand = {
   path: "inventory/accept",
   name: "Accept inventory",
-  meaning: "Uses the current node count as the new baseline. Choose this if the missing nodes were removed on purpose.",
+  meaning:
+    "Uses the current node count as the new baseline. Choose this if the missing nodes are gone for good: removed on purpose, or lost after an action.",
 };
 
 /** Returns the command of the header, which pauses or resumes the daemon. */

@@ -16,7 +16,7 @@ function policyElement(policy: PolicyView): HTMLElement {
   const { given_up: givenUp = 0 } = episodes;
   const shownApart = ["pending", "given_up"];
   const states = Object.entries(episodes).filter(([state, amount]) => !shownApart.includes(state) && amount > 0);
-  const fellBack = "Its success rate fell below safety.efficacy, so it runs in dry_run";
+  const fellBack = "It healed too few nodes (safety.efficacy), so it fell back to dry_run";
   const facts: readonly (readonly [name: string, value: Child] | null)[] = [
     ["when", createElement("code", rule.when)],
     rule.match === null ? null : ["match", createElement("code", rule.match)],

@@ -1,0 +1,83 @@
+import { DAY_MS, type DurationMs, formatDuration } from "../../base/duration.ts";
+import { requestedIntervalsOf } from "../../collectors/schedule.ts";
+import { type ConfigProblem, locateProblem } from "../../config/diagnostics/problem.ts";
+import type { LoadedConfig } from "../../config/load.ts";
+import { settingsOf } from "../../daemon/config-resources.ts";
+import type { PolicyRule } from "../../model/policy/policy.ts";
+import { createSystemClock } from "../../platform/clock.ts";
+import { createCron } from "../../platform/cron.ts";
+import type { Field } from "../../policy/cel/fields.ts";
+import { expressionsOf } from "../../policy/policy.ts";
+import type { MonthUsage } from "../../rate-limit/monthly-budget.ts";
+import { type CollectorPlan, planPolling } from "../../scheduling/planner.ts";
+import type { PlanInput } from "../../scheduling/polling-rates.ts";
+import { BOUND_TEXTS } from "../output/plan-table.ts";
+import { formatLength } from "../output/text.ts";
+
+/** A month in which no call was made yet. */
+export const FULL_MONTH: MonthUsage = { callsUsed: 0, leftMs: 30 * DAY_MS };
+
+/** Number of nodes, and of pages of each list. Zero if unknown. */
+export type PlannedSize = Pick<PlanInput, "nodes" | "nodePages" | "sessionPages">;
+
+/** Key of the requested interval of each source of fields. */
+const INTERVAL_KEYS: Readonly<Record<Field["source"], string>> = {
+  nodes: "collect.nodes",
+  details: "collect.details.max_age",
+  sessions: "collect.sessions",
+};
+
+/**
+ * Returns warnings about policies whose `max_age` is shorter than the expected age of the data that they read: such a
+ * policy is unknown most of the time. The age is that of the plan for a network of this size in a full month.
+ */
+export function plannedAgeWarnings(loaded: LoadedConfig, size: PlannedSize): ConfigProblem[] {
+  const { config, policies, policyKeys } = loaded;
+  const rules = { policies, safety: config.safety, intervals: config.time_intervals };
+  const { schedules, limits, reads } = settingsOf(config, rules);
+  const requestedIntervals = requestedIntervalsOf(schedules, { clock: createSystemClock(), cron: createCron() });
+  const plan = planPolling({ ...size, requestedIntervals, limits, reads, month: FULL_MONTH });
+  return policies.flatMap((rule, index) => {
+    const { keys, path } = policyKeys[index]!;
+    return fieldsBySource(rule).flatMap(([source, fields]) => {
+      const planned = plan[source];
+      const isCron = requestedIntervals[source]?.isCron === true;
+      if (rule.maxAgeMs === null || planned === null || !Number.isFinite(planned.requestedMs)) return [];
+      // The loader warns about requested intervals, except those of cron schedules.
+      if (!isCron && planned.requestedMs > rule.maxAgeMs) return [];
+      const ageMs = ageOf(source, planned);
+      if (ageMs <= rule.maxAgeMs) return [];
+      const found = formatDuration(rule.maxAgeMs);
+      const message = `is ${found}, but ${reasonOf(source, planned, ageMs)}: ${fields.join(", ")} will usually be too old, and the verdict unknown`;
+      return [{ ...locateProblem(keys, { key: `${path}.max_age`, message }), found, expected: expectedText(ageMs) }];
+    });
+  });
+}
+
+const expectedText = (ageMs: DurationMs): string =>
+  Number.isFinite(ageMs) ? `must be at least ${formatLength(ageMs)}` : "must be left out";
+
+/** Returns the names of the fields that a policy reads, by source. */
+function fieldsBySource(rule: PolicyRule): (readonly [source: Field["source"], names: readonly string[]])[] {
+  const fields = expressionsOf([rule]).flatMap((expression) => expression?.fields ?? []);
+  return Object.entries(Object.groupBy(new Set(fields), ({ source }) => source)).map(([source, group = []]) => [
+    source as Field["source"],
+    group.map(({ name }) => name),
+  ]);
+}
+
+/**
+ * Returns the age that data reaches before it is read again. For details this is the duration of a round, because the
+ * worst case assumes that other nodes are read first.
+ */
+const ageOf = (source: Field["source"], { intervalMs, age }: CollectorPlan): DurationMs =>
+  source === "details" ? intervalMs : age.worstMs;
+
+function reasonOf(source: Field["source"], { requestedMs, intervalMs, boundBy }: CollectorPlan, ageMs: DurationMs) {
+  const every = Number.isFinite(intervalMs) ? `every ${formatLength(intervalMs)}` : "not at all";
+  const read = `${source} are read ${every}`;
+  const slowed = intervalMs > requestedMs && boundBy !== null;
+  const limited = slowed ? `, because ${BOUND_TEXTS[boundBy]} allow no more` : ` (${INTERVAL_KEYS[source]})`;
+  const walk = source === "sessions" && ageMs > intervalMs && Number.isFinite(ageMs);
+  return `${read}${limited}${walk ? `, and are ${formatLength(ageMs)} old at the end of the next walk` : ""}`;
+}
