@@ -1,8 +1,9 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 
-/** How the simulated service counts requests. The spec defines limits, but no algorithm. */
-export type LimiterKind = "token_bucket" | "fixed_window" | "sliding_window";
+/** The ways in which the simulated service can count requests. The spec defines limits, but no algorithm. */
+export const LIMITER_KINDS = ["token_bucket", "fixed_window", "sliding_window", "sliding_counter"] as const;
+export type LimiterKind = (typeof LIMITER_KINDS)[number];
 
 /** Fields by which the node list can be sorted, other than the order of joining. */
 export const NODE_ORDERS = [

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { LIMITER_KINDS } from "../../src/model/scenario.ts";
 import { runSharedHours, type SecondClient } from "../api-client/second-client.ts";
 
-const limiters = ["token_bucket", "fixed_window", "sliding_window"] as const;
 const MINUTES = 120;
 
 /** Call patterns of a second client, by mean calls a minute. */
@@ -29,7 +29,7 @@ const clients: Readonly<Record<string, SecondClient>> = {
 };
 /** The plan Business allows 50 concurrent requests. */
 const AT_ONCE_MAX = 50;
-const cases = limiters.flatMap((limiter) =>
+const cases = LIMITER_KINDS.flatMap((limiter) =>
   (["enterprise", "business"] as const).flatMap((plan) =>
     Object.keys(clients)
       .filter((client) => plan === "enterprise" || clients[client]!.calls <= AT_ONCE_MAX)

@@ -4,6 +4,7 @@ import { ok, type Result } from "../../base/result.ts";
 import {
   type ChurnRates,
   type FleetRates,
+  LIMITER_KINDS,
   type ListOptions,
   NODE_ORDERS,
   type Ordering,
@@ -58,9 +59,7 @@ const apiKey = section({
 
 const service = (defaults: ServiceOptions) =>
   section({
-    limiter: oneOf(["token_bucket", "fixed_window", "sliding_window"])
-      .default(defaults.limiter)
-      .describe("Rate limit algorithm."),
+    limiter: oneOf(LIMITER_KINDS).default(defaults.limiter).describe("Rate limit algorithm."),
     rate_limit_headers: oneOf(["category", "plan", "off"])
       .default(defaults.rateLimitHeaders)
       .describe("Which limit the X-RateLimit headers state; `off`: headers only on a 429."),
