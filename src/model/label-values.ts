@@ -22,7 +22,7 @@ export const FAILURE_MEANINGS = {
   timeout: "no complete response within service.timeout",
   unauthorized: "401: the API key is not accepted",
   forbidden: "403: the API key lacks a required scope, or a limit of the plan is reached",
-  not_found: "404: the base URL is wrong, or the node is gone",
+  not_found: "404 or 410: the base URL is wrong, or the node is gone",
   rate_limited: "429: another user of the key uses up the limit, or a gateway has a lower one; otherwise a bug",
   client_error: "another 4xx",
   server_error: "5xx",

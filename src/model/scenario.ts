@@ -72,6 +72,8 @@ export interface ServiceOptions {
   /** Whether ended sessions stay in the list for a while. */
   readonly listEndedSessions: boolean;
   readonly plan: "starter" | "business" | "enterprise";
+  /** Status of the response for a node that does not exist. */
+  readonly unknownNodeStatus: 404 | 410 | 400 | 403;
   /** Whether a call over the concurrent cap or the monthly cap gets 429 or 403. */
   readonly planCapStatus: 429 | 403;
   /**

@@ -89,6 +89,9 @@ const service = (defaults: ServiceOptions) =>
       .default(defaults.listEndedSessions)
       .describe("Whether ended sessions stay in the list for a while."),
     plan: oneOf(["starter", "business", "enterprise"]).default(defaults.plan).describe("Plan of the account."),
+    unknown_node_status: oneOf([404, 410, 400, 403])
+      .default(defaults.unknownNodeStatus)
+      .describe("Status of the response for a node that does not exist."),
     plan_cap_status: oneOf([429, 403])
       .default(defaults.planCapStatus)
       .describe("Status of the response to a call that exceeds the concurrency limit or the monthly limit."),
@@ -161,7 +164,7 @@ const churn = (defaults: ChurnRates) =>
     .transform((rates): ChurnRates => camelKeys(rates, "join_every", "leave_every", "vanish_for"))
     .prefault({})
     .describe(
-      "Nodes that join and leave. A new node has a new id. A node that left is in no list, and requests for it get 404.",
+      "Nodes that join and leave. A new node has a new id. A node that left is in no list, and requests for it get `service.unknown_node_status`.",
     );
 
 const rates = (defaults: FleetRates) =>

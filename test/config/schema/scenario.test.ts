@@ -24,6 +24,7 @@ service:
   action_reply: no_content
   list_ended_sessions: true
   plan: starter
+  unknown_node_status: 410
   plan_cap_status: 403
   compression: accepted
   token_bucket_reset: next_token
@@ -50,6 +51,7 @@ keys: [{ key: k, scopes: [nodes:read] }]
       actionReply: "no_content",
       listEndedSessions: true,
       plan: "starter",
+      unknownNodeStatus: 410,
       planCapStatus: 403,
       compression: "accepted",
       tokenBucketReset: "next_token",

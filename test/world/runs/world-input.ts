@@ -144,6 +144,7 @@ function serviceOf(choices: RandomChoices, plan: ServiceOptions["plan"]): Servic
     tokenBucketReset: choices.pick(["full", "next_token"]),
     actionReply: choices.pick(["success", "empty_object", "no_content"]),
     errorBody: choices.pick(["code", "nested", "text", "empty"]),
+    unknownNodeStatus: choices.pick([404, 404, 410, 400]),
     planCapStatus: choices.pick([429, 403]),
     firstPage: choices.pick([0, 1, 1]),
     pageLimitMax: choices.pick([25, 50, 100, 1_000]),
