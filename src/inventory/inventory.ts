@@ -256,9 +256,9 @@ export class Inventory {
     this.#freeSlots.push(slot);
   }
 
-  /** Writes the fields of the list form, unless they were observed later. Returns whether it did. */
+  /** Writes the fields of the list form, unless later ones were observed. Returns whether it did. */
   #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs): boolean {
-    if (this.#columns.number("listedAt", slot) > at) return false;
+    if (this.#columns.isOutdated(slot, record, at)) return false;
     this.#columns.setListed(slot, record);
     const [country, region] = [record.country ?? "", record.region ?? ""];
     if (!this.#isLocatedIn(slot, country, region))

@@ -147,6 +147,8 @@ export type FaultKind =
   /** Makes the details of this share of the nodes unreadable. They are always the same nodes. */
   | { readonly kind: "bad_details"; readonly share: Share; readonly answer: BadDetail }
   | { readonly kind: "stale_last_seen" }
+  /** Serves GETs from a cache, which keeps each body for this long. Headers are those of the moment. */
+  | { readonly kind: "cached"; readonly maxAgeMs: DurationMs }
   | { readonly kind: "region_dark"; readonly region: string }
   | { readonly kind: "clock_skew"; readonly skewMs: number };
 

@@ -100,6 +100,7 @@ test("the shipped rough day has every kind of fault", () => {
     "bad_details",
     "bad_json",
     "bad_records",
+    "cached",
     "clock_skew",
     "duplicates",
     "empty_list",
@@ -148,6 +149,7 @@ test("the shipped rough day has every kind of fault", () => {
     burst: 10,
     retryAfterSeconds: 5,
   });
+  expect(faults.get("cached")?.fault).toEqual({ kind: "cached", maxAgeMs: 90_000 });
   const headers = { limit: "0", remaining: "-1", reset: "0" };
   expect(faults.get("limit_headers")?.fault).toEqual({ kind: "limit_headers", ...headers });
   expect(faults.get("region_dark")?.fault).toEqual({ kind: "region_dark", region: "eu-west" });
@@ -167,7 +169,7 @@ faults:
   - { kind: clock_skew, for: 1m, skew: +5 }
 `;
   const kinds =
-    "must be one of status, gateway_limit, limit_headers, wrong_date, hang, reset, truncate, bad_json, html, wrong_shape, bad_records, many_labels, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, duplicates, page_ignored, bad_details, stale_last_seen, region_dark, clock_skew";
+    "must be one of status, gateway_limit, limit_headers, wrong_date, hang, reset, truncate, bad_json, html, wrong_shape, bad_records, many_labels, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, duplicates, page_ignored, bad_details, stale_last_seen, cached, region_dark, clock_skew";
   expect(scenarioErrors(text)).toEqual([
     '1:8: nodes: found "ten"; must be a whole number from 0 to 1000000',
     '2:23: rates.fault_every: found "0s"; must be a duration such as 30d, or never',
