@@ -71,12 +71,17 @@ export class NodeColumns {
     writeText(this.#texts[name], slot, value);
   }
 
-  /** Returns whether what is stored was observed later than the record at `at`, or is later by its last_seen. */
+  /** Returns whether the record was observed at `at` before the stored one, or is older by its last_seen. */
   isOutdated(slot: number, record: NodeRecord, at: MonotonicMs): boolean {
     const ageMs = at - this.number("listedAt", slot);
     const lastSeenMs = record.lastSeenMs ?? Number.NaN;
     const isOlder = lastSeenMs < this.number("lastSeenMs", slot) - LAST_SEEN_TOLERANCE_MS;
     return ageMs < 0 || (isOlder && ageMs <= OLDER_RECORD_MS_MAX);
+  }
+
+  /** Returns whether an outdated record was observed at `at` after the stored one, and states another status. */
+  contradicts(slot: number, record: NodeRecord, at: MonotonicMs): boolean {
+    return at >= this.number("listedAt", slot) && NODE_STATUSES[this.#status.values[slot]!] !== record.status;
   }
 
   /** Sets the texts and numbers of the list, except the location. */

@@ -30,7 +30,7 @@ export const FAILURE_MEANINGS = {
   not_json: "the body is not JSON",
   wrong_shape: "the JSON does not match the spec",
   too_large: "the body exceeded the size limit and was discarded",
-  incomplete: "the walk ended with records missing",
+  incomplete: "the walk ended with records missing, or a detail contradicts a later response",
   budget: "the limits left no room for the call before the collector's next run",
   internal: "a bug in proxywarden; the log has the stack trace",
 } as const;

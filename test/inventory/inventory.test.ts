@@ -130,7 +130,7 @@ describe("usage", () => {
 
   test("that contradicts the scale makes the usage of every node unknown permanently", () => {
     const { inventory, agrees, fleet } = usageOf("ratio", 75);
-    expect(agrees).toEqual(["taken", "contradicts"]);
+    expect(agrees).toEqual(["taken", "bad_scale"]);
     expect(fleet.usageKnown).toBe(false);
     expect([...fleet.cpuUsage, ...fleet.memoryUsage, ...fleet.diskUsage].every(Number.isNaN)).toBe(true);
     expect(inventory.recordDetail(detail("a", 0.5), 2, 2)).toBe("taken");
