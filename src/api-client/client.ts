@@ -130,7 +130,7 @@ function statusError(call: Call, response: TransportResponse, now: EpochMs): Api
         message: `${message}: the API key seems to lack the scope ${scope}; the service said ${body}`,
       };
     }
-    case status === 404:
+    case status === 404 || status === 410:
       return { kind: "not_found", message };
     case status === 429:
       return { kind: "rate_limited", message: `${message}${wait}` };

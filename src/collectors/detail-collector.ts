@@ -213,7 +213,12 @@ export async function readNodeDetail(
   if (detail.id !== id)
     return wrongShapeError(`the detail of ${JSON.stringify(id)} has the id ${JSON.stringify(detail.id)}`);
   const { at } = response.value;
-  if (inventory.recordDetail(detail, at, clock.now() - (clock.monotonic() - at)) === "contradicts") {
+  const recorded = inventory.recordDetail(detail, at, clock.now() - (clock.monotonic() - at));
+  if (recorded === "outdated") {
+    const message = `the detail of ${JSON.stringify(id)} contradicts an earlier response: its status is ${detail.status}, but its last_seen is older`;
+    return { kind: "incomplete", message };
+  }
+  if (recorded === "bad_scale") {
     reporter.reportRemark({
       reason: "usage_out_of_scale",
       id,

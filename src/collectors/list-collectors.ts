@@ -1,7 +1,7 @@
 import type { ApiClient } from "../api-client/client.ts";
 import { decodeNodeRecord, decodePage, decodeSessionRecord, type OnRemark } from "../api-client/decoding/records.ts";
 import { listNodesCall, listSessionsCall } from "../api-client/endpoints.ts";
-import { isPermanent } from "../api-client/errors.ts";
+import { isPermanent, isRequestRejected } from "../api-client/errors.ts";
 import type { ListWalk } from "../api-client/pagination/list-behavior.ts";
 import { walkList } from "../api-client/pagination/list-walk.ts";
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
@@ -89,7 +89,8 @@ async function lookUpMissing(deps: ListCollectorDeps, max: number, signal: Abort
     if (signal.aborted || failures >= LOOKUP_FAILURES_MAX) return;
     const error = await lookUp(deps, id, signal);
     const found = error === null ? "alive" : error.kind === "not_found" ? "gone" : "unknown";
-    failures = found === "unknown" ? failures + 1 : 0;
+    // The spec does not define the response for an unknown node, so it may be another 4xx, which takes no time.
+    failures = error === null || isRequestRejected(error) ? 0 : failures + 1;
     if (error?.kind === "aborted" || error?.kind === "budget") return;
     inventory.recordLookup(id, found, deps.clock.monotonic());
     if (error !== null && isPermanent(error)) return;

@@ -1,6 +1,6 @@
 import { growColumn } from "../base/typed-column.ts";
 
-/** Result of a lookup of a node by id. `gone`: the service answered 404. `unknown`: it could not be read. */
+/** Result of a lookup of a node by id. `gone`: the service answered 404 or 410. `unknown`: it could not be read. */
 export type LookupResult = "alive" | "gone" | "unknown";
 
 /** What a walk proves about the nodes that it did not show. `blind` means nothing. */

@@ -134,12 +134,13 @@ export class Inventory {
 
   /**
    * Records a detail as observed at `at`, which is `epochMs` by the wall clock. Later observations stay. Returns
-   * `contradicts` if its usage is the first to contradict the declared scale.
+   * `outdated` if it contradicts a later one, or `bad_scale` if its usage is the first to contradict the declared scale.
    */
-  recordDetail(detail: NodeDetail, at: MonotonicMs, epochMs: EpochMs): "taken" | "contradicts" {
+  recordDetail(detail: NodeDetail, at: MonotonicMs, epochMs: EpochMs): "taken" | "outdated" | "bad_scale" {
     const slot = this.#slots.get(detail.id);
     if (slot === undefined || this.#columns.number("detailedAt", slot) > at) return "taken";
-    this.#writeRecord(slot, detail, at);
+    const isWritten = this.#writeRecord(slot, detail, at);
+    if (!isWritten && this.#columns.contradicts(slot, detail, at)) return "outdated";
     for (const name of UNSCALED_NUMBERS) this.#columns.setNumber(name, slot, detail[name]);
     this.#columns.setNumber("detailedAt", slot, at);
     this.#columns.setNumber("detailedAtEpochMs", slot, epochMs);
@@ -147,11 +148,11 @@ export class Inventory {
     this.#detailed.add(detail.id);
     const wasKnown = this.#usageScale.isKnown();
     const usage = this.#usageScale.normalize(detail);
-    const contradicts = wasKnown && !this.#usageScale.isKnown();
-    if (contradicts) this.#clearUsage();
+    const isBadScale = wasKnown && !this.#usageScale.isKnown();
+    if (isBadScale) this.#clearUsage();
     for (const name of USAGES) this.#columns.setNumber(name, slot, usage[name]);
     this.#priority.recordRead(slot, usage, at);
-    return contradicts ? "contradicts" : "taken";
+    return isBadScale ? "bad_scale" : "taken";
   }
 
   /** Records that a node's detail could not be read while those of other nodes could. */
@@ -256,9 +257,9 @@ export class Inventory {
     this.#freeSlots.push(slot);
   }
 
-  /** Writes the fields of the list form, unless they were observed later. Returns whether it did. */
+  /** Writes the fields of the list form, unless later ones were observed. Returns whether it did. */
   #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs): boolean {
-    if (this.#columns.number("listedAt", slot) > at) return false;
+    if (this.#columns.isOutdated(slot, record, at)) return false;
     this.#columns.setListed(slot, record);
     const [country, region] = [record.country ?? "", record.region ?? ""];
     if (!this.#isLocatedIn(slot, country, region))

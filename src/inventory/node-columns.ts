@@ -1,3 +1,4 @@
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import { WritableNumberColumn } from "../base/number-column.ts";
 import { growColumn, type TypedColumn } from "../base/typed-column.ts";
 import {
@@ -10,6 +11,7 @@ import {
 } from "../model/node.ts";
 import { USAGES } from "../model/policy/policy.ts";
 import type { Fleet, TextColumn } from "../model/snapshot.ts";
+import type { MonotonicMs } from "../model/time.ts";
 
 const NUMBER_COLUMNS = [
   ...LISTED_NUMBER_NAMES,
@@ -26,6 +28,14 @@ export const TEXT_COLUMNS = LISTED_TEXT_NAMES.filter(
 );
 
 const UNKNOWN_STATUS = NODE_STATUSES.indexOf("unknown");
+
+/** A record whose last_seen is earlier by more than this is an older one. Some services round the times of a list. */
+const LAST_SEEN_TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
+/**
+ * Time after a record for which an older one is ignored, such as that of a cache. After that it is believed, since the
+ * service's clock may have been set back.
+ */
+const OLDER_RECORD_MS_MAX: DurationMs = 2 * MINUTE_MS;
 
 /** A column, and its last copy if the column has not changed since, so that a snapshot copies only what changed. */
 interface Column<A> {
@@ -59,6 +69,19 @@ export class NodeColumns {
 
   setText(name: "ids" | TextColumn, slot: number, value: string): void {
     writeText(this.#texts[name], slot, value);
+  }
+
+  /** Returns whether the record was observed at `at` before the stored one, or is older by its last_seen. */
+  isOutdated(slot: number, record: NodeRecord, at: MonotonicMs): boolean {
+    const ageMs = at - this.number("listedAt", slot);
+    const lastSeenMs = record.lastSeenMs ?? Number.NaN;
+    const isOlder = lastSeenMs < this.number("lastSeenMs", slot) - LAST_SEEN_TOLERANCE_MS;
+    return ageMs < 0 || (isOlder && ageMs <= OLDER_RECORD_MS_MAX);
+  }
+
+  /** Returns whether an outdated record was observed at `at` after the stored one, and states another status. */
+  contradicts(slot: number, record: NodeRecord, at: MonotonicMs): boolean {
+    return at >= this.number("listedAt", slot) && NODE_STATUSES[this.#status.values[slot]!] !== record.status;
   }
 
   /** Sets the texts and numbers of the list, except the location. */

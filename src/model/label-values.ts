@@ -22,7 +22,7 @@ export const FAILURE_MEANINGS = {
   timeout: "no complete response within service.timeout",
   unauthorized: "401: the API key is not accepted",
   forbidden: "403: the API key lacks a required scope, or a limit of the plan is reached",
-  not_found: "404: the base URL is wrong, or the node is gone",
+  not_found: "404 or 410: the base URL is wrong, or the node is gone",
   rate_limited: "429: another user of the key uses up the limit, or a gateway has a lower one; otherwise a bug",
   client_error: "another 4xx",
   server_error: "5xx",
@@ -30,7 +30,7 @@ export const FAILURE_MEANINGS = {
   not_json: "the body is not JSON",
   wrong_shape: "the JSON does not match the spec",
   too_large: "the body exceeded the size limit and was discarded",
-  incomplete: "the walk ended with records missing",
+  incomplete: "the walk ended with records missing, or a detail contradicts a later response",
   budget: "the limits left no room for the call before the collector's next run",
   internal: "a bug in proxywarden; the log has the stack trace",
 } as const;

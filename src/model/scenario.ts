@@ -1,8 +1,9 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 
-/** How the simulated service counts requests. The spec defines limits, but no algorithm. */
-export type LimiterKind = "token_bucket" | "fixed_window" | "sliding_window";
+/** The ways in which the simulated service can count requests. The spec defines limits, but no algorithm. */
+export const LIMITER_KINDS = ["token_bucket", "fixed_window", "sliding_window", "sliding_counter"] as const;
+export type LimiterKind = (typeof LIMITER_KINDS)[number];
 
 /** Fields by which the node list can be sorted, other than the order of joining. */
 export const NODE_ORDERS = [
@@ -71,6 +72,8 @@ export interface ServiceOptions {
   /** Whether ended sessions stay in the list for a while. */
   readonly listEndedSessions: boolean;
   readonly plan: "starter" | "business" | "enterprise";
+  /** Status of the response for a node that does not exist. */
+  readonly unknownNodeStatus: 404 | 410 | 400 | 403;
   /** Whether a call over the concurrent cap or the monthly cap gets 429 or 403. */
   readonly planCapStatus: 429 | 403;
   /**
@@ -144,6 +147,8 @@ export type FaultKind =
   /** Makes the details of this share of the nodes unreadable. They are always the same nodes. */
   | { readonly kind: "bad_details"; readonly share: Share; readonly answer: BadDetail }
   | { readonly kind: "stale_last_seen" }
+  /** Serves GETs from a cache, which keeps each body for this long. Headers are those of the moment. */
+  | { readonly kind: "cached"; readonly maxAgeMs: DurationMs }
   | { readonly kind: "region_dark"; readonly region: string }
   | { readonly kind: "clock_skew"; readonly skewMs: number };
 

@@ -1,7 +1,7 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { concurrencyAvailableAt } from "./concurrent-calls.ts";
-import { availableBesideExternalUsage, expectedCallsOfPlan } from "./external-usage/external-usage.ts";
+import { availableBesideExternalUsage, expectedCallsOfPlan, limitScopeOf } from "./external-usage/external-usage.ts";
 import { OBSERVATIONS_PER_WINDOW } from "./external-usage/usage-of-limit.ts";
 import { gatewayAvailableAt } from "./gateway-limit.ts";
 import type { Ledger } from "./ledger.ts";
@@ -48,6 +48,8 @@ export interface Availability {
 const BURST_SHARE = 0.25;
 /** Number of times per window that a wait for external usage is recomputed. */
 const RECHECKS_PER_WINDOW = 12;
+/** Number of calls per window that show what a sliding counter has left, while it leaves only the reserve. */
+const SLIDING_RECHECKS_PER_WINDOW = 30;
 
 /**
  * Returns when a call of `lane` in `category` may be sent, and what delays it, which is the constraint that opens last.
@@ -127,7 +129,11 @@ function statedLimitAvailability(ledger: Ledger, category: Category, lane: Lane,
   // If the remaining calls are reserved for other users, an occasional call shows whether they still need them.
   const provenCalls = ledger.externalUsage[category].callsInWindow(now);
   const isLeftToOthers = !isSpent && remaining + provenCalls > reservedCalls(limit, ledger.limits.reserve);
-  const recheckAt = isLeftToOthers ? at + windowMs / OBSERVATIONS_PER_WINDOW : expiresAt;
+  const usage = ledger.externalUsage[limitScopeOf(ledger, category, limit)];
+  // Its estimate may exceed our own calls in a window by a few, although the pace leaves the reserve.
+  const isEstimated = !isSpent && usage.isSlidingCounter();
+  const rechecks = isEstimated ? SLIDING_RECHECKS_PER_WINDOW : OBSERVATIONS_PER_WINDOW;
+  const recheckAt = isEstimated || isLeftToOthers ? at + windowMs / rechecks : expiresAt;
   const reopensAt = Math.min(isSpent ? expiresAt : (resetAt ?? expiresAt), recheckAt, expiresAt);
   return now < reopensAt ? { at: reopensAt, waitReason: "remaining" } : aloneInFlight;
 }

@@ -26,6 +26,7 @@ export const defaultServiceOptions: ServiceOptions = {
   actionReply: "success",
   listEndedSessions: false,
   plan: "business",
+  unknownNodeStatus: 404,
   planCapStatus: 429,
   compression: "off",
   tokenBucketReset: "full",

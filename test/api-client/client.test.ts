@@ -3,7 +3,7 @@ import { listNodesCall, readNodeCall, readStatsCall } from "../../src/api-client
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { Secret, TransportRequest } from "../../src/model/ports.ts";
-import type { FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
+import { type FaultKind, LIMITER_KINDS, type ServiceOptions } from "../../src/model/scenario.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { rateLimitedCount } from "../../src/simulator/http/service.ts";
 import { fixedKey, START_MS } from "../harness/virtual-daemon.ts";
@@ -141,7 +141,7 @@ describe("the API key", () => {
 
 describe("every variant of the service", () => {
   const choices: Partial<ServiceOptions>[] = [
-    ...(["token_bucket", "fixed_window", "sliding_window"] as const).flatMap((limiter) =>
+    ...LIMITER_KINDS.flatMap((limiter) =>
       (["category", "plan", "off"] as const).map((rateLimitHeaders) => ({ limiter, rateLimitHeaders })),
     ),
     ...(["code", "nested", "text", "empty"] as const).map((errorBody) => ({ errorBody })),

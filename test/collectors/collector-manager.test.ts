@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
-import type { Fault, FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
+import { type Fault, type FaultKind, LIMITER_KINDS, type ServiceOptions } from "../../src/model/scenario.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
 import type { Collector, Snapshot } from "../../src/model/snapshot.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
@@ -36,9 +36,9 @@ const serviceOf = (service: Partial<ServiceOptions>, nodes = 250, sessions = 600
 
 /** Every limiter with every kind of headers; in the short form each with one kind. */
 const choices: Partial<ServiceOptions>[] = [
-  ...(["token_bucket", "fixed_window", "sliding_window"] as const).flatMap((limiter, index) =>
+  ...LIMITER_KINDS.flatMap((limiter, index) =>
     (["category", "plan", "off"] as const)
-      .filter((_, kind) => isLongRun || kind === index)
+      .filter((_, kind) => isLongRun || kind === index % 3)
       .map((rateLimitHeaders) => ({ limiter, rateLimitHeaders })),
   ),
   { tokenBucketReset: "next_token" },

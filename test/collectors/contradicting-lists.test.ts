@@ -3,6 +3,7 @@ import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { removeNode } from "../../src/simulator/fleet/fleet.ts";
 import { createService } from "../../src/simulator/http/service.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
 import { listsOnlySettings, noFailureRates, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
@@ -194,3 +195,17 @@ describe("a session list that is suddenly empty", () => {
     await stopVirtualDaemon(daemon);
   });
 });
+
+test.each([404, 410, 400] as const)(
+  "nodes that leave together are removed within twelve minutes if the service answers %d for unknown nodes",
+  async (unknownNodeStatus) => {
+    const service = { ...defaultScenario.service, unknownNodeStatus };
+    const network = await startQuietNetwork({ rules: remediationRules([]), scenario: { nodes: 200, service } });
+    const { fleet, now } = network.daemon.service.world;
+    for (const node of fleet.nodes.slice(0, 20)) removeNode(fleet, node, now, Number.POSITIVE_INFINITY);
+    await network.advance(12 * MINUTE_MS);
+    const { count, lastWalk } = network.daemon.snapshots.last!.fleet;
+    expect(count).toBe(180);
+    expect(lastWalk).toMatchObject({ complete: true, missing: 0 });
+  },
+);

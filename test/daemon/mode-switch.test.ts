@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { LIMITER_KINDS } from "../../src/model/scenario.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { type DaemonGroup, startDaemonGroup } from "../harness/daemon-group.ts";
 import { commandsOf } from "../harness/operator-commands.ts";
@@ -262,7 +263,7 @@ test("a reload takes effect in both modes", async () => {
   expectLaws(group);
 });
 
-test.each(["token_bucket", "fixed_window", "sliding_window"] as const)(
+test.each(LIMITER_KINDS)(
   "a fleet that needs every call gets no 429 while leaders change every few minutes (%s)",
   async (limiter) => {
     const group = await startDaemonGroup({

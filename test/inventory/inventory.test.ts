@@ -59,6 +59,24 @@ describe("data that arrives late", () => {
     expect(inventory.nodesToLookUp(1)).toEqual([]);
     expect(read(inventory)).toEqual(["offline", 10, 0.9, 10]);
   });
+
+  test("whose last_seen is more than two seconds earlier does not replace the other one within two minutes", () => {
+    const statusAfter = (lastSeenMs: number | null, at: number) => {
+      const inventory = new Inventory("ratio");
+      walkOver(inventory, ["a"]);
+      inventory.recordDetail(detail("a", 0.9, { status: "offline", lastSeenMs: 60_000 }), 10, 10);
+      expect(inventory.recordListed(record("a", { lastSeenMs }), at)).toBe(true);
+      return read(inventory)[0];
+    };
+    expect([57_999, 58_000, 60_000, null].map((lastSeenMs) => statusAfter(lastSeenMs, 60_010))).toEqual([
+      "offline",
+      "online",
+      "online",
+      "online",
+    ]);
+    // The service's clock may have been set back.
+    expect([120_010, 120_011].map((at) => statusAfter(10_000, at))).toEqual(["offline", "online"]);
+  });
 });
 
 test("locations are those of current nodes, and renumbering keeps each node's location", () => {
@@ -112,7 +130,7 @@ describe("usage", () => {
 
   test("that contradicts the scale makes the usage of every node unknown permanently", () => {
     const { inventory, agrees, fleet } = usageOf("ratio", 75);
-    expect(agrees).toEqual(["taken", "contradicts"]);
+    expect(agrees).toEqual(["taken", "bad_scale"]);
     expect(fleet.usageKnown).toBe(false);
     expect([...fleet.cpuUsage, ...fleet.memoryUsage, ...fleet.diskUsage].every(Number.isNaN)).toBe(true);
     expect(inventory.recordDetail(detail("a", 0.5), 2, 2)).toBe("taken");

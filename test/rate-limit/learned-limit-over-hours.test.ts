@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { LIMITER_KINDS } from "../../src/model/scenario.ts";
 import { isLongRun } from "../harness/run-length.ts";
-import { type Gateway, LIMITERS, limitsWithoutPlan } from "./limited-service.ts";
+import { type Gateway, limitsWithoutPlan } from "./limited-service.ts";
 import { type DayReport, type SaturatedDay, simulateDay } from "./saturated-day.ts";
 
 const HOUR = 3_600_000;
@@ -40,8 +41,8 @@ function steady({ minutes, minutesWithRejections }: DayReport, from = WARM_UP_HO
 }
 
 const gateways: readonly Partial<Gateway>[] = [
-  ...LIMITERS.map((limiter) => ({ limiter })),
-  ...LIMITERS.map((limiter) => ({ limiter, retryAfter: true })),
+  ...LIMITER_KINDS.map((limiter) => ({ limiter })),
+  ...LIMITER_KINDS.map((limiter) => ({ limiter, retryAfter: true })),
   ...[1, 5, 100].map((burst) => ({ burst })),
   ...[4, 10, 20, 70].map((requestsPerMinute) => ({ requestsPerMinute, burst: 10 })),
   { requestsPerMinute: 10, burst: 1, retryAfter: true },

@@ -1,4 +1,4 @@
-import type { LimiterKind } from "../../src/model/scenario.ts";
+import { LIMITER_KINDS, type LimiterKind } from "../../src/model/scenario.ts";
 import { CATEGORIES, type Category, type Limits, type PLANS } from "../../src/rate-limit/limits.ts";
 import { createLimiter, type Limiter } from "../../src/simulator/http/limiter.ts";
 import { createPlanLimits } from "../harness/virtual-daemon.ts";
@@ -25,9 +25,8 @@ export interface Gateway {
 }
 
 /** All kinds of limiters and headers. */
-export const LIMITERS = ["token_bucket", "fixed_window", "sliding_window"] as const;
 export const HEADERS = ["category", "plan", "off"] as const;
-export const LIMITER_SETUPS = LIMITERS.flatMap((limiter) => HEADERS.map((headers) => ({ limiter, headers })));
+export const LIMITER_SETUPS = LIMITER_KINDS.flatMap((limiter) => HEADERS.map((headers) => ({ limiter, headers })));
 
 /** The limits of one of the spec's plans, without a limit per month. */
 export function limitsWithoutPlan(plan: keyof typeof PLANS): Limits {

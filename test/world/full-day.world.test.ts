@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
+import { LIMITER_KINDS } from "../../src/model/scenario.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { demoScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService, rateLimitedCount, replyCounts } from "../../src/simulator/http/service.ts";
@@ -14,11 +15,10 @@ import {
 
 const HOUR = 3_600_000;
 
-const limiters = ["token_bucket", "fixed_window", "sliding_window"] as const;
 const headers = ["category", "plan", "off"] as const;
 const plans = ["starter", "business", "enterprise"] as const;
 // Covers each pair of limiter and headers, limiter and plan, and headers and plan.
-const services = limiters.flatMap((limiter, row) =>
+const services = LIMITER_KINDS.flatMap((limiter, row) =>
   headers.map((rateLimitHeaders, column) => ({ limiter, rateLimitHeaders, plan: plans[(row + column) % 3]! })),
 );
 

@@ -28,6 +28,8 @@ export interface ListBehavior {
   first: 0 | 1;
   /** Whether {@link first} is proven. */
   firstKnown: boolean;
+  /** Number of walks in a row whose first page was rejected in every size. */
+  rejectedWalks: number;
   /** Number of walks in a row that missed about a page although no page failed. */
   shortWalks: number;
   /** Difference between total and records in recent walks. */
@@ -60,6 +62,7 @@ export const createListBehavior = (requestedLimit: number): ListBehavior => ({
   ignoresPage: false,
   first: 1,
   firstKnown: false,
+  rejectedWalks: 0,
   shortWalks: 0,
   difference: { records: 0, first: 0, same: 0, similar: 0 },
   latency: createMeanLatency(),

@@ -14,6 +14,12 @@ const WALKS_PER_PAGE_SIZE = 100;
  */
 const WALKS_PER_PROVEN_END = 30;
 
+/**
+ * After a walk in which the service rejected every size, and page 0, the next ones ask only for the first page, since
+ * something else may be wrong. All are tried again after this many walks.
+ */
+const REJECTED_WALKS_PER_TRIAL = 5;
+
 /** Reads a list to its end (spec, section 2.5). Fails only if the first page fails. */
 export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Result<WalkReport, ApiError>> {
   const { behavior } = walk;
@@ -50,15 +56,22 @@ async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<Resul
   if (behavior.walks % WALKS_PER_PAGE_SIZE === 0) setPageLimit(behavior, behavior.requestedLimit);
   if (behavior.walks % WALKS_PER_PROVEN_END === 0) forgetEnd(behavior);
   behavior.walks++;
-  const first = await readPage(walk, behavior.first, signal);
-  if (first.ok || !isRequestRejected(first.error) || behavior.firstKnown || behavior.first === 0) return first;
+  const isTrial = behavior.rejectedWalks % REJECTED_WALKS_PER_TRIAL === 0;
+  const first = await (isTrial ? readPage : readPageOnce)(walk, behavior.first, signal);
+  const isRejected = !first.ok && isRequestRejected(first.error);
+  behavior.rejectedWalks = isRejected ? behavior.rejectedWalks + 1 : 0;
+  if (!isRejected || !isTrial || behavior.firstKnown || behavior.first === 0) return first;
   // A service that counts pages from 0 may reject page 1 of a short list.
   const zero = await readPage(walk, 0, signal);
   if (!zero.ok) return first;
   behavior.first = 0;
   behavior.firstKnown = true;
+  behavior.rejectedWalks = 0;
   return zero;
 }
+
+const readPageOnce = ({ read, behavior: { limit } }: ListWalk, page: number, signal: AbortSignal) =>
+  read({ page, limit }, signal);
 
 /** Reads a page. If the service rejects its size, tries smaller ones, and keeps the first that it accepts. */
 async function readPage(walk: ListWalk, page: number, signal: AbortSignal): Promise<Result<ReadPage, ApiError>> {

@@ -164,6 +164,9 @@ const faults = [
     ),
   }),
   requestFault("stale_last_seen", "Freezes last_seen of every node, as a broken health checker might.", {}),
+  requestFault("cached", "Serves GETs from a cache, with the headers of the moment, as a gateway might.", {
+    max_age: duration("1s", "1d").describe("How long the cache keeps a body."),
+  }),
   networkFault("region_dark", "Takes every node of a region offline.", {
     region: text("the name of a region", { name: "string" }).describe("Region."),
   }),
@@ -211,6 +214,8 @@ function toFaultKind(entry: z.output<(typeof faults)[number]>): FaultKind {
       return { kind: own.kind, offsetMs: own.offset };
     case "slow_drip":
       return camelKeys(own);
+    case "cached":
+      return { kind: own.kind, maxAgeMs: own.max_age };
     case "bad_records":
       return { kind: own.kind, share: own.spoiled };
     case "vanished":

@@ -4,6 +4,7 @@ import { ok, type Result } from "../../base/result.ts";
 import {
   type ChurnRates,
   type FleetRates,
+  LIMITER_KINDS,
   type ListOptions,
   NODE_ORDERS,
   type Ordering,
@@ -58,9 +59,7 @@ const apiKey = section({
 
 const service = (defaults: ServiceOptions) =>
   section({
-    limiter: oneOf(["token_bucket", "fixed_window", "sliding_window"])
-      .default(defaults.limiter)
-      .describe("Rate limit algorithm."),
+    limiter: oneOf(LIMITER_KINDS).default(defaults.limiter).describe("Rate limit algorithm."),
     rate_limit_headers: oneOf(["category", "plan", "off"])
       .default(defaults.rateLimitHeaders)
       .describe("Which limit the X-RateLimit headers state; `off`: headers only on a 429."),
@@ -90,6 +89,9 @@ const service = (defaults: ServiceOptions) =>
       .default(defaults.listEndedSessions)
       .describe("Whether ended sessions stay in the list for a while."),
     plan: oneOf(["starter", "business", "enterprise"]).default(defaults.plan).describe("Plan of the account."),
+    unknown_node_status: oneOf([404, 410, 400, 403])
+      .default(defaults.unknownNodeStatus)
+      .describe("Status of the response for a node that does not exist."),
     plan_cap_status: oneOf([429, 403])
       .default(defaults.planCapStatus)
       .describe("Status of the response to a call that exceeds the concurrency limit or the monthly limit."),
@@ -162,7 +164,7 @@ const churn = (defaults: ChurnRates) =>
     .transform((rates): ChurnRates => camelKeys(rates, "join_every", "leave_every", "vanish_for"))
     .prefault({})
     .describe(
-      "Nodes that join and leave. A new node has a new id. A node that left is in no list, and requests for it get 404.",
+      "Nodes that join and leave. A new node has a new id. A node that left is in no list, and requests for it get `service.unknown_node_status`.",
     );
 
 const rates = (defaults: FleetRates) =>

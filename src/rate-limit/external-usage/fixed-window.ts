@@ -7,7 +7,7 @@ import type { OwnCalls } from "./own-calls.ts";
 /** How much earlier than expected a window may start. */
 const EARLY_START_MS_MAX: DurationMs = SECOND_MS;
 /** How much further away than a window a reset may be, since the reset, Date and their difference are all rounded. */
-const LATE_RESET_MS_MAX: DurationMs = 3 * ROUNDING_MS;
+export const LATE_RESET_MS_MAX: DurationMs = 3 * ROUNDING_MS;
 /** The unobserved end of a window is extrapolated from the last observed part; a window has this many parts. */
 const EXTRAPOLATION_PARTS = 4;
 
@@ -15,7 +15,7 @@ const EXTRAPOLATION_PARTS = 4;
  * Range of times in which a window may have started, since the reset and the clock it is compared with are in whole
  * seconds.
  */
-interface StartRange {
+export interface StartRange {
   readonly earliest: MonotonicMs;
   readonly latest: MonotonicMs;
 }
@@ -113,7 +113,8 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
   }
 }
 
-function startRangeOf({ sentAt, answeredAt, resetAt, windowMs }: LimitStatement): StartRange {
+/** Returns the range of times in which the window that the stated reset ends has started. */
+export function startRangeOf({ sentAt, answeredAt, resetAt, windowMs }: LimitStatement): StartRange {
   const latest = resetAt! - windowMs;
   return { earliest: latest - (answeredAt - sentAt) - 2 * ROUNDING_MS, latest };
 }

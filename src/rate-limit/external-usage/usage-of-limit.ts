@@ -6,6 +6,7 @@ import { FixedWindowHypothesis } from "./fixed-window.ts";
 import { UsageForecast } from "./forecast.ts";
 import type { LimiterHypothesis, LimitStatement } from "./limiter-hypothesis.ts";
 import { OwnCalls } from "./own-calls.ts";
+import { SlidingCounterHypothesis } from "./sliding-counter.ts";
 import { SlidingWindowHypothesis } from "./sliding-window.ts";
 import { TokenBucketHypothesis } from "./token-bucket.ts";
 
@@ -15,8 +16,10 @@ export const OBSERVATIONS_PER_WINDOW = 4;
  * A ruled-out hypothesis is restarted after this many windows, since the contradiction may have been a single fault.
  */
 const RULED_OUT_WINDOWS = 10;
-/** A restarted hypothesis is on probation for this many windows. It counts only if no other one is left. */
+/** A restarted hypothesis counts after this many windows if no other one is left. */
 const PROBATION_WINDOWS = 2;
+/** It counts after this many windows in any case. A wrong one is usually ruled out again before. */
+const PROBATION_WINDOWS_MAX = 20;
 /** Own calls are kept for this many windows. */
 const STORED_WINDOWS_MAX = 3;
 
@@ -29,8 +32,8 @@ interface Candidate {
   likelyBefore: number;
   /** When it is restarted after it was ruled out, or null if it is not ruled out. */
   ruledOutUntil: MonotonicMs | null;
-  /** End of the probation of a restarted hypothesis, or null if not on probation. */
-  probationUntil: MonotonicMs | null;
+  /** From when a restarted hypothesis counts if no other one is left, and from when in any case. Null if it counts. */
+  probation: { readonly atLeast: MonotonicMs; readonly atMost: MonotonicMs } | null;
 }
 
 /** Calls of other users of the API key under one limit, derived from what responses state about it. */
@@ -40,6 +43,7 @@ export class ExternalUsageOfLimit {
   readonly #candidates = [
     () => new SlidingWindowHypothesis(),
     () => new FixedWindowHypothesis(),
+    () => new SlidingCounterHypothesis(),
     () => new TokenBucketHypothesis(),
   ].map(
     (create): Candidate => ({
@@ -48,7 +52,7 @@ export class ExternalUsageOfLimit {
       provenBefore: 0,
       likelyBefore: 0,
       ruledOutUntil: null,
-      probationUntil: null,
+      probation: null,
     }),
   );
   #provenCalls = 0;
@@ -57,7 +61,7 @@ export class ExternalUsageOfLimit {
   #limit = 0;
   /** When the last call that stated it was answered. */
   #lastAnsweredAt = Number.NEGATIVE_INFINITY;
-  /** The possible hypotheses of the kind, bucket or window, that needs the fewest external calls. */
+  /** The possible hypotheses that need the fewest external calls, all of the same kind, bucket or window. */
   #possible: readonly LimiterHypothesis[] = [];
 
   recordSent(at: MonotonicMs): void {
@@ -116,6 +120,16 @@ export class ExternalUsageOfLimit {
     return this.#possible[0]?.isTokenBucket ?? false;
   }
 
+  /**
+   * Returns whether the limiter is a sliding counter, as far as is known. The calls of its previous window come back
+   * before the stated reset.
+   */
+  isSlidingCounter(): boolean {
+    const isPossible = (kind: typeof FixedWindowHypothesis | typeof SlidingCounterHypothesis) =>
+      this.#possible.some((hypothesis) => hypothesis instanceof kind);
+    return isPossible(SlidingCounterHypothesis) && !isPossible(FixedWindowHypothesis);
+  }
+
   /** Returns the external calls to expect per window, including a margin, or 0 if none. */
   expectedCalls(now: MonotonicMs): number {
     return Math.min(this.#limit, this.#forecast.expected(now));
@@ -168,7 +182,10 @@ export class ExternalUsageOfLimit {
       candidate.provenBefore = this.#provenCalls;
       candidate.likelyBefore = this.#likelyCalls;
       candidate.ruledOutUntil = null;
-      candidate.probationUntil = answeredAt + PROBATION_WINDOWS * windowMs;
+      candidate.probation = {
+        atLeast: answeredAt + PROBATION_WINDOWS * windowMs,
+        atMost: answeredAt + PROBATION_WINDOWS_MAX * windowMs,
+      };
     }
     if (!candidate.hypothesis.update(statement, this.#own)) {
       candidate.ruledOutUntil = answeredAt + RULED_OUT_WINDOWS * windowMs;
@@ -185,7 +202,9 @@ export class ExternalUsageOfLimit {
     const likelyBy = ({ likelyBefore, hypothesis }: Candidate) =>
       likelyBefore + (hypothesis.provenCalls + hypothesis.hiddenCalls);
     const best = possible.reduce((least, candidate) => (provenBy(candidate) < provenBy(least) ? candidate : least));
+    // Others need external calls only because they take the limiter for another one.
     this.#possible = possible
+      .filter((candidate) => provenBy(candidate) <= provenBy(best))
       .map(({ hypothesis }) => hypothesis)
       .filter(({ isTokenBucket }) => isTokenBucket === best.hypothesis.isTokenBucket);
     this.#provenCalls = Math.max(this.#provenCalls, provenBy(best));
@@ -207,9 +226,9 @@ export class ExternalUsageOfLimit {
  */
 function possibleCandidates(candidates: readonly Candidate[], now: MonotonicMs): readonly Candidate[] {
   const possible = candidates.filter(({ ruledOutUntil }) => ruledOutUntil === null);
-  const established = possible.filter(({ probationUntil }) => probationUntil === null);
+  const established = possible.filter(({ probation }) => probation === null || probation.atMost <= now);
   if (established.length > 0) return established;
-  const passed = possible.filter(({ probationUntil }) => probationUntil! <= now);
-  for (const candidate of passed) candidate.probationUntil = null;
+  const passed = possible.filter(({ probation }) => probation!.atLeast <= now);
+  for (const candidate of passed) candidate.probation = null;
   return passed;
 }

@@ -116,7 +116,9 @@ function actionResult({ service }: EndpointCall, fields: Readonly<Record<string,
 
 function nodeOf(call: EndpointCall): Result<SimulatedNode, EndpointError> {
   const node = findNode(call.service.world.fleet, call.id);
-  return node === null || isHidden(call, node) ? notFound(call.id) : ok(node);
+  return node === null || isHidden(call, node)
+    ? unknownNode(call.service.options.unknownNodeStatus, call.id)
+    : ok(node);
 }
 
 /** Returns whether the fault `vanished` hides the node. A hidden node is not found by its ID either. */
@@ -126,12 +128,13 @@ function isHidden(call: EndpointCall, node: SimulatedNode): boolean {
   return !listFilter(call).has(position);
 }
 
-const notFound = (id: string) => endpointError(404, "node_not_found", `There is no node ${JSON.stringify(id)}`);
+const unknownNode = (status: number, id: string) =>
+  endpointError(status, "node_not_found", `There is no node ${JSON.stringify(id)}`);
 
 function badDetailResult({ id }: EndpointCall, answer: BadDetail): EndpointResult {
   switch (answer) {
     case "not_found":
-      return notFound(id);
+      return unknownNode(404, id);
     case "unreadable":
       return ok({ status: 200, value: { error: "node_unavailable" } });
     case "server_error":

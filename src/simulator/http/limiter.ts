@@ -45,12 +45,13 @@ interface LimiterState {
 }
 
 /**
- * Creates a limiter. The spec (section 8) states limits but no algorithm, so all three kinds exist. A token bucket
+ * Creates a limiter. The spec (section 8) states limits but no algorithm, so all four kinds exist. A token bucket
  * starts full. A fixed window starts at a multiple of its length since the epoch. A sliding window counts the exact
- * requests of the last `windowMs`.
+ * requests of the last `windowMs`. A sliding counter estimates them: it counts the requests of the current fixed window,
+ * and those of the one before by the share of it that the last `windowMs` still cover.
  */
 export function createLimiter(kind: LimiterKind, options: LimiterOptions): Limiter {
-  const state = LIMITER_KINDS[kind](options);
+  const state = ALGORITHMS[kind](options);
   let latest = Number.NEGATIVE_INFINITY;
   const verdict = (now: EpochMs, admitted: boolean): Verdict => ({
     admitted,
@@ -78,10 +79,11 @@ export function createLimiter(kind: LimiterKind, options: LimiterOptions): Limit
   };
 }
 
-const LIMITER_KINDS: Record<LimiterKind, (options: LimiterOptions) => LimiterState> = {
+const ALGORITHMS: Record<LimiterKind, (options: LimiterOptions) => LimiterState> = {
   token_bucket: tokenBucket,
   fixed_window: fixedWindow,
   sliding_window: slidingWindow,
+  sliding_counter: slidingCounter,
 };
 
 function tokenBucket({ limit, burst, windowMs, reset }: LimiterOptions): LimiterState {
@@ -146,5 +148,34 @@ function slidingWindow({ limit, windowMs }: LimiterOptions): LimiterState {
     },
     resetAt: (now) => (count === 0 ? now : oldestLeavesAt()),
     admitsAt: oldestLeavesAt,
+  };
+}
+
+function slidingCounter({ limit, windowMs }: LimiterOptions): LimiterState {
+  let windowStart = Number.NEGATIVE_INFINITY;
+  let count = 0;
+  let previousCount = 0;
+  let settledAt = Number.NaN;
+  // A request is worth `windowMs` credits. Integers avoid rounding errors.
+  const freeCredits = (): number => (limit - count) * windowMs - previousCount * (windowStart + windowMs - settledAt);
+  return {
+    settle(now) {
+      settledAt = now;
+      const start = Math.floor(now / windowMs) * windowMs;
+      if (start === windowStart) return;
+      previousCount = start === windowStart + windowMs ? count : 0;
+      windowStart = start;
+      count = 0;
+    },
+    remaining: () => Math.floor(freeCredits() / windowMs),
+    spend() {
+      count += 1;
+    },
+    resetAt: () => windowStart + windowMs,
+    admitsAt(now) {
+      const missing = windowMs - freeCredits();
+      if (count < limit) return now + Math.ceil(missing / previousCount);
+      return windowStart + windowMs + Math.ceil(((count + 1 - limit) * windowMs) / count);
+    },
   };
 }

@@ -2,7 +2,13 @@ import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Clock } from "../../model/ports.ts";
 import type { Fault, Scenario } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type EndpointCall, type EndpointResult, endpointError, type ServiceBackend } from "../api/endpoint-context.ts";
+import {
+  type EndpointCall,
+  type EndpointResult,
+  endpointError,
+  findFault,
+  type ServiceBackend,
+} from "../api/endpoint-context.ts";
 import { createNodeOrder } from "../api/node-order.ts";
 import { categoryOf, findRoute, type RouteMatch } from "../api/routes.ts";
 import { advanceWorld, createWorld, replaceFaults } from "../network.ts";
@@ -43,6 +49,8 @@ export interface SimulatedService extends ServiceBackend {
   /** The replies so far, by endpoint and status. */
   readonly replyCounts: Map<string, ReplyCount>;
   readonly clockAnchors: ClockAnchors;
+  /** What the fault `cached` keeps, by path. */
+  readonly cachedBodies: Map<string, { readonly body: Reply["body"]; readonly at: EpochMs }>;
   /** Number of requests so far. */
   serial: number;
   /** Number of requests whose client waits. */
@@ -71,6 +79,7 @@ export function createService(scenario: Scenario, startMs: EpochMs, customLimits
     gatewayLimiters: new WeakMap(),
     replyCounts: new Map(),
     clockAnchors: new WeakMap(),
+    cachedBodies: new Map(),
     serial: 0,
     inFlight: 0,
     abandoned: [],
@@ -143,7 +152,8 @@ export function handleRequest(service: SimulatedService, request: Request, now: 
     refusedByLimit(service, decision) ??
     interceptRequest(activeFaults, at + clockSkewAt(service.world.faultSchedule, at)) ??
     resultReply(service.options, scopes === undefined ? UNKNOWN_KEY : answerRequest(call, destination, scopes));
-  const distorted = distortWithFaults(activeFaults, reply, decision);
+  const cached = request.method === "GET" ? cachedReply(service, activeFaults, request.path, reply) : reply;
+  const distorted = distortWithFaults(activeFaults, cached, decision);
   const limits = statedLimits(service, decision, distorted, activeFaults, at);
   return compressReply(
     service.options.compression,
@@ -216,6 +226,22 @@ function interceptRequest(activeFaults: readonly ActiveFault[], serviceNow: Epoc
     if (reply !== null) return reply;
   }
   return null;
+}
+
+/** Returns the reply with the body that the fault `cached` keeps for the path, if it is active. */
+function cachedReply(
+  { cachedBodies, world: { now } }: SimulatedService,
+  activeFaults: readonly ActiveFault[],
+  path: string,
+  reply: Reply,
+): Reply {
+  const fault = findFault(activeFaults, "cached");
+  if (fault === null || reply.status !== 200) return reply;
+  const cached = cachedBodies.get(path);
+  if (cached !== undefined && cached.at >= fault.sinceMs && now - cached.at < fault.maxAgeMs)
+    return { ...reply, body: cached.body };
+  cachedBodies.set(path, { body: reply.body, at: now });
+  return reply;
 }
 
 /** Applies the faults to a reply, unless a limit rejected the request. */

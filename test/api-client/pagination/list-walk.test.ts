@@ -111,6 +111,25 @@ describe("wrong knowledge is corrected at little cost", () => {
     expect(await walk()).toMatchObject({ ok: false, error: { kind: "client_error" } });
     expect(behavior.limit).toBe(1_000);
   });
+
+  test("a service that rejects every page gets one call per walk, and other sizes and page 0 in every fifth", async () => {
+    let rejects = true;
+    const { walk, asked } = walkOf({
+      total: 150,
+      first: 0,
+      reject: 100,
+      fails: () => (rejects ? "client_error" : null),
+    });
+    const calls: number[] = [];
+    for (let walks = 0; walks < 10; walks++) {
+      asked.length = 0;
+      await walk();
+      calls.push(asked.length);
+    }
+    expect(calls).toEqual([8, 1, 1, 1, 1, 8, 1, 1, 1, 1]);
+    rejects = false;
+    expect(await walk()).toMatchObject({ ok: true, value: { isExact: true, seen: 150 } });
+  });
 });
 
 describe("a walk is not exact", () => {

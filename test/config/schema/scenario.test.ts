@@ -24,6 +24,7 @@ service:
   action_reply: no_content
   list_ended_sessions: true
   plan: starter
+  unknown_node_status: 410
   plan_cap_status: 403
   compression: accepted
   token_bucket_reset: next_token
@@ -50,6 +51,7 @@ keys: [{ key: k, scopes: [nodes:read] }]
       actionReply: "no_content",
       listEndedSessions: true,
       plan: "starter",
+      unknownNodeStatus: 410,
       planCapStatus: 403,
       compression: "accepted",
       tokenBucketReset: "next_token",
@@ -98,6 +100,7 @@ test("the shipped rough day has every kind of fault", () => {
     "bad_details",
     "bad_json",
     "bad_records",
+    "cached",
     "clock_skew",
     "duplicates",
     "empty_list",
@@ -146,6 +149,7 @@ test("the shipped rough day has every kind of fault", () => {
     burst: 10,
     retryAfterSeconds: 5,
   });
+  expect(faults.get("cached")?.fault).toEqual({ kind: "cached", maxAgeMs: 90_000 });
   const headers = { limit: "0", remaining: "-1", reset: "0" };
   expect(faults.get("limit_headers")?.fault).toEqual({ kind: "limit_headers", ...headers });
   expect(faults.get("region_dark")?.fault).toEqual({ kind: "region_dark", region: "eu-west" });
@@ -165,7 +169,7 @@ faults:
   - { kind: clock_skew, for: 1m, skew: +5 }
 `;
   const kinds =
-    "must be one of status, gateway_limit, limit_headers, wrong_date, hang, reset, truncate, bad_json, html, wrong_shape, bad_records, many_labels, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, duplicates, page_ignored, bad_details, stale_last_seen, region_dark, clock_skew";
+    "must be one of status, gateway_limit, limit_headers, wrong_date, hang, reset, truncate, bad_json, html, wrong_shape, bad_records, many_labels, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, duplicates, page_ignored, bad_details, stale_last_seen, cached, region_dark, clock_skew";
   expect(scenarioErrors(text)).toEqual([
     '1:8: nodes: found "ten"; must be a whole number from 0 to 1000000',
     '2:23: rates.fault_every: found "0s"; must be a duration such as 30d, or never',

@@ -1,7 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { LIMITER_KINDS } from "../../../src/model/scenario.ts";
+import { ExternalUsageOfLimit } from "../../../src/rate-limit/external-usage/usage-of-limit.ts";
 import type { Category } from "../../../src/rate-limit/limits.ts";
-import { LIMITER_SETUPS, LIMITERS, type LimiterSetup, limitsWithoutPlan } from "../limited-service.ts";
+import { createLimiter } from "../../../src/simulator/http/limiter.ts";
+import { LIMITER_SETUPS, type LimiterSetup, limitsWithoutPlan } from "../limited-service.ts";
 import { type CallFate, runSharedKey, type SharedKeyEvent } from "./shared-key.ts";
 
 const MINUTE = 60_000;
@@ -110,7 +113,7 @@ test.each(LIMITER_SETUPS.filter(({ headers }) => headers !== "off"))(
   },
 );
 
-test.each(LIMITERS)(
+test.each(LIMITER_KINDS)(
   "does not count calls before the first statement of a %s, which the previous process may have made",
   (limiter) => {
     const limiting = { limiter, headers: "category", limits: limitsWithoutPlan("enterprise"), reset: "full" } as const;
@@ -119,7 +122,7 @@ test.each(LIMITERS)(
   },
 );
 
-test.each(LIMITERS)("responses without headers do not hide external calls with a %s", (limiter) => {
+test.each(LIMITER_KINDS)("responses without headers do not hide external calls with a %s", (limiter) => {
   const limiting = { limiter, headers: "category", limits: limitsWithoutPlan("enterprise"), reset: "full" } as const;
   const bare: SharedKeyEvent = { ...call(1_000), fate: "bare" };
   const round = [...new Array(4).fill(bare), ...new Array(8).fill(call(1_000)), call(0, 10), call(1_000)];
@@ -140,6 +143,7 @@ test.each([
   { limiter: "token_bucket", isBucket: true },
   { limiter: "fixed_window", isBucket: false },
   { limiter: "sliding_window", isBucket: false },
+  { limiter: "sliding_counter", isBucket: false },
 ] as const)("detects whether a $limiter is a token bucket", ({ limiter, isBucket }) => {
   const limiting = { limiter, headers: "category", limits: limitsWithoutPlan("enterprise"), reset: "full" } as const;
   const { ledger } = runSharedKey(limiting, steadily(1_009, 1_499));
@@ -157,4 +161,21 @@ test("external calls of a fixed window do not count in the next one", () => {
   const { ledger } = runSharedKey(limiting, script);
   expect(ledger.externalUsage.node_management.callsInWindow(5_000)).toBe(30);
   expect(ledger.externalUsage.node_management.callsInWindow(65_000)).toBe(0);
+});
+
+test("a sliding counter that an odd reset ruled out is recognized again within 40 minutes", () => {
+  const usage = new ExternalUsageOfLimit();
+  const limiter = createLimiter("sliding_counter", { limit: 100, burst: 100, windowMs: MINUTE });
+  const expected: number[] = [];
+  // Uneven calls, of which other limiters would count another number than this one.
+  for (let at = 0; at < 45 * MINUTE; at += at % MINUTE < 20_000 ? 500 : 40_000) {
+    const { limit, remaining, resetEpochMs } = limiter.take(at);
+    const oddMs = at === 5 * MINUTE ? 17_000 : 0;
+    usage.recordSent(at);
+    usage.recordAnswered(at, { limit, remaining, resetAt: resetEpochMs + 1_000 + oddMs }, MINUTE, at);
+    expected[Math.floor(at / MINUTE)] = usage.expectedCalls(at);
+  }
+  expect(expected.slice(0, 5)).toEqual([0, 0, 0, 0, 0]);
+  expect(Math.max(...expected)).toBeGreaterThan(0);
+  expect(expected.slice(40)).toEqual([0, 0, 0, 0, 0]);
 });

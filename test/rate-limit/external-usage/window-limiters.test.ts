@@ -1,12 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { FixedWindowHypothesis } from "../../../src/rate-limit/external-usage/fixed-window.ts";
 import { OwnCalls } from "../../../src/rate-limit/external-usage/own-calls.ts";
+import { SlidingCounterHypothesis } from "../../../src/rate-limit/external-usage/sliding-counter.ts";
 import { SlidingWindowHypothesis } from "../../../src/rate-limit/external-usage/sliding-window.ts";
 import { countsOf, followStatements, LIMIT, WINDOW_MS } from "./limit-statements.ts";
 
 describe.each([
   { name: "a fixed window", create: () => new FixedWindowHypothesis() },
   { name: "a sliding window", create: () => new SlidingWindowHypothesis() },
+  { name: "a sliding counter", create: () => new SlidingCounterHypothesis() },
 ])("$name", ({ create }) => {
   test("is not a token bucket and proves nothing before a statement", () => {
     const hypothesis = create();
@@ -179,5 +181,55 @@ describe("a sliding window over time", () => {
     for (const at of [1_000, 2_000, 3_000, 4_000]) call(at, 100 - at / 1_000);
     expect(call(65_000, 99)).toBe(true);
     expect(hypothesis.provenCalls).toBe(0);
+  });
+});
+
+describe("a sliding counter over time", () => {
+  const counter = () => followStatements(new SlidingCounterHypothesis());
+  const inWindow = (window: number) => ({ beganAt: window * WINDOW_MS });
+
+  test("proves nothing from our own calls of the previous window, which still count in part", () => {
+    const { hypothesis, call } = counter();
+    for (let calls = 1; calls <= 40; calls++) call(calls * 1_000, 100 - calls);
+    // Half of the 40 calls, and this one.
+    expect(call(90_000, 79, inWindow(1))).toBe(true);
+    expect([hypothesis.provenCalls, hypothesis.callsInWindow(90_000)]).toEqual([0, 0]);
+  });
+
+  test("proves external calls of a window in full, and counts them in the next one by their share", () => {
+    const { hypothesis, call } = counter();
+    call(1_000, 99);
+    call(50_000, 58);
+    expect([hypothesis.provenCalls, hypothesis.callsInWindow(50_000)]).toEqual([40, 40]);
+    call(62_000, 58, inWindow(1));
+    call(117_000, 86, inWindow(1));
+    // 10 more, less what the rounding of times and calls leaves open.
+    expect(hypothesis.provenCalls).toBeGreaterThanOrEqual(46);
+    expect(hypothesis.provenCalls).toBeLessThanOrEqual(50);
+    expect(hypothesis.lastWindowCalls).toBe(40);
+    expect(hypothesis.callsInWindow(500_000)).toBe(0);
+  });
+
+  test("is ruled out if less is spent than our own calls, those of the previous window by their share", () => {
+    const isPossible = (remaining: number) => {
+      const { call } = counter();
+      for (let calls = 1; calls <= 40; calls++) call(calls * 1_000, 100 - calls);
+      return call(90_000, remaining, inWindow(1));
+    };
+    expect([79, 82, 90].map(isPossible)).toEqual([true, true, false]);
+  });
+
+  test("is ruled out if the windows don't follow each other without gaps", () => {
+    const isPossible = (beganAt: number) => {
+      const { call } = counter();
+      call(1_000, 99);
+      return call(190_000, 99, { beganAt });
+    };
+    expect([180_000, 183_001, 150_000].map(isPossible)).toEqual([true, false, false]);
+  });
+
+  test("is ruled out if the whole limit remains after a call, or if the reset is further than a window away", () => {
+    expect([99, 100].map((remaining) => counter().call(1_000, remaining))).toEqual([true, false]);
+    expect([3_000, 3_001].map((beganAt) => counter().call(1_000, 99, { beganAt }))).toEqual([true, false]);
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MINUTE_MS } from "../../../src/base/duration.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
@@ -39,4 +39,15 @@ test("a node that an operator quarantines after our reboot does not count as hea
   expect(network.status(node!)).toBe("online");
   expect(episodeStates(network)).toEqual(["cleared"]);
   expect(isProven(network)).toBe(false);
+});
+
+test.each([180, 200])("a node list that is cached for %d s does not end our quarantine", async (maxAgeSeconds) => {
+  const network = await startQuietNetwork({ rules: remediationRules([]), settings: {} });
+  const [node] = network.nodes();
+  const when = `node.id == "${node}" && node.status == "online"`;
+  await network.reload({ rules: remediationRules([rebootOffline({ when, steps: [steps.quarantine] })]) });
+  network.setFault({ kind: "cached", maxAgeMs: maxAgeSeconds * SECOND_MS }, "GET /v1/nodes?");
+  await network.advance(HOUR_MS);
+  expect(network.status(node!)).toBe("quarantined");
+  expect(episodeStates(network)).toEqual(["quarantined"]);
 });

@@ -226,3 +226,21 @@ test("the fault limit_headers replaces single headers", () => {
     "x-ratelimit-reset": "soon",
   });
 });
+
+test("a cache serves a body again until it is too old, with the headers of the moment", () => {
+  const client = callerWith({
+    afterMs: 0,
+    forMs: 5 * MINUTE_MS,
+    match: "GET",
+    fault: { kind: "cached", maxAgeMs: MINUTE_MS },
+  });
+  const replyAt = (ms: number) => {
+    client.now = START + ms;
+    return client.get("/v1/nodes?limit=2");
+  };
+  const [first, again, later] = [replyAt(0), replyAt(59_000), replyAt(60_000)];
+  expect(again.body).toBe(first.body);
+  expect(again.headers.date).not.toBe(first.headers.date);
+  expect(later.body).not.toBe(first.body);
+  expect(client.get("/v1/nodes?limit=3").body).not.toBe(later.body);
+});

@@ -1,10 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { LimiterKind } from "../../../src/model/scenario.ts";
+import { LIMITER_KINDS, type LimiterKind } from "../../../src/model/scenario.ts";
 import { createLimiter, type LimiterOptions } from "../../../src/simulator/http/limiter.ts";
 
 const MINUTE_MS = 60_000;
-const KINDS: readonly LimiterKind[] = ["token_bucket", "fixed_window", "sliding_window"];
 const START = Date.UTC(2026, 0, 1, 12, 0, 17);
 
 /** A reference implementation. Returns for each request whether it is admitted and how many more would be. */
@@ -42,10 +41,26 @@ const slidingLog: ReferenceLimiter = ({ limit, windowMs }) => {
   };
 };
 
+const weightedWindows: ReferenceLimiter = ({ limit, windowMs }) => {
+  const log: number[] = [];
+  return (now) => {
+    const start = Math.floor(now / windowMs) * windowMs;
+    const remaining = () => {
+      const current = log.filter((at) => at >= start).length;
+      const previous = log.filter((at) => at >= start - windowMs && at < start).length;
+      return Math.floor(((limit - current) * windowMs - previous * (start + windowMs - now)) / windowMs);
+    };
+    const admitted = remaining() >= 1;
+    if (admitted) log.push(now);
+    return { admitted, remaining: remaining() };
+  };
+};
+
 const references: Record<LimiterKind, ReferenceLimiter> = {
   token_bucket: genericCellRate,
   fixed_window: countPerWindow,
   sliding_window: slidingLog,
+  sliding_counter: weightedWindows,
 };
 
 const sizes = fc.record({
@@ -58,7 +73,7 @@ const gaps = fc.array(
   fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 9_000 }), fc.integer({ max: 200_000, min: 0 })),
 );
 
-describe.each(KINDS)("a %s", (kind) => {
+describe.each(LIMITER_KINDS)("a %s", (kind) => {
   test("decides as the reference implementation does", () => {
     fc.assert(
       fc.property(sizes, gaps, ({ limit, extra, windowMs }, steps) => {
@@ -103,7 +118,7 @@ describe.each(KINDS)("a %s", (kind) => {
     limiter.take(START);
     const rejected = limiter.take(START);
     expect(limiter.take(START)).toEqual(rejected);
-    expect(limiter.peek(START + MINUTE_MS)).toMatchObject({ admitted: true, remaining: 2, retryAfterSeconds: 0 });
+    expect(limiter.peek(START + 2 * MINUTE_MS)).toMatchObject({ admitted: true, remaining: 2, retryAfterSeconds: 0 });
   });
 
   test("treats an earlier time as the latest one", () => {
@@ -139,4 +154,13 @@ test("a fixed window resets at a multiple of its length, a sliding one when its 
   sliding.take(START);
   expect(fixed.take(START + 5_000).resetEpochMs).toBe(Date.UTC(2026, 0, 1, 12, 1));
   expect(sliding.take(START + 5_000).resetEpochMs).toBe(START + MINUTE_MS);
+});
+
+test("a sliding counter counts the requests of the window before by the share of it that is still covered", () => {
+  const limiter = createLimiter("sliding_counter", { limit: 100, burst: 200, windowMs: MINUTE_MS });
+  const windowStart = Date.UTC(2026, 0, 1, 12, 0);
+  for (let call = 0; call < 60; call += 1) limiter.take(windowStart + 59_000);
+  expect(limiter.peek(windowStart + 59_000)).toMatchObject({ remaining: 40, resetEpochMs: windowStart + MINUTE_MS });
+  const remainingAfter = (ms: number) => limiter.peek(windowStart + MINUTE_MS + ms).remaining;
+  expect([0, 15_000, 30_000, 45_000, MINUTE_MS].map(remainingAfter)).toEqual([40, 55, 70, 85, 100]);
 });

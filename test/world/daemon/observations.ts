@@ -17,7 +17,7 @@ export interface Observations {
   offlineMs(node: string): DurationMs;
 }
 
-/** Walks without the node after which the daemon may drop it. After a 404 it may drop the node immediately. */
+/** Walks without the node after which the daemon may drop it. After a 404 or 410 it may drop the node immediately. */
 const WALKS_UNTIL_GONE = 2;
 /** The longest `clear_for` of any policy: a timer may keep firing this long after the node recovered. */
 const CLEAR_MS_MAX: DurationMs = 15 * MINUTE_MS;
@@ -30,7 +30,7 @@ interface ObservedNode {
   at: MonotonicMs;
   /** Number of the last walk that listed the node. */
   lastWalk: number;
-  /** Whether a read since then was answered with 404. */
+  /** Whether a read since then was answered with 404 or 410. */
   isNotFound: boolean;
 }
 
@@ -89,7 +89,7 @@ export function createObservations(): Observations {
       }
     },
     recordRead(id, status, body, at) {
-      if (status === 404) observedNode(id).isNotFound = true;
+      if (status === 404 || status === 410) observedNode(id).isNotFound = true;
       if (status === 200) recordStatus(parseBody(body) as ListRecord, at);
     },
     endWalk(ids) {

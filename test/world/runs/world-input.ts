@@ -1,7 +1,7 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import type { CollectionSettings } from "../../../src/collectors/collector-manager.ts";
-import { type LimiterKind, NODE_ORDERS, type Scenario, type ServiceOptions } from "../../../src/model/scenario.ts";
+import { LIMITER_KINDS, NODE_ORDERS, type Scenario, type ServiceOptions } from "../../../src/model/scenario.ts";
 import type { EpochMs } from "../../../src/model/time.ts";
 import type { Limits } from "../../../src/rate-limit/limits.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
@@ -139,11 +139,12 @@ function serviceOf(choices: RandomChoices, plan: ServiceOptions["plan"]): Servic
   return {
     ...service,
     plan,
-    limiter: choices.pick<LimiterKind>(["token_bucket", "fixed_window", "sliding_window"]),
+    limiter: choices.pick(LIMITER_KINDS),
     rateLimitHeaders: choices.pick(["category", "plan", "off"]),
     tokenBucketReset: choices.pick(["full", "next_token"]),
     actionReply: choices.pick(["success", "empty_object", "no_content"]),
     errorBody: choices.pick(["code", "nested", "text", "empty"]),
+    unknownNodeStatus: choices.pick([404, 404, 410, 400]),
     planCapStatus: choices.pick([429, 403]),
     firstPage: choices.pick([0, 1, 1]),
     pageLimitMax: choices.pick([25, 50, 100, 1_000]),
