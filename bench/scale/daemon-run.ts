@@ -21,6 +21,9 @@ const MEMORY_INTERVAL_MS = SECOND_MS;
 const WARM_UP_MS = MINUTE_MS;
 /** Limit for the first complete page: a million nodes take a thousand pages. */
 const START_MS_MAX = 10 * MINUTE_MS;
+const PAGE_RECORDS = 1_000;
+/** Concurrent calls of the client that only receives pages. More do not make it faster. */
+const BARE_CALLS_IN_FLIGHT = 8;
 /** Scrapes of each encoding at the end, of which the median is shown. */
 const TIMED_SCRAPES = 5;
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -35,6 +38,8 @@ export interface FleetSize {
 export interface ScaleResult extends FleetSize {
   /** From the start of the process until a complete /metrics was received. */
   readonly startSeconds: number;
+  /** Time in which a client that only receives the same pages reads both lists. */
+  readonly callsSeconds: number;
   readonly rssSteadyMb: number;
   readonly rssPeakMb: number;
   /** Processor time of the daemon as a share of one core. */
@@ -75,7 +80,17 @@ export async function runDaemon(size: FleetSize, measureMs: number): Promise<Sca
     await watch(url, daemon.pid!, WARM_UP_MS);
     const watched = await watch(url, daemon.pid!, measureMs);
     const { series } = await readPage(url);
-    return { ...size, startSeconds, series, ...watched, ...(await timeScrapes(url)), ...(await timeApi(url)) };
+    const [scrapes, api] = [await timeScrapes(url), await timeApi(url)];
+    await stop(daemon);
+    return {
+      ...size,
+      startSeconds,
+      callsSeconds: await timeCalls(serviceUrl, size),
+      series,
+      ...watched,
+      ...scrapes,
+      ...api,
+    };
   } finally {
     await stop(daemon);
     await stop(service);
@@ -119,6 +134,27 @@ async function untilComplete(url: string, { sessions }: FleetSize): Promise<void
     await sleep(SECOND_MS / 10);
   }
   throw new Error(`the lists were not read within ${START_MS_MAX / MINUTE_MS} minutes`);
+}
+
+/** Returns the seconds that a client needs to receive all pages of both lists. */
+async function timeCalls(serviceUrl: string, { nodes, sessions }: FleetSize): Promise<number> {
+  const pagesOf = (list: string, records: number) =>
+    Array.from(
+      { length: Math.ceil(records / PAGE_RECORDS) },
+      (_, index) => `${list}?page=${index + 1}&limit=${PAGE_RECORDS}`,
+    );
+  const pages = [...pagesOf("nodes", nodes), ...pagesOf("sessions", sessions)].values();
+  const startedAt = performance.now();
+  const receivePages = async () => {
+    for (const page of pages) {
+      const headers = { authorization: `Bearer ${SIMULATION_KEY}`, "accept-encoding": "gzip" };
+      const response = await fetch(`${serviceUrl}/v1/${page}`, { headers });
+      await response.arrayBuffer();
+      if (!response.ok) throw new Error(`the service answered ${response.status}`);
+    }
+  };
+  await Promise.all(Array.from({ length: BARE_CALLS_IN_FLIGHT }, receivePages));
+  return (performance.now() - startedAt) / SECOND_MS;
 }
 
 interface StatusAnswer {

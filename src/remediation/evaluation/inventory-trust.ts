@@ -164,10 +164,16 @@ export class InventoryTrustTracker {
     let freshest = Number.POSITIVE_INFINITY;
     let isDateInDoubt = false;
     const occupied = occupiedSlots(fleet.ids);
+    let listedAt = Number.NaN;
+    let observedAt: EpochMs | null = null;
     for (let slot = 0; slot < fleet.slots; slot++) {
       if (occupied[slot] === 0) continue;
       if (fleet.status[slot] === UNKNOWN_STATUS) unknown++;
-      const observedAt = client.serviceTime(fleet.listedAt.at(slot));
+      // The nodes of a page were observed at the same time.
+      if (fleet.listedAt.at(slot) !== listedAt) {
+        listedAt = fleet.listedAt.at(slot);
+        observedAt = client.serviceTime(listedAt);
+      }
       isDateInDoubt ||= observedAt === null;
       const age = (observedAt ?? Number.NaN) - fleet.lastSeenMs.at(slot);
       // A node whose clock is ahead does not show that the service receives reports.
