@@ -76,25 +76,21 @@ const MATCHER = `an Alertmanager matcher, such as severity="critical"`;
 const MATCHER_PATTERN =
   /^\s*(?:[A-Za-z_:][\w:]*|"(?:[^"\\]|\\.)+")\s*(?:=~|!~|!=|=)\s*(?:"(?:[^"\\]|\\.)*"|[^\s"{}=~!,]+)\s*$/;
 
-const blockedByEntry = exactlyOneOf(
-  section({
-    query: nonBlankText("a PromQL query", { name: "PromQL", check: "query" })
-      .exactOptional()
-      .describe("PromQL query for the server in `prometheus`. Blocks while its result is not empty."),
-    alerts: list(
-      text(MATCHER, { name: "matcher", check: "matcher" }).regex(MATCHER_PATTERN, `must be ${MATCHER}`),
-      "matchers",
-      MATCHERS_MAX,
-    )
-      .min(1, "must have at least one matcher, because without one every alert would block")
-      .exactOptional()
-      .describe(
-        "Matchers for alerts in `alertmanager`. Blocks while an alert that matches all of them fires. An alternative to `query`.",
-      ),
-  }),
-  "query",
-  "alerts",
-).transform(
+const blockedByEntry = exactlyOneOf(["query", "alerts"], {
+  query: nonBlankText("a PromQL query", { name: "PromQL", check: "query" })
+    .exactOptional()
+    .describe("PromQL query for the server in `prometheus`. Blocks while its result is not empty."),
+  alerts: list(
+    text(MATCHER, { name: "matcher", check: "matcher" }).regex(MATCHER_PATTERN, `must be ${MATCHER}`),
+    "matchers",
+    MATCHERS_MAX,
+  )
+    .min(1, "must have at least one matcher, because without one every alert would block")
+    .exactOptional()
+    .describe(
+      "Matchers for alerts in `alertmanager`. Blocks while an alert that matches all of them fires. An alternative to `query`.",
+    ),
+}).transform(
   ({ query, alerts = [] }): ExternalBlocker =>
     query === undefined ? { kind: "alerts", matchers: alerts } : { kind: "query", query },
 );

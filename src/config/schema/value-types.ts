@@ -181,11 +181,14 @@ export function rejectValue(
 export const hasExactlyOne = (value: object, ...keys: readonly string[]): boolean =>
   keys.filter((key) => key in value).length === 1;
 
-/** A section in which exactly one of some keys is required. */
-export function exactlyOneOf<Section extends z.ZodObject>(section: Section, ...keys: readonly string[]): Section {
+/** A section in which exactly one of `keys` is required. */
+export function exactlyOneOf<const Shape extends z.core.$ZodShape>(
+  keys: readonly (keyof Shape & string)[],
+  shape: Shape,
+) {
   const error =
     keys.length === 2 ? `must have either ${keys.join(" or ")}` : `must have exactly one of ${keys.join(", ")}`;
-  return section
+  return section(shape)
     .refine((value) => hasExactlyOne(value, ...keys), { ...RUN_ALWAYS, error, params: { exactlyOneOf: keys } })
     .meta({ oneOf: keys.map((key) => ({ required: [key] })) });
 }
