@@ -154,14 +154,14 @@ const postgresSection = section({
   lease: duration("5s", "5m")
     .prefault("15s")
     .describe("Time after which another daemon takes over if the leader does not renew its lease."),
-  schema: nonBlankText("the name of a schema", { name: "string" })
+  schema: nonBlankText("the name of a schema")
     .refine(
       (name) => Buffer.byteLength(name) <= SCHEMA_NAME_BYTES_MAX,
       `must have at most ${SCHEMA_NAME_BYTES_MAX} bytes`,
     )
     .default("proxywarden")
     .describe("Schema of the tables. It is created if it does not exist."),
-  instance: nonBlankText("the name of this daemon", { name: "string" })
+  instance: nonBlankText("the name of this daemon")
     .exactOptional()
     .describe("Name by which the other daemons refer to this one while it leads. Defaults to its host name."),
   public_url: httpUrl("an http or https URL, such as http://warden-1.example.net:9713", () => null)
@@ -206,7 +206,7 @@ const WEBHOOK_URL = { name: "URL", secret: "the webhook URL" };
 const onlyTrue = () => z.literal(true, { error: "must be true" }).register(valueKinds, { name: "true" });
 
 const receiver = exactlyOneOf(["webhook_url", "webhook_url_file", "alertmanager", "log"], {
-  name: nonBlankText("a name", { name: "string" }).describe("Name of the receiver, for the notify steps of policies."),
+  name: nonBlankText("a name").describe("Name of the receiver, for the notify steps of policies."),
   webhook_url: httpUrl("an http or https URL", () => null, WEBHOOK_URL)
     .exactOptional()
     .describe("URL to which notifications are posted as JSON."),

@@ -15,7 +15,7 @@ const AUTH_TYPE_EXPECTED = "the type of an Authorization header, such as Bearer"
 const CREDENTIALS_EXPECTED = "credentials of ASCII characters, on one line";
 
 const basicAuth = exactlyOneOf(["password", "password_file"], {
-  username: nonBlankText("a user name", { name: "string" }).describe("User name."),
+  username: nonBlankText("a user name").describe("User name."),
   password: nonBlankText("a password", { name: "string", secret: "the password" })
     .exactOptional()
     .describe("Password. Either this or `password_file`."),
@@ -23,7 +23,7 @@ const basicAuth = exactlyOneOf(["password", "password_file"], {
 });
 
 const authorization = exactlyOneOf(["credentials", "credentials_file"], {
-  type: text(AUTH_TYPE_EXPECTED, { name: "string" })
+  type: text(AUTH_TYPE_EXPECTED)
     .regex(/^(?!basic$)[\w!#$%&'*+.^`|~-]+$/i, `must be ${AUTH_TYPE_EXPECTED}; for Basic there is basic_auth`)
     .default("Bearer")
     .describe("Type of the Authorization header."),
@@ -41,7 +41,7 @@ export const tlsConfig = section({
   ca_file: filePath().exactOptional().describe("PEM file of the authorities used to verify the server's certificate."),
   cert_file: filePath().exactOptional().describe("PEM file of the client certificate. Requires `key_file`."),
   key_file: filePath().exactOptional().describe("PEM file of the key of the client certificate."),
-  server_name: nonBlankText("the name of a server", { name: "string" })
+  server_name: nonBlankText("the name of a server")
     .exactOptional()
     .describe("Name in the server's certificate. Defaults to the host of the URL."),
   insecure_skip_verify: booleanFlag()

@@ -14,9 +14,9 @@ import {
   wholeNumber,
 } from "./value-types.ts";
 
-const MATCH_EXPECTED = "a method, the beginning of a path, or both, such as GET /v1/nodes";
+const MATCH_PATTERN = /^(?:(?:GET|POST) )?\/\S*$|^(?:GET|POST)$/;
+const PRINTABLE_PATTERN = /^[\x20-\x7e]*$/;
 const RETRY_AFTER_EXPECTED = "a number of seconds, or an HTTP-date in quotes";
-const LOCATION_EXPECTED = "the URL of a Location header, of visible ASCII characters";
 
 /** Keys of every fault. */
 const timingKeys = {
@@ -28,8 +28,7 @@ const timingKeys = {
 
 /** Keys of the faults that affect requests. */
 const matchKeys = {
-  match: text(MATCH_EXPECTED, { name: "string" })
-    .regex(/^(?:(?:GET|POST) )?\/\S*$|^(?:GET|POST)$/, `must be ${MATCH_EXPECTED}`)
+  match: text("a method, the beginning of a path, or both, such as GET /v1/nodes", { name: "string" }, MATCH_PATTERN)
     .exactOptional()
     .describe(
       "Requests that the fault affects: a method, the beginning of a path, or both, as in `GET /v1/nodes`; with a trailing `?`, only the list. Defaults to every request. Not for `region_dark` and `clock_skew`.",
@@ -58,16 +57,10 @@ const requestFault = faultWith(sharedKeys);
 /** A fault of the network or the clock. */
 const networkFault = faultWith(timingKeys);
 
-const secondsOrDate = text(RETRY_AFTER_EXPECTED, { name: "string" }).regex(
-  /^[\x20-\x7e]*$/,
-  `must be ${RETRY_AFTER_EXPECTED}, in ASCII`,
-);
+const secondsOrDate = text(RETRY_AFTER_EXPECTED).regex(PRINTABLE_PATTERN, `must be ${RETRY_AFTER_EXPECTED}, in ASCII`);
 
-const HEADER_EXPECTED = "the value of a header, of printable ASCII characters";
 const headerText = () =>
-  text(HEADER_EXPECTED, { name: "string" })
-    .regex(/^[\x20-\x7e]*$/, `must be ${HEADER_EXPECTED}`)
-    .exactOptional();
+  text("the value of a header, of printable ASCII characters", { name: "string" }, PRINTABLE_PATTERN).exactOptional();
 
 const faults = [
   requestFault("status", "Responds with a status.", {
@@ -136,9 +129,11 @@ const faults = [
     bytes: wholeNumber(1, 1_000_000_000).describe("Size of the body."),
   }),
   requestFault("redirect", "Redirects to another URL.", {
-    location: text(LOCATION_EXPECTED, { name: "string" })
-      .regex(/^[\x21-\x7e]*$/, `must be ${LOCATION_EXPECTED}`)
-      .describe("Location header."),
+    location: text(
+      "the URL of a Location header, of visible ASCII characters",
+      { name: "string" },
+      /^[\x21-\x7e]*$/,
+    ).describe("Location header."),
   }),
   requestFault("lost_reply", "Executes the request, then breaks the connection.", {}),
   requestFault(
@@ -165,7 +160,7 @@ const faults = [
   }),
   requestFault("stale_last_seen", "Freezes last_seen of every node, as a broken health checker might.", {}),
   networkFault("region_dark", "Takes every node of a region offline.", {
-    region: text("the name of a region", { name: "string" }).describe("Region."),
+    region: text("the name of a region").describe("Region."),
   }),
   networkFault("clock_skew", "Shifts the service's clock: its Date header and every timestamp.", {
     skew: signedDuration().describe("Offset; `-90s` sets the clock back."),

@@ -11,7 +11,7 @@ import {
   wholeNumber,
 } from "./value-types.ts";
 
-const API_KEY_EXPECTED = "an API key of visible ASCII characters, without blanks";
+const API_KEY = { name: "string", secret: "the API key" };
 
 /** The section `service`: the URL of the management API and how to reach it. */
 export const serviceSchema = exactlyOneOf(["api_key", "api_key_file"], {
@@ -20,8 +20,7 @@ export const serviceSchema = exactlyOneOf(["api_key", "api_key_file"], {
     if (url.search !== "" || url.hash !== "") return "a URL without a query or fragment";
     return /\/v1\/*$/.test(url.pathname) ? "a URL without /v1 at its end, which is appended to every request" : null;
   }).describe("Base URL of the management service. `/v1/…` is appended; redirects are not followed."),
-  api_key: text(API_KEY_EXPECTED, { name: "string", secret: "the API key" })
-    .regex(/^[\x21-\x7e]*$/, `must be ${API_KEY_EXPECTED}`)
+  api_key: text("an API key of visible ASCII characters, without blanks", API_KEY, /^[\x21-\x7e]*$/)
     .exactOptional()
     .describe("API key, preferably from an environment variable. Either this or `api_key_file`."),
   api_key_file: filePath()

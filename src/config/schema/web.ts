@@ -1,8 +1,10 @@
 import { z } from "zod";
+import { fail, ok, type Result } from "../../base/result.ts";
 import {
   filePath,
   httpUrl,
   list,
+  parsedText,
   rejectDuplicateNames,
   rejectValue,
   section,
@@ -22,19 +24,17 @@ export interface ListenAddress {
 const LISTEN_EXPECTED = "must be a host and a port from 0 to 65535, such as 0.0.0.0:9713, [::]:9713 or :9713";
 const LISTEN_PATTERN = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]/]*)):(\d{1,5})$/;
 
-const listen = z
-  .string({ error: LISTEN_EXPECTED })
-  .meta({ pattern: LISTEN_PATTERN.source })
-  .register(valueKinds, { name: "host:port" })
-  .transform((value, context): ListenAddress => {
-    const match = LISTEN_PATTERN.exec(value);
-    const port = Number(match?.[3]);
-    if (match === null || port > 65_535) return rejectValue(context, value, LISTEN_EXPECTED);
-    return { host: match[1] ?? match[2] ?? "", port };
-  });
-
 /** The key `listen`. */
-export const listenAddress = listen
+export const listenAddress = parsedText(
+  { name: "host:port" },
+  LISTEN_EXPECTED,
+  LISTEN_PATTERN.source,
+  (text): Result<ListenAddress, string> => {
+    const [, address, host = "", port] = LISTEN_PATTERN.exec(text) ?? [];
+    // Without a match the port is NaN.
+    return Number(port) <= 65_535 ? ok({ host: address ?? host, port: Number(port) }) : fail(LISTEN_EXPECTED);
+  },
+)
   .prefault("0.0.0.0:9713")
   .describe(
     "Address of /metrics, the status page and the API. If a host name has several addresses, the first one is used.",
