@@ -1,4 +1,5 @@
 import { Command, CommanderError } from "commander";
+import { STANDARD_INPUT } from "../platform/text-file.ts";
 import { type OperatorCommandRoute, operatorCommandTable } from "../web/api/operator-commands.ts";
 import { runApprovals } from "./approvals.ts";
 import {
@@ -16,7 +17,7 @@ import {
 } from "./arguments/options.ts";
 import { printHelp, withSharedBehavior } from "./arguments/usage-errors.ts";
 import { runCompletion, SHELLS, type Shell } from "./completion.ts";
-import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failWith, PROGRAM } from "./context.ts";
+import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failUsage, failWith, PROGRAM } from "./context.ts";
 import { VIEW_COMMANDS } from "./daemon-views/view-commands.ts";
 import { runHealthcheck } from "./healthcheck.ts";
 import { type OperatorCommandOptions, sendOperatorCommand } from "./operator-commands.ts";
@@ -41,7 +42,10 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
     added.addHelpText("after", `\nExample:\n  $ ${PROGRAM} ${example}`);
     return added.action(async () => {
       const colored = { ...context, env: withColorOption(context.env, colorOption()) };
-      finish(await run(added.opts() as never, colored, added.args));
+      const { policies = [] } = added.opts<{ policies?: readonly string[] }>();
+      const inputs = [...added.args, ...policies].filter((name) => name === STANDARD_INPUT);
+      if (inputs.length > 1) finish(failUsage(context, "standard input (-) can be given only once"));
+      else finish(await run(added.opts() as never, colored, added.args));
     });
   }
 

@@ -18,7 +18,6 @@ import {
   type ExitCode,
   failUsage,
   failWith,
-  inputProblem,
   type OutputOption,
   print,
 } from "../context.ts";
@@ -50,8 +49,6 @@ const QUERY_TIMEOUT_MS: DurationMs = 2 * MINUTE_MS;
 
 /** `policy backtest`: replays the history that Prometheus holds against policies. */
 export async function runPolicyBacktest(options: BacktestOptions, context: CommandContext): Promise<ExitCode> {
-  const problem = inputProblem(options.policies ?? []);
-  if (problem !== null) return failUsage(context, problem);
   if (options.httpConfigFile !== undefined && options.prometheus === undefined) {
     return failUsage(
       context,

@@ -3,16 +3,7 @@ import type { PolicyRule } from "../../model/policy/policy.ts";
 import { readTextInput } from "../../platform/text-file.ts";
 import { comparePolicies, type PolicyDifference } from "../../policy/policy-diff.ts";
 import { type Problem, parsePolicies, printProblems } from "../config/config-loading.ts";
-import {
-  type CommandContext,
-  EXIT_FAILURE,
-  EXIT_OK,
-  type ExitCode,
-  failUsage,
-  inputProblem,
-  type OutputOption,
-  print,
-} from "../context.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, type OutputOption, print } from "../context.ts";
 import { type Paint, stripControlCharacters, type Tone } from "../output/text.ts";
 
 /** `policy diff OLD NEW`: compares which nodes two policy files act on. */
@@ -21,8 +12,6 @@ export async function runPolicyDiff(
   context: CommandContext,
   files: readonly string[],
 ): Promise<ExitCode> {
-  const problem = inputProblem(files);
-  if (problem !== null) return failUsage(context, problem);
   const [before, after] = files;
   const [old, next] = [await readRules(before!, context), await readRules(after!, context)];
   if (!old.ok || !next.ok) {

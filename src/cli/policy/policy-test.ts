@@ -8,16 +8,7 @@ import { readTextInput } from "../../platform/text-file.ts";
 import type { RemediationRules } from "../../remediation/context.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import { type Problem, parsePolicyTests, printProblems } from "../config/config-loading.ts";
-import {
-  type CommandContext,
-  EXIT_FAILURE,
-  EXIT_OK,
-  type ExitCode,
-  failUsage,
-  inputProblem,
-  type OutputOption,
-  print,
-} from "../context.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, type OutputOption, print } from "../context.ts";
 import { withProgress } from "../output/progress.ts";
 import { type Paint, stripControlCharacters } from "../output/text.ts";
 import { type FailedExpectation, runPolicyTest } from "../policy-tests/runner.ts";
@@ -42,8 +33,6 @@ export async function runPolicyTests(
   context: CommandContext,
   files: readonly string[],
 ): Promise<ExitCode> {
-  const problem = inputProblem(files);
-  if (problem !== null) return failUsage(context, problem);
   const results: FileResult[] = [];
   for (const file of files) results.push(await withProgress(`testing ${file}`, runFile(file, context), context));
   const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((test) => test.passed));

@@ -237,36 +237,26 @@ function nameFindings(
   marks: Marks,
 ): readonly ConfigProblem[] {
   const known = policies.map(({ name }) => name);
-  const problem = (path: Path, found: string, expected: string): Finding => {
-    return { ...positionIn(marks, path), path, found, expected };
-  };
-  const findings = tests.flatMap(({ nodes, expect }, test) => {
+  const findings: Finding[] = [];
+  const reject = (path: Path, found: string, expected: string) =>
+    findings.push({ ...positionIn(marks, path), path, found, expected });
+  for (const [test, { nodes, expect }] of tests.entries()) {
     const ids = nodes.map(({ id }) => id);
-    const invalidIds = ids.flatMap((id, index) =>
-      ids.indexOf(id) === index && !BACKGROUND_NODE_ID.test(id)
-        ? []
-        : [
-            problem(
-              ["tests", test, "nodes", index, "id"],
-              quote(id),
-              "must be unique, and not an id such as fleet_1, which the fleet uses",
-            ),
-          ],
-    );
-    const unknownNodes = expect.flatMap(({ node: id, policy }, index) => {
+    for (const [index, id] of ids.entries()) {
+      if (ids.indexOf(id) === index && !BACKGROUND_NODE_ID.test(id)) continue;
+      const expected = "must be unique, and not an id such as fleet_1, which the fleet uses";
+      reject(["tests", test, "nodes", index, "id"], quote(id), expected);
+    }
+    for (const [index, { node: id, policy }] of expect.entries()) {
       const path = ["tests", test, "expect", index];
       if (!ids.includes(id)) {
-        return [problem([...path, "node"], quote(id), `must be a node of the test: ${listNames(ids)}`)];
+        reject([...path, "node"], quote(id), `must be a node of the test: ${listNames(ids)}`);
+      } else if (policy === undefined && known.length !== 1) {
+        reject(path, "no policy", `must name one of the policies: ${listNames(known)}`);
+      } else if (policy !== undefined && !known.includes(policy)) {
+        reject([...path, "policy"], quote(policy), `must be one of the policies: ${listNames(known)}`);
       }
-      if (policy === undefined) {
-        return known.length === 1
-          ? []
-          : [problem(path, "no policy", `must name one of the policies: ${listNames(known)}`)];
-      }
-      if (known.includes(policy)) return [];
-      return [problem([...path, "policy"], quote(policy), `must be one of the policies: ${listNames(known)}`)];
-    });
-    return [...invalidIds, ...unknownNodes];
-  });
+    }
+  }
   return toProblems(file, findings);
 }
