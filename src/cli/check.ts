@@ -1,6 +1,5 @@
 import { formatPercent } from "../base/percent.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import { formatProblem } from "../config/diagnostics/problem.ts";
 import { PROBE_HINT } from "../config/diagnostics/warnings.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
@@ -11,13 +10,7 @@ import { createSystemClock } from "../platform/clock.ts";
 import { compileExpression } from "../policy/cel/expression.ts";
 import { actsOnNodes, type ModeWorstCase, type WorstCase, worstCase, zeroLimits } from "../policy/guards/worst-case.ts";
 import { countNoun } from "../web/ui/page/format.ts";
-import {
-  type Problem,
-  parseConfig,
-  placeholderProblem,
-  printProblems,
-  readConfigText,
-} from "./config/config-loading.ts";
+import { type Problem, placeholderProblem, printProblems, problemText, readConfig } from "./config/config-loading.ts";
 import {
   type CommandContext,
   EXIT_FAILURE,
@@ -99,7 +92,7 @@ function printReport(
   if (options.output === "text") {
     const label = createPaint(context.err, context.env)("warning", "warning:");
     for (const warning of warnings) {
-      const text = typeof warning === "string" ? warning : formatProblem(warning);
+      const text = problemText(warning);
       context.err.write(`${label} ${probe === null ? text : text.replace(PROBE_HINT, "; see usage scale below")}\n`);
     }
   }
@@ -123,9 +116,7 @@ async function checkFile(
   file: string,
   { env, version }: CommandContext,
 ): Promise<Result<CheckedConfig, readonly Problem[]>> {
-  const text = readConfigText(file);
-  if (!text.ok) return fail([text.error]);
-  const parsed = parseConfig(file, text.value, env);
+  const parsed = readConfig(file, env);
   if (!parsed.ok) return parsed;
   const resources = openConfigResources(parsed.value, { clock: createSystemClock(), version });
   if (resources.ok) await closeResources(resources.value);

@@ -1,17 +1,15 @@
 import { createIntegrationClient, type IntegrationAccess } from "../../api-client/integration-client.ts";
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
-import { formatProblem } from "../../config/diagnostics/problem.ts";
 import { definedNames, type LoadedConfig } from "../../config/load.ts";
 import { integrationAccess, secretReader } from "../../daemon/integrations.ts";
 import { userAgentOf } from "../../daemon/runtime.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { createSystemClock } from "../../platform/clock.ts";
-import { readTextInput } from "../../platform/text-file.ts";
 import type { RemediationRules } from "../../remediation/context.ts";
 import { runBacktest } from "../backtest/backtest.ts";
-import { parsePolicies, readConfigFile } from "../config/config-loading.ts";
+import { problemText, readConfigFile, readPolicies } from "../config/config-loading.ts";
 import {
   type CommandContext,
   EXIT_OK,
@@ -115,10 +113,8 @@ async function rulesToReplay(
   const inForce: RemediationRules = { policies: loaded.policies, safety, intervals };
   const policies = new Map<string, PolicyRule>(inForce.policies.map((rule) => [rule.name, rule]));
   for (const file of files) {
-    const text = await readTextInput(file);
-    if (!text.ok) return fail([text.error]);
-    const read = parsePolicies(file, text.value, env, definedNames(loaded.config));
-    if (!read.ok) return fail(read.error.map(formatProblem));
+    const read = await readPolicies(file, env, definedNames(loaded.config));
+    if (!read.ok) return fail(read.error.map(problemText));
     for (const rule of read.value) policies.set(rule.name, rule);
   }
   return ok({ inForce, candidate: files.length === 0 ? null : { ...inForce, policies: [...policies.values()] } });

@@ -36,11 +36,7 @@ export async function runPolicyTests(
   const results: FileResult[] = [];
   for (const file of files) results.push(await withProgress(`testing ${file}`, runFile(file, context), context));
   const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((test) => test.passed));
-  if (options.output === "text")
-    printProblems(
-      context,
-      results.flatMap(({ errors }) => errors),
-    );
+  if (options.output === "text") for (const { errors } of results) printProblems(context, errors);
   print(context, options, { passed, files: results }, ({ files }, paint) => formatResults(files, paint));
   return passed ? EXIT_OK : EXIT_FAILURE;
 }
