@@ -41,23 +41,11 @@ export async function runCheck(options: CheckOptions, context: CommandContext): 
   const checked = await checkFile(options.config, context);
   if (!checked.ok) {
     const errors = checked.error;
-    const report = {
-      file: options.config,
-      valid: false,
-      errors,
-      warnings: [],
-      worst_case: null,
-      limits: null,
-      enforces_nothing_because: null,
-      probe: null,
-    };
+    const { config: file } = options;
+    const unknown = { worst_case: null, limits: null, enforces_nothing_because: null, probe: null };
+    const report = { file, valid: false, errors, warnings: [], ...unknown };
     if (options.output === "text") printProblems(context, errors);
-    print(
-      context,
-      options,
-      report,
-      ({ file }, paint) => `${file}: ${paint("bad", countNoun(errors.length, "error"))}\n`,
-    );
+    print(context, options, report, (_, paint) => `${file}: ${paint("bad", countNoun(errors.length, "error"))}\n`);
     return EXIT_FAILURE;
   }
   const { loaded, stored } = checked.value;
