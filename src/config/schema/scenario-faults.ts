@@ -174,10 +174,13 @@ export const faultSchema = z
     if (entry.kind === "status" && entry.retry_after !== undefined && entry.retry_after_date !== undefined) {
       return rejectValue(context, entry, "must have retry_after or retry_after_date, not both");
     }
-    const fault = { afterMs: entry.after, forMs: entry.for, fault: toFaultKind(entry) };
-    if (entry.kind === "region_dark" || entry.kind === "clock_skew") return fault;
-    const matched = entry.match === undefined ? fault : { ...fault, match: entry.match };
-    return entry.share === undefined ? matched : { ...matched, share: entry.share };
+    // Faults of the network and the clock have neither `match` nor `share`.
+    const { after, for: forMs, match, share, ...own }: typeof entry & Pick<Fault, "match" | "share"> = entry;
+    return {
+      ...{ afterMs: after, forMs, fault: camelKeys(own, "retry_after_date", "offset", "skew") },
+      ...(match === undefined ? {} : { match }),
+      ...(share === undefined ? {} : { share }),
+    };
   });
 
 /** Returns the kinds of faults with their descriptions and keys, for the reference. */
@@ -188,31 +191,4 @@ export function faultAlternatives() {
     return { name: String(name), meaning: meaningOf(fault), keys: Object.fromEntries(keys) };
   });
   return { common: sharedKeys, kinds };
-}
-
-/** Returns the effect of a fault, without its time and the requests that it affects. */
-function toFaultKind(entry: z.output<(typeof faults)[number]>): FaultKind {
-  if (entry.kind === "region_dark") return { kind: entry.kind, region: entry.region };
-  if (entry.kind === "clock_skew") return { kind: entry.kind, skewMs: entry.skew };
-  const { after: _after, for: _for, match: _match, share: _share, ...own } = entry;
-  switch (own.kind) {
-    case "status":
-      return camelKeys(own, "retry_after_date");
-    case "gateway_limit": {
-      const { retry_after, ...limit } = own;
-      return { ...camelKeys(limit), ...(retry_after === undefined ? {} : { retryAfterSeconds: retry_after }) };
-    }
-    case "wrong_date":
-      return { kind: own.kind, offsetMs: own.offset };
-    case "slow_drip":
-      return camelKeys(own);
-    case "bad_records":
-      return { kind: own.kind, share: own.spoiled };
-    case "vanished":
-      return { kind: own.kind, share: own.missing };
-    case "bad_details":
-      return { kind: own.kind, share: own.nodes, answer: own.answer };
-    default:
-      return own;
-  }
 }

@@ -209,15 +209,18 @@ type CamelCase<Text extends string> = Text extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelCase<Tail>>}`
   : Text;
 
+/** The keys of a section, or of any of several alternatives. */
+type KeysOf<Section> = Section extends unknown ? keyof Section : never;
+
 /** A section with camelCase keys; the keys of `Durations` end in `Ms`. */
-type CamelKeys<Section, Durations extends keyof Section = never> = {
+type CamelKeys<Section, Durations extends KeysOf<Section> = never> = {
   [Key in keyof Section as Key extends string
     ? `${CamelCase<Key>}${Key extends Durations ? "Ms" : ""}`
     : never]: Section[Key];
 };
 
 /** Renames the keys of a section to camelCase, in the same order; those of `durations` get the suffix `Ms`. */
-export function camelKeys<Section extends object, Durations extends keyof Section = never>(
+export function camelKeys<Section extends object, Durations extends KeysOf<Section> = never>(
   section: Section,
   ...durations: readonly Durations[]
 ): CamelKeys<Section, Durations> {
