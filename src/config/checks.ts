@@ -136,9 +136,8 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
       // The file may be empty. Problems in it are reported at its own lines.
       return checkFile(checkContext.resolvePath(value), source.readFile, true);
     case "glob":
-      return source.listFiles === undefined || checkContext.find(value).length > 0
-        ? null
-        : unmatchedGlob(value, source);
+      if (source.listFiles === undefined || checkContext.find(value).length > 0) return null;
+      return unmatchedGlob(value, source);
     case "path":
       return null;
     default:

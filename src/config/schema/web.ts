@@ -8,6 +8,7 @@ import {
   rejectDuplicateNames,
   rejectValue,
   section,
+  text,
   valueKinds,
   webFilePath,
 } from "./value-types.ts";
@@ -53,14 +54,11 @@ const TRUSTED_PROXIES_MAX = 100;
 /** Name of the operator whose token is in `web.admin_token_file`. */
 export const ADMIN_OPERATOR = "admin";
 const OPERATORS_MAX = 100;
-const OPERATOR_EXPECTED = "must be a name of 1 to 64 letters, digits and . _ @ -";
 
 const operator = section({
-  name: z
-    .string({ error: OPERATOR_EXPECTED })
-    .regex(/^[A-Za-z0-9._@-]{1,64}$/, OPERATOR_EXPECTED)
-    .register(valueKinds, { name: "name" })
-    .describe("Unique name, which the journal records."),
+  name: text("a name of 1 to 64 letters, digits and . _ @ -", { name: "name" }, /^[A-Za-z0-9._@-]{1,64}$/).describe(
+    "Unique name, which the journal records.",
+  ),
   token_file: filePath().describe("File that contains the operator's bearer token. It is read again when it changes."),
 });
 
