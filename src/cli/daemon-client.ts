@@ -57,9 +57,16 @@ export function readServerAccess(
   const resolvePath = (path: string) => resolve(dirname(file), path);
   const read = readYaml(httpClientSchema, { file, text: text.value, env }, { check: () => null, resolvePath });
   if (!read.ok) return fail(read.error.map(formatProblem));
+  return accessWithSecrets(`${file}: `, { url, ...read.value.value });
+}
+
+/** Reads the secrets of a server. The error lists every problem, each with `prefix` before the key. */
+export function accessWithSecrets(
+  prefix: string,
+  server: Parameters<typeof integrationAccess>[1],
+): Result<IntegrationAccess, readonly string[]> {
   const problems: string[] = [];
-  const secret = secretReader(createSystemClock(), problems);
-  const access = integrationAccess(`${file}: `, { url, ...read.value.value }, secret, problems);
+  const access = integrationAccess(prefix, server, secretReader(createSystemClock(), problems), problems);
   return problems.length > 0 ? fail(problems) : ok(access);
 }
 

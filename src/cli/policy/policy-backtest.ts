@@ -2,7 +2,6 @@ import { createIntegrationClient, type IntegrationAccess } from "../../api-clien
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { definedNames, type LoadedConfig } from "../../config/load.ts";
-import { integrationAccess, secretReader } from "../../daemon/integrations.ts";
 import { userAgentOf } from "../../daemon/runtime.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
 import type { EpochMs } from "../../model/time.ts";
@@ -19,7 +18,7 @@ import {
   type OutputOption,
   print,
 } from "../context.ts";
-import { readServerAccess } from "../daemon-client.ts";
+import { accessWithSecrets, readServerAccess } from "../daemon-client.ts";
 import { backtestReport, formatBacktest } from "../output/backtest-report.ts";
 import { showShare } from "../output/progress.ts";
 
@@ -92,10 +91,7 @@ function prometheusAccess(
   if (config.prometheus === undefined) {
     return fail([`${file} has no prometheus.url: pass the URL of the server that has the history as --prometheus`]);
   }
-  const problems: string[] = [];
-  const secret = secretReader(createSystemClock(), problems);
-  const access = integrationAccess("prometheus.", config.prometheus, secret, problems);
-  return problems.length > 0 ? fail(problems) : ok(access);
+  return accessWithSecrets("prometheus.", config.prometheus);
 }
 
 /**

@@ -43,12 +43,7 @@ export function createHttpServer(
   tls: TlsOptions | null,
   { headMs, requestMs, checkMs, stallMs }: HttpTimeouts = HTTP_TIMEOUTS,
 ): FastifyInstance {
-  const refuseMalformed = (
-    request: FastifyRequest,
-    reply: FastifyReply,
-    status: number,
-    message: string,
-  ): FastifyReply => {
+  const refuseMalformed = (request: FastifyRequest, reply: FastifyReply, status: number, message: string) => {
     countRefusal("malformed");
     setHeaders(reply.raw, {});
     // Malformed requests count only against the limits on connections.
