@@ -71,23 +71,14 @@ function rulesUnderTest({ file, policies }: LoadedPolicyTests): RemediationRules
 
 function toPolicyTests({ file, policies }: LoadedPolicyTests): readonly PolicyTest[] {
   const [onlyPolicy] = policies;
-  return file.tests.map(({ name, fleet, nodes, blocked, expect }) => ({
-    name,
-    startsAt: file.start,
-    intervalMs: file.interval,
-    nodes: [
-      ...nodes.map((node) => toScriptedNode(node, fleet)),
-      ...Array.from({ length: fleet.nodes }, (_, index) =>
-        toScriptedNode(testNodeSchema.parse({ id: `fleet_${index + 1}` }), fleet),
-      ),
-    ],
-    blocked,
-    expectations: expect.map(({ at, policy, ...rest }) => ({
-      ...rest,
-      atMs: at,
-      policy: policy ?? onlyPolicy!.name,
-    })),
-  }));
+  return file.tests.map(({ name, fleet, nodes, blocked, expect }) => {
+    const added = Array.from({ length: fleet.nodes }, (_, index) => ({ id: `fleet_${index + 1}` }));
+    return {
+      ...{ name, startsAt: file.start, intervalMs: file.interval, blocked },
+      nodes: [...nodes, ...added.map((node) => testNodeSchema.parse(node))].map((node) => toScriptedNode(node, fleet)),
+      expectations: expect.map(({ at, policy = onlyPolicy!.name, ...rest }) => ({ ...rest, atMs: at, policy })),
+    };
+  });
 }
 
 type TestConfig = LoadedPolicyTests["file"]["tests"][number];
