@@ -150,7 +150,10 @@ const scenarioOf = ({ nodes, seed, plan, conditions }: Cell): Scenario => ({
     nodeList: { ...defaultScenario.service.nodeList, order: conditions === "churn" ? "-created_at" : "joined" },
   },
   ...(conditions === "churn" ? { churn: CHURN } : {}),
-  faults: conditions === "bad_details" ? BAD_DETAILS.map((bad) => permanent({ kind: "bad_details", ...bad })) : [],
+  faults:
+    conditions === "bad_details"
+      ? BAD_DETAILS.map(({ share, answer }) => permanent({ kind: "bad_details", nodes: share, answer }))
+      : [],
 });
 
 const CHURN = { ...defaultScenario.churn, joinEveryMs: CHURN_EVERY_MS, leaveEveryMs: CHURN_EVERY_MS };

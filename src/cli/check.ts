@@ -1,6 +1,6 @@
 import { formatPercent } from "../base/percent.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import { type ConfigProblem, formatProblem, locateProblem } from "../config/diagnostics/problem.ts";
+import { type ConfigProblem, locateProblem } from "../config/diagnostics/problem.ts";
 import { PROBE_HINT } from "../config/diagnostics/warnings.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
@@ -12,13 +12,7 @@ import { compileExpression } from "../policy/cel/expression.ts";
 import { actsOnNodes, type ModeWorstCase, type WorstCase, worstCase, zeroLimits } from "../policy/guards/worst-case.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 import { plannedAgeWarnings } from "./config/age-warnings.ts";
-import {
-  type Problem,
-  parseConfig,
-  placeholderProblem,
-  printProblems,
-  readConfigText,
-} from "./config/config-loading.ts";
+import { type Problem, placeholderProblem, printProblems, problemText, readConfig } from "./config/config-loading.ts";
 import {
   type CommandContext,
   EXIT_FAILURE,
@@ -56,23 +50,11 @@ export async function runCheck(options: CheckOptions, context: CommandContext): 
   const checked = await checkFile(options.config, context);
   if (!checked.ok) {
     const errors = checked.error;
-    const report = {
-      file: options.config,
-      valid: false,
-      errors,
-      warnings: [],
-      worst_case: null,
-      limits: null,
-      enforces_nothing_because: null,
-      probe: null,
-    };
+    const { config: file } = options;
+    const unknown = { worst_case: null, limits: null, enforces_nothing_because: null, probe: null };
+    const report = { file, valid: false, errors, warnings: [], ...unknown };
     if (options.output === "text") printProblems(context, errors);
-    print(
-      context,
-      options,
-      report,
-      ({ file }, paint) => `${file}: ${paint("bad", countNoun(errors.length, "error"))}\n`,
-    );
+    print(context, options, report, (_, paint) => `${file}: ${paint("bad", countNoun(errors.length, "error"))}\n`);
     return EXIT_FAILURE;
   }
   const { loaded, stored } = checked.value;
@@ -110,7 +92,7 @@ function printReport(
   if (options.output === "text") {
     const label = createPaint(context.err, context.env)("warning", "warning:");
     for (const warning of warnings) {
-      const text = typeof warning === "string" ? warning : formatProblem(warning);
+      const text = problemText(warning);
       context.err.write(`${label} ${probe === null ? text : text.replace(PROBE_HINT, "; see usage scale below")}\n`);
     }
   }
@@ -134,9 +116,7 @@ async function checkFile(
   file: string,
   { env, version }: CommandContext,
 ): Promise<Result<CheckedConfig, readonly Problem[]>> {
-  const text = readConfigText(file);
-  if (!text.ok) return fail([text.error]);
-  const parsed = parseConfig(file, text.value, env);
+  const parsed = readConfig(file, env);
   if (!parsed.ok) return parsed;
   const resources = openConfigResources(parsed.value, { clock: createSystemClock(), version });
   if (resources.ok) await closeResources(resources.value);

@@ -1,6 +1,5 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { STANDARD_INPUT } from "../platform/text-file.ts";
 import { createPaint, type Paint } from "./output/text.ts";
 
 /** What a command reads and writes: the process, or a replacement in tests. */
@@ -62,13 +61,6 @@ export const print = <T>(
   value: T,
   format: (value: T, paint: Paint) => string,
 ): void => out.write(output === "json" ? `${JSON.stringify(value, null, 2)}\n` : format(value, createPaint(out, env)));
-
-/**
- * Returns what is wrong with the names of files that a command reads, or null if nothing is wrong. Standard input can
- * be read only once.
- */
-export const inputProblem = (paths: readonly string[]): string | null =>
-  paths.filter((path) => path === STANDARD_INPUT).length > 1 ? "standard input (-) can be given only once" : null;
 
 /** Resolves when `signal` aborts. */
 export async function untilAborted(signal: AbortSignal): Promise<void> {

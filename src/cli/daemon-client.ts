@@ -4,7 +4,13 @@ import { parseJson } from "../api-client/json-body.ts";
 import { createTransport, type TransportOptions } from "../api-client/transport.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import { formatProblem, type KeyProblem, keyPositionsOf, locateProblem } from "../config/diagnostics/problem.ts";
+import {
+  formatProblem,
+  type KeyPositions,
+  type KeyProblem,
+  keyPositionsOf,
+  locateProblem,
+} from "../config/diagnostics/problem.ts";
 import { httpClientSchema } from "../config/schema/http-client.ts";
 import { readYaml } from "../config/schema-reader.ts";
 import { integrationAccess, secretReader } from "../daemon/integrations.ts";
@@ -57,13 +63,19 @@ export function readServerAccess(
   const resolvePath = (path: string) => resolve(dirname(file), path);
   const read = readYaml(httpClientSchema, { file, text: text.value, env }, { check: () => [], resolvePath });
   if (!read.ok) return fail(read.error.map(formatProblem));
+  return accessWithSecrets(keyPositionsOf(file, read.value.marks), "", { url, ...read.value.value });
+}
+
+/** Reads the secrets of a server whose keys begin with `prefix`. The error lists every problem. */
+export function accessWithSecrets(
+  keys: KeyPositions,
+  prefix: string,
+  server: Parameters<typeof integrationAccess>[1],
+): Result<IntegrationAccess, readonly string[]> {
   const problems: KeyProblem[] = [];
-  const keys = keyPositionsOf(file, read.value.marks);
-  const secret = secretReader(createSystemClock(), problems);
-  const access = integrationAccess("", { url, ...read.value.value }, secret, problems);
-  return problems.length > 0
-    ? fail(problems.map((problem) => formatProblem(locateProblem(keys, problem))))
-    : ok(access);
+  const access = integrationAccess(prefix, server, secretReader(createSystemClock(), problems), problems);
+  if (problems.length === 0) return ok(access);
+  return fail(problems.map((problem) => formatProblem(locateProblem(keys, problem))));
 }
 
 /** Address of the daemon, and the operator token. */

@@ -1,4 +1,6 @@
 import { Command, CommanderError } from "commander";
+import { parseDuration } from "../base/duration.ts";
+import { STANDARD_INPUT } from "../platform/text-file.ts";
 import { type OperatorCommandRoute, operatorCommandTable } from "../web/api/operator-commands.ts";
 import { runApprovals } from "./approvals.ts";
 import {
@@ -9,14 +11,13 @@ import {
   OUTPUT,
   onDemand,
   option,
-  parseDurationOption,
   parseSpeed,
-  parseTimeOption,
-  wholeNumberParser,
+  parseTime,
+  wholeNumber,
 } from "./arguments/options.ts";
 import { printHelp, withSharedBehavior } from "./arguments/usage-errors.ts";
 import { runCompletion, SHELLS, type Shell } from "./completion.ts";
-import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failWith, PROGRAM } from "./context.ts";
+import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failUsage, failWith, PROGRAM } from "./context.ts";
 import { VIEW_COMMANDS } from "./daemon-views/view-commands.ts";
 import { runHealthcheck } from "./healthcheck.ts";
 import { type OperatorCommandOptions, sendOperatorCommand } from "./operator-commands.ts";
@@ -41,7 +42,10 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
     added.addHelpText("after", `\nExample:\n  $ ${PROGRAM} ${example}`);
     return added.action(async () => {
       const colored = { ...context, env: withColorOption(context.env, colorOption()) };
-      finish(await run(added.opts() as never, colored, added.args));
+      const { policies = [] } = added.opts<{ policies?: readonly string[] }>();
+      const inputs = [...added.args, ...policies].filter((name) => name === STANDARD_INPUT);
+      if (inputs.length > 1) finish(failUsage(context, "standard input (-) can be given only once"));
+      else finish(await run(added.opts() as never, colored, added.args));
     });
   }
 
@@ -138,12 +142,12 @@ const COMMANDS: readonly CommandRow[] = [
     description: "run a simulated service and the daemon in one process, and print what happens",
     example: "demo --nodes 2000 --speed 10 --for 5m",
     options: [
-      option("--nodes <count>", "number of simulated nodes", wholeNumberParser(0, 200_000), 500),
-      option("--sessions <count>", "number of simulated sessions", wholeNumberParser(0, 2_000_000), 5_000),
-      option("--seed <number>", "seed of the simulation", wholeNumberParser(0, SEED_MAX), 1),
+      option("--nodes <count>", "number of simulated nodes", wholeNumber(0, 200_000), 500),
+      option("--sessions <count>", "number of simulated sessions", wholeNumber(0, 2_000_000), 5_000),
+      option("--seed <number>", "seed of the simulation", wholeNumber(0, SEED_MAX), 1),
       option("--speed <factor>", "simulation speed, as a multiple of real time", parseSpeed, 1),
-      option("--port <port>", "port the daemon listens on; 0 picks a free port", wholeNumberParser(0, PORT_MAX), 9713),
-      option("--for <duration>", "stop after this long, such as 5m", parseDurationOption),
+      option("--port <port>", "port the daemon listens on; 0 picks a free port", wholeNumber(0, PORT_MAX), 9713),
+      option("--for <duration>", "stop after this long, such as 5m", parseDuration),
     ],
     run: onDemand(async () => (await import("./demo.ts")).runDemo),
   },
@@ -153,11 +157,11 @@ const COMMANDS: readonly CommandRow[] = [
     example: "simulate --scenario config/scenarios/rough-day.yaml --port 9714",
     options: [
       option("--scenario <file>", "scenario file: the network, the service's behavior and the faults"),
-      option("--nodes <count>", "number of nodes; overrides the scenario", wholeNumberParser(0, 1_000_000)),
-      option("--sessions <count>", "number of sessions; overrides the scenario", wholeNumberParser(0, 10_000_000)),
-      option("--seed <number>", "seed; overrides the scenario", wholeNumberParser(0, SEED_MAX)),
+      option("--nodes <count>", "number of nodes; overrides the scenario", wholeNumber(0, 1_000_000)),
+      option("--sessions <count>", "number of sessions; overrides the scenario", wholeNumber(0, 10_000_000)),
+      option("--seed <number>", "seed; overrides the scenario", wholeNumber(0, SEED_MAX)),
       option("--host <address>", "address to listen on").default("127.0.0.1"),
-      option("--port <port>", "port to listen on; 0 picks a free port", wholeNumberParser(0, PORT_MAX), 9714),
+      option("--port <port>", "port to listen on; 0 picks a free port", wholeNumber(0, PORT_MAX), 9714),
     ],
     run: onDemand(async () => (await import("./simulate.ts")).runSimulate),
   },
@@ -170,7 +174,7 @@ const COMMANDS: readonly CommandRow[] = [
       option(
         "--nodes <count>",
         "number of nodes for which to show limits and warnings; default: as last seen by the daemon",
-        wholeNumberParser(1, 10_000_000),
+        wholeNumber(1, 10_000_000),
       ),
       option("--probe", "query the service, read-only, for usage scale, pages, limits, headers and scopes"),
       OUTPUT,
@@ -186,9 +190,9 @@ const COMMANDS: readonly CommandRow[] = [
       option(
         "--nodes <count>",
         "number of nodes; default: as last seen by the daemon, or as the service reports",
-        wholeNumberParser(0, 10_000_000),
+        wholeNumber(0, 10_000_000),
       ),
-      option("--sessions <count>", "number of sessions; same default", wholeNumberParser(0, 1_000_000_000)),
+      option("--sessions <count>", "number of sessions; same default", wholeNumber(0, 1_000_000_000)),
       OUTPUT,
     ],
     run: onDemand(async () => (await import("./plan.ts")).runPlan),
@@ -215,7 +219,7 @@ const COMMANDS: readonly CommandRow[] = [
       option(
         "--at <time>",
         "explain the state at this time, such as 2026-11-21T03:12:00Z, or this long ago, such as 2h",
-        parseTimeOption,
+        parseTime,
       ),
       ...DAEMON,
       OUTPUT,
@@ -237,7 +241,7 @@ function operatorCommandRow(route: OperatorCommandRoute): CommandRow {
   const { name, about, description, example, hasReason, hasDuration } = route;
   const reason = hasReason ? [option("--reason <text>", "reason to record in the journal")] : [];
   const duration = hasDuration
-    ? [option("--for <duration>", `end the ${name} after this long, such as 2h; default: never`, parseDurationOption)]
+    ? [option("--for <duration>", `end the ${name} after this long, such as 2h; default: never`, parseDuration)]
     : [];
   return {
     usage: about === undefined ? name : `${name} <${about}>`,

@@ -57,14 +57,9 @@ export function createServiceWithStatus(
 }
 
 function readScenario(
-  { scenario: file, nodes, sessions, seed }: SimulateOptions,
+  { scenario: file, host: _host, port: _port, ...overrides }: SimulateOptions,
   env: CommandContext["env"],
 ): Result<Scenario, readonly string[]> {
-  const overrides = {
-    ...(nodes === undefined ? {} : { nodes }),
-    ...(sessions === undefined ? {} : { sessions }),
-    ...(seed === undefined ? {} : { seed }),
-  };
   if (file === undefined) return ok({ ...defaultScenario, ...overrides });
   const text = readTextFile(file);
   if (!text.ok) return fail([text.error]);

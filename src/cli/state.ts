@@ -1,6 +1,6 @@
 import { constants } from "node:buffer";
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { errorMessage, fail, ok, type Result } from "../base/result.ts";
+import { createReadStream, renameSync, rmSync, writeFileSync } from "node:fs";
+import { errorMessage } from "../base/result.ts";
 import { exportLines, parseExport } from "../journal/state-rows.ts";
 import { readTextStream, STANDARD_INPUT } from "../platform/text-file.ts";
 import { countNoun } from "../web/ui/page/format.ts";
@@ -42,8 +42,8 @@ export async function runStateImport(
 ): Promise<ExitCode> {
   const read = readConfigFile(config, context.env);
   if (!read.ok) return failWith(context, read.error);
-  const name = file === STANDARD_INPUT ? "standard input" : file;
-  const text = await readWhole(file!);
+  const [name, stream] = file === STANDARD_INPUT ? ["standard input", process.stdin] : [file!, createReadStream(file!)];
+  const text = await readTextStream(stream, constants.MAX_STRING_LENGTH);
   if (!text.ok) return failWith(context, `can't read ${name}: ${text.error}`);
   const rows = parseExport(text.value);
   if (!rows.ok) return failWith(context, `${name} can't be imported: ${rows.error}`);
@@ -63,14 +63,5 @@ async function writeFileWhole(file: string, lines: AsyncIterable<string>): Promi
   } catch (error) {
     rmSync(unfinished, { force: true });
     throw error;
-  }
-}
-
-async function readWhole(file: string): Promise<Result<string, string>> {
-  if (file === STANDARD_INPUT) return readTextStream(process.stdin, constants.MAX_STRING_LENGTH);
-  try {
-    return ok(readFileSync(file, "utf8"));
-  } catch (error) {
-    return fail(errorMessage(error));
   }
 }

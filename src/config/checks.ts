@@ -146,9 +146,8 @@ function findValueProblem(
     case "timezone":
       return checkTimeZone(value);
     case "glob":
-      return source.listFiles === undefined || checkContext.find(value).length > 0
-        ? null
-        : unmatchedGlob(value, source);
+      if (source.listFiles === undefined || checkContext.find(value).length > 0) return null;
+      return unmatchedGlob(value, source);
     case "path":
       return null;
     default:
@@ -179,20 +178,14 @@ const invalidRegexp = (problem: ReturnType<typeof findMatcherProblem>): ValuePro
   problem && { expected: `must have a valid regular expression: ${problem.message}`, offset: problem.offset };
 
 function checkTemplate(text: string): ValueProblem | null {
-  for (const { 0: found, 1: name, index } of text.matchAll(/\{\{([^{}]*)(?:\}\})?/g)) {
-    if (REASON_PLACEHOLDERS.some((placeholder) => found === `{{${placeholder}}}`)) continue;
-    const placeholders = REASON_PLACEHOLDERS.map((placeholder) => `{{${placeholder}}}`);
-    const suggest = () => {
-      const meant = nearest(String(name).trim(), REASON_PLACEHOLDERS);
-      return meant === null ? null : `{{${meant}}}`;
-    };
-    return {
-      expected: `must have no placeholders but ${placeholders.join(", ")}`,
-      suggest,
-      offset: index,
-    };
-  }
-  return null;
+  const known = REASON_PLACEHOLDERS.map((name) => `{{${name}}}`);
+  const wrong = [...text.matchAll(/\{\{([^{}]*)(?:\}\})?/g)].find(([found]) => !known.includes(found));
+  if (wrong === undefined) return null;
+  const suggest = () => {
+    const meant = nearest(wrong[1]!.trim(), REASON_PLACEHOLDERS);
+    return meant === null ? null : `{{${meant}}}`;
+  };
+  return { expected: `must have no placeholders but ${known.join(", ")}`, suggest, offset: wrong.index };
 }
 
 function checkTimeZone(value: string): ValueProblem | null {

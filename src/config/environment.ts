@@ -36,17 +36,15 @@ export function substitute(
     }
     // The text after an open brace may be a secret.
     if (end === "") return fail({ found: "${", expected: NAME_EXPECTED });
-    if (!/^[A-Za-z_]\w*$/.test(name)) {
-      return fail({ found, expected: NAME_EXPECTED });
-    }
+    if (!/^[A-Za-z_]\w*$/.test(name)) return fail({ found, expected: NAME_EXPECTED });
     const value = env[name];
     if (value === undefined) return fail({ found, expected: `the environment variable ${name} must be set` });
     replaced.push({ start: result.length, end: result.length + value.length, from: match.index, to: done });
     result += value;
     variables.push(name);
   }
-  const writtenIndex = (index: number) => indexBeforeReplacement(replaced, index);
-  return ok({ text: result + text.slice(done), variables, originalIndex: writtenIndex });
+  const originalIndex = (index: number) => indexBeforeReplacement(replaced, index);
+  return ok({ text: result + text.slice(done), variables, originalIndex });
 }
 
 /** A replacement of `from` to `to` in the original text by `start` to `end` in the result. */

@@ -113,7 +113,7 @@ export type FaultKind =
       readonly requestsPerMinute: number;
       readonly burst: number;
       /** Seconds in the Retry-After header of its 429. Absent means no header. */
-      readonly retryAfterSeconds?: number;
+      readonly retryAfter?: number;
     }
   /** Sends these X-RateLimit headers instead of the correct ones. */
   | {
@@ -131,21 +131,21 @@ export type FaultKind =
   | { readonly kind: "html" }
   | { readonly kind: "wrong_shape" }
   /** Makes this share of a list's records invalid: an unknown status, a number out of range, no id, an unusual name. */
-  | { readonly kind: "bad_records"; readonly share: Share }
+  | { readonly kind: "bad_records"; readonly spoiled: Share }
   /** Gives each label of a list's records and of the top lists this many different values. */
   | { readonly kind: "many_labels"; readonly values: number }
   | { readonly kind: "slow_drip"; readonly bytesPerSecond: number }
   | { readonly kind: "huge_body"; readonly bytes: number }
   | { readonly kind: "redirect"; readonly location: string }
   | { readonly kind: "lost_reply" }
-  | { readonly kind: "vanished"; readonly share: Share }
+  | { readonly kind: "vanished"; readonly missing: Share }
   | { readonly kind: "empty_list" }
   /** Repeats the first `records` of a list at its end, and counts them in its total. */
   | { readonly kind: "duplicates"; readonly records: number }
   /** Gives every page of a list the records of the first page. `states` is the page number in the response. */
   | { readonly kind: "page_ignored"; readonly states: "requested" | "first" }
   /** Makes the details of this share of the nodes unreadable. They are always the same nodes. */
-  | { readonly kind: "bad_details"; readonly share: Share; readonly answer: BadDetail }
+  | { readonly kind: "bad_details"; readonly nodes: Share; readonly answer: BadDetail }
   | { readonly kind: "stale_last_seen" }
   /** Serves GETs from a cache, which keeps each body for this long. Headers are those of the moment. */
   | { readonly kind: "cached"; readonly maxAgeMs: DurationMs }

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
 import { runStateExport, runStateImport } from "../../src/cli/state.ts";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
@@ -135,6 +135,21 @@ test.each(["SQLite", "PostgreSQL"])("an export from %s names the file that can't
     out: "",
     err: `proxywarden: the state can't be exported: ENOENT: no such file or directory, open '${file}.unfinished'\n`,
   });
+});
+
+test("a file that can't be read as UTF-8 is not imported", async () => {
+  const folder = createTempFolder();
+  const target = sqlitePlace(folder, "target");
+  const utf16 = folder.pathOf("utf16.jsonl");
+  writeFileSync(utf16, Uint8Array.of(0xff, 0xfe, 0x61, 0x00));
+  const missing = folder.pathOf("missing.jsonl");
+  for (const [file, reason] of [
+    [utf16, "it is encoded as UTF-16; it must be UTF-8"],
+    [missing, "there is no such file (ENOENT)"],
+  ] as const) {
+    const refused = { code: 1, out: "", err: `proxywarden: can't read ${file}: ${reason}\n` };
+    expect(await imported(target, file)).toEqual(refused);
+  }
 });
 
 test("a state is not imported while a daemon leads on it", async () => {

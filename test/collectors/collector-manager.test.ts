@@ -153,7 +153,7 @@ describe("during each fault", () => {
   });
 
   test("removes no node before a second walk if a list lacks a third of the nodes, or all", async () => {
-    for (const fault of [{ kind: "vanished", share: 0.33 }, { kind: "empty_list" }] as const) {
+    for (const fault of [{ kind: "vanished", missing: 0.33 }, { kind: "empty_list" }] as const) {
       const short: Fault[] = [{ afterMs: 5 * MINUTE, forMs: MINUTE, fault }];
       await inspectDaemon(8 * MINUTE, { scenario: { nodes: 120, sessions: 400, faults: short } }, (_, { fleet }) => {
         expect(fleet.count).toBe(120);

@@ -91,10 +91,10 @@ test("nodes that one walk does not show stay while the service answers 404 for t
   await daemon.clock.advance(20 * MINUTE_MS);
   const afterMs = daemon.clock.monotonic();
   daemon.service.setFaults([
-    { afterMs, forMs: 4 * MINUTE_MS, fault: { kind: "bad_details", share: 1, answer: "not_found" } },
+    { afterMs, forMs: 4 * MINUTE_MS, fault: { kind: "bad_details", nodes: 1, answer: "not_found" } },
     {
       ...{ afterMs: afterMs + MINUTE_MS, forMs: MINUTE_MS },
-      ...{ match: "GET /v1/nodes?", fault: { kind: "vanished", share: 0.01 } },
+      ...{ match: "GET /v1/nodes?", fault: { kind: "vanished", missing: 0.01 } },
     },
   ]);
   let fewestListed = NODES;
@@ -113,7 +113,7 @@ describe("a service that lists too few nodes and answers 404 for the others", ()
   const rules = remediationRules([rebootOffline()]);
   const listing = async (missing: number, forMs: number) => {
     const network = await startQuietNetwork({ rules, scenario: { nodes: FEW_NODES } });
-    network.setFault({ kind: "vanished", share: missing });
+    network.setFault({ kind: "vanished", missing: missing });
     await network.advance(forMs);
     return network;
   };

@@ -147,7 +147,7 @@ test.each(MODES)("failing nodes spread over the fleet (%s) skip rounds individua
   const fault: Fault = {
     afterMs: 30 * MINUTE_MS,
     forMs: 24 * HOUR_MS,
-    fault: { kind: "bad_details", share, answer: mode },
+    fault: { kind: "bad_details", nodes: share, answer: mode },
   };
   const fleet = await startFleet(mode, { faults: [fault] });
   await fleet.pass(3 * HOUR_MS);

@@ -19,7 +19,7 @@ test.each(isLongRun ? [undefined, 5] : [undefined])(
   "adapts to a gateway that allows 40 calls a minute (Retry-After: %s)",
   async (seconds) => {
     const limit = { kind: "gateway_limit", requestsPerMinute: PER_MINUTE, burst: 10 } as const;
-    const fault: FaultKind = seconds === undefined ? limit : { ...limit, retryAfterSeconds: seconds };
+    const fault: FaultKind = seconds === undefined ? limit : { ...limit, retryAfter: seconds };
     const daemon = await startVirtualDaemon({
       scenario: {
         ...{ nodes: 150, sessions: 150, faults: [{ afterMs: 0, forMs: WARM_UP_MS + HOURS * HOUR_MS, fault }] },

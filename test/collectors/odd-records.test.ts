@@ -13,8 +13,8 @@ import { renderInput } from "../metrics/snapshot-fixtures.ts";
 const NODES = 200;
 
 /** Runs a daemon for three minutes over valid records, then for seven minutes with a share of invalid ones. */
-async function startWithUnusualRecords(share: number): Promise<VirtualDaemon> {
-  const fault = { afterMs: 3 * MINUTE_MS, forMs: 60 * MINUTE_MS, fault: { kind: "bad_records", share } } as const;
+async function startWithUnusualRecords(spoiled: number): Promise<VirtualDaemon> {
+  const fault = { afterMs: 3 * MINUTE_MS, forMs: 60 * MINUTE_MS, fault: { kind: "bad_records", spoiled } } as const;
   const daemon = await startVirtualDaemon({
     scenario: { nodes: NODES, sessions: 400, faults: [fault] },
     settings: { schedules: { ...everyMinuteSettings.schedules, details: null } },

@@ -24,7 +24,7 @@ test("a command that can't be journaled changes nothing: the breaker stays open,
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], safety), store });
   network.interventions.startFailure(network.nodes()[0]!, { failureMode: "outage", remedy: "person" });
   await network.advance(10 * MINUTE_MS);
-  network.setFault({ kind: "vanished", share: 0.9 }, "GET /v1/nodes?");
+  network.setFault({ kind: "vanished", missing: 0.9 }, "GET /v1/nodes?");
   await network.advance(5 * MINUTE_MS);
   const { breaker, largestWalkNodes: baseline } = network.controller().view.status();
   expect(breaker).not.toBeNull();
@@ -61,7 +61,7 @@ test("accept-inventory is kept, also after a restart, if a walk of the next day 
     warmUpMs: HOUR_MS,
     store: { ...store, journal },
   });
-  network.setFault({ kind: "vanished", share: 0.9 }, "GET /v1/nodes?");
+  network.setFault({ kind: "vanished", missing: 0.9 }, "GET /v1/nodes?");
   await network.advance(START_MS + DAY_MS - MINUTE_MS - clock.now());
   const { largestWalkNodes: baseline } = network.controller().view.status();
   const accepted = network.commands().acceptInventory();

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, Option } from "commander";
-import { parseDuration, SECOND_MS } from "../../base/duration.ts";
+import { type DurationMs, parseDuration, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { type EpochMs, parseIsoTime } from "../../model/time.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
@@ -29,59 +29,47 @@ export const onDemand =
 /** Where a daemon with the default configuration listens. */
 const DEFAULT_URL = "http://127.0.0.1:9713";
 
-/** Creates an option. Without a parser its value is the text. */
-export function option<T>(flags: string, description: string, parse?: (text: string) => T, defaultValue?: T): Option {
-  const created = new Option(flags, description);
-  if (parse !== undefined) created.argParser(parse);
-  return created.default(defaultValue);
+/** Creates an option. Without a parser its value is the text. Usage errors show the error of a parser as a sentence. */
+export function option<T>(
+  flags: string,
+  description: string,
+  parse?: (text: string) => Result<T, string>,
+  defaultValue?: T,
+): Option {
+  const created = new Option(flags, description).default(defaultValue);
+  return parse === undefined ? created : created.argParser((text) => parsedOrRejected(parse(text)));
 }
 
-/** Creates a parser of whole numbers from `min` to `max`; the usage error names both. */
-export const wholeNumberParser = (min: number, max: number) => (text: string) => {
+function parsedOrRejected<T>(read: Result<T, string>): T {
+  if (read.ok) return read.value;
+  throw new InvalidArgumentError(`${read.error.charAt(0).toUpperCase()}${read.error.slice(1)}.`);
+}
+
+/** Creates a parser of whole numbers from `min` to `max`; the error names both. */
+export const wholeNumber = (min: number, max: number) => (text: string) => {
   const value = Number(text);
-  if (text.trim() === "" || !Number.isInteger(value) || value < min || value > max) {
-    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
-  }
-  return value;
+  const fits = text.trim() !== "" && Number.isInteger(value) && value >= min && value <= max;
+  return fits ? ok(value) : fail(`it must be a whole number from ${min} to ${max}`);
 };
 
 /** Parses the speed of a simulation, as a multiple of real time. */
-export const parseSpeed = (text: string) => {
+export function parseSpeed(text: string): Result<number, string> {
   const value = Number(text);
-  if (!(value >= 0.1 && value <= 1_000)) throw new InvalidArgumentError("It must be a number from 0.1 to 1000.");
-  return value;
-};
-
-/** Parses a duration; returns milliseconds. */
-export const parseDurationOption = (text: string) => {
-  const read = parseDuration(text);
-  if (!read.ok) throw new InvalidArgumentError(`${read.error.charAt(0).toUpperCase()}${read.error.slice(1)}.`);
-  return read.value;
-};
+  return value >= 0.1 && value <= 1_000 ? ok(value) : fail("it must be a number from 0.1 to 1000");
+}
 
 /** Parses the time between two points of a history, in whole seconds; returns milliseconds. */
-export const parseStepOption = (text: string) => {
-  const value = parseDurationOption(text);
-  if (value < SECOND_MS || value % SECOND_MS !== 0)
-    throw new InvalidArgumentError("It must be a duration of whole seconds, such as 30s or 5m.");
-  return value;
-};
-
-/** Parses a time in the past. */
-export const parseTimeOption = (text: string): EpochMs => {
-  const read = parseTime(text, Date.now());
-  if (!read.ok) throw new InvalidArgumentError(`Expected: ${read.error}.`);
-  return read.value;
-};
+export function parseStep(text: string): Result<DurationMs, string> {
+  const step = parseDuration(text);
+  const isWhole = !step.ok || (step.value >= SECOND_MS && step.value % SECOND_MS === 0);
+  return isWhole ? step : fail("it must be a duration of whole seconds, such as 30s or 5m");
+}
 
 /** Parses the URL of a server. */
-export const parseServerUrl = (text: string) => {
-  const url = URL.parse(text);
-  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
-    throw new InvalidArgumentError(`It must be an http or https URL, such as ${DEFAULT_URL}.`);
-  }
-  return text;
-};
+export function parseServerUrl(text: string): Result<string, string> {
+  const isUrl = ["http:", "https:"].includes(URL.parse(text)?.protocol ?? "");
+  return isUrl ? ok(text) : fail(`it must be an http or https URL, such as ${DEFAULT_URL}`);
+}
 
 const MOMENT_PATTERN = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(Z|[+-]\d\d:\d\d)?)?$/;
 
@@ -89,13 +77,13 @@ const MOMENT_PATTERN = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,3})
  * Parses a time in the past: ISO 8601, in UTC unless it has an offset, or a duration before `now`, such as `2h`. The
  * error says what is accepted.
  */
-export function parseTime(text: string, now: EpochMs): Result<EpochMs, string> {
+export function parseTime(text: string, now: EpochMs = Date.now()): Result<EpochMs, string> {
   const ago = parseDuration(text);
   if (ago.ok && ago.value <= now) return ok(now - ago.value);
   const [, date, time = "00:00", zone = "Z"] = MOMENT_PATTERN.exec(text) ?? [];
   const at = date === undefined ? Number.NaN : parseIsoTime(`${date}T${time}${zone}`);
-  if (Number.isNaN(at)) return fail("a time such as 2026-11-21T03:12:00Z, or how long ago, such as 2h");
-  return at <= now ? ok(at) : fail("a time in the past; times without an offset such as +02:00 are UTC");
+  if (Number.isNaN(at)) return fail("expected: a time such as 2026-11-21T03:12:00Z, or how long ago, such as 2h");
+  return at <= now ? ok(at) : fail("expected: a time in the past; times without an offset such as +02:00 are UTC");
 }
 
 /** The option `--config` of commands that need a configuration. */

@@ -191,11 +191,7 @@ function missingFields(
   ];
   const missing = readers.flatMap(([read_by, fields]) =>
     [...fields].flatMap((field) => {
-      const why = missingFieldReason(
-        field,
-        (family) => families.has(family),
-        (label) => labels.has(label),
-      );
+      const why = missingFieldReason(field, families, labels);
       return why === null ? [] : [{ read_by, field: field.name, why }];
     }),
   );

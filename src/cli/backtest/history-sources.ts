@@ -61,19 +61,19 @@ export function familiesOf(expressions: readonly (Expression | null)[]): History
 const isOfDetail = ({ source }: Field): boolean => source === "details";
 
 /**
- * Returns why a field has no value in the history, or null if it has one. `hasSamples` says whether the history has any
- * sample of a family, `hasLabel` whether it has any value of a label of {@link NODE_INFO}.
+ * Returns why a field has no value in the history, or null if it has one. `families` are those with samples in the
+ * history, `labels` those labels of {@link NODE_INFO} that have a value there.
  */
 export function missingFieldReason(
   { name, source }: Field,
-  hasSamples: (family: string) => boolean,
-  hasLabel: (label: NodeLabel) => boolean,
+  families: ReadonlySet<string>,
+  labels: ReadonlySet<NodeLabel>,
 ): string | null {
   const from = FIELD_SOURCES.get(name);
   if (from === undefined) return "not exported in the form policies read";
-  if (source === "details" && !hasSamples(DETAIL_TIMES.name)) return `${DETAIL_TIMES.name} has no samples`;
-  if (!hasSamples(from.family)) return `${from.family} has no samples`;
+  if (source === "details" && !families.has(DETAIL_TIMES.name)) return `${DETAIL_TIMES.name} has no samples`;
+  if (!families.has(from.family)) return `${from.family} has no samples`;
   const label = name.startsWith("region.") ? "region" : from.label;
-  if (label === undefined || hasLabel(label)) return null;
+  if (label === undefined || labels.has(label)) return null;
   return `${NODE_INFO.name} has no label ${label} (export.node_labels)`;
 }

@@ -22,7 +22,7 @@ import type { PolicyRule } from "../../model/policy/policy.ts";
 import { COLLECTORS } from "../../model/snapshot.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { createCron, cronError } from "../../platform/cron.ts";
-import { NO_SUCH_FILE, readTextFile } from "../../platform/text-file.ts";
+import { NO_SUCH_FILE, readTextFile, readTextInput } from "../../platform/text-file.ts";
 import { compileExpression } from "../../policy/cel/expression.ts";
 import { planPolling } from "../../scheduling/planner.ts";
 import type { CommandContext } from "../context.ts";
@@ -71,17 +71,21 @@ export const parseConfig = (...text: Parameters<typeof sourceOf>) => loadConfig(
 /** Loads policy tests from the text of `file`, with the policies that they name. */
 export const parsePolicyTests = (...text: Parameters<typeof sourceOf>) => loadPolicyTests(sourceOf(...text));
 
+/** A problem of a file; a text if it has no position. */
+export type Problem = ConfigProblem | string;
+
 /**
- * Loads the policies from the text of a policy file, or of a configuration, which has the section `service`. `names`:
- * the names that policies may refer to. Null means any.
+ * Reads the policies of a policy file, or of a configuration, which has the section `service`. `names`: the names that
+ * policies may refer to. Null means any.
  */
-export function parsePolicies(
+export async function readPolicies(
   file: string,
-  text: string,
   env: Environment,
   names: DefinedNames | null = null,
-): Result<readonly PolicyRule[], readonly ConfigProblem[]> {
-  const source = sourceOf(file, text, env);
+): Promise<Result<readonly PolicyRule[], readonly Problem[]>> {
+  const text = await readTextInput(file);
+  if (!text.ok) return fail([text.error]);
+  const source = sourceOf(file, text.value, env);
   const { value } = parseYaml(source);
   if (typeof value === "object" && value !== null && "service" in value) {
     const loaded = loadConfig(source);
@@ -89,18 +93,19 @@ export function parsePolicies(
   }
   // The text was read already: standard input can't be read twice.
   const read = readPolicyFiles([file], {
-    ...{ source: { ...source, readFile: () => ok(text) }, names },
+    ...{ source: { ...source, readFile: () => text }, names },
     ...{ resolvePath: (path: string) => path, find: () => [] },
   });
   return read.ok ? ok(policiesInOrder(read.value)) : read;
 }
 
-/** A problem of a file; a text if it has no position. */
-export type Problem = ConfigProblem | string;
+/** Formats a problem as one line. */
+export const problemText = (problem: Problem): string =>
+  typeof problem === "string" ? problem : formatProblem(problem);
 
 /** Prints each problem on a line of standard error. */
 export function printProblems({ err }: Pick<CommandContext, "err">, problems: readonly Problem[]): void {
-  for (const problem of problems) err.write(`${typeof problem === "string" ? problem : formatProblem(problem)}\n`);
+  for (const problem of problems) err.write(`${problemText(problem)}\n`);
 }
 
 /** Reads the text of a configuration; the error names the file and the reason. */
@@ -121,12 +126,16 @@ export function placeholderProblem({ config, keys }: LoadedConfig): ConfigProble
   return locateProblem(keys, { key: "service.base_url", message });
 }
 
+/** Loads a configuration file. The error lists every problem. */
+export function readConfig(file: string, env: Environment): Result<LoadedConfig, readonly Problem[]> {
+  const text = readConfigText(file);
+  return text.ok ? parseConfig(file, text.value, env) : fail([text.error]);
+}
+
 /** Loads a configuration file. The error lists every problem, one per line. */
 export function readConfigFile(file: string, env: Environment): Result<LoadedConfig, readonly string[]> {
-  const text = readConfigText(file);
-  if (!text.ok) return fail([text.error]);
-  const parsed = parseConfig(file, text.value, env);
-  return parsed.ok ? parsed : fail(parsed.error.map(formatProblem));
+  const read = readConfig(file, env);
+  return read.ok ? read : fail(read.error.map(problemText));
 }
 
 /** Returns the cron schedules of which the limits skip runs, even if each run takes only one call. */

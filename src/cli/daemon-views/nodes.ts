@@ -28,10 +28,12 @@ export interface NodesOptions extends DaemonViewOptions {
 }
 
 /** The nodes that match the filters, up to the limit, and how many match. */
-interface FoundNodes {
-  readonly nodes: NodesView["data"];
+interface Found<Node> {
+  readonly nodes: readonly Node[];
   readonly total: number;
 }
+
+type NodeRow = NodesView["data"][number];
 
 /** `nodes`: lists the nodes of the running daemon, in the order of their ids. */
 export function runNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
@@ -39,10 +41,10 @@ export function runNodes(options: NodesOptions, context: CommandContext): Promis
   return showView({ read: () => readNodes(options, daemon), format: formatNodes }, options, context);
 }
 
-async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<Result<FoundNodes, string>> {
+async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<Result<Found<NodeRow>, string>> {
   const { status, region, country, search: q, limit } = options;
   const pageRows = Math.min(limit, ROWS_MAX);
-  const nodes: NodesView["data"] = [];
+  const nodes: NodeRow[] = [];
   for (let page = 1; ; page++) {
     const search = searchOf({ status, region, country, q, page, limit: pageRows });
     const read = await daemon.get<NodesView>(`/api/v1/nodes?${search}`, { data: "array", pagination: "object" });
@@ -55,7 +57,7 @@ async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<R
 
 const TITLES = ["name", "id", "status", "country", "region", "last seen", "uptime", "sessions", "observed"];
 
-function formatNodes({ nodes, total }: FoundNodes, paint: Paint): string {
+function formatNodes({ nodes, total }: Found<NodeRow>, paint: Paint): string {
   if (nodes.length === 0) return "no nodes\n";
   const cells = nodes.map((node) => [
     node.name ?? "-",
@@ -70,12 +72,6 @@ function formatNodes({ nodes, total }: FoundNodes, paint: Paint): string {
   ]);
   const rest = total > nodes.length ? `${nodes.length} of ${total} nodes: see --limit and the filters\n` : "";
   return formatTable(TITLES, cells, paint) + rest;
-}
-
-/** The held nodes that match the filters, up to the limit, and how many match. */
-interface FoundHeldNodes {
-  readonly nodes: readonly HeldNodeView[];
-  readonly total: number;
 }
 
 /**
@@ -96,7 +92,7 @@ export function runHeldNodes(options: NodesOptions, context: CommandContext): Pr
     const wanted = held.value.filter(isWanted);
     return ok({ nodes: wanted.slice(0, limit), total: wanted.length });
   };
-  const format = ({ nodes, total }: FoundHeldNodes, paint: Paint) => {
+  const format = ({ nodes, total }: Found<HeldNodeView>, paint: Paint) => {
     const more = total > nodes.length ? `${nodes.length} of ${total} held nodes: see --limit and the filters\n` : "";
     if (heldCount === 0) return "no nodes are held\n";
     if (nodes.length === 0) return "none of the held nodes matches the filters\n";

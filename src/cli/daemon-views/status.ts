@@ -49,21 +49,25 @@ async function readStatus(daemon: DaemonClient): Promise<Result<DaemonStatus, st
 function formatStatus({ status, budget, policies, held }: DaemonStatus, paint: Paint): string {
   const { warden } = status;
   const upMs = Date.parse(status.now) - Date.parse(status.started_at);
-  const summary = [
+  const summary: readonly (readonly [label: string, text: string | null])[] = [
     ["daemon", `proxywarden ${status.version}, up ${formatLength(upMs)}${leaderText(status.leader ?? null)}`],
-    ...configTexts(status).map((text) => ["config", text]),
-    ...clockTexts(status).map((text) => ["clock", text]),
+    ["config", configText(status)],
+    ["clock", clockText(status)],
     ["nodes", countsText(status.nodes) + failureText(status, "nodes")],
     ["sessions", countsText(status.sessions) + failureText(status, "sessions")],
     [
       "mode",
       `safety.mode is ${warden.mode}; ${countNoun(warden.in_flight, "action")} in flight, ${countNoun(warden.awaiting_approval, "approval")} waiting${warden.awaiting_approval === 0 ? "" : `: ${PROGRAM} approvals`}`,
     ],
-    ...holdTexts(warden).map((text) => ["actions held", text]),
-    ...Object.entries(budget.categories).map(([category, row]) => ["limits", `${category}: ${categoryText(row)}`]),
+    ...holdTexts(warden).map((text) => ["actions held", text] as const),
+    ...Object.entries(budget.categories).map(
+      ([category, row]) => ["limits", `${category}: ${categoryText(row)}`] as const,
+    ),
     ["month", monthText(budget.month)],
   ];
-  const lines = summary.map(([label, text]) => `${label!.padEnd(14)}${stripControlCharacters(text!)}\n`);
+  const lines = summary.flatMap(([label, text]) =>
+    text === null ? [] : [`${label.padEnd(14)}${stripControlCharacters(text)}\n`],
+  );
   const heldNodes = heldTable(held, warden.held_nodes, paint);
   return [lines.join(""), collectorTable(status, paint), policyTable(policies, paint), heldNodes]
     .filter(Boolean)
@@ -77,18 +81,16 @@ function leaderText(leader: LeaderView): string {
   return leader.name === null ? ", stands by" : `, stands by for ${leader.name}${where}`;
 }
 
-const configTexts = ({ config_rejected_at: at = null }: Status): readonly string[] =>
-  at === null
-    ? []
-    : [`rejected at ${formatTime(at)}; the previous configuration stays active, and check lists the errors`];
+const configText = ({ config_rejected_at: at = null }: Status): string | null =>
+  at && `rejected at ${formatTime(at)}; the previous configuration stays active, and check lists the errors`;
 
 /** Offset of the service's clock above which it is shown, as for the alert ProxywardenClockSkewed. */
 const CLOCK_SKEW_SHOWN_SECONDS = 60;
 
-function clockTexts({ service_clock_skew_seconds: skew }: Status): readonly string[] {
-  if (skew === null || Math.abs(skew) <= CLOCK_SKEW_SHOWN_SECONDS) return [];
+function clockText({ service_clock_skew_seconds: skew }: Status): string | null {
+  if (skew === null || Math.abs(skew) <= CLOCK_SKEW_SHOWN_SECONDS) return null;
   const direction = skew > 0 ? "ahead of" : "behind";
-  return [`the service's clock is ${formatLength(Math.abs(skew) * SECOND_MS)} ${direction} the daemon's`];
+  return `the service's clock is ${formatLength(Math.abs(skew) * SECOND_MS)} ${direction} the daemon's`;
 }
 
 function countsText(counts: Readonly<Record<string, number>> | null): string {
@@ -108,22 +110,16 @@ function failureText({ collectors, now }: Status, collector: "nodes" | "sessions
   return `${age} (can't be read now: ${failure.reason}: ${failure.message})`;
 }
 
-/** Returns what holds all actions. */
-function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Status["warden"]): readonly string[] {
+/** Returns what holds all actions, with null for what does not. */
+function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Status["warden"]) {
   return [
-    ...(paused === null
-      ? []
-      : [
-          `paused since ${formatTime(paused.at)}${paused.operator === null ? "" : ` by ${paused.operator}`}${paused.until === null ? "" : `, until ${formatTime(paused.until)}`}: ${paused.reason}`,
-        ]),
-    ...(breaker === null
-      ? []
-      : [
-          `the circuit breaker has been open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired; reset-breaker closes it`,
-        ]),
+    paused &&
+      `paused since ${formatTime(paused.at)}${paused.operator === null ? "" : ` by ${paused.operator}`}${paused.until === null ? "" : `, until ${formatTime(paused.until)}`}: ${paused.reason}`,
+    breaker &&
+      `the circuit breaker has been open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired; reset-breaker closes it`,
     ...trust.map(({ reason, detail }) => `${reason}: ${detail}`),
-    ...(storm === null ? [] : [`storm: too many nodes unhealthy; actions held until at least ${formatTime(storm)}`]),
-    ...(journal === null ? [] : [journal]),
+    storm && `storm: too many nodes unhealthy; actions held until at least ${formatTime(storm)}`,
+    journal,
   ];
 }
 

@@ -1,7 +1,7 @@
 import type { Option } from "commander";
 import { NODE_STATUSES } from "../../model/node.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
-import { type CommandRow, OPERATOR, option, parseTimeOption, wholeNumberParser } from "../arguments/options.ts";
+import { type CommandRow, OPERATOR, option, parseTime, wholeNumber } from "../arguments/options.ts";
 import { ACTIONS, DECISIONS, type JournalRowOptions, ORDERS, runJournalView } from "./journal-rows.ts";
 import { type NodesOptions, runHeldNodes, runNodes } from "./nodes.ts";
 import { runStatus } from "./status.ts";
@@ -27,9 +27,9 @@ const LATEST_ROWS: readonly Option[] = [
   option(
     "--since <time>",
     "only since this time, such as 2026-11-21T03:12:00Z, or this long ago, such as 2h",
-    parseTimeOption,
+    parseTime,
   ),
-  option("--limit <count>", "maximum number of rows", wholeNumberParser(1, ROWS_MAX), ROWS_DEFAULT),
+  option("--limit <count>", "maximum number of rows", wholeNumber(1, ROWS_MAX), ROWS_DEFAULT),
   ...WATCH,
 ];
 
@@ -56,7 +56,7 @@ export const VIEW_COMMANDS: readonly CommandRow[] = [
       ),
       ...PLACE,
       option("--search <text>", "only nodes with this text in their id, name or IP address"),
-      option("--limit <count>", "maximum number of nodes", wholeNumberParser(1, NODES_MAX), NODES_DEFAULT),
+      option("--limit <count>", "maximum number of nodes", wholeNumber(1, NODES_MAX), NODES_DEFAULT),
       ...WATCH,
     ],
     run: (options: NodesOptions & { readonly held?: boolean }, context) =>

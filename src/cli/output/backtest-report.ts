@@ -118,6 +118,8 @@ const LIMITS_OF_REPLAY = [
   "blocked_by alerts are those that Prometheus fired; silences are unknown",
 ];
 
+const SHORTER_THAN_RESOLUTION =
+  "is shorter than the resolution; use a smaller --step if the history is detailed enough";
 const NO_CANDIDATE = "no candidate was compared: pass --policies FILE";
 
 /** Formats the report of a backtest. */
@@ -148,12 +150,7 @@ function historyLines(history: BacktestReport["history"], paint: Paint): readonl
     ...missing.map(({ read_by, field, why }) =>
       paint("warning", stripControlCharacters(`  ${read_by}: ${field} is unknown: ${why}`)),
     ),
-    ...tooShort.map(({ policy, key }) =>
-      paint(
-        "warning",
-        `  ${policy}: ${key} is shorter than the resolution; use a smaller --step if the history is detailed enough`,
-      ),
-    ),
+    ...tooShort.map(({ policy, key }) => paint("warning", `  ${policy}: ${key} ${SHORTER_THAN_RESOLUTION}`)),
     ...LIMITS_OF_REPLAY.map((line) => `  ${line}`),
   ];
 }

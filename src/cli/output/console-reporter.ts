@@ -45,26 +45,21 @@ export function createConsoleReporter(startedAt: MonotonicMs) {
       lines.push({ text, tone: toneOf(NODE_STATUSES[now]!) });
     }
     if (lines.length <= CHANGES_LISTED_MAX) return lines;
-    const rest: ReportLine = {
-      text: `and ${countNoun(lines.length - CHANGES_LISTED_MAX, "more node")} changed`,
-      tone: "warning",
-    };
-    return [...lines.slice(0, CHANGES_LISTED_MAX), rest];
+    const rest = `and ${countNoun(lines.length - CHANGES_LISTED_MAX, "more node")} changed`;
+    return [...lines.slice(0, CHANGES_LISTED_MAX), { text: rest, tone: "warning" }];
   }
 
   return {
     /** Returns lines about what is new since the last call. */
     report(statusSnapshot: StatusSnapshot, eventLog: EventLog): ReportLine[] {
-      const elapsed = formatElapsed(statusSnapshot.monotonic - startedAt);
-      const lines = statusSnapshot.snapshot === null ? [] : statusChanges(statusSnapshot.snapshot.fleet);
-      const fleet = statusSnapshot.snapshot?.fleet;
+      const { monotonic: now, snapshot } = statusSnapshot;
+      const fleet = snapshot?.fleet;
+      const elapsed = formatElapsed(now - startedAt);
+      const lines = fleet === undefined ? [] : statusChanges(fleet);
       lines.push(...reportActivity(eventLog, (node) => fleet?.name[fleet.ids.indexOf(node)] ?? "?"));
-      const isKnown = statusSnapshot.snapshot !== null && statusSnapshot.snapshot.fleet.walkedAt !== null;
-      if (
-        statusSnapshot.monotonic >= summaryAt &&
-        (isKnown || statusSnapshot.monotonic >= startedAt + SUMMARY_INTERVAL_MS)
-      ) {
-        summaryAt = statusSnapshot.monotonic + SUMMARY_INTERVAL_MS;
+      const isKnown = fleet !== undefined && fleet.walkedAt !== null;
+      if (now >= summaryAt && (isKnown || now >= startedAt + SUMMARY_INTERVAL_MS)) {
+        summaryAt = now + SUMMARY_INTERVAL_MS;
         lines.push({ text: `${statusLine(statusSnapshot)} | ${budgetLine(statusSnapshot)}`, tone: null });
       }
       return lines.map(({ text, tone }) => ({ text: `${elapsed}  ${text}`, tone }));
@@ -143,10 +138,8 @@ function formatAction(action: Action, nameOf: (node: NodeId) => string): ReportL
     case "withdrawn":
       return { text: `${what}: withdrawn: ${detail}`, tone: "warning" };
     case "ended": {
-      const took =
-        action.sentAt === null || action.endedAt === null
-          ? ""
-          : ` after ${formatLength(action.endedAt - action.sentAt)}`;
+      const { sentAt, endedAt } = action;
+      const took = sentAt === null || endedAt === null ? "" : ` after ${formatLength(endedAt - sentAt)}`;
       const shown = proof === null ? "" : `, proof: ${proof}`;
       const cause = outcome === "refused" || outcome === "failed" || outcome === "in_doubt" ? `: ${detail}` : "";
       return { text: `${what}: ${outcome}${took}${shown}${cause}`, tone: outcome === "verified" ? "good" : "bad" };

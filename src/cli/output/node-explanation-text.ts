@@ -48,22 +48,19 @@ function summaryLines(report: NodeReport): readonly string[] {
   const isTimed = policies.some(({ timer }) => timer !== null);
   const isEmpty = !isTimed && seen === null && [report.episodes, report.actions, report.decisions].every(hasNoRows);
   const place = [seen?.country, seen?.region].filter((part) => part !== null && part !== undefined);
-  const state = seen === null ? [] : [`${seen.status}${place.length === 0 ? "" : ` (${place.join(", ")})`}`];
-  const lastSeen =
-    seen === null || seen.last_seen === null
-      ? []
-      : [`${formatTime(seen.last_seen)}, ${formatLength(Date.parse(explained_at) - Date.parse(seen.last_seen))} ago`];
-  const age = seen === null || seen.age_seconds === null ? [] : [`${formatLength(seen.age_seconds * SECOND_MS)} ago`];
+  const state = seen && `${seen.status}${place.length === 0 ? "" : ` (${place.join(", ")})`}`;
+  const { last_seen: lastSeen = null, age_seconds: ageSeconds = null } = seen ?? {};
+  const ago = (at: string) => `${formatLength(Date.parse(explained_at) - Date.parse(at))} ago`;
   return [
     `${nodeLabel(id, seen?.name ?? null)}, at ${formatTime(explained_at)}`,
-    ...withLabel("status", state),
-    ...withLabel("last seen", lastSeen),
-    ...withLabel("observed", age),
+    ...withLabel("status", [state]),
+    ...withLabel("last seen", [lastSeen && `${formatTime(lastSeen)}, ${ago(lastSeen)}`]),
+    ...withLabel("observed", [ageSeconds === null ? null : `${formatLength(ageSeconds * SECOND_MS)} ago`]),
     ...withLabel("held", holds.map(holdText)),
     ...withLabel("approval", report.actions.filter(({ state }) => state === "awaiting").map(approvalText)),
     ...withLabel("source", [sourceTexts[report.source]]),
-    ...withLabel("policies", policies.length === 0 ? ["no policy was ever relevant"] : []),
-    ...withLabel("journal", isEmpty ? [noRecordsText(id)] : []),
+    ...withLabel("policies", [policies.length === 0 ? "no policy was ever relevant" : null]),
+    ...withLabel("journal", [isEmpty ? noRecordsText(id) : null]),
   ];
 }
 
@@ -104,7 +101,7 @@ function policyLines(policy: PolicyReport, report: NodeReport): readonly string[
     policy.mode === null ? policy.policy : `${policy.policy} (${policy.mode})`,
     ...withLabel("verdict", verdictLines(policy)),
     ...withLabel("read", ifMatched(fieldsOf(policy, decision))),
-    ...withLabel("timer", hasTimer ? [timerText(policy)] : []),
+    ...withLabel("timer", [hasTimer ? timerText(policy) : null]),
     ...withLabel("episode", episode === null ? ifMatched(["none"]) : episodeLines(episode, policy)),
     ...withLabel("decision", decision === null ? ifMatched(["none yet"]) : decisionLines(decision)),
     ...withLabel("now", ifMatched(policy.blockers === null ? [] : blockerLines(policy.blockers))),
@@ -137,7 +134,7 @@ function timerText({ timer, for_seconds: needed }: PolicyReport): string {
   return `firing since ${since}, true for ${formatLength(timer.true_seconds * SECOND_MS)}${clearing}`;
 }
 
-function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly string[] {
+function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly (string | null)[] {
   const { quarantine, retry_at: retryAt } = episode;
   const count = steps.length === 0 ? "" : ` of ${steps.length}`;
   const name = steps[episode.step] === undefined ? "" : ` (${steps[episode.step]})`;
@@ -146,12 +143,9 @@ function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly s
     `${episode.id}${episode.shadow ? " (dry run)" : ""}: ${episodeState(episode.state)} since ${formatTime(episode.state_at)}`,
     `opened ${formatTime(episode.opened_at)}${episode.closed_at === null ? "" : `, closed ${formatTime(episode.closed_at)}`}`,
     `at step ${episode.step + 1}${count}${name}, ${episode.acted} ${episode.shadow ? "would have been sent" : "sent"}${failed}`,
-    ...(retryAt === null ? [] : [`waits until ${formatTime(retryAt)}`]),
-    ...(quarantine === null
-      ? []
-      : [
-          `our quarantine (${quarantine.action}) ends ${formatTime(quarantine.ends_at)}${quarantine.overdue ? ", overdue" : ""}`,
-        ]),
+    retryAt && `waits until ${formatTime(retryAt)}`,
+    quarantine &&
+      `our quarantine (${quarantine.action}) ends ${formatTime(quarantine.ends_at)}${quarantine.overdue ? ", overdue" : ""}`,
   ];
 }
 
@@ -235,6 +229,8 @@ function latestRows<T>(
   ];
 }
 
-/** Puts a label before the first line, and indents the others. */
-const withLabel = (label: string, lines: readonly string[]): readonly string[] =>
-  lines.map((line, index) => `  ${(index === 0 ? label : "").padEnd(LABEL_CHARS)}${line}`);
+/** Puts a label before the first line, and indents the others. Null is no line. */
+const withLabel = (label: string, lines: readonly (string | null)[]): readonly string[] =>
+  lines
+    .filter((line) => line !== null)
+    .map((line, index) => `  ${(index === 0 ? label : "").padEnd(LABEL_CHARS)}${line}`);

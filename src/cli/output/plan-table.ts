@@ -145,14 +145,10 @@ function slowdownText(
   if (!Number.isFinite(intervalMs)) return [`${collector}: not polled; ${BOUND_TEXTS[boundBy]} are used up`];
   const needed = rate(callsPerMinute * slowdown);
   const grant = `${rate(callsPerMinute)} of the ${needed} calls/min that it would take`;
-  if (requestedIntervals[collector]?.isCron === true) {
-    return [
-      `${collector}: ${skippedText(slowdown)} of its cron schedule are skipped: within ${BOUND_TEXTS[boundBy]} it gets ${grant}`,
-    ];
-  }
-  return [
-    `${collector}: ${intervalText(requestedMs)} is slowed down to ${intervalText(intervalMs)}: within ${BOUND_TEXTS[boundBy]} it gets ${grant}`,
-  ];
+  const effect = requestedIntervals[collector]?.isCron
+    ? `${skippedText(slowdown)} of its cron schedule are skipped`
+    : `${intervalText(requestedMs)} is slowed down to ${intervalText(intervalMs)}`;
+  return [`${collector}: ${effect}: within ${BOUND_TEXTS[boundBy]} it gets ${grant}`];
 }
 
 /** Formats how many runs of a cron schedule are skipped at a slowdown, such as `9 of 10 runs`. */

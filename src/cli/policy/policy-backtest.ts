@@ -1,28 +1,24 @@
 import { createIntegrationClient, type IntegrationAccess } from "../../api-client/integration-client.ts";
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
-import { formatProblem, type KeyProblem, locateProblem } from "../../config/diagnostics/problem.ts";
 import { definedNames, type LoadedConfig } from "../../config/load.ts";
-import { integrationAccess, secretReader } from "../../daemon/integrations.ts";
 import { userAgentOf } from "../../daemon/runtime.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { createSystemClock } from "../../platform/clock.ts";
-import { readTextInput } from "../../platform/text-file.ts";
 import type { RemediationRules } from "../../remediation/context.ts";
 import { runBacktest } from "../backtest/backtest.ts";
-import { parsePolicies, readConfigFile } from "../config/config-loading.ts";
+import { problemText, readConfigFile, readPolicies } from "../config/config-loading.ts";
 import {
   type CommandContext,
   EXIT_OK,
   type ExitCode,
   failUsage,
   failWith,
-  inputProblem,
   type OutputOption,
   print,
 } from "../context.ts";
-import { readServerAccess } from "../daemon-client.ts";
+import { accessWithSecrets, readServerAccess } from "../daemon-client.ts";
 import { backtestReport, formatBacktest } from "../output/backtest-report.ts";
 import { showShare } from "../output/progress.ts";
 
@@ -50,8 +46,6 @@ const QUERY_TIMEOUT_MS: DurationMs = 2 * MINUTE_MS;
 
 /** `policy backtest`: replays the history that Prometheus holds against policies. */
 export async function runPolicyBacktest(options: BacktestOptions, context: CommandContext): Promise<ExitCode> {
-  const problem = inputProblem(options.policies ?? []);
-  if (problem !== null) return failUsage(context, problem);
   if (options.httpConfigFile !== undefined && options.prometheus === undefined) {
     return failUsage(
       context,
@@ -97,12 +91,7 @@ function prometheusAccess(
   if (config.prometheus === undefined) {
     return fail([`${file} has no prometheus.url: pass the URL of the server that has the history as --prometheus`]);
   }
-  const problems: KeyProblem[] = [];
-  const secret = secretReader(createSystemClock(), problems);
-  const access = integrationAccess("prometheus.", config.prometheus, secret, problems);
-  return problems.length > 0
-    ? fail(problems.map((problem) => formatProblem(locateProblem(keys, problem))))
-    : ok(access);
+  return accessWithSecrets(keys, "prometheus.", config.prometheus);
 }
 
 /**
@@ -120,10 +109,8 @@ async function rulesToReplay(
   const inForce: RemediationRules = { policies: loaded.policies, safety, intervals };
   const policies = new Map<string, PolicyRule>(inForce.policies.map((rule) => [rule.name, rule]));
   for (const file of files) {
-    const text = await readTextInput(file);
-    if (!text.ok) return fail([text.error]);
-    const read = parsePolicies(file, text.value, env, definedNames(loaded.config));
-    if (!read.ok) return fail(read.error.map(formatProblem));
+    const read = await readPolicies(file, env, definedNames(loaded.config));
+    if (!read.ok) return fail(read.error.map(problemText));
     for (const rule of read.value) policies.set(rule.name, rule);
   }
   return ok({ inForce, candidate: files.length === 0 ? null : { ...inForce, policies: [...policies.values()] } });

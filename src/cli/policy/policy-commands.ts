@@ -5,8 +5,8 @@ import {
   onDemand,
   option,
   parseServerUrl,
-  parseStepOption,
-  parseTimeOption,
+  parseStep,
+  parseTime,
 } from "../arguments/options.ts";
 
 /** `policy test`, which is also the command `test`. */
@@ -37,12 +37,12 @@ export const POLICY_COMMANDS: readonly CommandRow[] = [
       CONFIG,
       option("--prometheus <url>", "URL of Prometheus; default: prometheus.url of the configuration", parseServerUrl),
       option("--http-config-file <file>", "HTTP client config file for --prometheus, in Prometheus format"),
-      option("--since <time>", "start of the history, or how long ago; default: 30d before --until", parseTimeOption),
-      option("--until <time>", "end of the history, or how long ago; default: now", parseTimeOption),
+      option("--since <time>", "start of the history, or how long ago; default: 30d before --until", parseTime),
+      option("--until <time>", "end of the history, or how long ago; default: now", parseTime),
       option(
         "--step <duration>",
         "time between two points; default: the interval at which the node list was read, longer for large histories",
-        parseStepOption,
+        parseStep,
       ),
       option(
         "--policies <files...>",

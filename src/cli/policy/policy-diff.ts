@@ -1,18 +1,6 @@
-import { fail, type Result } from "../../base/result.ts";
-import type { PolicyRule } from "../../model/policy/policy.ts";
-import { readTextInput } from "../../platform/text-file.ts";
 import { comparePolicies, type PolicyDifference } from "../../policy/policy-diff.ts";
-import { type Problem, parsePolicies, printProblems } from "../config/config-loading.ts";
-import {
-  type CommandContext,
-  EXIT_FAILURE,
-  EXIT_OK,
-  type ExitCode,
-  failUsage,
-  inputProblem,
-  type OutputOption,
-  print,
-} from "../context.ts";
+import { printProblems, readPolicies } from "../config/config-loading.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, type OutputOption, print } from "../context.ts";
 import { type Paint, stripControlCharacters, type Tone } from "../output/text.ts";
 
 /** `policy diff OLD NEW`: compares which nodes two policy files act on. */
@@ -21,28 +9,15 @@ export async function runPolicyDiff(
   context: CommandContext,
   files: readonly string[],
 ): Promise<ExitCode> {
-  const problem = inputProblem(files);
-  if (problem !== null) return failUsage(context, problem);
   const [before, after] = files;
-  const [old, next] = [await readRules(before!, context), await readRules(after!, context)];
+  const [old, next] = [await readPolicies(before!, context.env), await readPolicies(after!, context.env)];
   if (!old.ok || !next.ok) {
-    printProblems(
-      context,
-      [old, next].flatMap((read) => (read.ok ? [] : read.error)),
-    );
+    for (const read of [old, next]) if (!read.ok) printProblems(context, read.error);
     return EXIT_FAILURE;
   }
   const found = comparePolicies(old.value, next.value);
   print(context, options, { differences: found }, ({ differences }, paint) => formatDifferences(differences, paint));
   return EXIT_OK;
-}
-
-async function readRules(
-  file: string,
-  { env }: CommandContext,
-): Promise<Result<readonly PolicyRule[], readonly Problem[]>> {
-  const read = await readTextInput(file);
-  return read.ok ? parsePolicies(file, read.value, env) : fail([read.error]);
 }
 
 const EFFECT_STYLES: Readonly<Record<PolicyDifference["effect"], readonly [sign: string, Tone | null]>> = {

@@ -8,16 +8,7 @@ import { readTextInput } from "../../platform/text-file.ts";
 import type { RemediationRules } from "../../remediation/context.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import { type Problem, parsePolicyTests, printProblems } from "../config/config-loading.ts";
-import {
-  type CommandContext,
-  EXIT_FAILURE,
-  EXIT_OK,
-  type ExitCode,
-  failUsage,
-  inputProblem,
-  type OutputOption,
-  print,
-} from "../context.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, type OutputOption, print } from "../context.ts";
 import { withProgress } from "../output/progress.ts";
 import { type Paint, stripControlCharacters } from "../output/text.ts";
 import { type FailedExpectation, runPolicyTest } from "../policy-tests/runner.ts";
@@ -42,16 +33,10 @@ export async function runPolicyTests(
   context: CommandContext,
   files: readonly string[],
 ): Promise<ExitCode> {
-  const problem = inputProblem(files);
-  if (problem !== null) return failUsage(context, problem);
   const results: FileResult[] = [];
   for (const file of files) results.push(await withProgress(`testing ${file}`, runFile(file, context), context));
   const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((test) => test.passed));
-  if (options.output === "text")
-    printProblems(
-      context,
-      results.flatMap(({ errors }) => errors),
-    );
+  if (options.output === "text") for (const { errors } of results) printProblems(context, errors);
   print(context, options, { passed, files: results }, ({ files }, paint) => formatResults(files, paint));
   return passed ? EXIT_OK : EXIT_FAILURE;
 }
@@ -86,23 +71,14 @@ function rulesUnderTest({ file, policies }: LoadedPolicyTests): RemediationRules
 
 function toPolicyTests({ file, policies }: LoadedPolicyTests): readonly PolicyTest[] {
   const [onlyPolicy] = policies;
-  return file.tests.map(({ name, fleet, nodes, blocked, expect }) => ({
-    name,
-    startsAt: file.start,
-    intervalMs: file.interval,
-    nodes: [
-      ...nodes.map((node) => toScriptedNode(node, fleet)),
-      ...Array.from({ length: fleet.nodes }, (_, index) =>
-        toScriptedNode(testNodeSchema.parse({ id: `fleet_${index + 1}` }), fleet),
-      ),
-    ],
-    blocked,
-    expectations: expect.map(({ at, policy, ...rest }) => ({
-      ...rest,
-      atMs: at,
-      policy: policy ?? onlyPolicy!.name,
-    })),
-  }));
+  return file.tests.map(({ name, fleet, nodes, blocked, expect }) => {
+    const added = Array.from({ length: fleet.nodes }, (_, index) => ({ id: `fleet_${index + 1}` }));
+    return {
+      ...{ name, startsAt: file.start, intervalMs: file.interval, blocked },
+      nodes: [...nodes, ...added.map((node) => testNodeSchema.parse(node))].map((node) => toScriptedNode(node, fleet)),
+      expectations: expect.map(({ at, policy = onlyPolicy!.name, ...rest }) => ({ ...rest, atMs: at, policy })),
+    };
+  });
 }
 
 type TestConfig = LoadedPolicyTests["file"]["tests"][number];

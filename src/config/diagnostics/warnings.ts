@@ -151,13 +151,8 @@ function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks
   const isNested = marks.has(markKey([...path, "time_intervals"]));
   return intervals.flatMap((spec, specIndex) => {
     const here = isNested ? [...path, "time_intervals", specIndex] : path;
-    const empty = Object.entries({
-      times: spec.times,
-      weekdays: spec.weekdays,
-      days_of_month: spec.daysOfMonth,
-      months: spec.months,
-      years: spec.years,
-    })
+    const { times, weekdays, daysOfMonth: days_of_month, months, years } = spec;
+    const empty = Object.entries({ times, weekdays, days_of_month, months, years })
       .filter(([, list]) => list?.length === 0)
       .map(([key]) =>
         warning([...here, key], "must have a range", "is empty, so it is never open; leave it out to restrict nothing"),

@@ -94,16 +94,12 @@ export type Schedule =
   | { readonly kind: "cron"; readonly expression: string };
 
 const schedule = (defaultValue: { every: string } | { cron: string }, meaning: string) =>
-  exactlyOneOf(
-    section({
-      every: duration("1s", "7d").exactOptional().describe("Time from one start to the next."),
-      cron: text("a cron expression of five or six fields", { name: "cron expression", check: "cron" })
-        .exactOptional()
-        .describe("Cron expression in UTC. Instead of `every`. Runs that the limits don't allow are skipped."),
-    }),
-    "every",
-    "cron",
-  )
+  exactlyOneOf(["every", "cron"], {
+    every: duration("1s", "7d").exactOptional().describe("Time from one start to the next."),
+    cron: text("a cron expression of five or six fields", { name: "cron expression", check: "cron" })
+      .exactOptional()
+      .describe("Cron expression in UTC. Instead of `every`. Runs that the limits don't allow are skipped."),
+  })
     .transform(({ every, cron = "" }): Schedule => {
       return every === undefined ? { kind: "cron", expression: cron } : { kind: "every", intervalMs: every };
     })
@@ -158,14 +154,14 @@ const postgresSection = section({
   lease: duration("5s", "5m")
     .prefault("15s")
     .describe("Time after which another daemon takes over if the leader does not renew its lease."),
-  schema: nonBlankText("the name of a schema", { name: "string" })
+  schema: nonBlankText("the name of a schema")
     .refine(
       (name) => Buffer.byteLength(name) <= SCHEMA_NAME_BYTES_MAX,
       `must have at most ${SCHEMA_NAME_BYTES_MAX} bytes`,
     )
     .default("proxywarden")
     .describe("Schema of the tables. It is created if it does not exist."),
-  instance: nonBlankText("the name of this daemon", { name: "string" })
+  instance: nonBlankText("the name of this daemon")
     .exactOptional()
     .describe("Name by which the other daemons refer to this one while it leads. Defaults to its host name."),
   public_url: httpUrl("an http or https URL, such as http://warden-1.example.net:9713", () => null)
@@ -173,20 +169,14 @@ const postgresSection = section({
     .describe("URL at which operators reach this daemon. While it leads, the status pages of the others link to it."),
 });
 
-const stateSection = exactlyOneOf(
-  section({
-    path: text("the path of a folder", { name: "path", check: "path" })
-      .exactOptional()
-      .describe("Folder of the journal, in SQLite. Only one daemon can use it at a time."),
-    postgres: postgresSection
-      .exactOptional()
-      .describe(
-        "PostgreSQL database of the journal. Several daemons can share it: one leads, and the others stand by.",
-      ),
-  }),
-  "path",
-  "postgres",
-)
+const stateSection = exactlyOneOf(["path", "postgres"], {
+  path: text("the path of a folder", { name: "path", check: "path" })
+    .exactOptional()
+    .describe("Folder of the journal, in SQLite. Only one daemon can use it at a time."),
+  postgres: postgresSection
+    .exactOptional()
+    .describe("PostgreSQL database of the journal. Several daemons can share it: one leads, and the others stand by."),
+})
   .prefault({ path: "/var/lib/proxywarden" })
   .describe("State that survives a restart. Either `path` or `postgres`.");
 
@@ -215,25 +205,17 @@ const WEBHOOK_URL = { name: "URL", secret: "the webhook URL" };
 
 const onlyTrue = () => z.literal(true, { error: "must be true" }).register(valueKinds, { name: "true" });
 
-const receiver = exactlyOneOf(
-  section({
-    name: nonBlankText("a name", { name: "string" }).describe(
-      "Name of the receiver, for the notify steps of policies.",
-    ),
-    webhook_url: httpUrl("an http or https URL", () => null, WEBHOOK_URL)
-      .exactOptional()
-      .describe("URL to which notifications are posted as JSON."),
-    webhook_url_file: filePath().exactOptional().describe("File that contains the URL. Instead of `webhook_url`."),
-    alertmanager: onlyTrue()
-      .exactOptional()
-      .describe("Sends notifications as alerts to the Alertmanager configured in the section `alertmanager`."),
-    log: onlyTrue().exactOptional().describe("Writes notifications to the daemon's log. It needs no other server."),
-  }),
-  "webhook_url",
-  "webhook_url_file",
-  "alertmanager",
-  "log",
-);
+const receiver = exactlyOneOf(["webhook_url", "webhook_url_file", "alertmanager", "log"], {
+  name: nonBlankText("a name").describe("Name of the receiver, for the notify steps of policies."),
+  webhook_url: httpUrl("an http or https URL", () => null, WEBHOOK_URL)
+    .exactOptional()
+    .describe("URL to which notifications are posted as JSON."),
+  webhook_url_file: filePath().exactOptional().describe("File that contains the URL. Instead of `webhook_url`."),
+  alertmanager: onlyTrue()
+    .exactOptional()
+    .describe("Sends notifications as alerts to the Alertmanager configured in the section `alertmanager`."),
+  log: onlyTrue().exactOptional().describe("Writes notifications to the daemon's log. It needs no other server."),
+});
 
 const receivers = list(receiver, "receivers", RECEIVERS_MAX)
   .superRefine(rejectDuplicateNames)

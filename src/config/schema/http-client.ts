@@ -14,42 +14,34 @@ const AUTH_TYPE_EXPECTED = "the type of an Authorization header, such as Bearer"
 
 const CREDENTIALS_EXPECTED = "credentials of ASCII characters, on one line";
 
-const basicAuth = exactlyOneOf(
-  section({
-    username: nonBlankText("a user name", { name: "string" }).describe("User name."),
-    password: nonBlankText("a password", { name: "string", secret: "the password" })
-      .exactOptional()
-      .describe("Password. Either this or `password_file`."),
-    password_file: filePath().exactOptional().describe("File that contains the password. Either this or `password`."),
-  }),
-  "password",
-  "password_file",
-);
+const basicAuth = exactlyOneOf(["password", "password_file"], {
+  username: nonBlankText("a user name").describe("User name."),
+  password: nonBlankText("a password", { name: "string", secret: "the password" })
+    .exactOptional()
+    .describe("Password. Either this or `password_file`."),
+  password_file: filePath().exactOptional().describe("File that contains the password. Either this or `password`."),
+});
 
-const authorization = exactlyOneOf(
-  section({
-    type: text(AUTH_TYPE_EXPECTED, { name: "string" })
-      .regex(/^(?!basic$)[\w!#$%&'*+.^`|~-]+$/i, `must be ${AUTH_TYPE_EXPECTED}; for Basic there is basic_auth`)
-      .default("Bearer")
-      .describe("Type of the Authorization header."),
-    credentials: nonBlankText(CREDENTIALS_EXPECTED, { name: "string", secret: "the credential" })
-      .regex(/^[\x20-\x7e]*$/, `must be ${CREDENTIALS_EXPECTED}`)
-      .exactOptional()
-      .describe("Credentials in the header. Either this or `credentials_file`."),
-    credentials_file: filePath()
-      .exactOptional()
-      .describe("File that contains the credentials. Either this or `credentials`."),
-  }),
-  "credentials",
-  "credentials_file",
-);
+const authorization = exactlyOneOf(["credentials", "credentials_file"], {
+  type: text(AUTH_TYPE_EXPECTED)
+    .regex(/^(?!basic$)[\w!#$%&'*+.^`|~-]+$/i, `must be ${AUTH_TYPE_EXPECTED}; for Basic there is basic_auth`)
+    .default("Bearer")
+    .describe("Type of the Authorization header."),
+  credentials: nonBlankText(CREDENTIALS_EXPECTED, { name: "string", secret: "the credential" })
+    .regex(/^[\x20-\x7e]*$/, `must be ${CREDENTIALS_EXPECTED}`)
+    .exactOptional()
+    .describe("Credentials in the header. Either this or `credentials_file`."),
+  credentials_file: filePath()
+    .exactOptional()
+    .describe("File that contains the credentials. Either this or `credentials`."),
+});
 
 /** How to verify a server's certificate, and the client certificate, in Prometheus' format. */
 export const tlsConfig = section({
   ca_file: filePath().exactOptional().describe("PEM file of the authorities used to verify the server's certificate."),
   cert_file: filePath().exactOptional().describe("PEM file of the client certificate. Requires `key_file`."),
   key_file: filePath().exactOptional().describe("PEM file of the key of the client certificate."),
-  server_name: nonBlankText("the name of a server", { name: "string" })
+  server_name: nonBlankText("the name of a server")
     .exactOptional()
     .describe("Name in the server's certificate. Defaults to the host of the URL."),
   insecure_skip_verify: booleanFlag()

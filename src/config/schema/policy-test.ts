@@ -26,6 +26,7 @@ import {
   list,
   nonBlankText,
   oneOf,
+  parsedText,
   rejectValue,
   section,
   text,
@@ -96,18 +97,17 @@ const wholeUpTo = (max: number) => (written: string) => {
 /** Ids of the healthy nodes that the fleet of a test adds. */
 const BACKGROUND_NODE_ID = /^fleet_\d+$/;
 
-const requiredText = (noun: string) => nonBlankText(noun, { name: "string" });
 const statuses = () => series("status", "online", wordOf(NODE_STATUSES));
 const ratio = () => series("ratio from 0 to 1", "0.5", numberUpTo(1));
 const count = (max: number) => series("whole number", "3", wholeUpTo(max));
 
 /** A node of a test. By default it is healthy. */
 export const testNodeSchema = section({
-  id: requiredText("a node's id").describe("Id of the node."),
-  name: requiredText("a name").exactOptional().describe("Name of the node. Defaults to its id."),
-  country: requiredText("a country").exactOptional().describe("Country of the node. Defaults to that of the fleet."),
-  region: requiredText("a region").exactOptional().describe("Region of the node. Defaults to that of the fleet."),
-  version: requiredText("a version").default("1.0.0").describe("Software version of the node."),
+  id: nonBlankText("a node's id").describe("Id of the node."),
+  name: nonBlankText("a name").exactOptional().describe("Name of the node. Defaults to its id."),
+  country: nonBlankText("a country").exactOptional().describe("Country of the node. Defaults to that of the fleet."),
+  region: nonBlankText("a region").exactOptional().describe("Region of the node. Defaults to that of the fleet."),
+  version: nonBlankText("a version").default("1.0.0").describe("Software version of the node."),
   status: statuses()
     .prefault("online")
     .describe(`Status that the service reports: ${NODE_STATUSES.join(", ")}.`),
@@ -137,16 +137,16 @@ export const testNodeSchema = section({
 
 const fleet = section({
   nodes: wholeNumber(0, NODES_MAX).default(20).describe("Number of additional nodes, all healthy."),
-  country: requiredText("a country").default("DE").describe("Their country."),
-  region: requiredText("a region").default("eu-central").describe("Their region."),
+  country: nonBlankText("a country").default("DE").describe("Their country."),
+  region: nonBlankText("a region").default("eu-central").describe("Their region."),
 })
   .prefault({})
   .describe("Additional nodes, which count toward limits given as percentages.");
 
 const expectation = section({
   at: duration("0s", "365d").describe("Time since the start of the test."),
-  node: requiredText("a node's id").describe("Id of a node in this test."),
-  policy: requiredText("the name of a policy")
+  node: nonBlankText("a node's id").describe("Id of a node in this test."),
+  policy: nonBlankText("the name of a policy")
     .exactOptional()
     .describe("Name of the policy. May be left out if there is only one."),
   verdict: oneOf(["true", "false", "unknown"])
@@ -171,7 +171,7 @@ const expectation = section({
 });
 
 const policyTest = section({
-  name: requiredText("a sentence").describe("What the test shows, as a sentence."),
+  name: nonBlankText("a sentence").describe("What the test shows, as a sentence."),
   fleet,
   nodes: list(testNodeSchema, "nodes", NODES_MAX).min(1, "must have at least one node").describe("Nodes under test."),
   blocked: series("word (no or yes)", "no", (written) => (written === "yes" ? true : written === "no" ? false : null))
@@ -182,27 +182,21 @@ const policyTest = section({
     .describe("Expectations, each for a point in time."),
 });
 
+const START_PATTERN = /^\d{4}-\d\d-\d\dT/;
 const START_EXPECTED = "must be a time such as 2026-11-20T23:30:00Z";
 
 /** A file of policy tests. */
 export const policyTestSchema = section({
-  policies: list(
-    requiredText("a glob of policy files").register(valueKinds, { name: "glob", check: "glob" }),
-    "globs of policy files",
-    20,
-  )
+  policies: list(nonBlankText("a glob of policy files", { name: "glob", check: "glob" }), "globs of policy files", 20)
     .min(1, "must have at least one glob")
     .describe("Globs of the policy files under test, relative to this file."),
   mode: oneOf(["enforce", "as_written"])
     .default("enforce")
     .describe("`enforce`: every policy and `safety.mode` are set to enforce; `as_written`: they are used unchanged."),
-  start: z
-    .string({ error: START_EXPECTED })
-    .register(valueKinds, { name: "time" })
-    .transform((value, context): number => {
-      const at = /^\d{4}-\d\d-\d\dT/.test(value) ? parseIsoTime(value) : Number.NaN;
-      return Number.isNaN(at) ? rejectValue(context, value, START_EXPECTED) : at;
-    })
+  start: parsedText({ name: "time" }, START_EXPECTED, START_PATTERN.source, (text) => {
+    const at = START_PATTERN.test(text) ? parseIsoTime(text) : Number.NaN;
+    return Number.isNaN(at) ? fail(START_EXPECTED) : ok(at);
+  })
     .prefault("2026-01-05T12:00:00Z")
     .describe("Start time of each test, which matters for windows."),
   interval: duration("10s", "1h").prefault("1m").describe("Interval of walks, and of the detail reads of each node."),
@@ -243,36 +237,26 @@ function nameFindings(
   marks: Marks,
 ): readonly ConfigProblem[] {
   const known = policies.map(({ name }) => name);
-  const problem = (path: Path, found: string, expected: string): Finding => {
-    return { ...positionIn(marks, path), path, found, expected };
-  };
-  const findings = tests.flatMap(({ nodes, expect }, test) => {
+  const findings: Finding[] = [];
+  const reject = (path: Path, found: string, expected: string) =>
+    findings.push({ ...positionIn(marks, path), path, found, expected });
+  for (const [test, { nodes, expect }] of tests.entries()) {
     const ids = nodes.map(({ id }) => id);
-    const invalidIds = ids.flatMap((id, index) =>
-      ids.indexOf(id) === index && !BACKGROUND_NODE_ID.test(id)
-        ? []
-        : [
-            problem(
-              ["tests", test, "nodes", index, "id"],
-              quote(id),
-              "must be unique, and not an id such as fleet_1, which the fleet uses",
-            ),
-          ],
-    );
-    const unknownNodes = expect.flatMap(({ node: id, policy }, index) => {
+    for (const [index, id] of ids.entries()) {
+      if (ids.indexOf(id) === index && !BACKGROUND_NODE_ID.test(id)) continue;
+      const expected = "must be unique, and not an id such as fleet_1, which the fleet uses";
+      reject(["tests", test, "nodes", index, "id"], quote(id), expected);
+    }
+    for (const [index, { node: id, policy }] of expect.entries()) {
       const path = ["tests", test, "expect", index];
       if (!ids.includes(id)) {
-        return [problem([...path, "node"], quote(id), `must be a node of the test: ${listNames(ids)}`)];
+        reject([...path, "node"], quote(id), `must be a node of the test: ${listNames(ids)}`);
+      } else if (policy === undefined && known.length !== 1) {
+        reject(path, "no policy", `must name one of the policies: ${listNames(known)}`);
+      } else if (policy !== undefined && !known.includes(policy)) {
+        reject([...path, "policy"], quote(policy), `must be one of the policies: ${listNames(known)}`);
       }
-      if (policy === undefined) {
-        return known.length === 1
-          ? []
-          : [problem(path, "no policy", `must name one of the policies: ${listNames(known)}`)];
-      }
-      if (known.includes(policy)) return [];
-      return [problem([...path, "policy"], quote(policy), `must be one of the policies: ${listNames(known)}`)];
-    });
-    return [...invalidIds, ...unknownNodes];
-  });
+    }
+  }
   return toProblems(file, findings);
 }

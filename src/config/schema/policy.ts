@@ -18,7 +18,7 @@ import {
 } from "./value-types.ts";
 
 /** A policy's name is a metric label and part of journal keys. */
-const NAME_EXPECTED = "must be a name of at most 64 letters, digits, -, _ and . that begins with a letter or digit";
+const NAME_EXPECTED = "a name of at most 64 letters, digits, -, _ and . that begins with a letter or digit";
 const NAME_PATTERN = /^[A-Za-z0-9][\w.-]{0,63}$/;
 const POLICIES_MAX = 200;
 const STEPS_MAX = 20;
@@ -72,29 +72,21 @@ const steps = [
   }).describe("Notifies a receiver without acting on the node."),
 ] as const;
 
-const MATCHER = `an Alertmanager matcher, such as severity="critical"`;
+const MATCHER = 'an Alertmanager matcher, such as severity="critical"';
 const MATCHER_PATTERN =
   /^\s*(?:[A-Za-z_:][\w:]*|"(?:[^"\\]|\\.)+")\s*(?:=~|!~|!=|=)\s*(?:"(?:[^"\\]|\\.)*"|[^\s"{}=~!,]+)\s*$/;
 
-const blockedByEntry = exactlyOneOf(
-  section({
-    query: nonBlankText("a PromQL query", { name: "PromQL", check: "query" })
-      .exactOptional()
-      .describe("PromQL query for the server in `prometheus`. Blocks while its result is not empty."),
-    alerts: list(
-      text(MATCHER, { name: "matcher", check: "matcher" }).regex(MATCHER_PATTERN, `must be ${MATCHER}`),
-      "matchers",
-      MATCHERS_MAX,
-    )
-      .min(1, "must have at least one matcher, because without one every alert would block")
-      .exactOptional()
-      .describe(
-        "Matchers for alerts in `alertmanager`. Blocks while an alert that matches all of them fires. An alternative to `query`.",
-      ),
-  }),
-  "query",
-  "alerts",
-).transform(
+const blockedByEntry = exactlyOneOf(["query", "alerts"], {
+  query: nonBlankText("a PromQL query", { name: "PromQL", check: "query" })
+    .exactOptional()
+    .describe("PromQL query for the server in `prometheus`. Blocks while its result is not empty."),
+  alerts: list(text(MATCHER, { name: "matcher", check: "matcher" }, MATCHER_PATTERN), "matchers", MATCHERS_MAX)
+    .min(1, "must have at least one matcher, because without one every alert would block")
+    .exactOptional()
+    .describe(
+      "Matchers for alerts in `alertmanager`. Blocks while an alert that matches all of them fires. An alternative to `query`.",
+    ),
+}).transform(
   ({ query, alerts = [] }): ExternalBlocker =>
     query === undefined ? { kind: "alerts", matchers: alerts } : { kind: "query", query },
 );
@@ -120,9 +112,9 @@ const retry = section({
   .describe("How many times, and how far apart, a node is treated before the policy gives up on it and reports it.");
 
 const policySection = section({
-  name: text("a name", { name: "name" })
-    .regex(NAME_PATTERN, NAME_EXPECTED)
-    .describe("Name of the policy, unique across all files: at most 64 letters, digits, `-`, `_` and `.`."),
+  name: text(NAME_EXPECTED, { name: "name" }, NAME_PATTERN).describe(
+    "Name of the policy, unique across all files: at most 64 letters, digits, `-`, `_` and `.`.",
+  ),
   mode: oneOf(MODES).default("dry_run").describe("What the policy may do, limited by `safety.mode`."),
   match: expression().exactOptional().describe("Nodes that the policy applies to. Defaults to every node."),
   when: expression().describe(

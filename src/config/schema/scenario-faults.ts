@@ -14,9 +14,9 @@ import {
   wholeNumber,
 } from "./value-types.ts";
 
-const MATCH_EXPECTED = "a method, the beginning of a path, or both, such as GET /v1/nodes";
+const MATCH_PATTERN = /^(?:(?:GET|POST) )?\/\S*$|^(?:GET|POST)$/;
+const PRINTABLE_PATTERN = /^[\x20-\x7e]*$/;
 const RETRY_AFTER_EXPECTED = "a number of seconds, or an HTTP-date in quotes";
-const LOCATION_EXPECTED = "the URL of a Location header, of visible ASCII characters";
 
 /** Keys of every fault. */
 const timingKeys = {
@@ -28,8 +28,7 @@ const timingKeys = {
 
 /** Keys of the faults that affect requests. */
 const matchKeys = {
-  match: text(MATCH_EXPECTED, { name: "string" })
-    .regex(/^(?:(?:GET|POST) )?\/\S*$|^(?:GET|POST)$/, `must be ${MATCH_EXPECTED}`)
+  match: text("a method, the beginning of a path, or both, such as GET /v1/nodes", { name: "string" }, MATCH_PATTERN)
     .exactOptional()
     .describe(
       "Requests that the fault affects: a method, the beginning of a path, or both, as in `GET /v1/nodes`; with a trailing `?`, only the list. Defaults to every request. Not for `region_dark` and `clock_skew`.",
@@ -58,16 +57,10 @@ const requestFault = faultWith(sharedKeys);
 /** A fault of the network or the clock. */
 const networkFault = faultWith(timingKeys);
 
-const secondsOrDate = text(RETRY_AFTER_EXPECTED, { name: "string" }).regex(
-  /^[\x20-\x7e]*$/,
-  `must be ${RETRY_AFTER_EXPECTED}, in ASCII`,
-);
+const secondsOrDate = text(RETRY_AFTER_EXPECTED).regex(PRINTABLE_PATTERN, `must be ${RETRY_AFTER_EXPECTED}, in ASCII`);
 
-const HEADER_EXPECTED = "the value of a header, of printable ASCII characters";
 const headerText = () =>
-  text(HEADER_EXPECTED, { name: "string" })
-    .regex(/^[\x20-\x7e]*$/, `must be ${HEADER_EXPECTED}`)
-    .exactOptional();
+  text("the value of a header, of printable ASCII characters", { name: "string" }, PRINTABLE_PATTERN).exactOptional();
 
 const faults = [
   requestFault("status", "Responds with a status.", {
@@ -136,9 +129,11 @@ const faults = [
     bytes: wholeNumber(1, 1_000_000_000).describe("Size of the body."),
   }),
   requestFault("redirect", "Redirects to another URL.", {
-    location: text(LOCATION_EXPECTED, { name: "string" })
-      .regex(/^[\x21-\x7e]*$/, `must be ${LOCATION_EXPECTED}`)
-      .describe("Location header."),
+    location: text(
+      "the URL of a Location header, of visible ASCII characters",
+      { name: "string" },
+      /^[\x21-\x7e]*$/,
+    ).describe("Location header."),
   }),
   requestFault("lost_reply", "Executes the request, then breaks the connection.", {}),
   requestFault(
@@ -168,7 +163,7 @@ const faults = [
     max_age: duration("1s", "1d").describe("How long the cache keeps a body."),
   }),
   networkFault("region_dark", "Takes every node of a region offline.", {
-    region: text("the name of a region", { name: "string" }).describe("Region."),
+    region: text("the name of a region").describe("Region."),
   }),
   networkFault("clock_skew", "Shifts the service's clock: its Date header and every timestamp.", {
     skew: signedDuration().describe("Offset; `-90s` sets the clock back."),
@@ -182,10 +177,13 @@ export const faultSchema = z
     if (entry.kind === "status" && entry.retry_after !== undefined && entry.retry_after_date !== undefined) {
       return rejectValue(context, entry, "must have retry_after or retry_after_date, not both");
     }
-    const fault = { afterMs: entry.after, forMs: entry.for, fault: toFaultKind(entry) };
-    if (entry.kind === "region_dark" || entry.kind === "clock_skew") return fault;
-    const matched = entry.match === undefined ? fault : { ...fault, match: entry.match };
-    return entry.share === undefined ? matched : { ...matched, share: entry.share };
+    // Faults of the network and the clock have neither `match` nor `share`.
+    const { after, for: forMs, match, share, ...own }: typeof entry & Pick<Fault, "match" | "share"> = entry;
+    return {
+      ...{ afterMs: after, forMs, fault: camelKeys(own, "retry_after_date", "offset", "skew", "max_age") },
+      ...(match === undefined ? {} : { match }),
+      ...(share === undefined ? {} : { share }),
+    };
   });
 
 /** Returns the kinds of faults with their descriptions and keys, for the reference. */
@@ -196,33 +194,4 @@ export function faultAlternatives() {
     return { name: String(name), meaning: meaningOf(fault), keys: Object.fromEntries(keys) };
   });
   return { common: sharedKeys, kinds };
-}
-
-/** Returns the effect of a fault, without its time and the requests that it affects. */
-function toFaultKind(entry: z.output<(typeof faults)[number]>): FaultKind {
-  if (entry.kind === "region_dark") return { kind: entry.kind, region: entry.region };
-  if (entry.kind === "clock_skew") return { kind: entry.kind, skewMs: entry.skew };
-  const { after: _after, for: _for, match: _match, share: _share, ...own } = entry;
-  switch (own.kind) {
-    case "status":
-      return camelKeys(own, "retry_after_date");
-    case "gateway_limit": {
-      const { retry_after, ...limit } = own;
-      return { ...camelKeys(limit), ...(retry_after === undefined ? {} : { retryAfterSeconds: retry_after }) };
-    }
-    case "wrong_date":
-      return { kind: own.kind, offsetMs: own.offset };
-    case "slow_drip":
-      return camelKeys(own);
-    case "cached":
-      return { kind: own.kind, maxAgeMs: own.max_age };
-    case "bad_records":
-      return { kind: own.kind, share: own.spoiled };
-    case "vanished":
-      return { kind: own.kind, share: own.missing };
-    case "bad_details":
-      return { kind: own.kind, share: own.nodes, answer: own.answer };
-    default:
-      return own;
-  }
 }

@@ -53,7 +53,7 @@ export function scenarioSchema(defaults: Scenario) {
 }
 
 const apiKey = section({
-  key: text("an API key", { name: "string" }).describe("API key."),
+  key: text("an API key").describe("API key."),
   scopes: list(oneOf(SCOPES), `scopes out of ${SCOPES.join(", ")}`, SCOPES.length).describe("Scopes of the key."),
 });
 

@@ -1,8 +1,10 @@
 import { z } from "zod";
+import { fail, ok } from "../../base/result.ts";
 import type { IntervalSpec, NumberRange, TimeInterval } from "../../model/policy/time-interval.ts";
 import {
   list,
   nonBlankText,
+  parsedText,
   RUN_ALWAYS,
   rejectDuplicateNames,
   rejectValue,
@@ -27,15 +29,10 @@ const CLOCK_PATTERN = /^(?:([01]\d|2[0-3]):([0-5]\d)|24:00)$/;
 
 /** A time of day, read as minutes since midnight; 24:00 is the end of the day. */
 const clockTime = () =>
-  z
-    .string({ error: CLOCK_EXPECTED })
-    .meta({ pattern: CLOCK_PATTERN.source })
-    .register(valueKinds, { name: "HH:MM" })
-    .transform((value, context): number => {
-      const match = CLOCK_PATTERN.exec(value);
-      if (match === null) return rejectValue(context, value, CLOCK_EXPECTED);
-      return match[1] === undefined ? 24 * HOUR_MINUTES : Number(match[1]) * HOUR_MINUTES + Number(match[2]);
-    });
+  parsedText({ name: "HH:MM" }, CLOCK_EXPECTED, CLOCK_PATTERN.source, (text) => {
+    const [match, hour = 24, minute = 0] = CLOCK_PATTERN.exec(text) ?? [];
+    return match === undefined ? fail(CLOCK_EXPECTED) : ok(Number(hour) * HOUR_MINUTES + Number(minute));
+  });
 
 const timeRange = section({
   start_time: clockTime().describe("Start of the range."),
@@ -170,7 +167,7 @@ function toIntervalSpec({ times, weekdays, days_of_month, months, years, locatio
 const NESTED_KEY = "time_intervals";
 
 const interval = section({
-  name: nonBlankText("a name", { name: "string" }).describe("Name, for the `windows` of policies."),
+  name: nonBlankText("a name").describe("Name, for the `windows` of policies."),
   ...specShape,
   [NESTED_KEY]: list(spec, "time intervals", INTERVALS_MAX)
     .nullable()

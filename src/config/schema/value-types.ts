@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type DurationMs, parseDuration } from "../../base/duration.ts";
 import { parsePercent, type Share } from "../../base/percent.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
 
 /** Checks that the loader runs, because they need more than the schema. */
 export type LoaderCheck =
@@ -37,37 +38,49 @@ export const valueKinds = z.registry<ValueKind>();
 const DURATION_PATTERN = "(?:0|(?=\\d)(?:\\d+y)?(?:\\d+w)?(?:\\d+d)?(?:\\d+h)?(?:\\d+m)?(?:\\d+s)?(?:\\d+ms)?)";
 const DURATION_EXPECTED = "a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d";
 
+/**
+ * A text that `parse` converts; its error says what is expected. `expected` is said of a value that is not a text, and
+ * `pattern` is for the JSON Schema.
+ */
+export function parsedText<T>(
+  kind: ValueKind,
+  expected: string,
+  pattern: string,
+  parse: (text: string) => Result<T, string>,
+) {
+  const written = z.string({ error: expected }).meta({ pattern }).register(valueKinds, kind);
+  return written.transform((value, context): T => {
+    const read = parse(value);
+    return read.ok ? read.value : rejectValue(context, value, read.error);
+  });
+}
+
 /** A duration from `min` to `max` in Prometheus' format, converted to milliseconds. */
 export function duration(min: string, max: string) {
   const range = `${min} to ${max}`;
-  const written = z.string({ error: DURATION_EXPECTED }).meta({ pattern: `^${DURATION_PATTERN}$` });
-  return written.register(valueKinds, { name: "duration", range }).transform((value, context): DurationMs => {
-    const read = parseDuration(value);
-    if (!read.ok) return rejectValue(context, value, read.error);
-    const fits = read.value >= durationBound(min) && read.value <= durationBound(max);
-    return fits ? read.value : rejectValue(context, value, `must be a duration from ${range}`);
+  return parsedText({ name: "duration", range }, DURATION_EXPECTED, `^${DURATION_PATTERN}$`, (text) => {
+    const read = parseDuration(text);
+    const fits = !read.ok || (read.value >= durationBound(min) && read.value <= durationBound(max));
+    return fits ? read : fail(`must be a duration from ${range}`);
   });
 }
 
 /** A duration that is not 0, or `never`, which becomes Infinity. */
 export function durationOrNever() {
   const expected = "must be a duration such as 30d, or never";
-  const written = z.string({ error: expected }).meta({ pattern: `^(?:never|${DURATION_PATTERN})$` });
-  return written.register(valueKinds, { name: "duration or never" }).transform((value, context): number => {
-    if (value === "never") return Number.POSITIVE_INFINITY;
-    const read = parseDuration(value);
-    return read.ok && read.value > 0 ? read.value : rejectValue(context, value, expected);
+  return parsedText({ name: "duration or never" }, expected, `^(?:never|${DURATION_PATTERN})$`, (text) => {
+    const read = text === "never" ? ok(Number.POSITIVE_INFINITY) : parseDuration(text);
+    return read.ok && read.value > 0 ? read : fail(expected);
   });
 }
 
 /** A duration that may be negative, such as `-90s`. */
 export function signedDuration() {
   const expected = "must be a duration such as 90s or -90s";
-  const written = z.string({ error: expected }).meta({ pattern: `^-?${DURATION_PATTERN}$` });
-  return written.register(valueKinds, { name: "duration, may be negative" }).transform((value, context): number => {
-    const read = parseDuration(value.replace(/^-/, ""));
-    if (!read.ok) return rejectValue(context, value, expected);
-    return value.startsWith("-") ? -read.value : read.value;
+  return parsedText({ name: "duration, may be negative" }, expected, `^-?${DURATION_PATTERN}$`, (text) => {
+    const read = parseDuration(text.replace(/^-/, ""));
+    if (!read.ok) return fail(expected);
+    return ok(text.startsWith("-") ? -read.value : read.value);
   });
 }
 
@@ -81,14 +94,9 @@ function durationBound(text: string): DurationMs {
 export function share(min: number, max: number) {
   const range = `${min}% to ${max}%`;
   const expected = `must be a percentage from ${range}, such as ${Math.min(20, max)}%`;
-  const text = z
-    .string({ error: expected })
-    .meta({ pattern: "^\\d+(?:\\.\\d+)?%$" })
-    .register(valueKinds, { name: "percentage", range });
-  return text.transform((value, context): Share => {
-    const read = parsePercent(value);
-    const fits = read.ok && read.value >= min / 100 && read.value <= max / 100;
-    return fits ? read.value : rejectValue(context, value, expected);
+  return parsedText({ name: "percentage", range }, expected, "^\\d+(?:\\.\\d+)?%$", (text): Result<Share, string> => {
+    const read = parsePercent(text);
+    return read.ok && read.value >= min / 100 && read.value <= max / 100 ? read : fail(expected);
   });
 }
 
@@ -109,10 +117,13 @@ export function oneOf<const T extends string | number>(values: readonly T[]) {
   return schema;
 }
 
-/** A text that is not empty. `noun` describes the expected value in the error message. */
-export function text(noun: string, kind: ValueKind) {
+const PLAIN_TEXT: ValueKind = { name: "string" };
+
+/** A text that is not empty and matches a pattern. `noun` describes the expected value in the error message. */
+export function text(noun: string, kind = PLAIN_TEXT, pattern?: RegExp) {
   const expected = `must be ${noun}`;
-  return z.string({ error: expected }).min(1, expected).register(valueKinds, kind);
+  const written = z.string({ error: expected }).min(1, expected);
+  return (pattern === undefined ? written : written.regex(pattern, expected)).register(valueKinds, kind);
 }
 
 /** `true` or `false`. */
@@ -120,7 +131,7 @@ export const booleanFlag = () =>
   z.boolean({ error: "must be true or false" }).register(valueKinds, { name: "boolean" });
 
 /** A text that is not empty and not only blanks. */
-export const nonBlankText = (noun: string, kind: ValueKind) => text(noun, kind).regex(/\S/, `must be ${noun}`);
+export const nonBlankText = (noun: string, kind = PLAIN_TEXT) => text(noun, kind, /\S/);
 
 /** A CEL expression. The loader checks the fields it names. */
 export function expression() {
@@ -151,14 +162,12 @@ const URL_LENGTH_MAX = 2_048;
  */
 export function httpUrl(noun: string, refusal: (url: URL) => string | null, kind: ValueKind = { name: "URL" }) {
   const expected = `must be ${noun}`;
-  const written = z.string({ error: expected }).meta({ pattern: "^[hH][tT][tT][pP][sS]?://" });
-  return written.register(valueKinds, kind).transform((value, context): string => {
-    if (value.length > URL_LENGTH_MAX)
-      return rejectValue(context, value, `must be at most ${URL_LENGTH_MAX} characters long`);
-    const url = /^https?:\/\//i.test(value) && URL.canParse(value) ? new URL(value) : null;
-    if (url === null) return rejectValue(context, value, expected);
+  return parsedText(kind, expected, "^[hH][tT][tT][pP][sS]?://", (text) => {
+    if (text.length > URL_LENGTH_MAX) return fail(`must be at most ${URL_LENGTH_MAX} characters long`);
+    const url = /^https?:\/\//i.test(text) ? URL.parse(text) : null;
+    if (url === null) return fail(expected);
     const other = refusal(url);
-    return other === null ? url.href.replace(/\/+$/, "") : rejectValue(context, value, `must be ${other}`);
+    return other === null ? ok(url.href.replace(/\/+$/, "")) : fail(`must be ${other}`);
   });
 }
 
@@ -193,11 +202,14 @@ export function rejectValue(
 export const hasExactlyOne = (value: object, ...keys: readonly string[]): boolean =>
   keys.filter((key) => key in value).length === 1;
 
-/** A section in which exactly one of some keys is required. */
-export function exactlyOneOf<Section extends z.ZodObject>(section: Section, ...keys: readonly string[]): Section {
+/** A section in which exactly one of `keys` is required. */
+export function exactlyOneOf<const Shape extends z.core.$ZodShape>(
+  keys: readonly (keyof Shape & string)[],
+  shape: Shape,
+) {
   const error =
     keys.length === 2 ? `must have either ${keys.join(" or ")}` : `must have exactly one of ${keys.join(", ")}`;
-  return section
+  return section(shape)
     .refine((value) => hasExactlyOne(value, ...keys), { ...RUN_ALWAYS, error, params: { exactlyOneOf: keys } })
     .meta({ oneOf: keys.map((key) => ({ required: [key] })) });
 }
@@ -209,15 +221,18 @@ type CamelCase<Text extends string> = Text extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelCase<Tail>>}`
   : Text;
 
+/** The keys of a section, or of any of several alternatives. */
+type KeysOf<Section> = Section extends unknown ? keyof Section : never;
+
 /** A section with camelCase keys; the keys of `Durations` end in `Ms`. */
-type CamelKeys<Section, Durations extends keyof Section = never> = {
+type CamelKeys<Section, Durations extends KeysOf<Section> = never> = {
   [Key in keyof Section as Key extends string
     ? `${CamelCase<Key>}${Key extends Durations ? "Ms" : ""}`
     : never]: Section[Key];
 };
 
 /** Renames the keys of a section to camelCase, in the same order; those of `durations` get the suffix `Ms`. */
-export function camelKeys<Section extends object, Durations extends keyof Section = never>(
+export function camelKeys<Section extends object, Durations extends KeysOf<Section> = never>(
   section: Section,
   ...durations: readonly Durations[]
 ): CamelKeys<Section, Durations> {

@@ -38,15 +38,13 @@ const optionalFile = () =>
   filePath().register(valueKinds, { name: "file", check: "file", mayBeBlank: true }).exactOptional();
 
 const certificate = (noun: string) =>
-  text(`${noun} in PEM`, { name: "PEM", mayBeBlank: true }).regex(
-    /-----BEGIN CERTIFICATE-----/,
-    `must be ${noun} in PEM`,
-  );
+  text(`${noun} in PEM`, { name: "PEM", mayBeBlank: true }, /-----BEGIN CERTIFICATE-----/);
+
+const PRIVATE_KEY = { name: "PEM", secret: "the key", mayBeBlank: true };
 
 const tlsServerConfig = section({
   cert: certificate("a certificate").exactOptional().describe("Certificate, in PEM. Either this or `cert_file`."),
-  key: text("a private key in PEM", { name: "PEM", secret: "the key", mayBeBlank: true })
-    .regex(/-----BEGIN [A-Z ]*PRIVATE KEY-----/, "must be a private key in PEM")
+  key: text("a private key in PEM", PRIVATE_KEY, /-----BEGIN [A-Z ]*PRIVATE KEY-----/)
     .exactOptional()
     .describe("Key of the certificate, in PEM. Either this or `key_file`."),
   client_ca: certificate("certificates of authorities")
@@ -65,7 +63,7 @@ const tlsServerConfig = section({
   client_ca_file: optionalFile().describe(
     "PEM file of the authorities that sign client certificates. Either this or `client_ca`.",
   ),
-  client_allowed_sans: list(nonBlankText("a subject alternative name", { name: "string" }), "names", SANS_MAX)
+  client_allowed_sans: list(nonBlankText("a subject alternative name"), "names", SANS_MAX)
     .min(1, "must have at least one name, or be left out to allow every name")
     .exactOptional()
     .describe(
@@ -194,22 +192,18 @@ const rateLimit = section({
     "Limit on the requests of all clients together, in addition to the built-in limit on each client. It does not apply to health routes.",
   );
 
-const HASH_EXPECTED =
-  "a bcrypt hash, $2a$, $2b$ or $2y$, of cost 4 to 18; a higher cost would take longer than a scraper waits";
+const bcryptHash = text(
+  "a bcrypt hash, $2a$, $2b$ or $2y$, of cost 4 to 18; a higher cost would take longer than a scraper waits",
+  { name: "bcrypt hash", secret: "the hash" },
+  /^\$2[aby]\$(?:0[4-9]|1[0-8])\$[./A-Za-z0-9]{53}$/,
+);
 const USER_EXPECTED = "a user name, without colons or control characters";
 
 const users = z
-  .record(
-    z.string().regex(/^[^:\p{Cc}]+$/u),
-    text(HASH_EXPECTED, { name: "bcrypt hash", secret: "the hash" }).regex(
-      /^\$2[aby]\$(?:0[4-9]|1[0-8])\$[./A-Za-z0-9]{53}$/,
-      `must be ${HASH_EXPECTED}`,
-    ),
-    {
-      error: (issue) =>
-        issue.code === "invalid_key" ? `must be ${USER_EXPECTED}` : "must be a mapping of user names to bcrypt hashes",
-    },
-  )
+  .record(z.string().regex(/^[^:\p{Cc}]+$/u), bcryptHash, {
+    error: (issue) =>
+      issue.code === "invalid_key" ? `must be ${USER_EXPECTED}` : "must be a mapping of user names to bcrypt hashes",
+  })
   .refine((all) => Object.keys(all).length <= USERS_MAX, `must be at most ${USERS_MAX} users`)
   .register(valueKinds, { name: "mapping of user names to bcrypt hashes", range: "cost 4 to 18" })
   .default({})

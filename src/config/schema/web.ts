@@ -1,11 +1,14 @@
 import { z } from "zod";
+import { fail, ok, type Result } from "../../base/result.ts";
 import {
   filePath,
   httpUrl,
   list,
+  parsedText,
   rejectDuplicateNames,
   rejectValue,
   section,
+  text,
   valueKinds,
   webFilePath,
 } from "./value-types.ts";
@@ -22,19 +25,17 @@ export interface ListenAddress {
 const LISTEN_EXPECTED = "must be a host and a port from 0 to 65535, such as 0.0.0.0:9713, [::]:9713 or :9713";
 const LISTEN_PATTERN = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]/]*)):(\d{1,5})$/;
 
-const listen = z
-  .string({ error: LISTEN_EXPECTED })
-  .meta({ pattern: LISTEN_PATTERN.source })
-  .register(valueKinds, { name: "host:port" })
-  .transform((value, context): ListenAddress => {
-    const match = LISTEN_PATTERN.exec(value);
-    const port = Number(match?.[3]);
-    if (match === null || port > 65_535) return rejectValue(context, value, LISTEN_EXPECTED);
-    return { host: match[1] ?? match[2] ?? "", port };
-  });
-
 /** The key `listen`. */
-export const listenAddress = listen
+export const listenAddress = parsedText(
+  { name: "host:port" },
+  LISTEN_EXPECTED,
+  LISTEN_PATTERN.source,
+  (text): Result<ListenAddress, string> => {
+    const [, address, host = "", port] = LISTEN_PATTERN.exec(text) ?? [];
+    // Without a match the port is NaN.
+    return Number(port) <= 65_535 ? ok({ host: address ?? host, port: Number(port) }) : fail(LISTEN_EXPECTED);
+  },
+)
   .prefault("0.0.0.0:9713")
   .describe(
     "Address of /metrics, the status page and the API. If a host name has several addresses, the first one is used.",
@@ -53,14 +54,11 @@ const TRUSTED_PROXIES_MAX = 100;
 /** Name of the operator whose token is in `web.admin_token_file`. */
 export const ADMIN_OPERATOR = "admin";
 const OPERATORS_MAX = 100;
-const OPERATOR_EXPECTED = "must be a name of 1 to 64 letters, digits and . _ @ -";
 
 const operator = section({
-  name: z
-    .string({ error: OPERATOR_EXPECTED })
-    .regex(/^[A-Za-z0-9._@-]{1,64}$/, OPERATOR_EXPECTED)
-    .register(valueKinds, { name: "name" })
-    .describe("Unique name, which the journal records."),
+  name: text("a name of 1 to 64 letters, digits and . _ @ -", { name: "name" }, /^[A-Za-z0-9._@-]{1,64}$/).describe(
+    "Unique name, which the journal records.",
+  ),
   token_file: filePath().describe("File that contains the operator's bearer token. It is read again when it changes."),
 });
 

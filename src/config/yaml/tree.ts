@@ -90,12 +90,8 @@ function resolveNode(reader: TreeReader, node: unknown, location: ValueLocation)
   }
   const target = reader.anchors.get(node.source);
   if (target === undefined || reader.open.has(target)) {
-    addFinding(
-      reader,
-      location,
-      quote(`*${node.source}`),
-      "must name an anchor that comes before it and does not contain it",
-    );
+    const expected = "must name an anchor that comes before it and does not contain it";
+    addFinding(reader, location, quote(`*${node.source}`), expected);
     return null;
   }
   return target;
@@ -183,10 +179,8 @@ const NUMBER_LENGTH_MAX = 40;
 function readScalar(reader: TreeReader, node: Scalar, location: ValueLocation): unknown {
   const { value, source } = node;
   if (typeof value !== "string") {
-    addMark(reader, location, {
-      kind: "scalar",
-      found: value === null ? "nothing" : truncate(source ?? String(value), NUMBER_LENGTH_MAX),
-    });
+    const found = value === null ? "nothing" : truncate(source ?? String(value), NUMBER_LENGTH_MAX);
+    addMark(reader, location, { kind: "scalar", found });
     return value;
   }
   const filled = substitute(value, reader.env);

@@ -97,7 +97,7 @@ function statedTotal(
 export function listFilter({ service, activeFaults }: EndpointCall): RecordFilter {
   if (findFault(activeFaults, "empty_list") !== null) return createRecordFilter(0, 1);
   const vanished = findFault(activeFaults, "vanished");
-  return vanished === null ? PASS_ALL_FILTER : createRecordFilter(service.world.seed, vanished.share);
+  return vanished === null ? PASS_ALL_FILTER : createRecordFilter(service.world.seed, vanished.missing);
 }
 
 /** Applies the faults to the records. Each record is corrupted in the same way as long as the fault lasts. */
@@ -108,7 +108,7 @@ function corruptRecords<T extends { readonly id: string }>(
   const records = withManyLabels(call, validRecords);
   const fault = findFault(call.activeFaults, "bad_records");
   if (fault === null) return records;
-  return records.map((record) => ({ ...record, ...corruptionOf(call.service.world.seed, fault.share, record.id) }));
+  return records.map((record) => ({ ...record, ...corruptionOf(call.service.world.seed, fault.spoiled, record.id) }));
 }
 
 /** Returns the fields that the fault `bad_records` replaces in the record with this ID, or null if there is none. */

@@ -47,7 +47,7 @@ export function badDetailFault(
   index: number,
 ): BadDetails | null {
   const unit = hashUnit(seed ^ 0xdeed, index);
-  for (const { fault } of activeFaults) if (fault.kind === "bad_details" && unit < fault.share) return fault;
+  for (const { fault } of activeFaults) if (fault.kind === "bad_details" && unit < fault.nodes) return fault;
   return null;
 }
 

@@ -22,7 +22,7 @@ export function gatewayReply(
   for (const { fault } of activeFaults) {
     if (fault.kind === "status" && fault.bare === true) return interceptedReply(fault, serviceNow);
     if (fault.kind === "gateway_limit" && !limiterOf(gateways, fault).take(at).admitted) {
-      return gatewayLimitReply(fault.retryAfterSeconds);
+      return gatewayLimitReply(fault.retryAfter);
     }
   }
   return null;

@@ -19,7 +19,7 @@ const CLIENT_CONNECT_RATE = { intervalMs: SECOND_MS / 50, burst: 500 };
 const CERTIFICATE_LOG_RATE = { intervalMs: 10 * SECOND_MS, burst: 10 };
 
 /** Tells a client that the port requires TLS. */
-const PLAIN_HTTP_RESPONSE = rawResponse(400, "Bad Request", "plain HTTP request sent to an HTTPS server: use https://");
+const PLAIN_HTTP_RESPONSE = rawResponse(400, "plain HTTP request sent to an HTTPS server: use https://");
 
 interface OpenConnection {
   readonly socket: Socket;

@@ -43,12 +43,7 @@ export function createHttpServer(
   tls: TlsOptions | null,
   { headMs, requestMs, checkMs, stallMs }: HttpTimeouts = HTTP_TIMEOUTS,
 ): FastifyInstance {
-  const refuseMalformed = (
-    request: FastifyRequest,
-    reply: FastifyReply,
-    status: number,
-    message: string,
-  ): FastifyReply => {
+  const refuseMalformed = (request: FastifyRequest, reply: FastifyReply, status: number, message: string) => {
     countRefusal("malformed");
     setHeaders(reply.raw, {});
     // Malformed requests count only against the limits on connections.
@@ -121,14 +116,10 @@ function hasOneHost({ raw }: FastifyRequest): boolean {
   return hosts.length === 0 ? raw.httpVersion === "1.0" : hosts.length === 1 && HOST.test(hosts[0]!);
 }
 
-const BAD_REQUEST = rawResponse(400, "Bad Request", "malformed HTTP request");
+const BAD_REQUEST = rawResponse(400, "malformed HTTP request");
 const MALFORMED_RESPONSES: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: rawResponse(
-    431,
-    "Request Header Fields Too Large",
-    `the request headers exceed ${HEADER_BYTES_MAX} bytes`,
-  ),
-  ERR_HTTP_REQUEST_TIMEOUT: rawResponse(408, "Request Timeout", "the request was not received in time"),
+  HPE_HEADER_OVERFLOW: rawResponse(431, `the request headers exceed ${HEADER_BYTES_MAX} bytes`),
+  ERR_HTTP_REQUEST_TIMEOUT: rawResponse(408, "the request was not received in time"),
 };
 
 /** Answers a malformed request and closes the connection. */

@@ -1,4 +1,4 @@
-import type { ServerResponse } from "node:http";
+import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { WebRefusal } from "../../model/label-values.ts";
@@ -21,11 +21,11 @@ export function setHeaders(response: ServerResponse, configured: Readonly<Record
 }
 
 /** Returns a whole response as text, for connections on which no request could be parsed. */
-export function rawResponse(status: number, phrase: string, line: string): string {
+export function rawResponse(status: number, line: string): string {
   const body = `${line}\n`;
   const common = Object.entries(COMMON_HEADERS).map(([name, value]) => `${name}: ${value}`);
   const own = ["connection: close", "content-type: text/plain; charset=utf-8", `content-length: ${body.length}`];
-  return [`HTTP/1.1 ${status} ${phrase}`, ...common, ...own, "", body].join("\r\n");
+  return [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...common, ...own, "", body].join("\r\n");
 }
 
 const ERROR_CODES: Readonly<Record<number, string>> = {

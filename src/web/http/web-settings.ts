@@ -53,18 +53,14 @@ function readWebSettings(webFile: WebFile, stamps: Map<string, string>): Result<
   };
   const read = readWebFile(webFile.file, webFile.env, readTracked);
   if (!read.ok) return read;
-  const {
-    tls_server_config: config,
-    http_server_config: http,
-    basic_auth_users: users,
-    rate_limit: rate,
-  } = read.value.webFile.config;
-  const tls = config === undefined ? ok(null) : loadTlsSettings(config, readTracked);
+  const { config } = read.value.webFile;
+  const { tls_server_config: tlsConfig, http_server_config: http, rate_limit: rate } = config;
+  const tls = tlsConfig === undefined ? ok(null) : loadTlsSettings(tlsConfig, readTracked);
   if (!tls.ok) return fail([locateProblem(read.value.keys, tls.error)]);
   return ok({
     tls: tls.value,
     headers: Object.fromEntries(Object.entries(http.headers).filter(([, value]) => value !== "")),
-    users: new Map(Object.entries(users)),
+    users: new Map(Object.entries(config.basic_auth_users)),
     rate: rate === undefined || rate.interval === 0 ? null : { intervalMs: rate.interval, burst: rate.burst },
   });
 }

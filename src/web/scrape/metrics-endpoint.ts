@@ -74,11 +74,7 @@ export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointD
     prepare: compressed.prepare,
   });
 
-  async function bodyOf(
-    exposition: NetworkExposition,
-    format: Format,
-    gzip: boolean,
-  ): Promise<Pick<Scrape, "contentLength" | "chunks">> {
+  async function bodyOf(exposition: NetworkExposition, format: Format, gzip: boolean) {
     const daemonText = Buffer.from((await daemonMetrics.render(format)) + endMarker(format));
     if (!gzip) return { contentLength: null, chunks: renderChunks(exposition, format, daemonText) };
     const chunks = finishGzip(await compressed.startOf(exposition, format), daemonText);
@@ -174,10 +170,9 @@ function createExpositionReaders() {
     },
     /** Revokes the oldest expositions, if clients read too many besides the current one. */
     revokeOldest(current: NetworkExposition): void {
-      const oldExpositions = [...new Set([...readers].map(({ exposition }) => exposition))].filter(
-        (old) => old !== current,
-      );
-      const revocable = new Set(oldExpositions.slice(0, -OLD_EXPOSITIONS_MAX));
+      const old = new Set([...readers].map(({ exposition }) => exposition));
+      old.delete(current);
+      const revocable = new Set([...old].slice(0, -OLD_EXPOSITIONS_MAX));
       for (const { exposition, revocation } of readers) if (revocable.has(exposition)) revocation.abort();
     },
   };

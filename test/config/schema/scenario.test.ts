@@ -136,18 +136,18 @@ test("the shipped rough day has every kind of fault", () => {
   });
   expect(faults.get("wrong_date")?.fault).toEqual({ kind: "wrong_date", offsetMs: 3_600_000 });
   expect(faults.get("hang")).toMatchObject({ match: "GET /v1/nodes", share: 0.5, fault: { kind: "hang" } });
-  expect(faults.get("vanished")?.fault).toEqual({ kind: "vanished", share: 0.33 });
-  expect(faults.get("bad_records")?.fault).toEqual({ kind: "bad_records", share: 0.02 });
+  expect(faults.get("vanished")?.fault).toEqual({ kind: "vanished", missing: 0.33 });
+  expect(faults.get("bad_records")?.fault).toEqual({ kind: "bad_records", spoiled: 0.02 });
   expect(faults.get("slow_drip")?.fault).toEqual({ kind: "slow_drip", bytesPerSecond: 2_000 });
   expect(faults.get("huge_body")?.fault).toEqual({ kind: "huge_body", bytes: 64_000_000 });
   expect(faults.get("duplicates")?.fault).toEqual({ kind: "duplicates", records: 3 });
   expect(faults.get("page_ignored")?.fault).toEqual({ kind: "page_ignored", states: "requested" });
-  expect(faults.get("bad_details")?.fault).toEqual({ kind: "bad_details", share: 0.1, answer: "not_found" });
+  expect(faults.get("bad_details")?.fault).toEqual({ kind: "bad_details", nodes: 0.1, answer: "not_found" });
   expect(faults.get("gateway_limit")?.fault).toEqual({
     kind: "gateway_limit",
     requestsPerMinute: 40,
     burst: 10,
-    retryAfterSeconds: 5,
+    retryAfter: 5,
   });
   expect(faults.get("cached")?.fault).toEqual({ kind: "cached", maxAgeMs: 90_000 });
   const headers = { limit: "0", remaining: "-1", reset: "0" };

@@ -170,7 +170,7 @@ test("the circuit breaker stays open until reset-breaker, and explain names ever
 test("while the list leaves out much of the fleet every node is held until accept-inventory", async () => {
   const { setup, daemon } = await startTrustedDaemon();
   const { network, nodes } = setup;
-  network.setFault({ kind: "vanished", share: 0.4 });
+  network.setFault({ kind: "vanished", missing: 0.4 });
   const warden = async () =>
     (
       (await (await daemon.ask("/api/v1/status")).json()) as {

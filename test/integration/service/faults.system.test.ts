@@ -127,7 +127,7 @@ describe("during a fault the daemon stays up, serves scrapes and counts failures
   test("bad_records: unusable fields are counted by problem, the others are exported", async () => {
     const { network, daemon } = await startDaemonOnNetwork();
     await untilWholeNetworkSeen(daemon);
-    network.setFault({ kind: "bad_records", share: 0.6 });
+    network.setFault({ kind: "bad_records", spoiled: 0.6 });
     const rejected = (seen: MetricsPage, reason: string) =>
       seen.sum("proxywarden_records_rejected_total", { collector: "nodes", reason }) ?? 0;
     const malformedNames = (seen: MetricsPage) => seen.select("proxynet_node_info", { name: 'we"ird\n\\na' }).length;
@@ -148,7 +148,7 @@ describe("during a fault the daemon stays up, serves scrapes and counts failures
     });
   });
 
-  test.each<FaultKind>([{ kind: "vanished", share: 0.5 }])(
+  test.each<FaultKind>([{ kind: "vanished", missing: 0.5 }])(
     "$kind: all series of vanished nodes disappear, and return with the nodes",
     async (fault) => {
       const { network, daemon } = await startDaemonOnNetwork();

@@ -13,8 +13,8 @@ const trustReasons = (network: QuietNetwork) =>
 const timerOf = (network: QuietNetwork, node: string) => network.controller().view.explain(node).policies[0]!.timer;
 
 /** Nodes that the fault hides: the same ones each time. */
-async function hideNodes(network: QuietNetwork, share: number): Promise<readonly string[]> {
-  network.setFault({ kind: "vanished", share });
+async function hideNodes(network: QuietNetwork, missing: number): Promise<readonly string[]> {
+  network.setFault({ kind: "vanished", missing });
   await network.advance(3 * MINUTE_MS);
   const listed = new Set(network.daemon.snapshots.last!.fleet.ids);
   network.setFault(null);
@@ -30,7 +30,7 @@ test("after the inventory vanished, pending timers start from zero, and a cool-d
   network.failNode(node!);
   await network.advance(9 * MINUTE_MS);
   expect(timerOf(network, node!)).toMatchObject({ state: "pending" });
-  network.setFault({ kind: "vanished", share: 0.3 });
+  network.setFault({ kind: "vanished", missing: 0.3 });
   await network.advance(5 * MINUTE_MS);
   network.setFault(null);
   await network.advance(2 * MINUTE_MS);
@@ -116,7 +116,7 @@ test("after walks have failed for three intervals, pending timers start from zer
 test("too many unreadable records hold every node", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
-  network.setFault({ kind: "bad_records", share: 0.8 }, "GET /v1/nodes?");
+  network.setFault({ kind: "bad_records", spoiled: 0.8 }, "GET /v1/nodes?");
   await network.advance(30 * MINUTE_MS);
   expect(trustReasons(network)).toContain("inventory_unknown");
   expect(network.postCount()).toBe(0);
@@ -141,7 +141,7 @@ test("a fleet that was reduced on purpose is held until an operator accepts the 
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const hidden = new Set(await hideNodes(network, 0.3));
   const node = network.nodes("us-east").find((id) => !hidden.has(id))!;
-  network.setFault({ kind: "vanished", share: 0.3 });
+  network.setFault({ kind: "vanished", missing: 0.3 });
   await network.advance(3 * MINUTE_MS);
   network.failNode(node);
   await network.advance(HOUR_MS);
@@ -163,7 +163,7 @@ test("the episode of a node that leaves the list is suspended, and continues onc
   const [other] = network.nodes("us-east").filter((id) => !hidden.includes(id));
   network.failNode(hidden[0]!, "forced_reboot");
   await network.advance(8 * MINUTE_MS);
-  network.setFault({ kind: "vanished", share: 0.05 });
+  network.setFault({ kind: "vanished", missing: 0.05 });
   await network.advance(4 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["suspended"]);
   network.failNode(other!);
@@ -186,7 +186,7 @@ test("a node that leaves the list during its probation is in probation when it i
   network.failNode(hidden[0]!, "person");
   await network.advance(2 * HOUR_MS + 8 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["probation"]);
-  network.setFault({ kind: "vanished", share: 0.05 });
+  network.setFault({ kind: "vanished", missing: 0.05 });
   await network.advance(4 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["suspended"]);
   network.setFault(null);
@@ -204,7 +204,7 @@ test("the episode of a node that does not come back ends after forget_after if n
   const hidden = await hideNodes(network, 0.05);
   network.failNode(hidden[0]!, "person");
   await network.advance(8 * MINUTE_MS);
-  network.setFault({ kind: "vanished", share: 0.05 });
+  network.setFault({ kind: "vanished", missing: 0.05 });
   await network.advance(2 * HOUR_MS + 5 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["withdrawn"]);
   expect(notificationsOf(network, "episode")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
@@ -266,7 +266,7 @@ test("a node that left the list after an action stays lost after forget_after, a
   const hidden = await hideNodes(network, 0.05);
   network.failNode(hidden[0]!, "person");
   await network.advance(8 * MINUTE_MS);
-  network.setFault({ kind: "vanished", share: 0.05 });
+  network.setFault({ kind: "vanished", missing: 0.05 });
   await network.advance(2 * HOUR_MS + 5 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["suspended"]);
   expect(network.actions()).toMatchObject([{ state: "ended", outcome: "ineffective" }]);

@@ -53,7 +53,7 @@ test("while half of the inventory is missing no node is acted on, even if it fir
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(3 * MINUTE_MS);
-  network.setFault({ kind: "vanished", share: 0.5 });
+  network.setFault({ kind: "vanished", missing: 0.5 });
   await network.advance(2 * HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(
@@ -116,7 +116,7 @@ test("records that can't be read make their nodes unknown, never unhealthy (kure
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: 'node.status != "online" || node.uptime_hours < 0' })], { trust }),
   });
-  network.setFault({ kind: "bad_records", share: 0.3 }, "GET /v1/nodes?");
+  network.setFault({ kind: "bad_records", spoiled: 0.3 }, "GET /v1/nodes?");
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(network.episodes()).toEqual([]);

@@ -154,7 +154,7 @@ test.each([
 
 describe("bad details", () => {
   const client = (answer: "not_found" | "unreadable" | "server_error") =>
-    createTestClient(scenarioWith({ nodes: 150, faults: [always({ kind: "bad_details", share: 0.1, answer })] }));
+    createTestClient(scenarioWith({ nodes: 150, faults: [always({ kind: "bad_details", nodes: 0.1, answer })] }));
   const badNodes = (caller: TestClient, status: number) =>
     readAllPages(caller, "/v1/nodes", 151).flatMap(({ id }) => {
       const reply = caller.get(`/v1/nodes/${id}`);
@@ -173,8 +173,8 @@ describe("bad details", () => {
   });
 
   test("are answered by the first of several faults whose share includes the node", () => {
-    const faults = ([0.2, 0.5] as const).map((share, index) =>
-      always({ kind: "bad_details", share, answer: index === 0 ? "not_found" : "server_error" }),
+    const faults = ([0.2, 0.5] as const).map((nodes, index) =>
+      always({ kind: "bad_details", nodes, answer: index === 0 ? "not_found" : "server_error" }),
     );
     const caller = createTestClient(scenarioWith({ nodes: 150, faults }));
     const statuses = readAllPages(caller, "/v1/nodes", 151).map(({ id }) => caller.get(`/v1/nodes/${id}`).status);

@@ -62,7 +62,7 @@ describe("the list", () => {
     json(client.get("/v1/nodes?limit=1000")).data.map(({ id }: { id: string }) => id);
 
   test("lacks the same share of nodes at every walk, and its total does not count them", () => {
-    const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, fault: { kind: "vanished", share: 0.4 } });
+    const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, fault: { kind: "vanished", missing: 0.4 } });
     const { data, pagination } = json(client.get("/v1/nodes?limit=1000"));
     expect(pagination.total).toBe(data.length);
     expect(data.length / 400).toBeGreaterThan(0.5);
@@ -81,7 +81,7 @@ describe("the list", () => {
   });
 
   test("contains a share of bad records", () => {
-    const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, fault: { kind: "bad_records", share: 0.2 } });
+    const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, fault: { kind: "bad_records", spoiled: 0.2 } });
     const actual = new Map([...actualNodes(client.service)].map((node) => [node.id, node]));
     const { data } = json(client.get("/v1/nodes?limit=1000"));
     const bad = data.filter((node: Record<string, unknown>) => {
@@ -194,7 +194,7 @@ test("the faults can be replaced while the simulation runs", () => {
 });
 
 describe("a gateway in front of the service", () => {
-  const limit = { kind: "gateway_limit", requestsPerMinute: 60, burst: 2, retryAfterSeconds: 5 } as const;
+  const limit = { kind: "gateway_limit", requestsPerMinute: 60, burst: 2, retryAfter: 5 } as const;
 
   test("answers requests beyond its limit without the service's headers, and the service does not count them", () => {
     const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, match: "/v1/nodes", fault: limit });

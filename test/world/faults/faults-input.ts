@@ -40,7 +40,7 @@ const MATCHES = [
 
 /** Faults of the data that the service lists and returns. */
 const SERVICE_FAULTS: readonly ((choices: RandomChoices) => Pick<Fault, "fault" | "match">)[] = [
-  (choices) => ({ fault: { kind: "vanished", share: choices.pick([0.02, 0.15, 0.5, 0.9]) } }),
+  (choices) => ({ fault: { kind: "vanished", missing: choices.pick([0.02, 0.15, 0.5, 0.9]) } }),
   () => ({ fault: { kind: "empty_list" } }),
   () => ({ fault: { kind: "stale_last_seen" } }),
   (choices) => ({
@@ -52,11 +52,11 @@ const SERVICE_FAULTS: readonly ((choices: RandomChoices) => Pick<Fault, "fault" 
       skewMs: choices.pick([-1, 1]) * choices.pick([2 * SECOND_MS, 5 * MINUTE_MS, 26 * HOUR_MS]),
     },
   }),
-  (choices) => ({ fault: { kind: "bad_records", share: choices.pick([0.02, 0.05, 0.2, 0.7]) } }),
+  (choices) => ({ fault: { kind: "bad_records", spoiled: choices.pick([0.02, 0.05, 0.2, 0.7]) } }),
   (choices) => ({
     fault: {
       kind: "bad_details",
-      share: choices.pick([0.05, 0.3, 1]),
+      nodes: choices.pick([0.05, 0.3, 1]),
       answer: choices.pick(["not_found", "unreadable", "server_error"]),
     },
   }),
@@ -117,7 +117,7 @@ export function misleadingFaults(choices: RandomChoices, fromMs: DurationMs, unt
     const offsetMs = choices.pick([-1, 1]) * choices.pick([MINUTE_MS, HOUR_MS]);
     return choices.pick<Fault>([
       { afterMs, forMs, share: 0.05, fault: { kind: "wrong_date", offsetMs } },
-      { afterMs, forMs, fault: { kind: "vanished", share: 1 } },
+      { afterMs, forMs, fault: { kind: "vanished", missing: 1 } },
       { afterMs, forMs, share: 0.5, match: "GET /v1/nodes/", fault: { kind: "slow_drip", bytesPerSecond: 80 } },
     ]);
   });

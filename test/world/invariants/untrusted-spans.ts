@@ -60,10 +60,10 @@ function effectOf(
     case "empty_list":
       return { kind: "wrong_data", afterMs: observedAfterMs };
     case "vanished":
-      return fault.share >= VANISHED_SHARE_MIN ? { kind: "wrong_data", afterMs: observedAfterMs } : null;
+      return fault.missing >= VANISHED_SHARE_MIN ? { kind: "wrong_data", afterMs: observedAfterMs } : null;
     case "bad_records": {
       const { seed, fleet } = service.world;
-      const unusable = fleet.nodes.filter(({ id }) => isUnusable(corruptionOf(seed, fault.share, id))).length;
+      const unusable = fleet.nodes.filter(({ id }) => isUnusable(corruptionOf(seed, fault.spoiled, id))).length;
       return unusable > maxUnknown * fleet.nodes.length + NODES_SLACK
         ? { kind: "wrong_data", afterMs: observedAfterMs }
         : null;
