@@ -22,7 +22,7 @@ import { VIEW_COMMANDS } from "./daemon-views/view-commands.ts";
 import { runHealthcheck } from "./healthcheck.ts";
 import { type OperatorCommandOptions, sendOperatorCommand } from "./operator-commands.ts";
 import { type ColorOption, withColorOption } from "./output/text.ts";
-import { POLICY_COMMANDS, POLICY_TEST } from "./policy/policy-commands.ts";
+import { POLICY_COMMANDS } from "./policy/policy-commands.ts";
 
 /** Creates the command line. `finish` is called with the exit code of the chosen command. */
 export function createProgram(context: CommandContext, finish: (code: ExitCode) => void): Command {
@@ -58,12 +58,6 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
   };
   group("policy", "work with policies", "policy diff before.yaml after.yaml", POLICY_COMMANDS);
   group("state", "export or import the journal", "state export --config proxywarden.yaml state.jsonl", STATE_COMMANDS);
-  // The former name of policy test.
-  add(program, {
-    ...POLICY_TEST,
-    description: "same as policy test",
-    example: "test config/policies/tests/offline.yaml",
-  });
   add(program, {
     usage: "completion <shell>",
     description: "print a completion script for bash, zsh or fish",

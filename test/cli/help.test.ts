@@ -52,12 +52,6 @@ test("--help lists every command, examples and the exit codes", async () => {
   expect(out).toContain("0 success; 1 the check or operation failed; 2 usage error");
 });
 
-test("test is the former name of policy test", async () => {
-  const missing = await runCommandLine("policy test missing.yaml");
-  expect(missing).toMatchObject({ code: 1, err: expect.stringContaining("can't read missing.yaml") });
-  expect(await runCommandLine("test missing.yaml")).toEqual(missing);
-});
-
 test("help COMMAND prints the command's --help; help alone prints the program's", async () => {
   expect(await runCommandLine("help explain")).toEqual(await runCommandLine("explain --help"));
   expect(await runCommandLine("help")).toEqual(await runCommandLine("--help"));

@@ -9,18 +9,15 @@ import {
   parseTime,
 } from "../arguments/options.ts";
 
-/** `policy test`, which is also the command `test`. */
-export const POLICY_TEST: CommandRow = {
-  usage: "test <files...>",
-  description: "run unit tests of policies; - is standard input",
-  example: "policy test config/policies/tests/offline.yaml",
-  options: [OUTPUT],
-  run: onDemand(async () => (await import("./policy-test.ts")).runPolicyTests),
-};
-
 /** The commands of `policy`. */
 export const POLICY_COMMANDS: readonly CommandRow[] = [
-  POLICY_TEST,
+  {
+    usage: "test <files...>",
+    description: "run unit tests of policies; - is standard input",
+    example: "policy test config/policies/tests/offline.yaml",
+    options: [OUTPUT],
+    run: onDemand(async () => (await import("./policy-test.ts")).runPolicyTests),
+  },
   {
     usage: "diff <old> <new>",
     description: "compare two policy files: nodes newly acted on, and nodes no longer acted on; - is standard input",
