@@ -5,7 +5,7 @@ type Row = readonly [title: string, digits: number, value: (result: ScaleResult)
 
 const ROWS: readonly Row[] = [
   ["start until the node and session lists are read and on `/metrics`, s", 1, ({ startSeconds }) => startSeconds],
-  ["time in which a client only receives the same pages, s", 1, ({ callsSeconds }) => callsSeconds],
+  ["time in which a client that ignores the limits receives the same pages, s", 1, ({ callsSeconds }) => callsSeconds],
   ["memory (RSS), median, MB", 0, ({ rssSteadyMb }) => rssSteadyMb],
   ["memory (RSS), peak, MB", 0, ({ rssPeakMb }) => rssPeakMb],
   ["CPU, cores", 2, ({ cpuCores }) => cpuCores],
