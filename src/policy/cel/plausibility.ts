@@ -8,13 +8,8 @@ import { type ComparisonTerm, childTerms, isText, type Term, type TermPair, type
  * Returns the first part of a condition that always or never holds, such as a misspelled value, a percentage in place
  * of a ratio, or an empty string. Null if there is none.
  */
-export function findImplausible(condition: Term): ExpressionProblem | null {
-  for (const term of walkTerms(condition)) {
-    const problem = describeImplausible(term);
-    if (problem !== null) return problem;
-  }
-  return null;
-}
+export const findImplausible = (condition: Term): ExpressionProblem | null =>
+  firstProblem(walkTerms(condition), describeImplausible);
 
 function describeImplausible(term: Term): ExpressionProblem | null {
   switch (term.kind) {
@@ -30,13 +25,11 @@ function describeImplausible(term: Term): ExpressionProblem | null {
   }
 }
 
-function firstProblem<T>(items: readonly T[], find: (item: T) => ExpressionProblem | null): ExpressionProblem | null {
-  for (const item of items) {
-    const problem = find(item);
-    if (problem !== null) return problem;
-  }
-  return null;
-}
+/** Calls `find` for one part after another, until it returns a problem. */
+const firstProblem = <T extends Term>(parts: Iterable<T>, find: (part: T) => ExpressionProblem | null) =>
+  Iterator.from(parts)
+    .map(find)
+    .find((problem) => problem !== null) ?? null;
 
 const namesField = (term: Term): boolean => term.kind === "field" || childTerms(term).some(namesField);
 

@@ -112,9 +112,8 @@ export function observeCondition(
   timer: Timer,
   observation: Observation,
   rule: TimerRule,
-  options?: { readonly clearFrozen?: boolean },
+  { clearFrozen = false }: { readonly clearFrozen?: boolean } = {},
 ): Timer {
-  const clearFrozen = options?.clearFrozen === true;
   const { verdict, now } = observation;
   const before = !clearFrozen && isUnknownTooLong(timer, now, rule) ? markUnseen(timer) : timer;
   if (before.state === "inactive") return verdict === "true" ? startTimer(observation, rule) : INACTIVE;

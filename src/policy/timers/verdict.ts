@@ -60,15 +60,14 @@ export function evaluatePolicy(
   const match = evaluateExpression(policy.match, scope, slot, maxAgeOf, now);
   if (match.verdict === "false") return { ...match, matched: false };
   const when = evaluateExpression(policy.when, scope, slot, maxAgeOf, now);
-  const matched = match.verdict === "true" ? true : null;
-  if (matched === null) return { ...(when.verdict === "false" ? when : match), matched };
+  if (match.verdict === "unknown") return { ...(when.verdict === "false" ? when : match), matched: null };
   return {
     verdict: when.verdict,
     unknowns: when.unknowns,
     at: Math.min(match.at, when.at),
     newest: Math.max(match.newest, when.newest),
     fields: () => ({ ...match.fields(), ...when.fields() }),
-    matched,
+    matched: true,
   };
 }
 
