@@ -1,5 +1,4 @@
 import type { DurationMs } from "../../base/duration.ts";
-import type { Collector } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { Expression } from "../cel/expression.ts";
 import type { MissingReason, ScopeData } from "../cel/field-readers.ts";
@@ -43,7 +42,7 @@ export interface PolicyEvaluation extends ExpressionResult {
 }
 
 /** Returns how old the data of a collector may be. */
-export type MaxAgeOf = (source: Collector) => DurationMs;
+export type MaxAgeOf = (source: Field["source"]) => DurationMs;
 
 /**
  * Evaluates `match && when` of a policy on the node in a slot, with three-valued logic. If `match` is false, `when` is

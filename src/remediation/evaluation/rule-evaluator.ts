@@ -7,6 +7,7 @@ import { eachInSteps, runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
 import { isDryRun } from "../../policy/facts.ts";
 import type { Policy } from "../../policy/policy.ts";
+import type { TimerChange } from "../../policy/remediation-records.ts";
 import {
   INACTIVE,
   markUnseen,
@@ -14,11 +15,10 @@ import {
   observeCondition,
   type Timer,
   type TimerRule,
-  toTimerRow,
 } from "../../policy/timers/timer.ts";
 import { evaluatePolicy, type MaxAgeOf } from "../../policy/timers/verdict.ts";
 import type { RemediationContext } from "../context.ts";
-import { splitByNode, type TimerChange } from "../state/journal-parts.ts";
+import { splitByNode } from "../state/journal-parts.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 
 type EvaluatorDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState">;
@@ -129,7 +129,8 @@ export class RuleEvaluator {
   /** Evaluates a node and adds what has changed. */
   #updateTimer(pass: PolicyPass, node: NodeId, slot: number, changes: TimerChange[]): void {
     const { name } = pass.policy.rule;
-    const previous = this.#context.remediationState.records.timer(name, node);
+    const { records } = this.#context.remediationState;
+    const previous = records.timer(name, node);
     const { timer, isOnset } = this.#evaluateNode(pass, node, slot, previous);
     if (timer === previous) return;
     const { firing, onsets } = this.#uncounted;
@@ -137,7 +138,8 @@ export class RuleEvaluator {
     if (timer.state === "firing" && previous.state !== "firing" && previous.state !== "lapsed")
       addNode(firing, name, node);
     if (isOnset) addNode(onsets, name, node);
-    changes.push(this.#setTimer(name, node, timer, pass.createdAtMs.at(slot)));
+    const createdAt = pass.createdAtMs.at(slot);
+    changes.push(records.setTimer(name, node, timer, Number.isNaN(createdAt) ? undefined : createdAt));
   }
 
   /** Resets pending timers, because fleet data is not trusted. */
@@ -156,8 +158,8 @@ export class RuleEvaluator {
       yield* eachInSteps(records.timersOf(policy), ([node, timer]) => {
         const next = markUntrusted(timer, now);
         if (next === timer) return;
-        records.setTimer(policy, node, next);
-        if (next.state === "inactive") changes.push({ kind: "timer_gone", policy, node });
+        const change = records.setTimer(policy, node, next);
+        if (next.state === "inactive") changes.push(change);
       });
     }
   }
@@ -262,21 +264,9 @@ export class RuleEvaluator {
         const isGone = !slotsById(fleet).has(node);
         if (!isGone && !replaced.has(node)) return;
         const next = isGone && hasEpisode(policy, node) ? markUnseen(timer) : INACTIVE;
-        if (next !== timer) changes.push(this.#setTimer(policy, node, next));
+        if (next !== timer) changes.push(records.setTimer(policy, node, next));
       });
     }
-  }
-
-  /**
-   * Sets a timer and returns the change to journal. It has the `created_at` of the node that was evaluated, because a
-   * newer snapshot may already show another node with the id.
-   */
-  #setTimer(policy: string, node: NodeId, timer: Timer, createdAtMs = Number.NaN): TimerChange {
-    const { records } = this.#context.remediationState;
-    records.setTimer(policy, node, timer);
-    const createdAt = Number.isNaN(createdAtMs) ? records.loadedCreatedAt.get(node) : createdAtMs;
-    const row = toTimerRow(policy, node, timer, createdAt);
-    return row === null ? { kind: "timer_gone", policy, node } : { kind: "timer", row };
   }
 }
 
