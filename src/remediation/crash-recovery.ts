@@ -72,5 +72,5 @@ function adoptPolicyChanges(context: TransitionDeps): void {
  * Returns the timer under the current rule of its policy. It stays as it is while an episode with a sent action needs
  * it.
  */
-const adoptRule = (timer: Timer, { rule: { forMs, clearForMs } }: Policy, hasActed: boolean): Timer =>
-  hasActed ? timer : applyRuleChange(timer, { forMs, clearForMs, gapMsMax: 0 });
+const adoptRule = (timer: Timer, { rule }: Policy, hasActed: boolean): Timer =>
+  hasActed ? timer : applyRuleChange(timer, rule);

@@ -266,8 +266,8 @@ export const presentTimer = (row: TimerRow): PresentedTimer => ({
  * reach a longer `for` becomes pending, or inactive if `when` was observed to be false since. After a shorter `for`, a
  * pending timer fires with the next observation of a true `when`.
  */
-export function applyRuleChange(timer: Timer, rule: TimerRule): Timer {
-  if (timer.state !== "firing" || timer.trueMs >= rule.forMs) return timer;
+export function applyRuleChange(timer: Timer, { forMs }: Pick<TimerRule, "forMs">): Timer {
+  if (timer.state !== "firing" || timer.trueMs >= forMs) return timer;
   const isClearing = timer.clearMs > 0 || timer.last?.verdict === "false";
   return isClearing ? INACTIVE : { ...timer, state: "pending" };
 }

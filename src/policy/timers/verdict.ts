@@ -10,8 +10,8 @@ export type Verdict = "true" | "false" | "unknown";
 
 /** Why a verdict is unknown. */
 export interface UnknownCause {
-  /** Null if the expression as a whole is unknown, because of a division by 0 or an overflow. */
-  readonly field: string | null;
+  /** `the expression` if it is unknown as a whole, because of a division by 0 or an overflow. */
+  readonly field: string;
   /**
    * `stale` means older than its max_age; `error` means that all fields are known, but the result of a calculation is
    * not.
@@ -103,7 +103,7 @@ export function evaluateExpression(
     else unknowns.push({ field: field.name, why: "stale" });
   }
   const holds = expression.evaluate(values);
-  if (holds === null && unknowns.length === 0) unknowns.push({ field: null, why: "error" });
+  if (holds === null && unknowns.length === 0) unknowns.push({ field: "the expression", why: "error" });
   // If the verdict is known, the fresh fields determined it.
   const at = holds === null ? oldest : oldestFresh;
   return {

@@ -46,12 +46,6 @@ interface ObservationTimes extends Pick<Fleet, "settledAt" | "listedAt" | "detai
   readonly sessionsAt: MonotonicMs | null;
 }
 
-/** The nodes that began to fire or became unhealthy, by policy, and that limits don't count yet. */
-interface UncountedNodes {
-  readonly firing: Map<string, NodeId[]>;
-  readonly onsets: Map<string, NodeId[]>;
-}
-
 /** Number of evaluations between two checks of the time, which take a tenth of a millisecond. */
 const EVALUATIONS_PER_STEP = 200;
 
@@ -244,11 +238,13 @@ export class RuleEvaluator {
     return { timer: next, isOnset: timer.state === "inactive" && wasFalse };
   }
 
-  /** Returns the open episode of a policy on a node, which may be suspended. */
-  #episodeOf(policy: string, node: NodeId, dryRun: boolean): Episode | null {
-    const { records } = this.#context.remediationState;
-    const open = records.openEpisode(node, dryRun);
-    return open?.policy === policy ? open : records.suspendedEpisode(policy, node, dryRun);
+  /**
+   * Returns the open episode of a policy on a node, which may be suspended. If `dryRun` is absent, it may be real or that
+   * of a dry run.
+   */
+  #episodeOf(policy: string, node: NodeId, dryRun?: boolean): Episode | null {
+    const open = this.#context.remediationState.records.openEpisodesOf(node, dryRun);
+    return open.findLast((episode) => episode.policy === policy) ?? null;
   }
 
   /**
@@ -257,20 +253,19 @@ export class RuleEvaluator {
    */
   *#forgetRemovedNodes(fleet: Fleet, replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Generator<void, void> {
     const { records } = this.#context.remediationState;
-    const hasEpisode = (policy: string, node: NodeId) =>
-      [true, false].some((dryRun) => this.#episodeOf(policy, node, dryRun) !== null);
     for (const policy of records.policiesWithTimers()) {
       yield* eachInSteps(records.timersOf(policy), ([node, timer]) => {
         const isGone = !slotsById(fleet).has(node);
         if (!isGone && !replaced.has(node)) return;
-        const next = isGone && hasEpisode(policy, node) ? markUnseen(timer) : INACTIVE;
+        const next = isGone && this.#episodeOf(policy, node) !== null ? markUnseen(timer) : INACTIVE;
         if (next !== timer) changes.push(records.setTimer(policy, node, next));
       });
     }
   }
 }
 
-const noUncountedNodes = (): UncountedNodes => ({ firing: new Map(), onsets: new Map() });
+/** The nodes that began to fire or became unhealthy, by policy, and that limits don't count yet. */
+const noUncountedNodes = () => ({ firing: new Map<string, NodeId[]>(), onsets: new Map<string, NodeId[]>() });
 
 function addNode(nodes: Map<string, NodeId[]>, policy: string, node: NodeId): void {
   const known = nodes.get(policy);

@@ -175,14 +175,6 @@ function explainPolicy(
     return [{ ...recorded, verdict: "unknown", matched: null, unknowns, fields: {}, blockers: [] }];
   }
   const { verdict, matched, unknowns, fields } = candidate.evaluation;
-  return [
-    {
-      ...recorded,
-      verdict,
-      matched,
-      unknowns: unknowns.map(({ field, why }) => ({ field: field ?? "the expression", why })),
-      fields: fields(),
-      blockers: findBlockers(candidate, factsOf(dryRun)),
-    },
-  ];
+  const blockers = findBlockers(candidate, factsOf(dryRun));
+  return [{ ...recorded, verdict, matched, unknowns, fields: fields(), blockers }];
 }

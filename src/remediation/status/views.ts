@@ -1,6 +1,6 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Mode, Step } from "../../model/policy/policy.ts";
+import type { Mode, PolicyRule } from "../../model/policy/policy.ts";
 import type { Blocker, Decision, HoldReason } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { JournalQueries, JournalQuery } from "../../model/remediation/journal.ts";
@@ -14,6 +14,7 @@ import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { ActivePolicy } from "../../policy/facts.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
+import type { PolicyEvaluation } from "../../policy/timers/verdict.ts";
 
 /** Status of remediation: what holds all actions, and the effective limits. */
 export interface RemediationStatus {
@@ -44,19 +45,15 @@ export interface PolicyStatus extends ActivePolicy {
 }
 
 /** The state of one policy on one node. */
-export interface PolicyExplanation {
+export interface PolicyExplanation
+  extends Pick<PolicyEvaluation, "verdict" | "matched">,
+    Pick<PolicyRule, "forMs" | "steps"> {
   readonly policy: string;
   readonly mode: Mode;
-  readonly verdict: "true" | "false" | "unknown";
-  /** Whether `match` selects the node, or null if unknown. */
-  readonly matched: boolean | null;
   /** Why the verdict is unknown, with each field and its problem. */
   readonly unknowns: readonly { readonly field: string; readonly why: string }[];
   readonly fields: Readonly<Record<string, string | number | boolean>>;
   readonly timer: PresentedTimer | null;
-  readonly forMs: number;
-  /** The steps of the policy, in order. */
-  readonly steps: readonly Step[];
   readonly episode: Episode | null;
   /** Everything that would hold an action now, even if the policy does not fire. */
   readonly blockers: readonly Blocker[];
