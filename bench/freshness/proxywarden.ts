@@ -6,7 +6,7 @@ import { seededRandom } from "../../src/base/random.ts";
 import { type CollectedState, createCollectedState } from "../../src/collectors/collected-state.ts";
 import {
   type CollectorManager,
-  type CollectorManagerDeps,
+  type SnapshotListener,
   startCollectorManager,
 } from "../../src/collectors/collector-manager.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
@@ -179,7 +179,7 @@ function start(
   cell: Cell,
   limits: Limits,
   transport: Transport,
-  onSnapshot: CollectorManagerDeps["onSnapshot"],
+  onSnapshot: SnapshotListener,
 ): CollectorManager {
   const random = seededRandom(cell.seed);
   const { calls } = createMemoryStateStore();
@@ -193,7 +193,7 @@ function start(
     timeoutMs: 10 * SECOND_MS,
     agent: "proxywarden/bench",
   });
-  return startCollectorManager({
+  const collectors = startCollectorManager({
     settings: {
       maxMissing: 0.02,
       minInventory: 0.8,
@@ -219,9 +219,10 @@ function start(
     random,
     metrics,
     log,
-    onSnapshot,
     cron: createCron(),
   });
+  collectors.setListener(onSnapshot);
+  return collectors;
 }
 
 /** Stops the collectors after the calls in flight were answered. */

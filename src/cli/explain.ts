@@ -1,6 +1,7 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
-import { EXPLAINED_ROWS_MAX, type JournalReader } from "../model/remediation/journal.ts";
+import type { StateReader } from "../journal/state-rows.ts";
+import { EXPLAINED_ROWS_MAX } from "../model/remediation/journal.ts";
 import { type EpochMs, isoAt } from "../model/time.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { presentTimer } from "../policy/timers/timer.ts";
@@ -100,7 +101,7 @@ async function explainFromJournal(
   }
 }
 
-async function readNodeRows(journal: JournalReader, node: string, until: EpochMs | undefined): Promise<NodeRows> {
+async function readNodeRows(journal: StateReader, node: string, until: EpochMs | undefined): Promise<NodeRows> {
   const query = { node, limit: EXPLAINED_ROWS_MAX, ...(until === undefined ? {} : { until }) };
   return {
     holds: (await journal.holds(node)).map(holdView),

@@ -39,14 +39,12 @@ export interface CollectorManagerDeps extends CollectorRunnerDeps {
   readonly cron: Cron;
   readonly random: Random;
   readonly log: Log;
-  /**
-   * Called with every snapshot, at least every {@link PUBLISH_CHECK_MS}, because samples expire even if nothing new
-   * arrives.
-   */
-  readonly onSnapshot: (snapshot: Snapshot, plan: Plan) => void;
   /** Replaces {@link PUBLISH_CHECK_MS} when days are simulated. */
   readonly publishCheckMs?: DurationMs;
 }
+
+/** Receives snapshots, each with the plan under which it was collected. */
+export type SnapshotListener = (snapshot: Snapshot, plan: Plan) => void;
 
 /** The running collectors. */
 export interface CollectorManager {
@@ -54,8 +52,13 @@ export interface CollectorManager {
   stop(): Promise<void>;
   /** Requests a snapshot soon, for data that was not read by a collector. */
   markChanged(): void;
-  /** Publishes a snapshot immediately. */
-  publish(): void;
+  /** Returns the last snapshot, or null before the first. */
+  latest(): Snapshot | null;
+  /**
+   * Replaces the listener. It immediately receives a snapshot if data was collected before, and then every new one, at
+   * least every {@link PUBLISH_CHECK_MS}, because samples expire even if nothing new arrives.
+   */
+  setListener(listener: SnapshotListener): void;
   plan(): Plan;
   collectorHealth(): Readonly<Record<Collector, CollectorHealth>>;
 }
@@ -90,8 +93,6 @@ export function startCollectorManager(deps: CollectorManagerDeps): CollectorMana
     networkSize: () => networkSizeOf(collected),
   });
   const publisher = createSnapshotPublisher(deps, pollingPlan);
-  // After a reload, the data collected before is published immediately under the new settings.
-  if (collected.sequence > 0) publisher.publish();
   const running = [...startCollectors(deps, pollingPlan, publisher, stop.signal), publisher.run(stop.signal)];
   return {
     async stop() {
@@ -99,7 +100,8 @@ export function startCollectorManager(deps: CollectorManagerDeps): CollectorMana
       await Promise.all(running);
     },
     markChanged: publisher.markChanged,
-    publish: publisher.publish,
+    latest: publisher.latest,
+    setListener: publisher.setListener,
     plan: () => pollingPlan.current(),
     collectorHealth: () => perCollector((collector) => collected.reporters[collector].health()),
   };
@@ -108,15 +110,17 @@ export function startCollectorManager(deps: CollectorManagerDeps): CollectorMana
 type SnapshotPublisher = ReturnType<typeof createSnapshotPublisher>;
 
 function createSnapshotPublisher(
-  { collected, clock, onSnapshot, publishCheckMs = PUBLISH_CHECK_MS }: CollectorManagerDeps,
+  { collected, clock, publishCheckMs = PUBLISH_CHECK_MS }: CollectorManagerDeps,
   pollingPlan: PollingPlan,
 ) {
   let isChanged = true;
+  let latest: Snapshot | null = null;
+  let listener: SnapshotListener = () => {};
 
   function publish(): void {
     isChanged = false;
     collected.sequence++;
-    const snapshot: Snapshot = {
+    latest = {
       sequence: collected.sequence,
       at: clock.monotonic(),
       fleet: collected.inventory.currentFleet(),
@@ -124,11 +128,16 @@ function createSnapshotPublisher(
       stats: collected.stats,
       hourly: collected.hourly,
     };
-    onSnapshot(snapshot, pollingPlan.current());
+    listener(latest, pollingPlan.current());
   }
 
   return {
     publish,
+    latest: () => latest,
+    setListener(next: SnapshotListener) {
+      listener = next;
+      if (collected.sequence > 0) publish();
+    },
     markChanged() {
       isChanged = true;
     },

@@ -3,7 +3,7 @@ import type { Notification } from "../model/remediation/notification.ts";
 import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
 import { perCollector } from "../model/snapshot.ts";
 import { createNotifier, type UndeliveredNotifications } from "../notify/notifier.ts";
-import { startRemediationController } from "../remediation/controller.ts";
+import { RemediationController } from "../remediation/controller.ts";
 import type { OperatorCommands, RemediationView } from "../remediation/status/views.ts";
 import type { StatusSnapshot } from "../web/api/status-views.ts";
 import type { Collection } from "./collection.ts";
@@ -68,7 +68,7 @@ export function activateConfig(
     deny: new Set(config.export.deny),
     seriesMax: config.export.series_max,
   };
-  const remediation = startRemediationController({
+  const remediation = new RemediationController({
     ...{ rules, client, notifier, clock, metrics, log },
     remediationState: term.remediationState,
     serviceUrl: config.service.base_url,
@@ -78,7 +78,7 @@ export function activateConfig(
     externalBlockers: integrations.externalBlockers,
     onRead: collectorManager.markChanged,
   });
-  collection.setListener((snapshot, plan) => {
+  collectorManager.setListener((snapshot, plan) => {
     remediation.update(snapshot, plan);
     const now = clock.monotonic();
     const staleAfterMs = perCollector((collector) => plan[collector]?.freshMs ?? 0);
@@ -92,7 +92,7 @@ export function activateConfig(
     view: remediation.view,
     ...remediation.operatorCommands,
     collected: () => ({
-      snapshot: collection.snapshot(),
+      snapshot: collectorManager.latest(),
       plan: collectorManager.plan(),
       collectors: collectorManager.collectorHealth(),
       ledger: term.rateLimiter.ledger,

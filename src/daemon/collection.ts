@@ -5,8 +5,6 @@ import { type CollectedState, createCollectedState } from "../collectors/collect
 import { type CollectorManager, startCollectorManager } from "../collectors/collector-manager.ts";
 import type { Transport } from "../model/ports.ts";
 import type { Lease } from "../model/shared-state.ts";
-import type { Snapshot } from "../model/snapshot.ts";
-import type { Plan } from "../scheduling/planner.ts";
 import type { ConfigResources } from "./config-resources.ts";
 import type { LeadershipTerm } from "./leadership-term.ts";
 import { type Runtime, userAgentOf } from "./runtime.ts";
@@ -23,10 +21,6 @@ export interface Collection {
   readonly client: ApiClient;
   readonly knownService: KnownService;
   readonly collectorManager: CollectorManager;
-  /** The last snapshot, or null before the first. */
-  snapshot(): Snapshot | null;
-  /** Replaces the listener. It immediately receives the last snapshot with its plan, and then every new one. */
-  setListener(listener: (snapshot: Snapshot, plan: Plan) => void): void;
 }
 
 /** Starts the collectors. `knownService` is what is known of the same service, or null. */
@@ -47,25 +41,11 @@ export function startCollection(
     agent: userAgentOf(version),
   });
   collected.inventory.declareScale(settings.usageScale);
-  let latest: Snapshot | null = null;
-  let listener: Parameters<Collection["setListener"]>[0] = () => {};
   const collectorManager = startCollectorManager({
     ...{ clock, cron, log, random },
     ...{ settings, collected, client, rateLimiter, metrics },
-    onSnapshot(snapshot, plan) {
-      latest = snapshot;
-      listener(snapshot, plan);
-    },
   });
-  return {
-    ...{ resources, client, collectorManager },
-    knownService: { collected, serviceClock },
-    snapshot: () => latest,
-    setListener(next) {
-      listener = next;
-      if (latest !== null) collectorManager.publish();
-    },
-  };
+  return { resources, client, collectorManager, knownService: { collected, serviceClock } };
 }
 
 /**

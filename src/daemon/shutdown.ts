@@ -1,6 +1,6 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Clock, Log } from "../model/ports.ts";
-import type { MonotonicMs } from "../model/time.ts";
+import type { ModeSwitch } from "./mode-switch.ts";
 
 /**
  * Time that each part of a shutdown may take. The active configuration stops first. Then the web server closes while the
@@ -25,14 +25,7 @@ export const SHUTDOWN_BUDGET = {
 interface ShutdownParts {
   /** The reload under way. Never rejects. */
   readonly reloading: Promise<unknown>;
-  readonly modes: {
-    /** Stops the active configuration. */
-    stop(startedAt: MonotonicMs): Promise<void>;
-    /** Hands over the state to another daemon. */
-    handOver(): Promise<void>;
-    /** Closes the state. */
-    close(): Promise<void>;
-  };
+  readonly modes: Pick<ModeSwitch, "stop" | "handOver" | "close">;
   /** Returns the web server, which the reload under way may replace. */
   web(): { close(ms: DurationMs): Promise<void> };
 }

@@ -14,7 +14,7 @@ import {
   RemediationState,
   type RemediationStateDeps,
 } from "../remediation/state/journaled-state.ts";
-import { createStandbyView } from "../remediation/status/standby-view.ts";
+import { createStandbyView } from "../remediation/status/status-view.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
 import type { ActiveConfig, CollectedStatus } from "./active-config.ts";
 import { type ConfigResources, closeResources } from "./config-resources.ts";
@@ -170,6 +170,6 @@ export class StandbyConfig implements ActiveConfig {
   #viewOf(remediationState: RemediationState): RemediationView {
     const { rules } = this.resources;
     const { clock } = this.#runtime;
-    return createStandbyView({ rules, remediationState, journal: this.#shared.journal, clock, leader: this.#leader });
+    return createStandbyView({ rules, remediationState, journal: this.#shared.journal, clock }, this.#leader);
   }
 }

@@ -19,7 +19,10 @@ export interface ActivePolicy {
   readonly policy: Policy;
   /** The lowest of its own mode, `safety.mode`, and dry_run if its efficacy is too low. */
   readonly mode: Mode;
-  /** Whether it has fallen back to dry_run because its efficacy is too low. */
+  /**
+   * Whether it has fallen back to dry_run because its efficacy is too low. This ends when the policy's text changes, or
+   * with reset-breaker.
+   */
   readonly hasFallenBack: boolean;
   /** Whether an action under this version of the policy was verified. */
   readonly proven: boolean;

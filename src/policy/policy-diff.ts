@@ -161,18 +161,9 @@ const toJson = (value: unknown): string => JSON.stringify(value);
 const stepsText = (steps: readonly Step[]): string => steps.map(stepText).join(", ");
 
 function stepText(step: Step): string {
-  switch (step.action) {
-    case "notify":
-      return `notify ${step.receiver}`;
-    case "quarantine":
-      return `quarantine ${formatDuration(step.durationMs)}`;
-    case "reboot":
-      return actionText({ kind: "reboot", force: step.force });
-    case "disconnect":
-      return step.action;
-    default:
-      return step satisfies never;
-  }
+  if (step.action === "notify") return `notify ${step.receiver}`;
+  if (step.action === "quarantine") return `quarantine ${formatDuration(step.durationMs)}`;
+  return step.action === "reboot" ? actionText({ kind: "reboot", force: step.force }) : step.action;
 }
 
 /** Describes a state with its times, or else with their ages. */

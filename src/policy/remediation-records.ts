@@ -2,11 +2,14 @@ import type { NodeId } from "../model/node.ts";
 import type { Action, Episode, NodeHold } from "../model/remediation/episode.ts";
 import { formatId, type JournalChange, type JournalContents } from "../model/remediation/journal.ts";
 import type { EpochMs } from "../model/time.ts";
-import { INACTIVE, restoreTimer, type Timer } from "./timers/timer.ts";
+import { INACTIVE, restoreTimer, type Timer, toTimerRow } from "./timers/timer.ts";
 
 /** Returns whether there is something left to do or to observe for an action. */
 export const isUnfinished = ({ state }: Action): boolean =>
   state === "awaiting" || state === "approved" || state === "intended" || state === "posting" || state === "sent";
+
+/** A change to a timer. */
+export type TimerChange = Extract<JournalChange, { kind: "timer" | "timer_gone" }>;
 
 const NO_TIMERS: ReadonlyMap<NodeId, Timer> = new Map();
 const NO_EPISODES: readonly Episode[] = [];
@@ -50,12 +53,18 @@ export class RemediationRecords {
     return this.#timers.get(policy)?.get(node) ?? INACTIVE;
   }
 
-  setTimer(policy: string, node: NodeId, timer: Timer): void {
+  /**
+   * Sets a timer and returns the change to journal. `createdAt` is the `created_at` of the node that was evaluated,
+   * because a newer snapshot may already show another node with the id. By default it is that of the journal.
+   */
+  setTimer(policy: string, node: NodeId, timer: Timer, createdAt = this.loadedCreatedAt.get(node)): TimerChange {
     const known = this.#timers.get(policy);
     if (timer.state !== "inactive") {
       if (known === undefined) this.#timers.set(policy, new Map([[node, timer]]));
       else known.set(node, timer);
     } else if (known?.delete(node) === true && known.size === 0) this.#timers.delete(policy);
+    const row = toTimerRow(policy, node, timer, createdAt);
+    return row === null ? { kind: "timer_gone", policy, node } : { kind: "timer", row };
   }
 
   /** Timers of a policy that are not inactive. */

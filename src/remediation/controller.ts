@@ -17,13 +17,6 @@ import { bindJournalToService } from "./service-identity.ts";
 import { clearPolicyGauges, initializeCounters } from "./status/gauges.ts";
 import type { OperatorCommands, RemediationView } from "./status/views.ts";
 
-/** Starts a controller. It first settles what the last process left unfinished. */
-export function startRemediationController(deps: RemediationControllerDeps): RemediationController {
-  const context = createRemediationContext(deps);
-  bindJournalToService(context);
-  return new RemediationController(context);
-}
-
 /** Remediates nodes. For each snapshot it evaluates policies, decides, acts and verifies. */
 export class RemediationController {
   readonly view: RemediationView;
@@ -39,7 +32,10 @@ export class RemediationController {
   #isRoundRequested = false;
   #isRunning = false;
 
-  constructor(context: RemediationContext) {
+  /** Starts the controller. It first settles what the last process left unfinished. */
+  constructor(deps: RemediationControllerDeps) {
+    const context = createRemediationContext(deps);
+    bindJournalToService(context);
     this.#context = context;
     const signals = { noNewSteps: this.#noNewSteps.signal, abortPost: this.#abortPost.signal };
     this.#round = new RemediationRound(context, signals);

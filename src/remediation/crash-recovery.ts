@@ -3,7 +3,7 @@ import type { JournalChange } from "../model/remediation/journal.ts";
 import { recordSent, withdrawEpisode } from "../policy/episodes/episode.ts";
 import { isDryRun } from "../policy/facts.ts";
 import type { Policy } from "../policy/policy.ts";
-import { applyRuleChange, INACTIVE, type Timer, toTimerRow } from "../policy/timers/timer.ts";
+import { applyRuleChange, INACTIVE, type Timer } from "../policy/timers/timer.ts";
 import { actionChange, commitTransition, type TransitionDeps } from "./execution/episode-transitions.ts";
 import { conditionFactKey } from "./policy-set.ts";
 
@@ -56,11 +56,9 @@ function adoptPolicyChanges(context: TransitionDeps): void {
       const episode = open?.policy === name ? open : null;
       const hasActed = episode !== null && episode.acted > 0;
       const next = active !== null && isSameCondition ? adoptRule(timer, active.policy, hasActed) : INACTIVE;
-      records.setTimer(name, node, next);
-      const row = toTimerRow(name, node, next, records.loadedCreatedAt.get(node));
-      if (row === null) changes.push({ kind: "timer_gone", policy: name, node });
-      else if (next !== timer) changes.push({ kind: "timer", row });
-      const fires = row !== null && row.state !== "pending";
+      const change = records.setTimer(name, node, next);
+      if (next !== timer) changes.push(change);
+      const fires = next.state === "firing" || next.state === "lapsed";
       if (!fires && !hasActed && episode !== null) withdrawn.push(episode);
     }
   }
@@ -74,5 +72,5 @@ function adoptPolicyChanges(context: TransitionDeps): void {
  * Returns the timer under the current rule of its policy. It stays as it is while an episode with a sent action needs
  * it.
  */
-const adoptRule = (timer: Timer, { rule: { forMs, clearForMs } }: Policy, hasActed: boolean): Timer =>
-  hasActed ? timer : applyRuleChange(timer, { forMs, clearForMs, gapMsMax: 0 });
+const adoptRule = (timer: Timer, { rule }: Policy, hasActed: boolean): Timer =>
+  hasActed ? timer : applyRuleChange(timer, rule);

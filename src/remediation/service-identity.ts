@@ -1,14 +1,10 @@
-import type { Action } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
-import { withdrawEpisode } from "../policy/episodes/episode.ts";
-import { isInFlight } from "../policy/facts.ts";
-import { isUnfinished } from "../policy/remediation-records.ts";
 import { INACTIVE } from "../policy/timers/timer.ts";
 import type { RemediationContext } from "./context.ts";
 import { STORM } from "./evaluation/fleet-health.ts";
 import { INCIDENTS } from "./evaluation/incidents.ts";
 import { ACCEPTED_MISSING, BASELINE } from "./evaluation/inventory-trust.ts";
-import { actionChange, commitTransition, type TransitionDeps } from "./execution/episode-transitions.ts";
+import { type TransitionDeps, withdraw } from "./execution/episode-transitions.ts";
 import { canaryFactKey } from "./policy-set.ts";
 
 type ServiceDeps = TransitionDeps & Pick<RemediationContext, "serviceUrl">;
@@ -46,27 +42,10 @@ function closeEverything(context: ServiceDeps, detail: string): void {
   const changes: JournalChange[] = [...FACTS_OF_SERVICE, ...policies.all.map(({ rule }) => canaryFactKey(rule.name))]
     .filter((key) => records.fact(key) !== null)
     .map((key) => ({ kind: "fact", key, value: null }));
-  for (const policy of records.policiesWithTimers()) {
-    for (const node of [...records.timersOf(policy).keys()]) {
-      records.setTimer(policy, node, INACTIVE);
-      changes.push({ kind: "timer_gone", policy, node });
-    }
-  }
+  for (const policy of records.policiesWithTimers())
+    for (const node of [...records.timersOf(policy).keys()]) changes.push(records.setTimer(policy, node, INACTIVE));
   remediationState.record(changes);
-  for (const episode of records.openEpisodes()) {
-    const now = remediationState.now();
-    const unfinished = records.actionsOf(episode.id).filter(isUnfinished);
-    const ends = unfinished.map((action) => actionChange(endAction(action, detail, now)));
-    commitTransition(context, episode, withdrawEpisode(episode, now), ends);
-  }
-}
-
-function endAction(action: Action, detail: string, endedAt: number): Action {
-  if (isInFlight(action)) {
-    const outcome = action.shadow ? "dry_run" : "in_doubt";
-    return { ...action, state: "ended", outcome, endedAt, detail, sentAt: action.sentAt ?? endedAt };
-  }
-  return { ...action, state: action.state === "intended" ? "withdrawn" : "lapsed", endedAt, detail };
+  for (const episode of records.openEpisodes()) withdraw(context, episode, detail);
 }
 
 /** Returns the same text for all spellings of a base URL. */

@@ -20,7 +20,7 @@ import { createCron } from "../../src/platform/cron.ts";
 import { type Limits, PLANS } from "../../src/rate-limit/limits.ts";
 import { billingMonthOf } from "../../src/rate-limit/monthly-budget.ts";
 import type { RemediationRules } from "../../src/remediation/context.ts";
-import { type RemediationController, startRemediationController } from "../../src/remediation/controller.ts";
+import { RemediationController } from "../../src/remediation/controller.ts";
 import { openRemediationState, type RemediationState } from "../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
@@ -172,7 +172,7 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
   const controller =
     options.rules === undefined
       ? null
-      : startRemediationController({
+      : new RemediationController({
           rules: options.rules,
           serviceUrl: options.serviceUrl ?? "https://proxy.example.net",
           remediationState,
@@ -198,10 +198,10 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     log,
     cron: createCron(),
     publishCheckMs: PUBLISH_CHECK_MS,
-    onSnapshot: (snapshot, plan) => {
-      snapshots.last = snapshot;
-      controller?.update(snapshot, plan);
-    },
+  });
+  collectorManager.setListener((snapshot, plan) => {
+    snapshots.last = snapshot;
+    controller?.update(snapshot, plan);
   });
   return {
     clock,

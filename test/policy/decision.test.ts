@@ -107,7 +107,7 @@ test("an unknown verdict holds the node and names every unknown field", () => {
     ...buildEvaluation("unknown"),
     unknowns: [
       { field: "node.cpu_usage", why: "stale" },
-      { field: null, why: "error" },
+      { field: "the expression", why: "error" },
     ] as const,
   };
   expect(decisionText({ evaluation })).toEqual(["verdict_unknown: node.cpu_usage: stale, the expression: error"]);

@@ -34,7 +34,7 @@ test("an approval at one service does not apply at another", async () => {
   const [action] = network.actions();
   expect(action).toMatchObject({
     id: request!.id,
-    state: "lapsed",
+    state: "withdrawn",
     detail: expect.stringContaining("base_url changed"),
   });
   expect(episodeStates(network)).toEqual(["withdrawn", "firing"]);

@@ -5,11 +5,7 @@ import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { seededRandom } from "../../base/random.ts";
 import { ok } from "../../base/result.ts";
 import { createCollectedState } from "../../collectors/collected-state.ts";
-import {
-  type CollectionSettings,
-  type CollectorManager,
-  startCollectorManager,
-} from "../../collectors/collector-manager.ts";
+import { type CollectionSettings, startCollectorManager } from "../../collectors/collector-manager.ts";
 import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import { type Expectation, type PolicyTest, valueAt } from "../../model/policy/policy-test.ts";
@@ -22,7 +18,7 @@ import { expressionSources, expressionsOf } from "../../policy/policy.ts";
 import { findMismatches, type ObservedOutcome } from "../../policy/test-expectation.ts";
 import { type Limits, PLANS } from "../../rate-limit/limits.ts";
 import type { RemediationRules } from "../../remediation/context.ts";
-import { type RemediationController, startRemediationController } from "../../remediation/controller.ts";
+import { RemediationController } from "../../remediation/controller.ts";
 import { openRemediationState } from "../../remediation/state/journaled-state.ts";
 import { createVirtualClock, type VirtualClock } from "../../simulator/clock.ts";
 import { createScriptedTransport } from "../../simulator/scripted-service.ts";
@@ -95,22 +91,22 @@ async function startEngine(test: PolicyTest, rules: RemediationRules, clock: Vir
     agent: "proxywarden",
   });
   const collected = createCollectedState(settings, store.facts, { clock, log, metrics });
-  const controller = startRemediationController({
-    ...{ rules, client, clock, random, metrics, log },
-    remediationState: await openRemediationState({ journal: store.journal, clock, log, lostReason: null }),
+  const remediationState = await openRemediationState({ journal: store.journal, clock, log, lostReason: null });
+  const collectorManager = startCollectorManager({
+    ...{ settings, collected, client, rateLimiter, clock, random, metrics, log },
+    cron: createCron(),
+  });
+  const controller = new RemediationController({
+    ...{ rules, client, clock, metrics, log, remediationState },
     serviceUrl: "https://policy-test.invalid",
     journal: store.journal,
     inventory: collected.inventory,
     detailReporter: collected.reporters.details,
     notifier: createNotifier({ receivers: [], clock, random, log, metrics }),
     externalBlockers: externalBlockersOf(test, clock.monotonic),
-    onRead: () => collectorManager.markChanged(),
+    onRead: collectorManager.markChanged,
   });
-  const collectorManager: CollectorManager = startCollectorManager({
-    ...{ settings, collected, client, rateLimiter, clock, random, metrics, log },
-    cron: createCron(),
-    onSnapshot: (snapshot, plan) => controller.update(snapshot, plan),
-  });
+  collectorManager.setListener((snapshot, plan) => controller.update(snapshot, plan));
   return {
     controller,
     stop: () => Promise.all([controller.stop(0), collectorManager.stop()]).finally(() => store.close()),

@@ -68,19 +68,5 @@ export interface Journal extends JournalQueries {
   prune(before: EpochMs): Promise<void>;
 }
 
-/**
- * Read-only access to a journal from another process, at one point in time. All methods reject if the journal is
- * damaged.
- */
-export interface JournalReader extends JournalQueries {
-  /** Returns the timers of a node under every policy. */
-  timers(node: NodeId): Promise<readonly TimerRow[]>;
-  holds(node: NodeId): Promise<readonly NodeHold[]>;
-  /** The value of any fact, or null if there is none. */
-  fact(key: string): Promise<string | null>;
-  /** Number of calls made on or after `day` (UTC). */
-  callsSince(day: string): Promise<number>;
-}
-
 /** Returns the identifier of an episode or action, such as `ep-12` or `act-13`. Both share one sequence, from 1. */
 export const formatId = (kind: "ep" | "act", number: number): string => `${kind}-${number}`;

@@ -1,3 +1,4 @@
+import type { SessionStatus } from "../../model/session.ts";
 import type { Collector } from "../../model/snapshot.ts";
 import {
   type AggregateScope,
@@ -56,6 +57,9 @@ const usageRow = (name: string, read: FieldReader, help: string): Field => ({
   isUsage: true,
 });
 
+const sessionRow = (status: SessionStatus, read: (status: SessionStatus) => FieldReader, help: string): Field =>
+  row(`sessions.${status}`, "int", "sessions", read(status), help);
+
 const STATUS_HELP = "Status of the node; missing if this version of proxywarden does not know it.";
 const TOTAL_HELP =
   "Sessions of the node, including those that ended in the last five minutes; if there are none it is 0, or missing if sessions of other nodes are counted as `other`.";
@@ -83,11 +87,15 @@ const nodeRows = [
 
 const sessionRows = [
   row("sessions.total", "int", "sessions", sessionTotal, TOTAL_HELP),
-  sessionRow("sessions.active", "active", `Sessions that are transferring data; ${IF_STATES_KNOWN}.`),
-  sessionRow("sessions.connecting", "connecting", `Sessions being established; ${IF_STATES_KNOWN}.`),
-  sessionRow("sessions.closed", "closed", `Sessions that ended normally in the last five minutes; ${IF_STATES_KNOWN}.`),
-  failureRow("sessions.error", "error", "Sessions that ended with an error in the last five minutes"),
-  failureRow("sessions.timeout", "timeout", "Sessions that timed out in the last five minutes"),
+  sessionRow("active", sessionCount, `Sessions that are transferring data; ${IF_STATES_KNOWN}.`),
+  sessionRow("connecting", sessionCount, `Sessions being established; ${IF_STATES_KNOWN}.`),
+  sessionRow("closed", sessionCount, `Sessions that ended normally in the last five minutes; ${IF_STATES_KNOWN}.`),
+  sessionRow(
+    "error",
+    failedSessionCount,
+    `Sessions that ended with an error in the last five minutes; ${FAILURES_NOTE}.`,
+  ),
+  sessionRow("timeout", failedSessionCount, `Sessions that timed out in the last five minutes; ${FAILURES_NOTE}.`),
   row(
     "sessions.failed_ratio",
     "double",
@@ -111,14 +119,6 @@ const fieldsByName = new Map(FIELDS.map((field) => [field.name, field]));
 
 /** Returns the field of that name, or null if there is none. */
 export const findField = (name: string): Field | null => fieldsByName.get(name) ?? null;
-
-function sessionRow(name: string, status: "active" | "connecting" | "closed", help: string) {
-  return row(name, "int", "sessions", sessionCount(status), help);
-}
-
-function failureRow(name: string, status: "error" | "timeout", help: string) {
-  return row(name, "int", "sessions", failedSessionCount(status), `${help}; ${FAILURES_NOTE}.`);
-}
 
 function aggregateRows(scope: AggregateScope, subject: string): readonly Field[] {
   const median = (name: string) =>

@@ -27,13 +27,11 @@ function describeImplausible(term: Term): ExpressionProblem | null {
   }
 }
 
-function firstProblem<T>(items: readonly T[], find: (item: T) => ExpressionProblem | null): ExpressionProblem | null {
-  for (const item of items) {
-    const problem = find(item);
-    if (problem !== null) return problem;
-  }
-  return null;
-}
+/** Calls `find` for one part after another, until it returns a problem. */
+const firstProblem = <T extends Term>(parts: Iterable<T>, find: (part: T) => ExpressionProblem | null) =>
+  Iterator.from(parts)
+    .map(find)
+    .find((problem) => problem !== null) ?? null;
 
 const namesField = (term: Term): boolean => term.kind === "field" || childTerms(term).some(namesField);
 

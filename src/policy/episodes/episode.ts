@@ -189,13 +189,12 @@ export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs)
     if (quarantine.seen && quarantine.seenOnline === 0 && quarantine.overdue === overdue) return episode;
     return { ...episode, quarantine: { ...quarantine, seen: true, seenOnline: 0, overdue } };
   }
-  if (now >= quarantine.endsAt - QUARANTINE_SLACK_MS) {
-    if (episode.state !== "quarantined") return now >= quarantine.endsAt ? { ...episode, quarantine: null } : episode;
+  if (now >= quarantine.endsAt) {
+    const over = { ...episode, quarantine: null };
     // Marked as healed, so that the step is not repeated if the node vanishes now and returns.
-    return now >= quarantine.endsAt
-      ? transition({ ...episode, quarantine: null, healed: true }, "quarantine_over", now)
-      : episode;
+    return episode.state === "quarantined" ? transition({ ...over, healed: true }, "quarantine_over", now) : over;
   }
+  if (now >= quarantine.endsAt - QUARANTINE_SLACK_MS) return episode;
   // Until the node was observed in quarantine, the quarantine may not have taken effect yet.
   if (status !== "online" || !quarantine.seen || episode.shadow) return episode;
   const seenOnline = quarantine.seenOnline + 1;

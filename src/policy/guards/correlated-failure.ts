@@ -99,19 +99,14 @@ function extendIncident(incident: Incident, onsets: readonly Onset[], withinMs: 
 export function updateIncidents(
   incidents: readonly Incident[],
   isUnhealthy: (node: NodeId) => boolean,
-  {
-    now,
-    cooldownMs,
-    sizeOf,
-  }: {
-    readonly now: EpochMs;
-    readonly cooldownMs: DurationMs;
-    readonly sizeOf: (place: string) => number;
-  },
+  now: EpochMs,
+  cooldownMs: DurationMs,
+  sizeOf: (place: string) => number,
 ): readonly Incident[] {
   const updated = incidents.flatMap((incident) => {
     if (now >= incident.to + INCIDENT_MS_MAX) return [];
-    if (hasAtLeast(nodesToContinue(incident, sizeOf(incident.place)), incident.nodes, isUnhealthy))
+    const nodesMin = nodesToContinue(incident, sizeOf(incident.place));
+    if (incident.nodes.values().filter(isUnhealthy).take(nodesMin).toArray().length === nodesMin)
       return incident.until === null ? incident : { ...incident, until: null };
     const until = incident.until ?? now + cooldownMs;
     if (now >= until) return [];
@@ -120,16 +115,6 @@ export function updateIncidents(
   const isSame =
     updated.length === incidents.length && updated.every((incident, index) => incident === incidents[index]);
   return isSame ? incidents : updated;
-}
-
-/** Returns whether at least `count` nodes match. */
-function hasAtLeast(count: number, nodes: ReadonlySet<NodeId>, matches: (node: NodeId) => boolean): boolean {
-  let found = 0;
-  for (const node of nodes) {
-    if (matches(node)) found++;
-    if (found >= count) return true;
-  }
-  return found >= count;
 }
 
 /** Returns the incident that a node is part of, or null if there is none. */

@@ -1,7 +1,7 @@
 import { type DurationMs, HOUR_MS } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
 import type { Safety } from "../../config/schema/safety.ts";
-import { FAILURE_DOMAINS, type FailureDomain } from "../../model/node.ts";
+import { FAILURE_DOMAINS, type PerFailureDomain } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 
 /** The limits by percentage, converted to nodes for a fleet of a given size. */
@@ -49,10 +49,8 @@ export function incidentNodesMin({ correlated }: Safety, domainNodes: number): n
 /** Returns the limits by their configuration keys, which are the values of the label `limit`. */
 export function limitsByName(safety: Safety, nodes: number): Readonly<Record<string, number>> {
   const limits = effectiveLimits(safety, nodes);
-  const per = (name: string, limit: Readonly<Record<FailureDomain, number | null>>) =>
-    FAILURE_DOMAINS.flatMap((domain) =>
-      limit[domain] === null ? [] : [[`${name}.${domain}`, limit[domain]] as const],
-    );
+  const per = (name: string, limit: PerFailureDomain) =>
+    FAILURE_DOMAINS.flatMap((domain) => (limit[domain] === null ? [] : [[`${name}.${domain}`, limit[domain]]]));
   return Object.fromEntries([
     ["max_unhealthy", limits.maxUnhealthy],
     ["max_disrupted", limits.maxDisrupted],

@@ -1,6 +1,6 @@
 import { countNoun } from "../../base/count-noun.ts";
 import { formatDuration, formatSecondsLeft } from "../../base/duration.ts";
-import { FAILURE_DOMAINS, type FailureDomain } from "../../model/node.ts";
+import { FAILURE_DOMAINS, type FailureDomain, type PerFailureDomain } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { Location } from "../../model/snapshot.ts";
@@ -141,7 +141,7 @@ const blockingSince = (sentAtTimes: readonly EpochMs[], limit: number): EpochMs 
 function checkDomains(
   location: Location,
   { domains }: FleetCounts,
-  limits: Readonly<Record<FailureDomain, number | null>>,
+  limits: PerFailureDomain,
   check: (count: DomainCount, limit: number, domain: FailureDomain) => Blocker | null,
 ): Blocker[] {
   return FAILURE_DOMAINS.flatMap((domain) => {

@@ -58,12 +58,11 @@ export const holdGuard: GuardRow = {
       .filter(
         ({ policy, until }) => (policy === null || policy === active.policy.rule.name) && (until ?? now + 1) > now,
       )
-      .filter(({ kind }) => kind !== "ownership" || !isReported)
-      .flatMap(({ kind, ...hold }) => (kind === "given_up" ? [] : [{ kind, ...hold }]))
-      .map(({ kind, reason, until }) => ({
-        reason: kind,
-        detail: until === null ? reason : `${reason}; for another ${formatSecondsLeft(until - now)}`,
-      }));
+      .flatMap(({ kind, reason, until }) => {
+        if (kind === "given_up" || (kind === "ownership" && isReported)) return [];
+        const end = until === null ? "" : `; for another ${formatSecondsLeft(until - now)}`;
+        return [{ reason: kind, detail: `${reason}${end}` }];
+      });
   },
 };
 
@@ -81,28 +80,17 @@ export const statusGuard: GuardRow = {
   check: ({ node, episode }, facts) => {
     if (node.status === "maintenance") return [{ reason: "status", detail: "it is in maintenance" }];
     if (node.status === "unknown") return [{ reason: "status", detail: "its status is unknown" }];
-    if (node.status === "rebooting")
-      return rebootBlockers(node.id, episode, facts.records.openEpisode(node.id, false), facts);
-    return node.status === "quarantined"
-      ? quarantineBlockers(episode, facts.records.openEpisode(node.id, false), facts)
-      : [];
+    if (node.status === "rebooting") return rebootBlockers(node.id, episode, facts);
+    return node.status === "quarantined" ? quarantineBlockers(node.id, episode, facts) : [];
   },
 };
 
-/**
- * Returns blockers unless this episode rebooted the node. `real` is the open episode of the node that is not a dry run.
- */
-function rebootBlockers(
-  node: NodeId,
-  episode: Episode | null,
-  real: Episode | null,
-  facts: GuardFacts,
-): readonly Blocker[] {
+/** Returns blockers unless this episode rebooted the node. */
+function rebootBlockers(node: NodeId, episode: Episode | null, facts: GuardFacts): readonly Blocker[] {
   if (sentReboot(episode, facts) !== null) return [];
-  const ours = sentReboot(real, facts);
-  if (ours !== null) {
+  const ours = sentReboot(facts.records.openEpisode(node, false), facts);
+  if (ours !== null)
     return [{ reason: "status", detail: `it is being rebooted by ${ours.id} (policy ${ours.policy})` }];
-  }
   const cause = wasRebootedByUs(facts.records, node, facts.now)
     ? "after one of our actions"
     : "not caused by one of our actions";
@@ -113,9 +101,10 @@ const sentReboot = (episode: Episode | null, { records, now }: GuardFacts): Acti
   (episode === null ? [] : records.actionsOf(episode.id)).findLast((action) => isRecentReboot(action, now)) ?? null;
 
 /** Returns blockers unless the quarantine is ours and has not ended by the journal's clock. */
-function quarantineBlockers(episode: Episode | null, real: Episode | null, { now }: GuardFacts): readonly Blocker[] {
+function quarantineBlockers(node: NodeId, episode: Episode | null, { now, records }: GuardFacts): readonly Blocker[] {
   const quarantine = episode?.quarantine ?? null;
   if (quarantine === null) {
+    const real = records.openEpisode(node, false);
     const isOurs = real !== null && real.quarantine !== null && now < real.quarantine.endsAt;
     if (!isOurs)
       return [{ reason: "ownership", detail: "the node is in a quarantine that this daemon did not create" }];

@@ -14,7 +14,7 @@ export const verdictGuard: GuardRow = {
   appliesToNotify: true,
   check: ({ evaluation }) => {
     if (evaluation.verdict !== "unknown") return [];
-    const detail = evaluation.unknowns.map(({ field, why }) => `${field ?? "the expression"}: ${why}`).join(", ");
+    const detail = evaluation.unknowns.map(({ field, why }) => `${field}: ${why}`).join(", ");
     return [{ reason: "verdict_unknown", detail }];
   },
 };

@@ -112,9 +112,8 @@ export function observeCondition(
   timer: Timer,
   observation: Observation,
   rule: TimerRule,
-  options?: { readonly clearFrozen?: boolean },
+  { clearFrozen = false }: { readonly clearFrozen?: boolean } = {},
 ): Timer {
-  const clearFrozen = options?.clearFrozen === true;
   const { verdict, now } = observation;
   const before = !clearFrozen && isUnknownTooLong(timer, now, rule) ? markUnseen(timer) : timer;
   if (before.state === "inactive") return verdict === "true" ? startTimer(observation, rule) : INACTIVE;
@@ -267,8 +266,8 @@ export const presentTimer = (row: TimerRow): PresentedTimer => ({
  * reach a longer `for` becomes pending, or inactive if `when` was observed to be false since. After a shorter `for`, a
  * pending timer fires with the next observation of a true `when`.
  */
-export function applyRuleChange(timer: Timer, rule: TimerRule): Timer {
-  if (timer.state !== "firing" || timer.trueMs >= rule.forMs) return timer;
+export function applyRuleChange(timer: Timer, { forMs }: Pick<TimerRule, "forMs">): Timer {
+  if (timer.state !== "firing" || timer.trueMs >= forMs) return timer;
   const isClearing = timer.clearMs > 0 || timer.last?.verdict === "false";
   return isClearing ? INACTIVE : { ...timer, state: "pending" };
 }

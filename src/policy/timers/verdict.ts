@@ -1,5 +1,4 @@
 import type { DurationMs } from "../../base/duration.ts";
-import type { Collector } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { Expression } from "../cel/expression.ts";
 import type { MissingReason, ScopeData } from "../cel/field-readers.ts";
@@ -11,8 +10,8 @@ export type Verdict = "true" | "false" | "unknown";
 
 /** Why a verdict is unknown. */
 export interface UnknownCause {
-  /** Null if the expression as a whole is unknown, because of a division by 0 or an overflow. */
-  readonly field: string | null;
+  /** `the expression` if it is unknown as a whole, because of a division by 0 or an overflow. */
+  readonly field: string;
   /**
    * `stale` means older than its max_age; `error` means that all fields are known, but the result of a calculation is
    * not.
@@ -43,7 +42,7 @@ export interface PolicyEvaluation extends ExpressionResult {
 }
 
 /** Returns how old the data of a collector may be. */
-export type MaxAgeOf = (source: Collector) => DurationMs;
+export type MaxAgeOf = (source: Field["source"]) => DurationMs;
 
 /**
  * Evaluates `match && when` of a policy on the node in a slot, with three-valued logic. If `match` is false, `when` is
@@ -60,15 +59,14 @@ export function evaluatePolicy(
   const match = evaluateExpression(policy.match, scope, slot, maxAgeOf, now);
   if (match.verdict === "false") return { ...match, matched: false };
   const when = evaluateExpression(policy.when, scope, slot, maxAgeOf, now);
-  const matched = match.verdict === "true" ? true : null;
-  if (matched === null) return { ...(when.verdict === "false" ? when : match), matched };
+  if (match.verdict === "unknown") return { ...(when.verdict === "false" ? when : match), matched: null };
   return {
     verdict: when.verdict,
     unknowns: when.unknowns,
     at: Math.min(match.at, when.at),
     newest: Math.max(match.newest, when.newest),
     fields: () => ({ ...match.fields(), ...when.fields() }),
-    matched,
+    matched: true,
   };
 }
 
@@ -105,7 +103,7 @@ export function evaluateExpression(
     else unknowns.push({ field: field.name, why: "stale" });
   }
   const holds = expression.evaluate(values);
-  if (holds === null && unknowns.length === 0) unknowns.push({ field: null, why: "error" });
+  if (holds === null && unknowns.length === 0) unknowns.push({ field: "the expression", why: "error" });
   // If the verdict is known, the fresh fields determined it.
   const at = holds === null ? oldest : oldestFresh;
   return {

@@ -87,14 +87,11 @@ export class IncidentTracker {
   end(policies: readonly ActivePolicy[]): void {
     if (this.#real.length === 0 && this.#dryRun.length === 0) return;
     const { remediationState, rules } = this.#context;
-    const options = {
-      now: remediationState.now(),
-      cooldownMs: rules.safety.stormCooldownMs,
-      sizeOf: this.#nodesMinByDomain(),
-    };
+    const { stormCooldownMs } = rules.safety;
+    const [now, nodesMin] = [remediationState.now(), this.#nodesMinByDomain()];
     const acting = policies.filter((policy) => !isDryRun(policy));
-    this.#real = updateIncidents(this.#real, this.#isUnhealthyUnder(acting), options);
-    this.#dryRun = updateIncidents(this.#dryRun, this.#isUnhealthyUnder(policies), options);
+    this.#real = updateIncidents(this.#real, this.#isUnhealthyUnder(acting), now, stormCooldownMs, nodesMin);
+    this.#dryRun = updateIncidents(this.#dryRun, this.#isUnhealthyUnder(policies), now, stormCooldownMs, nodesMin);
   }
 
   /** Returns what the journal stores; the same object if nothing changed since the last call. */

@@ -7,6 +7,7 @@ import { eachInSteps, runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
 import { isDryRun } from "../../policy/facts.ts";
 import type { Policy } from "../../policy/policy.ts";
+import type { TimerChange } from "../../policy/remediation-records.ts";
 import {
   INACTIVE,
   markUnseen,
@@ -14,11 +15,10 @@ import {
   observeCondition,
   type Timer,
   type TimerRule,
-  toTimerRow,
 } from "../../policy/timers/timer.ts";
 import { evaluatePolicy, type MaxAgeOf } from "../../policy/timers/verdict.ts";
 import type { RemediationContext } from "../context.ts";
-import { splitByNode, type TimerChange } from "../state/journal-parts.ts";
+import { splitByNode } from "../state/journal-parts.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 
 type EvaluatorDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState">;
@@ -44,12 +44,6 @@ interface PolicyPass {
 /** When the data of a snapshot was observed. */
 interface ObservationTimes extends Pick<Fleet, "settledAt" | "listedAt" | "detailedAt"> {
   readonly sessionsAt: MonotonicMs | null;
-}
-
-/** The nodes that began to fire or became unhealthy, by policy, and that limits don't count yet. */
-interface UncountedNodes {
-  readonly firing: Map<string, NodeId[]>;
-  readonly onsets: Map<string, NodeId[]>;
 }
 
 /** Number of evaluations between two checks of the time, which take a tenth of a millisecond. */
@@ -129,7 +123,8 @@ export class RuleEvaluator {
   /** Evaluates a node and adds what has changed. */
   #updateTimer(pass: PolicyPass, node: NodeId, slot: number, changes: TimerChange[]): void {
     const { name } = pass.policy.rule;
-    const previous = this.#context.remediationState.records.timer(name, node);
+    const { records } = this.#context.remediationState;
+    const previous = records.timer(name, node);
     const { timer, isOnset } = this.#evaluateNode(pass, node, slot, previous);
     if (timer === previous) return;
     const { firing, onsets } = this.#uncounted;
@@ -137,7 +132,8 @@ export class RuleEvaluator {
     if (timer.state === "firing" && previous.state !== "firing" && previous.state !== "lapsed")
       addNode(firing, name, node);
     if (isOnset) addNode(onsets, name, node);
-    changes.push(this.#setTimer(name, node, timer, pass.createdAtMs.at(slot)));
+    const createdAt = pass.createdAtMs.at(slot);
+    changes.push(records.setTimer(name, node, timer, Number.isNaN(createdAt) ? undefined : createdAt));
   }
 
   /** Resets pending timers, because fleet data is not trusted. */
@@ -156,8 +152,8 @@ export class RuleEvaluator {
       yield* eachInSteps(records.timersOf(policy), ([node, timer]) => {
         const next = markUntrusted(timer, now);
         if (next === timer) return;
-        records.setTimer(policy, node, next);
-        if (next.state === "inactive") changes.push({ kind: "timer_gone", policy, node });
+        const change = records.setTimer(policy, node, next);
+        if (next.state === "inactive") changes.push(change);
       });
     }
   }
@@ -242,11 +238,13 @@ export class RuleEvaluator {
     return { timer: next, isOnset: timer.state === "inactive" && wasFalse };
   }
 
-  /** Returns the open episode of a policy on a node, which may be suspended. */
-  #episodeOf(policy: string, node: NodeId, dryRun: boolean): Episode | null {
-    const { records } = this.#context.remediationState;
-    const open = records.openEpisode(node, dryRun);
-    return open?.policy === policy ? open : records.suspendedEpisode(policy, node, dryRun);
+  /**
+   * Returns the open episode of a policy on a node, which may be suspended. If `dryRun` is absent, it may be real or that
+   * of a dry run.
+   */
+  #episodeOf(policy: string, node: NodeId, dryRun?: boolean): Episode | null {
+    const open = this.#context.remediationState.records.openEpisodesOf(node, dryRun);
+    return open.findLast((episode) => episode.policy === policy) ?? null;
   }
 
   /**
@@ -255,32 +253,19 @@ export class RuleEvaluator {
    */
   *#forgetRemovedNodes(fleet: Fleet, replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Generator<void, void> {
     const { records } = this.#context.remediationState;
-    const hasEpisode = (policy: string, node: NodeId) =>
-      [true, false].some((dryRun) => this.#episodeOf(policy, node, dryRun) !== null);
     for (const policy of records.policiesWithTimers()) {
       yield* eachInSteps(records.timersOf(policy), ([node, timer]) => {
         const isGone = !slotsById(fleet).has(node);
         if (!isGone && !replaced.has(node)) return;
-        const next = isGone && hasEpisode(policy, node) ? markUnseen(timer) : INACTIVE;
-        if (next !== timer) changes.push(this.#setTimer(policy, node, next));
+        const next = isGone && this.#episodeOf(policy, node) !== null ? markUnseen(timer) : INACTIVE;
+        if (next !== timer) changes.push(records.setTimer(policy, node, next));
       });
     }
   }
-
-  /**
-   * Sets a timer and returns the change to journal. It has the `created_at` of the node that was evaluated, because a
-   * newer snapshot may already show another node with the id.
-   */
-  #setTimer(policy: string, node: NodeId, timer: Timer, createdAtMs = Number.NaN): TimerChange {
-    const { records } = this.#context.remediationState;
-    records.setTimer(policy, node, timer);
-    const createdAt = Number.isNaN(createdAtMs) ? records.loadedCreatedAt.get(node) : createdAtMs;
-    const row = toTimerRow(policy, node, timer, createdAt);
-    return row === null ? { kind: "timer_gone", policy, node } : { kind: "timer", row };
-  }
 }
 
-const noUncountedNodes = (): UncountedNodes => ({ firing: new Map(), onsets: new Map() });
+/** The nodes that began to fire or became unhealthy, by policy, and that limits don't count yet. */
+const noUncountedNodes = () => ({ firing: new Map<string, NodeId[]>(), onsets: new Map<string, NodeId[]>() });
 
 function addNode(nodes: Map<string, NodeId[]>, policy: string, node: NodeId): void {
   const known = nodes.get(policy);

@@ -57,8 +57,6 @@ function observeStep(
     nodes: isAfter(fleet.listedAt.at(slot)),
     details: isAfter(fleet.detailedAt.at(slot)),
     sessions: isAfter(sessions?.observedFrom),
-    stats: true,
-    hourly: true,
   };
   // Data from before the step was sent says nothing about its effect, so it counts as stale.
   const maxAgeOf = observed.maxAgeOf(policy.rule);

@@ -13,10 +13,10 @@ import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 export interface JournaledTime {
   /** The last time in the journal, or null if the journal is new. */
   readonly last: EpochMs | null;
-  /** The last `uncertainUntil` of the {@link JournalClock}. Absent if the clock was never behind. */
-  readonly uncertainUntil?: EpochMs;
-  /** The last `behindSince` of the {@link JournalClock}. Absent if the clock was right. */
-  readonly behindSince?: EpochMs;
+  /** The last `uncertainUntil` of the {@link JournalClock}. Absent or null if the clock was never behind. */
+  readonly uncertainUntil?: EpochMs | null;
+  /** The last `behindSince` of the {@link JournalClock}. Absent or null if the clock was right. */
+  readonly behindSince?: EpochMs | null;
 }
 
 /** The wall clock and the service's Date agree if they differ by at most this much, since clocks drift without NTP. */
@@ -55,13 +55,13 @@ export class JournalClock {
   readonly #behindSince: EpochMs;
 
   constructor(journaled: JournaledTime, clock: Clock, log: Log) {
-    const { last, uncertainUntil = Number.NEGATIVE_INFINITY, behindSince } = journaled;
+    const { last, uncertainUntil, behindSince } = journaled;
     this.#clock = clock;
     this.#log = log;
     this.#isNew = last === null;
     this.openedAt = last === null ? clock.now() : last + 1;
     this.#offset = this.openedAt - clock.monotonic();
-    this.#uncertainUntil = uncertainUntil;
+    this.#uncertainUntil = uncertainUntil ?? Number.NEGATIVE_INFINITY;
     this.#behindSince = behindSince ?? this.openedAt;
   }
 

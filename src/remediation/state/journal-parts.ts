@@ -1,8 +1,5 @@
 import type { NodeId } from "../../model/node.ts";
-import type { JournalChange } from "../../model/remediation/journal.ts";
-
-/** A change to a timer. */
-export type TimerChange = Extract<JournalChange, { kind: "timer" | "timer_gone" }>;
+import type { TimerChange } from "../../policy/remediation-records.ts";
 
 /** Changes to timers that one transaction writes in about two milliseconds. */
 const CHANGES_PER_PART = 500;

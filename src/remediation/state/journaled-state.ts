@@ -58,12 +58,11 @@ const FIRST_START_FACT = "warden.began";
 export async function openRemediationState(deps: RemediationStateDeps): Promise<RemediationState> {
   const { journal, clock, log } = deps;
   const facts = await journal.facts();
-  const last = facts.get(CLOCK_FACT);
-  const [uncertainUntil, behindSince] = [facts.get(CLOCK_UNCERTAIN_FACT), facts.get(CLOCK_BEHIND_FACT)];
+  const timeOf = (key: string) => (facts.has(key) ? Number(facts.get(key)) : null);
   const journaled = {
-    last: last === undefined ? null : Number(last),
-    ...(uncertainUntil === undefined ? {} : { uncertainUntil: Number(uncertainUntil) }),
-    ...(behindSince === undefined ? {} : { behindSince: Number(behindSince) }),
+    last: timeOf(CLOCK_FACT),
+    uncertainUntil: timeOf(CLOCK_UNCERTAIN_FACT),
+    behindSince: timeOf(CLOCK_BEHIND_FACT),
   };
   const journalClock = new JournalClock(journaled, clock, log);
   const contents = await journal.load(journalClock.now() - EPISODE_MEMORY_MS);

@@ -46,7 +46,13 @@ function setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): void {
   metrics.set("proxywarden_journal_writable", {}, status.journal === null ? 1 : 0);
   metrics.set("proxywarden_approvals_waiting", {}, view.approvals().length);
   for (const [limit, nodes] of Object.entries(status.limits)) metrics.set("proxywarden_limit_nodes", { limit }, nodes);
-  for (const { rule, mode, hasFallenBack, unknown, episodes } of view.policies()) {
+  for (const {
+    policy: { rule },
+    mode,
+    hasFallenBack,
+    unknown,
+    episodes,
+  } of view.policies()) {
     const policy = rule.name;
     metrics.set("proxywarden_policy_ineffective", { policy }, hasFallenBack ? 1 : 0);
     metrics.set("proxywarden_policy_unknown_nodes", { policy }, unknown ?? Number.NaN);

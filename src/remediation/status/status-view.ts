@@ -8,10 +8,12 @@ import { limitsByName } from "../../policy/guards/effective-limits.ts";
 import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
 import { buildCandidate, type CandidateDeps, isGivenUp } from "../evaluation/candidates.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
-import type { FleetHealth } from "../evaluation/fleet-health.ts";
+import { FleetHealth } from "../evaluation/fleet-health.ts";
 import type { FactsOf } from "../evaluation/guard-facts.ts";
 import { largestWalkNodes } from "../evaluation/inventory-trust.ts";
+import { ObservedFleet } from "../observed-fleet.ts";
 import { pauseAt } from "../operator-holds.ts";
+import { PolicySet } from "../policy-set.ts";
 import { heldNodeCountOf, heldNodesOf } from "./held-nodes.ts";
 import { nodeMarksOf } from "./node-marks.ts";
 import type { PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
@@ -63,9 +65,9 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
       ]);
       return { episodes, actions, decisions, operatorCommands };
     },
-    decisions: (query) => journal.decisions(query),
-    actions: (query) => journal.actions(query),
-    operatorCommands: (query) => journal.operatorCommands(query),
+    decisions: journal.decisions,
+    actions: journal.actions,
+    operatorCommands: journal.operatorCommands,
     approvals: () =>
       [...records.actions()]
         .filter(({ state }) => state === "awaiting")
@@ -74,6 +76,33 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
     heldNodeCount: () => heldNodeCountOf(context, deps.lastDecisions()),
     nodeMarks: () => nodeMarksOf(context, deps.lastDecisions()),
   };
+}
+
+/**
+ * Creates the view of a daemon that stands by, which shows what the leader has journaled. It changes nothing, and knows
+ * only what was journaled about nodes. `leader` names the leader in texts.
+ */
+export function createStandbyView(
+  deps: Pick<ViewDeps, "clock" | "journal" | "remediationState" | "rules">,
+  leader: () => string,
+): RemediationView {
+  const unobserved = () => `this daemon stands by; only the leader, ${leader()}, observes the fleet`;
+  const context = {
+    ...deps,
+    policies: new PolicySet(deps.rules, deps.remediationState.records),
+    observed: new ObservedFleet({ serviceTime: () => null }),
+  };
+  return createStatusView({
+    context,
+    fleetHealth: new FleetHealth(context),
+    trustBlockers: () => [{ reason: "warming_up", detail: unobserved() }],
+    collectFacts: () => {
+      throw new Error("a standby observes no fleet");
+    },
+    unobserved,
+    lastDecisions: () => null,
+    unknownNodes: () => null,
+  });
 }
 
 function remediationStatus({ context, fleetHealth, trustBlockers }: StatusViewDeps): RemediationStatus {
@@ -112,10 +141,7 @@ function policyStatus(
   for (const { policy, shadow, state } of records.openEpisodes())
     if (policy === rule.name && shadow === dryRun) counts[state]!++;
   return {
-    rule,
-    mode: active.mode,
-    hasFallenBack: active.hasFallenBack,
-    isProven: active.proven,
+    ...active,
     pending,
     firing,
     unknown: unknownNodes(rule.name),
@@ -149,14 +175,6 @@ function explainPolicy(
     return [{ ...recorded, verdict: "unknown", matched: null, unknowns, fields: {}, blockers: [] }];
   }
   const { verdict, matched, unknowns, fields } = candidate.evaluation;
-  return [
-    {
-      ...recorded,
-      verdict,
-      matched,
-      unknowns: unknowns.map(({ field, why }) => ({ field: field ?? "the expression", why })),
-      fields: fields(),
-      blockers: matched === false ? [] : findBlockers(candidate, factsOf(dryRun)),
-    },
-  ];
+  const blockers = matched === false ? [] : findBlockers(candidate, factsOf(dryRun));
+  return [{ ...recorded, verdict, matched, unknowns, fields: fields(), blockers }];
 }

@@ -1,9 +1,9 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Mode, PolicyRule, Step } from "../../model/policy/policy.ts";
+import type { Mode, PolicyRule } from "../../model/policy/policy.ts";
 import type { Blocker, Decision, HoldReason } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
-import type { JournalQuery } from "../../model/remediation/journal.ts";
+import type { JournalQueries, JournalQuery } from "../../model/remediation/journal.ts";
 import type {
   CommandReply,
   OperatorCommand,
@@ -12,7 +12,9 @@ import type {
 } from "../../model/remediation/operator-command.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
+import type { ActivePolicy } from "../../policy/facts.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
+import type { PolicyEvaluation } from "../../policy/timers/verdict.ts";
 
 /** Status of remediation: what holds all actions, and the effective limits. */
 export interface RemediationStatus {
@@ -33,17 +35,7 @@ export interface RemediationStatus {
 }
 
 /** Status of one policy. */
-export interface PolicyStatus {
-  readonly rule: PolicyRule;
-  /** The mode in force: the lowest of its own, `safety.mode`, and `dry_run` after a fallback. */
-  readonly mode: Mode;
-  /**
-   * Whether it fell back to `dry_run` because it healed too few nodes. This ends when the policy's text changes, or
-   * with reset-breaker.
-   */
-  readonly hasFallenBack: boolean;
-  /** Whether an action was verified under this version of the policy. */
-  readonly isProven: boolean;
+export interface PolicyStatus extends ActivePolicy {
   readonly pending: number;
   readonly firing: number;
   /** Nodes whose condition was unknown when it was evaluated last, or null on a standby. */
@@ -53,19 +45,15 @@ export interface PolicyStatus {
 }
 
 /** The state of one policy on one node. */
-export interface PolicyExplanation {
+export interface PolicyExplanation
+  extends Pick<PolicyEvaluation, "verdict" | "matched">,
+    Pick<PolicyRule, "forMs" | "steps"> {
   readonly policy: string;
   readonly mode: Mode;
-  readonly verdict: "true" | "false" | "unknown";
-  /** Whether `match` selects the node, or null if unknown. */
-  readonly matched: boolean | null;
   /** Why the verdict is unknown, with each field and its problem. */
   readonly unknowns: readonly { readonly field: string; readonly why: string }[];
   readonly fields: Readonly<Record<string, string | number | boolean>>;
   readonly timer: PresentedTimer | null;
-  readonly forMs: number;
-  /** The steps of the policy, in order. */
-  readonly steps: readonly Step[];
   readonly episode: Episode | null;
   /** Everything that would hold an action now, even if the policy does not fire. Empty if it does not match the node. */
   readonly blockers: readonly Blocker[];
@@ -153,15 +141,12 @@ export type Approval = Action & { readonly expiresAt: EpochMs };
  * Read access to remediation. Methods that return promises read rows of the journal, and reject if it can't be read.
  * Everything else is in memory.
  */
-export interface RemediationView {
+export interface RemediationView extends Pick<JournalQueries, "decisions" | "actions" | "operatorCommands"> {
   status(): RemediationStatus;
   policies(): readonly PolicyStatus[];
   explain(node: NodeId): NodeExplanation;
   /** Returns the latest rows about a node, up to the time `until` if it is given. */
   historyOf(node: NodeId, until?: EpochMs): Promise<NodeHistory>;
-  decisions(query: JournalQuery): Promise<readonly Decision[]>;
-  actions(query: JournalQuery): Promise<readonly Action[]>;
-  operatorCommands(query: JournalQuery): Promise<readonly OperatorCommandRow[]>;
   /** Actions that wait for approval. */
   approvals(): readonly Approval[];
   /**

@@ -2,7 +2,7 @@ import type { ExternalBlocker, PolicyRule, Step } from "../../model/policy/polic
 import type { HoldReason } from "../../model/remediation/decision.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
 import { isoAt } from "../../model/time.ts";
-import { HOLD_REASON_ROWS } from "../../policy/guards/guard-registry.ts";
+import { HOLD_REASON_ROWS } from "../../policy/decision.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
 import type {
   NodeHistory,
@@ -44,7 +44,7 @@ export const remediationStatusView = (status: RemediationStatus, approvals: numb
 export const policiesView = (remediation: RemediationView, name: string | null) =>
   remediation
     .policies()
-    .filter(({ rule }) => name === null || rule.name === name)
+    .filter(({ policy }) => name === null || policy.rule.name === name)
     .map(policyView);
 
 /** `GET /api/v1/actions`: newest first. */
@@ -107,12 +107,12 @@ const policyExplanationView = ({ forMs, timer, episode, steps, blockers, ...rest
 });
 export type PolicyExplanationView = ReturnType<typeof policyExplanationView>;
 
-const policyView = ({ rule, hasFallenBack, isProven, ...status }: PolicyStatus) => ({
-  name: rule.name,
+const policyView = ({ policy, hasFallenBack, proven, ...status }: PolicyStatus) => ({
+  name: policy.rule.name,
   ...status,
   fallen: hasFallenBack,
-  proven: isProven,
-  rule: ruleView(rule),
+  proven,
+  rule: ruleView(policy.rule),
 });
 export type PolicyView = ReturnType<typeof policyView>;
 

@@ -142,7 +142,13 @@ describe("an incident over time", () => {
 
   const tenNodes = incident({}, ..."abcdefghij");
   const as = (bad: string, now: number, before = tenNodes, size = 5) =>
-    updateIncidents([before], (node) => bad.includes(node), { now, cooldownMs: COOLDOWN_MS, sizeOf: () => size });
+    updateIncidents(
+      [before],
+      (node) => bad.includes(node),
+      now,
+      COOLDOWN_MS,
+      () => size,
+    );
 
   test("lasts while enough of its nodes are unhealthy, at least half of them, and then cools down", () => {
     expect(as("abcde", 500)).toEqual([tenNodes]);

@@ -118,7 +118,7 @@ describe("a verdict", () => {
 
   test("is unknown because of a ratio by 0, with the expression as the cause", () => {
     const when = "node.active_sessions > 0 || ratio(node.bandwidth_gb, node.active_sessions) > 1";
-    const error = { verdict: "unknown", unknowns: [{ field: null, why: "error" }] };
+    const error = { verdict: "unknown", unknowns: [{ field: "the expression", why: "error" }] };
     expect(evaluateNode(null, when, { activeSessions: 0, bandwidthGb: 1 })).toMatchObject(error);
   });
 

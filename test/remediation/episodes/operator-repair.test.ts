@@ -5,7 +5,7 @@ import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-networ
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 
 const oneReboot = remediationRules([rebootOffline({ steps: [steps.reboot] })]);
-const isProven = (network: QuietNetwork) => network.controller().view.policies()[0]!.isProven;
+const isProven = (network: QuietNetwork) => network.controller().view.policies()[0]!.proven;
 
 test("a node that an operator repairs after our reboot had no effect does not count as healed, and does not prove the canary", async () => {
   const network = await startQuietNetwork({ rules: oneReboot });

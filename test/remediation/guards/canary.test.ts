@@ -48,7 +48,7 @@ test("a canary that an operator holds between two steps doesn't hold the other n
   await network.commands().hold(unhealthy[0]!, "looking into it");
   await network.advance(2 * HOUR_MS);
   expect(nodesActedOn(network)).toEqual(unhealthy);
-  expect(network.controller().view.policies()).toMatchObject([{ isProven: true }]);
+  expect(network.controller().view.policies()).toMatchObject([{ proven: true }]);
 });
 
 test("a canary whose next step an operator rejects doesn't hold the other nodes", async () => {
@@ -74,7 +74,7 @@ test("a canary whose next step an operator rejects doesn't hold the other nodes"
   await network.commands().approve(await approve(unhealthy[1]!));
   await network.advance(HOUR_MS);
   expect(nodesActedOn(network)).toEqual(unhealthy.slice(0, 2));
-  expect(network.controller().view.policies()).toMatchObject([{ isProven: true }]);
+  expect(network.controller().view.policies()).toMatchObject([{ proven: true }]);
 });
 
 test("a canary in maintenance between two steps doesn't hold the other nodes, and no two are treated at once", async () => {

@@ -157,14 +157,14 @@ test("under a changed policy the first action is verified before a second is sen
   // The policy is proven now, until its text changes.
   await network.restart();
   await network.advance(3 * MINUTE_MS);
-  expect(network.controller().view.policies()).toMatchObject([{ isProven: true }]);
+  expect(network.controller().view.policies()).toMatchObject([{ proven: true }]);
   await network.restart({
     rules: remediationRules([rebootOffline({ steps: [steps.reboot] })], { ...withoutLimits, canary: true }),
   });
-  expect(network.controller().view.policies()).toMatchObject([{ isProven: false }]);
+  expect(network.controller().view.policies()).toMatchObject([{ proven: false }]);
   network.failNode(third!);
   await network.advance(20 * MINUTE_MS);
-  expect(network.controller().view.policies()).toMatchObject([{ isProven: true }]);
+  expect(network.controller().view.policies()).toMatchObject([{ proven: true }]);
 });
 
 test("a policy that heals too few nodes falls back to dry_run until its text changes, also across a restart", async () => {

@@ -8,6 +8,7 @@ import type {
   CommandReply,
   OperatorCommand,
 } from "../../../src/model/remediation/operator-command.ts";
+import { compilePolicy } from "../../../src/policy/policy.ts";
 import type {
   Approval,
   NodeExplanation,
@@ -112,7 +113,7 @@ export const sampleApproval: Approval = { ...awaitingAction, expiresAt: awaiting
 
 /** A policy with every kind of step. */
 export const policyStatus: PolicyStatus = {
-  rule: {
+  policy: compilePolicy({
     name: "reboot-offline",
     mode: "enforce",
     match: null,
@@ -137,10 +138,10 @@ export const policyStatus: PolicyStatus = {
       { kind: "query", query: "up == 0" },
       { kind: "alerts", matchers: ['severity="critical"'] },
     ],
-  },
+  }),
   mode: "enforce",
   hasFallenBack: false,
-  isProven: true,
+  proven: true,
   pending: 2,
   firing: 1,
   unknown: 3,
@@ -212,7 +213,7 @@ export const sampleExplanation = (node: string): NodeExplanation =>
               since: SAMPLES_START_MS + 15 * MINUTE,
             },
             forMs: 15 * MINUTE,
-            steps: policyStatus.rule.steps,
+            steps: policyStatus.policy.rule.steps,
             episode,
             blockers: [{ reason: "approval", detail: "act-3 waits for approval" }],
           },

@@ -17,7 +17,7 @@ import type { Snapshot } from "../../../src/model/snapshot.ts";
 import { createNotifier } from "../../../src/notify/notifier.ts";
 import { createCron } from "../../../src/platform/cron.ts";
 import type { RemediationRules } from "../../../src/remediation/context.ts";
-import { type RemediationController, startRemediationController } from "../../../src/remediation/controller.ts";
+import { RemediationController } from "../../../src/remediation/controller.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import type { Plan } from "../../../src/scheduling/planner.ts";
 import type { VirtualClock } from "../../../src/simulator/clock.ts";
@@ -121,14 +121,13 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
   const collected = createCollectedState(deps.settings, store.facts, { clock, log, metrics });
   const remediationState = await openRemediationState({ journal: store.journal, clock, log, lostReason: null });
   let configuration: Configuration = deps;
-  let lastSnapshot: Snapshot | null = null;
   let reloading = Promise.resolve();
   let controller = startController(deps);
   let collectors = startCollectors(deps);
 
   function startController({ rules }: Configuration): RemediationController {
     deps.onConfiguration(configuration);
-    return startRemediationController({
+    return new RemediationController({
       ...common,
       rules,
       remediationState,
@@ -145,7 +144,7 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
 
   function startCollectors({ settings }: Configuration): CollectorManager {
     collected.inventory.declareScale(settings.usageScale);
-    return startCollectorManager({
+    const started = startCollectorManager({
       ...common,
       settings,
       collected,
@@ -153,11 +152,15 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
       rateLimiter,
       cron: createCron(),
       publishCheckMs: POLL_INTERVAL_MS,
-      onSnapshot(snapshot, plan) {
-        lastSnapshot = snapshot;
-        if (isAlive()) deps.onSnapshot(snapshot);
-        controller.update(snapshot, plan);
-      },
+    });
+    listenTo(started);
+    return started;
+  }
+
+  function listenTo(manager: CollectorManager): void {
+    manager.setListener((snapshot, plan) => {
+      if (isAlive()) deps.onSnapshot(snapshot);
+      controller.update(snapshot, plan);
     });
   }
 
@@ -168,7 +171,7 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
     if (!keepsCollectors) rateLimiter.setLimits(next.settings.limits, next.settings.monthStartsOn);
     controller = startController(next);
     if (!keepsCollectors) collectors = startCollectors(next);
-    else if (lastSnapshot !== null) collectors.publish();
+    else listenTo(collectors);
   }
 
   return {
@@ -177,7 +180,7 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
       return controller;
     },
     metrics,
-    snapshot: () => lastSnapshot,
+    snapshot: () => collectors.latest(),
     plan: () => collectors.plan(),
     serviceTime: client.serviceTime,
     reload(next) {

@@ -102,7 +102,9 @@ export class LivenessInvariants {
   #isNoticed(daemonProcess: DaemonProcess, node: SimulatedNode): boolean {
     const { policies, safety } = this.#parts.rules;
     const acting = new Set(
-      daemonProcess.remediation.view.policies().flatMap(({ rule, mode }) => (mode === "dry_run" ? [] : [rule.name])),
+      daemonProcess.remediation.view
+        .policies()
+        .flatMap(({ policy, mode }) => (mode === "dry_run" ? [] : [policy.rule.name])),
     );
     const applicable = policies.filter(
       (rule) => acting.has(rule.name) && rule.when.startsWith('node.status == "offline"') && matches(rule, node),
