@@ -25,8 +25,12 @@ const NEXT_STATES: Readonly<Record<Action["state"], readonly Action["state"][]>>
   lapsed: [],
 };
 
-/** Whether only the times of an approval, or of a request for one, were moved with the journal's clock. */
-function isMoved(before: Action, row: Action): boolean {
+/**
+ * Whether nothing changed, since the previous values are written again after a commit that may have failed, or only the
+ * times of an approval, or of a request for one, were moved with the journal's clock.
+ */
+function isSameOrMoved(before: Action, row: Action): boolean {
+  if (JSON.stringify(row) === JSON.stringify(before)) return true;
   const [was, is] = [before, row].map(({ approvedAt, createdAt, ...rest }) => [
     row.state === "awaiting" ? (createdAt ?? 0) : (approvedAt ?? 0),
     JSON.stringify(rest),
@@ -92,7 +96,8 @@ export class RecordedState {
     if (before === undefined && !row.shadow && SENT_STATES.has(row.state)) {
       this.#hooks.violation("invalid transition", `${row.id} is new and already ${row.state}`);
     }
-    const isAllowed = before === undefined || NEXT_STATES[before.state].includes(row.state) || isMoved(before, row);
+    const isAllowed =
+      before === undefined || NEXT_STATES[before.state].includes(row.state) || isSameOrMoved(before, row);
     if (!isAllowed && !row.shadow)
       this.#hooks.violation("invalid transition", `${row.id} went from ${before.state} to ${row.state}`);
     if (row.state === "ended" && before?.state !== "ended" && !row.shadow && row.outcome !== null) {
