@@ -45,12 +45,14 @@ export function writeLines(
   format: usize,
   decimals: i32,
 ): usize {
+  const head = format + load<u32>(format);
+  const headLength = load<u32>(format, sizeof<u32>()) - load<u32>(format);
   for (let node = first; node < end; node++) {
     for (let line: u32 = 1; line <= perNode; line++) {
       const value = load<f64>(values);
       values += sizeof<f64>();
       if (F64.isNaN(value)) continue;
-      at = copyText(format, 0, at);
+      at = copy(head, headLength, at);
       at = copyText(labels, node, at);
       at = copyText(format, line, at);
       at = writeValue(value, decimals, at);
