@@ -176,30 +176,6 @@ test("reads sessions and statistics with a key without nodes:read, and logs the 
   );
 });
 
-test("a key without sessions:read costs few calls, and is noticed soon after it gets the scope", async () => {
-  const daemon = await startVirtualDaemon({ scenario: { nodes: 20, sessions: 50 } });
-  const { service, clock, collectorManager } = daemon;
-  const match = "GET /v1/sessions";
-  service.setFaults([{ afterMs: 0, forMs: 1_000 * MINUTE, match, fault: { kind: "status", status: 403 } }]);
-  const sessionCalls = () =>
-    replyCounts(service).reduce((sum, { endpoint, count }) => sum + (endpoint.includes("/sessions") ? count : 0), 0);
-  await clock.advance(3 * 60 * MINUTE);
-  const before = sessionCalls();
-  await clock.advance(60 * MINUTE);
-  expect(sessionCalls() - before).toBeLessThanOrEqual(7);
-  expect(collectorManager.collectorHealth().sessions.failure?.message).toContain("sessions:read");
-  expect(collectorManager.collectorHealth().nodes.failure).toBeNull();
-  const logged = daemon.log.lines.filter(({ fields }) => fields.reason === "forbidden");
-  expect(logged.map(({ fields }) => fields.collector).toSorted()).toEqual(["hourly", "sessions", "stats"]);
-  service.setFaults([]);
-  await clock.advance(21 * MINUTE);
-  const recovered = sessionCalls();
-  expect(collectorManager.collectorHealth().sessions).toMatchObject({ complete: true, failure: null });
-  await clock.advance(10 * MINUTE);
-  expect(sessionCalls() - recovered).toBeGreaterThanOrEqual(18);
-  await stopVirtualDaemon(daemon);
-});
-
 test("statistics, hourly statistics and details match those of the service", async () => {
   await inspectDaemon(
     40 * MINUTE,
