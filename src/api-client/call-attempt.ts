@@ -17,7 +17,7 @@ import type { CallOutcome } from "../rate-limit/permits.ts";
 import type { LimitReading } from "../rate-limit/stated-limit.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import type { ApiError } from "./errors.ts";
-import { parseRateLimitHeaders, parseRetryAfter, resetEpochSeconds, serviceDate } from "./rate-limit-headers.ts";
+import { parseRateLimitHeaders, resetEpochSeconds, retryAfterOf, serviceDate } from "./rate-limit-headers.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
 import type { ServiceClock } from "./service-clock.ts";
 import { startTimeout } from "./timeout.ts";
@@ -155,7 +155,7 @@ function callOutcomeOf(
 ): CallOutcome {
   // Without a valid key the call does not count under our limits.
   if (response.status === 401) return { kind: "answered", reading: null };
-  const retryAfterMs = parseRetryAfter(response.headers, now);
+  const retryAfterMs = retryAfterOf(response, now);
   if (response.status === 429) return { kind: "refused", reading, retryAfterMs };
   // A 5xx for a single node may concern only that node, so it does not delay other calls.
   const isOverload = response.status >= 500 && endpoint !== "node";

@@ -9,7 +9,7 @@ import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import { type ApiError, excerpt } from "./errors.ts";
 import { bodyText, readJson } from "./json-body.ts";
 import { type PostResult, postResultOf, QUOTED_BYTES_MAX } from "./post-result.ts";
-import { parseRetryAfter } from "./rate-limit-headers.ts";
+import { retryAfterOf } from "./rate-limit-headers.ts";
 import { createServiceClock, type ServiceClock } from "./service-clock.ts";
 
 /** A JSON response of the service. */
@@ -97,7 +97,7 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
           const { response, observedAt, key } = attempt;
           const error = statusError(call, response, clock.now());
           if (error === null) return parseResponse(response, observedAt);
-          const isTooLong = (parseRetryAfter(response.headers, clock.now()) ?? 0) > RETRY_AFTER_MS_MAX;
+          const isTooLong = (retryAfterOf(response, clock.now()) ?? 0) > RETRY_AFTER_MS_MAX;
           if (error.kind === "unauthorized") {
             const message = refreshKey(error.message);
             if (isLast || isTooLong || secret.value() === key) return fail({ ...error, message });
@@ -117,7 +117,7 @@ function statusError(call: Call, response: TransportResponse, now: EpochMs): Api
   const { status, headers } = response;
   if (status >= 200 && status < 300) return null;
   const message = `${call.path} answered ${status}`;
-  const retryAfterMs = parseRetryAfter(headers, now);
+  const retryAfterMs = retryAfterOf(response, now);
   const wait = retryAfterMs === null ? "" : `: wait ${retryAfterMs / SECOND_MS} s`;
   const body = excerpt(bodyText(response.body.subarray(0, QUOTED_BYTES_MAX)));
   switch (true) {

@@ -5,7 +5,7 @@ import { decodeActionReply } from "./decoding/records.ts";
 import { type ActionCall, ENDPOINTS } from "./endpoints.ts";
 import { excerpt, truncate } from "./errors.ts";
 import { bodyText, readJson } from "./json-body.ts";
-import { parseRetryAfter } from "./rate-limit-headers.ts";
+import { retryAfterOf } from "./rate-limit-headers.ts";
 
 /**
  * Result of a POST, which is sent only once.
@@ -46,7 +46,7 @@ export function postResultOf(call: ActionCall, response: TransportResponse, at: 
       return { kind: "credentials", status: 403, message };
     }
     case status === 429:
-      return { kind: "limited", retryAfterMs: parseRetryAfter(headers, now), message: answered };
+      return { kind: "limited", retryAfterMs: retryAfterOf(response, now), message: answered };
     case status >= 400 && status < 500:
       return { kind: "refused", status, message: `${answered}: ${body}` };
     case status >= 300 && status < 400: {

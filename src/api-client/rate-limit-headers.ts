@@ -3,6 +3,7 @@ import type { TransportResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type LimitReading, parseLimitReading } from "../rate-limit/stated-limit.ts";
 import { RETRY_AFTER_MS_MAX } from "../rate-limit/too-many-requests.ts";
+import { asRawRecord, parseJson } from "./json-body.ts";
 
 type Headers = TransportResponse["headers"];
 
@@ -22,6 +23,20 @@ export const resetEpochSeconds = (headers: Headers): number | null => wholeNumbe
 
 /** The Date header, on the service's clock and truncated to a second, or null if missing or invalid. */
 export const serviceDate = (headers: Headers): EpochMs | null => httpDate(headers.date);
+
+/** Longest body of a 429 in which the wait is looked for. That of the spec has about 150 bytes. */
+const LIMITED_BODY_BYTES_MAX = 4_096;
+
+/**
+ * Returns how long the service asks to wait: Retry-After or, if a 429 has none that is valid, `retry_after` of its body
+ * (spec, section 7.1). Null if neither states it.
+ */
+export function retryAfterOf({ status, headers, body }: TransportResponse, now: EpochMs): DurationMs | null {
+  const wait = parseRetryAfter(headers, now);
+  if (wait !== null || status !== 429 || body.length > LIMITED_BODY_BYTES_MAX) return wait;
+  const seconds = asRawRecord(parseJson(body)).retry_after;
+  return parseRetryAfter({ "retry-after": typeof seconds === "number" ? String(seconds) : "" }, now);
+}
 
 /**
  * Parses Retry-After (RFC 9110, section 10.2.3), in seconds or as an HTTP-date, which is compared with the Date header,

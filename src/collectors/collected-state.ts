@@ -2,6 +2,7 @@ import { createListBehavior, type ListBehavior } from "../api-client/pagination/
 import { Inventory } from "../inventory/inventory.ts";
 import { createLabelCounts } from "../inventory/label-counts.ts";
 import { SessionTotals } from "../inventory/sessions/session-totals.ts";
+import { SessionWalkHistory } from "../inventory/sessions/session-walks.ts";
 import { SuddenDropCheck } from "../inventory/sudden-drop.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { OnLabelsFolded } from "../model/label-values.ts";
@@ -20,6 +21,7 @@ export interface CollectedState {
   readonly inventory: Inventory;
   readonly sessions: SessionTotals;
   readonly sessionDrops: SuddenDropCheck;
+  readonly sessionWalks: SessionWalkHistory;
   readonly reporters: Readonly<Record<Collector, CollectorReporter>>;
   readonly capTopLists: (stats: SessionStatistics) => SessionStatistics;
   stats: Dated<SessionStatistics> | null;
@@ -53,6 +55,7 @@ export function createCollectedState(
       onFolded,
     }),
     sessionDrops: new SuddenDropCheck(),
+    sessionWalks: new SessionWalkHistory(),
     capTopLists: createTopListCaps(onFolded),
     reporters: perCollector((collector) => new CollectorReporter(collector, deps)),
     stats: null,

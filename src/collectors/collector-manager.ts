@@ -1,6 +1,6 @@
 import type { ApiClient } from "../api-client/client.ts";
 import type { RateLimiter } from "../api-client/rate-limiter.ts";
-import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { Random } from "../base/random.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
@@ -9,12 +9,19 @@ import { COLLECTORS, type Collector, perCollector, type Snapshot } from "../mode
 import { callsInFlightMax } from "../rate-limit/collector-concurrency.ts";
 import type { Limits } from "../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../scheduling/planner.ts";
-import { createListBehaviors, networkSizeOf } from "./collected-state.ts";
+import { type CollectedState, createListBehaviors, networkSizeOf } from "./collected-state.ts";
 import type { CollectorHealth } from "./collector-health.ts";
 import { type CollectorRunnerDeps, createCollectorRunners } from "./collector-runs.ts";
 import { runDetailCollector } from "./detail-collector.ts";
 import { PollingPlan } from "./polling-plan.ts";
-import { type LastStart, requestedIntervalsOf, runOnSchedule, type Schedule, type Schedules } from "./schedule.ts";
+import {
+  type LastStart,
+  requestedIntervalsOf,
+  runOnSchedule,
+  type Schedule,
+  type Schedules,
+  withMinInterval,
+} from "./schedule.ts";
 
 /** The settings of the collectors. */
 export interface CollectionSettings {
@@ -76,6 +83,11 @@ const PUBLISH_INTERVALS_MAX = 5;
 const PUBLISH_CHECK_MS: DurationMs = 5 * SECOND_MS;
 /** The plan is updated this often, and after every run of a collector. */
 const PLAN_INTERVAL_MS: DurationMs = 10 * SECOND_MS;
+
+/** After this many failed runs in a row, a collector whose calls are answered 403 runs less often. */
+const FORBIDDEN_RUNS_MIN = 3;
+/** But still this often, so that it recovers soon, and the alert about the key, which looks back 30 minutes, stays. */
+const FORBIDDEN_INTERVAL_MS_MAX: DurationMs = 20 * MINUTE_MS;
 
 /** Starts the collectors. */
 export function startCollectorManager(deps: CollectorManagerDeps): CollectorManager {
@@ -180,7 +192,10 @@ function startCollectors(
 
   function start(collector: Exclude<Collector, "details">, schedule: Schedule): Promise<void> {
     const jobSchedule = {
-      schedule: () => plannedSchedule(schedule, pollingPlan.current()[collector]),
+      schedule: () => {
+        const planned = plannedSchedule(schedule, pollingPlan.current()[collector]);
+        return withMinInterval(planned, forbiddenIntervalMs(collected, collector));
+      },
       firstWait: () => pollingPlan.firstWait(collector),
       lastStart: collected.lastStarts.get(collector) ?? null,
       onRun: (lastStart: LastStart) => void collected.lastStarts.set(collector, lastStart),
@@ -201,6 +216,17 @@ function startCollectors(
     if (schedule === null) return [];
     return collector === "details" ? startDetails() : start(collector, schedule);
   });
+}
+
+/**
+ * Returns the minimum interval of a collector whose calls are answered 403, because the key lacks a scope that those for
+ * nodes do not need, or 0 if there is none.
+ */
+function forbiddenIntervalMs({ reporters, collectorHistory }: CollectedState, collector: Collector): DurationMs {
+  const isForbidden = (each: Collector) => reporters[each].health().failure?.kind === "forbidden";
+  if (!isForbidden(collector) || isForbidden("nodes")) return 0;
+  const runs = (collectorHistory.failedRuns.get(collector) ?? 0) - FORBIDDEN_RUNS_MIN;
+  return runs < 0 ? 0 : Math.min(FORBIDDEN_INTERVAL_MS_MAX, MINUTE_MS * 2 ** Math.min(runs, 10));
 }
 
 /** Returns the schedule with the interval that the plan allows. */

@@ -7,7 +7,7 @@ import { walkList } from "../api-client/pagination/list-walk.ts";
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import { ok } from "../base/result.ts";
-import { allowedMissing, missingRecords, shownShare } from "../inventory/walk-completeness.ts";
+import { missingRecords, shownShare } from "../inventory/walk-completeness.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { NodeId } from "../model/node.ts";
 import type { Clock } from "../model/ports.ts";
@@ -40,8 +40,9 @@ const LOOKUPS_MAX = 50;
 const LOOKUP_FAILURES_MAX = 2;
 /** A detail read within this time shows that single nodes can be read, unless a listed node answered 404 since. */
 const DETAIL_MS_MAX: DurationMs = 5 * MINUTE_MS;
-/** Share of the sessions that a complete walk may miss, since they come and go during the walk. */
-const SESSIONS_MISSING_MAX = 0.01;
+
+/** Completes the message about an incomplete walk of the sessions, which no guard explains. */
+const SESSIONS_ADVICE = "; policies can't read sessions; if the list always counts too many, run accept-inventory";
 
 /** Reads the node list into the inventory (spec, section 4.1), then looks up known nodes that the list did not show. */
 export async function collectNodes(deps: ListCollectorDeps, signal: AbortSignal): Promise<RunOutcome> {
@@ -115,28 +116,36 @@ function lookUp({ client, clock, collected }: ListCollectorDeps, id: NodeId, sig
 
 /** Reads the session list into the totals (spec, section 4.6). */
 export async function collectSessions(deps: ListCollectorDeps, signal: AbortSignal): Promise<RunOutcome> {
-  const { sessions, sessionDrops } = deps.collected;
-  sessions.beginWalk(deps.client.serviceTime(deps.clock.monotonic()) ?? deps.clock.now());
+  const { sessions, sessionDrops, sessionWalks } = deps.collected;
+  const serviceNow = deps.client.serviceTime(deps.clock.monotonic()) ?? deps.clock.now();
+  sessions.beginWalk(serviceNow);
+  sessionWalks.begin(serviceNow);
   const fold = (record: unknown, _at: MonotonicMs, onRemark: OnRemark): boolean => {
     const session = decodeSessionRecord(record, onRemark);
     // An unreadable record still accounts for one record of the total.
-    return session === null ? true : sessions.add(session);
+    if (session === null) return true;
+    const isNew = sessions.add(session);
+    if (isNew) sessionWalks.recordShown(session.startedAtMs);
+    return isNew;
   };
   const walked = await readList("sessions", deps, fold, signal);
   if (!walked.ok) {
+    sessionWalks.cut();
     await runInSlices(sessions.endWalk("failed", deps.clock.monotonic()), deps.clock);
     return { complete: false, error: walked.error };
   }
   const { end, observedFrom } = walked.value;
   const uncounted = Math.max(0, missingRecords(walked.value));
-  const isAllShown = end !== "cut" && uncounted <= allowedMissing(walked.value, SESSIONS_MISSING_MAX);
+  if (end === "cut") sessionWalks.cut();
+  const isAllShown =
+    end !== "cut" && sessionWalks.end(walked.value, end === "refused", deps.clock.monotonic() - observedFrom);
   const dropped = isAllShown ? sessionDrops.missingRecords(walked.value.seen, statedSessions(deps.collected)) : 0;
   const missing = Math.max(uncounted, dropped);
   const complete = isAllShown && dropped === 0;
   const walkEnd = end === "cut" ? "cut" : complete ? "complete" : "incomplete";
   await runInSlices(sessions.endWalk(walkEnd, deps.clock.monotonic(), observedFrom), deps.clock);
   deps.metrics.set("proxywarden_session_table_sessions", {}, sessions.size());
-  return runOutcomeOf(walked, complete, missing);
+  return runOutcomeOf(walked, complete, missing, dropped > 0 ? "" : SESSIONS_ADVICE);
 }
 
 /** Returns the active sessions according to statistics that were read since the last walk, or null if there are none. */
@@ -191,7 +200,7 @@ function readList(
   return walkList(walk, signal);
 }
 
-function runOutcomeOf(walked: ListReadResult, complete: boolean, missing: number): RunOutcome {
+function runOutcomeOf(walked: ListReadResult, complete: boolean, missing: number, advice = ""): RunOutcome {
   if (!walked.ok) return { complete: false, error: walked.error };
   const { error, difference, end, seen, total } = walked.value;
   const shown = shownShare(walked.value, missing);
@@ -200,6 +209,6 @@ function runOutcomeOf(walked: ListReadResult, complete: boolean, missing: number
     return { complete, shownShare: shown, error, totalDifference: difference };
   const message = isRefused
     ? `the service shows only the first ${seen} of the ${total} records that it counts: ${error.message}`
-    : `the list shows ${seen} records and counts ${total}; ${missing} are missing or not explained`;
+    : `the list shows ${seen} records and counts ${total}; ${missing} are missing or not explained${advice}`;
   return { complete, shownShare: shown, error: { kind: "incomplete", message } };
 }

@@ -123,6 +123,12 @@ function waitUntilDue(
   return Math.min(untilNextRun, FAILED_RUN_RETRY_MS * 2 ** Math.min(failures - 1, 10) - sinceStart);
 }
 
+/** Returns the schedule with runs at least `intervalMs` apart. */
+export const withMinInterval = (schedule: Schedule, intervalMs: DurationMs): Schedule =>
+  schedule.kind === "every"
+    ? { ...schedule, intervalMs: Math.max(schedule.intervalMs, intervalMs) }
+    : { ...schedule, minIntervalMs: Math.max(schedule.minIntervalMs ?? 0, intervalMs) };
+
 /** Returns the time between two runs of a schedule; for cron, between its next two times. */
 export function schedulePeriodMs(schedule: Schedule, deps: Pick<ScheduleDeps, "clock" | "cron">): DurationMs {
   if (schedule.kind === "every") return schedule.intervalMs;

@@ -74,6 +74,7 @@ export function activateConfig(
     serviceUrl: config.service.base_url,
     journal: term.store.journal,
     inventory: collected.inventory,
+    sessionWalks: collected.sessionWalks,
     detailReporter: collected.reporters.details,
     externalBlockers: integrations.externalBlockers,
     onRead: collectorManager.markChanged,

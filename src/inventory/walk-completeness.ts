@@ -6,7 +6,7 @@ import type { WalkEvidence } from "./absence.ts";
 import { BASELINE_DAYS } from "./trust.ts";
 
 /** What a walk of a list counted. */
-interface WalkCounts {
+export interface WalkCounts {
   /** Number of records that the list states. */
   readonly total: number;
   /** Distinct records that the walk has seen, unreadable ones included. */
@@ -54,7 +54,7 @@ interface NodeCounts {
 /**
  * After this many complete walks in a row within `max_missing`, an accepted number of missing nodes no longer applies.
  */
-const WALKS_TO_RECOVER = 10;
+export const WALKS_TO_RECOVER = 10;
 
 /** By then `safety.trust.min_inventory` no longer expects the other nodes either. */
 const SHRUNK_MS_MAX: DurationMs = BASELINE_DAYS * DAY_MS;

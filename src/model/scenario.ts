@@ -2,7 +2,13 @@ import type { DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 
 /** The ways in which the simulated service can count requests. The spec defines limits, but no algorithm. */
-export const LIMITER_KINDS = ["token_bucket", "fixed_window", "sliding_window", "sliding_counter"] as const;
+export const LIMITER_KINDS = [
+  "token_bucket",
+  "fixed_window",
+  "first_call_window",
+  "sliding_window",
+  "sliding_counter",
+] as const;
 export type LimiterKind = (typeof LIMITER_KINDS)[number];
 
 /** Fields by which the node list can be sorted, other than the order of joining. */

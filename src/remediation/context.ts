@@ -2,6 +2,7 @@ import type { ApiClient } from "../api-client/client.ts";
 import type { CollectorReporter } from "../collectors/collector-health.ts";
 import type { Safety } from "../config/schema/safety.ts";
 import type { Inventory } from "../inventory/inventory.ts";
+import type { SessionWalkHistory } from "../inventory/sessions/session-walks.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import type { TimeInterval } from "../model/policy/time-interval.ts";
@@ -30,6 +31,7 @@ export interface RemediationControllerDeps {
   readonly journal: Journal;
   readonly client: ApiClient;
   readonly inventory: Inventory;
+  readonly sessionWalks: Pick<SessionWalkHistory, "acceptMissing" | "missed">;
   /** Counts and logs what is wrong with the details that are read before an action and to verify one. */
   readonly detailReporter: CollectorReporter;
   readonly notifier: Notifier;

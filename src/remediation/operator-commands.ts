@@ -22,7 +22,7 @@ import type { OperatorCommands } from "./status/views.ts";
 
 /** Dependencies of the operator commands. */
 export interface OperatorCommandsDeps {
-  readonly context: TransitionDeps & Pick<RemediationContext, "observed">;
+  readonly context: TransitionDeps & Pick<RemediationContext, "observed" | "sessionWalks">;
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: InventoryTrustTracker;
   /** Aborted when the controller stops. The next controller reads what the journal holds, so no command is begun then. */
@@ -209,9 +209,11 @@ function planAcceptInventory({ context, trustTracker }: OperatorCommandsDeps): P
     return reject("conflict", "the node list was not read to its end: there is nothing to accept");
   const { changes, apply } = trustTracker.acceptMissing(walk.seenNodes, walk.missing);
   const missing = walk.missing === 0 ? "" : `; ${countNoun(walk.missing, "missing node")} accepted`;
+  const missedSessions = context.sessionWalks.missed()?.missing ?? 0;
+  const sessions = missedSessions === 0 ? "" : `; ${countNoun(missedSessions, "missing session")} accepted`;
   const lost = acceptableNodes(context).size;
   const losses = lost === 0 ? "" : `; the loss of ${countNoun(lost, "node")} after an action is accepted`;
-  const reply = `the inventory baseline is now ${countNoun(walk.seenNodes, "node")}${missing}${losses}`;
+  const reply = `the inventory baseline is now ${countNoun(walk.seenNodes, "node")}${missing}${sessions}${losses}`;
   const applyAll = () => {
     apply();
     acceptLosses(context);

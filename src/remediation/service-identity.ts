@@ -3,7 +3,7 @@ import { INACTIVE } from "../policy/timers/timer.ts";
 import type { RemediationContext } from "./context.ts";
 import { STORM } from "./evaluation/fleet-health.ts";
 import { INCIDENTS } from "./evaluation/incidents.ts";
-import { ACCEPTED_MISSING, BASELINE } from "./evaluation/inventory-trust.ts";
+import { ACCEPTED_MISSING, ACCEPTED_SESSIONS, BASELINE } from "./evaluation/inventory-trust.ts";
 import { type TransitionDeps, withdraw } from "./execution/episode-transitions.ts";
 import { canaryFactKey } from "./policy-set.ts";
 
@@ -13,7 +13,7 @@ type ServiceDeps = TransitionDeps & Pick<RemediationContext, "serviceUrl">;
 const SERVICE_FACT = "warden.service";
 
 /** Facts that apply only to the fleet of one service. */
-const FACTS_OF_SERVICE: readonly string[] = [BASELINE, ACCEPTED_MISSING, STORM, INCIDENTS];
+const FACTS_OF_SERVICE: readonly string[] = [BASELINE, ACCEPTED_MISSING, ACCEPTED_SESSIONS, STORM, INCIDENTS];
 
 /**
  * Binds the journal to the configured service. If it was bound to another one, everything open ends, because nodes with

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseRateLimitHeaders, parseRetryAfter } from "../../src/api-client/rate-limit-headers.ts";
+import { parseRateLimitHeaders, parseRetryAfter, retryAfterOf } from "../../src/api-client/rate-limit-headers.ts";
 import { HOUR_MS } from "../../src/base/duration.ts";
 
 const NOW = Date.UTC(2026, 2, 1);
@@ -23,6 +23,20 @@ test.each([
   ["Sat, 28 Feb 2026 23:59:00 GMT", null],
 ])("Retry-After %j means a wait of %s ms", (text, wait) => {
   expect(parseRetryAfter({ "retry-after": text }, NOW)).toBe(wait);
+});
+
+test.each([
+  [429, {}, '{"error":"rate_limit_exceeded","retry_after":30}', 30_000],
+  [429, { "retry-after": "soon" }, '{"retry_after":30}', 30_000],
+  [429, { "retry-after": "7" }, '{"retry_after":30}', 7_000],
+  [503, {}, '{"retry_after":30}', null],
+  [429, {}, '{"retry_after":"30"}', null],
+  [429, {}, '{"retry_after":0}', null],
+  [429, {}, "<html>", null],
+  [429, {}, "null", null],
+  [429, {}, `{"retry_after":30,"padding":"${"x".repeat(5_000)}"}`, null],
+])("a %d with the headers %j and the body %s asks to wait %s ms", (status, headers, body, wait) => {
+  expect(retryAfterOf({ status, headers, body: Buffer.from(body) }, NOW)).toBe(wait);
 });
 
 test("an HTTP-date in Retry-After is compared with the Date header", () => {

@@ -157,6 +157,26 @@ describe("a service that shows only the first records", () => {
   });
 });
 
+describe("a large list of sessions that come and go during each walk", () => {
+  test("is complete in nearly every walk, newest first", async () => {
+    const service = { ...defaultServiceOptions, sessionList: { ...sessionList, order: "-started_at" as const } };
+    const daemon = await startVirtualDaemon({
+      scenario: { nodes: 50, sessions: 10_000, service },
+      settings: { limits: createPlanLimits("enterprise"), pageLimit: 10 },
+    });
+    const walks = new Map<number, boolean>();
+    for (let minute = 0; minute < 25; minute++) {
+      await daemon.clock.advance(MINUTE_MS);
+      const { sessions } = daemon.snapshots.last!;
+      if (sessions !== null) walks.set(sessions.settledAt, sessions.complete);
+    }
+    await stopVirtualDaemon(daemon);
+    // The first walk does not know yet how long it takes.
+    expect([...walks.values()].slice(1)).toEqual(Array.from({ length: walks.size - 1 }, () => true));
+    expect(walks.size).toBeGreaterThan(6);
+  });
+});
+
 describe("a wrong total", () => {
   const starter = { limits: createPlanLimits("starter"), pageLimit: 100 };
   const callsInThreeHours = async (options: VirtualDaemonOptions) =>

@@ -4,7 +4,7 @@ import type { Transport } from "../../src/model/ports.ts";
 import type { Fault } from "../../src/model/scenario.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { createService } from "../../src/simulator/http/service.ts";
+import { createService, replyCounts } from "../../src/simulator/http/service.ts";
 import { noFailureRates } from "../harness/quiet-network.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
@@ -86,4 +86,28 @@ test("a 503 with Retry-After 900 for one node's detail delays no other call", as
   ]);
   expect(calls / undisturbed.calls).toBeGreaterThan(0.95);
   expect(longestGapMs).toBeLessThan(2 * MINUTE_MS);
+});
+
+test("a key without sessions:read costs few calls, and is noticed soon after it gets the scope", async () => {
+  const daemon = await startVirtualDaemon({ scenario: { nodes: 20, sessions: 50 } });
+  const { service, clock, collectorManager } = daemon;
+  const match = "GET /v1/sessions";
+  service.setFaults([{ afterMs: 0, forMs: 1_000 * HOUR_MS, match, fault: { kind: "status", status: 403 } }]);
+  const sessionCalls = () =>
+    replyCounts(service).reduce((sum, { endpoint, count }) => sum + (endpoint.includes("/sessions") ? count : 0), 0);
+  await clock.advance(3 * HOUR_MS);
+  const before = sessionCalls();
+  await clock.advance(HOUR_MS);
+  expect(sessionCalls() - before).toBeLessThanOrEqual(7);
+  expect(collectorManager.collectorHealth().sessions.failure?.message).toContain("sessions:read");
+  expect(collectorManager.collectorHealth().nodes.failure).toBeNull();
+  const logged = daemon.log.lines.filter(({ fields }) => fields.reason === "forbidden");
+  expect(logged.map(({ fields }) => fields.collector).toSorted()).toEqual(["hourly", "sessions", "stats"]);
+  service.setFaults([]);
+  await clock.advance(21 * MINUTE_MS);
+  const recovered = sessionCalls();
+  expect(collectorManager.collectorHealth().sessions).toMatchObject({ complete: true, failure: null });
+  await clock.advance(10 * MINUTE_MS);
+  expect(sessionCalls() - recovered).toBeGreaterThanOrEqual(18);
+  await stopVirtualDaemon(daemon);
 });

@@ -179,6 +179,7 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
           client,
           journal: store.journal,
           inventory: collected.inventory,
+          sessionWalks: collected.sessionWalks,
           detailReporter: collected.reporters.details,
           notifier,
           externalBlockers: options.externalBlockers ?? noExternalBlockers,

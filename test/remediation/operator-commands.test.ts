@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
 import { journalRows } from "../harness/journal-rows.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
@@ -52,6 +53,28 @@ test("every successful command is journaled with the operator's name, and surviv
   expect(operatorCommands.map(({ order }) => order)).toEqual(["release", "hold"]);
   const earlier = await network.controller().view.historyOf(held!, heldAt);
   expect(earlier.operatorCommands.map(({ order }) => order)).toEqual(["hold"]);
+});
+
+test("a total of the sessions that is too high stops policies that read sessions until an operator accepts it", async () => {
+  const service = { ...defaultServiceOptions, sessionList: { ...defaultServiceOptions.sessionList, totalOffBy: 30 } };
+  const network = await startQuietNetwork({
+    rules: remediationRules([rebootOffline({ when: "sessions.total == 0", forMs: MINUTE_MS })]),
+    scenario: { sessions: 300, service },
+    settings: {},
+  });
+  const sessionsAreRead = () => network.daemon.snapshots.last!.sessions!.complete;
+  await network.advance(HOUR_MS);
+  expect(sessionsAreRead()).toBe(false);
+  const { failure } = network.daemon.collectorManager.collectorHealth().sessions;
+  expect(failure?.message).toContain("run accept-inventory");
+  expect(await network.commands().acceptInventory()).toMatchObject({
+    value: expect.stringContaining("; 30 missing sessions accepted"),
+  });
+  await network.advance(2 * MINUTE_MS);
+  expect(sessionsAreRead()).toBe(true);
+  await network.restart();
+  await network.advance(5 * MINUTE_MS);
+  expect(sessionsAreRead()).toBe(true);
 });
 
 test("an action has the operator who approved or rejected it, and the time", async () => {

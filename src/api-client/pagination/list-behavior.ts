@@ -30,6 +30,8 @@ export interface ListBehavior {
   firstKnown: boolean;
   /** Number of walks in a row whose first page was rejected in every size. */
   rejectedWalks: number;
+  /** Number of walks in a row whose first page timed out or got a 5xx. */
+  failedWalks: number;
   /** Number of walks in a row that missed about a page although no page failed. */
   shortWalks: number;
   /** Difference between total and records in recent walks. */
@@ -63,6 +65,7 @@ export const createListBehavior = (requestedLimit: number): ListBehavior => ({
   first: 1,
   firstKnown: false,
   rejectedWalks: 0,
+  failedWalks: 0,
   shortWalks: 0,
   difference: { records: 0, first: 0, same: 0, similar: 0 },
   latency: createMeanLatency(),

@@ -20,6 +20,13 @@ const WALKS_PER_PROVEN_END = 30;
  */
 const REJECTED_WALKS_PER_TRIAL = 5;
 
+/**
+ * After this many walks in a row whose first page timed out or got a 5xx, every second one asks for fewer records, since
+ * a large page may take the service too long.
+ */
+const FAILED_WALKS_PER_TRIAL = 2;
+const SLOW_ERRORS: ReadonlySet<ApiError["kind"]> = new Set(["timeout", "server_error", "reset"]);
+
 /** Reads a list to its end (spec, section 2.5). Fails only if the first page fails. */
 export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Result<WalkReport, ApiError>> {
   const { behavior } = walk;
@@ -53,11 +60,17 @@ export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Res
 /** Reads the first page, which has the number 1 or 0. */
 async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<Result<ReadPage, ApiError>> {
   const { behavior } = walk;
-  if (behavior.walks % WALKS_PER_PAGE_SIZE === 0) setPageLimit(behavior, behavior.requestedLimit);
+  const isReset = behavior.walks % WALKS_PER_PAGE_SIZE === 0 && behavior.limit < behavior.requestedLimit;
+  const smaller = isReset ? behavior.limit : smallerLimit(behavior);
+  if (isReset) setPageLimit(behavior, behavior.requestedLimit);
   if (behavior.walks % WALKS_PER_PROVEN_END === 0) forgetEnd(behavior);
   behavior.walks++;
   const isTrial = behavior.rejectedWalks % REJECTED_WALKS_PER_TRIAL === 0;
-  const first = await (isTrial ? readPage : readPageOnce)(walk, behavior.first, signal);
+  const first =
+    smaller === null
+      ? await (isTrial ? readPage : readPageOnce)(walk, behavior.first, signal)
+      : await readSmallerPage(walk, smaller, signal);
+  behavior.failedWalks = !first.ok && SLOW_ERRORS.has(first.error.kind) ? behavior.failedWalks + 1 : 0;
   const isRejected = !first.ok && isRequestRejected(first.error);
   behavior.rejectedWalks = isRejected ? behavior.rejectedWalks + 1 : 0;
   if (!isRejected || !isTrial || behavior.firstKnown || behavior.first === 0) return first;
@@ -68,6 +81,31 @@ async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<Resul
   behavior.firstKnown = true;
   behavior.rejectedWalks = 0;
   return zero;
+}
+
+/** Returns the page size to try in this walk because the usual one keeps failing, or null. */
+function smallerLimit({ failedWalks, limit }: ListBehavior): number | null {
+  if (failedWalks === 0 || failedWalks % FAILED_WALKS_PER_TRIAL !== 0) return null;
+  const sizes = PAGE_LIMIT_FALLBACKS.filter((size) => size < limit);
+  return sizes[(failedWalks / FAILED_WALKS_PER_TRIAL - 1) % sizes.length] ?? null;
+}
+
+/**
+ * Reads the first page in a smaller size. If that fails too, the size is not the cause, and no other is tried. If it
+ * succeeds and the usual size still fails, the smaller one is kept.
+ */
+async function readSmallerPage(
+  walk: ListWalk,
+  limit: number,
+  signal: AbortSignal,
+): Promise<Result<ReadPage, ApiError>> {
+  const { behavior } = walk;
+  const small = await walk.read({ page: behavior.first, limit }, signal);
+  if (!small.ok) return small;
+  const usual = await walk.read({ page: behavior.first, limit: behavior.limit }, signal);
+  if (usual.ok) return ok({ ...usual.value, fresh: usual.value.fresh + small.value.fresh });
+  setPageLimit(behavior, limit);
+  return small;
 }
 
 const readPageOnce = ({ read, behavior: { limit } }: ListWalk, page: number, signal: AbortSignal) =>

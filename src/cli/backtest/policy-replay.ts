@@ -1,5 +1,6 @@
 import { CollectorReporter } from "../../collectors/collector-health.ts";
 import type { Inventory } from "../../inventory/inventory.ts";
+import { SessionWalkHistory } from "../../inventory/sessions/session-walks.ts";
 import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { NodeId } from "../../model/node.ts";
@@ -66,6 +67,7 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
     ...{ remediationState, journal, inventory, externalBlockers, clock, metrics, log },
     rules: { ...rules, safety: { ...rules.safety, mode: "dry_run" } },
     serviceUrl: "",
+    sessionWalks: new SessionWalkHistory(),
     detailReporter: new CollectorReporter("details", { clock, log, metrics }),
     client: {
       ...{ get: noCall, post: noCall, serviceTime: clock.serviceTime },

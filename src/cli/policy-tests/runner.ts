@@ -101,6 +101,7 @@ async function startEngine(test: PolicyTest, rules: RemediationRules, clock: Vir
     serviceUrl: "https://policy-test.invalid",
     journal: store.journal,
     inventory: collected.inventory,
+    sessionWalks: collected.sessionWalks,
     detailReporter: collected.reporters.details,
     notifier: createNotifier({ receivers: [], clock, random, log, metrics }),
     externalBlockers: externalBlockersOf(test, clock.monotonic),

@@ -34,6 +34,8 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
   lastWindowCalls = 0;
   #last: LimitStatement | null = null;
   #start: StartRange | null = null;
+  /** When the first call that stated the window was sent. */
+  #firstSentAt: MonotonicMs = 0;
   /** Calls that were spent in the first window before the first statement, by any user. */
   #initialCalls = 0;
   /** Observations of the last part of the window, preceded by the newest older one. */
@@ -44,7 +46,7 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
     if (remaining >= limit || resetAt === null || resetAt > answeredAt + windowMs + LATE_RESET_MS_MAX) return false;
     if (!this.#updateStart(statement, own)) return false;
     this.#last = statement;
-    const ownMost = own.sent.countBy(answeredAt) - own.ended.countBefore(this.#start!.earliest);
+    const ownMost = own.sent.countBy(answeredAt) - own.ended.countBefore(this.#earliestCallAt());
     const calls = Math.max(this.#observedCalls(), limit - remaining - ownMost - this.#initialCalls);
     this.#observe(answeredAt, calls, windowMs);
     return true;
@@ -53,6 +55,14 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
   callsInWindow(now: MonotonicMs): number {
     if (this.#start === null || this.#last === null) return 0;
     return now < this.#start.latest + this.#last.windowMs ? this.#observedCalls() : 0;
+  }
+
+  /**
+   * Returns when the first of our calls in the window may have been sent. If the service rounds the reset up, the window
+   * may seem to start after the call that started it.
+   */
+  #earliestCallAt(): MonotonicMs {
+    return Math.min(this.#start!.earliest, this.#firstSentAt);
   }
 
   #observedCalls(): number {
@@ -67,7 +77,7 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
     const { sentAt, remaining, windowMs } = statement;
     const [start, last, next] = [this.#start, this.#last, startRangeOf(statement)];
     if (start === null || last === null) {
-      this.#startWindow(next);
+      this.#startWindow(next, sentAt);
       const ownLeast = Math.max(0, own.ended.countBefore(sentAt) - own.sent.countBy(next.latest)) + 1;
       this.#initialCalls = Math.max(0, statement.limit - remaining - ownLeast);
       return true;
@@ -75,7 +85,7 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
     if (next.earliest > start.latest) {
       if (next.latest < start.earliest + windowMs - EARLY_START_MS_MAX) return false;
       this.#endWindow(Math.min(middleOf(next), middleOf(start) + windowMs), last.remaining, windowMs);
-      this.#startWindow(next);
+      this.#startWindow(next, sentAt);
       this.#initialCalls = 0;
       return true;
     }
@@ -85,8 +95,9 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
     return remaining <= last.remaining - Math.max(0, ownSince) - 1 + MISMATCHES_MAX;
   }
 
-  #startWindow(start: StartRange): void {
+  #startWindow(start: StartRange, sentAt: MonotonicMs): void {
     this.#start = start;
+    this.#firstSentAt = sentAt;
     this.#observations = [{ at: middleOf(start), calls: 0 }];
   }
 

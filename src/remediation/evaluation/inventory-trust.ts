@@ -1,4 +1,5 @@
 import { DAY_MS, type DurationMs, formatDuration, formatSecondsLeft, MINUTE_MS } from "../../base/duration.ts";
+import type { AcceptedSessions } from "../../inventory/sessions/session-walks.ts";
 import { assessTrust, BASELINE_DAYS, type InventoryStatus, type TrustAssessment } from "../../inventory/trust.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
@@ -10,7 +11,10 @@ import type { RemediationRecords } from "../../policy/remediation-records.ts";
 import type { RemediationContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
 
-type TrustDeps = Pick<RemediationContext, "client" | "clock" | "inventory" | "observed" | "remediationState" | "rules">;
+type TrustDeps = Pick<
+  RemediationContext,
+  "client" | "clock" | "inventory" | "observed" | "remediationState" | "rules" | "sessionWalks"
+>;
 
 /** Key of the fact that holds the largest complete walk of each of the last days. */
 export const BASELINE = "warden.baseline";
@@ -24,6 +28,8 @@ export const largestWalkNodes = (records: RemediationRecords): number => Math.ma
 
 /** Key of the fact that holds how many nodes an operator accepted as missing. */
 export const ACCEPTED_MISSING = "warden.accepted_missing";
+/** Key of the fact that holds how many sessions an operator accepted as missing. */
+export const ACCEPTED_SESSIONS = "warden.accepted_missing_sessions";
 /** Key of the fact that holds the {@link Cooldown}. */
 const COOLDOWN = "warden.sight_cooldown";
 /** Value of {@link COOLDOWN} while fleet data is not trusted. The cool-down starts when trust returns. */
@@ -47,7 +53,10 @@ export class InventoryTrustTracker {
 
   constructor(context: TrustDeps) {
     this.#context = context;
-    context.inventory.acceptMissing(Number(context.remediationState.records.fact(ACCEPTED_MISSING) ?? 0));
+    const { records } = context.remediationState;
+    context.inventory.acceptMissing(Number(records.fact(ACCEPTED_MISSING) ?? 0));
+    const sessions = records.fact(ACCEPTED_SESSIONS);
+    if (sessions !== null) context.sessionWalks.acceptMissing(JSON.parse(sessions) as AcceptedSessions);
   }
 
   /** Returns whether the data of the last snapshot is trusted now. */
@@ -76,14 +85,18 @@ export class InventoryTrustTracker {
 
   /**
    * Accepts the inventory as it is, with `nodes` that are listed and `missing` more that the list counts but does not
-   * show. Takes effect once it is journaled.
+   * show, and the sessions that their list counts but does not show. Takes effect once it is journaled.
    */
   acceptMissing(nodes: number, missing: number): PendingUpdate {
-    const { inventory, remediationState } = this.#context;
+    const { inventory, remediationState, sessionWalks } = this.#context;
+    const sessions = sessionWalks.missed();
     const baseline = JSON.stringify([[dayOf(remediationState.now()), nodes]]);
     const changes: JournalChange[] = [
       { kind: "fact", key: BASELINE, value: baseline },
       { kind: "fact", key: ACCEPTED_MISSING, value: String(missing) },
+      ...(sessions === null
+        ? []
+        : [{ kind: "fact", key: ACCEPTED_SESSIONS, value: JSON.stringify(sessions) } as const]),
     ];
     return {
       changes,
@@ -91,6 +104,7 @@ export class InventoryTrustTracker {
         // A walk that ended during the commit may have recorded the previous baseline again.
         if (remediationState.records.fact(BASELINE) !== baseline) remediationState.record(changes);
         inventory.acceptMissing(missing);
+        if (sessions !== null) sessionWalks.acceptMissing(sessions);
       },
     };
   }

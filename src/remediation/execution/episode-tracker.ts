@@ -59,7 +59,8 @@ export class EpisodeTracker {
     const listedAt = observed.fleet.listedAt.at(slot);
     const isNew = listedAt > (this.#lastObservedAt.get(episode.id) ?? this.#recordsCountFrom);
     this.#lastObservedAt.set(episode.id, listedAt);
-    const current = isNew ? this.#updateStatus(present, status) : present;
+    const isObserved = isNew && !(status === "online" && this.#predatesQuarantine(present, slot));
+    const current = isObserved ? this.#updateStatus(present, status) : present;
     if (current.closedAt !== null) return;
     if (current.state !== "recovering" && current.state !== "probation") this.#relapses.delete(current.id);
     const action = this.#inFlightAction(current);
@@ -145,6 +146,19 @@ export class EpisodeTracker {
     const after = resumeEpisode(seen, this.#inFlightAction(episode) !== null, now);
     if (after !== episode) commitTransition(this.#context, episode, after);
     return after;
+  }
+
+  /**
+   * Returns whether the node's last_seen is earlier than our quarantine. Then its record may be an older one, as from a
+   * cached list, and does not show that an operator lifted the quarantine.
+   */
+  #predatesQuarantine({ id, quarantine }: Episode, slot: number): boolean {
+    const { client, observed, remediationState } = this.#context;
+    const action = remediationState.records.actionsOf(id).find((each) => each.id === quarantine?.action);
+    const sentAt = (action?.sentAt ?? Number.NaN) + (client.clockSkewMs() ?? 0);
+    return (
+      action !== undefined && remediationState.now() < quarantine!.endsAt && observed.fleet.lastSeenMs.at(slot) < sentAt
+    );
   }
 
   #updateStatus(episode: Episode, status: NodeStatus): Episode {

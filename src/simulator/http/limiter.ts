@@ -45,8 +45,9 @@ interface LimiterState {
 }
 
 /**
- * Creates a limiter. The spec (section 8) states limits but no algorithm, so all four kinds exist. A token bucket
- * starts full. A fixed window starts at a multiple of its length since the epoch. A sliding window counts the exact
+ * Creates a limiter. The spec (section 8) states limits but no algorithm, so all five kinds exist. A token bucket
+ * starts full. A fixed window starts at a multiple of its length since the epoch, a first-call window with the first
+ * request after the one before it. A sliding window counts the exact
  * requests of the last `windowMs`. A sliding counter estimates them: it counts the requests of the current fixed window,
  * and those of the one before by the share of it that the last `windowMs` still cover.
  */
@@ -82,6 +83,7 @@ export function createLimiter(kind: LimiterKind, options: LimiterOptions): Limit
 const ALGORITHMS: Record<LimiterKind, (options: LimiterOptions) => LimiterState> = {
   token_bucket: tokenBucket,
   fixed_window: fixedWindow,
+  first_call_window: firstCallWindow,
   sliding_window: slidingWindow,
   sliding_counter: slidingCounter,
 };
@@ -125,6 +127,23 @@ function fixedWindow({ limit, windowMs }: LimiterOptions): LimiterState {
     },
     resetAt: () => windowStart + windowMs,
     admitsAt: () => windowStart + windowMs,
+  };
+}
+
+function firstCallWindow({ limit, windowMs }: LimiterOptions): LimiterState {
+  let endsAt = Number.NEGATIVE_INFINITY;
+  let count = 0;
+  return {
+    settle(now) {
+      if (now >= endsAt) count = 0;
+    },
+    remaining: () => limit - count,
+    spend(now) {
+      if (count === 0) endsAt = now + windowMs;
+      count += 1;
+    },
+    resetAt: (now) => (count === 0 ? now + windowMs : endsAt),
+    admitsAt: () => endsAt,
   };
 }
 

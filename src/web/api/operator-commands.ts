@@ -77,7 +77,8 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
   {
     name: "accept-inventory",
     path: "/api/v1/inventory/accept",
-    description: "accept that nodes are gone for good: removed on purpose, or lost after an action",
+    description:
+      "accept that nodes are gone for good, removed on purpose or lost after an action, and that sessions that the list only counts do not exist",
   },
 ];
 

@@ -45,6 +45,36 @@ describe("knowledge about a list is kept", () => {
   });
 });
 
+describe("large pages that take the service too long", () => {
+  const limitsOf = (asked: readonly { readonly limit: number }[]) => asked.map(({ limit }) => limit);
+
+  test.each(["timeout", "server_error"] as const)(
+    "are replaced by smaller ones after two walks with a %s",
+    async (kind) => {
+      const { walk, asked, behavior, seen } = walkOf({ total: 250, fails: (_, limit) => (limit > 100 ? kind : null) });
+      for (let walks = 0; walks < 3; walks++) await walk();
+      expect(limitsOf(asked)).toEqual([1_000, 1_000, 100, 1_000, 100, 100]);
+      expect(behavior.limit).toBe(100);
+      expect(seen.size).toBe(250);
+      // The large size is tried again from time to time, without a failed walk.
+      for (let walks = 3; walks < 250; walks++) expect(await walk()).toMatchObject({ ok: true, value: { seen: 250 } });
+      expect(limitsOf(asked).filter((limit) => limit === 1_000)).toHaveLength(5);
+    },
+  );
+
+  test("cost no extra call while every page fails, and are used again once they work", async () => {
+    let isDown = true;
+    const { walk, asked, behavior } = walkOf({ total: 250, fails: () => (isDown ? "timeout" : null) });
+    for (let walks = 0; walks < 10; walks++) await walk();
+    expect(limitsOf(asked)).toEqual([1_000, 1_000, 100, 1_000, 50, 1_000, 20, 1_000, 100, 1_000]);
+    isDown = false;
+    asked.length = 0;
+    expect(await walk()).toMatchObject({ ok: true, value: { seen: 250, isExact: true } });
+    expect(limitsOf(asked).slice(0, 2)).toEqual([50, 1_000]);
+    expect(behavior.limit).toBe(1_000);
+  });
+});
+
 describe("wrong knowledge is corrected at little cost", () => {
   test("an empty list does not prove the number of the first page", async () => {
     let total = 0;

@@ -25,7 +25,7 @@ export interface SimulatedList {
   readonly ignoresPage?: () => boolean;
   /** Records of the first page answered, where it is shorter than the others. */
   readonly shortFirst?: number;
-  readonly fails?: (page: number) => ApiError["kind"] | null;
+  readonly fails?: (page: number, limit: number) => ApiError["kind"] | null;
   /** Records that the list holds when a page is asked for. */
   readonly records?: (asked: number) => number[];
 }
@@ -53,7 +53,8 @@ export function walkOf(list: SimulatedList, limit = 1_000) {
         inFlight: () => 3,
         async read(query) {
           asked.push(query);
-          const kind = list.fails?.(query.page) ?? (query.limit > (list.reject ?? Infinity) ? "client_error" : null);
+          const kind =
+            list.fails?.(query.page, query.limit) ?? (query.limit > (list.reject ?? Infinity) ? "client_error" : null);
           if (kind !== null) return fail({ kind, message: "as the test says" });
           const size = Math.min(query.limit, list.clamp ?? Infinity);
           const records = list.records?.(asked.length) ?? Array.from({ length: list.total }, (_, index) => index);

@@ -179,3 +179,16 @@ test("a sliding counter that an odd reset ruled out is recognized again within 4
   expect(Math.max(...expected)).toBeGreaterThan(0);
   expect(expected.slice(40)).toEqual([0, 0, 0, 0, 0]);
 });
+
+test("our own call that starts a window is not external, even if the reset is rounded up", () => {
+  const usage = new ExternalUsageOfLimit();
+  const limiter = createLimiter("first_call_window", { limit: 100, burst: 100, windowMs: MINUTE });
+  for (let at = 300; at < 20 * MINUTE; at += 5_130) {
+    const answeredAt = at + 50;
+    const { limit, remaining, resetEpochMs } = limiter.take(at + 25);
+    const untilReset = Math.ceil(resetEpochMs / 1_000) * 1_000 - Math.floor(answeredAt / 1_000) * 1_000 + 1_000;
+    usage.recordSent(at);
+    usage.recordAnswered(at, { limit, remaining, resetAt: answeredAt + untilReset }, MINUTE, answeredAt);
+    expect(usage.expectedCalls(answeredAt)).toBe(0);
+  }
+});

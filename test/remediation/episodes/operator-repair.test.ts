@@ -51,3 +51,29 @@ test.each([180, 200])("a node list that is cached for %d s does not end our quar
   expect(network.status(node!)).toBe("quarantined");
   expect(episodeStates(network)).toEqual(["quarantined"]);
 });
+
+test("a cached node list does not end our quarantine of a node that reports nothing since", async () => {
+  let silentNode = "";
+  const network = await startQuietNetwork({
+    rules: remediationRules([]),
+    settings: {},
+    wrapTransport: (service) => ({
+      ...service,
+      async request(request, signal) {
+        const sent = await service.request(request, signal);
+        if (!sent.ok || silentNode === "" || sent.value.status !== 200) return sent;
+        const body = Buffer.from(sent.value.body)
+          .toString("utf8")
+          .replace(new RegExp(`("id":"${silentNode}".*?"last_seen":)"[^"]*"`), '$1"2026-03-01T00:03:00Z"');
+        return { ok: true, value: { ...sent.value, body: Buffer.from(body) } };
+      },
+    }),
+  });
+  silentNode = network.nodes()[0]!;
+  const when = `node.id == "${silentNode}" && node.status == "online"`;
+  await network.reload({ rules: remediationRules([rebootOffline({ when, steps: [steps.quarantine] })]) });
+  network.setFault({ kind: "cached", maxAgeMs: 10 * MINUTE_MS }, "GET /v1/nodes?");
+  await network.advance(HOUR_MS);
+  expect(network.status(silentNode)).toBe("quarantined");
+  expect(episodeStates(network)).toEqual(["quarantined"]);
+});

@@ -31,6 +31,16 @@ const countPerWindow: ReferenceLimiter = ({ limit, windowMs }) => {
   };
 };
 
+const countFromFirstCall: ReferenceLimiter = ({ limit, windowMs }) => {
+  let admittedAt: number[] = [];
+  return (now) => {
+    if (admittedAt.length > 0 && now - admittedAt[0]! >= windowMs) admittedAt = [];
+    const admitted = admittedAt.length < limit;
+    if (admitted) admittedAt.push(now);
+    return { admitted, remaining: limit - admittedAt.length };
+  };
+};
+
 const slidingLog: ReferenceLimiter = ({ limit, windowMs }) => {
   const log: number[] = [];
   return (now) => {
@@ -59,6 +69,7 @@ const weightedWindows: ReferenceLimiter = ({ limit, windowMs }) => {
 const references: Record<LimiterKind, ReferenceLimiter> = {
   token_bucket: genericCellRate,
   fixed_window: countPerWindow,
+  first_call_window: countFromFirstCall,
   sliding_window: slidingLog,
   sliding_counter: weightedWindows,
 };

@@ -136,6 +136,7 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
       externalBlockers: deps.externalBlockers,
       serviceUrl: "https://simulated.invalid",
       inventory: collected.inventory,
+      sessionWalks: collected.sessionWalks,
       detailReporter: collected.reporters.details,
       notifier: createNotifier({ receivers: [], clock, random, log, metrics }),
       onRead: () => collectors.markChanged(),

@@ -30,7 +30,7 @@ export const acceptInventory: OperatorCommand = {
   path: "inventory/accept",
   name: "Accept inventory",
   meaning:
-    "Uses the current node count as the new baseline. Choose this if the missing nodes are gone for good: removed on purpose, or lost after an action.",
+    "Uses the current node count as the new baseline. Choose this if the missing nodes are gone for good: removed on purpose, or lost after an action. Also accepts sessions that the list counts but does not show.",
 };
 
 /** Returns the command of the header, which pauses or resumes the daemon. */
