@@ -18,7 +18,7 @@ import { openConfiguredStore } from "./state-store.ts";
  * large fleet. It counts the buffers of list pages, which are outside the heap, so it would collect every few seconds,
  * and each collection blocks the event loop for up to 30 ms.
  */
-const HEAP_GROWTH_PERCENT = 50;
+const HEAP_GROWTH_PERCENT = 30;
 
 /** `run --config FILE`: runs the daemon until the process is asked to stop. */
 export async function runDaemon({ config: file }: { config: string }, context: CommandContext): Promise<ExitCode> {
