@@ -1,4 +1,5 @@
 import type { NodeDetail, NodeId } from "../model/node.ts";
+import { USAGES, type Usage } from "../model/policy/policy.ts";
 import type { UsageReading } from "../scheduling/usage-trend.ts";
 
 /** Scale of the usages that the service reports, which the spec does not define. `null` means that none is declared. */
@@ -11,7 +12,9 @@ const RATIO_MAX = 1.5;
  * may be idle.
  */
 const LOW_NODES_MAX = 20;
-const UNKNOWN_USAGE: UsageReading = { cpuUsage: Number.NaN, memoryUsage: Number.NaN, diskUsage: Number.NaN };
+const readingOf = (read: (usage: Usage) => number): UsageReading =>
+  Object.fromEntries(USAGES.map((usage) => [usage, read(usage)])) as Record<Usage, number>;
+const UNKNOWN_USAGE = readingOf(() => Number.NaN);
 
 /** Creates a check of the usages of details against the declared scale, which is `initial` at first. */
 export function createUsageScaleCheck(initial: UsageScale) {
@@ -24,14 +27,14 @@ export function createUsageScaleCheck(initial: UsageScale) {
   const isKnown = (): boolean => scale !== null && !isContradicted && lowNodes.size < LOW_NODES_MAX;
   const unitOf = (declared: UsageScale): number => (declared === "percent" ? 100 : 1);
 
-  function check({ id, cpuUsage, memoryUsage, diskUsage }: NodeDetail): void {
-    const isAnyAbove = (limit: number) => [cpuUsage, memoryUsage, diskUsage].some((value) => (value ?? 0) > limit);
+  function check(detail: NodeDetail): void {
+    const isAnyAbove = (limit: number) => USAGES.some((usage) => (detail[usage] ?? 0) > limit);
     isContradicted ||= scale !== null && isAnyAbove(RATIO_MAX * unitOf(scale));
     if (scale !== "percent") return;
     // A CPU may be idle, and a zero may mean that nothing was measured; memory and disk are always in use.
-    const isStated = (memoryUsage ?? 0) > 0 || (diskUsage ?? 0) > 0;
+    const isStated = (detail.memoryUsage ?? 0) > 0 || (detail.diskUsage ?? 0) > 0;
     if (isAnyAbove(RATIO_MAX)) lowNodes.clear();
-    else if (isStated && lowNodes.size < LOW_NODES_MAX) lowNodes.add(id);
+    else if (isStated && lowNodes.size < LOW_NODES_MAX) lowNodes.add(detail.id);
   }
 
   return {
@@ -41,9 +44,7 @@ export function createUsageScaleCheck(initial: UsageScale) {
       check(detail);
       if (!isKnown()) return UNKNOWN_USAGE;
       const unit = unitOf(scale);
-      const ratio = (value: number | null): number => (value === null ? Number.NaN : value / unit);
-      const { cpuUsage, memoryUsage, diskUsage } = detail;
-      return { cpuUsage: ratio(cpuUsage), memoryUsage: ratio(memoryUsage), diskUsage: ratio(diskUsage) };
+      return readingOf((usage) => (detail[usage] === null ? Number.NaN : detail[usage] / unit));
     },
     /** Declares a scale. Returns whether it changed. */
     declare(declared: UsageScale): boolean {

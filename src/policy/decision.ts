@@ -1,41 +1,15 @@
 import { MINUTE_MS } from "../base/duration.ts";
-import { type Blocker, type Decision, HOLD_REASONS, type HoldReason } from "../model/remediation/decision.ts";
+import type { Decision } from "../model/remediation/decision.ts";
 import type { Action, ActionRequest, Episode } from "../model/remediation/episode.ts";
 import type { EpochMs } from "../model/time.ts";
 import { type GuardFacts, isDown, isDryRun, isInFlight, isLost } from "./facts.ts";
-import { DAEMON_GUARDS } from "./guards/daemon-guards.ts";
-import { FLEET_GUARDS } from "./guards/fleet-guards.ts";
-import { type Candidate, type GuardRow, HELD_TOO_LONG, type HoldReasonRow, nextStep } from "./guards/guard.ts";
-import { LIMIT_GUARDS } from "./guards/limit-guards.ts";
-import { NODE_GUARDS } from "./guards/node-guards.ts";
-import { POLICY_GUARDS } from "./guards/policy-guards.ts";
-import { RETRY_GUARDS } from "./guards/retry-guards.ts";
+import { type Candidate, nextStep } from "./guards/guard-row.ts";
+import { findBlockers, HOLD_REASON_ROWS } from "./guards/guards.ts";
 import type { Policy } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";
 
-/** Every guard. All of them are checked, and every blocker is reported. */
-export const GUARDS: readonly GuardRow[] = [
-  ...[...DAEMON_GUARDS, ...POLICY_GUARDS, ...NODE_GUARDS],
-  ...[...RETRY_GUARDS, ...FLEET_GUARDS, ...LIMIT_GUARDS],
-];
-
-const rows: Partial<Record<HoldReason, HoldReasonRow>> = Object.assign({}, ...GUARDS.map(({ reasons }) => reasons));
-
-/** The row of every hold reason, with its alert. `explain`, the status page and the documentation read it. */
-export const HOLD_REASON_ROWS = Object.fromEntries(
-  HOLD_REASONS.map((reason) => [reason, { alert: HELD_TOO_LONG, ...rows[reason] }]),
-) as Readonly<Record<HoldReason, HoldReasonRow>>;
-
 /** Maximum number of characters of a quarantine's reason. */
 const QUARANTINE_REASON_CHARACTERS_MAX = 500;
-
-/** Returns every blocker of the candidate's next step. */
-export function findBlockers(candidate: Candidate, facts: GuardFacts): readonly Blocker[] {
-  const isNotice = nextStep(candidate)?.action === "notify";
-  return GUARDS.filter(({ appliesToNotify }) => appliesToNotify || !isNotice).flatMap((guard) =>
-    guard.check(candidate, facts),
-  );
-}
 
 /**
  * Returns the canary episode of a policy whose current version is not proven. This is the episode with an action in

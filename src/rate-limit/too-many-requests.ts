@@ -48,7 +48,8 @@ export function recordAnswer(
 
 /**
  * Records a 429. Holds the calls that it may concern, and lowers the learned limit if headers do not explain it.
- * `retryAfterMs` is the stated wait, or null if there is none; `jitter`, 0 to 1, randomizes the backoff.
+ * `retryAfterMs` is the stated wait, or null if there is none; `jitter`, 0 to 1, randomizes the backoff. What becomes of
+ * an action that was answered 429 is decided in `policy/episodes/episode.ts`.
  */
 export function recordTooManyRequests(
   ledger: Ledger,

@@ -6,7 +6,7 @@ import type { MonotonicMs } from "../model/time.ts";
 import { nextTurn, runInSlices } from "../platform/event-loop.ts";
 import { precondition } from "../policy/decision.ts";
 import { isDryRun } from "../policy/facts.ts";
-import { type Candidate, nextStep } from "../policy/guards/guard.ts";
+import { type Candidate, nextStep } from "../policy/guards/guard-row.ts";
 import type { RemediationContext } from "./context.ts";
 import { ActionPlanner } from "./evaluation/action-planner.ts";
 import { lapseApprovals } from "./evaluation/approvals.ts";

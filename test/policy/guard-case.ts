@@ -11,7 +11,7 @@ import {
   type NodeObservation,
 } from "../../src/policy/facts.ts";
 import { effectiveLimits } from "../../src/policy/guards/effective-limits.ts";
-import type { Candidate } from "../../src/policy/guards/guard.ts";
+import type { Candidate } from "../../src/policy/guards/guard-row.ts";
 import { CLOSED_BREAKER } from "../../src/policy/guards/storm-and-breaker.ts";
 import { compilePolicy } from "../../src/policy/policy.ts";
 import { RemediationRecords } from "../../src/policy/remediation-records.ts";

@@ -1,6 +1,13 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { Inventory } from "../../inventory/inventory.ts";
-import { DETAIL_NUMBER_NAMES, LISTED_NUMBER_NAMES, type NodeDetail, type NodeId } from "../../model/node.ts";
+import {
+  DETAIL_NUMBER_NAMES,
+  LISTED_NUMBER_NAMES,
+  LISTED_TEXT_NAMES,
+  LISTED_TEXTS,
+  type NodeDetail,
+  type NodeId,
+} from "../../model/node.ts";
 import { SESSION_STATUSES, type SessionStatus } from "../../model/session.ts";
 import { type Collector, perCollector, type SessionSummary, type Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
@@ -159,9 +166,9 @@ const successOf = (chunk: HistoryChunk, collector: Collector, point: number): Ep
 const NUMBER_NAMES = [...LISTED_NUMBER_NAMES, ...DETAIL_NUMBER_NAMES];
 
 function toDetail({ id, status, labels, number }: HistoricalNode): NodeDetail {
-  const { name, country, region, version, ip_address: ipAddress } = labels;
-  const detail: Record<string, unknown> = { id, status, name, country, region, version, ipAddress };
+  const detail: Record<string, unknown> = { id, status };
   // This runs for each node at each point.
+  for (const name of LISTED_TEXT_NAMES) detail[name] = labels[LISTED_TEXTS[name]];
   for (const column of NUMBER_NAMES) {
     const value = number(column);
     detail[column] = Number.isNaN(value) ? null : value;

@@ -1,4 +1,4 @@
-import type { GuardRow } from "./guard.ts";
+import type { GuardRow } from "./guard-row.ts";
 
 const UNTRUSTED = "ProxywardenUntrusted";
 

@@ -2,7 +2,7 @@ import { formatDuration, formatSecondsLeft } from "../../base/duration.ts";
 import { formatTime } from "../../model/time.ts";
 import { findIncident, INCIDENT_MS_MAX, nodesToContinue } from "./correlated-failure.ts";
 import { incidentNodesMin } from "./effective-limits.ts";
-import type { GuardRow } from "./guard.ts";
+import type { GuardRow } from "./guard-row.ts";
 
 /** Holds every node while too many nodes are unhealthy at once, including nodes observed since the last evaluation. */
 export const stormGuard: GuardRow = {

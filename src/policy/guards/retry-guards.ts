@@ -4,7 +4,7 @@ import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import { countsAsAttempt, endedAt, givenUpHold, releasedAt } from "../episodes/retries.ts";
 import { type GuardFacts, isDryRun, isLost } from "../facts.ts";
-import { type Candidate, type GuardRow, nextStep } from "./guard.ts";
+import { type Candidate, type GuardRow, nextStep } from "./guard-row.ts";
 
 const GIVEN_UP = "ProxywardenNodeGivenUp";
 

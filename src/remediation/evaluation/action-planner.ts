@@ -6,7 +6,7 @@ import { decide, mayBeginEpisode } from "../../policy/decision.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
 import { consecutiveFailures } from "../../policy/episodes/retries.ts";
 import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/facts.ts";
-import type { Candidate } from "../../policy/guards/guard.ts";
+import type { Candidate } from "../../policy/guards/guard-row.ts";
 import { commitTransition, type TransitionDeps } from "../execution/episode-transitions.ts";
 import { requestApproval } from "./approvals.ts";
 import {

@@ -1,5 +1,5 @@
 import type { Action, Episode } from "../../model/remediation/episode.ts";
-import type { Candidate } from "../../policy/guards/guard.ts";
+import type { Candidate } from "../../policy/guards/guard-row.ts";
 import { actionChange, notifyOfEpisode, type TransitionDeps } from "../execution/episode-transitions.ts";
 import { approvalExpiry, buildCandidate, type CandidateDeps, nextAction } from "./candidates.ts";
 

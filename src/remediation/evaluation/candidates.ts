@@ -5,7 +5,7 @@ import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { planAction } from "../../policy/decision.ts";
 import { givenUpHold } from "../../policy/episodes/retries.ts";
 import { type ActivePolicy, isDryRun, isInFlight, type NodeObservation } from "../../policy/facts.ts";
-import { type Candidate, nextStep } from "../../policy/guards/guard.ts";
+import { type Candidate, nextStep } from "../../policy/guards/guard-row.ts";
 import { policySources } from "../../policy/policy.ts";
 import { evaluateExpression } from "../../policy/timers/verdict.ts";
 import type { RemediationContext } from "../context.ts";

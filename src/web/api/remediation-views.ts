@@ -2,7 +2,7 @@ import type { ExternalBlocker, PolicyRule, Step } from "../../model/policy/polic
 import type { HoldReason } from "../../model/remediation/decision.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
 import { isoAt } from "../../model/time.ts";
-import { HOLD_REASON_ROWS } from "../../policy/decision.ts";
+import { HOLD_REASON_ROWS } from "../../policy/guards/guards.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
 import type {
   NodeHistory,

@@ -4,7 +4,7 @@ import type { Safety } from "../../../src/config/schema/safety.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
 import type { Incident } from "../../../src/policy/guards/correlated-failure.ts";
 import { breakerGuard, correlatedGuard, stormGuard } from "../../../src/policy/guards/fleet-guards.ts";
-import type { Candidate, GuardRow } from "../../../src/policy/guards/guard.ts";
+import type { Candidate, GuardRow } from "../../../src/policy/guards/guard-row.ts";
 import {
   disruptedDomainGuard,
   disruptedGuard,

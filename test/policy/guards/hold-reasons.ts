@@ -3,7 +3,7 @@ import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import type { HoldReason } from "../../../src/model/remediation/decision.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
 import type { ActivePolicy, GuardFacts, NodeObservation } from "../../../src/policy/facts.ts";
-import type { Candidate } from "../../../src/policy/guards/guard.ts";
+import type { Candidate } from "../../../src/policy/guards/guard-row.ts";
 import { CLOSED_BREAKER } from "../../../src/policy/guards/storm-and-breaker.ts";
 import { actionOf, closedEpisodeOf, episodeOf, holdOf } from "../../journal/arbitrary-changes.ts";
 import {

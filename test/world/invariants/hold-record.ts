@@ -1,6 +1,6 @@
 import { type DurationMs, HOUR_MS } from "../../../src/base/duration.ts";
-import { HOLD_REASON_ROWS } from "../../../src/policy/decision.ts";
-import { HELD_TOO_LONG, HOLD_MS_MAX } from "../../../src/policy/guards/guard.ts";
+import { HELD_TOO_LONG, HOLD_MS_MAX } from "../../../src/policy/guards/guard-row.ts";
+import { HOLD_REASON_ROWS } from "../../../src/policy/guards/guards.ts";
 import type { NodeExplanation, PolicyExplanation } from "../../../src/remediation/status/views.ts";
 
 /** A period in which a policy held an unhealthy node. Times are since the start of the run. */
