@@ -207,6 +207,16 @@ describe("a request that certainly did not reach the service is reported as such
   });
 });
 
+test("informational responses are skipped", async () => {
+  const { url } = await serve((_, response) => {
+    response.writeEarlyHints({ link: "</style.css>; rel=preload" });
+    response.writeHead(404, { "x-final": "yes" }).end("{}");
+  });
+  const outcome = await transportTo(url).request(get, never);
+  expect(outcome).toMatchObject({ ok: true, value: { status: 404, headers: { "x-final": "yes" } } });
+  expect(outcome.ok && outcome.value.headers).not.toHaveProperty("link");
+});
+
 describe("compression", () => {
   const encodedAs = (encoding: string, body: Uint8Array) => (_: IncomingMessage, response: ServerResponse) =>
     void response.writeHead(200, { "content-encoding": encoding }).end(body);
