@@ -134,11 +134,11 @@ export async function collectSessions(deps: ListCollectorDeps, signal: AbortSign
     await runInSlices(sessions.endWalk("failed", deps.clock.monotonic()), deps.clock);
     return { complete: false, error: walked.error };
   }
-  const { end, observedFrom } = walked.value;
+  const { end, error, observedFrom } = walked.value;
   const uncounted = Math.max(0, missingRecords(walked.value));
   if (end === "cut") sessionWalks.cut();
-  const isAllShown =
-    end !== "cut" && sessionWalks.end(walked.value, end === "refused", deps.clock.monotonic() - observedFrom);
+  const failure = end === "refused" ? "refused" : error === null ? null : "page_failed";
+  const isAllShown = end !== "cut" && sessionWalks.end(walked.value, failure, deps.clock.monotonic() - observedFrom);
   const dropped = isAllShown ? sessionDrops.missingRecords(walked.value.seen, statedSessions(deps.collected)) : 0;
   const missing = Math.max(uncounted, dropped);
   const complete = isAllShown && dropped === 0;

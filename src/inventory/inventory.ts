@@ -127,6 +127,11 @@ export class Inventory {
     return result;
   }
 
+  /** Returns whether walks may miss nodes because an operator accepted it. */
+  acceptsMissing(): boolean {
+    return this.#walks.acceptsMissing();
+  }
+
   /** Accepts, on an operator's command, that walks miss this many nodes. */
   acceptMissing(nodes: number): void {
     this.#walks.acceptMissing(nodes);
