@@ -1,13 +1,17 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import type { Transport } from "../../src/model/ports.ts";
 import { type Fault, type ListOptions, NODE_ORDERS, type ServiceOptions } from "../../src/model/scenario.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
-import { rateLimitedCount, replyCounts } from "../../src/simulator/http/service.ts";
+import { createService, rateLimitedCount, replyCounts } from "../../src/simulator/http/service.ts";
 import { listsOnlySettings } from "../harness/quiet-network.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { actualNodes, membershipChangesOf } from "../harness/simulator/actual-state.ts";
+import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import {
   createPlanLimits,
+  START_MS,
   startVirtualDaemon,
   stopVirtualDaemon,
   type VirtualDaemon,
@@ -193,6 +197,28 @@ describe("a large list of sessions that come and go during each walk", () => {
     expect(walks.slice(0, 3)).toEqual([false, false, false]);
   });
 });
+
+test.each([0, -5, 5])(
+  "a total of the sessions that is 8% too high is not explained by sessions that start, if the service states no Date and the wall clock is off by %i h",
+  async (hours) => {
+    const clock = createVirtualClock(START_MS);
+    const { scenario } = networkOf({ nodes: 50, sessions: 1_000 }, { list: { totalOffBy: 80 } });
+    const service = createService({ ...defaultScenario, ...scenario }, START_MS);
+    const simulated = createSimulatedTransport(service, clock, { latencyMs: 50 });
+    const withoutDate: Transport = {
+      ...simulated,
+      async request(request, signal) {
+        const sent = await simulated.request(request, signal);
+        if (!sent.ok) return sent;
+        const { date: _, ...headers } = sent.value.headers;
+        return { ok: true, value: { ...sent.value, headers } };
+      },
+    };
+    clock.stepWallClock(hours * HOUR_MS);
+    const daemon = await run({ clock, service, transport: withoutDate }, 10 * MINUTE_MS);
+    expect(daemon.snapshots.last!.sessions!.complete).toBe(false);
+  },
+);
 
 describe("a wrong total", () => {
   const starter = { limits: createPlanLimits("starter"), pageLimit: 100 };

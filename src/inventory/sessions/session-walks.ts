@@ -1,12 +1,15 @@
-import type { DurationMs } from "../../base/duration.ts";
+import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
-import type { EpochMs } from "../../model/time.ts";
+import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { allowedMissing, missingRecords, WALKS_TO_RECOVER, type WalkCounts } from "../walk-completeness.ts";
 
 /** Share of the sessions that a complete walk may miss, since they come and go during the walk. */
 const MISSING_MAX: Share = 0.01;
 /** Share that it may miss in addition if as many sessions start in the time that a walk takes. */
 const STARTED_MAX: Share = 0.1;
+
+/** How far in the future a session may have started. If it is more, clocks differ, and the time says nothing. */
+const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
 
 /** Why a walk that reached the end of the list is known not to show all sessions. */
 export type SessionWalkFailure = "page_failed" | "refused";
@@ -23,6 +26,8 @@ export class SessionWalkHistory {
   #accepted: AcceptedSessions | null = null;
   #recoveredWalks = 0;
   #beganAt: EpochMs = 0;
+  /** The service's clock when the monotonic clock showed 0. */
+  #clockOffset: EpochMs = 0;
   #lastWalkMs: DurationMs = 0;
   /** Sessions that started during the walk, or as long before it as the last walk took. */
   #started = 0;
@@ -44,15 +49,17 @@ export class SessionWalkHistory {
     return this.#acceptable;
   }
 
-  /** Begins a walk. `serviceNow` is the service's clock. */
-  begin(serviceNow: EpochMs): void {
+  /** Begins a walk at `at`, which is `serviceNow` on the service's clock. */
+  begin(serviceNow: EpochMs, at: MonotonicMs): void {
     this.#beganAt = serviceNow;
+    this.#clockOffset = serviceNow - at;
     this.#started = 0;
   }
 
-  /** Records that the walk showed a session. */
-  recordShown(startedAt: EpochMs | null): void {
-    if (startedAt !== null && startedAt >= this.#beganAt - this.#lastWalkMs) this.#started++;
+  /** Records that the walk showed a session at `at`. `startedAt` is on the service's clock, or null if unknown. */
+  recordShown(startedAt: EpochMs | null, at: MonotonicMs): void {
+    if (startedAt === null || startedAt < this.#beganAt - this.#lastWalkMs) return;
+    if (startedAt <= at + this.#clockOffset + AHEAD_MS_MAX) this.#started++;
   }
 
   /**
