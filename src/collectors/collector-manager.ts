@@ -10,7 +10,7 @@ import { callsInFlightMax } from "../rate-limit/collector-concurrency.ts";
 import type { Limits } from "../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../scheduling/planner.ts";
 import { createListBehaviors, networkSizeOf } from "./collected-state.ts";
-import type { CollectorHealth } from "./collector-health.ts";
+import type { CollectorHealth, RunOutcome } from "./collector-health.ts";
 import { type CollectorRunnerDeps, createCollectorRunners } from "./collector-runs.ts";
 import { runDetailCollector } from "./detail-collector.ts";
 import { PollingPlan } from "./polling-plan.ts";
@@ -174,7 +174,7 @@ function startCollectors(
 ): Promise<void>[] {
   const { settings, collected } = deps;
   const runners = createCollectorRunners(deps, pollingPlan);
-  const isForbidden = (collector: Collector) => collected.reporters[collector].health().failure?.kind === "forbidden";
+  const isNodeListForbidden = () => collected.reporters.nodes.health().failure?.kind === "forbidden";
 
   function startDetails(): Promise<void> {
     const inFlightMax = callsInFlightMax(settings.limits);
@@ -195,9 +195,12 @@ function startCollectors(
     };
     const job = async () => {
       const client = pollingPlan.beginRun(collector);
-      const succeeded = await collected.reporters[collector].run(() => runners[collector](client, signal));
-      // If the nodes are forbidden too, the cause is not a scope that only this collector needs.
-      forbiddenRuns = isForbidden(collector) && !isForbidden("nodes") ? forbiddenRuns + 1 : 0;
+      const succeeded = await collected.reporters[collector].run(async () => {
+        const outcome = await runners[collector](client, signal);
+        // If the nodes are forbidden too, the cause is not a scope that only this collector needs.
+        forbiddenRuns = isForbidden(outcome) && !isNodeListForbidden() ? forbiddenRuns + 1 : 0;
+        return outcome;
+      });
       pollingPlan.endRun(collector, succeeded);
       pollingPlan.refresh();
       if (!signal.aborted) publisher.publish();
@@ -212,6 +215,10 @@ function startCollectors(
     return collector === "details" ? startDetails() : start(collector, schedule);
   });
 }
+
+/** Returns whether a run was answered 403 and read nothing. */
+const isForbidden = ({ error, shownShare }: RunOutcome): boolean =>
+  error?.kind === "forbidden" && shownShare === undefined;
 
 /** Returns the minimum interval of a collector after this many runs in a row that lacked a scope. */
 const forbiddenIntervalMs = (runs: number): DurationMs =>

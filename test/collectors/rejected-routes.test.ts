@@ -7,7 +7,13 @@ import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService, replyCounts } from "../../src/simulator/http/service.ts";
 import { noFailureRates } from "../harness/quiet-network.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
-import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
+import {
+  everyMinuteSettings,
+  START_MS,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+  type VirtualDaemonOptions,
+} from "../harness/virtual-daemon.ts";
 
 const DETAILS = "GET /v1/nodes/";
 const SESSIONS = "GET /v1/sessions?";
@@ -115,8 +121,8 @@ test("a key without sessions:read costs few calls, and is noticed soon after it 
 describe("sessions are read as often as before", () => {
   const forbidden = (match: string) => ({ match, fault: { kind: "status", status: 403 } }) as const;
 
-  async function start(seed = 1) {
-    const daemon = await startVirtualDaemon({ seed, scenario: { nodes: 20, sessions: 50 } });
+  async function start(options: VirtualDaemonOptions = {}) {
+    const daemon = await startVirtualDaemon({ scenario: { nodes: 20, sessions: 50 }, ...options });
     const { clock, service, collectorManager } = daemon;
     return {
       daemon,
@@ -134,10 +140,20 @@ describe("sessions are read as often as before", () => {
   }
 
   test.each([1, 2, 3, 4, 5, 6])("after an hour in which all routes rejected the key (seed %d)", async (seed) => {
-    const { daemon, failures, failFor } = await start(seed);
+    const { daemon, failures, failFor } = await start({ seed });
     await failFor(61, forbidden("GET"));
     await daemon.clock.advance(3 * MINUTE_MS);
     expect(failures().slice(0, 2)).toEqual([null, null]);
+    await stopVirtualDaemon(daemon);
+  });
+
+  test("while only later pages of the list are answered 403", async () => {
+    const { daemon, failFor } = await start({ settings: { pageLimit: 20 } });
+    await failFor(60, forbidden("GET /v1/sessions?page=2&"));
+    const rejected = replyCounts(daemon.service).find(
+      ({ endpoint, status }) => endpoint === "GET /v1/sessions" && status === 403,
+    );
+    expect(rejected!.count).toBeGreaterThan(50);
     await stopVirtualDaemon(daemon);
   });
 
