@@ -25,10 +25,7 @@ export interface DetailPick {
   readonly cause: SuspectCause | null;
 }
 
-/**
- * A node that the list hides is gone if its last_seen has not changed for this long, even if its detail is still
- * returned.
- */
+/** A node that the list hides is gone if its last_seen stays the same for this long, even if its detail is returned. */
 const UNLISTED_MS_MAX: DurationMs = DAY_MS;
 
 /** Numbers of a detail that are stored unchanged; usages are converted to ratios. */
