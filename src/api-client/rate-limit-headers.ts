@@ -35,7 +35,7 @@ export function retryAfterOf({ status, headers, body }: TransportResponse, now: 
   const wait = parseRetryAfter(headers, now);
   if (wait !== null || status !== 429 || body.length > LIMITED_BODY_BYTES_MAX) return wait;
   const seconds = asRawRecord(parseJson(body)).retry_after;
-  return parseRetryAfter({ "retry-after": typeof seconds === "number" ? String(seconds) : "" }, now);
+  return typeof seconds === "number" ? boundedWait(wholeSeconds(String(seconds))) : null;
 }
 
 /**
@@ -46,9 +46,11 @@ export function retryAfterOf({ status, headers, body }: TransportResponse, now: 
 export function parseRetryAfter(headers: Headers, now: EpochMs): DurationMs | null {
   const text = headers["retry-after"]?.trim() ?? "";
   const date = httpDate(text);
-  const wait = date === null ? wholeSeconds(text) : date - (serviceDate(headers) ?? now);
-  return wait !== null && wait > 0 ? Math.min(RETRY_AFTER_MS_MAX, wait) : null;
+  return boundedWait(date === null ? wholeSeconds(text) : date - (serviceDate(headers) ?? now));
 }
+
+const boundedWait = (wait: DurationMs | null): DurationMs | null =>
+  wait !== null && wait > 0 ? Math.min(RETRY_AFTER_MS_MAX, wait) : null;
 
 const wholeSeconds = (text: string): DurationMs | null =>
   /^\d{1,15}(?:\.\d*)?$/.test(text) ? Math.ceil(Number(text)) * SECOND_MS : null;

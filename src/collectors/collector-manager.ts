@@ -9,19 +9,12 @@ import { COLLECTORS, type Collector, perCollector, type Snapshot } from "../mode
 import { callsInFlightMax } from "../rate-limit/collector-concurrency.ts";
 import type { Limits } from "../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../scheduling/planner.ts";
-import { type CollectedState, createListBehaviors, networkSizeOf } from "./collected-state.ts";
-import type { CollectorHealth } from "./collector-health.ts";
+import { createListBehaviors, networkSizeOf } from "./collected-state.ts";
+import type { CollectorHealth, RunOutcome } from "./collector-health.ts";
 import { type CollectorRunnerDeps, createCollectorRunners } from "./collector-runs.ts";
 import { runDetailCollector } from "./detail-collector.ts";
 import { PollingPlan } from "./polling-plan.ts";
-import {
-  type LastStart,
-  requestedIntervalsOf,
-  runOnSchedule,
-  type Schedule,
-  type Schedules,
-  withMinInterval,
-} from "./schedule.ts";
+import { type LastStart, requestedIntervalsOf, runOnSchedule, type Schedule, type Schedules } from "./schedule.ts";
 
 /** The settings of the collectors. */
 export interface CollectionSettings {
@@ -84,7 +77,7 @@ const PUBLISH_CHECK_MS: DurationMs = 5 * SECOND_MS;
 /** The plan is updated this often, and after every run of a collector. */
 const PLAN_INTERVAL_MS: DurationMs = 10 * SECOND_MS;
 
-/** After this many failed runs in a row, a collector whose calls are answered 403 runs less often. */
+/** After this many runs in a row that were answered 403, a collector runs less often. */
 const FORBIDDEN_RUNS_MIN = 3;
 /** But still this often, so that it recovers soon, and the alert about the key, which looks back 30 minutes, stays. */
 const FORBIDDEN_INTERVAL_MS_MAX: DurationMs = 20 * MINUTE_MS;
@@ -181,6 +174,7 @@ function startCollectors(
 ): Promise<void>[] {
   const { settings, collected } = deps;
   const runners = createCollectorRunners(deps, pollingPlan);
+  const isNodeListForbidden = () => collected.reporters.nodes.health().failure?.kind === "forbidden";
 
   function startDetails(): Promise<void> {
     const inFlightMax = callsInFlightMax(settings.limits);
@@ -191,18 +185,22 @@ function startCollectors(
   }
 
   function start(collector: Exclude<Collector, "details">, schedule: Schedule): Promise<void> {
+    let forbiddenRuns = 0;
     const jobSchedule = {
-      schedule: () => {
-        const planned = plannedSchedule(schedule, pollingPlan.current()[collector]);
-        return withMinInterval(planned, forbiddenIntervalMs(collected, collector));
-      },
+      schedule: () => plannedSchedule(schedule, pollingPlan.current()[collector]),
+      minIntervalMs: () => forbiddenIntervalMs(forbiddenRuns),
       firstWait: () => pollingPlan.firstWait(collector),
       lastStart: collected.lastStarts.get(collector) ?? null,
       onRun: (lastStart: LastStart) => void collected.lastStarts.set(collector, lastStart),
     };
     const job = async () => {
       const client = pollingPlan.beginRun(collector);
-      const succeeded = await collected.reporters[collector].run(() => runners[collector](client, signal));
+      const succeeded = await collected.reporters[collector].run(async () => {
+        const outcome = await runners[collector](client, signal);
+        // If the nodes are forbidden too, the cause is not a scope that only this collector needs.
+        forbiddenRuns = isForbidden(outcome) && !isNodeListForbidden() ? forbiddenRuns + 1 : 0;
+        return outcome;
+      });
       pollingPlan.endRun(collector, succeeded);
       pollingPlan.refresh();
       if (!signal.aborted) publisher.publish();
@@ -218,16 +216,13 @@ function startCollectors(
   });
 }
 
-/**
- * Returns the minimum interval of a collector whose calls are answered 403, because the key lacks a scope that those for
- * nodes do not need, or 0 if there is none.
- */
-function forbiddenIntervalMs({ reporters, collectorHistory }: CollectedState, collector: Collector): DurationMs {
-  const isForbidden = (each: Collector) => reporters[each].health().failure?.kind === "forbidden";
-  if (!isForbidden(collector) || isForbidden("nodes")) return 0;
-  const runs = (collectorHistory.failedRuns.get(collector) ?? 0) - FORBIDDEN_RUNS_MIN;
-  return runs < 0 ? 0 : Math.min(FORBIDDEN_INTERVAL_MS_MAX, MINUTE_MS * 2 ** Math.min(runs, 10));
-}
+/** Returns whether a run was answered 403 and read nothing. */
+const isForbidden = ({ error, shownShare }: RunOutcome): boolean =>
+  error?.kind === "forbidden" && shownShare === undefined;
+
+/** Returns the minimum interval of a collector after this many runs in a row that lacked a scope. */
+const forbiddenIntervalMs = (runs: number): DurationMs =>
+  runs < FORBIDDEN_RUNS_MIN ? 0 : Math.min(FORBIDDEN_INTERVAL_MS_MAX, MINUTE_MS * 2 ** (runs - FORBIDDEN_RUNS_MIN));
 
 /** Returns the schedule with the interval that the plan allows. */
 function plannedSchedule(schedule: Schedule, planned: CollectorPlan | null): Schedule {

@@ -117,15 +117,16 @@ function lookUp({ client, clock, collected }: ListCollectorDeps, id: NodeId, sig
 /** Reads the session list into the totals (spec, section 4.6). */
 export async function collectSessions(deps: ListCollectorDeps, signal: AbortSignal): Promise<RunOutcome> {
   const { sessions, sessionDrops, sessionWalks } = deps.collected;
-  const serviceNow = deps.client.serviceTime(deps.clock.monotonic()) ?? deps.clock.now();
+  const beganAt = deps.clock.monotonic();
+  const serviceNow = deps.client.serviceTime(beganAt) ?? deps.clock.now();
   sessions.beginWalk(serviceNow);
-  sessionWalks.begin(serviceNow);
-  const fold = (record: unknown, _at: MonotonicMs, onRemark: OnRemark): boolean => {
+  sessionWalks.begin(serviceNow, beganAt);
+  const fold = (record: unknown, at: MonotonicMs, onRemark: OnRemark): boolean => {
     const session = decodeSessionRecord(record, onRemark);
     // An unreadable record still accounts for one record of the total.
     if (session === null) return true;
     const isNew = sessions.add(session);
-    if (isNew) sessionWalks.recordShown(session.startedAtMs);
+    if (isNew) sessionWalks.recordShown(session.startedAtMs, at);
     return isNew;
   };
   const walked = await readList("sessions", deps, fold, signal);
@@ -134,11 +135,11 @@ export async function collectSessions(deps: ListCollectorDeps, signal: AbortSign
     await runInSlices(sessions.endWalk("failed", deps.clock.monotonic()), deps.clock);
     return { complete: false, error: walked.error };
   }
-  const { end, observedFrom } = walked.value;
+  const { end, error, observedFrom } = walked.value;
   const uncounted = Math.max(0, missingRecords(walked.value));
   if (end === "cut") sessionWalks.cut();
-  const isAllShown =
-    end !== "cut" && sessionWalks.end(walked.value, end === "refused", deps.clock.monotonic() - observedFrom);
+  const failure = end === "refused" ? "refused" : error === null ? null : "page_failed";
+  const isAllShown = end !== "cut" && sessionWalks.end(walked.value, failure, deps.clock.monotonic() - observedFrom);
   const dropped = isAllShown ? sessionDrops.missingRecords(walked.value.seen, statedSessions(deps.collected)) : 0;
   const missing = Math.max(uncounted, dropped);
   const complete = isAllShown && dropped === 0;

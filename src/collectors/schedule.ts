@@ -42,9 +42,11 @@ export interface LastStart {
   readonly failures: number;
 }
 
-/** When a job runs. The schedule and the first wait are re-read while it waits. */
+/** When a job runs. Its functions are called again while it waits. */
 interface JobSchedule {
   readonly schedule: () => Schedule;
+  /** Minimum time between two starts, regardless of the schedule. Absent means 0. */
+  readonly minIntervalMs?: () => DurationMs;
   /** Wait before the first run. */
   readonly firstWait: () => DurationMs;
   /** The last run before this schedule started; absent or null if there is none. */
@@ -60,14 +62,14 @@ interface JobSchedule {
  */
 export async function runOnSchedule(
   deps: ScheduleDeps,
-  { schedule, firstWait, lastStart: previousStart = null, onRun = () => {} }: JobSchedule,
+  { firstWait, lastStart: previousStart = null, onRun = () => {}, ...jobSchedule }: JobSchedule,
   job: (signal: AbortSignal) => Promise<boolean>,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock } = deps;
   let lastStart = previousStart;
-  if (lastStart === null) await clock.sleep(startJitterMs(schedule()) * deps.random(), signal);
-  else await sleepUntilDue(deps, schedule, lastStart, signal);
+  if (lastStart === null) await clock.sleep(startJitterMs(jobSchedule.schedule()) * deps.random(), signal);
+  else await sleepUntilDue(deps, jobSchedule, lastStart, signal);
   for (let wait = firstWait(); wait > 0 && !signal.aborted; wait = firstWait()) await sleepStep(clock, wait, signal);
   while (!signal.aborted) {
     const [monotonic, epoch] = [clock.monotonic(), clock.now()];
@@ -76,7 +78,7 @@ export async function runOnSchedule(
     if (!succeeded && signal.aborted) return;
     lastStart = { monotonic, epoch, failures: succeeded ? 0 : (lastStart?.failures ?? 0) + 1 };
     onRun(lastStart);
-    await sleepUntilDue(deps, schedule, lastStart, signal);
+    await sleepUntilDue(deps, jobSchedule, lastStart, signal);
   }
 }
 
@@ -87,7 +89,7 @@ function startJitterMs(schedule: Schedule): DurationMs {
 
 async function sleepUntilDue(
   deps: ScheduleDeps,
-  schedule: () => Schedule,
+  { schedule, minIntervalMs = () => 0 }: Pick<JobSchedule, "schedule" | "minIntervalMs">,
   lastStart: LastStart,
   signal: AbortSignal,
 ): Promise<void> {
@@ -95,7 +97,8 @@ async function sleepUntilDue(
   for (;;) {
     // After the clock was set back, do not wait for the time it showed before.
     epoch = Math.min(epoch, deps.clock.now());
-    const wait = waitUntilDue(deps, schedule(), { ...lastStart, epoch });
+    const sinceStart = deps.clock.monotonic() - lastStart.monotonic;
+    const wait = Math.max(waitUntilDue(deps, schedule(), { ...lastStart, epoch }), minIntervalMs() - sinceStart);
     if (signal.aborted || wait <= 0) return;
     await sleepStep(deps.clock, wait, signal);
   }
@@ -122,12 +125,6 @@ function waitUntilDue(
   if (failures === 0 || minIntervalMs > 0) return untilNextRun;
   return Math.min(untilNextRun, FAILED_RUN_RETRY_MS * 2 ** Math.min(failures - 1, 10) - sinceStart);
 }
-
-/** Returns the schedule with runs at least `intervalMs` apart. */
-export const withMinInterval = (schedule: Schedule, intervalMs: DurationMs): Schedule =>
-  schedule.kind === "every"
-    ? { ...schedule, intervalMs: Math.max(schedule.intervalMs, intervalMs) }
-    : { ...schedule, minIntervalMs: Math.max(schedule.minIntervalMs ?? 0, intervalMs) };
 
 /** Returns the time between two runs of a schedule; for cron, between its next two times. */
 export function schedulePeriodMs(schedule: Schedule, deps: Pick<ScheduleDeps, "clock" | "cron">): DurationMs {

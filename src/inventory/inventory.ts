@@ -25,10 +25,7 @@ export interface DetailPick {
   readonly cause: SuspectCause | null;
 }
 
-/**
- * A node that the list hides is gone if its last_seen has not changed for this long, even if its detail is still
- * returned.
- */
+/** A node that the list hides is gone if its last_seen stays the same for this long, even if its detail is returned. */
 const UNLISTED_MS_MAX: DurationMs = DAY_MS;
 
 /** Numbers of a detail that are stored unchanged; usages are converted to ratios. */
@@ -125,6 +122,11 @@ export class Inventory {
     for (const slot of this.#absences.endWalk(known, evidence)) this.#removeNode(this.#columns.id(slot), slot);
     this.#columns.renumberLocations(this.#locations.compact(this.#columns.occupiedLocations()));
     return result;
+  }
+
+  /** Returns whether walks may miss nodes because an operator accepted it. */
+  acceptsMissing(): boolean {
+    return this.#walks.acceptsMissing();
   }
 
   /** Accepts, on an operator's command, that walks miss this many nodes. */

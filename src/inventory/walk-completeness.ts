@@ -51,9 +51,7 @@ interface NodeCounts {
   readonly hidden: number;
 }
 
-/**
- * After this many complete walks in a row within `max_missing`, an accepted number of missing nodes no longer applies.
- */
+/** After this many walks in a row that miss few records, an accepted number of missing ones no longer applies. */
 export const WALKS_TO_RECOVER = 10;
 
 /** By then `safety.trust.min_inventory` no longer expects the other nodes either. */
@@ -71,6 +69,11 @@ export class WalkHistory {
   #settledAt: MonotonicMs | null = null;
   #walkedAt: MonotonicMs | null = null;
   #lastWalk: WalkResult | null = null;
+
+  /** Returns whether walks may miss nodes because an operator accepted it. */
+  acceptsMissing(): boolean {
+    return this.#acceptedMissing > 0;
+  }
 
   /** Accepts, on an operator's command, that walks miss this many nodes. */
   acceptMissing(nodes: number): void {

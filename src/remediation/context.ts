@@ -31,7 +31,7 @@ export interface RemediationControllerDeps {
   readonly journal: Journal;
   readonly client: ApiClient;
   readonly inventory: Inventory;
-  readonly sessionWalks: Pick<SessionWalkHistory, "acceptMissing" | "missed">;
+  readonly sessionWalks: Pick<SessionWalkHistory, "acceptable" | "acceptMissing" | "acceptsMissing">;
   /** Counts and logs what is wrong with the details that are read before an action and to verify one. */
   readonly detailReporter: CollectorReporter;
   readonly notifier: Notifier;

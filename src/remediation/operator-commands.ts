@@ -209,8 +209,8 @@ function planAcceptInventory({ context, trustTracker }: OperatorCommandsDeps): P
     return reject("conflict", "the node list was not read to its end: there is nothing to accept");
   const { changes, apply } = trustTracker.acceptMissing(walk.seenNodes, walk.missing);
   const missing = walk.missing === 0 ? "" : `; ${countNoun(walk.missing, "missing node")} accepted`;
-  const missedSessions = context.sessionWalks.missed()?.missing ?? 0;
-  const sessions = missedSessions === 0 ? "" : `; ${countNoun(missedSessions, "missing session")} accepted`;
+  const missingSessions = context.sessionWalks.acceptable()?.missing ?? 0;
+  const sessions = missingSessions === 0 ? "" : `; ${countNoun(missingSessions, "missing session")} accepted`;
   const lost = acceptableNodes(context).size;
   const losses = lost === 0 ? "" : `; the loss of ${countNoun(lost, "node")} after an action is accepted`;
   const reply = `the inventory baseline is now ${countNoun(walk.seenNodes, "node")}${missing}${sessions}${losses}`;

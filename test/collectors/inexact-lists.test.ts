@@ -1,13 +1,17 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import type { Transport } from "../../src/model/ports.ts";
 import { type Fault, type ListOptions, NODE_ORDERS, type ServiceOptions } from "../../src/model/scenario.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
-import { rateLimitedCount, replyCounts } from "../../src/simulator/http/service.ts";
+import { createService, rateLimitedCount, replyCounts } from "../../src/simulator/http/service.ts";
 import { listsOnlySettings } from "../harness/quiet-network.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { actualNodes, membershipChangesOf } from "../harness/simulator/actual-state.ts";
+import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import {
   createPlanLimits,
+  START_MS,
   startVirtualDaemon,
   stopVirtualDaemon,
   type VirtualDaemon,
@@ -158,10 +162,11 @@ describe("a service that shows only the first records", () => {
 });
 
 describe("a large list of sessions that come and go during each walk", () => {
-  test("is complete in nearly every walk, newest first", async () => {
-    const service = { ...defaultServiceOptions, sessionList: { ...sessionList, order: "-started_at" as const } };
+  /** Returns whether each walk of 25 minutes was complete. */
+  async function completeWalks(list: Partial<ServiceOptions["sessionList"]>, faults: readonly Fault[] = []) {
+    const service = { ...defaultServiceOptions, sessionList: { ...sessionList, ...list } };
     const daemon = await startVirtualDaemon({
-      scenario: { nodes: 50, sessions: 10_000, service },
+      scenario: { nodes: 50, sessions: 10_000, service, faults },
       settings: { limits: createPlanLimits("enterprise"), pageLimit: 10 },
     });
     const walks = new Map<number, boolean>();
@@ -171,11 +176,49 @@ describe("a large list of sessions that come and go during each walk", () => {
       if (sessions !== null) walks.set(sessions.settledAt, sessions.complete);
     }
     await stopVirtualDaemon(daemon);
-    // The first walk does not know yet how long it takes.
-    expect([...walks.values()].slice(1)).toEqual(Array.from({ length: walks.size - 1 }, () => true));
     expect(walks.size).toBeGreaterThan(6);
+    return [...walks.values()];
+  }
+
+  test("is complete in nearly every walk, newest first", async () => {
+    const walks = await completeWalks({ order: "-started_at" });
+    // The first walk does not know yet how long it takes.
+    expect(walks.slice(1)).not.toContain(false);
+  });
+
+  test("is incomplete if 4% of its pages fail", async () => {
+    const failing = Array.from({ length: 40 }, (_, index) => `GET /v1/sessions?page=${(index + 1) * 24}&`);
+    const faults = failing.map((match) => always({ kind: "status", status: 500 }, match));
+    expect(await completeWalks({ order: "started_at" }, faults)).not.toContain(true);
+  });
+
+  test("is incomplete if the service shows only the first records", async () => {
+    const walks = await completeWalks({ order: "-started_at", recordsMax: 9_400 });
+    expect(walks.slice(0, 3)).toEqual([false, false, false]);
   });
 });
+
+test.each([0, -5, 5])(
+  "a total of the sessions that is 8% too high is not explained by sessions that start, if the service states no Date and the wall clock is off by %i h",
+  async (hours) => {
+    const clock = createVirtualClock(START_MS);
+    const { scenario } = networkOf({ nodes: 50, sessions: 1_000 }, { list: { totalOffBy: 80 } });
+    const service = createService({ ...defaultScenario, ...scenario }, START_MS);
+    const simulated = createSimulatedTransport(service, clock, { latencyMs: 50 });
+    const withoutDate: Transport = {
+      ...simulated,
+      async request(request, signal) {
+        const sent = await simulated.request(request, signal);
+        if (!sent.ok) return sent;
+        const { date: _, ...headers } = sent.value.headers;
+        return { ok: true, value: { ...sent.value, headers } };
+      },
+    };
+    clock.stepWallClock(hours * HOUR_MS);
+    const daemon = await run({ clock, service, transport: withoutDate }, 10 * MINUTE_MS);
+    expect(daemon.snapshots.last!.sessions!.complete).toBe(false);
+  },
+);
 
 describe("a wrong total", () => {
   const starter = { limits: createPlanLimits("starter"), pageLimit: 100 };

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import type { Fault } from "../../src/model/scenario.ts";
@@ -7,7 +7,13 @@ import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService, replyCounts } from "../../src/simulator/http/service.ts";
 import { noFailureRates } from "../harness/quiet-network.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
-import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
+import {
+  everyMinuteSettings,
+  START_MS,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+  type VirtualDaemonOptions,
+} from "../harness/virtual-daemon.ts";
 
 const DETAILS = "GET /v1/nodes/";
 const SESSIONS = "GET /v1/sessions?";
@@ -109,5 +115,65 @@ test("a key without sessions:read costs few calls, and is noticed soon after it 
   expect(collectorManager.collectorHealth().sessions).toMatchObject({ complete: true, failure: null });
   await clock.advance(10 * MINUTE_MS);
   expect(sessionCalls() - recovered).toBeGreaterThanOrEqual(18);
+  await stopVirtualDaemon(daemon);
+});
+
+describe("sessions are read as often as before", () => {
+  const forbidden = (match: string) => ({ match, fault: { kind: "status", status: 403 } }) as const;
+
+  async function start(options: VirtualDaemonOptions = {}) {
+    const daemon = await startVirtualDaemon({ scenario: { nodes: 20, sessions: 50 }, ...options });
+    const { clock, service, collectorManager } = daemon;
+    return {
+      daemon,
+      failures: () => {
+        const { sessions, stats, hourly } = collectorManager.collectorHealth();
+        return [sessions, stats, hourly].map(({ failure }) => failure?.kind ?? null);
+      },
+      /** Fails the routes for a time. */
+      async failFor(minutes: number, fault: Pick<Fault, "match" | "fault">) {
+        service.setFaults([{ afterMs: 0, forMs: 1_000 * HOUR_MS, ...fault }]);
+        await clock.advance(minutes * MINUTE_MS);
+        service.setFaults([]);
+      },
+    };
+  }
+
+  test.each([1, 2, 3, 4, 5, 6])("after an hour in which all routes rejected the key (seed %d)", async (seed) => {
+    const { daemon, failures, failFor } = await start({ seed });
+    await failFor(61, forbidden("GET"));
+    await daemon.clock.advance(3 * MINUTE_MS);
+    expect(failures().slice(0, 2)).toEqual([null, null]);
+    await stopVirtualDaemon(daemon);
+  });
+
+  test("while only later pages of the list are answered 403", async () => {
+    const { daemon, failFor } = await start({ settings: { pageLimit: 20 } });
+    await failFor(60, forbidden("GET /v1/sessions?page=2&"));
+    const rejected = replyCounts(daemon.service).find(
+      ({ endpoint, status }) => endpoint === "GET /v1/sessions" && status === 403,
+    );
+    expect(rejected!.count).toBeGreaterThan(50);
+    await stopVirtualDaemon(daemon);
+  });
+
+  test("after a single 403 that follows other failures", async () => {
+    const { daemon, failures, failFor } = await start();
+    await failFor(30, { match: "GET /v1/sessions", fault: { kind: "status", status: 500 } });
+    await failFor(1.1, forbidden("GET /v1/sessions"));
+    await daemon.clock.advance(3 * MINUTE_MS);
+    expect(failures().slice(0, 2)).toEqual([null, null]);
+    await stopVirtualDaemon(daemon);
+  });
+});
+
+test("a daily collector is retried before the next day if the key gets its scope", async () => {
+  const daily = { kind: "cron", expression: "2 0 * * *" } as const;
+  const schedules = { ...everyMinuteSettings.schedules, stats: daily };
+  const daemon = await startVirtualDaemon({ scenario: { nodes: 20, sessions: 50 }, settings: { schedules } });
+  const match = "GET /v1/sessions";
+  daemon.service.setFaults([{ afterMs: 0, forMs: HOUR_MS, match, fault: { kind: "status", status: 403 } }]);
+  await daemon.clock.advance(3 * HOUR_MS);
+  expect(daemon.collectorManager.collectorHealth().stats.failure).toBeNull();
   await stopVirtualDaemon(daemon);
 });

@@ -1,5 +1,6 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import type { Transport } from "../../src/model/ports.ts";
 import { defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
 import { journalRows } from "../harness/journal-rows.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
@@ -75,6 +76,61 @@ test("a total of the sessions that is too high stops policies that read sessions
   await network.restart();
   await network.advance(5 * MINUTE_MS);
   expect(sessionsAreRead()).toBe(true);
+});
+
+describe("lists that count more records than they show", () => {
+  /** A network whose lists count `by` records too many. */
+  async function startInexactNetwork(wrong: { by: number }) {
+    const wrapTransport = (service: Transport): Transport => ({
+      ...service,
+      async request(request, signal) {
+        const sent = await service.request(request, signal);
+        if (!sent.ok || sent.value.status !== 200) return sent;
+        const text = Buffer.from(sent.value.body).toString("utf8");
+        const body = Buffer.from(text.replace(/"total":(\d+)/, (_, total) => `"total":${Number(total) + wrong.by}`));
+        return { ok: true, value: { ...sent.value, body } };
+      },
+    });
+    const rules = remediationRules([rebootOffline({ when: "sessions.total == 0", forMs: MINUTE_MS })]);
+    return startQuietNetwork({ rules, scenario: { sessions: 300 }, settings: { pageLimit: 100 }, wrapTransport });
+  }
+  const completeLists = ({ daemon }: QuietNetwork) => {
+    const { fleet, sessions } = daemon.snapshots.last!;
+    return { nodes: fleet.lastWalk!.complete, sessions: sessions!.complete };
+  };
+
+  test("are incomplete again after a restart if they were right for ten walks since they were accepted", async () => {
+    const wrong = { by: 30 };
+    const network = await startInexactNetwork(wrong);
+    expect(completeLists(network)).toEqual({ nodes: false, sessions: false });
+    expect(await network.commands().acceptInventory()).toMatchObject({ ok: true });
+    await network.advance(3 * MINUTE_MS);
+    expect(completeLists(network)).toEqual({ nodes: true, sessions: true });
+    wrong.by = 0;
+    await network.advance(15 * MINUTE_MS);
+    await network.restart();
+    wrong.by = 30;
+    await network.advance(5 * MINUTE_MS);
+    expect(completeLists(network)).toEqual({ nodes: false, sessions: false });
+  });
+
+  test("need not be accepted if the sessions that come and go explain the difference", async () => {
+    const network = await startInexactNetwork({ by: 2 });
+    const reply = await network.commands().acceptInventory();
+    expect(reply).toMatchObject({ ok: true, value: expect.not.stringContaining("session") });
+    expect(completeLists(network).sessions).toBe(true);
+  });
+
+  test("are not accepted with the sessions of a page that could not be read", async () => {
+    const wrong = { by: 0 };
+    const network = await startInexactNetwork(wrong);
+    network.setFault({ kind: "status", status: 500 }, "GET /v1/sessions?page=2&");
+    await network.advance(2 * MINUTE_MS);
+    const reply = await network.commands().acceptInventory();
+    expect(reply).toMatchObject({ ok: true, value: expect.not.stringContaining("session") });
+    await network.advance(2 * MINUTE_MS);
+    expect(completeLists(network)).toEqual({ nodes: true, sessions: false });
+  });
 });
 
 test("an action has the operator who approved or rejected it, and the time", async () => {

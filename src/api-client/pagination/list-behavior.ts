@@ -10,8 +10,10 @@ import type { ApiError } from "../errors.ts";
 export interface ListBehavior {
   /** Page size as configured. */
   readonly requestedLimit: number;
-  /** Page size to request: the configured one, or a smaller one if the service rejected it. */
+  /** Page size to request: the configured one, or a smaller one if the service rejected it or took too long for it. */
   limit: number;
+  /** Number of the walk in which larger page sizes than {@link limit} are tried again. */
+  nextSizeTrial: number;
   /** Number of walks so far. */
   walks: number;
   /** Number of records of a full page, or null before the first walk. */
@@ -30,7 +32,7 @@ export interface ListBehavior {
   firstKnown: boolean;
   /** Number of walks in a row whose first page was rejected in every size. */
   rejectedWalks: number;
-  /** Number of walks in a row whose first page timed out or got a 5xx. */
+  /** Number of walks whose first page timed out, was reset or got a 5xx, since the last that succeeded or was rejected. */
   failedWalks: number;
   /** Number of walks in a row that missed about a page although no page failed. */
   shortWalks: number;
@@ -57,6 +59,7 @@ interface TotalDifference {
 export const createListBehavior = (requestedLimit: number): ListBehavior => ({
   requestedLimit,
   limit: requestedLimit,
+  nextSizeTrial: 0,
   walks: 0,
   pageSize: null,
   singlePageMax: 0,

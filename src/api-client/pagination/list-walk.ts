@@ -1,13 +1,11 @@
 import { ok, type Result } from "../../base/result.ts";
-import { type ApiError, isRequestRejected } from "../errors.ts";
+import { type ApiError, isPermanent, isRequestRejected } from "../errors.ts";
 import type { ListBehavior, ListWalk, ReadPage, WalkReport } from "./list-behavior.ts";
 import { WalkProgress } from "./walk-progress.ts";
 
 /** Limits to request, in this order, if the service rejects a larger one. The spec states no largest limit. */
 export const PAGE_LIMIT_FALLBACKS = [100, 50, 20] as const;
-/**
- * The configured page size is tried again after this many walks, since its rejection may have been a temporary fault.
- */
+/** Larger page sizes are tried again after this many walks, since their failure may have been temporary. */
 const WALKS_PER_PAGE_SIZE = 100;
 /**
  * The end of a list is proven again, with one more page, after this many walks, since its total may have become wrong.
@@ -60,20 +58,19 @@ export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Res
 /** Reads the first page, which has the number 1 or 0. */
 async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<Result<ReadPage, ApiError>> {
   const { behavior } = walk;
-  const isReset = behavior.walks % WALKS_PER_PAGE_SIZE === 0 && behavior.limit < behavior.requestedLimit;
-  const smaller = isReset ? behavior.limit : smallerLimit(behavior);
-  if (isReset) setPageLimit(behavior, behavior.requestedLimit);
-  if (behavior.walks % WALKS_PER_PROVEN_END === 0) forgetEnd(behavior);
   behavior.walks++;
-  const isTrial = behavior.rejectedWalks % REJECTED_WALKS_PER_TRIAL === 0;
+  if (behavior.walks % WALKS_PER_PROVEN_END === 0) forgetEnd(behavior);
+  const smaller = smallerLimit(behavior);
+  const triesAll = behavior.rejectedWalks % REJECTED_WALKS_PER_TRIAL === 0;
   const first =
     smaller === null
-      ? await (isTrial ? readPage : readPageOnce)(walk, behavior.first, signal)
+      ? await (triesAll ? readPage : readPageOnce)(walk, behavior.first, signal)
       : await readSmallerPage(walk, smaller, signal);
-  behavior.failedWalks = !first.ok && SLOW_ERRORS.has(first.error.kind) ? behavior.failedWalks + 1 : 0;
   const isRejected = !first.ok && isRequestRejected(first.error);
   behavior.rejectedWalks = isRejected ? behavior.rejectedWalks + 1 : 0;
-  if (!isRejected || !isTrial || behavior.firstKnown || behavior.first === 0) return first;
+  if (first.ok || isRejected) behavior.failedWalks = 0;
+  else if (SLOW_ERRORS.has(first.error.kind)) behavior.failedWalks++;
+  if (!isRejected || !triesAll || behavior.firstKnown || behavior.first === 0) return first;
   // A service that counts pages from 0 may reject page 1 of a short list.
   const zero = await readPage(walk, 0, signal);
   if (!zero.ok) return first;
@@ -83,30 +80,49 @@ async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<Resul
   return zero;
 }
 
-/** Returns the page size to try in this walk because the usual one keeps failing, or null. */
-function smallerLimit({ failedWalks, limit }: ListBehavior): number | null {
-  if (failedWalks === 0 || failedWalks % FAILED_WALKS_PER_TRIAL !== 0) return null;
+/** Returns the page size to read before larger ones are tried in this walk, or null to read only the usual one. */
+function smallerLimit({ failedWalks, limit, requestedLimit, walks, nextSizeTrial }: ListBehavior): number | null {
   const sizes = PAGE_LIMIT_FALLBACKS.filter((size) => size < limit);
-  return sizes[(failedWalks / FAILED_WALKS_PER_TRIAL - 1) % sizes.length] ?? null;
+  if (sizes.length > 0 && failedWalks > 0 && failedWalks % FAILED_WALKS_PER_TRIAL === 0)
+    return sizes[(failedWalks / FAILED_WALKS_PER_TRIAL - 1) % sizes.length]!;
+  return limit < requestedLimit && walks >= nextSizeTrial ? limit : null;
 }
 
 /**
- * Reads the first page in a smaller size. If that fails too, the size is not the cause, and no other is tried. If it
- * succeeds and the usual size still fails, the smaller one is kept.
+ * Reads the first page in a smaller size. If that fails, the size is not the cause, and no other is tried. If it
+ * succeeds, the largest size that succeeds too is kept.
  */
 async function readSmallerPage(
   walk: ListWalk,
-  limit: number,
+  smallest: number,
   signal: AbortSignal,
 ): Promise<Result<ReadPage, ApiError>> {
-  const { behavior } = walk;
-  const small = await walk.read({ page: behavior.first, limit }, signal);
+  const { behavior, read } = walk;
+  const small = await read({ page: behavior.first, limit: smallest }, signal);
   if (!small.ok) return small;
-  const usual = await walk.read({ page: behavior.first, limit: behavior.limit }, signal);
-  if (usual.ok) return ok({ ...usual.value, fresh: usual.value.fresh + small.value.fresh });
-  setPageLimit(behavior, limit);
+  for (const limit of largerLimits(behavior, smallest)) {
+    const larger = await read({ page: behavior.first, limit }, signal);
+    if (larger.ok) {
+      setPageLimit(behavior, limit);
+      const { at, fresh } = small.value;
+      return ok({ ...larger.value, at, fresh: fresh + larger.value.fresh });
+    }
+    if (isPermanent(larger.error)) {
+      // A 429, for example, says nothing about the size.
+      setPageLimit(behavior, smallest);
+      behavior.nextSizeTrial = behavior.walks + 1;
+      return small;
+    }
+  }
+  setPageLimit(behavior, smallest);
   return small;
 }
+
+/** Returns the page sizes above `smallest`, largest first. */
+const largerLimits = ({ requestedLimit }: ListBehavior, smallest: number): readonly number[] => [
+  requestedLimit,
+  ...PAGE_LIMIT_FALLBACKS.filter((size) => size > smallest && size < requestedLimit),
+];
 
 const readPageOnce = ({ read, behavior: { limit } }: ListWalk, page: number, signal: AbortSignal) =>
   read({ page, limit }, signal);
@@ -123,9 +139,11 @@ async function readPage(walk: ListWalk, page: number, signal: AbortSignal): Prom
   return read;
 }
 
+/** Sets the page size to request. If it is smaller than the configured one, larger ones are tried again later. */
 function setPageLimit(behavior: ListBehavior, limit: number): void {
+  behavior.nextSizeTrial = behavior.walks + WALKS_PER_PAGE_SIZE;
+  if (limit !== behavior.limit) forgetEnd(behavior);
   behavior.limit = limit;
-  forgetEnd(behavior);
 }
 
 /** Makes the next walk prove again where the list ends. */

@@ -22,7 +22,7 @@ const CUT_WALKS_MAX = 3;
 
 /**
  * A session has ended when this many complete walks in a row did not show it. One is not enough, since a complete walk
- * may miss one session in a hundred.
+ * may miss some sessions.
  */
 const ABSENCES_MAX = 2;
 

@@ -1,12 +1,18 @@
-import type { DurationMs } from "../../base/duration.ts";
+import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
-import type { EpochMs } from "../../model/time.ts";
+import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { allowedMissing, missingRecords, WALKS_TO_RECOVER, type WalkCounts } from "../walk-completeness.ts";
 
 /** Share of the sessions that a complete walk may miss, since they come and go during the walk. */
 const MISSING_MAX: Share = 0.01;
 /** Share that it may miss in addition if as many sessions start in the time that a walk takes. */
 const STARTED_MAX: Share = 0.1;
+
+/** How far in the future a session may have started. If it is more, clocks differ, and the time says nothing. */
+const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
+
+/** Why a walk that reached the end of the list is known not to show all sessions. */
+export type SessionWalkFailure = "page_failed" | "refused";
 
 /** Sessions that walks may miss on an operator's command. */
 export interface AcceptedSessions {
@@ -15,59 +21,66 @@ export interface AcceptedSessions {
   readonly total: number;
 }
 
-const NONE_ACCEPTED: AcceptedSessions = { missing: 0, total: 0 };
-
 /** Decides which walks of the sessions show enough of them. */
 export class SessionWalkHistory {
-  #accepted = NONE_ACCEPTED;
+  #accepted: AcceptedSessions | null = null;
   #recoveredWalks = 0;
   #beganAt: EpochMs = 0;
+  /** The service's clock when the monotonic clock showed 0. */
+  #clockOffset: EpochMs = 0;
   #lastWalkMs: DurationMs = 0;
   /** Sessions that started during the walk, or as long before it as the last walk took. */
   #started = 0;
-  #missed: AcceptedSessions | null = null;
+  #acceptable: AcceptedSessions | null = null;
 
-  /** Accepts that walks miss this many sessions, or the same share of a larger list. */
-  acceptMissing(accepted: AcceptedSessions): void {
-    this.#accepted = accepted;
+  /** Returns whether walks may miss sessions because an operator accepted it. */
+  acceptsMissing(): boolean {
+    return this.#accepted !== null;
+  }
+
+  /** Accepts that walks miss this many sessions, or the same share of a larger list. Null: none. */
+  acceptMissing(accepted: AcceptedSessions | null): void {
+    this.#accepted = accepted?.missing === 0 ? null : accepted;
     this.#recoveredWalks = 0;
   }
 
-  /** Returns what the last walk missed, or null if it was cut or refused. */
-  missed(): AcceptedSessions | null {
-    return this.#missed;
+  /** Returns the missing sessions of the last walk that an operator can accept, or null if there are none. */
+  acceptable(): AcceptedSessions | null {
+    return this.#acceptable;
   }
 
-  /** Begins a walk. `serviceNow` is the service's clock. */
-  begin(serviceNow: EpochMs): void {
+  /** Begins a walk at `at`, which is `serviceNow` on the service's clock. */
+  begin(serviceNow: EpochMs, at: MonotonicMs): void {
     this.#beganAt = serviceNow;
+    this.#clockOffset = serviceNow - at;
     this.#started = 0;
   }
 
-  /** Records that the walk showed a session. */
-  recordShown(startedAt: EpochMs | null): void {
-    if (startedAt !== null && startedAt >= this.#beganAt - this.#lastWalkMs) this.#started++;
+  /** Records that the walk showed a session at `at`. `startedAt` is on the service's clock, or null if unknown. */
+  recordShown(startedAt: EpochMs | null, at: MonotonicMs): void {
+    if (startedAt === null || startedAt < this.#beganAt - this.#lastWalkMs) return;
+    if (startedAt <= at + this.#clockOffset + AHEAD_MS_MAX) this.#started++;
   }
 
   /**
-   * Ends a walk that took `tookMs` and was not cut. Returns whether it shows enough sessions. If the service refused to
-   * show all of them, no missing ones are accepted, since they exist.
+   * Ends a walk that took `tookMs` and was not cut. Returns whether it shows enough sessions. Sessions that are missing
+   * because of a failure exist, so they are not explained by changes during the walk and can't be accepted.
    */
-  end(counts: WalkCounts, isRefused: boolean, tookMs: DurationMs): boolean {
+  end(counts: WalkCounts, failure: SessionWalkFailure | null, tookMs: DurationMs): boolean {
     this.#lastWalkMs = tookMs;
     const missing = Math.max(0, missingRecords(counts));
-    this.#missed = isRefused ? null : { missing, total: counts.total };
     // A walk need not show sessions that started after it began, nor those that moved because others ended.
-    const changed = Math.min(this.#started, allowedMissing(counts, STARTED_MAX));
+    const changed = failure === null ? Math.min(this.#started, allowedMissing(counts, STARTED_MAX)) : 0;
     const allowed = allowedMissing(counts, MISSING_MAX) + changed;
+    this.#acceptable = failure === null && missing > allowed ? { missing, total: counts.total } : null;
     this.#recoveredWalks = missing <= allowed ? this.#recoveredWalks + 1 : 0;
-    if (this.#recoveredWalks >= WALKS_TO_RECOVER) this.#accepted = NONE_ACCEPTED;
-    const { missing: accepted, total } = isRefused ? NONE_ACCEPTED : this.#accepted;
-    return missing <= allowed + (total === 0 ? 0 : accepted * Math.max(1, counts.total / total));
+    if (this.#recoveredWalks >= WALKS_TO_RECOVER) this.#accepted = null;
+    const accepted = failure === "refused" ? null : this.#accepted;
+    return missing <= allowed + (accepted === null ? 0 : accepted.missing * Math.max(1, counts.total / accepted.total));
   }
 
   /** Ends a walk that was stopped before the end of the list. */
   cut(): void {
-    this.#missed = null;
+    this.#acceptable = null;
   }
 }

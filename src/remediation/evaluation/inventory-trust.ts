@@ -55,8 +55,8 @@ export class InventoryTrustTracker {
     this.#context = context;
     const { records } = context.remediationState;
     context.inventory.acceptMissing(Number(records.fact(ACCEPTED_MISSING) ?? 0));
-    const sessions = records.fact(ACCEPTED_SESSIONS);
-    if (sessions !== null) context.sessionWalks.acceptMissing(JSON.parse(sessions) as AcceptedSessions);
+    const sessions = JSON.parse(records.fact(ACCEPTED_SESSIONS) ?? "null") as AcceptedSessions | null;
+    context.sessionWalks.acceptMissing(sessions);
   }
 
   /** Returns whether the data of the last snapshot is trusted now. */
@@ -70,6 +70,7 @@ export class InventoryTrustTracker {
     this.#startedAt ??= clock.monotonic();
     const { blockers, isUntrusted } = assessTrust(this.#inventoryStatus(fleet, freshMs), rules.safety.trust);
     if (fleet.lastWalk?.complete === true) this.#recordWalk(fleet.lastWalk.seenNodes, fleet.settledAt);
+    this.#forgetAccepted();
     const cooldownBlockers = this.#updateCooldown(isUntrusted, fleet, freshMs);
     const clockProblem = remediationState.clock.problem() ?? this.#dateProblem();
     const clockBlockers: Blocker[] = clockProblem === null ? [] : [{ reason: "service_clock", detail: clockProblem }];
@@ -89,7 +90,7 @@ export class InventoryTrustTracker {
    */
   acceptMissing(nodes: number, missing: number): PendingUpdate {
     const { inventory, remediationState, sessionWalks } = this.#context;
-    const sessions = sessionWalks.missed();
+    const sessions = sessionWalks.acceptable();
     const baseline = JSON.stringify([[dayOf(remediationState.now()), nodes]]);
     const changes: JournalChange[] = [
       { kind: "fact", key: BASELINE, value: baseline },
@@ -101,12 +102,29 @@ export class InventoryTrustTracker {
     return {
       changes,
       apply() {
-        // A walk that ended during the commit may have recorded the previous baseline again.
-        if (remediationState.records.fact(BASELINE) !== baseline) remediationState.record(changes);
+        // A walk that ended during the commit may have recorded what held before it.
+        remediationState.record(
+          changes.filter(
+            (change) => change.kind === "fact" && remediationState.records.fact(change.key) !== change.value,
+          ),
+        );
         inventory.acceptMissing(missing);
         if (sessions !== null) sessionWalks.acceptMissing(sessions);
       },
     };
+  }
+
+  /** Removes accepted numbers that no longer apply from the journal, since a restart would bring them back. */
+  #forgetAccepted(): void {
+    const { inventory, remediationState, sessionWalks } = this.#context;
+    const applies = new Map([
+      [ACCEPTED_MISSING, inventory.acceptsMissing()],
+      [ACCEPTED_SESSIONS, sessionWalks.acceptsMissing()],
+    ]);
+    for (const [key, isAccepted] of applies) {
+      if (!isAccepted && remediationState.records.fact(key) !== null)
+        remediationState.record([{ kind: "fact", key, value: null }]);
+    }
   }
 
   #recordWalk(nodes: number, settledAt: MonotonicMs | null): void {

@@ -59,7 +59,7 @@ export class EpisodeTracker {
     const listedAt = observed.fleet.listedAt.at(slot);
     const isNew = listedAt > (this.#lastObservedAt.get(episode.id) ?? this.#recordsCountFrom);
     this.#lastObservedAt.set(episode.id, listedAt);
-    const isObserved = isNew && !(status === "online" && this.#predatesQuarantine(present, slot));
+    const isObserved = isNew && !(status === "online" && this.#mayPredateQuarantine(present, slot));
     const current = isObserved ? this.#updateStatus(present, status) : present;
     if (current.closedAt !== null) return;
     if (current.state !== "recovering" && current.state !== "probation") this.#relapses.delete(current.id);
@@ -149,16 +149,20 @@ export class EpisodeTracker {
   }
 
   /**
-   * Returns whether the node's last_seen is earlier than our quarantine. Then its record may be an older one, as from a
-   * cached list, and does not show that an operator lifted the quarantine.
+   * Returns whether the record of a node in our quarantine may be older than the quarantine, as in a cached list: neither
+   * the node nor most others on its page have reported since. Then it does not show that an operator lifted it.
    */
-  #predatesQuarantine({ id, quarantine }: Episode, slot: number): boolean {
+  #mayPredateQuarantine({ quarantine }: Episode, slot: number): boolean {
     const { client, observed, remediationState } = this.#context;
-    const action = remediationState.records.actionsOf(id).find((each) => each.id === quarantine?.action);
-    const sentAt = (action?.sentAt ?? Number.NaN) + (client.clockSkewMs() ?? 0);
-    return (
-      action !== undefined && remediationState.now() < quarantine!.endsAt && observed.fleet.lastSeenMs.at(slot) < sentAt
-    );
+    const sentAt = quarantine === null ? null : (remediationState.records.action(quarantine.action)?.sentAt ?? null);
+    if (sentAt === null || remediationState.now() >= quarantine!.endsAt) return false;
+    const { ids, lastSeenMs, listedAt } = observed.fleet;
+    const pageAt = listedAt.at(slot);
+    // When the quarantine was sent, on the service's clock.
+    const since = (client.serviceTime(pageAt) ?? Number.NaN) - (remediationState.epochOf(pageAt) - sentAt);
+    if (!(lastSeenMs.at(slot) < since)) return false;
+    const page = [...ids.keys()].filter((other) => ids[other] !== "" && listedAt.at(other) === pageAt);
+    return page.filter((other) => lastSeenMs.at(other) >= since).length <= page.length / 2;
   }
 
   #updateStatus(episode: Episode, status: NodeStatus): Episode {

@@ -46,10 +46,10 @@ interface LimiterState {
 
 /**
  * Creates a limiter. The spec (section 8) states limits but no algorithm, so all five kinds exist. A token bucket
- * starts full. A fixed window starts at a multiple of its length since the epoch, a first-call window with the first
- * request after the one before it. A sliding window counts the exact
- * requests of the last `windowMs`. A sliding counter estimates them: it counts the requests of the current fixed window,
- * and those of the one before by the share of it that the last `windowMs` still cover.
+ * starts full. A fixed window starts at a multiple of its length since the epoch. A first-call window starts with the
+ * first request after the previous one has ended. A sliding window counts the exact requests of the last `windowMs`. A
+ * sliding counter estimates them: it counts the requests of the current fixed window, and those of the one before by the
+ * share of it that the last `windowMs` still cover.
  */
 export function createLimiter(kind: LimiterKind, options: LimiterOptions): Limiter {
   const state = ALGORITHMS[kind](options);

@@ -78,7 +78,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     name: "accept-inventory",
     path: "/api/v1/inventory/accept",
     description:
-      "accept that nodes are gone for good, removed on purpose or lost after an action, and that sessions that the list only counts do not exist",
+      "accept that missing nodes are gone for good (removed, or lost after an action), and that missing sessions do not exist",
   },
 ];
 

@@ -73,6 +73,67 @@ describe("large pages that take the service too long", () => {
     expect(limitsOf(asked).slice(0, 2)).toEqual([50, 1_000]);
     expect(behavior.limit).toBe(1_000);
   });
+
+  test.each(["timeout", "client_error"] as const)(
+    "are replaced by the largest that works, even if a smaller one was the first to work after an outage (%s)",
+    async (kind) => {
+      let isDown = true;
+      const fails = (_: number, limit: number) => (isDown ? "timeout" : limit > 100 ? kind : null);
+      const { walk, asked, behavior } = walkOf({ total: 250, fails });
+      for (let walks = 0; walks < 6; walks++) await walk();
+      isDown = false;
+      asked.length = 0;
+      expect(await walk()).toMatchObject({ ok: true, value: { seen: 250 } });
+      expect(limitsOf(asked)).toEqual([20, 1_000, 100, 100, 100]);
+      expect(behavior.limit).toBe(100);
+    },
+  );
+
+  test.each(["rate_limited", "budget", "aborted"] as const)(
+    "are tried again in the next walk if %s prevented it, which says nothing about the size",
+    async (kind) => {
+      const failures: (typeof kind | "timeout" | null)[] = ["timeout", "timeout", null, kind];
+      const { walk, asked, behavior } = walkOf({ total: 250, fails: () => failures.shift() ?? null });
+      for (let walks = 0; walks < 4; walks++) await walk();
+      expect(limitsOf(asked)).toEqual([1_000, 1_000, 100, 1_000, 100, 100, 100, 1_000, 1_000]);
+      expect(behavior.limit).toBe(1_000);
+    },
+  );
+
+  test("are replaced even if walks fail for other reasons in between", async () => {
+    let walks = 0;
+    const { walk, behavior } = walkOf({
+      total: 250,
+      fails: (_, limit) => (walks === 2 ? "unreachable" : limit > 100 ? "timeout" : null),
+    });
+    for (walks = 1; walks <= 4; walks++) await walk();
+    expect(behavior.limit).toBe(100);
+  });
+
+  test.each([50, 102, 103])(
+    "are replaced by even smaller ones if those are too large from walk %d on",
+    async (from) => {
+      let walks = 0;
+      const { walk, behavior } = walkOf({
+        total: 250,
+        fails: (_, limit) => (limit > (walks < from ? 100 : 50) ? "timeout" : null),
+      });
+      for (walks = 0; walks < from + 4; walks++) await walk();
+      expect(behavior.limit).toBe(50);
+    },
+  );
+
+  test("fail no walk after one in which the smaller size failed too", async () => {
+    let isDown = false;
+    const { walk } = walkOf({ total: 250, fails: (_, limit) => (isDown || limit > 100 ? "timeout" : null) });
+    for (let walks = 0; walks < 96; walks++) await walk();
+    for (let walks = 0; walks < 10; walks++) {
+      isDown = true;
+      expect(await walk()).toMatchObject({ ok: false });
+      isDown = false;
+      expect(await walk()).toMatchObject({ ok: true });
+    }
+  });
 });
 
 describe("wrong knowledge is corrected at little cost", () => {

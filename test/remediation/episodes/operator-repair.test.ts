@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
@@ -52,28 +52,63 @@ test.each([180, 200])("a node list that is cached for %d s does not end our quar
   expect(episodeStates(network)).toEqual(["quarantined"]);
 });
 
-test("a cached node list does not end our quarantine of a node that reports nothing since", async () => {
-  let silentNode = "";
-  const network = await startQuietNetwork({
-    rules: remediationRules([]),
-    settings: {},
-    wrapTransport: (service) => ({
-      ...service,
-      async request(request, signal) {
-        const sent = await service.request(request, signal);
-        if (!sent.ok || silentNode === "" || sent.value.status !== 200) return sent;
-        const body = Buffer.from(sent.value.body)
-          .toString("utf8")
-          .replace(new RegExp(`("id":"${silentNode}".*?"last_seen":)"[^"]*"`), '$1"2026-03-01T00:03:00Z"');
-        return { ok: true, value: { ...sent.value, body: Buffer.from(body) } };
-      },
-    }),
+describe("a node in our quarantine that reports nothing", () => {
+  /** A network in which the daemon quarantined a node whose last_seen stays the same. */
+  async function startWithSilentNode() {
+    let silentNode = "";
+    const network = await startQuietNetwork({
+      rules: remediationRules([]),
+      settings: {},
+      wrapTransport: (service) => ({
+        ...service,
+        async request(request, signal) {
+          const sent = await service.request(request, signal);
+          if (!sent.ok || silentNode === "" || sent.value.status !== 200) return sent;
+          const body = Buffer.from(sent.value.body)
+            .toString("utf8")
+            .replace(new RegExp(`("id":"${silentNode}".*?"last_seen":)"[^"]*"`), '$1"2026-03-01T00:03:00Z"');
+          return { ok: true, value: { ...sent.value, body: Buffer.from(body) } };
+        },
+      }),
+    });
+    silentNode = network.nodes()[0]!;
+    const when = `node.id == "${silentNode}" && node.status == "online"`;
+    await network.reload({ rules: remediationRules([rebootOffline({ when, steps: [steps.quarantine] })]) });
+    return { network, silentNode };
+  }
+
+  test.each([0, 5, -5])("keeps it under a cached list, even if the wall clock changes by %i h", async (hours) => {
+    const { network, silentNode } = await startWithSilentNode();
+    network.setFault({ kind: "cached", maxAgeMs: 10 * MINUTE_MS }, "GET /v1/nodes?");
+    await network.advanceUntil(() => network.postCount() === 1);
+    network.daemon.clock.stepWallClock(hours * HOUR_MS);
+    await network.advance(HOUR_MS);
+    expect(network.status(silentNode)).toBe("quarantined");
+    expect(episodeStates(network)).toEqual(["quarantined"]);
   });
-  silentNode = network.nodes()[0]!;
-  const when = `node.id == "${silentNode}" && node.status == "online"`;
-  await network.reload({ rules: remediationRules([rebootOffline({ when, steps: [steps.quarantine] })]) });
-  network.setFault({ kind: "cached", maxAgeMs: 10 * MINUTE_MS }, "GET /v1/nodes?");
-  await network.advance(HOUR_MS);
-  expect(network.status(silentNode)).toBe("quarantined");
-  expect(episodeStates(network)).toEqual(["quarantined"]);
+
+  test("is freed if an operator lifts the quarantine", async () => {
+    const { network, silentNode } = await startWithSilentNode();
+    await network.advanceUntil(() => network.postCount() === 1);
+    await network.advance(10 * MINUTE_MS);
+    network.interventions.liftQuarantine(silentNode);
+    await network.advance(5 * MINUTE_MS);
+    expect(episodeStates(network)).toEqual(["freed"]);
+  });
 });
+
+test.each([5, -5])(
+  "a node whose quarantine an operator lifts is freed although the wall clock changed by %i h",
+  async (hours) => {
+    const when = 'node.id == "node_caffe390"';
+    const network = await startQuietNetwork({
+      rules: remediationRules([rebootOffline({ when, steps: [steps.quarantine] })]),
+    });
+    await network.advanceUntil(() => network.postCount() === 1);
+    network.daemon.clock.stepWallClock(hours * HOUR_MS);
+    await network.advance(10 * MINUTE_MS);
+    network.interventions.liftQuarantine("node_caffe390");
+    await network.advance(3 * MINUTE_MS);
+    expect(episodeStates(network)).toEqual(["freed"]);
+  },
+);
