@@ -196,8 +196,12 @@ test("an exposition that is still in use keeps no later snapshot in memory", asy
     later.push(new WeakRef(fleet));
     render(renderer, renderInput({ fleet }));
   }
-  await setImmediate();
-  collectGarbage();
+  // Optimized code may keep an object in a register until it runs again.
+  for (let turn = 0; turn < 5; turn++) {
+    render(renderer, renderInput({ fleet: buildFleet(nodes) }));
+    await setImmediate();
+    collectGarbage();
+  }
   expect(later.filter((fleet) => fleet.deref() !== undefined).length).toBeLessThanOrEqual(2);
   expect(textOf(held)).toContain('proxynet_node_uptime_seconds{node_id="node_0"} 3600');
 });
