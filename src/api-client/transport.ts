@@ -139,8 +139,8 @@ interface ExchangeOptions {
 }
 
 /**
- * One request and its response. This is undici's lowest level: its `request` creates a stream per body, which costs
- * three quarters of the time of a small response, and leaves kilobytes that only a collection of the whole heap frees.
+ * One request and its response, as a handler of undici's `dispatch`. Its `request` creates a stream per body, which
+ * doubles the time that a small response takes, and leaves kilobytes that only a collection of the whole heap frees.
  */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #options: ExchangeOptions;
