@@ -130,15 +130,17 @@ function findMedians(
 ): MedianSet {
   const [values, detailedAt] = [fleet[column].toArray(), fleet.detailedAt.toArray()];
   const { slots, freshAfter } = freshSlots(occupiedSlots(fleet.ids), values, detailedAt, freshFrom);
+  const freshUpTo = oldest(detailedAt, slots);
   const medianOf = (group: string | null, members: ArrayLike<number>): Dated<number> | null => {
     if (members.length === 0 || members.length < FRESH_SHARE_MIN * nodeCountOf(group)) return null;
-    return { value: median(valuesAt(values, members)), at: oldest(detailedAt, members) };
+    const at = members === slots ? freshUpTo : oldest(detailedAt, members);
+    return { value: median(valuesAt(values, members)), at };
   };
   let regions: ReadonlyMap<string, readonly number[]> | null = null;
   const known = new Map<string | null, Dated<number> | null>();
   return {
     freshAfter,
-    freshUpTo: oldest(detailedAt, slots),
+    freshUpTo,
     of(group) {
       const found = known.get(group);
       if (found !== undefined) return found;
@@ -200,7 +202,10 @@ function median(values: Float64Array): number {
   const middle = values.length >> 1;
   const upper = select(values, middle);
   if (values.length % 2 === 1) return upper;
-  return (values.subarray(0, middle).reduce((most, value) => Math.max(most, value)) + upper) / 2;
+  let lower = Number.NEGATIVE_INFINITY;
+  // `reduce` takes ten times as long.
+  for (let index = 0; index < middle; index++) lower = Math.max(lower, values[index]!);
+  return (lower + upper) / 2;
 }
 
 /**
