@@ -42,23 +42,31 @@ const CONNECT_MS_MAX = 10_000;
 const KEEP_ALIVE_MS = 60_000;
 
 /**
- * Creates a transport over undici. Time-outs are the caller's, through the signal, so those of undici are off. A POST
- * is never sent twice: each uses a new connection, which the server can't be closing as idle at that moment, and
- * HTTP/1.1, since undici resends an HTTP/2 stream that the server has not processed.
+ * Creates a transport over undici. Time-outs are the caller's, through the signal, so those of undici are off. It uses
+ * HTTP/1.1: with a rationed API, HTTP/2 saves nothing, one closed connection fails several requests, and undici resends
+ * a POST that the server has not processed. A POST is never sent twice: each uses a new connection, which the server
+ * can't be closing as idle at that moment.
  */
 export function createTransport(options: TransportOptions): Transport {
   const base = new URL(options.baseUrl);
   const prefix = base.pathname.replace(/\/+$/, "");
   const { bodyBytesMax = BODY_BYTES_MAX } = options;
-  const reading = createDispatcher(options, {});
-  const posting = createDispatcher(options, { pipelining: 0, allowH2: false });
+  const reading = createDispatcher(options);
+  const posting = createDispatcher(options);
   return {
     request(request, signal) {
       const { method, path, headers, body = null, mayBeSent = () => true } = request;
-      const allHeaders = { "accept-encoding": ACCEPTED_ENCODING, ...headers };
-      const options = { origin: base.origin, path: prefix + path, method, headers: allHeaders, body };
+      const isPost = method === "POST";
       const exchange = new Exchange({ mayBeSent, bodyBytesMax, signal });
-      return exchange.run(method === "POST" ? posting : reading, options);
+      return exchange.run(isPost ? posting : reading, {
+        origin: base.origin,
+        path: prefix + path,
+        method,
+        headers: { "accept-encoding": ACCEPTED_ENCODING, ...headers },
+        body,
+        // Whether to close the connection after the response.
+        reset: isPost,
+      });
     },
     close: () => Promise.all([reading.destroy(), posting.destroy()]).then(() => {}),
   };
@@ -109,7 +117,7 @@ export function createCurrentTransport(currentOptions: () => TransportOptions): 
   };
 }
 
-function createDispatcher(options: TransportOptions, kind: { pipelining?: 0; allowH2?: false }): Dispatcher {
+function createDispatcher(options: TransportOptions): Dispatcher {
   const { ca, cert, key, serverName: servername, insecureSkipVerify } = options;
   const tls = { ca, cert, key, servername, ...(insecureSkipVerify === true ? { rejectUnauthorized: false } : {}) };
   const shared = {
@@ -118,16 +126,14 @@ function createDispatcher(options: TransportOptions, kind: { pipelining?: 0; all
     keepAliveMaxTimeout: KEEP_ALIVE_MS,
     headersTimeout: 0,
     bodyTimeout: 0,
-    ...kind,
+    allowH2: false,
   };
   const connect = { ...tls, timeout: CONNECT_MS_MAX };
   const { proxy, proxyFromEnvironment } = options;
-  const create = (): Dispatcher => {
-    if (proxy !== undefined) return new ProxyAgent({ ...shared, uri: proxy, requestTls: tls });
-    if (proxyFromEnvironment === true) return new EnvHttpProxyAgent({ ...shared, connect, requestTls: tls });
-    return new Agent({ ...shared, connect });
-  };
-  return create();
+  const overProxy = { ...shared, requestTls: tls, proxyTls: { allowH2: false } };
+  if (proxy !== undefined) return new ProxyAgent({ ...overProxy, uri: proxy });
+  if (proxyFromEnvironment === true) return new EnvHttpProxyAgent({ ...overProxy, connect });
+  return new Agent({ ...shared, connect });
 }
 
 type Outcome = Result<TransportResponse, TransportFailure>;
@@ -145,7 +151,7 @@ interface ExchangeOptions {
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #options: ExchangeOptions;
   readonly #received = Promise.withResolvers<Outcome>();
-  readonly #chunks: Uint8Array[] = [];
+  #chunks: Uint8Array[] = [];
   #bytes = 0;
   #head: Pick<TransportResponse, "status" | "headers"> = { status: 0, headers: {} };
   /** Null until the request is passed to a connection. Before that, the server can't have received anything. */
@@ -199,6 +205,8 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     const body = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#bytes);
+    // Otherwise, they would be kept until the body is decompressed.
+    this.#chunks = [];
     this.#received.resolve(ok({ ...this.#head, body }));
   }
 
