@@ -1,7 +1,8 @@
 import type { ActionView, WithNode } from "../web/api/row-views.ts";
+import { requestLabel } from "../web/ui/page/activity/activity-lines.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, PROGRAM, print } from "./context.ts";
 import { DaemonClient, type DaemonConnectionOptions } from "./daemon-client.ts";
-import { expiryText, fieldLines, requestText } from "./output/node-explanation-text.ts";
+import { expiryText, fieldLines } from "./output/node-explanation-text.ts";
 import { formatTime, stripControlCharacters } from "./output/text.ts";
 
 interface ApprovalsOptions extends DaemonConnectionOptions, OutputOption {}
@@ -22,7 +23,7 @@ function formatApprovals(waiting: readonly WithNode<ActionView>[]): string {
   if (waiting.length === 0) return "no actions are waiting for approval\n";
   const blocks = waiting.map((action) =>
     [
-      `${action.id}  ${requestText(action)} ${action.name ?? action.node} (${placeText(action)})`,
+      `${action.id}  ${requestLabel(action.request)} ${action.name ?? action.node} (${placeText(action)})`,
       `    by ${action.policy}, step ${action.step + 1} of ${action.episode}, waiting since ${formatTime(action.created_at)} ${expiryText(action)}`.trimEnd(),
       `    based on data observed ${formatTime(action.evidence.observed_at)}:`,
       ...fieldLines(action.evidence.fields, action.evidence.observed_at).map((line) => `      ${line}`),

@@ -4,10 +4,11 @@ import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, isoAt } from "../../model/time.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
 import type { ActionView, DecisionView, OperatorCommandView, WithNode } from "../../web/api/row-views.ts";
+import { requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { DaemonClient } from "../daemon-client.ts";
-import { requestText, stateText } from "../output/node-explanation-text.ts";
+import { stateText } from "../output/node-explanation-text.ts";
 import { formatTable, formatTime, nodeLabel, type Paint } from "../output/text.ts";
 import { type DaemonViewOptions, searchOf, showView } from "./daemon-view.ts";
 import { emptyFleetReason, resolveNode } from "./node-lookup.ts";
@@ -161,7 +162,7 @@ export const ACTIONS: JournalView<WithNode<ActionView>> = {
     row.region,
     row.policy,
     String(row.step + 1),
-    requestText(row),
+    requestLabel(row.request),
     stateText(row),
     (row.detail ?? "").replaceAll(row.node, row.name ?? row.node),
   ],
