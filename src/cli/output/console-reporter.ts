@@ -11,9 +11,9 @@ import type { EventLog } from "../../web/api/event-log.ts";
 import { summarizeTimes } from "../../web/api/fleet-columns.ts";
 import { actionView, decisionView } from "../../web/api/row-views.ts";
 import { type StatusSnapshot, sessionsByStatus, statusLine } from "../../web/api/status-views.ts";
-import { actionLine, evidenceText } from "../../web/ui/page/activity/activity-lines.ts";
+import { evidenceText, requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
-import type { Tone } from "./text.ts";
+import { formatLength, type Tone } from "./text.ts";
 
 /** One line of output, and its color. */
 interface ReportLine {
@@ -126,12 +126,22 @@ function formatDecision(decision: Decision, nameOf: (node: NodeId) => string): R
   };
 }
 
-/** Formats an action that was sent, ended or was withdrawn; other states have no line. */
 function formatAction(action: Action, nameOf: (node: NodeId) => string): ReportLine | null {
-  const { id, policy, node, state, shadow } = action;
-  if (shadow ? state !== "sent" : !["sent", "ended", "withdrawn"].includes(state)) return null;
-  const { summary, badge, detail, tone } = actionLine(actionView(action));
-  const result = shadow ? ["not sent (dry run)"] : [badge, detail].filter((part) => part !== "");
-  const text = `${policy}: ${summary} of ${nameOf(node)} (${id}): ${result.join(", ")}`;
-  return { text, tone: tone === "good" || tone === "bad" ? tone : "warning" };
+  const { id, policy, node, state, outcome, shadow, detail, proof, sentAt, endedAt } = action;
+  const what = `${policy}: ${requestLabel(actionView(action).request)} of ${nameOf(node)} (${id})`;
+  if (shadow) return state === "sent" ? { text: `${what}: not sent (dry run)`, tone: "warning" } : null;
+  switch (state) {
+    case "sent":
+      return { text: `${what}: ${action.inDoubt ? `in doubt: ${detail}` : "sent"}`, tone: "warning" };
+    case "withdrawn":
+      return { text: `${what}: withdrawn: ${detail}`, tone: "warning" };
+    case "ended": {
+      const took = sentAt === null || endedAt === null ? "" : ` after ${formatLength(endedAt - sentAt)}`;
+      const shown = proof === null ? "" : `, proof: ${proof}`;
+      const cause = outcome === "refused" || outcome === "failed" || outcome === "in_doubt" ? `: ${detail}` : "";
+      return { text: `${what}: ${outcome}${took}${shown}${cause}`, tone: outcome === "verified" ? "good" : "bad" };
+    }
+    default:
+      return null;
+  }
 }
