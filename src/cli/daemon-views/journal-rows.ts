@@ -76,16 +76,17 @@ async function searchRows<Row extends JournalRow>(
   daemon: DaemonClient,
 ): Promise<Result<FoundRows<Row>, string>> {
   const { node: named, policy, region, country, since, limit } = options;
+  const { sortedBy, shownTime = sortedBy, shownLaterMs = 0 } = view;
   const isFiltered = region !== undefined || country !== undefined;
   const node = named === undefined ? ok(null) : await resolveNode(named, daemon);
   if (!node.ok) return node;
   const isThere = (row: Row) => (region ?? row.region) === row.region && (country ?? row.country) === row.country;
   const sinceText = since === undefined ? "" : isoAt(since);
-  const oldest = since === undefined ? "" : isoAt(Math.max(0, since - view.shownLaterMs));
+  const oldest = since === undefined ? "" : isoAt(Math.max(0, since - shownLaterMs));
   // Pages overlap, because several rows may have the time at which a page ends.
   const found = new Map<string, Row>();
   const unlocated = new Set<string>();
-  const isScattered = isFiltered || (since !== undefined && view.shownLaterMs > 0);
+  const isScattered = isFiltered || (since !== undefined && shownLaterMs > 0);
   const pageRows = isScattered ? ROWS_MAX : limit;
   let until: string | null = null;
   let isCut = false;
@@ -95,11 +96,11 @@ async function searchRows<Row extends JournalRow>(
     if (!page.ok) return page;
     const rows = page.value;
     for (const row of rows) {
-      if (view.shownTime(row) < sinceText) continue;
+      if (shownTime(row) < sinceText) continue;
       if (isFiltered && row.region === null) unlocated.add(JSON.stringify(row));
       else if (isThere(row)) found.set(JSON.stringify(row), row);
     }
-    const last = rows.length < pageRows ? null : view.sortedBy(rows.at(-1)!);
+    const last = rows.length < pageRows ? null : sortedBy(rows.at(-1)!);
     if (last === null || last < oldest) break;
     // More rows may have the same time than fit on a page. Those beyond the page can't be read.
     const isStuck: boolean = last === until;
@@ -118,10 +119,10 @@ export interface JournalView<Row extends JournalRow> {
   readonly noun: string;
   /** The time by which the journal sorts rows, in ISO 8601. */
   sortedBy(row: Row): string;
-  /** The time that is shown, in ISO 8601. */
-  shownTime(row: Row): string;
-  /** How much later than `sortedBy` the shown time of a row may be for `--since` to find it. */
-  readonly shownLaterMs: DurationMs;
+  /** The time that is shown, in ISO 8601. Absent if it is the same. */
+  shownTime?(row: Row): string;
+  /** How much later than `sortedBy` the shown time of a row may be for `--since` to find it. Absent means 0. */
+  readonly shownLaterMs?: DurationMs;
   readonly titles: readonly string[];
   /** Returns the cells of a row, in the order of the titles. */
   cellsOf(row: Row): readonly string[];
@@ -132,8 +133,6 @@ export const DECISIONS: JournalView<WithNode<DecisionView>> = {
   route: "decisions",
   noun: "decision",
   sortedBy: ({ at }) => at,
-  shownTime: ({ at }) => at,
-  shownLaterMs: 0,
   titles: ["time", "node", "policy", "step", "mode", "verdict", "reasons"],
   cellsOf: ({ at, node, name, policy, step, mode, verdict, blockers }) => [
     formatTime(at),
@@ -173,8 +172,6 @@ export const ORDERS: JournalView<WithNode<OperatorCommandView>> = {
   route: "orders",
   noun: "operator command",
   sortedBy: ({ at }) => at,
-  shownTime: ({ at }) => at,
-  shownLaterMs: 0,
   titles: ["time", "command", "operator", "node", "result"],
   cellsOf: ({ at, order, operator, node, name, detail }) => [
     formatTime(at),
