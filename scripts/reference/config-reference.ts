@@ -1,13 +1,13 @@
 import type { z } from "zod";
 import { configSchema } from "../../src/config/schema/config.ts";
-import { meaningOf, sectionKeys } from "../../src/config/schema/introspection.ts";
-import { policyFileSchema, policyKeys, stepKinds } from "../../src/config/schema/policy.ts";
+import { alternatives, innermost, listItem, sectionKeys } from "../../src/config/schema/introspection.ts";
+import { policyFileSchema } from "../../src/config/schema/policy.ts";
 import { scenarioSchema } from "../../src/config/schema/scenario.ts";
-import { faultAlternatives } from "../../src/config/schema/scenario-faults.ts";
+import { sharedKeys } from "../../src/config/schema/scenario-faults.ts";
 import { webSchema } from "../../src/config/schema/web-file.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
 import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
-import { type KeyRow, keyRows, keyTable, tableCell } from "./key-table.ts";
+import { type KeyRow, keyRows, keyTable, meaningOf, tableCell } from "./key-table.ts";
 
 const WRITING_INTRO = `Durations use Prometheus' format: \`30s\`, \`5m\`, \`1h30m\`, \`7d\`. Shares are percentages: \`20%\`.
 
@@ -112,8 +112,9 @@ export const webJsonSchema = (): JsonSchema => jsonSchemaOf(webSchema, "proxywar
 
 /** Returns the reference of policy files in Markdown. `expressions`: the reference of expressions; `example`: a whole file. */
 export function policyReference(expressions: string, example: string): string {
-  const keys = keyTable(Object.entries(policyKeys()).flatMap(([key, schema]) => keyRows(key, schema)));
-  const steps = alternativesTable("action", stepKinds());
+  const policyKeys = sectionKeys(listItem(policyFileSchema.shape.policies)!)!;
+  const keys = keyTable(Object.entries(policyKeys).flatMap(([key, schema]) => keyRows(key, schema)));
+  const steps = alternativesTable("action", listItem(policyKeys.steps!)!);
   return joinSections([
     POLICIES_INTRO,
     `## Keys of a policy\n\nA file has one key, \`policies\`: a list of policies with these keys.\n\n${keys}`,
@@ -147,12 +148,18 @@ export const policyJsonSchema = (): JsonSchema => jsonSchemaOf(policyFileSchema,
 
 /** Returns the reference of scenario files in Markdown. */
 export function scenarioReference(defaults: Scenario, example: string): string {
-  const { faults: _, ...keys } = scenarioSchema(defaults).shape;
+  const { faults, ...keys } = scenarioSchema(defaults).shape;
   const isSection = ([, schema]: [string, z.core.$ZodType]) => sectionKeys(schema) !== null;
   const single = Object.entries(keys).filter((entry) => !isSection(entry));
   const sections = Object.entries(keys).filter(isSection).map(sectionReference);
   const top = keyTable(single.flatMap(([name, schema]) => keyRows(name, schema)));
-  return joinSections([SCENARIO_INTRO, top, ...sections, faultReference(), titledYaml("Example", example)]);
+  return joinSections([
+    SCENARIO_INTRO,
+    top,
+    ...sections,
+    faultReference(listItem(faults)!),
+    titledYaml("Example", example),
+  ]);
 }
 
 /** JSON Schema of scenario files, for editors. */
@@ -160,30 +167,27 @@ export const scenarioJsonSchema = (defaults: Scenario): JsonSchema =>
   jsonSchemaOf(scenarioSchema(defaults), "proxywarden scenario");
 
 /** Returns the keys of all faults, and the kinds of faults with their own keys. */
-function faultReference(): string {
-  const { common, kinds } = faultAlternatives();
-  const shared = Object.entries(common).flatMap(([key, schema]) => keyRows(`faults[].${key}`, schema));
+function faultReference(fault: z.core.$ZodType): string {
+  const shared = Object.entries(sharedKeys).flatMap(([key, schema]) => keyRows(`faults[].${key}`, schema));
   return [
     "## faults",
     "A list of faults. Every fault has a `kind` and these keys:",
     keyTable(shared),
-    alternativesTable("kind", kinds),
+    alternativesTable("kind", fault, Object.keys(sharedKeys)),
   ].join("\n\n");
 }
 
-/** One alternative, such as a kind of fault. */
-interface AlternativeRow {
-  readonly name: string;
-  readonly meaning: string;
-  readonly keys: Readonly<Record<string, z.core.$ZodType>>;
-}
-
-function alternativesTable(head: string, alternatives: readonly AlternativeRow[]): string {
-  const rows = alternatives.map(({ name, meaning, keys }) => {
-    const own = Object.entries(keys).flatMap(([key, schema]) => keyRows(key, schema));
-    return `| \`${name}\` | ${tableCell(meaning)} | ${tableCell(own.map(keyLine).join("<br>"))} |`;
+/** Returns the table of the alternatives of a choice, which the word of one key tells apart, without keys of all of them. */
+function alternativesTable(wordKey: string, choice: z.core.$ZodType, commonKeys: readonly string[] = []): string {
+  const rows = (alternatives(choice) ?? []).map((option) => {
+    const { [wordKey]: word, ...keys } = sectionKeys(option)!;
+    const { def } = innermost(word!)._zod;
+    const own = Object.entries(keys).filter(([key]) => !commonKeys.includes(key));
+    const lines = own.flatMap(([key, schema]) => keyRows(key, schema)).map(keyLine);
+    const name = def.type === "literal" ? def.values[0] : "";
+    return `| \`${name}\` | ${tableCell(meaningOf(option))} | ${tableCell(lines.join("<br>"))} |`;
   });
-  return [`| ${head} | what it does | keys |`, "| --- | --- | --- |", ...rows].join("\n");
+  return [`| ${wordKey} | what it does | keys |`, "| --- | --- | --- |", ...rows].join("\n");
 }
 
 function keyLine({ path, type, defaultText: defaultValue, required, meaning }: KeyRow): string {

@@ -1,12 +1,5 @@
-import type { z } from "zod";
-import {
-  alternatives,
-  innermost,
-  kindOf,
-  listItem,
-  meaningOf,
-  sectionKeys,
-} from "../../src/config/schema/introspection.ts";
+import { z } from "zod";
+import { alternatives, innermost, kindOf, listItem, sectionKeys } from "../../src/config/schema/introspection.ts";
 
 /** One key of the reference. */
 export interface KeyRow {
@@ -19,6 +12,9 @@ export interface KeyRow {
   readonly required: boolean;
   readonly meaning: string;
 }
+
+/** Returns the description of a key or section. */
+export const meaningOf = (schema: z.core.$ZodType): string => z.globalRegistry.get(schema)?.description ?? "";
 
 /** Returns the rows of a key and of all keys below it. */
 export function keyRows(path: string, schema: z.core.$ZodType, defaultValue: unknown = defaultOf(schema)): KeyRow[] {

@@ -68,6 +68,9 @@ export interface IntegrationClientDeps {
   readonly bodyBytesMax?: number;
 }
 
+/** User-Agent header of a version of this program. */
+export const userAgentOf = (version: string): string => `proxywarden/${version}`;
+
 /** Time limit of a request unless another one is given. */
 export const INTEGRATION_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 

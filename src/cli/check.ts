@@ -11,8 +11,9 @@ import { createSystemClock } from "../platform/clock.ts";
 import { compileExpression } from "../policy/cel/expression.ts";
 import { actsOnNodes, type ModeWorstCase, type WorstCase, worstCase, zeroLimits } from "../policy/guards/worst-case.ts";
 import { countNoun } from "../web/ui/page/format.ts";
-import { plannedAgeWarnings } from "./config/age-warnings.ts";
+
 import { type Problem, placeholderProblem, printProblems, problemText, readConfig } from "./config/config-loading.ts";
+import { planWarnings } from "./config/plan-warnings.ts";
 import {
   type CommandContext,
   EXIT_FAILURE,
@@ -79,7 +80,7 @@ function printReport(
   const planned = givenNetworkSize({ nodes: size?.nodes ?? 0 }, seen?.networkSize ?? null, config.service.page_limit);
   const warnings: readonly Problem[] = [
     ...loaded.warnings,
-    ...plannedAgeWarnings(loaded, planned),
+    ...planWarnings(loaded, planned),
     ...(isDamaged ? [journalProblem(loaded, stored.error)] : []),
   ];
   const report = {

@@ -1,248 +1,150 @@
-import type { Argument, Command, Option } from "commander";
+import type { Command, Option } from "commander";
 import { type CommandContext, EXIT_OK, type ExitCode } from "./context.ts";
 
-/** Values to complete: files, the given words, or nothing (`none`). */
-type CompletionValues = "file" | "none" | readonly string[];
-
-/** An option as a shell completes it. */
-interface CompletedOption {
-  /** The long form, such as `--config`. */
-  readonly name: string;
+/** A word that may be typed, and its description, which may be empty. */
+interface Candidate {
+  readonly word: string;
   readonly description: string;
-  /** Null if it takes no value. */
-  readonly values: CompletionValues | null;
 }
 
-/** A command as a shell completes it. */
-interface CompletedCommand {
-  /** Such as `proxywarden policy diff`. */
-  readonly path: string;
-  readonly commands: readonly { readonly name: string; readonly description: string }[];
-  readonly options: readonly CompletedOption[];
-  /** Values of its arguments, or null if it has none. */
-  readonly values: CompletionValues | null;
-}
-
-const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
-
-/** A shell with command completion. */
-export type Shell = keyof typeof SCRIPTS;
-
-/** Every supported shell. */
-export const SHELLS = Object.keys(SCRIPTS) as readonly Shell[];
-
-/** `completion SHELL`: prints a script that completes the commands and options of `program`. */
-export async function runCompletion(shell: Shell, program: Command, { out }: CommandContext): Promise<ExitCode> {
-  out.write(SCRIPTS[shell](completedCommands(program)));
-  return EXIT_OK;
-}
+/** Stands for the names of files, which the shell itself completes. */
+const FILES = ":files";
 
 /** Names of values in the help that are files. Other values without choices are not completed. */
 const FILE_ARGUMENT_NAMES: readonly string[] = ["file", "files", "old", "new"];
 
-/** Returns a program and all its commands, each with the options that all commands share. */
-export const completedCommands = (program: Command): readonly CompletedCommand[] =>
-  completeCommand(program, "", [], []);
-
-function completeCommand(
-  command: Command,
-  parent: string,
-  siblings: readonly string[],
-  inherited: readonly Option[],
-): readonly CompletedCommand[] {
-  const help = command.createHelp();
-  const path = `${parent} ${command.name()}`.trim();
-  const subcommands = help.visibleCommands(command);
-  const names = subcommands.map((subcommand) => subcommand.name());
-  const inheritable = [...command.options.filter(({ long }) => long !== "--version"), ...inherited];
-  return [
-    {
-      path,
-      commands: subcommands.map((subcommand) => ({ name: subcommand.name(), description: subcommand.description() })),
-      options: [...help.visibleOptions(command), ...inherited].flatMap(completedOption),
-      values: command.name() === "help" ? siblings : firstArgumentValues(command.registeredArguments),
-    },
-    ...subcommands.flatMap((subcommand) => completeCommand(subcommand, path, names, inheritable)),
-  ];
+/**
+ * `completion SHELL`: prints a script for the shell, which runs the same command with the words that are typed. It then
+ * prints what the last word may be, each on a line with its description.
+ */
+export async function runCompletion(
+  shell: Shell,
+  words: readonly string[],
+  program: Command,
+  { out }: Pick<CommandContext, "out">,
+): Promise<ExitCode> {
+  if (words.length === 0) out.write(SCRIPTS[shell]);
+  for (const { word, description } of candidatesFor(words, program)) out.write(`${word}\t${description}\n`);
+  return EXIT_OK;
 }
 
-/** Returns the values of the first argument; the others have the same. */
-function firstArgumentValues([first]: readonly Argument[]): CompletionValues | null {
-  return first === undefined ? null : valuesOf(first.name(), first.argChoices);
+/** Returns what the last of some words may be, which follow the name of the program. Without words there is nothing. */
+export function candidatesFor(words: readonly string[], program: Command): readonly Candidate[] {
+  const typed = words.at(-1);
+  if (typed === undefined) return [];
+  // Bash splits --config=file into three words; the other shells don't.
+  const [, prefix = "", named] = /^((--[\w-]+)=)/.exec(typed) ?? [];
+  const before = [...words.slice(0, -1), ...(named === undefined ? [] : [named])].filter((word) => word !== "=");
+  let command = program;
+  let open: Option | undefined;
+  for (const word of before) {
+    if (open !== undefined) open = undefined;
+    else {
+      open = optionsOf(command).find((option) => option.long === word && (option.required || option.optional));
+      command = command.commands.find((subcommand) => subcommand.name() === word) ?? command;
+    }
+  }
+  if (open !== undefined) {
+    const [, name = ""] = /[<[]([\w-]+)/.exec(open.flags) ?? [];
+    return valuesOf(name, open.argChoices).map(({ word }) => ({
+      word: word === FILES ? word : prefix + word,
+      description: "",
+    }));
+  }
+  const values = argumentValues(command, program);
+  return typed.startsWith("-") || values.length === 0
+    ? optionsOf(command).map(({ long, description }) => ({ word: long ?? "", description }))
+    : values;
 }
 
-function completedOption({ long, description, required, optional, argChoices, flags }: Option): CompletedOption[] {
-  if (!long) return [];
-  const [, name = ""] = /[<[]([\w-]+)/.exec(flags) ?? [];
-  return [{ name: long, description, values: required || optional ? valuesOf(name, argChoices) : null }];
+/** Returns the options of a command, then those of the commands around it. */
+const optionsOf = (command: Command): readonly Option[] => [
+  ...command.createHelp().visibleOptions(command),
+  ...(command.parent === null ? [] : inheritedOptions(command.parent)),
+];
+
+const inheritedOptions = ({ options, parent }: Command): readonly Option[] => [
+  ...options.filter(({ long }) => long !== "--version"),
+  ...(parent === null ? [] : inheritedOptions(parent)),
+];
+
+/** Returns the subcommands of a command, or else the values of its first argument; the others have the same. */
+function argumentValues(command: Command, program: Command): readonly Candidate[] {
+  const group = command.name() === "help" ? program : command;
+  const subcommands = group.createHelp().visibleCommands(group);
+  if (subcommands.length > 0)
+    return subcommands.map((each) => ({ word: each.name(), description: each.description() }));
+  const [first] = command.registeredArguments;
+  return first === undefined ? [] : valuesOf(first.name(), first.argChoices);
 }
 
-function valuesOf(name: string, choices: readonly string[] | undefined): CompletionValues {
-  return choices ?? (FILE_ARGUMENT_NAMES.includes(name) ? "file" : "none");
-}
+const valuesOf = (name: string, choices: readonly string[] | undefined): readonly Candidate[] =>
+  (choices ?? (FILE_ARGUMENT_NAMES.includes(name) ? [FILES] : [])).map((word) => ({ word, description: "" }));
 
-/** Completion script for bash 3.2 and later. */
-export function bashScript(commands: readonly CompletedCommand[]): string {
-  return `# bash completion for proxywarden, generated by \`proxywarden completion bash\`.
+/** For bash 3.2 and later. */
+const BASH_SCRIPT = `# bash completion for proxywarden, generated by \`proxywarden completion bash\`.
 _proxywarden() {
-  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD - 1]}
-  # Readline splits --config=file into three words.
-  if [[ $current == = ]]; then
-    current=
-  elif [[ $previous == = ]]; then
-    previous=\${COMP_WORDS[COMP_CWORD - 2]}
-  fi
-  local command=proxywarden index
-  for ((index = 1; index < COMP_CWORD; index++)); do
-    case "$command \${COMP_WORDS[index]}" in
-${commands
-  .slice(1)
-  .map(({ path }) => `      ${singleQuoted(path)}) command=${singleQuoted(path)} ;;`)
-  .join("\n")}
-    esac
-  done
-  local words= files= options=
-  case "$command $previous" in
-${bashCases(commands)}
-    *)
-      case $command in
-${commands
-  .map(
-    (command) =>
-      `        ${singleQuoted(command.path)}) ${bashValues(positionalValues(command))} options=${singleQuoted(optionNames(command.options))} ;;`,
-  )
-  .join("\n")}
-      esac
-      if [[ $current == -* || -z $words$files ]]; then words=$options files=; fi
-      ;;
-  esac
-  local reply
+  local current=\${COMP_WORDS[COMP_CWORD]} line file
+  [[ $current == = ]] && current=
   COMPREPLY=()
-  while IFS= read -r reply; do COMPREPLY+=("$reply"); done < <(compgen -W "$words" -- "$current")
-  if [[ -n $files ]]; then
-    compopt -o filenames 2>/dev/null
-    while IFS= read -r reply; do COMPREPLY+=("$reply"); done < <(compgen -f -- "$current")
-  fi
+  while IFS= read -r line; do
+    if [[ $line == ${FILES}* ]]; then
+      compopt -o filenames 2>/dev/null
+      while IFS= read -r file; do COMPREPLY+=("$file"); done < <(compgen -f -- "$current")
+    elif [[ $line == "$current"* ]]; then
+      COMPREPLY+=("\${line%%$'\\t'*}")
+    fi
+  done < <(proxywarden completion bash -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -F _proxywarden proxywarden
 `;
-}
 
-/** Cases of the options with a value; options with the same values share a line. */
-function bashCases(commands: readonly CompletedCommand[]): string {
-  const cases = commands.flatMap(({ path, options }) =>
-    options.flatMap(({ name, values }) =>
-      values === null ? [] : [{ pattern: `${path} ${name}`, body: bashValues(values) }],
-    ),
-  );
-  return Object.entries(Object.groupBy(cases, ({ body }) => body))
-    .map(([body, group]) => `    ${group!.map(({ pattern }) => singleQuoted(pattern)).join(" | ")}) ${body} ;;`)
-    .join("\n");
-}
-
-/** Completion script for zsh, which can be stored in a folder in `fpath` or sourced. */
-function zshScript(commands: readonly CompletedCommand[]): string {
-  return `#compdef proxywarden
+/** The script can be stored in a folder in \`fpath\` or sourced. */
+const ZSH_SCRIPT = `#compdef proxywarden
 # zsh completion for proxywarden, generated by \`proxywarden completion zsh\`.
-${commands.map(zshFunction).join("\n")}
+_proxywarden() {
+  local line
+  local -a found
+  for line in "\${(@f)$(proxywarden completion zsh -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
+    if [[ $line == ${FILES}* ]]; then
+      compset -P '--*='
+      _files
+    elif [[ -n $line ]]; then
+      found+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}")
+    fi
+  done
+  _describe proxywarden found
+}
 if [[ $funcstack[1] == _proxywarden ]]; then
   _proxywarden "$@"
 else
   compdef _proxywarden proxywarden
 fi
 `;
-}
 
-function zshFunction(command: CompletedCommand): string {
-  const { path, commands, options, values } = command;
-  const specs = options.map(({ name, description, values }) => {
-    const value = values === null ? "" : `:value:${zshValues(values)}`;
-    return singleQuoted(`${name}${values === null ? "" : "="}[${escapeZsh(description)}]${value}`);
-  });
-  if (commands.length === 0) {
-    const argument = values === null ? [] : [singleQuoted(`*:argument:${zshValues(values)}`)];
-    return `${functionName(path)}() {\n  _arguments ${[...specs, ...argument].join(" \\\n    ")}\n}\n`;
-  }
-  return `${functionName(path)}() {
-  local curcontext=$curcontext state line
-  local -a commands
-  _arguments -C ${[...specs, "'1:command:->command'", "'*::argument:->argument'"].join(" \\\n    ")}
-  case $state in
-    command)
-      commands=(
-${commands.map(({ name, description }) => `        ${singleQuoted(`${name}:${escapeZsh(description)}`)}`).join("\n")}
-      )
-      _describe -t commands command commands
-      ;;
-    argument)
-      case $line[1] in
-${commands.map(({ name }) => `        ${name}) ${functionName(`${path} ${name}`)} ;;`).join("\n")}
-      esac
-      ;;
-  esac
-}
-`;
-}
-
-/** Completion script for fish 3.0 and later. */
-function fishScript(commands: readonly CompletedCommand[]): string {
-  const lines = commands.flatMap(({ path, commands: below, options, values }) => {
-    const here = `complete -c proxywarden -n ${singleQuoted(`__proxywarden_at "${path}"`)}`;
-    return [
-      ...below.map(({ name, description }) => `${here} -a ${name} -d ${singleQuoted(description)}`),
-      ...options.map(
-        (option) =>
-          `${here} -l ${option.name.slice(2)}${fishValues(option.values)} -d ${singleQuoted(option.description)}`,
-      ),
-      ...(values === null || values === "none"
-        ? []
-        : [`${here}${values === "file" ? " -F" : ` -a ${singleQuoted(values.join(" "))}`}`]),
-    ];
-  });
-  return `# fish completion for proxywarden, generated by \`proxywarden completion fish\`.
-function __proxywarden_at
-  set -l command proxywarden
+/** For fish 3.0 and later. */
+const FISH_SCRIPT = `# fish completion for proxywarden, generated by \`proxywarden completion fish\`.
+function __proxywarden_complete
   set -l words (commandline -opc)
-  set -e words[1]
-  for word in $words
-    switch "$command $word"
-      case ${commands
-        .slice(1)
-        .map(({ path }) => singleQuoted(path))
-        .join(" ")}
-        set command "$command $word"
+  set -l current (commandline -ct)
+  for line in (proxywarden completion fish -- $words[2..-1] "$current" 2>/dev/null)
+    if string match -q '${FILES}*' -- $line
+      set -l prefix (string match -r '^--[^=]*=' -- $current)
+      for path in (__fish_complete_path (string replace -r '^--[^=]*=' '' -- $current))
+        echo "$prefix$path"
+      end
+    else
+      echo $line
     end
   end
-  test "$command" = "$argv[1]"
 end
-complete -c proxywarden -f
-${lines.join("\n")}
+complete -c proxywarden -f -a '(__proxywarden_complete)'
 `;
-}
 
-/** Values after a command: its subcommands, or else its argument. */
-const positionalValues = ({ commands, values }: CompletedCommand): CompletionValues | null =>
-  commands.length > 0 ? commands.map(({ name }) => name) : values;
+const SCRIPTS = { bash: BASH_SCRIPT, zsh: ZSH_SCRIPT, fish: FISH_SCRIPT } as const;
 
-function bashValues(values: CompletionValues | null): string {
-  if (values === null || values === "none") return "words=";
-  return values === "file" ? "files=yes" : `words=${singleQuoted(values.join(" "))}`;
-}
+/** A shell with command completion. */
+export type Shell = keyof typeof SCRIPTS;
 
-function zshValues(values: CompletionValues): string {
-  if (values === "none") return " ";
-  return values === "file" ? "_files" : `(${values.join(" ")})`;
-}
-
-function fishValues(values: CompletionValues | null): string {
-  if (values === null) return "";
-  if (values === "none") return " -x";
-  return values === "file" ? " -r -F" : ` -x -a ${singleQuoted(values.join(" "))}`;
-}
-
-const optionNames = (options: readonly CompletedOption[]): string => options.map(({ name }) => name).join(" ");
-const functionName = (path: string): string => `_${path.replaceAll(" ", "__")}`;
-/** Quotes a text for all three shells. */
-const singleQuoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-/** Escapes the special characters of `_arguments` and `_describe`. */
-const escapeZsh = (text: string): string => text.replace(/[[\]:\\]/g, "\\$&");
+/** Every supported shell. */
+export const SHELLS = Object.keys(SCRIPTS) as readonly Shell[];

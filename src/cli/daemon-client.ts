@@ -1,8 +1,13 @@
 import { dirname, resolve } from "node:path";
-import { authorizationOf, type IntegrationAccess, tlsOptions } from "../api-client/integration-client.ts";
+import {
+  createIntegrationClient,
+  INTEGRATION_TIMEOUT_MS,
+  type IntegrationFailure,
+  type IntegrationRequest,
+  userAgentOf,
+} from "../api-client/integration-client.ts";
 import { parseJson } from "../api-client/json-body.ts";
-import { createTransport, type TransportOptions } from "../api-client/transport.ts";
-import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import type { DurationMs } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import {
   formatProblem,
@@ -13,22 +18,15 @@ import {
 } from "../config/diagnostics/problem.ts";
 import { httpClientSchema } from "../config/schema/http-client.ts";
 import { readYaml } from "../config/schema-reader.ts";
-import { integrationAccess, secretReader } from "../daemon/integrations.ts";
-import type { TransportFailure, TransportResponse } from "../model/ports.ts";
+import { type EndpointAccess, integrationAccess, secretReader } from "../daemon/integrations.ts";
+import type { TransportResponse } from "../model/ports.ts";
 import { createSystemClock } from "../platform/clock.ts";
-import { fileSecret } from "../platform/secret-file.ts";
+import { fileSecret, inlineSecret } from "../platform/secret-file.ts";
 import { readTextFile } from "../platform/text-file.ts";
 import { NO_SUCH_PAGE } from "../web/http/response.ts";
 import type { CommandContext } from "./context.ts";
 import { withProgress } from "./output/progress.ts";
 import { stripControlCharacters } from "./output/text.ts";
-
-/** How a command reaches the daemon. */
-export interface DaemonAccess {
-  readonly options: TransportOptions;
-  /** Authorization header of requests without an operator token, or null if there is none. */
-  readonly authorization: string | null;
-}
 
 /** The options `--url` and `--http-config-file`. */
 export interface DaemonAccessOptions {
@@ -37,26 +35,11 @@ export interface DaemonAccessOptions {
   readonly httpConfigFile?: string;
 }
 
-/** Reads how to reach the daemon. The error lists every problem, one per line. */
-export function readDaemonAccess(
-  options: DaemonAccessOptions,
-  env: CommandContext["env"],
-): Result<DaemonAccess, readonly string[]> {
-  const access = readServerAccess(options, env);
-  if (!access.ok) return access;
-  const { url } = options;
-  const { credentials, tls = {} } = access.value;
-  return ok({
-    options: { baseUrl: url, ...tlsOptions(tls) },
-    authorization: credentials === undefined ? null : authorizationOf(credentials, new URL(url)),
-  });
-}
-
 /** Reads how to reach a server. The error lists every problem, one per line. */
 export function readServerAccess(
   { url, httpConfigFile: file }: DaemonAccessOptions,
   env: CommandContext["env"],
-): Result<IntegrationAccess, readonly string[]> {
+): Result<EndpointAccess, readonly string[]> {
   if (file === undefined) return ok({ url });
   const text = readTextFile(file);
   if (!text.ok) return fail([`--http-config-file: ${text.error}`]);
@@ -71,7 +54,7 @@ export function accessWithSecrets(
   keys: KeyPositions,
   prefix: string,
   server: Parameters<typeof integrationAccess>[1],
-): Result<IntegrationAccess, readonly string[]> {
+): Result<EndpointAccess, readonly string[]> {
   const problems: KeyProblem[] = [];
   const access = integrationAccess(prefix, server, secretReader(createSystemClock(), problems), problems);
   if (problems.length === 0) return ok(access);
@@ -84,8 +67,6 @@ export interface DaemonConnectionOptions extends DaemonAccessOptions {
   readonly tokenFile?: string;
 }
 
-type Method = "GET" | "POST";
-
 type JsonObject = Readonly<Record<string, unknown>>;
 
 /** The keys that a JSON response must have, by the types of their values. What is in them is not checked. */
@@ -93,8 +74,6 @@ export type ResponseShape = Readonly<Record<string, "array" | "object" | "string
 
 /** Environment variable that holds the operator token unless `--token-file` is given. */
 export const TOKEN_VARIABLE = "PROXYWARDEN_ADMIN_TOKEN";
-/** The daemon responds to a command when the journal is on disk, which takes milliseconds on a healthy disk. */
-const TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 const QUOTED_CHARS_MAX = 300;
 
 /**
@@ -114,9 +93,23 @@ export function readToken(
   return ok(token === "" ? null : token);
 }
 
+/** Sends one request to a server. A terminal shows if the command waits for it. Never rejects. */
+export async function sendRequest(
+  access: EndpointAccess,
+  request: IntegrationRequest,
+  context: Pick<CommandContext, "err" | "stop" | "version">,
+  timeoutMs: DurationMs = INTEGRATION_TIMEOUT_MS,
+): Promise<Result<TransportResponse, IntegrationFailure>> {
+  const clock = createSystemClock();
+  const client = createIntegrationClient({ access, clock, agent: userAgentOf(context.version), timeoutMs });
+  const response = await withProgress(`waiting for ${access.url}`, client.request(request, context.stop), context);
+  await client.close();
+  return response;
+}
+
 /**
  * The running daemon, as a command reaches it. Requests carry the operator token if there is one, or else the
- * credentials of `--http-config-file`. They never reject. If one takes long, a terminal shows that the command waits.
+ * credentials of `--http-config-file`. They never reject.
  */
 export class DaemonClient {
   readonly #options: DaemonConnectionOptions;
@@ -129,7 +122,7 @@ export class DaemonClient {
 
   /** Reads a route. It needs no operator token, but the web configuration may require a login. */
   get<T>(path: string, shape: ResponseShape): Promise<Result<T, string>> {
-    return this.#request<T>("GET", path, shape);
+    return this.#request<T>({ method: "GET", path }, shape);
   }
 
   /** Reads a route that returns a list of rows. */
@@ -140,35 +133,27 @@ export class DaemonClient {
 
   /** Sends a command. */
   post<T>(path: string, shape: ResponseShape, body: object): Promise<Result<T, string>> {
-    return this.#request<T>("POST", path, shape, body);
+    return this.#request<T>({ method: "POST", path, body: JSON.stringify(body) }, shape);
   }
 
-  async #request<T>(method: Method, path: string, shape: ResponseShape, body?: object): Promise<Result<T, string>> {
+  async #request<T>(request: IntegrationRequest, shape: ResponseShape): Promise<Result<T, string>> {
     const { env } = this.#context;
     const token = readToken(this.#options, env);
     if (!token.ok) return token;
-    const access = readDaemonAccess(this.#options, env);
+    const access = readServerAccess(this.#options, env);
     if (!access.ok) return fail(access.error.join("; "));
     const { url } = this.#options;
-    const transport = createTransport(access.value.options);
-    const authorization = token.value === null ? access.value.authorization : `Bearer ${token.value}`;
-    const headers: Record<string, string> = {
-      accept: "application/json",
-      ...(authorization === null ? {} : { authorization }),
-      ...(body === undefined ? {} : { "content-type": "application/json" }),
-    };
-    const sent = transport.request(
-      { method, path, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) },
-      AbortSignal.timeout(TIMEOUT_MS),
-    );
-    const response = await withProgress(`waiting for ${url}`, sent, this.#context);
-    await transport.close();
-    if (!response.ok) return fail(connectionError(url, method, response.error));
+    const operator = token.value === null ? {} : { credentials: bearer(token.value) };
+    const response = await sendRequest({ ...access.value, ...operator }, request, this.#context);
+    if (!response.ok) return fail(connectionError(url, request, response.error));
     const json = parseObject(response.value.body);
     if (response.value.status === 200 && json !== null && hasShape(json, shape)) return ok(json as T);
-    return fail(responseError(url, method, token.value, authorization, response.value, json));
+    const given = token.value === null ? access.value.credentials && "login" : "token";
+    return fail(responseError(url, request, given, response.value, json));
   }
 }
+
+const bearer = (token: string) => ({ kind: "authorization", scheme: "Bearer", secret: inlineSecret(token) }) as const;
 
 const hasShape = (json: JsonObject, shape: ResponseShape): boolean =>
   Object.entries(shape).every(([key, type]) => {
@@ -177,21 +162,20 @@ const hasShape = (json: JsonObject, shape: ResponseShape): boolean =>
   });
 
 /** Formats why there was no response. A daemon that was reached may have executed the command. */
-function connectionError(url: string, method: Method, failure: TransportFailure): string {
+function connectionError(url: string, { method }: IntegrationRequest, failure: IntegrationFailure): string {
   if (failure.kind === "unreachable") {
     const trust = url.startsWith("https:") ? ", and the trusted CA with --http-config-file" : "";
     return `no daemon is reachable at ${url} (${failure.message}): start it, or set --url${trust}`;
   }
   const note = method === "POST" ? "; the command may still have been executed: check the status" : "";
-  const what = failure.kind === "aborted" ? `no response within ${TIMEOUT_MS / SECOND_MS} s` : failure.message;
-  return `${url}: ${what}${note}`;
+  return `${url}: ${failure.message}${note}`;
 }
 
+/** `given`: the credentials that were sent, if any. */
 function responseError(
   url: string,
-  method: Method,
-  token: string | null,
-  authorization: string | null,
+  { method }: IntegrationRequest,
+  given: "token" | "login" | undefined,
   { status, headers }: TransportResponse,
   json: JsonObject | null,
 ): string {
@@ -200,11 +184,11 @@ function responseError(
   if (message === null || status === 200) {
     return `${url} answered ${status}, which is not a proxywarden response: check --url`;
   }
-  if (status === 401 && token !== null) {
+  if (status === 401 && given === "token") {
     return `${url} rejected the token: it must belong to an operator in web.operators or web.admin_token_file`;
   }
   if (status === 401) {
-    return authorization === null
+    return given === undefined
       ? `${url} requires basic auth: pass a file with basic_auth as --http-config-file`
       : `${url} rejected the credentials in --http-config-file: ${message}`;
   }

@@ -10,7 +10,7 @@ import { actionView, decisionView, episodeView, holdView, operatorCommandView } 
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
 import { type DaemonAccessOptions, DaemonClient } from "./daemon-client.ts";
-import { resolveNode } from "./daemon-views/node-directory.ts";
+import { resolveNode } from "./daemon-views/node-lookup.ts";
 import {
   type DaemonExplanation,
   EXPLANATION_SHAPE,

@@ -1,14 +1,13 @@
-import { createTransport } from "../api-client/transport.ts";
 import { SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { type ConfiguredServer, readConfiguredServer } from "../config/configured-server.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
+import type { EndpointAccess } from "../daemon/integrations.ts";
 import { readTextFile } from "../platform/text-file.ts";
 import { webUrl } from "../web/http/server.ts";
 import { readConfigText } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "./context.ts";
-import { type DaemonAccess, type DaemonAccessOptions, readDaemonAccess } from "./daemon-client.ts";
-import { withProgress } from "./output/progress.ts";
+import { type DaemonAccessOptions, readServerAccess, sendRequest } from "./daemon-client.ts";
 
 interface HealthcheckOptions extends DaemonAccessOptions {
   /** Absent means the daemon at `url`. */
@@ -25,16 +24,9 @@ export async function runHealthcheck(options: HealthcheckOptions, context: Comma
   if (!server.ok) return failWith(context, server.error);
   const access = accessTo(server.value, options, context.env);
   if (!access.ok) return failWith(context, access.error);
-  const { authorization, options: transportOptions } = access.value;
-  const { baseUrl } = transportOptions;
-  const transport = createTransport(transportOptions);
-  const headers = authorization === null ? {} : { authorization };
-  const response = await withProgress(
-    `waiting for ${baseUrl}`,
-    transport.request({ method: "GET", path: "/-/healthy", headers }, AbortSignal.timeout(HEALTHCHECK_TIMEOUT_MS)),
-    context,
-  );
-  await transport.close();
+  const { url } = access.value;
+  const request = { method: "GET", path: "/-/healthy" } as const;
+  const response = await sendRequest(access.value, request, context, HEALTHCHECK_TIMEOUT_MS);
   if (response.ok && response.value.status === 200) {
     context.out.write("healthy\n");
     return EXIT_OK;
@@ -42,7 +34,7 @@ export async function runHealthcheck(options: HealthcheckOptions, context: Comma
   const hint = server.value === null ? "set --url to the daemon's address" : OTHER_ADDRESS;
   const why = response.ok ? `it answered ${response.value.status}` : `${response.error.message}; ${hint}`;
   const problems = server.value?.problems.map(formatProblem) ?? [];
-  return failWith(context, [`${baseUrl} is not healthy: ${why}`, ...problems]);
+  return failWith(context, [`${url} is not healthy: ${why}`, ...problems]);
 }
 
 const OTHER_ADDRESS = "if the daemon listens elsewhere, pass its address as --url instead of --config";
@@ -55,11 +47,11 @@ function accessTo(
   server: ConfiguredServer | null,
   options: DaemonAccessOptions,
   env: CommandContext["env"],
-): Result<DaemonAccess, readonly string[]> {
-  if (server === null) return readDaemonAccess(options, env);
+): Result<EndpointAccess, readonly string[]> {
+  if (server === null) return readServerAccess(options, env);
   const url = webUrl(server.isEncrypted, server.listen.host, server.listen.port);
-  if (options.httpConfigFile !== undefined) return readDaemonAccess({ ...options, url }, env);
-  return ok({ options: { baseUrl: url, insecureSkipVerify: true }, authorization: null });
+  if (options.httpConfigFile !== undefined) return readServerAccess({ ...options, url }, env);
+  return ok({ url, tls: { insecureSkipVerify: true } });
 }
 
 function readServer(file: string, env: CommandContext["env"]): Result<ConfiguredServer, readonly string[]> {

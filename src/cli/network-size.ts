@@ -2,6 +2,7 @@ import type { CallAttemptDeps } from "../api-client/call-attempt.ts";
 import { createApiClient } from "../api-client/client.ts";
 import { decodePage } from "../api-client/decoding/records.ts";
 import { type Call, listNodesCall, listSessionsCall } from "../api-client/endpoints.ts";
+import { userAgentOf } from "../api-client/integration-client.ts";
 import { createRateLimiter } from "../api-client/rate-limiter.ts";
 import { createServiceClock } from "../api-client/service-clock.ts";
 import { type DurationMs, formatDuration, SECOND_MS } from "../base/duration.ts";
@@ -10,7 +11,6 @@ import { NETWORK_SIZE_FACT, type NetworkSize, storedNetworkSize } from "../colle
 import type { Config } from "../config/schema/config.ts";
 import type { ConfigResources } from "../daemon/config-resources.ts";
 import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "../daemon/leadership-term.ts";
-import { userAgentOf } from "../daemon/runtime.ts";
 import type { StoreFailure } from "../journal/open-failure.ts";
 import { createMemoryStateStore } from "../journal/sqlite/store.ts";
 import { FAILURE_DOMAINS } from "../model/node.ts";

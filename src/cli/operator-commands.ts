@@ -11,7 +11,7 @@ import {
   print,
 } from "./context.ts";
 import { DaemonClient, type DaemonConnectionOptions, readToken, TOKEN_VARIABLE } from "./daemon-client.ts";
-import { resolveNode } from "./daemon-views/node-directory.ts";
+import { resolveNode } from "./daemon-views/node-lookup.ts";
 import { stripControlCharacters } from "./output/text.ts";
 
 /** Options of an operator command. */

@@ -8,8 +8,8 @@ import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
 import { billingMonthOf, type MonthUsage } from "../rate-limit/monthly-budget.ts";
 import { planPolling } from "../scheduling/planner.ts";
-import { FULL_MONTH } from "./config/age-warnings.ts";
 import { readConfigFile } from "./config/config-loading.ts";
+import { FULL_MONTH } from "./config/plan-warnings.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
 import {
   type GivenCounts,

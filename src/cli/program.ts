@@ -59,10 +59,10 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
   group("policy", "work with policies", "policy diff before.yaml after.yaml", POLICY_COMMANDS);
   group("state", "export or import the journal", "state export --config proxywarden.yaml state.jsonl", STATE_COMMANDS);
   add(program, {
-    usage: "completion <shell>",
+    usage: "completion <shell> [words...]",
     description: "print a completion script for bash, zsh or fish",
     example: "completion bash",
-    run: (_, given, [shell]) => runCompletion(shell as Shell, program, given),
+    run: (_, given, [shell, ...words]) => runCompletion(shell as Shell, words, program, given),
   }).registeredArguments[0]!.choices(SHELLS);
   add(program, {
     usage: "help [command...]",

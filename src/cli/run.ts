@@ -10,6 +10,7 @@ import { createCron } from "../platform/cron.ts";
 import { createLog } from "../platform/log.ts";
 import { placeholderProblem, readConfigFile } from "./config/config-loading.ts";
 import { readConfigInThread } from "./config/config-thread.ts";
+import { planWarnings } from "./config/plan-warnings.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, untilAborted } from "./context.ts";
 import { openConfiguredStore } from "./state-store.ts";
 
@@ -32,7 +33,8 @@ export async function runDaemon({ config: file }: { config: string }, context: C
   const placeholder = placeholderProblem(first.value);
   if (placeholder !== null) return failWith(context, formatProblem(placeholder));
   const log = createLog(first.value.config.log);
-  const logWarnings = ({ warnings }: LoadedConfig) => {
+  const logWarnings = (loaded: LoadedConfig) => {
+    const warnings = [...loaded.warnings, ...planWarnings(loaded)];
     for (const warning of warnings) log.warn({ problem: formatProblem(warning) }, "configuration warning");
   };
   const clock = createSystemClock();

@@ -5,7 +5,6 @@ import { REASON_PLACEHOLDERS } from "../model/policy/policy.ts";
 import { LOCAL_ZONE } from "../model/policy/time-interval.ts";
 import { type ConfigProblem, DOCUMENT_START, toProblem } from "./diagnostics/problem.ts";
 import { findMatcherProblem, findQueryProblem } from "./regular-expressions.ts";
-import type { Config } from "./schema/config.ts";
 import type { LoaderCheck } from "./schema/value-types.ts";
 import type { ReadOptions, ValueProblem } from "./schema-reader.ts";
 import type { YamlSource } from "./yaml/document.ts";
@@ -19,12 +18,6 @@ export interface FieldUse {
   readonly isUsage: boolean;
 }
 
-/** A cron schedule with more runs than the limits allow. */
-export interface SkippedRuns {
-  readonly collector: "nodes" | "sessions" | "stats" | "hourly";
-  readonly message: string;
-}
-
 /** Checks that are passed to the loader. */
 export interface ConfigChecks {
   /** Returns what is wrong with a cron expression, or null if it is valid. */
@@ -35,8 +28,6 @@ export interface ConfigChecks {
   expression(
     text: string,
   ): Result<{ readonly fields: readonly FieldUse[] }, readonly { readonly message: string; readonly offset: number }[]>;
-  /** Returns the cron schedules with more runs than the limits allow. Absent if not checked. */
-  skippedRuns?(config: Config): readonly SkippedRuns[];
 }
 
 /** A configuration file, and what is needed to check it. */

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { type ApiClient, createApiClient } from "../api-client/client.ts";
+import { userAgentOf } from "../api-client/integration-client.ts";
 import { createServiceClock, type ServiceClock } from "../api-client/service-clock.ts";
 import { type CollectedState, createCollectedState } from "../collectors/collected-state.ts";
 import { type CollectorManager, startCollectorManager } from "../collectors/collector-manager.ts";
@@ -7,7 +8,7 @@ import type { Transport } from "../model/ports.ts";
 import type { Lease } from "../model/shared-state.ts";
 import type { ConfigResources } from "./config-resources.ts";
 import type { LeadershipTerm } from "./leadership-term.ts";
-import { type Runtime, userAgentOf } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** What is known about a service. */
 export interface KnownService {

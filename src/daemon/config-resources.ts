@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { type IntegrationTls, tlsOptions } from "../api-client/integration-client.ts";
+import { type IntegrationTls, tlsOptions, userAgentOf } from "../api-client/integration-client.ts";
 import { createCurrentTransport } from "../api-client/transport.ts";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { CollectionSettings } from "../collectors/collector-manager.ts";
@@ -23,7 +23,7 @@ import {
   secretOf,
   secretReader,
 } from "./integrations.ts";
-import { type DaemonDeps, userAgentOf } from "./runtime.ts";
+import type { DaemonDeps } from "./runtime.ts";
 
 /** Everything that a configuration names and that can fail to open: secrets, certificates and clients. */
 export interface ConfigResources {

@@ -29,6 +29,8 @@ export type ReadSecret = (key: string, path: string, read?: typeof fileSecret) =
 const UNREADABLE = inlineSecret("unread");
 
 type Endpoint = HttpClient & { readonly url: string };
+/** How to reach a server whose URL is not a secret. */
+export type EndpointAccess = IntegrationAccess & { readonly url: string };
 interface IntegrationDeps {
   readonly clock: Clock;
   readonly agent: string;
@@ -111,7 +113,7 @@ export function integrationAccess(
   endpoint: Endpoint,
   secret: ReadSecret,
   problems: KeyProblem[],
-): IntegrationAccess {
+): EndpointAccess {
   const { url, tls_config } = endpoint;
   const credentials = credentialsOf(prefix, endpoint, secret);
   return { url, credentials, tls: tls_config && readTls(`${prefix}tls_config`, tls_config, secret, problems) };

@@ -11,9 +11,6 @@ import { createHistory, type History } from "../web/api/history.ts";
 import { createMetricsEndpoint, type MetricsEndpoint } from "../web/scrape/metrics-endpoint.ts";
 import { type LeadershipTerm, openOnlyTerm } from "./leadership-term.ts";
 
-/** User-Agent header of the daemon's requests. */
-export const userAgentOf = (version: string): string => `proxywarden/${version}`;
-
 type OpenedState = Result<StateStore | SharedState, { readonly kind?: string; readonly message: string }>;
 
 /** What the daemon needs from outside. The demo and tests pass their own. */

@@ -1,5 +1,5 @@
 import { createTask, parse, validateDetailed } from "node-cron";
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Cron } from "../model/ports.ts";
 import type { EpochMs } from "../model/time.ts";
 
@@ -10,11 +10,9 @@ const CYCLE_DAYS_MAX = 40 * 366;
 /** Maximum number of cached schedules. Each collector has at most one, but reloads may add others. */
 const SCHEDULES_MAX = 64;
 
-/** The times of a day in ascending order, and the days. */
+/** The times of a day, from its beginning and in ascending order, and the days. */
 interface CronFields {
-  readonly hours: readonly number[];
-  readonly minutes: readonly number[];
-  readonly seconds: readonly number[];
+  readonly times: readonly DurationMs[];
   /** Months, 1 to 12, which are a cheap check before {@link runsOn}. */
   readonly months: readonly number[];
   /** Whether it runs on the UTC day that begins at `day`. */
@@ -50,19 +48,21 @@ export function cronError(expression: string): string | null {
 }
 
 function parseSchedule(expression: string): CronFields {
-  const { second, minute, hour, month } = parse(expression);
-  const [hours, minutes, seconds] = [ascending(hour), ascending(minute), ascending(second)];
+  const fields = parse(expression);
+  const hours = fields.hour.map((hour) => hour * HOUR_MS);
+  const minutes = hours.flatMap((hourMs) => fields.minute.map((minute) => hourMs + minute * MINUTE_MS));
+  const seconds = minutes.flatMap((minuteMs) => fields.second.map((second) => minuteMs + second * SECOND_MS));
+  const times = seconds.toSorted((a, b) => a - b);
   const task = createTask(expression, () => {}, { timezone: "UTC" });
   // Only `match` is used. Without this, node-cron would keep the task for the life of the process.
   task.destroy();
-  const firstMs = timeOfDay(hours[0] ?? 0, minutes[0] ?? 0, seconds[0] ?? 0);
   // The next time is computed every few seconds, mostly on the same day, and `match` is slow.
   let last = { day: Number.NaN, runs: false };
   const runsOn = (day: EpochMs): boolean => {
-    if (last.day !== day) last = { day, runs: task.match(new Date(day + firstMs)) };
+    if (last.day !== day) last = { day, runs: task.match(new Date(day + times[0]!)) };
     return last.runs;
   };
-  return { hours, minutes, seconds, months: month, runsOn };
+  return { times, months: fields.month, runsOn };
 }
 
 function nextRunAt(schedule: CronFields, after: EpochMs, daysMax: number): EpochMs | null {
@@ -70,28 +70,8 @@ function nextRunAt(schedule: CronFields, after: EpochMs, daysMax: number): Epoch
   const firstDay = Math.floor(from / DAY_MS) * DAY_MS;
   for (let day = firstDay; day <= firstDay + daysMax * DAY_MS; day += DAY_MS) {
     if (!schedule.months.includes(new Date(day).getUTCMonth() + 1)) continue;
-    const runAt = firstTimeOfDay(schedule, day, from);
-    if (runAt !== null && schedule.runsOn(day)) return runAt;
+    const time = schedule.times.find((each) => day + each >= from);
+    if (time !== undefined && schedule.runsOn(day)) return day + time;
   }
   return null;
 }
-
-/** Returns the first time of the schedule on `day` that is not before `from`. Skips hours and minutes that are over. */
-function firstTimeOfDay(schedule: CronFields, day: EpochMs, from: EpochMs): EpochMs | null {
-  for (const hour of schedule.hours) {
-    if (day + (hour + 1) * HOUR_MS <= from) continue;
-    for (const minute of schedule.minutes) {
-      if (day + timeOfDay(hour, minute + 1, 0) <= from) continue;
-      for (const second of schedule.seconds) {
-        const time = day + timeOfDay(hour, minute, second);
-        if (time >= from) return time;
-      }
-    }
-  }
-  return null;
-}
-
-const timeOfDay = (hour: number, minute: number, second: number) =>
-  hour * HOUR_MS + minute * MINUTE_MS + second * SECOND_MS;
-
-const ascending = (values: readonly number[]) => [...values].sort((a, b) => a - b);

@@ -26,20 +26,6 @@ test("approvals reports that no action is waiting", async () => {
   expect(end).toEqual({ code: 0, out: "no actions are waiting for approval\n", err: "" });
 });
 
-test("approvals shows ids if the names of nodes can't be read", async () => {
-  const { url } = await startTestServer({
-    remediation: () => ({ ...idleRemediation, approvals: () => [sampleApproval] }),
-    fleet() {
-      throw new Error("the fleet can't be read");
-    },
-  });
-  const { code, out } = await captureOutput((context) => runApprovals({ url, output: "text" }, context));
-  expect({ code, first: out.split("\n")[0] }).toEqual({
-    code: 0,
-    first: "act-3  quarantine for 1d node_1 (DE, eu-west)",
-  });
-});
-
 test("approvals --output json prints the rows of the API", async () => {
   const { url } = await startTestServer({ remediation: () => sampleRemediation() });
   const { code, out } = await captureOutput((context) => runApprovals({ url, output: "json" }, context));

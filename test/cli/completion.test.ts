@@ -1,112 +1,113 @@
 import { Command, Option } from "commander";
 import { describe, expect, test } from "vitest";
-import { bashScript, completedCommands, runCompletion, SHELLS, type Shell } from "../../src/cli/completion.ts";
+import { candidatesFor, runCompletion, SHELLS, type Shell } from "../../src/cli/completion.ts";
 import { createProgram } from "../../src/cli/program.ts";
 import { createTempFolder } from "../integration/folder.ts";
 import { runProgram } from "../integration/process.ts";
-import { captureOutput } from "./terminal.ts";
+import { captureOutput, runInProcess } from "./terminal.ts";
 
-const scriptFor = async (shell: Shell): Promise<string> =>
-  (
-    await captureOutput((context) =>
-      runCompletion(
-        shell,
-        createProgram(context, () => {}),
-        context,
-      ),
-    )
-  ).out;
+/** Returns the program whose words are completed. */
+async function realProgram(): Promise<Command> {
+  const programs: Command[] = [];
+  await captureOutput(async (context) => {
+    programs.push(createProgram(context, () => {}));
+    return 0;
+  });
+  return programs[0]!;
+}
 
-/** Returns what a real bash offers for the last word, which may be empty. */
-async function offered(script: string, words: readonly string[], cwd = "/"): Promise<readonly string[]> {
-  const completion = `cd "$1"; shift; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _proxywarden; printf '%s\\n' "\${COMPREPLY[@]}"`;
+const wordsFor = (typed: string, program: Command): readonly string[] =>
+  candidatesFor(typed.split(" ").slice(1), program).map(({ word }) => word);
+
+describe("the words that may be typed", async () => {
+  const program = await realProgram();
+
+  test.each<readonly [typed: string, words: readonly string[]]>([
+    ["proxywarden check --output ", ["text", "json"]],
+    ["proxywarden check --output = j", ["text", "json"]],
+    ["proxywarden check --output =", ["text", "json"]],
+    ["proxywarden check --output=j", ["--output=text", "--output=json"]],
+    ["proxywarden completion ", ["bash", "zsh", "fish"]],
+    ["proxywarden check --config ", [":files"]],
+    ["proxywarden check --config=c", [":files"]],
+    ["proxywarden policy diff ", [":files"]],
+    ["proxywarden pause --reason ", []],
+  ])("after %j are %j", (typed, words) => {
+    expect(wordsFor(typed, program)).toEqual(words);
+  });
+
+  test.each<readonly [typed: string, words: readonly string[]]>([
+    ["proxywarden ", ["check", "resume", "policy"]],
+    ["proxywarden help expl", ["explain", "policy"]],
+    ["proxywarden policy ", ["test", "diff", "backtest"]],
+    ["proxywarden --no", ["--no-color", "--version"]],
+    ["proxywarden --debug check --o", ["--output", "--help", "--debug"]],
+    ["proxywarden approve --d", ["--debug"]],
+    ["proxywarden run ", ["--config"]],
+    // The word is the value of --reason, not a command.
+    ["proxywarden pause --reason check --ur", ["--url", "--for"]],
+  ])("after %j include %j", (typed, words) => {
+    expect(wordsFor(typed, program)).toEqual(expect.arrayContaining([...words]));
+  });
+
+  test("are the options of the command first, then those of the commands around it", () => {
+    const nested = new Command("proxywarden").option("--debug", "traces").version("1");
+    const policy = nested.command("policy").description("policies");
+    policy.command("diff <old> <new>").description("what differs").option("--short", "less");
+    nested.command("test <files...>").addOption(new Option("--seed <seed>").choices(["one", "two"]));
+    expect(wordsFor("proxywarden policy d", nested)).toEqual(["diff", "help"]);
+    expect(wordsFor("proxywarden policy diff a.yaml -", nested)).toEqual(["--short", "--help", "--debug"]);
+    expect(wordsFor("proxywarden test --seed ", nested)).toEqual(["one", "two"]);
+  });
+
+  test("have the descriptions of the help", async () => {
+    const { out } = await runInProcess("completion", "fish", "--", "check", "--o");
+    expect(out).toContain("\n--output\toutput format\n");
+    expect((await runInProcess("completion", "fish", "--", "che")).out).toContain(
+      "check\tcheck a configuration: list every error with its line and column\n",
+    );
+  });
+});
+
+/** Returns what a real bash offers for the last word, which may be empty, if the program prints `candidates`. */
+async function offered(words: readonly string[], candidates: string, cwd = "/"): Promise<readonly string[]> {
+  const { out: script } = await runInProcess("completion", "bash");
+  const completion = `proxywarden() { printf '%s' '${candidates}'; }
+cd "$1"; shift; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _proxywarden; printf '%s\\n' "\${COMPREPLY[@]}"`;
   const output = await runProgram("bash", ["--norc", "-c", `${script}\n${completion}`, "bash", cwd, ...words], "");
   return output.split("\n").filter((line) => line !== "");
 }
 
-describe("in a real bash", async () => {
-  const script = await scriptFor("bash");
-
-  test.each<readonly [typed: string, offers: readonly string[]]>([
-    ["proxywarden che", ["check"]],
-    ["proxywarden re", ["resume", "reject", "release", "reset-breaker"]],
-    ["proxywarden --no", ["--no-color"]],
-    ["proxywarden --debug check --o", ["--output"]],
-    ["proxywarden check --output ", ["text", "json"]],
-    ["proxywarden check --output = j", ["json"]],
-    ["proxywarden check --output =", ["text", "json"]],
-    ["proxywarden check --out", ["--output"]],
-    ["proxywarden help expl", ["explain"]],
-    ["proxywarden completion ", ["bash", "zsh", "fish"]],
-    ["proxywarden pause --reason ", []],
-    ["proxywarden approve --d", ["--debug"]],
-    // The word is the value of --reason, not a command.
-    ["proxywarden pause --reason check --ur", ["--url"]],
-  ])("%s", async (typed, offers) => {
-    expect(await offered(script, typed.split(" "))).toEqual(offers);
+describe("a real bash", () => {
+  test("offers the words that begin like the last one", async () => {
+    const commands = "check\tcheck it\nchange\t\npause\tpause it\n";
+    expect(await offered(["proxywarden", "ch"], commands)).toEqual(["check", "change"]);
+    expect(await offered(["proxywarden", ""], commands)).toEqual(["check", "change", "pause"]);
+    expect(await offered(["proxywarden", "check", "--output", "="], "text\t\njson\t\n")).toEqual(["text", "json"]);
   });
 
-  test("completes files, including those with a blank in their name", async () => {
+  test("offers files, including those with a blank in their name", async () => {
     const folder = createTempFolder();
     folder.write("my config.yaml", "");
     folder.write("other.yaml", "");
-    const config = await offered(script, ["proxywarden", "run", "--config", ""], folder.path);
-    expect(config.toSorted()).toEqual(["my config.yaml", "other.yaml"]);
-    expect(await offered(script, ["proxywarden", "simulate", "--scenario", "=", "o"], folder.path)).toEqual([
-      "other.yaml",
-    ]);
-    expect(await offered(script, ["proxywarden", "run", "o"], folder.path)).toEqual([]);
+    const files = ":files\t\n";
+    const all = await offered(["proxywarden", "run", "--config", ""], files, folder.path);
+    expect(all.toSorted()).toEqual(["my config.yaml", "other.yaml"]);
+    expect(await offered(["proxywarden", "run", "--config", "=", "o"], files, folder.path)).toEqual(["other.yaml"]);
   });
 
-  test("completes subcommands, and files as arguments", async () => {
-    const program = new Command("proxywarden").option("--debug", "traces");
-    const policy = program.command("policy").description("policies");
-    policy.command("diff <old> <new>").description("what differs").option("--short", "less");
-    program.command("test <files...>").addOption(new Option("--seed <seed>").choices(["one", "two"]));
-    const nested = bashScript(completedCommands(program));
-    const folder = createTempFolder();
-    folder.write("a.yaml", "");
-    expect(await offered(nested, ["proxywarden", "policy", "d"])).toEqual(["diff"]);
-    expect(await offered(nested, ["proxywarden", "policy", "diff", ""], folder.path)).toEqual(["a.yaml"]);
-    expect(await offered(nested, ["proxywarden", "policy", "diff", "a.yaml", "-"])).toEqual([
-      "--short",
-      "--help",
-      "--debug",
-    ]);
-    expect(await offered(nested, ["proxywarden", "test", ""], folder.path)).toEqual(["a.yaml"]);
-    expect(await offered(nested, ["proxywarden", "test", "--seed", ""])).toEqual(["one", "two"]);
+  test("gives the program the words up to the cursor", async () => {
+    const { out: script } = await runInProcess("completion", "bash");
+    const completion = `proxywarden() { printf '%s|' "$@" >&3; }
+COMP_WORDS=(proxywarden policy "" later) COMP_CWORD=2; _proxywarden 3>&1`;
+    expect(await runProgram("bash", ["--norc", "-c", `${script}\n${completion}`], "")).toBe(
+      "completion|bash|--|policy||",
+    );
   });
 });
 
-describe.each(SHELLS)("the script for %s", (shell) => {
-  test("knows every command and every option of the program", async () => {
-    const script = await scriptFor(shell);
-    await captureOutput(async (context) => {
-      for (const { path, options } of completedCommands(createProgram(context, () => {}))) {
-        expect(script).toContain(shell === "zsh" ? `_${path.replaceAll(" ", "__")}() {` : `${path}`);
-        for (const { name } of options) expect(script).toContain(shell === "fish" ? ` -l ${name.slice(2)} ` : name);
-      }
-      return 0;
-    });
-  });
-});
-
-test("the zsh script escapes special characters", async () => {
-  const script = await scriptFor("zsh");
-  expect(script).toMatch(/^#compdef proxywarden\n/);
-  expect(script).toContain("'check:check a configuration\\: list every error with its line and column'");
-  expect(script).toContain(
-    "'--at=[explain the state at this time, such as 2026-11-21T03\\:12\\:00Z, or this long ago, such as 2h]:value: '",
-  );
-  expect(script).toContain("'--output=[output format]:value:(text json)'");
-  expect(script).toContain("'--config=[the configuration]:value:_files'");
-});
-
-test("the fish script distinguishes files, words and free values of options", async () => {
-  const script = await scriptFor("fish");
-  const at = (path: string) => `complete -c proxywarden -n '__proxywarden_at "proxywarden ${path}"'`;
-  expect(script).toContain(`${at("check")} -l config -r -F -d 'the configuration'`);
-  expect(script).toContain(`${at("check")} -l output -x -a 'text json' -d`);
-  expect(script).toContain(`${at("pause")} -l reason -x -d`);
-  expect(script).toContain(`${at("completion")} -a 'bash zsh fish'`);
+test.each(SHELLS)("the script for %s asks the program, and completes files itself", async (shell: Shell) => {
+  const { out } = await captureOutput(async (context) => runCompletion(shell, [], await realProgram(), context));
+  expect(out).toContain(`proxywarden completion ${shell} -- `);
+  expect(out).toContain(":files*");
 });

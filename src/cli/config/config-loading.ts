@@ -1,32 +1,18 @@
 import { globSync, opendirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { DAY_MS, formatDuration } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
-import { requestedIntervalsOf } from "../../collectors/schedule.ts";
-import {
-  type ConfigChecks,
-  type ConfigSource,
-  type DefinedNames,
-  resolveFrom,
-  type SkippedRuns,
-} from "../../config/checks.ts";
+import { type ConfigChecks, type ConfigSource, type DefinedNames, resolveFrom } from "../../config/checks.ts";
 import { type ConfigProblem, formatProblem, locateProblem } from "../../config/diagnostics/problem.ts";
 import { type LoadedConfig, loadConfig } from "../../config/load.ts";
 import { policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
-import type { Config } from "../../config/schema/config.ts";
 import { loadPolicyTests } from "../../config/schema/policy-test.ts";
 import { parseYaml } from "../../config/yaml/document.ts";
-import { collectionSettingsOf } from "../../daemon/collection-settings.ts";
 import { networkFamilyNames } from "../../metrics/families/network-families.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
-import { COLLECTORS } from "../../model/snapshot.ts";
-import { createSystemClock } from "../../platform/clock.ts";
-import { createCron, cronError } from "../../platform/cron.ts";
+import { cronError } from "../../platform/cron.ts";
 import { NO_SUCH_FILE, readTextFile, readTextInput } from "../../platform/text-file.ts";
 import { compileExpression } from "../../policy/cel/expression.ts";
-import { planPolling } from "../../scheduling/planner.ts";
 import type { CommandContext } from "../context.ts";
-import { BOUND_TEXTS, skippedText } from "../output/plan-table.ts";
 
 type Environment = CommandContext["env"];
 
@@ -35,7 +21,6 @@ export const CONFIG_CHECKS: ConfigChecks = {
   cron: cronError,
   families: networkFamilyNames(),
   expression: compileExpression,
-  skippedRuns: findSkippedRuns,
 };
 
 /**
@@ -136,18 +121,4 @@ export function readConfig(file: string, env: Environment): Result<LoadedConfig,
 export function readConfigFile(file: string, env: Environment): Result<LoadedConfig, readonly string[]> {
   const read = readConfig(file, env);
   return read.ok ? read : fail(read.error.map(problemText));
-}
-
-/** Returns the cron schedules of which the limits skip runs, even if each run takes only one call. */
-function findSkippedRuns(config: Config): readonly SkippedRuns[] {
-  const { schedules, limits } = collectionSettingsOf(config, new Set(COLLECTORS), new Set());
-  const requestedIntervals = requestedIntervalsOf(schedules, { clock: createSystemClock(), cron: createCron() });
-  const month = { callsUsed: 0, leftMs: 30 * DAY_MS };
-  const plan = planPolling({ requestedIntervals, limits, nodes: 0, nodePages: 0, sessionPages: 0, month });
-  return COLLECTORS.flatMap((collector): SkippedRuns[] => {
-    const { boundBy = null, slowdown = 1, requestedMs = 0 } = plan[collector] ?? {};
-    if (collector === "details" || boundBy === null || requestedIntervals[collector]?.isCron !== true) return [];
-    const message = `runs every ${formatDuration(requestedMs)}, which ${BOUND_TEXTS[boundBy]} don't allow: ${skippedText(slowdown)} are skipped, and more where a run takes more than one call`;
-    return [{ collector, message }];
-  });
 }

@@ -1,17 +1,17 @@
 import { DAY_MS, type DurationMs } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Location } from "../../model/snapshot.ts";
 import { type EpochMs, isoAt } from "../../model/time.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
-import type { ActionView, DecisionView, OperatorCommandView } from "../../web/api/row-views.ts";
+import type { ActionView, DecisionView, OperatorCommandView, WithNode } from "../../web/api/row-views.ts";
+import { requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { DaemonClient } from "../daemon-client.ts";
-import { requestText, stateText } from "../output/node-explanation-text.ts";
+import { stateText } from "../output/node-explanation-text.ts";
 import { formatTable, formatTime, nodeLabel, type Paint } from "../output/text.ts";
 import { type DaemonViewOptions, searchOf, showView } from "./daemon-view.ts";
-import { emptyFleetReason, findNode, type NodeDirectory, readDirectory } from "./node-directory.ts";
+import { emptyFleetReason, resolveNode } from "./node-lookup.ts";
 
 /** Filters of `decisions`, `actions` and `orders`. */
 export interface JournalRowOptions extends DaemonViewOptions {
@@ -26,7 +26,7 @@ export interface JournalRowOptions extends DaemonViewOptions {
 }
 
 /** A row of any view. */
-type JournalRow = { readonly node: NodeId | null };
+type JournalRow = WithNode<{ readonly node: NodeId | null }>;
 
 /** What a search found. */
 interface FoundRows<Row> {
@@ -44,27 +44,16 @@ export function runJournalView<Row extends JournalRow>(
   context: CommandContext,
 ): Promise<ExitCode> {
   const daemon = new DaemonClient(options, context);
-  // Kept while it has every node of the rows: it is large, and a watched view is read every two seconds.
-  let directory: NodeDirectory | null = null;
-  // Nodes of the rows that are not in the directory, so that it is not read again for them.
-  let unknown: ReadonlySet<NodeId> = new Set();
   let found: FoundRows<Row> = { rows: [], isCut: false, unlocated: 0 };
 
-  async function read(): Promise<Result<readonly Named<Row>[], string>> {
-    const isKept = directory !== null;
-    const known = directory === null ? await readDirectory(daemon) : ok(directory);
-    if (!known.ok) return known;
-    const nodes = known.value;
-    const search = await searchRows(view, nodes, options, daemon);
+  async function read(): Promise<Result<readonly Row[], string>> {
+    const search = await searchRows(view, options, daemon);
     if (!search.ok) return search;
     found = search.value;
-    const missing = found.rows.flatMap(({ node }) => (node === null || nodes.has(node) ? [] : [node]));
-    if (!isKept) unknown = new Set(missing);
-    directory = missing.every((node) => unknown.has(node)) ? nodes : null;
-    return ok(found.rows.map((row) => ({ ...row, name: nodes.get(row.node ?? "")?.name ?? null })));
+    return ok(found.rows);
   }
 
-  const format = (rows: readonly Named<Row>[], paint: Paint) =>
+  const format = (rows: readonly Row[], paint: Paint) =>
     rows.length === 0 ? `no ${view.noun}s\n` : formatTable(view.titles, rows.map(view.cellsOf), paint);
   return showView({ read, format, notes: () => notesOn(found, view.noun) }, options, context);
 }
@@ -83,26 +72,21 @@ const REQUESTS_MAX = 20;
 
 async function searchRows<Row extends JournalRow>(
   view: JournalView<Row>,
-  directory: NodeDirectory,
   options: JournalRowOptions,
   daemon: DaemonClient,
 ): Promise<Result<FoundRows<Row>, string>> {
   const { node: named, policy, region, country, since, limit } = options;
+  const { sortedBy, shownTime = sortedBy, shownLaterMs = 0 } = view;
   const isFiltered = region !== undefined || country !== undefined;
-  if (isFiltered && view.locationOf === undefined && directory.size === 0) {
-    return fail(await emptyFleetReason(daemon));
-  }
-  const node = named === undefined ? ok(null) : await findNode(named, directory, daemon);
+  const node = named === undefined ? ok(null) : await resolveNode(named, daemon);
   if (!node.ok) return node;
-  const locationOf = (row: Row) => view.locationOf?.(row) ?? directory.get(row.node ?? "")?.location ?? null;
-  const isThere = (at: Location | null) =>
-    (region ?? at?.region) === at?.region && (country ?? at?.country) === at?.country;
+  const isThere = (row: Row) => (region ?? row.region) === row.region && (country ?? row.country) === row.country;
   const sinceText = since === undefined ? "" : isoAt(since);
-  const oldest = since === undefined ? "" : isoAt(Math.max(0, since - view.shownLaterMs));
+  const oldest = since === undefined ? "" : isoAt(Math.max(0, since - shownLaterMs));
   // Pages overlap, because several rows may have the time at which a page ends.
   const found = new Map<string, Row>();
   const unlocated = new Set<string>();
-  const isScattered = isFiltered || (since !== undefined && view.shownLaterMs > 0);
+  const isScattered = isFiltered || (since !== undefined && shownLaterMs > 0);
   const pageRows = isScattered ? ROWS_MAX : limit;
   let until: string | null = null;
   let isCut = false;
@@ -112,49 +96,43 @@ async function searchRows<Row extends JournalRow>(
     if (!page.ok) return page;
     const rows = page.value;
     for (const row of rows) {
-      if (view.shownTime(row) < sinceText) continue;
-      const location = locationOf(row);
-      if (isFiltered && location === null) unlocated.add(JSON.stringify(row));
-      else if (isThere(location)) found.set(JSON.stringify(row), row);
+      if (shownTime(row) < sinceText) continue;
+      if (isFiltered && row.region === null) unlocated.add(JSON.stringify(row));
+      else if (isThere(row)) found.set(JSON.stringify(row), row);
     }
-    const last = rows.length < pageRows ? null : view.sortedBy(rows.at(-1)!);
+    const last = rows.length < pageRows ? null : sortedBy(rows.at(-1)!);
     if (last === null || last < oldest) break;
     // More rows may have the same time than fit on a page. Those beyond the page can't be read.
     const isStuck: boolean = last === until;
     isCut ||= isStuck || request === REQUESTS_MAX;
     until = isStuck ? isoAt(Date.parse(last) - 1) : last;
   }
+  const reason = found.size === 0 && unlocated.size > 0 ? await emptyFleetReason(daemon) : null;
+  if (reason !== null) return fail(reason);
   return ok({ rows: [...found.values()].slice(0, limit), isCut, unlocated: unlocated.size });
 }
 
-/** A row with the name of its node, or null if the node has none, or is not in the fleet. */
-export type Named<Row> = Row & { readonly name: string | null };
-
 /** A command that lists rows of the journal, newest first. */
-export interface JournalView<Row extends { readonly node: NodeId | null }> {
+export interface JournalView<Row extends JournalRow> {
   readonly route: "decisions" | "actions" | "orders";
   /** What a row is. */
   readonly noun: string;
   /** The time by which the journal sorts rows, in ISO 8601. */
   sortedBy(row: Row): string;
-  /** The time that is shown, in ISO 8601. */
-  shownTime(row: Row): string;
-  /** How much later than `sortedBy` the shown time of a row may be for `--since` to find it. */
-  readonly shownLaterMs: DurationMs;
-  /** Where the node was at the time of the row. Absent if rows do not say it; the directory then says where it is. */
-  locationOf?(row: Row): Location;
+  /** The time that is shown, in ISO 8601. Absent if it is the same. */
+  shownTime?(row: Row): string;
+  /** How much later than `sortedBy` the shown time of a row may be for `--since` to find it. Absent means 0. */
+  readonly shownLaterMs?: DurationMs;
   readonly titles: readonly string[];
   /** Returns the cells of a row, in the order of the titles. */
-  cellsOf(row: Named<Row>): readonly string[];
+  cellsOf(row: Row): readonly string[];
 }
 
 /** `decisions`. */
-export const DECISIONS: JournalView<DecisionView> = {
+export const DECISIONS: JournalView<WithNode<DecisionView>> = {
   route: "decisions",
   noun: "decision",
   sortedBy: ({ at }) => at,
-  shownTime: ({ at }) => at,
-  shownLaterMs: 0,
   titles: ["time", "node", "policy", "step", "mode", "verdict", "reasons"],
   cellsOf: ({ at, node, name, policy, step, mode, verdict, blockers }) => [
     formatTime(at),
@@ -168,14 +146,13 @@ export const DECISIONS: JournalView<DecisionView> = {
 };
 
 /** `actions`. */
-export const ACTIONS: JournalView<ActionView> = {
+export const ACTIONS: JournalView<WithNode<ActionView>> = {
   route: "actions",
   noun: "action",
   sortedBy: (row) => row.created_at,
   shownTime: (row) => row.sent_at ?? row.created_at,
   // An action is created when it waits for approval. Few wait for longer than this.
   shownLaterMs: DAY_MS,
-  locationOf: ({ country, region }) => ({ country, region }),
   titles: ["time", "id", "node", "region", "policy", "step", "action", "state", "detail"],
   cellsOf: (row) => [
     formatTime(row.sent_at ?? row.created_at),
@@ -184,19 +161,17 @@ export const ACTIONS: JournalView<ActionView> = {
     row.region,
     row.policy,
     String(row.step + 1),
-    requestText(row),
+    requestLabel(row.request),
     stateText(row),
     (row.detail ?? "").replaceAll(row.node, row.name ?? row.node),
   ],
 };
 
 /** `orders`. */
-export const ORDERS: JournalView<OperatorCommandView> = {
+export const ORDERS: JournalView<WithNode<OperatorCommandView>> = {
   route: "orders",
   noun: "operator command",
   sortedBy: ({ at }) => at,
-  shownTime: ({ at }) => at,
-  shownLaterMs: 0,
   titles: ["time", "command", "operator", "node", "result"],
   cellsOf: ({ at, order, operator, node, name, detail }) => [
     formatTime(at),

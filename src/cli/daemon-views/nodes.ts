@@ -14,7 +14,8 @@ import {
   type Paint,
   stripControlCharacters,
 } from "../output/text.ts";
-import { type DaemonViewOptions, searchOf, showView } from "./daemon-view.ts";
+import { type DaemonViewOptions, showView } from "./daemon-view.ts";
+import { readNodesPage } from "./node-lookup.ts";
 
 /** Filters of `nodes`. */
 export interface NodesOptions extends DaemonViewOptions {
@@ -46,8 +47,7 @@ async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<R
   const pageRows = Math.min(limit, ROWS_MAX);
   const nodes: NodeRow[] = [];
   for (let page = 1; ; page++) {
-    const search = searchOf({ status, region, country, q, page, limit: pageRows });
-    const read = await daemon.get<NodesView>(`/api/v1/nodes?${search}`, { data: "array", pagination: "object" });
+    const read = await readNodesPage({ status, region, country, q, page, limit: pageRows }, daemon);
     if (!read.ok) return read;
     const { data, pagination } = read.value;
     nodes.push(...data.slice(0, limit - nodes.length));

@@ -3,15 +3,16 @@ import { NODE_STATUSES, type NodeId, type NodeStatus } from "../../model/node.ts
 import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action } from "../../model/remediation/episode.ts";
 import type { Fleet } from "../../model/snapshot.ts";
-import { isoAt, type MonotonicMs } from "../../model/time.ts";
+import type { MonotonicMs } from "../../model/time.ts";
 import { isUnfinished } from "../../policy/remediation-records.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import { remainingAtLeast } from "../../rate-limit/stated-limit.ts";
 import type { EventLog } from "../../web/api/event-log.ts";
 import { summarizeTimes } from "../../web/api/fleet-columns.ts";
+import { actionView, decisionView } from "../../web/api/row-views.ts";
 import { type StatusSnapshot, sessionsByStatus, statusLine } from "../../web/api/status-views.ts";
-import { countNoun, formatFields } from "../../web/ui/page/format.ts";
-import { actionText } from "./node-explanation-text.ts";
+import { evidenceText, requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
+import { countNoun } from "../../web/ui/page/format.ts";
 import { formatLength, type Tone } from "./text.ts";
 
 /** One line of output, and its color. */
@@ -95,7 +96,7 @@ function createActivityReporter() {
   /** The last line about each action that has not ended. Not every change of an action changes its line. */
   const lines = new Map<string, string>();
 
-  function actionLine(action: Action, nameOf: (node: NodeId) => string): ReportLine | null {
+  function changedLine(action: Action, nameOf: (node: NodeId) => string): ReportLine | null {
     const line = formatAction(action, nameOf);
     const isNew = line !== null && lines.get(action.id) !== line.text;
     if (isNew) lines.set(action.id, line.text);
@@ -109,28 +110,25 @@ function createActivityReporter() {
     reported = eventLog.lastNumber();
     return rows.flatMap(({ event }) => {
       if (event.kind === "decision") return formatDecision(event.row, nameOf);
-      return event.kind === "action" ? (actionLine(event.row, nameOf) ?? []) : [];
+      return event.kind === "action" ? (changedLine(event.row, nameOf) ?? []) : [];
     });
   };
 }
 
-function formatDecision(
-  { policy, node, verdict, mode, blockers, evidence }: Decision,
-  nameOf: (node: NodeId) => string,
-) {
-  const label = `${nameOf(node)} (${node})`;
-  const fields = formatFields(evidence.fields, isoAt(evidence.observedAt))
-    .map(([field, value]) => `${field} ${value}`)
-    .join(", ");
-  const dry = mode === "dry_run" ? " (dry run)" : "";
-  if (verdict === "act") return { text: `${policy}: acts on ${label}${dry}: ${fields}`, tone: "warning" } as const;
+function formatDecision(decision: Decision, nameOf: (node: NodeId) => string): ReportLine {
+  const { policy, node, verdict, mode, blockers } = decision;
   const reasons = blockers.map(({ reason, detail }) => `${reason} (${detail})`).join("; ");
-  return { text: `${policy}: holds ${label}${dry}: ${reasons}`, tone: "warning" } as const;
+  const why = verdict === "act" ? evidenceText(decisionView(decision).evidence) : reasons;
+  const dry = mode === "dry_run" ? " (dry run)" : "";
+  return {
+    text: `${policy}: ${verdict === "act" ? "acts on" : "holds"} ${nameOf(node)} (${node})${dry}: ${why}`,
+    tone: "warning",
+  };
 }
 
 function formatAction(action: Action, nameOf: (node: NodeId) => string): ReportLine | null {
-  const { id, policy, node, request, state, outcome, shadow, detail, proof } = action;
-  const what = `${policy}: ${actionText(request)} of ${nameOf(node)} (${id})`;
+  const { id, policy, node, state, outcome, shadow, detail, proof, sentAt, endedAt } = action;
+  const what = `${policy}: ${requestLabel(actionView(action).request)} of ${nameOf(node)} (${id})`;
   if (shadow) return state === "sent" ? { text: `${what}: not sent (dry run)`, tone: "warning" } : null;
   switch (state) {
     case "sent":
@@ -138,7 +136,6 @@ function formatAction(action: Action, nameOf: (node: NodeId) => string): ReportL
     case "withdrawn":
       return { text: `${what}: withdrawn: ${detail}`, tone: "warning" };
     case "ended": {
-      const { sentAt, endedAt } = action;
       const took = sentAt === null || endedAt === null ? "" : ` after ${formatLength(endedAt - sentAt)}`;
       const shown = proof === null ? "" : `, proof: ${proof}`;
       const cause = outcome === "refused" || outcome === "failed" || outcome === "in_doubt" ? `: ${detail}` : "";

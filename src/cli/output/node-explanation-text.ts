@@ -1,9 +1,10 @@
 import { SECOND_MS } from "../../base/duration.ts";
 import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OperatorCommandView } from "../../web/api/row-views.ts";
+import { requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
 import { actionState, countNoun, episodeState, formatFields } from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
-import { ID_PREFIX } from "../daemon-views/node-directory.ts";
+import { ID_PREFIX } from "../daemon-views/node-lookup.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
 import { formatLength, formatTime, nodeLabel, type Paint, stripControlCharacters } from "./text.ts";
 
@@ -28,16 +29,6 @@ export const formatNodeReport = (report: NodeReport, paint: Paint): string =>
     .map((lines) => lines.map(stripControlCharacters))
     .map(([title, ...lines]) => [paint("title", title!), ...lines].join("\n"))
     .join("\n\n")}\n`;
-
-/** Formats an action, such as `forced reboot`. A quarantine is followed by its duration. */
-export const requestText = ({ request }: ActionView): string =>
-  request.kind === "quarantine"
-    ? `quarantine for ${formatLength(request.duration_minutes * 60 * SECOND_MS)}`
-    : actionText(request);
-
-/** Formats the kind of an action, such as `forced reboot`. */
-export const actionText = (request: { readonly kind: string; readonly force?: boolean }): string =>
-  request.force === true ? `forced ${request.kind}` : request.kind;
 
 /** The fields that an expression read, a line each. `observedAt`: see {@link formatFields}. */
 export const fieldLines = (fields: Evidence["fields"], observedAt: string | null): readonly string[] =>
@@ -84,7 +75,7 @@ const holdText = ({ kind, policy, at, until, reason }: HoldView): string => {
 };
 
 const approvalText = (action: ActionView): string =>
-  `${requestText(action)} by ${action.policy} waits ${expiryText(action)}: ${PROGRAM} approve ${action.id}, or reject`;
+  `${requestLabel(action.request)} by ${action.policy} waits ${expiryText(action)}: ${PROGRAM} approve ${action.id}, or reject`;
 
 /** When a request for approval expires; empty: unknown. */
 export const expiryText = ({ expires_at: at }: ActionView): string => (at === null ? "" : `until ${formatTime(at)}`);
@@ -187,7 +178,7 @@ function actionLines(action: ActionView): readonly string[] {
     ...(endedAt === null ? [] : [`ended ${formatTime(endedAt)}`]),
   ];
   return [
-    `${action.id}  ${requestText(action)} by ${action.policy}, step ${action.step + 1} of ${action.episode}`,
+    `${action.id}  ${requestLabel(action.request)} by ${action.policy}, step ${action.step + 1} of ${action.episode}`,
     `    ${stateText(action)}${proof === null ? "" : `, proof: ${proof}`}`,
     `    ${times.join(", ")}`,
     ...answerLines(action),

@@ -1,8 +1,7 @@
-import { createIntegrationClient, type IntegrationAccess } from "../../api-client/integration-client.ts";
+import { createIntegrationClient, type IntegrationAccess, userAgentOf } from "../../api-client/integration-client.ts";
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { definedNames, type LoadedConfig } from "../../config/load.ts";
-import { userAgentOf } from "../../daemon/runtime.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { createSystemClock } from "../../platform/clock.ts";

@@ -1,10 +1,10 @@
-import { DAY_MS, type DurationMs, formatDuration } from "../../base/duration.ts";
+import { DAY_MS } from "../../base/duration.ts";
 import { FAILURE_DOMAINS } from "../../model/node.ts";
 import { MODES, type Mode, type PolicyRule } from "../../model/policy/policy.ts";
 import { type IntervalSpec, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
 import type { ConfigChecks, FieldUse } from "../checks.ts";
 import type { PolicyFile } from "../policy-file.ts";
-import { type Config, configSchema, type Schedule } from "../schema/config.ts";
+import { type Config, configSchema } from "../schema/config.ts";
 import { kindOf, schemaAt } from "../schema/introspection.ts";
 import type { ReadDocument } from "../schema-reader.ts";
 import { type Marks, markKey, positionIn } from "../yaml/position.ts";
@@ -33,7 +33,6 @@ export function findWarnings(
     ...secretWarnings(marks),
     ...limitWarnings(config),
     ...adminWarnings(config, policies),
-    ...cronWarnings(config, checks),
     ...config.time_intervals.flatMap((interval, index) => windowWarnings(interval, index, marks)),
   ];
   return [
@@ -118,11 +117,6 @@ function limitWarnings({ safety }: Config): Warning[] {
   ];
 }
 
-const cronWarnings = (config: Config, { skippedRuns }: ConfigChecks): Warning[] =>
-  (skippedRuns?.(config) ?? []).map(({ collector, message }) =>
-    warning(["collect", collector, "cron"], "must run less often", message),
-  );
-
 /** Creates a warning that does not quote a value. */
 export const warning = (path: Path, expected: string, message: string): Warning => ({ path, expected, message });
 
@@ -193,15 +187,13 @@ function policyWarnings(policy: PolicyRule, config: Config, checks: ConfigChecks
   if (policy.retry.episodes === 0) {
     warnings.push(warning(["retry", "episodes"], "must be more than 0", "is 0, so this policy acts on no node"));
   }
-  const expressions = expressionsOf(policy).map(([path, text]) => [path, fieldsOf(text, checks)] as const);
-  for (const [path, fields] of expressions) {
-    const usage = usageOf(fields);
+  for (const [path, text] of expressionsOf(policy)) {
+    const usage = usageOf(fieldsOf(text, checks));
     if (config.service.usage_scale !== undefined || usage.length === 0) continue;
     const message = `reads ${usage.join(", ")} while service.usage_scale is not set: its verdict is always unknown`;
     warnings.push(warning(path, "must read known fields", message));
   }
-  const fields = expressions.flatMap(([, read]) => read);
-  return [...warnings, ...ageWarnings(policy.maxAgeMs, fields, config)];
+  return warnings;
 }
 
 function expressionsOf({ match, when, steps }: PolicyRule): (readonly [path: Path, text: string])[] {
@@ -210,24 +202,4 @@ function expressionsOf({ match, when, steps }: PolicyRule): (readonly [path: Pat
     return expect === null ? [] : [[["steps", index, "verify", "expect"], expect] as const];
   });
   return [...(match === null ? [] : [[["match"], match] as const]), [["when"], when], ...expects];
-}
-
-const intervalOf = (schedule: Schedule): DurationMs => (schedule.kind === "every" ? schedule.intervalMs : 0);
-
-/** Warns about data that is read less often than `max_age`, since it is too old for the policy most of the time. */
-function ageWarnings(maxAge: DurationMs | null, fields: readonly FieldUse[], { collect }: Config): Warning[] {
-  if (maxAge === null) return [];
-  const requestedIntervals = [
-    { source: "nodes", key: "nodes.every", every: intervalOf(collect.nodes) },
-    { source: "details", key: "details.max_age", every: collect.details.max_age },
-    { source: "sessions", key: "sessions.every", every: intervalOf(collect.sessions) },
-  ] as const;
-  return requestedIntervals
-    .filter(({ source, every }) => every > maxAge && fields.some((field) => field.source === source))
-    .map(({ source, key, every }) => {
-      const names = fields.filter((field) => field.source === source).map(({ name }) => name);
-      const read = [...new Set(names)].join(", ");
-      const message = `is shorter than collect.${key}, which is ${formatDuration(every)}: ${read} will usually be too old, and the verdict unknown`;
-      return warning(["max_age"], `must be at least ${formatDuration(every)}`, message);
-    });
 }

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import type { z } from "zod";
 import type { Path } from "../diagnostics/problem.ts";
 import { type ValueKind, valueKinds } from "./value-types.ts";
 
@@ -23,11 +23,6 @@ export function innermost(schema: z.core.$ZodType): Schema {
 
 /** Returns the kind of value that a key takes, or null for sections, lists and choices between shapes. */
 export const kindOf = (schema: z.core.$ZodType): ValueKind | null => valueKinds.get(innermost(schema)) ?? null;
-
-/** Returns the description of a key or section. */
-export function meaningOf(schema: z.core.$ZodType): string {
-  return z.globalRegistry.get(schema)?.description ?? "";
-}
 
 /** Returns the schema of each key of a section, or null if the schema is not a section. */
 export function sectionKeys(schema: z.core.$ZodType): Readonly<Record<string, z.core.$ZodType>> | null {

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { MINUTE_MS } from "../../base/duration.ts";
 import { type ExternalBlocker, MODES, type PolicyRule, type Step } from "../../model/policy/policy.ts";
-import { meaningOf } from "./introspection.ts";
 import {
   booleanFlag,
   camelKeys,
@@ -111,7 +110,7 @@ const retry = section({
   .prefault({})
   .describe("How many times, and how far apart, a node is treated before the policy gives up on it and reports it.");
 
-const policySection = section({
+const policy = section({
   name: text(NAME_EXPECTED, { name: "name" }, NAME_PATTERN).describe(
     "Name of the policy, unique across all files: at most 64 letters, digits, `-`, `_` and `.`.",
   ),
@@ -153,9 +152,7 @@ const policySection = section({
     .describe(
       "Prometheus queries and alerts that block the policy's actions. They also block while Prometheus or Alertmanager can't be queried.",
     ),
-});
-
-const policy = policySection.transform(({ for: forMs, match = null, max_age = null, ...rest }): PolicyRule => {
+}).transform(({ for: forMs, match = null, max_age = null, ...rest }): PolicyRule => {
   const { name, mode, when, clear_for, steps, retry, windows, blocked_by: blockedBy } = rest;
   return {
     ...{ name, mode, match, when, forMs, clearForMs: clear_for, maxAgeMs: max_age },
@@ -167,14 +164,3 @@ const policy = policySection.transform(({ for: forMs, match = null, max_age = nu
 export const policyFileSchema = section({
   policies: list(policy, "policies", POLICIES_MAX).describe("Policies. If several fire on a node, the first one acts."),
 });
-
-/** Returns the keys of a policy, for the reference. */
-export const policyKeys = () => policySection.shape;
-
-/** Returns the actions with their descriptions and their other keys, for the reference. */
-export const stepKinds = () =>
-  steps.map((step) => {
-    const { action, ...keys } = step.shape as z.core.$ZodShape & { action: z.ZodLiteral<string> };
-    const [name] = action.values;
-    return { name: String(name), meaning: meaningOf(step), keys };
-  });

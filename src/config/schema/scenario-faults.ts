@@ -1,6 +1,5 @@
 import { z } from "zod";
 import type { Fault, FaultKind } from "../../model/scenario.ts";
-import { meaningOf } from "./introspection.ts";
 import {
   booleanFlag,
   camelKeys,
@@ -41,7 +40,7 @@ const matchKeys = {
 };
 
 /** Keys of all request faults. */
-const sharedKeys = { ...timingKeys, ...matchKeys };
+export const sharedKeys = { ...timingKeys, ...matchKeys };
 
 /** Returns a function that defines a kind of fault with the given keys and its own. */
 const faultWith =
@@ -185,13 +184,3 @@ export const faultSchema = z
       ...(share === undefined ? {} : { share }),
     };
   });
-
-/** Returns the kinds of faults with their descriptions and keys, for the reference. */
-export function faultAlternatives() {
-  const kinds = faults.map((fault) => {
-    const keys = Object.entries(fault.shape).filter(([key]) => key !== "kind" && !Object.hasOwn(sharedKeys, key));
-    const [name] = fault.shape.kind.values;
-    return { name: String(name), meaning: meaningOf(fault), keys: Object.fromEntries(keys) };
-  });
-  return { common: sharedKeys, kinds };
-}

@@ -49,13 +49,14 @@ export function nodeView(statusSnapshot: StatusSnapshot, id: string) {
 /** The columns that are searched for a text. */
 const SEARCHED_COLUMNS = ["ids", "name", "ipAddress"] as const;
 
-/** `q` is a part of a searched column. Case is ignored. */
-function* matchingSlots(fleet: Fleet, { status, country, region, q = "" }: Query): Steps<readonly number[]> {
+/** `node` is the id or the name of a node. `q` is a part of a searched column; its case is ignored. */
+function* matchingSlots(fleet: Fleet, { node, status, country, region, q = "" }: Query): Steps<readonly number[]> {
   const text = q.toLowerCase();
   const slots: number[] = [];
   const ordered = yield* slotsInOrder(fleet.ids);
   for (const [index, slot] of ordered.entries()) {
     if (index % NODES_PER_STEP === 0) yield;
+    if (node !== undefined && fleet.ids[slot] !== node && fleet.name[slot] !== node) continue;
     if (status !== undefined && NODE_STATUSES[fleet.status[slot]!] !== status) continue;
     const place = fleet.locations[fleet.locationIndex[slot]!];
     if (country !== undefined && place?.country !== country) continue;

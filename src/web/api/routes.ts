@@ -24,7 +24,7 @@ import {
   policiesView,
   remediationStatusView,
 } from "./remediation-views.ts";
-import { decisionView, operatorCommandView } from "./row-views.ts";
+import { decisionView, operatorCommandView, withNodes } from "./row-views.ts";
 
 /** Reads the configuration again and applies it. The error lists every problem. */
 export type Reload = () => Promise<Result<void, readonly string[]>>;
@@ -102,7 +102,7 @@ function jsonRoutes(deps: WebDeps, { clock, requestQueue }: WebContext): readonl
     {
       method: "GET",
       path: "/api/v1/nodes",
-      parameters: ["page", "limit", "status", "country", "region", "q"],
+      parameters: ["page", "limit", "node", "status", "country", "region", "q"],
       handle: ({ query }) => requestQueue.occupy(runInSlices(deps.nodes(query as Query), clock)),
     },
     {
@@ -112,13 +112,13 @@ function jsonRoutes(deps: WebDeps, { clock, requestQueue }: WebContext): readonl
       handle: (request, reply) => answerNode(deps, request, reply),
     },
     list("decisions", ["node", "policy", "until", "limit"], async (query) =>
-      (await remediation().decisions(rowsQuery(query))).map(decisionView),
+      withNodes((await remediation().decisions(rowsQuery(query))).map(decisionView), deps.fleet()),
     ),
-    list("actions", ["node", "policy", "until", "limit", "state"], (query) =>
-      actionsView(remediation(), query.state === "awaiting", rowsQuery(query)),
+    list("actions", ["node", "policy", "until", "limit", "state"], async (query) =>
+      withNodes(await actionsView(remediation(), query.state === "awaiting", rowsQuery(query)), deps.fleet()),
     ),
     list("orders", ["node", "until", "limit"], async (query) =>
-      (await remediation().operatorCommands(rowsQuery(query))).map(operatorCommandView),
+      withNodes((await remediation().operatorCommands(rowsQuery(query))).map(operatorCommandView), deps.fleet()),
     ),
     list("holds", ["node", "policy", "limit"], (query) => heldNodesView(remediation(), rowsQuery(query))),
     list("policies", ["policy"], ({ policy = null }) => policiesView(remediation(), policy)),

@@ -1,7 +1,10 @@
+import type { NodeId } from "../../model/node.ts";
 import type { Decision, Evidence } from "../../model/remediation/decision.ts";
 import type { Action, ActionRequest, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
+import type { Fleet } from "../../model/snapshot.ts";
 import { type EpochMs, isoAt } from "../../model/time.ts";
+import { slotsById } from "../../policy/cel/field-readers.ts";
 import { iso, pick } from "./notation.ts";
 
 /** Formats an operator command as JSON. */
@@ -67,3 +70,17 @@ export const holdView = (hold: NodeHold) => ({
   operator: hold.operator ?? null,
 });
 export type HoldView = ReturnType<typeof holdView>;
+
+/**
+ * Adds the name, country and region of its node to each row, unless the row says them itself. They are null if the node
+ * is not in the fleet, or the row is about no node.
+ */
+export const withNodes = <Row extends { readonly node: NodeId | null }>(rows: readonly Row[], fleet: Fleet | null) =>
+  rows.map((row) => {
+    const slot = fleet === null ? undefined : slotsById(fleet).get(row.node ?? "");
+    const place = slot === undefined ? undefined : fleet?.locations[fleet.locationIndex[slot]!];
+    const name = slot === undefined ? null : fleet?.name[slot] || null;
+    return { name, country: place?.country ?? null, region: place?.region ?? null, ...row };
+  });
+/** A row with the name and the place of its node. */
+export type WithNode<Row extends { readonly node: NodeId | null }> = ReturnType<typeof withNodes<Row>>[number];

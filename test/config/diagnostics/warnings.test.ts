@@ -91,19 +91,6 @@ test("warns of each expression that reads usage of an unknown scale", () => {
   ]);
 });
 
-test("warns of a max_age below the interval of the data", () => {
-  const text = policy("when: node.a && node.cpu_usage && sessions.total\nmax_age: 2m");
-  const collect = "collect: { nodes: { every: 1m }, details: { max_age: 15m }, sessions: { every: 2m } }\n";
-  expect(warningsFor(withService(collect), text)).toEqual([
-    "a.yaml:6:14: policies[0].max_age: is shorter than collect.details.max_age, which is 15m: node.cpu_usage will usually be too old, and the verdict unknown",
-  ]);
-  const rung = "collect: { nodes: { cron: '1 * * * *' }, sessions: { every: 3m } }\n";
-  expect(warningsFor(withService(rung), policy("when: node.a || sessions.total\nmax_age: 2m"))).toEqual([
-    "a.yaml:6:14: policies[0].max_age: is shorter than collect.sessions.every, which is 3m: sessions.total will usually be too old, and the verdict unknown",
-  ]);
-  expect(warningsFor(withService(collect), policy("when: node.a\nmax_age: 1m"))).toEqual([]);
-});
-
 describe("time intervals", () => {
   const WARNED = "ends at midnight, and nothing continues it at 00:00 on the next day, for example after";
   const MORNING = "the morning of a night needs its own interval, with the days on which it falls";

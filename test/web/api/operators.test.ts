@@ -47,7 +47,8 @@ test("GET /api/v1/orders lists commands with operator and time", async () => {
   };
   const { web } = await startServerWithFiles(PLAIN, { deps: { remediation: () => remediation } });
   const answer = await sendHttpRequest(web, "/api/v1/orders?node=node_1&limit=5");
-  expect(JSON.parse(answer.text)).toEqual({ data: [{ at: "2026-11-21T03:00:00.000Z", ...row }] });
+  const node = { name: null, country: null, region: null };
+  expect(JSON.parse(answer.text)).toEqual({ data: [{ at: "2026-11-21T03:00:00.000Z", ...row, ...node }] });
   expect(asking).toEqual([{ node: "node_1", limit: 5 }]);
   expect((await sendHttpRequest(web, "/api/v1/orders?policy=x")).status).toBe(400);
 });

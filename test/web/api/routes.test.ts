@@ -139,7 +139,8 @@ describe("the API", () => {
   });
 
   test("decodes the query", async () => {
-    const web = await startTestServer();
+    const nodes: WebDeps["nodes"] = (query) => ({ next: () => ({ done: true, value: { query } }) });
+    const web = await startTestServer({ nodes });
     const query = async (search: string) => JSON.parse((await fetchFrom(web, `/api/v1/nodes${search}`)).text).query;
     expect(await query("")).toEqual({});
     expect(await query("?page=3&limit=1000&status=offline&country=DE&region=eu-west&q=we%22ird")).toEqual({
@@ -164,8 +165,8 @@ describe("the API", () => {
     ["country=", 'parameter "country": must be 1 to 256 characters'],
     [`q=${"x".repeat(257)}`, 'parameter "q": must be 1 to 256 characters'],
     ["page=1&page=2", 'parameter "page": must be given only once'],
-    ["pages=1", 'parameter "pages": unknown; must be one of page, limit, status, country, region, q'],
-    ["__proto__=1", 'parameter "__proto__": unknown; must be one of page, limit, status, country, region, q'],
+    ["pages=1", 'parameter "pages": unknown; must be one of page, limit, node, status, country, region, q'],
+    ["__proto__=1", 'parameter "__proto__": unknown; must be one of page, limit, node, status, country, region, q'],
   ])("refuses ?%s, naming the parameter", async (search, message) => {
     const response = await fetchFrom(await startTestServer(), `/api/v1/nodes?${search}`);
     expect(response.status).toBe(400);

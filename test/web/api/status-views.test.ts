@@ -56,6 +56,9 @@ test("nodes are paged in the order of ids, and filtered by status, location and 
     const there = resultOf(nodesView(statusSnapshot, { country: country! }));
     expect(there.data).toEqual(all.filter((node) => node.country === country));
     expect(resultOf(nodesView(statusSnapshot, { q: name!.toUpperCase() })).data).toContainEqual(all[7]);
+    const { id, name: exact } = all[7]!;
+    for (const node of [id!, exact!]) expect(resultOf(nodesView(statusSnapshot, { node })).data).toEqual([all[7]]);
+    expect(resultOf(nodesView(statusSnapshot, { node: id!.slice(0, -1) })).data).toEqual([]);
     const online = resultOf(nodesView(statusSnapshot, { status: "online" }));
     expect(online.pagination.total).toBe(all.filter(({ status }) => status === "online").length);
   });

@@ -13,7 +13,7 @@ import type { BcryptMatches } from "../../../src/web/http/auth/bcrypt.ts";
 import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
 import { type LoadedWebSettings, loadWebSettings } from "../../../src/web/http/web-settings.ts";
 import { createTempFolder, type TempFolder } from "../../integration/folder.ts";
-import { defaultDeps, log, loggedFields, loggedMessages } from "./test-server.ts";
+import { completeDeps, log, loggedFields, loggedMessages } from "./test-server.ts";
 
 /** A clock that a test sets. A sleep ends only when it is aborted. */
 interface ManualClock extends Pick<Clock, "monotonic" | "sleep"> {
@@ -72,7 +72,7 @@ export async function startServerWithFiles(
     log,
     clock,
     metrics,
-    deps: { ...defaultDeps, ...parts.deps },
+    deps: completeDeps(parts.deps),
     settings: valueOrThrow(settingsIn(folder)),
     ...(parts.bcryptMatches === undefined ? {} : { bcryptMatches: parts.bcryptMatches }),
   });

@@ -3,9 +3,13 @@ import { ok } from "../../../src/base/result.ts";
 import { SHUTDOWN_BUDGET } from "../../../src/daemon/shutdown.ts";
 import type { Clock, Log, LogFields, Secret } from "../../../src/model/ports.ts";
 import type { Operator } from "../../../src/model/remediation/operator-command.ts";
+import type { Fleet } from "../../../src/model/snapshot.ts";
 import { createEventLog } from "../../../src/web/api/event-log.ts";
 import { createHistory } from "../../../src/web/api/history.ts";
+import { nodesView } from "../../../src/web/api/node-views.ts";
+import type { Query } from "../../../src/web/api/query.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
+import type { StatusSnapshot } from "../../../src/web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
 import { idleRemediation, recordingCommands } from "../api/remediation-view-fixture.ts";
 
@@ -24,7 +28,7 @@ export const defaultDeps: WebDeps = {
   reload: () => Promise.resolve(ok(undefined)),
   isTrustedProxy: () => false,
   status: () => ({ version: "0.1.0" }),
-  nodes: (query) => ({ next: () => ({ done: true, value: { query } }) }),
+  nodes: () => nodesOf(null, {}),
   node: (id) => (id === "node_1" ? { id } : null),
   budget: () => ({ month: 1 }),
   fleet: () => null,
@@ -35,6 +39,16 @@ export const defaultDeps: WebDeps = {
   execute: recordingCommands([]),
   operators: () => [],
 };
+
+const nodesOf = (fleet: Fleet | null, query: Query) =>
+  nodesView({ snapshot: fleet && { fleet }, monotonic: 0 } as StatusSnapshot, query);
+
+/** Returns all dependencies of a server. Its nodes are those of the fleet, unless they are given. */
+export const completeDeps = (deps: Partial<WebDeps> = {}): WebDeps => ({
+  ...defaultDeps,
+  nodes: (query) => nodesOf(deps.fleet?.() ?? null, query),
+  ...deps,
+});
 
 /** Returns one operator with a token; null: no operators. */
 export const adminOperators = (token: Secret | null): readonly Operator[] =>
@@ -64,7 +78,7 @@ export async function startTestServer(deps: Partial<WebDeps> = {}, clock = stopp
   const web = await startWebServer({
     host: "127.0.0.1",
     port: 0,
-    deps: { ...defaultDeps, ...deps },
+    deps: completeDeps(deps),
     log,
     clock,
     metrics: ignoredMetrics,

@@ -1,8 +1,8 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { type DurationMs, SECOND_MS } from "../../../base/duration.ts";
 import type { Clock } from "../../../model/ports.ts";
+import { createFailedAttempts } from "../request-rates.ts";
 import type { BcryptMatches } from "./bcrypt.ts";
-import { createFailedAttempts } from "./failed-attempts.ts";
 
 /**
  * Result of a login. If it is `throttled`, it was not checked because of too many wrong passwords of this client. If it

@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { DurationMs } from "../../../base/duration.ts";
 import type { Clock } from "../../../model/ports.ts";
 import type { Operator } from "../../../model/remediation/operator-command.ts";
-import { createFailedAttempts } from "./failed-attempts.ts";
+import { createFailedAttempts } from "../request-rates.ts";
 
 /** Result of an authentication. `throttled` is a wrong token after too many other ones. */
 export type AuthResult =

@@ -1,24 +1,27 @@
 import { DAY_MS, type DurationMs, formatDuration } from "../../base/duration.ts";
 import { requestedIntervalsOf } from "../../collectors/schedule.ts";
-import { type ConfigProblem, locateProblem } from "../../config/diagnostics/problem.ts";
+import { type ConfigProblem, type KeyPositions, locateProblem } from "../../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { settingsOf } from "../../daemon/config-resources.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
+import { COLLECTORS } from "../../model/snapshot.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { createCron } from "../../platform/cron.ts";
 import type { Field } from "../../policy/cel/fields.ts";
 import { expressionsOf } from "../../policy/policy.ts";
 import type { MonthUsage } from "../../rate-limit/monthly-budget.ts";
-import { type CollectorPlan, planPolling } from "../../scheduling/planner.ts";
+import { type CollectorPlan, type Plan, planPolling } from "../../scheduling/planner.ts";
 import type { PlanInput } from "../../scheduling/polling-rates.ts";
-import { BOUND_TEXTS } from "../output/plan-table.ts";
+import { BOUND_TEXTS, skippedText } from "../output/plan-table.ts";
 import { formatLength } from "../output/text.ts";
 
 /** A month in which no call was made yet. */
 export const FULL_MONTH: MonthUsage = { callsUsed: 0, leftMs: 30 * DAY_MS };
 
 /** Number of nodes, and of pages of each list. Zero if unknown. */
-export type PlannedSize = Pick<PlanInput, "nodes" | "nodePages" | "sessionPages">;
+type PlannedSize = Pick<PlanInput, "nodes" | "nodePages" | "sessionPages">;
+
+const UNKNOWN_SIZE: PlannedSize = { nodes: 0, nodePages: 0, sessionPages: 0 };
 
 /** Key of the requested interval of each source of fields. */
 const INTERVAL_KEYS: Readonly<Record<Field["source"], string>> = {
@@ -28,29 +31,37 @@ const INTERVAL_KEYS: Readonly<Record<Field["source"], string>> = {
 };
 
 /**
- * Returns warnings about policies whose `max_age` is shorter than the expected age of the data that they read: such a
- * policy is unknown most of the time. The age is that of the plan for a network of this size in a full month.
+ * Returns warnings about what the plan for a network of this size, in a full month, does not allow: cron schedules of
+ * which runs are skipped, and policies whose `max_age` is shorter than the expected age of the data that they read. Such
+ * a policy is unknown most of the time.
  */
-export function plannedAgeWarnings(loaded: LoadedConfig, size: PlannedSize): ConfigProblem[] {
-  const { config, policies, policyKeys } = loaded;
+export function planWarnings(loaded: LoadedConfig, size = UNKNOWN_SIZE): ConfigProblem[] {
+  const { config, policies, policyKeys, keys: configKeys } = loaded;
   const rules = { policies, safety: config.safety, intervals: config.time_intervals };
   const { schedules, limits, reads } = settingsOf(config, rules);
   const requestedIntervals = requestedIntervalsOf(schedules, { clock: createSystemClock(), cron: createCron() });
   const plan = planPolling({ ...size, requestedIntervals, limits, reads, month: FULL_MONTH });
-  return policies.flatMap((rule, index) => {
+  const ageWarnings = policies.flatMap((rule, index) => {
     const { keys, path } = policyKeys[index]!;
     return fieldsBySource(rule).flatMap(([source, fields]) => {
       const planned = plan[source];
-      const isCron = requestedIntervals[source]?.isCron === true;
       if (rule.maxAgeMs === null || planned === null || !Number.isFinite(planned.requestedMs)) return [];
-      // The loader warns about requested intervals, except those of cron schedules.
-      if (!isCron && planned.requestedMs > rule.maxAgeMs) return [];
       const ageMs = ageOf(source, planned);
       if (ageMs <= rule.maxAgeMs) return [];
       const found = formatDuration(rule.maxAgeMs);
       const message = `is ${found}, but ${reasonOf(source, planned, ageMs)}: ${fields.join(", ")} will usually be too old, and the verdict unknown`;
       return [{ ...locateProblem(keys, { key: `${path}.max_age`, message }), found, expected: expectedText(ageMs) }];
     });
+  });
+  return [...skippedRunWarnings(plan, requestedIntervals, configKeys), ...ageWarnings];
+}
+
+function skippedRunWarnings(plan: Plan, requestedIntervals: PlanInput["requestedIntervals"], keys: KeyPositions) {
+  return COLLECTORS.flatMap((collector) => {
+    const { boundBy = null, slowdown = 1, requestedMs = 0 } = plan[collector] ?? {};
+    if (boundBy === null || requestedIntervals[collector]?.isCron !== true) return [];
+    const message = `runs every ${formatDuration(requestedMs)}, which ${BOUND_TEXTS[boundBy]} don't allow: ${skippedText(slowdown)} are skipped, and more where a run takes more than one call`;
+    return [locateProblem(keys, { key: `collect.${collector}.cron`, message })];
   });
 }
 
