@@ -173,7 +173,7 @@ test("the published addresses are in every manifest and every alert", async () =
   expect(read("deploy/kubernetes/base/kustomization.yaml")).toContain(`newName: ${IMAGE}`);
   expect(read("deploy/helm/proxywarden/values.yaml")).toContain(`\n  repository: ${IMAGE}\n`);
   for (const path of [
-    "config/prometheus/rules/warden.yml",
+    "config/prometheus/rules/daemon.yml",
     "config/prometheus/tests/warden.test.yml",
     "deploy/kubernetes/monitoring/rules.yaml",
   ]) {
