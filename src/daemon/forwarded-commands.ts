@@ -83,7 +83,7 @@ async function takeUntilAborted(deps: OrderTakerDeps, signal: AbortSignal): Prom
 async function executeAndLog(order: OperatorCommand, { execute, log }: OrderTakerDeps): Promise<CommandReply> {
   const { command, target, reason, operator } = order;
   const reply = await execute(order);
-  const fields = { order: command, operator, target };
+  const fields = { command, operator, target };
   if (reply.ok) log.info({ ...fields, reason }, "forwarded command executed");
   else log.warn({ ...fields, refusal: reply.error.message }, "forwarded command rejected");
   return reply;
