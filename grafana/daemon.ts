@@ -11,7 +11,7 @@ import { gainedWithin, selector } from "./query.ts";
 /** The dashboard of the daemon: API budget, data freshness, decisions and actions. */
 export const daemonDashboard = (): DashboardBuilder =>
   createDashboard({
-    uid: UIDS.warden,
+    uid: UIDS.daemon,
     title: "Proxywarden",
     description: "The daemon: API budget, data freshness, decisions and actions.",
     from: "now-6h",

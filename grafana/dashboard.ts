@@ -21,7 +21,7 @@ import { JOURNAL } from "./sql.ts";
 export const UIDS = {
   network: "proxywarden-network",
   node: "proxywarden-node",
-  warden: "proxywarden-warden",
+  daemon: "proxywarden-warden",
   audit: "proxywarden-audit",
 } as const;
 

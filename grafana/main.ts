@@ -18,9 +18,9 @@ const SCHEMA_VERSION = 41;
 /** Every dashboard. */
 export const compiledDashboards = (): readonly CompiledDashboard[] => [
   { file: "audit.json", dashboard: buildDashboard(auditDashboard()) },
+  { file: "daemon.json", dashboard: buildDashboard(daemonDashboard()) },
   { file: "network.json", dashboard: buildDashboard(networkDashboard()) },
   { file: "node.json", dashboard: buildDashboard(nodeDashboard()) },
-  { file: "warden.json", dashboard: buildDashboard(daemonDashboard()) },
 ];
 
 /** The files of the dashboards. */

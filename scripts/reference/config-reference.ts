@@ -21,14 +21,15 @@ An unknown key is an error. The errors of a file are reported together (at most 
 
 const CONFIG_INTRO = `# Configuration
 
-The configuration is one YAML file, which you pass to commands with \`--config\`. Paths in it are relative to its folder.
+The configuration is one YAML file, which you pass to commands with \`--config\`. Paths in it are relative to its folder. The
+[example](#example) below the reference has the main keys with their defaults. \`check\` lists every error in the file.
 
 ${WRITING_INTRO}\`\`\`
 config/proxywarden.yaml:12:18: collect.nodes.every: found "1 minute"; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
 config/proxywarden.yaml:19:1: exports: unknown key; did you mean "export"?
 \`\`\`
 
-Editors with yaml-language-server complete and check the file with \`proxywarden.schema.json\`, which its first line names.`;
+Editors with yaml-language-server use \`proxywarden.schema.json\`, which the first line of the file names, to complete and check it.`;
 
 const WEB_INTRO = `## The web configuration file
 
@@ -51,17 +52,22 @@ off only when the configuration is reloaded, so a half-written file can't remove
 
 const POLICIES_INTRO = `# Policies
 
-A policy defines which nodes are unhealthy, and the steps to remediate them. The key \`policies\` of the configuration names the policy
-files, which are YAML. The section \`safety\` ([config.md](config.md#safety)) limits all policies together. \`check\` checks the files
-and prints the maximum number of nodes that the policies could act on in an hour.
+A policy defines which nodes are unhealthy, and the steps to remediate them. Policies are in YAML files, which the key \`policies\` of the
+configuration names. The section \`safety\` ([config.md](config.md#safety)) limits all policies together. \`check\` checks the files and
+prints the maximum number of nodes that the policies could act on in an hour.
+
+Policies are evaluated in the order of their file paths, and within a file from top to bottom. If several policies match a
+node, the first one that fires keeps it until its episode ends or is suspended. [remediation.md](remediation.md) describes what happens
+then, and [policy-tests.md](policy-tests.md) how to test a policy before it acts.`;
+
+const POLICIES_FORMAT = `## File format
+
+A file has one key, \`policies\`: a list of policies.
 
 ${WRITING_INTRO}\`\`\`
 config/policies/offline.yaml:11:11: policies[0].when: found "node.stauts == \\"offline\\""; must be a CEL expression: unknown field node.stauts; did you mean node.status?
 config/policies/offline.yaml:18:37: policies[0].steps[3].receiver: found "oncal"; must be the name of a receiver: oncall; did you mean "oncall"?
 \`\`\`
-
-Policies are evaluated in the order of their file paths, and within a file from top to bottom. If several policies match a
-node, the first one that fires keeps it until its episode ends or is suspended.
 
 Editors with yaml-language-server use \`policies.schema.json\` to complete and check a policy file whose first line is
 \`# yaml-language-server: $schema=../policies.schema.json\`.`;
@@ -75,8 +81,9 @@ action is sent twice.`;
 
 const SCENARIO_INTRO = `# Simulator scenarios
 
-\`simulate --scenario FILE\` serves the network that a YAML file describes. Keys that are not in the file have the
-defaults below.
+\`simulate --scenario FILE\` serves the management API of a simulated network, which a YAML file describes. Keys that are not in the file
+have the defaults below. To try it in a checkout, run \`npm start -- simulate --scenario config/scenarios/rough-day.yaml\`, and
+\`curl -H "Authorization: Bearer rough-day" http://127.0.0.1:9714/v1/nodes\` in another terminal.
 
 ${WRITING_INTRO}\`\`\`
 rough-day.yaml:9:14: faults[2].for: found 90; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
@@ -117,11 +124,12 @@ export function policyReference(expressions: string, example: string): string {
   const steps = alternativesTable("action", listItem(policyKeys.steps!)!);
   return joinSections([
     POLICIES_INTRO,
-    `## Keys of a policy\n\nA file has one key, \`policies\`: a list of policies with these keys.\n\n${keys}`,
+    titledYaml("Example", example),
+    POLICIES_FORMAT,
+    `## Keys of a policy\n\n${keys}`,
     `## steps\n\n${STEPS_INTRO}\n\n${steps}\n\n${STEPS_RULES}`,
     expressions,
     `## windows\n\n${WINDOWS_RULES}\n\n${yamlBlock(NIGHT_EXAMPLE)}`,
-    titledYaml("Example", example),
   ]);
 }
 

@@ -19,7 +19,7 @@ session counts is the time since the walk that counted them began. A condition t
 other operand of \`&&\` or \`||\` determines the result: \`node.status == "online" && node.cpu_usage > 0.9\` is false for an offline
 node, whatever its usage. In \`a ? b : c\`, only the branch that is taken matters.
 
-A policy never acts on an unknown condition, and its timer pauses. A condition that stays unknown for longer than
+A policy never acts on an unknown condition, and its timer stops counting. A condition that stays unknown for longer than
 \`max_age + for\` suspends the episode and frees the node for other policies.`;
 
 const SOURCE_TEXTS: Readonly<Record<Field["source"], string>> = {

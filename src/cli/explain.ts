@@ -9,7 +9,7 @@ import { stepName, timerView } from "../web/api/remediation-views.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "../web/api/row-views.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
-import { type DaemonAccessOptions, DaemonClient } from "./daemon-client.ts";
+import { DaemonClient, type DaemonConnectionOptions } from "./daemon-client.ts";
 import { resolveNode } from "./daemon-views/node-lookup.ts";
 import {
   type DaemonExplanation,
@@ -24,7 +24,7 @@ import { formatNodeReport } from "./output/node-explanation-text.ts";
 import { readConfiguredState } from "./state-store.ts";
 
 /** Options of `explain`. */
-export interface ExplainOptions extends DaemonAccessOptions, OutputOption {
+export interface ExplainOptions extends DaemonConnectionOptions, OutputOption {
   /** Configuration whose journal is read; if absent, the running daemon is asked. */
   readonly config?: string;
   /** Absent means now. */

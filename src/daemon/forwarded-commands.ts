@@ -2,7 +2,7 @@ import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { errorMessage, fail, ok } from "../base/result.ts";
 import type { Clock, Log } from "../model/ports.ts";
 import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
-import type { ForwardedOrders } from "../model/shared-state.ts";
+import type { ForwardedCommands } from "../model/shared-state.ts";
 
 /** How often to ask for the reply, and for how long, which is less than the timeout of the CLI. */
 const REPLY_INTERVAL_MS: DurationMs = SECOND_MS / 4;
@@ -13,7 +13,7 @@ const TAKE_INTERVAL_MS: DurationMs = SECOND_MS / 2;
 /** Writes a command to the shared state, and returns the reply of the leader, which `leader` names. */
 export async function forwardCommand(
   command: OperatorCommand,
-  { orders, clock, leader }: { readonly orders: ForwardedOrders; readonly clock: Clock; readonly leader: string },
+  { orders, clock, leader }: { readonly orders: ForwardedCommands; readonly clock: Clock; readonly leader: string },
 ): Promise<CommandReply> {
   let id: number;
   try {
@@ -32,9 +32,9 @@ export async function forwardCommand(
   return fail({ kind: "unanswered", message });
 }
 
-/** Dependencies of {@link takeForwardedOrders}. */
-export interface OrderTakerDeps {
-  readonly orders: ForwardedOrders;
+/** Dependencies of {@link executeForwardedCommands}. */
+export interface ForwardedCommandDeps {
+  readonly orders: ForwardedCommands;
   readonly clock: Clock;
   readonly log: Log;
   /** Whether this daemon leads now. */
@@ -48,16 +48,16 @@ export interface OrderTakerDeps {
  * for the last command. After a crash between a command and its reply, the next leader executes the command again. This
  * changes nothing more, except that a pause or hold with a duration ends later.
  */
-export function takeForwardedOrders(deps: OrderTakerDeps): () => Promise<void> {
+export function executeForwardedCommands(deps: ForwardedCommandDeps): () => Promise<void> {
   const stop = new AbortController();
-  const running = takeUntilAborted(deps, stop.signal);
+  const running = executeUntilAborted(deps, stop.signal);
   return () => {
     stop.abort();
     return running;
   };
 }
 
-async function takeUntilAborted(deps: OrderTakerDeps, signal: AbortSignal): Promise<void> {
+async function executeUntilAborted(deps: ForwardedCommandDeps, signal: AbortSignal): Promise<void> {
   const { orders, clock, log, isLeader } = deps;
   /** Replies that could not be written yet. Their commands are not executed again. */
   const unwritten = new Map<number, CommandReply>();
@@ -80,10 +80,10 @@ async function takeUntilAborted(deps: OrderTakerDeps, signal: AbortSignal): Prom
   }
 }
 
-async function executeAndLog(order: OperatorCommand, { execute, log }: OrderTakerDeps): Promise<CommandReply> {
+async function executeAndLog(order: OperatorCommand, { execute, log }: ForwardedCommandDeps): Promise<CommandReply> {
   const { command, target, reason, operator } = order;
   const reply = await execute(order);
-  const fields = { order: command, operator, target };
+  const fields = { command, operator, target };
   if (reply.ok) log.info({ ...fields, reason }, "forwarded command executed");
   else log.warn({ ...fields, refusal: reply.error.message }, "forwarded command rejected");
   return reply;

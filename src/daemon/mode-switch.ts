@@ -5,7 +5,7 @@ import { dropNotifications, type UndeliveredNotifications } from "../notify/noti
 import { activateConfig, type LeaderConfig } from "./active-config.ts";
 import { hasSameCollection, startCollection } from "./collection.ts";
 import type { ConfigResources } from "./config-resources.ts";
-import { takeForwardedOrders } from "./forwarded-commands.ts";
+import { executeForwardedCommands } from "./forwarded-commands.ts";
 import { Leadership } from "./leadership.ts";
 import { type LeadershipTerm, openSharedTerm } from "./leadership-term.ts";
 import type { Runtime } from "./runtime.ts";
@@ -128,7 +128,7 @@ export class ModeSwitch {
     await standby.stop("standing by");
     this.lead(resources, term);
     const { clock, log } = this.#runtime;
-    this.#stopOrders = takeForwardedOrders({
+    this.#stopOrders = executeForwardedCommands({
       ...{ orders: shared.orders, clock, log },
       isLeader: () => this.isLeading(),
       execute: (command) => this.#active.execute(command),

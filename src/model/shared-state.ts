@@ -48,7 +48,7 @@ export interface Lease {
  * Commands on their way from a standby to the leader, and the replies. All methods reject if the database can't be
  * reached.
  */
-export interface ForwardedOrders {
+export interface ForwardedCommands {
   /** Writes a command for the leader. Returns its number. */
   submit(order: OperatorCommand): Promise<number>;
   /** Returns the leader's reply to a command, or null if there is none yet. */
@@ -61,7 +61,7 @@ export interface ForwardedOrders {
 /** A state that several daemons share. */
 export interface SharedState {
   readonly lease: Lease;
-  readonly orders: ForwardedOrders;
+  readonly orders: ForwardedCommands;
   /** What the leader has journaled, for daemons that stand by. */
   readonly journal: JournalQueries & Pick<Journal, "load">;
   /** Number of calls made on or after `day` (UTC), including those that the leader has reserved. */

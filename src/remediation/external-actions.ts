@@ -47,7 +47,8 @@ export function createExternalActions(
     const until = now + EXTERNAL_ACTION_HOLD_MS;
     const known = records.holdsOn(node).find(({ policy }) => policy === null);
     if (known !== undefined && (known.until === null || known.until > until - HOLD_REWRITE_MS)) return [];
-    if (known?.kind !== "ownership") context.log.warn({ node, reason }, "node held: someone else acted on it");
+    if (known?.kind !== "ownership")
+      context.log.warn({ node, reason }, "node held: another client or an operator acted on it");
     return [{ kind: "hold", row: { node, policy: null, kind: "ownership", at: now, until, reason } }];
   }
 

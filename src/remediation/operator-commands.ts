@@ -155,7 +155,7 @@ function planHold({ context }: OperatorCommandsDeps, command: OperatorCommand): 
   const base = { node, policy: null, kind: "held", at, until } as const;
   const row = { ...base, reason: `${nameOfOperator(command)} holds it${reason}`, ...operatorField(command) };
   const note = isUnlisted(node) ? "; no node of that id is listed now, and the hold applies once it is" : "";
-  const reply = `${observed.nameOf(node)} is held${reason}; it is not touched until ${formatEnd(row, "release", remediationState.clock)}${note}`;
+  const reply = `${observed.nameOf(node)} is held${reason}; no policy acts on it until ${formatEnd(row, "release", remediationState.clock)}${note}`;
   return ok({ changes: [{ kind: "hold", row }], reply, node });
 }
 

@@ -121,7 +121,7 @@ test("banners name the operator, and link the section of the runbook and Grafana
   expect(runbook).toHaveLength(7);
   expect(sections.map((name) => name.toLowerCase())).toEqual(expect.arrayContaining(runbook));
   expect(runbook.slice(0, 3)).toEqual(["proxywardenblind", "proxywardenpaused", "proxywardenbreakeropen"]);
-  expect((await links()).filter((link) => link === `https://grafana.example.net/d/${UIDS.warden}`)).toHaveLength(7);
+  expect((await links()).filter((link) => link === `https://grafana.example.net/d/${UIDS.daemon}`)).toHaveLength(7);
   Object.assign(status.leader, { is_this: false });
   await page.locator(".banner").getByText("The leader is warden-1.").waitFor();
   expect((await links())[0]).toBe("https://docs.example.net/runbook#proxywardennoleader");

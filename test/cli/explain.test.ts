@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { inlineSecret } from "../../src/platform/secret-file.ts";
+import { createTempFolder } from "../integration/folder.ts";
 import {
   emptyExplanation,
   heldDecision,
@@ -13,6 +14,7 @@ import { buildFleet } from "../web/fleet-fixture.ts";
 import { startServerWithFiles } from "../web/http/secured-server.ts";
 import { adminOperators, startTestServer } from "../web/http/test-server.ts";
 import { paragraph, printExplanation as run } from "./explain-command.ts";
+import { runInProcess } from "./terminal.ts";
 
 const MINUTE = 60_000;
 
@@ -37,7 +39,7 @@ reboot-offline (enforce)
   verdict   true
   read      node.status = offline
             node.last_seen = 2026-11-21T02:40:00.000Z
-  timer     firing since 2026-11-21 03:15:00 UTC, true for 40m
+  timer     firing, true for 40m since 2026-11-21 03:15:00 UTC
   episode   ep-1: waiting since 2026-11-21 03:15:00 UTC
             opened 2026-11-21 03:15:00 UTC
             at step 2 of 4 (forced reboot), 1 sent
@@ -63,7 +65,7 @@ decisions, newest first
     });
   });
 
-  test("with the token of an operator in the environment, if the daemon requires a login", async () => {
+  test("with the token of an operator in the environment or in a file, if the daemon requires a login", async () => {
     const deps = {
       remediation: () => sampleRemediation(),
       fleet: () => buildFleet([{ id: "node_1" }]),
@@ -73,6 +75,8 @@ decisions, newest first
     const { web } = await startServerWithFiles({ "web.yml": users }, { deps });
     const explained = await run("name of node_1", { url: web.url }, { PROXYWARDEN_ADMIN_TOKEN: "sesame" });
     expect(explained).toMatchObject({ code: 0, err: "" });
+    const file = createTempFolder().write("token", "sesame\n");
+    expect(await runInProcess("explain", "node_1", "--url", web.url, "--token-file", file)).toMatchObject({ code: 0 });
   });
 
   test("and shows why a verdict is unknown, the timer and the operator's hold", async () => {

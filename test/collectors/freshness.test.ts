@@ -51,15 +51,15 @@ test("a complete walk that takes longer than three planned intervals is fresh", 
   const settings = { limits: { ...createPlanLimits("enterprise"), plan }, schedules };
   const daemon = await startVirtualDaemon({ rules, clock, service, transport, settings });
   await clock.advance(30 * MINUTE_MS);
-  const distrusted: string[] = [];
+  const untrusted: string[] = [];
   let oldest = 0;
   for (let minute = 0; minute < 20; minute++) {
     await clock.advance(MINUTE_MS);
     oldest = Math.max(oldest, clock.monotonic() - daemon.snapshots.last!.fleet.settledAt!);
-    distrusted.push(...trustReasons(daemon));
+    untrusted.push(...trustReasons(daemon));
   }
   // By the planned interval it would be stale.
   expect(oldest).toBeGreaterThan(3 * daemon.collectorManager.plan().nodes!.intervalMs);
-  expect(distrusted).toEqual([]);
+  expect(untrusted).toEqual([]);
   await stopVirtualDaemon(daemon);
 });

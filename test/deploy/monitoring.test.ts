@@ -46,7 +46,7 @@ test.each(["deploy/kubernetes", "deploy/kubernetes/ha"])(
     expect(spec.containers[0]!.ports.map(({ name }) => name)).toContain(endpoint!.port);
     expect([endpoint!.path, otherEndpoints]).toEqual(["/metrics", []]);
     const job = metadata.labels[monitor!.spec.jobLabel];
-    expect(textOf("config/prometheus/rules/warden.yml")).toContain(`up{job="${job}"}`);
+    expect(textOf("config/prometheus/rules/daemon.yml")).toContain(`up{job="${job}"}`);
   },
 );
 

@@ -173,8 +173,8 @@ test("the published addresses are in every manifest and every alert", async () =
   expect(read("deploy/kubernetes/base/kustomization.yaml")).toContain(`newName: ${IMAGE}`);
   expect(read("deploy/helm/proxywarden/values.yaml")).toContain(`\n  repository: ${IMAGE}\n`);
   for (const path of [
-    "config/prometheus/rules/warden.yml",
-    "config/prometheus/tests/warden.test.yml",
+    "config/prometheus/rules/daemon.yml",
+    "config/prometheus/tests/daemon.test.yml",
     "deploy/kubernetes/monitoring/rules.yaml",
   ]) {
     const urls = [...read(path).matchAll(/runbook_url: "?([^#\n]*)/g)].map(([, url]) => url);

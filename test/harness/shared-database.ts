@@ -3,7 +3,7 @@ import { createMemoryStateStore, type SqliteStateStore } from "../../src/journal
 import type { Clock, StateStore } from "../../src/model/ports.ts";
 import type { Journal, JournalChange } from "../../src/model/remediation/journal.ts";
 import type { CommandReply, OperatorCommand } from "../../src/model/remediation/operator-command.ts";
-import type { ForwardedOrders, Lease, LeaseHolder, SharedState } from "../../src/model/shared-state.ts";
+import type { ForwardedCommands, Lease, LeaseHolder, SharedState } from "../../src/model/shared-state.ts";
 
 /** A lease, a journal and forwarded orders that the daemons of a test share, on its clock. */
 export interface SharedDatabase {
@@ -138,7 +138,7 @@ export function createSharedDatabase(clock: Clock, leaseMs: DurationMs = 15 * SE
   };
 }
 
-function ordersOf(rows: OrderRow[], query: <T>(run: () => T | Promise<T>) => Promise<T>): ForwardedOrders {
+function ordersOf(rows: OrderRow[], query: <T>(run: () => T | Promise<T>) => Promise<T>): ForwardedCommands {
   return {
     submit: (order) =>
       query(() => {

@@ -176,8 +176,8 @@ test("the lists of nodes link to the node's dashboard and to its explanation, an
     ...["Operator commands and reloads", "Approvals and rejections", "Actions", "Episodes", "Decisions"].map(
       (title) => `audit.json: ${title}`,
     ),
+    "daemon.json: Open episodes",
     "network.json: Unhealthy nodes",
-    "warden.json: Open episodes",
   ]);
   expect(everyBoard.map(([, { uid }]) => uid).toSorted()).toEqual(Object.values(UIDS).toSorted());
 });

@@ -7,7 +7,7 @@ const LABELS = 'job="proxywarden",instance="a"';
 const ACTION = `${LABELS},policy="offline",action="reboot"`;
 
 test("the bars of a panel add up to the events, also those of a new series and after a restart", async () => {
-  const { expr } = allDashboardQueries.find(({ where }) => where === "warden.json: Actions by outcome")!;
+  const { expr } = allDashboardQueries.find(({ where }) => where === "daemon.json: Actions by outcome")!;
   const bars = interpolated(expr, { ...ANY, __interval: "1m" });
   const count = (outcome: string, value: number) => ({
     expr: `sum_over_time((sum by (outcome) (${bars}))[30m:1m]) and on (outcome) label_replace(vector(1), "outcome", "${outcome}", "", "")`,

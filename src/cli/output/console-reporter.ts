@@ -77,7 +77,7 @@ function budgetLine({ ledger, snapshot }: StatusSnapshot): string {
   const detailed = snapshot === null ? 0 : summarizeTimes(snapshot.fleet.detailedAt).count;
   const [node, session] = CATEGORIES.map((category) => remainingAtLeast(ledger.categories[category].headers) ?? "?");
   const active = snapshot?.sessions ? sessionsByStatus(snapshot.sessions).active : "?";
-  const data = `${active} active sessions, ${detailed} nodes in detail`;
+  const data = `${active} active sessions, details of ${detailed} nodes`;
   return `${data} | ${ledger.monthUsed} calls; ${node} node and ${session} session calls left`;
 }
 

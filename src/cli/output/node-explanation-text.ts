@@ -122,7 +122,7 @@ function timerText({ timer, for_seconds: needed }: PolicyReport): string {
   if (timer.state === "pending")
     return `pending for ${formatLength(timer.true_seconds * SECOND_MS)}${ofTotal}, since ${since}`;
   const clearing = timer.clear_seconds > 0 ? `, false again for ${formatLength(timer.clear_seconds * SECOND_MS)}` : "";
-  return `firing since ${since}, true for ${formatLength(timer.true_seconds * SECOND_MS)}${clearing}`;
+  return `firing, true for ${formatLength(timer.true_seconds * SECOND_MS)} since ${since}${clearing}`;
 }
 
 function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly (string | null)[] {

@@ -41,7 +41,7 @@ function scopesOf({ calls }: ServiceObservation): Answer {
     return { ...unknown("401: the service does not accept the API key"), problem: true };
   const failed = calls.find(({ status }) => status === null);
   if (failed !== undefined && calls.every(({ status }) => status === null))
-    return { ...unknown(failed.error!), problem: true };
+    return { ...unknown(`can't be determined: ${failed.error!}`), problem: true };
   const statusOf = (scope: string) => calls.filter((call) => call.scope === scope).map(({ status }) => status ?? 0);
   const granted = READ_SCOPES.filter((scope) => statusOf(scope).some(isSuccess));
   const denied = READ_SCOPES.filter((scope) => statusOf(scope).includes(403));

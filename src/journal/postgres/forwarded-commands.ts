@@ -1,6 +1,6 @@
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { CommandReply, OperatorCommand } from "../../model/remediation/operator-command.ts";
-import type { ForwardedOrders } from "../../model/shared-state.ts";
+import type { ForwardedCommands } from "../../model/shared-state.ts";
 import { type Database, toJsonText } from "./database.ts";
 
 /** A command lapses if no leader takes it within this time, because its subject may have changed. */
@@ -9,7 +9,7 @@ const LAPSE_MS: DurationMs = 10 * MINUTE_MS;
 const RETENTION = "1 day";
 
 /** Creates the access to forwarded commands in a database whose schema is current. */
-export function createForwardedOrders(database: Database): ForwardedOrders {
+export function createForwardedCommands(database: Database): ForwardedCommands {
   const table = `${database.schema}.forwarded_orders`;
   return {
     async submit(order) {

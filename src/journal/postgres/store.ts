@@ -18,7 +18,7 @@ import {
   toJsonText,
 } from "./database.ts";
 import { FactImage } from "./fact-image.ts";
-import { createForwardedOrders } from "./forwarded-commands.ts";
+import { createForwardedCommands } from "./forwarded-commands.ts";
 import { commitParameters, commitStatement, createJournalQueries, createPostgresJournal } from "./journal.ts";
 import { Lease } from "./lease.ts";
 import { migrate, schemaProblem } from "./migrations.ts";
@@ -80,7 +80,7 @@ export async function openSharedState(deps: PostgresStoreDeps): Promise<Result<S
   const journal = createJournalQueries(database);
   return ok({
     lease,
-    orders: createForwardedOrders(database),
+    orders: createForwardedCommands(database),
     journal,
     callsSince: journal.callsSince,
     unusable: unusable.promise,

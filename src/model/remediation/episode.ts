@@ -194,7 +194,7 @@ export type ActionRequest =
  * - `vetoed`: an operator lifted our quarantine; this lasts for a time.
  * - `given_up`: a policy did not heal it; this lasts until the node is healthy or is released. With an `until` it was
  *   released then, and the policy's retries count from there.
- * - `ownership`: someone else acted on it recently.
+ * - `ownership`: another client or an operator acted on it recently.
  */
 export interface NodeHold {
   readonly node: NodeId;

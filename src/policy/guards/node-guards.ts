@@ -32,7 +32,7 @@ export const protectedGuard: GuardRow = {
   },
 };
 
-/** Holds nodes that an operator holds or vetoed, and nodes that someone else acted on recently. */
+/** Holds nodes that an operator holds or vetoed, and nodes that another client or an operator acted on recently. */
 export const holdGuard: GuardRow = {
   reasons: {
     held: {

@@ -12,7 +12,7 @@ import type { EpochMs, MonotonicMs } from "../../model/time.ts";
  *   inactive ───────▶ pending ──────────────────▶ firing ◀──────────┐
  *      ▲                │                          │   │            │ proven
  *      │  false, unseen,│                  cleared │   │ unseen     │
- *      ├─── distrusted ─┘                          │   ▼            │
+ *      ├─── untrusted ──┘                          │   ▼            │
  *      ├───────────────────────────────────────────┘  lapsed ───────┘
  *      └─────────────────── cleared ────────────────────┘
  * ```
@@ -26,14 +26,14 @@ export type TimerState = "inactive" | "pending" | "firing" | "lapsed";
 /**
  * An event of a timer. `true`, `false` and `unknown` are verdicts of `when`. With `proven` it was true for `for`, with
  * `cleared` false for `clear_for`. With `unseen` the node left the fleet, or `when` was unknown for longer than
- * `max_age + for`. With `distrusted` fleet data is not trusted.
+ * `max_age + for`. With `untrusted` fleet data is not trusted.
  */
-export type TimerEvent = "true" | "proven" | "false" | "cleared" | "unknown" | "unseen" | "distrusted";
+export type TimerEvent = "true" | "proven" | "false" | "cleared" | "unknown" | "unseen" | "untrusted";
 
 /** The events that change the state, by the state before. */
 const TIMER_TRANSITIONS: Readonly<Record<TimerState, Readonly<Partial<Record<TimerEvent, TimerState>>>>> = {
   inactive: { true: "pending", proven: "firing" },
-  pending: { proven: "firing", false: "inactive", cleared: "inactive", unseen: "inactive", distrusted: "inactive" },
+  pending: { proven: "firing", false: "inactive", cleared: "inactive", unseen: "inactive", untrusted: "inactive" },
   firing: { cleared: "inactive", unseen: "lapsed" },
   // It has fired before. The episode that began then may continue until `clear_for` is over.
   lapsed: { proven: "firing", cleared: "inactive" },
@@ -225,7 +225,7 @@ function interrupt(timer: Timer, now: EpochMs | null): Timer {
  * keeps its state, unless the data is not trusted for longer than `max_age + for`.
  */
 export function markUntrusted(timer: Timer, now: EpochMs): Timer {
-  if (nextTimerState(timer.state, "distrusted") === "inactive") return INACTIVE;
+  if (nextTimerState(timer.state, "untrusted") === "inactive") return INACTIVE;
   return timer.state === "lapsed" ? markUnseen(timer) : interrupt(timer, now);
 }
 

@@ -25,11 +25,11 @@ export function lapseApprovals(context: ApprovalDeps): void {
   for (const action of remediationState.records.actions()) {
     if (action.state !== "awaiting" && action.state !== "approved") continue;
     const episode = remediationState.records.episode(action.episode);
-    const why = approvalExpiry(context, action) ?? obsoleteReason(context, action, episode);
-    if (why === null) continue;
+    const reason = approvalExpiry(context, action) ?? obsoleteReason(context, action, episode);
+    if (reason === null) continue;
     const endedAt = remediationState.now();
-    remediationState.record([actionChange({ ...action, state: "lapsed", endedAt, detail: why })]);
-    log.info({ action: action.id, node: action.node, why }, "an approval, or the request for one, expired");
+    remediationState.record([actionChange({ ...action, state: "lapsed", endedAt, detail: reason })]);
+    log.info({ action: action.id, node: action.node, reason }, "approval, or the request for one, expired");
   }
 }
 

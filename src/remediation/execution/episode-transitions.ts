@@ -32,8 +32,8 @@ export function commitTransition(
   context.remediationState.runBatched(() => {
     context.remediationState.record([...otherChanges, { kind: "episode", row: after }]);
     context.log.info(
-      { episode: after.id, policy: after.policy, node: after.node, state: after.state, dryRun: after.shadow },
-      before === null ? "episode began" : "episode changed",
+      { episode: after.id, policy: after.policy, node: after.node, state: after.state, dry_run: after.shadow },
+      before === null ? "episode opened" : "episode changed",
     );
     if (!after.shadow) recordConsequences(context, before, after);
   });

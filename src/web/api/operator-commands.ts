@@ -101,7 +101,7 @@ export const operatorCommandRoutes = (
       const operator = guard.operatorOf(request);
       const done = await deps.execute({ command: route.name, target, operator, ...parameters.value });
       const about = route.about === undefined ? {} : { [route.about]: target };
-      const fields = { order: route.name, operator, ...about, from: request.ip };
+      const fields = { command: route.name, operator, ...about, from: request.ip };
       if (done.ok) {
         const { reason, forMs } = parameters.value;
         const given = {

@@ -86,10 +86,10 @@ function followTlsSettings(
   const takeLogToken = createTokenBucket(CERTIFICATE_LOG_RATE);
   let applied = webSettings.current().tls;
 
-  function refuseCertificate(socket: TLSSocket, why: string): void {
+  function refuseCertificate(socket: TLSSocket, reason: string): void {
     countRefusal("client_certificate");
     const level = takeLogToken(clock.monotonic()) === 0 ? "warn" : "debug";
-    log[level]({ from: socket.remoteAddress, why }, "client certificate rejected");
+    log[level]({ from: socket.remoteAddress, reason }, "client certificate rejected");
     socket.destroy();
   }
 
@@ -111,7 +111,7 @@ function followTlsSettings(
       return;
     }
     countRefusal("handshake");
-    log.debug({ from: socket.remoteAddress, why: error.message }, "TLS handshake failed");
+    log.debug({ from: socket.remoteAddress, reason: error.message }, "TLS handshake failed");
     if (error.code === "ERR_SSL_HTTP_REQUEST") open.get(originOf(socket))?.socket.end(PLAIN_HTTP_RESPONSE);
     socket.destroy();
   });

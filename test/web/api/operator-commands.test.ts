@@ -57,7 +57,7 @@ describe("a command", () => {
     await post("/api/v1/nodes/node_1/hold", '{"reason": "disk swap"}');
     expect(loggedMessages).toEqual(["operator command executed"]);
     expect(loggedFields).toEqual([
-      { order: "hold", operator: "admin", node: "node_1", reason: "disk swap", from: "127.0.0.1" },
+      { command: "hold", operator: "admin", node: "node_1", reason: "disk swap", from: "127.0.0.1" },
     ]);
   });
 

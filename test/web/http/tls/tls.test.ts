@@ -155,7 +155,7 @@ describe("a client's certificate", () => {
         "refused",
         "refused",
       ]);
-      const reasons = loggedFields.map(({ why }) => why);
+      const reasons = loggedFields.map(({ reason }) => reason);
       expect(reasons).toContain("none of the certificate's subject alternative names is in client_allowed_sans");
       expect(reasons).toContainEqual(expect.stringMatching(/^its certificate is not verified: .*(?:SIGNATURE|ISSUER)/));
     },

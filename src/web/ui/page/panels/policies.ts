@@ -24,7 +24,10 @@ function policyElement(policy: PolicyView): HTMLElement {
     ["steps", rule.steps.map(stepLabel).join(" → ")],
     rule.windows.length === 0 ? null : ["windows", rule.windows.join(", ")],
     rule.mode === mode ? null : ["mode", `${humanize(rule.mode)} configured, ${humanize(mode)} in force`],
-    ["proven", `${proven ? "an" : "no"} action under this text has been verified${proven ? "" : " yet"}`],
+    [
+      "proven",
+      `${proven ? "an" : "no"} action under this version of the policy has been verified${proven ? "" : " yet"}`,
+    ],
   ];
   return createElement(
     "details.policy",
