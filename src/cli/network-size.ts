@@ -46,9 +46,10 @@ export async function readStoredState(
   const { starts_on, used } = limits.month;
   const { firstDay } = billingMonthOf(now, starts_on);
   const stored = await readConfiguredState(state, async (store) => {
-    const size = storedNetworkSize(await store.fact(NETWORK_SIZE_FACT));
+    const facts = await store.facts();
+    const size = storedNetworkSize(facts.get(NETWORK_SIZE_FACT) ?? null);
     const hasSeen = size.nodePages > 0 || size.sessionPages > 0;
-    const before = callsUsedBefore(await store.fact(CALLS_USED_BEFORE_FACT), firstDay);
+    const before = callsUsedBefore(facts.get(CALLS_USED_BEFORE_FACT) ?? null, firstDay);
     return { networkSize: hasSeen ? size : null, callsUsed: (await store.callsSince(firstDay)) + before };
   });
   return stored.ok || stored.error.kind !== "missing" ? stored : ok({ networkSize: null, callsUsed: used });

@@ -28,12 +28,13 @@ export function startCollection(
   resources: ConfigResources,
   knownService: KnownService | null,
   runtime: Runtime,
-  { rateLimiter, store }: LeadershipTerm,
+  { rateLimiter, remediationState }: LeadershipTerm,
 ): Collection {
   const { clock, cron, log, version, random, metrics, shared } = runtime;
   const { config, settings, secret } = resources;
   const transport = shared === null ? resources.transport : transportOfLeader(resources.transport, shared.lease);
-  const collected = knownService?.collected ?? createCollectedState(settings, store.facts, { clock, log, metrics });
+  const collected =
+    knownService?.collected ?? createCollectedState(settings, remediationState.facts, { clock, log, metrics });
   const serviceClock = knownService?.serviceClock ?? createServiceClock();
   const client = createApiClient({
     ...{ clock, random, rateLimiter, secret, transport, serviceClock, metrics },

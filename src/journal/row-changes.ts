@@ -1,12 +1,6 @@
 import type { Action } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 
-/** Prefix of the keys of the journal's facts. */
-const REMEDIATION_FACT_PREFIX = "warden.";
-
-/** Returns whether a fact is one of the journal's. */
-export const isJournalFact = (key: string): boolean => key.startsWith(REMEDIATION_FACT_PREFIX);
-
 /**
  * The tables that commits write: their columns with the types in PostgreSQL, and those that identify a row. Without the
  * latter, every row is new. `body` is the row as JSON.
@@ -109,7 +103,6 @@ export function rowChangeOf(change: JournalChange): RowChange {
       return { table: "holds", columns: { node: change.node, policy: change.policy ?? "" }, isDelete: true };
     case "fact": {
       const { key, value } = change;
-      assertJournalFact(key);
       if (value === null) return { table: "facts", columns: { key }, isDelete: true };
       return { table: "facts", columns: { key, value } };
     }
@@ -126,10 +119,4 @@ function numberOfId(id: string): number {
   const number = Number(/^(?:ep|act)-([1-9]\d*)$/.exec(id)?.[1]);
   if (!Number.isSafeInteger(number)) throw new Error(`${id} is not the id of an episode or an action`);
   return number;
-}
-
-/** Throws if a fact is not one of the journal's, because it would never be loaded. */
-function assertJournalFact(key: string): void {
-  if (!isJournalFact(key))
-    throw new Error(`the key of a journal fact must begin with ${REMEDIATION_FACT_PREFIX}: ${key}`);
 }

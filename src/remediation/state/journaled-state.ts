@@ -1,6 +1,6 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Clock, Log } from "../../model/ports.ts";
+import type { Clock, FactStore, Log } from "../../model/ports.ts";
 import type { Journal, JournalChange, JournalContents } from "../../model/remediation/journal.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
@@ -72,6 +72,11 @@ export async function openRemediationState(deps: RemediationStateDeps): Promise<
 /** The journal together with its image in memory. */
 export class RemediationState {
   readonly records: RemediationRecords;
+  /** Facts of other parts of the daemon. */
+  readonly facts: FactStore = {
+    read: (key) => this.records.fact(key),
+    write: (key, value) => this.record([{ kind: "fact", key, value }]),
+  };
   readonly clock: JournalClock;
   /**
    * The ids and `created_at` that were compared last, and the ids found to belong to another node whose state was not
