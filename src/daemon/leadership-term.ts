@@ -10,7 +10,7 @@ import {
   type RemediationState,
   type RemediationStateDeps,
 } from "../remediation/state/journaled-state.ts";
-import { limitsOf } from "./collection-settings.ts";
+import { limitsOf } from "./config-resources.ts";
 import type { Runtime } from "./runtime.ts";
 
 /**

@@ -5,16 +5,20 @@ import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { nextTurn, runInSlices } from "../platform/event-loop.ts";
 import { precondition } from "../policy/decision.ts";
-import { isDryRun } from "../policy/facts.ts";
-import { type Candidate, nextStep } from "../policy/guards/guard-row.ts";
+import { type Candidate, isDryRun, nextStep } from "../policy/facts.ts";
 import type { RemediationContext } from "./context.ts";
-import { ActionPlanner } from "./evaluation/action-planner.ts";
-import { lapseApprovals } from "./evaluation/approvals.ts";
-import { findCandidate, firingNodes, nextAction, oldSessionsBlocker } from "./evaluation/candidates.ts";
+import { ActionPlanner, lapseApprovals } from "./evaluation/action-planner.ts";
+import {
+  createGuardFacts,
+  type FactsOf,
+  findCandidate,
+  firingNodes,
+  nextAction,
+  oldSessionsBlocker,
+} from "./evaluation/candidates.ts";
 import { detailDeadlines } from "./evaluation/detail-demand.ts";
 import { QUERY_INTERVAL_MS } from "./evaluation/external-blockers.ts";
 import { FleetHealth } from "./evaluation/fleet-health.ts";
-import { createGuardFacts, type FactsOf } from "./evaluation/guard-facts.ts";
 import { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
 import { RuleEvaluator } from "./evaluation/rule-evaluator.ts";
 import { EpisodeTracker } from "./execution/episode-tracker.ts";

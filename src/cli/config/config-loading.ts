@@ -16,7 +16,7 @@ import { policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
 import type { Config } from "../../config/schema/config.ts";
 import { loadPolicyTests } from "../../config/schema/policy-test.ts";
 import { parseYaml } from "../../config/yaml/document.ts";
-import { collectionSettingsOf } from "../../daemon/collection-settings.ts";
+import { collectionSettingsOf } from "../../daemon/config-resources.ts";
 import { networkFamilyNames } from "../../metrics/families/network-families.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
 import { COLLECTORS } from "../../model/snapshot.ts";

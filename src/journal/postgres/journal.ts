@@ -1,7 +1,18 @@
 import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { DECISIONS_MAX, deleteExcessDecisions, deleteOldRows, PRUNE_ROWS_MAX } from "../retention.ts";
-import { namesOf, putSql, type RowChange, rowChangeOf, TABLES, WRITES, type Write } from "../row-changes.ts";
+import {
+  DECISIONS_MAX,
+  deleteExcessDecisions,
+  deleteOldRows,
+  namesOf,
+  PRUNE_ROWS_MAX,
+  putSql,
+  type RowChange,
+  rowChangeOf,
+  TABLES,
+  WRITES,
+  type Write,
+} from "../row-changes.ts";
 import { createRowQueries, loadContents, type RowQueries } from "../row-queries.ts";
 import { type Database, READ_SNAPSHOT, toJsonText } from "./database.ts";
 import type { Lease } from "./lease.ts";

@@ -1,8 +1,9 @@
-import type { DurationMs } from "../../base/duration.ts";
+import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import type { StateStore } from "../../model/ports.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
-import type { SharedState } from "../../model/shared-state.ts";
+import type { CommandReply, OperatorCommand } from "../../model/remediation/operator-command.ts";
+import type { ForwardedOrders, SharedState } from "../../model/shared-state.ts";
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
 import { createRowQueries } from "../row-queries.ts";
 import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-rows.ts";
@@ -16,7 +17,6 @@ import {
   READ_SNAPSHOT,
   toJsonText,
 } from "./database.ts";
-import { createForwardedOrders } from "./forwarded-commands.ts";
 import { commitParameters, commitStatement, createJournalQueries, createPostgresJournal } from "./journal.ts";
 import { Lease } from "./lease.ts";
 import { migrate, schemaProblem } from "./migrations.ts";
@@ -187,4 +187,37 @@ async function writeAll(connection: Connection, s: string, rows: readonly StateR
   const sqlOfCalls = `INSERT INTO ${s}.calls SELECT r.* FROM jsonb_to_recordset($1::jsonb) AS r(day text, used bigint)`;
   await connection.query(sqlOfCalls, [toJsonText(calls)]);
   await connection.query(`UPDATE ${s}.leases SET expires_at = '-infinity'`);
+}
+
+/** A command lapses if no leader takes it within this time, because its subject may have changed. */
+const LAPSE_MS: DurationMs = 10 * MINUTE_MS;
+/** Rows are deleted after this time. */
+const RETENTION = "1 day";
+
+/** Creates the access to forwarded commands in a database whose schema is current. */
+export function createForwardedOrders(database: Database): ForwardedOrders {
+  const table = `${database.schema}.forwarded_orders`;
+  return {
+    async submit(order) {
+      const sql = `INSERT INTO ${table} (body) VALUES ($1::jsonb) RETURNING id`;
+      const [row] = await database.query(sql, [toJsonText(order)]);
+      return Number(row!.id);
+    },
+    async reply(id) {
+      const [row] = await database.query(`SELECT reply FROM ${table} WHERE id = $1`, [id]);
+      return (row?.reply ?? null) as CommandReply | null;
+    },
+    async pending() {
+      const rows = await database.query(
+        `SELECT id, body FROM ${table}
+         WHERE reply IS NULL AND created_at > clock_timestamp() - $1 * interval '1 millisecond' ORDER BY id`,
+        [LAPSE_MS],
+      );
+      return rows.map(({ id, body }) => ({ ...(body as OperatorCommand), id: Number(id) }));
+    },
+    async answer(id, reply) {
+      await database.query(`UPDATE ${table} SET reply = $2::jsonb WHERE id = $1`, [id, toJsonText(reply)]);
+      await database.query(`DELETE FROM ${table} WHERE created_at < clock_timestamp() - interval '${RETENTION}'`);
+    },
+  };
 }

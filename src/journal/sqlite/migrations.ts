@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { runInTransaction } from "./connection.ts";
+import { runInTransaction } from "./journal.ts";
 
 /** The schema's history: entry n migrates a database from version n to n + 1. Released entries are never edited. */
 export const MIGRATIONS: readonly string[] = [

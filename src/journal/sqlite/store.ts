@@ -15,8 +15,7 @@ import {
 } from "../open-failure.ts";
 import { createRowQueries } from "../row-queries.ts";
 import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-rows.ts";
-import { createConnection, runInTransaction, SCHEMA } from "./connection.ts";
-import { createChangeWriter, createJournal } from "./journal.ts";
+import { createChangeWriter, createConnection, createJournal, runInTransaction, SCHEMA } from "./journal.ts";
 import { MIGRATIONS, migrate, schemaVersion } from "./migrations.ts";
 
 /** Name of the database in the store's folder. */

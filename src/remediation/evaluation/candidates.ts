@@ -1,15 +1,29 @@
 import { type DurationMs, formatDuration, formatSecondsLeft, SECOND_MS } from "../../base/duration.ts";
+import { oncePerKey } from "../../base/once-per-key.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
-import { planAction } from "../../policy/decision.ts";
-import { givenUpHold } from "../../policy/episodes/retries.ts";
-import { type ActivePolicy, isDryRun, isInFlight, type NodeObservation } from "../../policy/facts.ts";
-import { type Candidate, nextStep } from "../../policy/guards/guard-row.ts";
-import { policySources } from "../../policy/policy.ts";
-import { evaluateExpression } from "../../policy/timers/verdict.ts";
+import { formatTime } from "../../model/time.ts";
+import { canProceed, findCanary, planAction } from "../../policy/decision.ts";
+import { givenUpHold } from "../../policy/episodes/attempts.ts";
+import {
+  type ActivePolicy,
+  type Candidate,
+  countFleet,
+  type GuardFacts,
+  isDryRun,
+  isInFlight,
+  type NodeObservation,
+  nextStep,
+} from "../../policy/facts.ts";
+import { assumedActionTimes, effectiveLimits } from "../../policy/guards/limits.ts";
+import { windowBlockers } from "../../policy/guards/time-window.ts";
+import { evaluateExpression, type Policy, policySources } from "../../policy/policy.ts";
 import type { RemediationContext } from "../context.ts";
+import { pauseAt } from "../operator-holds.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
+import type { FleetHealth } from "./fleet-health.ts";
+import type { InventoryTrustTracker } from "./inventory-trust.ts";
 
 /** Dependencies of the functions in this file. */
 export type CandidateDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState" | "rules">;
@@ -136,4 +150,66 @@ export function isGivenUp(
   const last = records.closedEpisodesOf(node, dryRun).findLast((episode) => episode.policy === policy);
   // The hold outlasts the episodes in memory.
   return last?.state === "given_up" || (!dryRun && givenUpHold(records, node, policy) !== null);
+}
+
+/** Returns the facts for real actions or for dry runs. */
+export type FactsOf = (dryRun: boolean) => GuardFacts;
+
+type FactsDeps = CandidateDeps & Pick<RemediationContext, "apiKey" | "client" | "externalBlockerCache">;
+
+/** Returns a function that collects the current facts. */
+export const createGuardFacts =
+  (context: FactsDeps, fleetHealth: FleetHealth, trustTracker: InventoryTrustTracker): FactsOf =>
+  (dryRun) => {
+    const { apiKey, observed, policies, remediationState, rules } = context;
+    const { records } = remediationState;
+    const trust = trustTracker.current();
+    const now = remediationState.now();
+    const fleetCounts = countFleet(observed.fleet, records, policies.active(), dryRun);
+    const assumed = dryRun ? [] : assumedActionTimes(remediationState.firstStartedAt(), rules.safety, now);
+    const countedFrom = now - rules.safety.maxActions.perMs;
+    const actions = [...records.actions()].filter(({ shadow }) => shadow === dryRun);
+    const sentAtTimes = actions.flatMap(({ sentAt }) => (sentAt !== null && sentAt > countedFrom ? [sentAt] : []));
+    const facts: GuardFacts = {
+      now,
+      safety: rules.safety,
+      limits: effectiveLimits(rules.safety, fleetCounts.nodes),
+      fleetCounts,
+      records,
+      nameOf: (node) => observed.nameOf(node),
+      pauseDetail: pauseDetail(context),
+      journalError: remediationState.journalProblem(),
+      credentialsError: dryRun ? null : apiKey.holdReason(),
+      trustBlockers: trust.blockers,
+      ...fleetHealth.state(dryRun),
+      inFlight: actions.filter(isInFlight),
+      sentAtTimes: [...assumed, ...sentAtTimes],
+      assumedActionCount: assumed.length,
+      policyBlockers: policyBlockers(context),
+      canaryEpisode: oncePerKey((policy: Policy) =>
+        findCanary(policy, records, ({ node }) => {
+          const candidate = buildCandidate(context, policies.activate(policy), node);
+          return candidate !== null && canProceed(candidate, facts);
+        }),
+      ),
+    };
+    return facts;
+  };
+
+/** Evaluates the windows of each policy only once, because many candidates need them. */
+function policyBlockers({ client, clock, externalBlockerCache, rules }: FactsDeps): GuardFacts["policyBlockers"] {
+  // A window must be open by the wall clock and, if its time is known, by the service's.
+  const instants = [clock.now(), client.serviceTime(clock.monotonic())].filter((at) => at !== null);
+  const intervals = new Map(rules.intervals.map((interval) => [interval.name, interval]));
+  const blockersOfWindows = oncePerKey(({ rule }: Policy) => windowBlockers(rule.windows, intervals, instants));
+  return (policy) => [...blockersOfWindows(policy), ...externalBlockerCache.blockers(policy)];
+}
+
+function pauseDetail({ remediationState }: FactsDeps): string | null {
+  const pause = pauseAt(remediationState.records, remediationState.now());
+  if (pause === null) return null;
+  const { at, until = null, reason, operator } = pause;
+  const by = operator === undefined ? "" : ` by ${operator}`;
+  const end = until === null ? "" : `, until ${formatTime(until)}`;
+  return `since ${formatTime(at)}${by}${end}: ${reason}`;
 }

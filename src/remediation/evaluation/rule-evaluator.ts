@@ -6,7 +6,7 @@ import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { eachInSteps, runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
 import { isDryRun } from "../../policy/facts.ts";
-import type { Policy } from "../../policy/policy.ts";
+import { evaluatePolicy, type MaxAgeOf, type Policy } from "../../policy/policy.ts";
 import type { TimerChange } from "../../policy/remediation-records.ts";
 import {
   INACTIVE,
@@ -16,9 +16,8 @@ import {
   type Timer,
   type TimerRule,
 } from "../../policy/timers/timer.ts";
-import { evaluatePolicy, type MaxAgeOf } from "../../policy/timers/verdict.ts";
 import type { RemediationContext } from "../context.ts";
-import { splitByNode } from "../state/journal-parts.ts";
+import { splitByNode } from "../state/journal-writer.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 
 type EvaluatorDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState">;

@@ -3,9 +3,8 @@ import type { NodeId } from "../../model/node.ts";
 import type { Action, ActionOutcome, Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Notification } from "../../model/remediation/notification.ts";
-import { measureEfficacy } from "../../policy/episodes/efficacy.ts";
-import { withdrawEpisode } from "../../policy/episodes/episode.ts";
-import { givenUpHold } from "../../policy/episodes/retries.ts";
+import { givenUpHold, measureEfficacy } from "../../policy/episodes/attempts.ts";
+import { transition } from "../../policy/episodes/episode.ts";
 import { isAcceptable, isInFlight, isLost, isUnlisted } from "../../policy/facts.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { isUnfinished } from "../../policy/remediation-records.ts";
@@ -106,7 +105,7 @@ export const acceptableNodes = (context: TransitionDeps): ReadonlySet<NodeId> =>
 
 /** Closes an episode that can't go on, and finishes its actions. */
 export function withdraw(context: TransitionDeps, episode: Episode, why: string): void {
-  const after = withdrawEpisode(episode, context.remediationState.now());
+  const after = transition(episode, "withdrawn", context.remediationState.now());
   commitTransition(context, episode, after, finishActions(context, episode, why));
 }
 

@@ -13,7 +13,7 @@ import {
   recordSent,
   recordUnsent,
 } from "../../policy/episodes/episode.ts";
-import type { Candidate } from "../../policy/guards/guard-row.ts";
+import type { Candidate } from "../../policy/facts.ts";
 import type { RemediationContext } from "../context.ts";
 import { actionChange, commitTransition, notifyOfEpisode, type TransitionDeps } from "./episode-transitions.ts";
 

@@ -6,9 +6,8 @@ import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { nextTurn } from "../../platform/event-loop.ts";
 import { RemediationRecords } from "../../policy/remediation-records.ts";
-import { JournalClock } from "./journal-clock.ts";
+import { JournalClock, movedTimes, rowsWithTimes } from "./journal-clock.ts";
 import { JournalWriter } from "./journal-writer.ts";
-import { movedTimes, rowsWithTimes } from "./moved-times.ts";
 
 /** A change that takes effect only once it is journaled. */
 export interface PendingUpdate {

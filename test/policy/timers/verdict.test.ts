@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { compileExpression } from "../../../src/policy/cel/expression.ts";
-import { evaluateExpression, evaluatePolicy } from "../../../src/policy/timers/verdict.ts";
+import { evaluateExpression, evaluatePolicy } from "../../../src/policy/policy.ts";
 import { buildFleet, type NodeFixture, scopeOf } from "../../metrics/snapshot-fixtures.ts";
 
 const NOW = 1_000_000;
