@@ -103,7 +103,9 @@ export class RemediationRound {
     const { client, clock, inventory, observed, remediationState } = this.#context;
     this.#assessed = observed.latest!.snapshot.sequence;
     // The journal's clock follows only once, so it must not follow a single wrong Date.
-    remediationState.checkClock(client.isServiceTimeAgreed() ? client.serviceTime(clock.monotonic()) : null);
+    await remediationState.checkClock(() =>
+      client.isServiceTimeAgreed() ? client.serviceTime(clock.monotonic()) : null,
+    );
     // Journals the time, and what could not be journaled before.
     remediationState.record([]);
     await nextTurn();

@@ -7,7 +7,7 @@ import {
   SECOND_MS,
 } from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
-import type { Action, NodeHold } from "../../model/remediation/episode.ts";
+import type { Action } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Pause } from "../../model/remediation/operator-command.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
@@ -200,29 +200,23 @@ export interface ClockAdvance {
   readonly openedAt: EpochMs;
 }
 
-/** Returns the rows whose times {@link movedTimes} may move. */
-export const rowsWithTimes = (records: RemediationRecords): readonly JournalChange[] => [
-  { kind: "fact", key: PAUSED, value: records.fact(PAUSED) },
-  ...records.allHolds().map((row) => ({ kind: "hold", row }) as const),
-  ...[...records.actions()].map((row) => ({ kind: "action", row }) as const),
-];
-
 /**
- * Returns those of the rows that have to be moved with the journal's clock, so that what began while it was behind keeps
- * its duration: pauses and holds that end by themselves, approvals, and requests for one.
+ * Returns the rows to move with the journal's clock, so that what began while it was behind keeps its duration: pauses
+ * and holds that end by themselves, approvals, and requests for one. The `until` of a given-up node is when it was
+ * released, and its retries are counted from there.
  */
-export const movedTimes = (rows: readonly JournalChange[], advance: ClockAdvance): JournalChange[] =>
-  rows.flatMap((change): JournalChange[] => {
-    if (change.kind === "hold") return movedHold(change.row, advance).map((row) => ({ kind: "hold", row }));
-    if (change.kind === "action") return movedApproval(change.row, advance).map((row) => ({ kind: "action", row }));
-    if (change.kind !== "fact" || change.key !== PAUSED || change.value === null) return [];
-    const pause = JSON.parse(change.value) as Pause;
-    return movedSpan(pause, advance).map((moved) => ({ ...change, value: JSON.stringify(moved) }));
-  });
-
-/** The `until` of a given-up node is when it was released, and its retries are counted from there. */
-const movedHold = (hold: NodeHold, advance: ClockAdvance): NodeHold[] =>
-  hold.kind === "given_up" ? [] : movedSpan(hold, advance);
+export function movedTimes(records: RemediationRecords, advance: ClockAdvance): readonly JournalChange[] {
+  const pause = JSON.parse(records.fact(PAUSED) ?? "null") as Pause | null;
+  const pauses = pause === null ? [] : movedSpan(pause, advance);
+  const holds = records.allHolds().filter(({ kind }) => kind !== "given_up");
+  return [
+    ...pauses.map((moved) => ({ kind: "fact", key: PAUSED, value: JSON.stringify(moved) }) as const),
+    ...holds.flatMap((hold) => movedSpan(hold, advance)).map((row) => ({ kind: "hold", row }) as const),
+    ...[...records.actions()]
+      .flatMap((action) => movedApproval(action, advance))
+      .map((row) => ({ kind: "action", row }) as const),
+  ];
+}
 
 function movedSpan<Span extends Pick<Pause, "at" | "until">>(span: Span, { byMs, behindSince }: ClockAdvance): Span[] {
   const { at, until = null } = span;

@@ -57,11 +57,6 @@ export class JournalWriter {
     return this.#queue.size === 0 ? [] : changes.flatMap((change) => this.#queue.get(this.#keyOf(change)) ?? []);
   }
 
-  /** Drops the queued changes of the same rows. */
-  discard(changes: readonly JournalChange[]): void {
-    for (const change of changes) this.#queue.delete(this.#keyOf(change));
-  }
-
   /** Waits until the commit under way is over, if there is one. */
   async lastCommit(): Promise<void> {
     await this.commit(() => null);
