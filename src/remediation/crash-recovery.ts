@@ -4,11 +4,10 @@ import { recordSent, transition } from "../policy/episodes/episode.ts";
 import { isDryRun } from "../policy/facts.ts";
 import type { Policy } from "../policy/policy.ts";
 import { applyRuleChange, INACTIVE, type Timer } from "../policy/timers/timer.ts";
-import type { RemediationContext } from "./context.ts";
 import { STORM } from "./evaluation/fleet-health.ts";
 import { INCIDENTS } from "./evaluation/incidents.ts";
 import { ACCEPTED_MISSING, ACCEPTED_SESSIONS, BASELINE } from "./evaluation/inventory-trust.ts";
-import { actionChange, commitTransition, type TransitionDeps, withdraw } from "./execution/episode-transitions.ts";
+import { actionChange, commitTransition, type EpisodeContext, withdraw } from "./execution/episode-transitions.ts";
 import { canaryFactKey, conditionFactKey } from "./policy-set.ts";
 
 /**
@@ -16,7 +15,7 @@ import { canaryFactKey, conditionFactKey } from "./policy-set.ts";
  * is withdrawn. An action that was being sent may have been executed. It is in doubt, counts as sent and is verified,
  * but is never sent again.
  */
-export function recoverFromCrash(context: TransitionDeps): void {
+export function recoverFromCrash(context: EpisodeContext): void {
   const { remediationState } = context;
   const now = remediationState.now();
   const changes: JournalChange[] = [];
@@ -33,7 +32,7 @@ export function recoverFromCrash(context: TransitionDeps): void {
   adoptPolicyChanges(context);
 }
 
-function markInDoubt({ remediationState, metrics }: TransitionDeps, action: Action): JournalChange[] {
+function markInDoubt({ remediationState, metrics }: EpisodeContext, action: Action): JournalChange[] {
   const { policy, request } = action;
   metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome: "in_doubt" });
   const detail = "the daemon stopped while it was being sent";
@@ -47,7 +46,7 @@ function markInDoubt({ remediationState, metrics }: TransitionDeps, action: Acti
  * Continues timers and episodes under the current policies. Timers of a policy whose condition changed start over. A
  * longer `for` withdraws episodes that would not have begun under it, unless an action was sent.
  */
-function adoptPolicyChanges(context: TransitionDeps): void {
+function adoptPolicyChanges(context: EpisodeContext): void {
   const { remediationState, policies } = context;
   const { records } = remediationState;
   const changes: JournalChange[] = [];
@@ -80,8 +79,6 @@ function adoptPolicyChanges(context: TransitionDeps): void {
 const adoptRule = (timer: Timer, { rule }: Policy, hasActed: boolean): Timer =>
   hasActed ? timer : applyRuleChange(timer, rule);
 
-type ServiceDeps = TransitionDeps & Pick<RemediationContext, "serviceUrl">;
-
 /** Key of the fact that holds the base URL of the service that the journal belongs to. */
 const SERVICE_FACT = "warden.service";
 
@@ -93,10 +90,10 @@ const FACTS_OF_SERVICE: readonly string[] = [BASELINE, ACCEPTED_MISSING, ACCEPTE
  * the same ids are other nodes. What limits actions (closed episodes, sent actions, holds, a pause, an open breaker)
  * stays, because it can only prevent actions.
  */
-export function bindJournalToService(context: ServiceDeps): void {
+export function bindJournalToService(context: EpisodeContext, serviceUrl: string): void {
   const { remediationState, log } = context;
   const { records } = remediationState;
-  const service = canonicalUrl(context.serviceUrl);
+  const service = canonicalUrl(serviceUrl);
   const previous = records.fact(SERVICE_FACT);
   if (previous === service) return;
   remediationState.runBatched(() => {
@@ -109,7 +106,7 @@ export function bindJournalToService(context: ServiceDeps): void {
   });
 }
 
-function closeEverything(context: ServiceDeps, detail: string): void {
+function closeEverything(context: EpisodeContext, detail: string): void {
   const { remediationState, policies } = context;
   const { records } = remediationState;
   const changes: JournalChange[] = [...FACTS_OF_SERVICE, ...policies.all.map(({ rule }) => canaryFactKey(rule.name))]

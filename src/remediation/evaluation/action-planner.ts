@@ -6,18 +6,17 @@ import { decide, mayBeginEpisode } from "../../policy/decision.ts";
 import { consecutiveFailures } from "../../policy/episodes/attempts.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
 import { type ActivePolicy, type Candidate, type GuardFacts, isDryRun } from "../../policy/facts.ts";
-import type { RemediationContext } from "../context.ts";
 import {
   actionChange,
   commitTransition,
+  type EpisodeContext,
   notifyOfEpisode,
-  type TransitionDeps,
 } from "../execution/episode-transitions.ts";
 import {
   approvalExpiry,
   awaitsNextStep,
   buildCandidate,
-  type CandidateDeps,
+  type DecisionContext,
   type FactsOf,
   findCandidate,
   firingNodes,
@@ -25,7 +24,7 @@ import {
   oldSessionsBlocker,
 } from "./candidates.ts";
 
-type PlannerDeps = CandidateDeps & TransitionDeps;
+type PlannerDeps = DecisionContext & EpisodeContext;
 
 /** Number of candidates to decide on, and of decisions to journal, between two yields to the event loop. */
 const CANDIDATES_PER_SLICE = 100;
@@ -141,10 +140,10 @@ export interface LastDecision {
 
 /** Records each decision that differs from the last one about its node, and remembers the last ones. */
 export class DecisionLog {
-  readonly #context: Pick<RemediationContext, "log" | "metrics" | "remediationState">;
+  readonly #context: EpisodeContext;
   readonly #last = new Map<string, LastDecision>();
 
-  constructor(context: Pick<RemediationContext, "log" | "metrics" | "remediationState">) {
+  constructor(context: EpisodeContext) {
     this.#context = context;
   }
 
@@ -187,10 +186,8 @@ export class DecisionLog {
 
 const keyOf = (policy: string, node: NodeId): string => JSON.stringify([policy, node]);
 
-type ApprovalDeps = CandidateDeps & TransitionDeps;
-
 /** Journals a request for approval of a candidate's next step and notifies about it, unless there already is one. */
-export function requestApproval(context: ApprovalDeps, candidate: Candidate): void {
+export function requestApproval(context: PlannerDeps, candidate: Candidate): void {
   const { remediationState } = context;
   const episode = candidate.episode!;
   const isRequested = remediationState.records
@@ -204,7 +201,7 @@ export function requestApproval(context: ApprovalDeps, candidate: Candidate): vo
 }
 
 /** Ends approvals, and requests for one, that have expired or that no longer apply. */
-export function lapseApprovals(context: ApprovalDeps): void {
+export function lapseApprovals(context: PlannerDeps): void {
   const { remediationState, log } = context;
   for (const action of remediationState.records.actions()) {
     if (action.state !== "awaiting" && action.state !== "approved") continue;
@@ -218,7 +215,7 @@ export function lapseApprovals(context: ApprovalDeps): void {
 }
 
 /** Returns why the action no longer applies, or null if it does. */
-function obsoleteReason(context: ApprovalDeps, action: Action, episode: Episode | null): string | null {
+function obsoleteReason(context: PlannerDeps, action: Action, episode: Episode | null): string | null {
   if (episode === null || episode.closedAt !== null) return "its episode is over";
   if (episode.state === "suspended") return "its episode is suspended";
   if (episode.state !== "firing" || episode.step !== action.step) return "its step is over";

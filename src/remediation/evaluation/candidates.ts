@@ -1,6 +1,7 @@
 import { type DurationMs, formatDuration, formatSecondsLeft, SECOND_MS } from "../../base/duration.ts";
 import { oncePerKey } from "../../base/once-per-key.ts";
 import type { NodeId } from "../../model/node.ts";
+import type { Clock } from "../../model/ports.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { formatTime } from "../../model/time.ts";
@@ -19,14 +20,23 @@ import {
 import { assumedActionTimes, effectiveLimits } from "../../policy/guards/limits.ts";
 import { windowBlockers } from "../../policy/guards/time-window.ts";
 import { evaluateExpression, type Policy, policySources } from "../../policy/policy.ts";
-import type { RemediationContext } from "../context.ts";
+import type { RemediationRules } from "../context.ts";
+import type { ServiceContext } from "../execution/executor.ts";
+import type { ObservedFleet } from "../observed-fleet.ts";
 import { pauseAt } from "../operator-holds.ts";
+import type { PolicySet } from "../policy-set.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 import type { InventoryTrustTracker } from "./inventory-trust.ts";
 
-/** Dependencies of the functions in this file. */
-export type CandidateDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState" | "rules">;
+/** What decisions depend on: what is observed, configured and recorded. */
+export interface DecisionContext {
+  readonly clock: Clock;
+  readonly observed: ObservedFleet;
+  readonly policies: PolicySet;
+  readonly remediationState: RemediationState;
+  readonly rules: RemediationRules;
+}
 
 /** A policy that reads sessions acts only within this time after a walk of the sessions. */
 const SESSION_WALK_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
@@ -36,7 +46,7 @@ export const firingNodes = ({ records }: Pick<RemediationState, "records">, poli
   [...records.timersOf(policy)].flatMap(([node, { state }]) => (state === "firing" ? [node] : []));
 
 /** Returns the current state of a node under a policy, or null if the node is not listed. */
-export function buildCandidate(context: CandidateDeps, active: ActivePolicy, node: NodeId): Candidate | null {
+export function buildCandidate(context: DecisionContext, active: ActivePolicy, node: NodeId): Candidate | null {
   const { remediationState, observed, clock } = context;
   const slot = observed.slotOf(node);
   if (slot === null) return null;
@@ -57,7 +67,7 @@ export function buildCandidate(context: CandidateDeps, active: ActivePolicy, nod
 }
 
 /** Returns the candidate of an episode's next step, or null if the node is not listed, or no step is due. */
-export function findCandidate(context: CandidateDeps, policy: string, node: NodeId): Candidate | null {
+export function findCandidate(context: DecisionContext, policy: string, node: NodeId): Candidate | null {
   const active = context.policies.findActive(policy);
   const candidate = active === null ? null : buildCandidate(context, active, node);
   return candidate?.episode != null && awaitsNextStep(context, candidate.episode) ? candidate : null;
@@ -66,11 +76,11 @@ export function findCandidate(context: CandidateDeps, policy: string, node: Node
 /**
  * Returns whether the next step of an episode may be decided on, which requires that none of its actions is in flight.
  */
-export const awaitsNextStep = ({ remediationState }: CandidateDeps, { id, state }: Episode): boolean =>
+export const awaitsNextStep = ({ remediationState }: DecisionContext, { id, state }: Episode): boolean =>
   state === "firing" && !remediationState.records.actionsOf(id).some(isInFlight);
 
 /** Returns the action of a candidate's next step, which is either the one that an operator approved or a new one. */
-export function nextAction(context: CandidateDeps, candidate: Candidate): Action {
+export function nextAction(context: DecisionContext, candidate: Candidate): Action {
   const { id, step } = candidate.episode!;
   const approved = findApprovedAction(context, id, step);
   if (approved !== null) return { ...approved, state: "intended" };
@@ -82,7 +92,7 @@ export function nextAction(context: CandidateDeps, candidate: Candidate): Action
  * Returns the approved action of a step if it was not sent yet, or null if there is none or its approval has expired.
  */
 export const findApprovedAction = (
-  context: Pick<CandidateDeps, "remediationState" | "rules">,
+  context: Pick<DecisionContext, "remediationState" | "rules">,
   episode: string,
   step: number,
 ): Action | null =>
@@ -97,7 +107,7 @@ export const findApprovedAction = (
  * on the journal's clock, so downtime counts. A downtime of unknown length may be longer than it.
  */
 export function approvalExpiry(
-  { remediationState, rules }: Pick<CandidateDeps, "remediationState" | "rules">,
+  { remediationState, rules }: Pick<DecisionContext, "remediationState" | "rules">,
   { state, createdAt, approvedAt }: Action,
 ): string | null {
   const { approvalTtlMs } = rules.safety;
@@ -114,7 +124,7 @@ export function approvalExpiry(
  * The read of a node before an action does not include its sessions.
  */
 export function oldSessionsBlocker(
-  { observed, clock }: Pick<CandidateDeps, "observed" | "clock">,
+  { observed, clock }: Pick<DecisionContext, "observed" | "clock">,
   candidate: Candidate,
 ): Blocker | null {
   const { policy } = candidate.active;
@@ -129,7 +139,7 @@ export function oldSessionsBlocker(
   return { reason: "verdict_unknown", detail };
 }
 
-function isProtected(context: CandidateDeps, slot: number): NodeObservation["protected"] {
+function isProtected(context: DecisionContext, slot: number): NodeObservation["protected"] {
   const { observed, policies, clock } = context;
   if (policies.protectedNodes === null) return "false";
   const maxAgeOf = observed.maxAgeOf(null);
@@ -155,7 +165,7 @@ export function isGivenUp(
 /** Returns the facts for real actions or for dry runs. */
 export type FactsOf = (dryRun: boolean) => GuardFacts;
 
-type FactsDeps = CandidateDeps & Pick<RemediationContext, "apiKey" | "client" | "externalBlockerCache">;
+type FactsDeps = DecisionContext & Pick<ServiceContext, "apiKey" | "client" | "externalBlockerCache">;
 
 /** Returns a function that collects the current facts. */
 export const createGuardFacts =

@@ -16,11 +16,9 @@ import {
   type Timer,
   type TimerRule,
 } from "../../policy/timers/timer.ts";
-import type { RemediationContext } from "../context.ts";
 import { splitByNode } from "../state/journal-writer.ts";
+import type { DecisionContext } from "./candidates.ts";
 import type { FleetHealth } from "./fleet-health.ts";
-
-type EvaluatorDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState">;
 
 /** One policy, and what it needs to evaluate a snapshot. */
 interface PolicyPass {
@@ -53,7 +51,7 @@ const SLOTS_PER_STEP = 4_096;
 
 /** Runs the timers of all policies over the observed nodes. */
 export class RuleEvaluator {
-  readonly #context: EvaluatorDeps;
+  readonly #context: Omit<DecisionContext, "rules">;
   readonly #fleetHealth: Pick<FleetHealth, "recordChanges">;
   /**
    * By policy, when each node was last observed not to meet the condition: by slot, or NaN. Empty until this process has
@@ -70,7 +68,7 @@ export class RuleEvaluator {
   #uncounted = noUncountedNodes();
   #lastEvaluated: ObservationTimes | null = null;
 
-  constructor(context: EvaluatorDeps, fleetHealth: Pick<FleetHealth, "recordChanges">) {
+  constructor(context: Omit<DecisionContext, "rules">, fleetHealth: Pick<FleetHealth, "recordChanges">) {
     this.#context = context;
     this.#fleetHealth = fleetHealth;
   }

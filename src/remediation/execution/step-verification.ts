@@ -16,13 +16,13 @@ import {
   type MaxAgeOf,
   type Policy,
 } from "../../policy/policy.ts";
-import type { RemediationContext } from "../context.ts";
+import type { RemediationControllerDeps } from "../context.ts";
 import { canaryFactKey, type SentUnder } from "../policy-set.ts";
-import { actionChange, commitTransition, finishAction, type TransitionDeps, withdraw } from "./episode-transitions.ts";
-import { readNode } from "./executor.ts";
+import { actionChange, commitTransition, type EpisodeContext, finishAction, withdraw } from "./episode-transitions.ts";
+import { readNode, type ServiceContext } from "./executor.ts";
 
 /** Dependencies of the verification of steps. */
-export type VerificationDeps = TransitionDeps & Pick<RemediationContext, "client" | "clock" | "observed">;
+export type VerificationDeps = EpisodeContext & Pick<ServiceContext, "client" | "clock" | "observed">;
 
 /** Detail of an action whose node recovered while an operator worked on it. */
 const REPAIRED_DETAIL = "before this was verified the node was in maintenance, or in a quarantine that is not ours";
@@ -123,10 +123,7 @@ function rebootProofOf(
   });
 }
 
-type ReadDeps = Pick<
-  RemediationContext,
-  "client" | "clock" | "detailReporter" | "inventory" | "log" | "observed" | "onRead" | "policies" | "remediationState"
->;
+type ReadDeps = EpisodeContext & ServiceContext & Pick<RemediationControllerDeps, "onRead">;
 
 /** Number of reads of a node within the time that a step has to be verified. */
 const READS_PER_STEP = 8;

@@ -6,19 +6,19 @@ import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { eachInSteps } from "../../platform/event-loop.ts";
 import { isDryRun } from "../../policy/facts.ts";
-import type { RemediationContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
-import { type CandidateDeps, isGivenUp } from "../evaluation/candidates.ts";
+import { type DecisionContext, isGivenUp } from "../evaluation/candidates.ts";
+import type { EpisodeContext } from "../execution/episode-transitions.ts";
 import { type HeldNode, type HeldNodesQuery, NODE_MARKS, type NodeMark } from "./views.ts";
 
-type HoldDeps = Pick<RemediationContext, "remediationState" | "policies">;
+type HoldDeps = Pick<DecisionContext, "remediationState" | "policies">;
 
 /**
  * Returns the nodes that are held. Those that a policy would treat come before the others, and in each group the longest
  * hold comes first. `lastDecisions` is null on a standby, which knows only the holds of nodes.
  */
 export function heldNodesOf(
-  context: HoldDeps & Pick<RemediationContext, "observed">,
+  context: HoldDeps & Pick<DecisionContext, "observed">,
   lastDecisions: readonly LastDecision[] | null,
   query: HeldNodesQuery,
 ): readonly HeldNode[] {
@@ -65,7 +65,7 @@ export function heldNodeCountOf(
 
 /** Sets the gauges of held nodes and of the longest hold of each policy, in steps. Dry runs are left out. */
 export function* setHoldGauges(
-  context: HoldDeps & Pick<RemediationContext, "metrics">,
+  context: HoldDeps & Pick<EpisodeContext, "metrics">,
   lastDecisions: Iterable<LastDecision>,
 ): Generator<void, void> {
   const { metrics, policies, remediationState } = context;
@@ -133,7 +133,7 @@ const RANKS = Object.fromEntries(NODE_MARKS.map((mark, rank) => [mark, rank])) a
  * every node that fires as held.
  */
 export function* nodeMarksOf(
-  { remediationState, policies }: Pick<CandidateDeps, "remediationState" | "policies">,
+  { remediationState, policies }: Pick<DecisionContext, "remediationState" | "policies">,
   lastDecisions: readonly LastDecision[] | null,
 ): Generator<undefined, ReadonlyMap<NodeId, NodeMark>> {
   const { records } = remediationState;

@@ -7,7 +7,7 @@ import { findBlockers } from "../../policy/guards/guards.ts";
 import { limitsByName } from "../../policy/guards/limits.ts";
 import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
-import { buildCandidate, type CandidateDeps, type FactsOf, isGivenUp } from "../evaluation/candidates.ts";
+import { buildCandidate, type DecisionContext, type FactsOf, isGivenUp } from "../evaluation/candidates.ts";
 import { FleetHealth } from "../evaluation/fleet-health.ts";
 import { largestWalkNodes } from "../evaluation/inventory-trust.ts";
 import { ObservedFleet } from "../observed-fleet.ts";
@@ -16,7 +16,7 @@ import { PolicySet } from "../policy-set.ts";
 import { heldNodeCountOf, heldNodesOf, nodeMarksOf } from "./node-status.ts";
 import type { PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
 
-type ViewDeps = CandidateDeps & { readonly journal: JournalQueries };
+type ViewDeps = DecisionContext & { readonly journal: JournalQueries };
 
 /** Dependencies of the status view. */
 export interface StatusViewDeps {
