@@ -195,7 +195,7 @@ const LAPSE_MS: DurationMs = 10 * MINUTE_MS;
 const RETENTION = "1 day";
 
 /** Creates the access to forwarded commands in a database whose schema is current. */
-export function createForwardedOrders(database: Database): ForwardedOrders {
+function createForwardedOrders(database: Database): ForwardedOrders {
   const table = `${database.schema}.forwarded_orders`;
   return {
     async submit(order) {

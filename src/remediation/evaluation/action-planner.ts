@@ -139,7 +139,7 @@ export interface LastDecision {
 }
 
 /** Records each decision that differs from the last one about its node, and remembers the last ones. */
-export class DecisionLog {
+class DecisionLog {
   readonly #context: EpisodeContext;
   readonly #last = new Map<string, LastDecision>();
 
@@ -187,7 +187,7 @@ export class DecisionLog {
 const keyOf = (policy: string, node: NodeId): string => JSON.stringify([policy, node]);
 
 /** Journals a request for approval of a candidate's next step and notifies about it, unless there already is one. */
-export function requestApproval(context: PlannerDeps, candidate: Candidate): void {
+function requestApproval(context: PlannerDeps, candidate: Candidate): void {
   const { remediationState } = context;
   const episode = candidate.episode!;
   const isRequested = remediationState.records

@@ -89,7 +89,7 @@ export function* setHoldGauges(
 }
 
 /** Returns whether a policy that acts holds the node. A node that an episode of any policy treats is not held. */
-export function isHold(
+function isHold(
   { remediationState: { records } }: Pick<HoldDeps, "remediationState">,
   { node, dryRun, reasons }: LastDecision,
 ): boolean {
@@ -101,7 +101,7 @@ export function isHold(
 type HoldInForce = NodeHold & { readonly kind: Exclude<NodeHold["kind"], "given_up"> };
 
 /** Returns the holds of nodes that have not ended, except those of policies that gave a node up. */
-export function holdsInForce(remediationState: HoldDeps["remediationState"]): readonly HoldInForce[] {
+function holdsInForce(remediationState: HoldDeps["remediationState"]): readonly HoldInForce[] {
   const now = remediationState.now();
   return remediationState.records
     .allHolds()
@@ -112,7 +112,7 @@ export function holdsInForce(remediationState: HoldDeps["remediationState"]): re
  * Returns how long a node has been held at `now`: since the last step of its episode ended or, if it had none, since its
  * timer fired or its last episode closed, whichever is later.
  */
-export function heldMs(
+function heldMs(
   { remediationState: { records }, policies }: HoldDeps,
   { policy, node }: LastDecision,
   now: EpochMs,
