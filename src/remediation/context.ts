@@ -29,5 +29,5 @@ export interface RemediationControllerDeps
   readonly onRead: () => void;
 }
 
-/** The parts of one controller, from which the other files get what they declare. */
+/** Everything that the parts of one controller depend on. Only the controller and the round have all of it. */
 export type RemediationContext = RemediationControllerDeps & DecisionContext & EpisodeContext & ServiceContext;

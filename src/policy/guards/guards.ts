@@ -47,8 +47,9 @@ export const HELD_TOO_LONG = "ProxywardenHeldTooLong";
 
 /** Every guard. All of them are checked, and every blocker is reported. */
 export const GUARDS: readonly GuardRow[] = [
-  ...[...DAEMON_GUARDS, ...POLICY_GUARDS, ...NODE_GUARDS],
-  ...[...RETRY_GUARDS, ...[stormGuard, correlatedGuard, breakerGuard], ...LIMIT_GUARDS],
+  ...[...DAEMON_GUARDS, ...POLICY_GUARDS, ...NODE_GUARDS, ...RETRY_GUARDS],
+  ...[stormGuard, correlatedGuard, breakerGuard],
+  ...LIMIT_GUARDS,
 ];
 
 const rows: Partial<Record<HoldReason, HoldReasonRow>> = Object.assign({}, ...GUARDS.map(({ reasons }) => reasons));
