@@ -11,7 +11,7 @@ import {
 } from "../../src/collectors/collector-manager.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
-import type { Log, Transport } from "../../src/model/ports.ts";
+import type { FactStore, Log, Transport } from "../../src/model/ports.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
 import { createCron } from "../../src/platform/cron.ts";
 import { thresholdsOf } from "../../src/policy/cel/thresholds.ts";
@@ -127,7 +127,7 @@ async function warmUp(cell: Cell, script: Script): Promise<Engine> {
   const warn = (fields: object, message: string) => void warnings.push(`${message} ${JSON.stringify(fields)}`);
   const log: Log = { debug: () => {}, info: () => {}, warn, error: warn };
   const metrics = createDaemonMetrics({ process: false });
-  const { facts } = createMemoryStateStore();
+  const facts: FactStore = { read: () => null, write: () => {} };
   const collected = createCollectedState({ usageScale: "ratio", pageLimit: pageSizeOf(cell) }, facts, {
     clock,
     log,

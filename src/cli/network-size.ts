@@ -17,7 +17,7 @@ import { FAILURE_DOMAINS } from "../model/node.ts";
 import type { EpochMs } from "../model/time.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { silentLog } from "../platform/log.ts";
-import { effectiveLimits, limitsByName } from "../policy/guards/effective-limits.ts";
+import { effectiveLimits, limitsByName } from "../policy/guards/limits.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 import { PROGRAM } from "./context.ts";
@@ -46,9 +46,10 @@ export async function readStoredState(
   const { starts_on, used } = limits.month;
   const { firstDay } = billingMonthOf(now, starts_on);
   const stored = await readConfiguredState(state, async (store) => {
-    const size = storedNetworkSize(await store.fact(NETWORK_SIZE_FACT));
+    const facts = await store.facts();
+    const size = storedNetworkSize(facts.get(NETWORK_SIZE_FACT) ?? null);
     const hasSeen = size.nodePages > 0 || size.sessionPages > 0;
-    const before = callsUsedBefore(await store.fact(CALLS_USED_BEFORE_FACT), firstDay);
+    const before = callsUsedBefore(facts.get(CALLS_USED_BEFORE_FACT) ?? null, firstDay);
     return { networkSize: hasSeen ? size : null, callsUsed: (await store.callsSince(firstDay)) + before };
   });
   return stored.ok || stored.error.kind !== "missing" ? stored : ok({ networkSize: null, callsUsed: used });

@@ -9,14 +9,12 @@ import type { OnLabelsFolded } from "../model/label-values.ts";
 import type { FactStore } from "../model/ports.ts";
 import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
 import { type Collector, type Dated, perCollector } from "../model/snapshot.ts";
-import { createCollectorFacts } from "./collector-facts.ts";
 import { CollectorReporter, type CollectorReporterDeps } from "./collector-health.ts";
 import { type CollectorHistory, createCollectorHistory, type NetworkSize } from "./polling-plan.ts";
 import type { LastStart } from "./schedule.ts";
 
 /** What has been collected so far. It survives a reload, which starts a new collector manager. */
 export interface CollectedState {
-  /** Facts of the collectors, which never throw. */
   readonly facts: FactStore;
   readonly inventory: Inventory;
   readonly sessions: SessionTotals;
@@ -36,16 +34,15 @@ export interface CollectedState {
 /** Key of the fact that the list has shown a failed session. Until then the number of failures is unknown, not zero. */
 const FAILED_SESSIONS_LISTED_FACT = "sessions.failed_listed";
 
-/** Creates an empty state. `stored` may throw. */
+/** Creates an empty state. */
 export function createCollectedState(
   { usageScale, pageLimit }: { readonly usageScale: UsageScale; readonly pageLimit: number },
-  stored: FactStore,
+  facts: FactStore,
   deps: CollectorReporterDeps,
 ): CollectedState {
   const onFolded: OnLabelsFolded = (family, records) =>
     deps.metrics.inc("proxywarden_labels_folded_total", { family }, records);
   const inventory = new Inventory(usageScale, onFolded);
-  const facts = createCollectorFacts(stored, deps.log);
   return {
     facts,
     inventory,

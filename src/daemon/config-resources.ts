@@ -11,10 +11,10 @@ import type { Log, Secret, Transport } from "../model/ports.ts";
 import type { Collector } from "../model/snapshot.ts";
 import { silentLog } from "../platform/log.ts";
 import { expressionSources, expressionsOf, mustCompile } from "../policy/policy.ts";
+import { type Limits, PLANS } from "../rate-limit/limits.ts";
 import type { RemediationRules } from "../remediation/context.ts";
 import { createTrustedProxyCheck, type IsTrustedProxy } from "../web/http/client-address.ts";
 import { type LoadedWebSettings, loadWebSettings } from "../web/http/web-settings.ts";
-import { collectionSettingsOf } from "./collection-settings.ts";
 import {
   type Integrations,
   openIntegrations,
@@ -130,3 +130,40 @@ const replacedParts = ({ config, rules, webSettings }: ConfigResources) => [
 export const closeResources = async ({ transport, integrations }: ConfigResources): Promise<void> => {
   await Promise.all([transport.close(), integrations.close()]);
 };
+
+/** The limits of a configuration. */
+export const limitsOf = ({ limits }: Config): Limits => ({
+  categories: { node_management: limits.node_management, session_monitoring: limits.session_monitoring },
+  plan: typeof limits.plan === "string" ? PLANS[limits.plan] : limits.plan,
+  reserve: limits.reserve,
+});
+
+/**
+ * The settings of the collectors. `exported` are the collectors whose data an exported family shows; `reads` are those
+ * whose data a policy reads.
+ */
+export function collectionSettingsOf(
+  config: Config,
+  exported: ReadonlySet<Collector>,
+  reads: ReadonlySet<Collector>,
+): CollectionSettings {
+  const { nodes, details, sessions, stats, hourly } = config.collect;
+  const needs = (collector: Collector) => exported.has(collector) || reads.has(collector);
+  return {
+    schedules: {
+      // Details and session bytes are collected for the nodes on the list.
+      nodes: needs("nodes") || needs("details") || needs("sessions") ? nodes : null,
+      details: needs("details") ? { kind: "every", intervalMs: details.max_age } : null,
+      sessions: needs("sessions") ? sessions : null,
+      stats: needs("stats") ? stats : null,
+      hourly: needs("hourly") ? hourly : null,
+    },
+    limits: limitsOf(config),
+    monthStartsOn: config.limits.month.starts_on,
+    pageLimit: config.service.page_limit,
+    usageScale: config.service.usage_scale ?? null,
+    maxMissing: config.safety.trust.maxMissing,
+    minInventory: config.safety.trust.minInventory,
+    reads,
+  };
+}

@@ -11,7 +11,7 @@ import type { Operator } from "../model/remediation/operator-command.ts";
 import { createAlertmanager } from "../notify/alertmanager.ts";
 import { createLogReceiver, createWebhook } from "../notify/receivers.ts";
 import { fileSecret, inlineSecret, pemFile } from "../platform/secret-file.ts";
-import { createExternalBlockers } from "../remediation/evaluation/blocker-queries.ts";
+import { createExternalBlockers } from "../remediation/evaluation/external-blockers.ts";
 
 /** Prometheus, Alertmanager and webhooks, and the operators who may send commands. */
 export interface Integrations {

@@ -2,7 +2,7 @@ import { createRateLimiter, type RateLimiter } from "../api-client/rate-limiter.
 import { SECOND_MS } from "../base/duration.ts";
 import { errorMessage, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
-import type { CallCounter, Clock, StateStore } from "../model/ports.ts";
+import type { CallCounter, Clock, FactStore, StateStore } from "../model/ports.ts";
 import type { SharedState } from "../model/shared-state.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import {
@@ -10,7 +10,7 @@ import {
   type RemediationState,
   type RemediationStateDeps,
 } from "../remediation/state/journaled-state.ts";
-import { limitsOf } from "./collection-settings.ts";
+import { limitsOf } from "./config-resources.ts";
 import type { Runtime } from "./runtime.ts";
 
 /**
@@ -75,7 +75,7 @@ async function openTerm(
   const remediationState = await openRemediationState(stateDeps);
   const rateLimiter = createRateLimiter({
     ...{ clock, random, log, limits: limitsOf(config), monthStartsOn: config.limits.month.starts_on },
-    calls: addCallsUsedBefore(store, config, clock),
+    calls: addCallsUsedBefore(store.calls, remediationState.facts, config, clock),
     ...(mayCall === undefined ? {} : { mayCall }),
     onWait: (category, waitedMs) =>
       metrics.inc("proxywarden_ratelimit_wait_seconds_total", { category }, waitedMs / SECOND_MS),
@@ -88,7 +88,7 @@ async function openTerm(
  * Adds the calls that `limits.month.used` says were used before the state was created. They are recorded once, when the
  * state is new, for the current month.
  */
-function addCallsUsedBefore({ calls, facts }: StateStore, config: Config, clock: Clock): CallCounter {
+function addCallsUsedBefore(calls: CallCounter, facts: FactStore, config: Config, clock: Clock): CallCounter {
   const { starts_on, used } = config.limits.month;
   if (facts.read(CALLS_USED_BEFORE_FACT) === null) {
     facts.write(CALLS_USED_BEFORE_FACT, JSON.stringify({ day: billingMonthOf(clock.now(), starts_on).firstDay, used }));

@@ -3,7 +3,6 @@ import type { Action, Episode, NodeHold, TimerRow } from "../model/remediation/e
 import type { JournalContents, JournalQuery } from "../model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../model/remediation/operator-command.ts";
 import type { EpochMs } from "../model/time.ts";
-import { isJournalFact } from "./row-changes.ts";
 import type { StateReader, StateRow } from "./state-rows.ts";
 
 /** A row of a result. */
@@ -41,8 +40,6 @@ const TIMED_TABLES = {
 
 /** Queries of a state. All reject with the database's errors. */
 export interface RowQueries extends StateReader {
-  /** All facts, including those that are not the journal's. */
-  allFacts(): Promise<ReadonlyMap<string, string>>;
   /** Calls by day (UTC). */
   calls(): Promise<ReadonlyMap<string, number>>;
 }
@@ -58,7 +55,7 @@ export function createRowQueries(connection: Queryable, s: string): RowQueries {
       const { sql, parameters } = selectTimed(s, table, query);
       return bodiesOf<T>(await connection.query(sql, parameters));
     };
-  const allFacts = async () => {
+  const facts = async () => {
     const rows = await connection.query(`SELECT key, value FROM ${s}.facts`);
     return new Map(rows.map(({ key, value }) => [String(key), String(value)]));
   };
@@ -75,10 +72,8 @@ export function createRowQueries(connection: Queryable, s: string): RowQueries {
     timers: async (node) => timersOf(await connection.query(`${selectTimers(s)} WHERE node = $1`, [node])),
     holds: async (node) =>
       bodiesOf<NodeHold>(await connection.query(`SELECT body FROM ${s}.holds WHERE node = $1`, [node])),
-    facts: async () => new Map([...(await allFacts())].filter(([key]) => isJournalFact(key))),
-    fact: async (key) => (await allFacts()).get(key) ?? null,
-    rows: () => exportRows(connection, s, { calls, allFacts }),
-    allFacts,
+    facts,
+    rows: () => exportRows(connection, s, { calls, facts }),
     calls,
     callsSince: async (day) => callsSince(await calls(), day),
   };
@@ -122,10 +117,10 @@ export async function loadContents(connection: Queryable, s: string, since: Epoc
 async function* exportRows(
   connection: Queryable,
   s: string,
-  { calls, allFacts }: Pick<RowQueries, "calls" | "allFacts">,
+  { calls, facts }: Pick<RowQueries, "calls" | "facts">,
 ): AsyncGenerator<StateRow> {
   for (const [day, used] of await calls()) yield { kind: "calls", day, used };
-  for (const [key, value] of sortedBy(await allFacts(), ([key]) => key)) yield { kind: "fact", key, value };
+  for (const [key, value] of sortedBy(await facts(), ([key]) => key)) yield { kind: "fact", key, value };
   const timers = timersOf(await connection.query(selectTimers(s)));
   for (const row of sortedBy(timers, keyOfRow)) yield { kind: "timer", row };
   for (const { kind, table, sequence: key } of Object.values(TIMED_TABLES)) {

@@ -3,7 +3,7 @@ import type { NodeId } from "../model/node.ts";
 import type { NodeHold, TimerRow } from "../model/remediation/episode.ts";
 import type { JournalChange, JournalQueries } from "../model/remediation/journal.ts";
 
-/** A row of a state, as it is exported and imported. A fact may have any key. */
+/** A row of a state, as it is exported and imported. */
 export type StateRow =
   | Exclude<JournalChange, { readonly kind: "timer_gone" | "hold_gone" }>
   | { readonly kind: "calls"; readonly day: string; readonly used: number };
@@ -13,8 +13,6 @@ export interface StateReader extends JournalQueries {
   /** Returns the timers of a node under every policy. */
   timers(node: NodeId): Promise<readonly TimerRow[]>;
   holds(node: NodeId): Promise<readonly NodeHold[]>;
-  /** The value of any fact, or null if there is none. */
-  fact(key: string): Promise<string | null>;
   /** Number of calls made on or after `day` (UTC). */
   callsSince(day: string): Promise<number>;
   /** Yields all rows, kind by kind. Those with a time are in the order in which they were first written. */

@@ -76,19 +76,15 @@ export interface CallCounter {
 export interface FactStore {
   /** Returns the last value that was written, or null if there is none. */
   read(key: string): string | null;
-  /**
-   * Stores a value. The store either writes it immediately, and throws if it can't, or keeps it and writes it as soon
-   * as it can.
-   */
+  /** Stores a value, and writes it as soon as it can. */
   write(key: string, value: string): void;
 }
 
 /** The durable state. */
 export interface StateStore {
   readonly calls: CallCounter;
-  readonly facts: FactStore;
   readonly journal: Journal;
-  /** Writes what is still to be written, if possible, and closes the store. Further calls have no effect. */
+  /** Closes the store. Further calls have no effect. */
   close(): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 import { type DurationMs, HOUR_MS } from "../base/duration.ts";
 import type { Safety } from "../config/schema/safety.ts";
 import { FAILURE_DOMAINS, type FailureDomain, NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
-import type { Mode } from "../model/policy/policy.ts";
+import type { Mode, Step } from "../model/policy/policy.ts";
 import type { Blocker } from "../model/remediation/decision.ts";
 import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { Fleet, Location } from "../model/snapshot.ts";
@@ -9,10 +9,11 @@ import type { EpochMs } from "../model/time.ts";
 import { slotsById } from "./cel/field-readers.ts";
 import { countRecords } from "./cel/fleet-aggregates.ts";
 import type { Incident } from "./guards/correlated-failure.ts";
-import type { EffectiveLimits } from "./guards/effective-limits.ts";
+import type { EffectiveLimits } from "./guards/limits.ts";
 import type { Breaker, Storm } from "./guards/storm-and-breaker.ts";
-import type { Policy } from "./policy.ts";
+import type { Policy, PolicyEvaluation } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";
+import type { Timer } from "./timers/timer.ts";
 
 /** A policy and its current status. */
 export interface ActivePolicy {
@@ -55,6 +56,24 @@ export interface FleetCounts {
   readonly lost: readonly Episode[];
   readonly domains: Readonly<Record<FailureDomain, ReadonlyMap<string, DomainCount>>>;
 }
+
+/** A node under a policy whose next step is considered. */
+export interface Candidate {
+  readonly active: ActivePolicy;
+  readonly node: NodeObservation;
+  readonly timer: Timer;
+  /** The episode, or null if none has begun. */
+  readonly episode: Episode | null;
+  readonly evaluation: PolicyEvaluation;
+  /** When the oldest datum of the evaluation was observed, on the journal's clock. */
+  readonly observedAt: EpochMs;
+  /** Whether an operator approved this step. */
+  readonly approved: boolean;
+}
+
+/** Returns the next step, or null if none is left. */
+export const nextStep = ({ active, episode }: Candidate): Step | null =>
+  active.policy.rule.steps[episode?.step ?? 0] ?? null;
 
 /** What guards read besides the candidate, either for real actions or for dry runs. */
 export interface GuardFacts {

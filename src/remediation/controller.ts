@@ -2,18 +2,17 @@ import type { DurationMs } from "../base/duration.ts";
 import type { Snapshot } from "../model/snapshot.ts";
 import type { Plan } from "../scheduling/planner.ts";
 import type { RemediationContext, RemediationControllerDeps } from "./context.ts";
-import { recoverFromCrash } from "./crash-recovery.ts";
+import { bindJournalToService, recoverFromCrash } from "./crash-recovery.ts";
 import { thresholdsOfPolicies } from "./evaluation/detail-demand.ts";
 import { createExternalBlockerCache } from "./evaluation/external-blockers.ts";
 import { ApiKeyStatus } from "./execution/api-key-rejection.ts";
 import { resumeEpisodeNotifications } from "./execution/episode-transitions.ts";
-import { startVerificationReads } from "./execution/verification-reads.ts";
+import { startVerificationReads } from "./execution/step-verification.ts";
 import { ObservedFleet } from "./observed-fleet.ts";
 import { createOperatorCommands } from "./operator-commands.ts";
 import { endExpiredHolds, nextExpiryMs } from "./operator-holds.ts";
 import { PolicySet } from "./policy-set.ts";
 import { RemediationRound } from "./round.ts";
-import { bindJournalToService } from "./service-identity.ts";
 import { clearPolicyGauges, initializeCounters } from "./status/gauges.ts";
 import type { OperatorCommands, RemediationView } from "./status/views.ts";
 
@@ -35,7 +34,7 @@ export class RemediationController {
   /** Starts the controller. It first settles what the last process left unfinished. */
   constructor(deps: RemediationControllerDeps) {
     const context = createRemediationContext(deps);
-    bindJournalToService(context);
+    bindJournalToService(context, context.serviceUrl);
     this.#context = context;
     const signals = { noNewSteps: this.#noNewSteps.signal, abortPost: this.#abortPost.signal };
     this.#round = new RemediationRound(context, signals);

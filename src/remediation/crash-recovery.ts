@@ -1,18 +1,21 @@
 import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
-import { recordSent, withdrawEpisode } from "../policy/episodes/episode.ts";
+import { recordSent, transition } from "../policy/episodes/episode.ts";
 import { isDryRun } from "../policy/facts.ts";
 import type { Policy } from "../policy/policy.ts";
 import { applyRuleChange, INACTIVE, type Timer } from "../policy/timers/timer.ts";
-import { actionChange, commitTransition, type TransitionDeps } from "./execution/episode-transitions.ts";
-import { conditionFactKey } from "./policy-set.ts";
+import { STORM } from "./evaluation/fleet-health.ts";
+import { INCIDENTS } from "./evaluation/incidents.ts";
+import { ACCEPTED_MISSING, ACCEPTED_SESSIONS, BASELINE } from "./evaluation/inventory-trust.ts";
+import { actionChange, commitTransition, type EpisodeContext, withdraw } from "./execution/episode-transitions.ts";
+import { canaryFactKey, conditionFactKey } from "./policy-set.ts";
 
 /**
  * Settles what a stop or a crash left unfinished, before anything new is decided. An intended action was not sent, and
  * is withdrawn. An action that was being sent may have been executed. It is in doubt, counts as sent and is verified,
  * but is never sent again.
  */
-export function recoverFromCrash(context: TransitionDeps): void {
+export function recoverFromCrash(context: EpisodeContext): void {
   const { remediationState } = context;
   const now = remediationState.now();
   const changes: JournalChange[] = [];
@@ -29,7 +32,7 @@ export function recoverFromCrash(context: TransitionDeps): void {
   adoptPolicyChanges(context);
 }
 
-function markInDoubt({ remediationState, metrics }: TransitionDeps, action: Action): JournalChange[] {
+function markInDoubt({ remediationState, metrics }: EpisodeContext, action: Action): JournalChange[] {
   const { policy, request } = action;
   metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome: "in_doubt" });
   const detail = "the daemon stopped while it was being sent";
@@ -43,7 +46,7 @@ function markInDoubt({ remediationState, metrics }: TransitionDeps, action: Acti
  * Continues timers and episodes under the current policies. Timers of a policy whose condition changed start over. A
  * longer `for` withdraws episodes that would not have begun under it, unless an action was sent.
  */
-function adoptPolicyChanges(context: TransitionDeps): void {
+function adoptPolicyChanges(context: EpisodeContext): void {
   const { remediationState, policies } = context;
   const { records } = remediationState;
   const changes: JournalChange[] = [];
@@ -65,7 +68,8 @@ function adoptPolicyChanges(context: TransitionDeps): void {
   for (const { rule, conditionKey } of policies.all)
     changes.push({ kind: "fact", key: conditionFactKey(rule.name), value: conditionKey });
   remediationState.record(changes);
-  for (const episode of withdrawn) commitTransition(context, episode, withdrawEpisode(episode, remediationState.now()));
+  for (const episode of withdrawn)
+    commitTransition(context, episode, transition(episode, "withdrawn", remediationState.now()));
 }
 
 /**
@@ -74,3 +78,48 @@ function adoptPolicyChanges(context: TransitionDeps): void {
  */
 const adoptRule = (timer: Timer, { rule }: Policy, hasActed: boolean): Timer =>
   hasActed ? timer : applyRuleChange(timer, rule);
+
+/** Key of the fact that holds the base URL of the service that the journal belongs to. */
+const SERVICE_FACT = "warden.service";
+
+/** Facts that apply only to the fleet of one service. */
+const FACTS_OF_SERVICE: readonly string[] = [BASELINE, ACCEPTED_MISSING, ACCEPTED_SESSIONS, STORM, INCIDENTS];
+
+/**
+ * Binds the journal to the configured service. If it was bound to another one, everything open ends, because nodes with
+ * the same ids are other nodes. What limits actions (closed episodes, sent actions, holds, a pause, an open breaker)
+ * stays, because it can only prevent actions.
+ */
+export function bindJournalToService(context: EpisodeContext, serviceUrl: string): void {
+  const { remediationState, log } = context;
+  const { records } = remediationState;
+  const service = canonicalUrl(serviceUrl);
+  const previous = records.fact(SERVICE_FACT);
+  if (previous === service) return;
+  remediationState.runBatched(() => {
+    if (previous !== null) {
+      const detail = `service.base_url changed from ${previous} to ${service}`;
+      log.warn({ previous, service }, "service changed: timers, episodes and approvals of the previous one end");
+      closeEverything(context, detail);
+    }
+    remediationState.record([{ kind: "fact", key: SERVICE_FACT, value: service }]);
+  });
+}
+
+function closeEverything(context: EpisodeContext, detail: string): void {
+  const { remediationState, policies } = context;
+  const { records } = remediationState;
+  const changes: JournalChange[] = [...FACTS_OF_SERVICE, ...policies.all.map(({ rule }) => canaryFactKey(rule.name))]
+    .filter((key) => records.fact(key) !== null)
+    .map((key) => ({ kind: "fact", key, value: null }));
+  for (const policy of records.policiesWithTimers())
+    for (const node of [...records.timersOf(policy).keys()]) changes.push(records.setTimer(policy, node, INACTIVE));
+  remediationState.record(changes);
+  for (const episode of records.openEpisodes()) withdraw(context, episode, detail);
+}
+
+/** Returns the same text for all spellings of a base URL. */
+function canonicalUrl(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname.replace(/\/+$/, "")}`;
+}

@@ -5,7 +5,8 @@ import type { Fleet } from "../model/snapshot.ts";
 import { eachInSteps, runInSlices } from "../platform/event-loop.ts";
 import { slotsById } from "../policy/cel/field-readers.ts";
 import { wasRebootedByUs } from "../policy/facts.ts";
-import type { RemediationContext } from "./context.ts";
+import type { DecisionContext } from "./evaluation/candidates.ts";
+import type { EpisodeContext } from "./execution/episode-transitions.ts";
 
 /**
  * Time for which a node is held after others acted on it, which is what the shipped policy for offline nodes allows for
@@ -20,7 +21,7 @@ const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
  * holds them, and has not seen a fleet yet.
  */
 export function createExternalActions(
-  context: Pick<RemediationContext, "clock" | "log" | "observed" | "remediationState">,
+  context: Omit<DecisionContext, "policies" | "rules"> & Pick<EpisodeContext, "log">,
 ) {
   const { remediationState } = context;
   const { records } = remediationState;

@@ -6,9 +6,8 @@ import type { Collector, Fleet, Location, Snapshot } from "../model/snapshot.ts"
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type ScopeData, slotsById } from "../policy/cel/field-readers.ts";
 import { fleetAggregates } from "../policy/cel/fleet-aggregates.ts";
-import { type Policy, policySources } from "../policy/policy.ts";
+import { evaluatePolicy, type Policy, type PolicyEvaluation, policySources } from "../policy/policy.ts";
 import type { TimerRule } from "../policy/timers/timer.ts";
-import { evaluatePolicy, type PolicyEvaluation } from "../policy/timers/verdict.ts";
 import type { Plan } from "../scheduling/planner.ts";
 
 /** The last snapshot, and how policies read it. */

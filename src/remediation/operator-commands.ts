@@ -11,18 +11,20 @@ import type {
   Pause,
 } from "../model/remediation/operator-command.ts";
 import type { EpochMs } from "../model/time.ts";
-import type { RemediationContext } from "./context.ts";
+import type { RemediationControllerDeps } from "./context.ts";
 import { approvalExpiry } from "./evaluation/candidates.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
 import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
-import { acceptableNodes, acceptLosses, actionChange, type TransitionDeps } from "./execution/episode-transitions.ts";
+import { acceptableNodes, acceptLosses, actionChange, type EpisodeContext } from "./execution/episode-transitions.ts";
+import type { ObservedFleet } from "./observed-fleet.ts";
 import { formatEnd, PAUSED } from "./operator-holds.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
 import type { OperatorCommands } from "./status/views.ts";
 
 /** Dependencies of the operator commands. */
 export interface OperatorCommandsDeps {
-  readonly context: TransitionDeps & Pick<RemediationContext, "observed" | "sessionWalks">;
+  readonly context: EpisodeContext &
+    Pick<RemediationControllerDeps, "sessionWalks"> & { readonly observed: ObservedFleet };
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: InventoryTrustTracker;
   /** Aborted when the controller stops. The next controller reads what the journal holds, so no command is begun then. */

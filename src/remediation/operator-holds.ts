@@ -3,7 +3,7 @@ import type { JournalChange } from "../model/remediation/journal.ts";
 import type { OperatorCommandName, Pause } from "../model/remediation/operator-command.ts";
 import { type EpochMs, formatTime } from "../model/time.ts";
 import type { RemediationRecords } from "../policy/remediation-records.ts";
-import type { RemediationContext } from "./context.ts";
+import type { EpisodeContext } from "./execution/episode-transitions.ts";
 import type { JournalClock } from "./state/journal-clock.ts";
 
 /** Key of the fact that remediation is paused; its value is a {@link Pause} as JSON. */
@@ -32,7 +32,7 @@ export function formatEnd(
   return `${end}, or ${command}`;
 }
 
-type ExpiryDeps = Pick<RemediationContext, "log" | "metrics" | "remediationState">;
+type ExpiryDeps = Pick<EpisodeContext, "log" | "metrics" | "remediationState">;
 
 /** Ends the pause and the holds of operators that have expired. Journals, logs and counts each. */
 export function endExpiredHolds({ remediationState, metrics, log }: ExpiryDeps): void {

@@ -2,12 +2,12 @@ import type { NodeId } from "../model/node.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
-import type { RemediationContext } from "./context.ts";
-import { type TransitionDeps, withdraw } from "./execution/episode-transitions.ts";
+import type { DecisionContext } from "./evaluation/candidates.ts";
+import { type EpisodeContext, withdraw } from "./execution/episode-transitions.ts";
 
 type CreationTimes = Pick<Fleet, "ids" | "createdAtMs">;
 
-type IdentityDeps = Pick<RemediationContext, "observed" | "remediationState">;
+type IdentityDeps = Pick<DecisionContext, "observed" | "remediationState">;
 
 /**
  * Returns the ids that have come to belong to another node since the last call, or since the journal was written. A
@@ -74,7 +74,7 @@ function isChanged(previous: CreationTimes, current: CreationTimes, slot: number
  * Drops what the journal holds about the previous node of an id. Open episodes are withdrawn, because they may have
  * begun on the previous node, but those with the current `created_at` still count as attempts.
  */
-export function forgetReplacedNode(context: TransitionDeps & Pick<RemediationContext, "observed">, node: NodeId): void {
+export function forgetReplacedNode(context: EpisodeContext & IdentityDeps, node: NodeId): void {
   const { remediationState } = context;
   const { records } = remediationState;
   for (const episode of records.openEpisodes()) {

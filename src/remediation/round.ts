@@ -5,16 +5,20 @@ import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { nextTurn, runInSlices } from "../platform/event-loop.ts";
 import { precondition } from "../policy/decision.ts";
-import { isDryRun } from "../policy/facts.ts";
-import { type Candidate, nextStep } from "../policy/guards/guard-row.ts";
+import { type Candidate, isDryRun, nextStep } from "../policy/facts.ts";
 import type { RemediationContext } from "./context.ts";
-import { ActionPlanner } from "./evaluation/action-planner.ts";
-import { lapseApprovals } from "./evaluation/approvals.ts";
-import { findCandidate, firingNodes, nextAction, oldSessionsBlocker } from "./evaluation/candidates.ts";
+import { ActionPlanner, lapseApprovals } from "./evaluation/action-planner.ts";
+import {
+  createGuardFacts,
+  type FactsOf,
+  findCandidate,
+  firingNodes,
+  nextAction,
+  oldSessionsBlocker,
+} from "./evaluation/candidates.ts";
 import { detailDeadlines } from "./evaluation/detail-demand.ts";
 import { QUERY_INTERVAL_MS } from "./evaluation/external-blockers.ts";
 import { FleetHealth } from "./evaluation/fleet-health.ts";
-import { createGuardFacts, type FactsOf } from "./evaluation/guard-facts.ts";
 import { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
 import { RuleEvaluator } from "./evaluation/rule-evaluator.ts";
 import { EpisodeTracker } from "./execution/episode-tracker.ts";
@@ -99,7 +103,9 @@ export class RemediationRound {
     const { client, clock, inventory, observed, remediationState } = this.#context;
     this.#assessed = observed.latest!.snapshot.sequence;
     // The journal's clock follows only once, so it must not follow a single wrong Date.
-    remediationState.checkClock(client.isServiceTimeAgreed() ? client.serviceTime(clock.monotonic()) : null);
+    await remediationState.checkClock(() =>
+      client.isServiceTimeAgreed() ? client.serviceTime(clock.monotonic()) : null,
+    );
     // Journals the time, and what could not be journaled before.
     remediationState.record([]);
     await nextTurn();

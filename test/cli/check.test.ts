@@ -79,7 +79,8 @@ test("without --nodes it uses the fleet size that the daemon saw last", async ()
   const { folder, file } = configured();
   const store = openSqliteStore(folder.pathOf("state"));
   if (!store.ok) throw new Error(store.error.message);
-  store.value.facts.write("collect.extent", JSON.stringify({ nodes: 700, nodePages: 7, sessions: 0, sessionPages: 0 }));
+  const size = { nodes: 700, nodePages: 7, sessions: 0, sessionPages: 0 };
+  await store.value.journal.commit([{ kind: "fact", key: "collect.extent", value: JSON.stringify(size) }]);
   store.value.close();
   expect(limitsIn((await run(file)).out)).toEqual(
     expect.arrayContaining([

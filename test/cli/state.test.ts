@@ -50,8 +50,8 @@ async function fill(place: Place): Promise<void> {
     { kind: "order", row: { at: 3, order: "pause", operator: "alice", node: null, action: null, detail: "paused" } },
     { kind: "hold", row: holdOf("node_1") },
     { kind: "fact", key: "warden.paused", value: "{}" },
+    { kind: "fact", key: "collect.extent", value: "[1]" },
   ]);
-  store.facts.write("collect.extent", "[1]");
   await store.calls.add("2026-11-01", 7);
   await store.calls.add("2026-11-02", 1);
   await store.close();
@@ -59,12 +59,11 @@ async function fill(place: Place): Promise<void> {
 
 async function contentsOf(place: Place) {
   const store = await place.open();
-  const { journal, facts, calls } = store;
+  const { journal, calls } = store;
   const contents = {
     loaded: await journal.load(0),
     decisions: await journal.decisions({ limit: 9 }),
     commands: await journal.operatorCommands({ limit: 9 }),
-    fact: facts.read("collect.extent"),
     calls: [calls.since("2026-11-01"), calls.since("2026-11-02")],
   };
   await store.close();

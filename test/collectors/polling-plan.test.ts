@@ -61,9 +61,11 @@ test("a new process plans by the stored network size until it has seen the lists
 
 test("unreadable stored values are ignored", async () => {
   const store = createMemoryStateStore();
-  store.facts.write("collect.extent", '{"nodes":"many","sessionPages":-1}');
-  store.facts.write("collect.sessions.run", "no JSON");
-  store.facts.write("collect.nodes.run", "7");
+  await store.journal.commit([
+    { kind: "fact", key: "collect.extent", value: '{"nodes":"many","sessionPages":-1}' },
+    { kind: "fact", key: "collect.sessions.run", value: "no JSON" },
+    { kind: "fact", key: "collect.nodes.run", value: "7" },
+  ]);
   const daemon = await startVirtualDaemon({ store });
   expect(daemon.collectorManager.plan().sessions!.callsPerMinute).toBe(1);
   await stopVirtualDaemon(daemon);
@@ -106,7 +108,7 @@ test("a list of unknown length has priority until three of its runs have failed"
     ...{
       client,
       clock,
-      facts: createMemoryStateStore().facts,
+      facts: { read: () => null, write: () => {} },
       history: createCollectorHistory(),
     },
     metrics: createDaemonMetrics({ process: false }),

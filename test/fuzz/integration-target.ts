@@ -2,7 +2,7 @@ import type { IntegrationClient } from "../../src/api-client/integration-client.
 import { ok } from "../../src/base/result.ts";
 import { queryRange } from "../../src/cli/backtest/history-reader.ts";
 import { hasFiringAlerts } from "../../src/notify/alertmanager.ts";
-import { queryHasResult } from "../../src/remediation/evaluation/blocker-queries.ts";
+import { queryHasResult } from "../../src/remediation/evaluation/external-blockers.ts";
 import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
 import { type FuzzTarget, insist } from "./target.ts";
 

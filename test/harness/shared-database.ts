@@ -126,7 +126,6 @@ export function createSharedDatabase(clock: Clock, leaseMs: DurationMs = 15 * SE
               since: store.calls.since,
               add: (day, calls) => query(() => store.calls.add(day, calls)),
             },
-            facts: store.facts,
             journal: leaderJournal,
             close: () => leaseOf.release().catch(() => undefined),
           })),

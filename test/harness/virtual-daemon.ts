@@ -157,7 +157,6 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     agent: "proxywarden/test",
   });
   const snapshots: { last: Snapshot | null } = { last: null };
-  const collected = options.collected ?? createCollectedState(settings, store.facts, { clock, log, metrics });
   const remediationState =
     options.remediationState ??
     (await openRemediationState({
@@ -167,6 +166,8 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
       lostReason: options.lostReason ?? null,
       assumesEarlierActions: options.isNewJournal ?? false,
     }));
+  const collected =
+    options.collected ?? createCollectedState(settings, remediationState.facts, { clock, log, metrics });
   const notifier = createNotifier({ receivers: options.receivers ?? [], clock, random, log, metrics });
   notifier.resume(options.activeNotifications ?? []);
   const controller =

@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import { DECISIONS_MAX, PRUNE_ROWS_MAX } from "../../src/journal/retention.ts";
+import { DECISIONS_MAX, PRUNE_ROWS_MAX } from "../../src/journal/row-changes.ts";
 import { createJournal } from "../../src/journal/sqlite/journal.ts";
 import { migrate } from "../../src/journal/sqlite/migrations.ts";
 import type { Journal } from "../../src/model/remediation/journal.ts";

@@ -5,18 +5,17 @@ import type { Blocker } from "../../src/model/remediation/decision.ts";
 import type { Action, Episode, NodeHold, Quarantine, TimerRow } from "../../src/model/remediation/episode.ts";
 import {
   type ActivePolicy,
+  type Candidate,
   countFleet,
   type GuardFacts,
   isInFlight,
   type NodeObservation,
 } from "../../src/policy/facts.ts";
-import { effectiveLimits } from "../../src/policy/guards/effective-limits.ts";
-import type { Candidate } from "../../src/policy/guards/guard-row.ts";
+import { effectiveLimits } from "../../src/policy/guards/limits.ts";
 import { CLOSED_BREAKER } from "../../src/policy/guards/storm-and-breaker.ts";
-import { compilePolicy } from "../../src/policy/policy.ts";
+import { compilePolicy, type PolicyEvaluation, type Verdict } from "../../src/policy/policy.ts";
 import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 import type { Timer } from "../../src/policy/timers/timer.ts";
-import type { PolicyEvaluation, Verdict } from "../../src/policy/timers/verdict.ts";
 import { defaultSafety, rebootOffline } from "../harness/policies.ts";
 import { episodeOf } from "../journal/arbitrary-changes.ts";
 import { buildFleet, type NodeFixture } from "../metrics/snapshot-fixtures.ts";

@@ -8,7 +8,7 @@ import type { Expression } from "../../policy/cel/expression.ts";
 import { type Field, findField } from "../../policy/cel/fields.ts";
 import { expressionsOf, mustCompile } from "../../policy/policy.ts";
 import type { RemediationRules } from "../../remediation/context.ts";
-import { queryHasResult } from "../../remediation/evaluation/blocker-queries.ts";
+import { queryHasResult } from "../../remediation/evaluation/external-blockers.ts";
 import type { HistoryChunk } from "./history-chunk.ts";
 import { type HistorySize, type HistorySource, measureHistory, readHistory, type TimeGrid } from "./history-reader.ts";
 import { familiesOf, missingFieldReason } from "./history-sources.ts";

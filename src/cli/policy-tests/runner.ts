@@ -90,8 +90,8 @@ async function startEngine(test: PolicyTest, rules: RemediationRules, clock: Vir
     timeoutMs: TIMEOUT_MS,
     agent: "proxywarden",
   });
-  const collected = createCollectedState(settings, store.facts, { clock, log, metrics });
   const remediationState = await openRemediationState({ journal: store.journal, clock, log, lostReason: null });
+  const collected = createCollectedState(settings, remediationState.facts, { clock, log, metrics });
   const collectorManager = startCollectorManager({
     ...{ settings, collected, client, rateLimiter, clock, random, metrics, log },
     cron: createCron(),

@@ -1,7 +1,18 @@
 import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { DECISIONS_MAX, deleteExcessDecisions, deleteOldRows, PRUNE_ROWS_MAX } from "../retention.ts";
-import { namesOf, putSql, type RowChange, rowChangeOf, TABLES, WRITES, type Write } from "../row-changes.ts";
+import {
+  DECISIONS_MAX,
+  deleteExcessDecisions,
+  deleteOldRows,
+  namesOf,
+  PRUNE_ROWS_MAX,
+  putSql,
+  type RowChange,
+  rowChangeOf,
+  TABLES,
+  WRITES,
+  type Write,
+} from "../row-changes.ts";
 import { createRowQueries, loadContents, type RowQueries } from "../row-queries.ts";
 import { type Database, READ_SNAPSHOT, toJsonText } from "./database.ts";
 import type { Lease } from "./lease.ts";
@@ -11,16 +22,12 @@ const TRIM_INTERVAL_DECISIONS = 1_000;
 
 /**
  * Creates the journal in a database whose schema is current. Commits are fenced: they reject with `Deposed` once
- * another daemon has taken the lease, and write nothing. `onFacts` receives the facts of each commit.
+ * another daemon has taken the lease, and write nothing.
  *
  * A commit whose connection is lost may still be written until a later commit is (see `last_commit` in the schema).
  * Everything that is recorded before an action must therefore be valid even if the action was not taken.
  */
-export function createPostgresJournal(
-  database: Database,
-  lease: Lease,
-  onFacts: (facts: ReadonlyMap<string, string | null>) => void,
-): Journal {
+export function createPostgresJournal(database: Database, lease: Lease): Journal {
   const { schema } = database;
   const statement = commitStatement(schema);
   let number = 0;
@@ -32,15 +39,13 @@ export function createPostgresJournal(
     const epoch = lease.requireEpoch();
     number++;
     const [result] = await database.query(statement, [epoch, number, ...parameters]);
-    if (result?.placed === true) noteWritten(changes);
+    if (result?.placed === true) trimDecisions(changes);
     else if (result?.fenced === true) throw new Error("a later commit was written first");
     else if (Number(result?.epoch) === epoch) throw new Error("the lease has ended and is not renewed yet");
     else throw lease.depose();
   }
 
-  function noteWritten(changes: readonly JournalChange[]): void {
-    const facts = changes.flatMap((change) => (change.kind === "fact" ? [[change.key, change.value] as const] : []));
-    if (facts.length > 0) onFacts(new Map(facts));
+  function trimDecisions(changes: readonly JournalChange[]): void {
     untrimmed += changes.filter(({ kind }) => kind === "decision").length;
     if (untrimmed < TRIM_INTERVAL_DECISIONS) return;
     // This is not waited for. If it fails, the next one deletes twice as many.

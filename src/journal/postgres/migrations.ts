@@ -1,87 +1,30 @@
 import { fail, ok, type Result } from "../../base/result.ts";
+import { addNodeCreatedAt, createJournalTables, createOrders, type Dialect } from "../journal-tables.ts";
 import { newerVersionFailure, otherVersionFailure, type StoreFailure } from "../open-failure.ts";
 import type { Connection, Database } from "./database.ts";
 import { createViews } from "./views.ts";
 
+const dialectOf = (s: string): Dialect => ({
+  prefix: `${s}.`,
+  time: "double precision",
+  json: "jsonb",
+  number: "bigint PRIMARY KEY",
+  sequence: "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+  numbered: "",
+  keyed: "",
+});
+
 /**
  * The schema's history: entry n migrates a schema from version n to n + 1. `s` is the quoted name of the schema.
- * Released entries are never edited.
- *
- * The tables of the journal are the same as in SQLite (see `src/journal/sqlite/migrations.ts`). Times are milliseconds
- * since the Unix epoch.
+ * Released entries are never edited. The tables of the journal are the same as in SQLite.
  */
 export const MIGRATIONS: readonly ((s: string) => string)[] = [
   (s) => `
     CREATE TABLE ${s}.calls (day text PRIMARY KEY, used bigint NOT NULL CHECK (used >= 0));
     CREATE TABLE ${s}.facts (key text PRIMARY KEY, value text NOT NULL);
-    CREATE TABLE ${s}.timers (
-      node text NOT NULL,
-      policy text NOT NULL,
-      state text NOT NULL,
-      true_ms double precision NOT NULL,
-      clear_ms double precision NOT NULL,
-      since double precision NOT NULL,
-      node_created_at double precision,
-      PRIMARY KEY (node, policy)
-    );
-    CREATE TABLE ${s}.episodes (
-      number bigint PRIMARY KEY,
-      id text NOT NULL UNIQUE,
-      policy text NOT NULL,
-      node text NOT NULL,
-      state text NOT NULL,
-      opened_at double precision NOT NULL,
-      closed_at double precision,
-      body jsonb NOT NULL
-    );
-    CREATE INDEX episodes_by_node ON ${s}.episodes (node, opened_at);
-    CREATE INDEX episodes_by_policy ON ${s}.episodes (policy, opened_at);
-    CREATE INDEX episodes_by_time ON ${s}.episodes (opened_at);
-    CREATE INDEX episodes_by_close ON ${s}.episodes (closed_at);
-    CREATE TABLE ${s}.actions (
-      number bigint PRIMARY KEY,
-      id text NOT NULL UNIQUE,
-      episode text NOT NULL,
-      policy text NOT NULL,
-      node text NOT NULL,
-      state text NOT NULL,
-      created_at double precision NOT NULL,
-      over_at double precision,
-      body jsonb NOT NULL
-    );
-    CREATE INDEX actions_by_node ON ${s}.actions (node, created_at);
-    CREATE INDEX actions_by_policy ON ${s}.actions (policy, created_at);
-    CREATE INDEX actions_by_time ON ${s}.actions (created_at);
-    CREATE INDEX actions_by_over ON ${s}.actions (over_at);
-    CREATE INDEX actions_by_episode ON ${s}.actions (episode);
-    CREATE TABLE ${s}.decisions (
-      seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-      at double precision NOT NULL,
-      policy text NOT NULL,
-      node text NOT NULL,
-      episode text,
-      verdict text NOT NULL,
-      body jsonb NOT NULL
-    );
-    CREATE INDEX decisions_by_node ON ${s}.decisions (node, at);
-    CREATE INDEX decisions_by_policy ON ${s}.decisions (policy, at);
-    CREATE INDEX decisions_by_time ON ${s}.decisions (at);
-    CREATE TABLE ${s}.holds (
-      node text NOT NULL,
-      policy text NOT NULL,
-      ends_at double precision,
-      body jsonb NOT NULL,
-      PRIMARY KEY (node, policy)
-    );
-    CREATE INDEX holds_by_end ON ${s}.holds (ends_at);
-    CREATE TABLE ${s}.orders (
-      seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-      at double precision NOT NULL,
-      node text,
-      body jsonb NOT NULL
-    );
-    CREATE INDEX orders_by_node ON ${s}.orders (node, at);
-    CREATE INDEX orders_by_time ON ${s}.orders (at);
+    ${createJournalTables(dialectOf(s))}
+    ${createOrders(dialectOf(s))}
+    ${addNodeCreatedAt(dialectOf(s))}
     -- One row: the leader, or the last one. epoch grows with every new leader.
     CREATE TABLE ${s}.leases (
       id boolean PRIMARY KEY DEFAULT true CHECK (id),

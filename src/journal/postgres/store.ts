@@ -1,10 +1,10 @@
-import type { DurationMs } from "../../base/duration.ts";
+import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import type { StateStore } from "../../model/ports.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
-import type { SharedState } from "../../model/shared-state.ts";
+import type { CommandReply, OperatorCommand } from "../../model/remediation/operator-command.ts";
+import type { ForwardedCommands, SharedState } from "../../model/shared-state.ts";
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
-import { isJournalFact } from "../row-changes.ts";
 import { createRowQueries } from "../row-queries.ts";
 import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-rows.ts";
 import { CallBlocks } from "./call-blocks.ts";
@@ -17,8 +17,6 @@ import {
   READ_SNAPSHOT,
   toJsonText,
 } from "./database.ts";
-import { FactImage } from "./fact-image.ts";
-import { createForwardedCommands } from "./forwarded-commands.ts";
 import { commitParameters, commitStatement, createJournalQueries, createPostgresJournal } from "./journal.ts";
 import { Lease } from "./lease.ts";
 import { migrate, schemaProblem } from "./migrations.ts";
@@ -90,32 +88,24 @@ export async function openSharedState(deps: PostgresStoreDeps): Promise<Result<S
 }
 
 /**
- * Creates the store of the leader: `lease` must have been acquired. Loads facts and call counts. `close` writes what is
- * left, returns unused calls and releases the lease, but leaves the database open. Rejects if the database can't be
- * reached.
+ * Creates the store of the leader: `lease` must have been acquired. Loads the call counts. `close` returns unused calls
+ * and releases the lease, but leaves the database open. Rejects if the database can't be reached.
  */
 export async function createLeaderStore(
   database: Database,
   lease: Lease,
   { log }: Pick<PostgresStoreDeps, "log">,
 ): Promise<StateStore> {
-  const { facts, calls } = await database.transaction(async (connection) => {
-    const queries = createRowQueries(connection, database.schema);
-    return { facts: await queries.allFacts(), calls: await queries.calls() };
-  }, READ_SNAPSHOT);
-  const factImage = new FactImage(database, lease, facts, log);
-  const callBlocks = new CallBlocks(database, lease, calls);
+  const callBlocks = new CallBlocks(database, lease, await createRowQueries(database, database.schema).calls());
   let closing: Promise<void> | null = null;
   async function close(): Promise<void> {
     const warn = (problem: string) => (error: unknown) => log.warn({ err: error }, problem);
-    await factImage.flush();
     await callBlocks.close().catch(warn("unused calls not given back; they count as used"));
     await lease.release().catch(warn("lease not released; another daemon can take over once it has ended"));
   }
   return {
     calls: callBlocks,
-    facts: factImage,
-    journal: createPostgresJournal(database, lease, (changed) => factImage.adopt(changed)),
+    journal: createPostgresJournal(database, lease),
     close() {
       closing ??= close();
       return closing;
@@ -187,8 +177,7 @@ async function writeAll(connection: Connection, s: string, rows: readonly StateR
     const [row] = await connection.query(`SELECT FROM ${s}.${table} LIMIT 1`);
     if (row !== undefined) throw notEmptyError(table);
   }
-  const isOther = (row: StateRow) => row.kind === "fact" && !isJournalFact(row.key);
-  const changes = rows.filter((row): row is StateRow & JournalChange => row.kind !== "calls" && !isOther(row));
+  const changes = rows.filter((row): row is StateRow & JournalChange => row.kind !== "calls");
   for (let from = 0, number = 1; from < changes.length; from += ROWS_AT_ONCE, number++) {
     const parameters = commitParameters(changes.slice(from, from + ROWS_AT_ONCE));
     const [written] = await connection.query(commitStatement(s), [Number(lease.epoch), number, ...parameters]);
@@ -197,7 +186,38 @@ async function writeAll(connection: Connection, s: string, rows: readonly StateR
   const calls = rows.filter(({ kind }) => kind === "calls");
   const sqlOfCalls = `INSERT INTO ${s}.calls SELECT r.* FROM jsonb_to_recordset($1::jsonb) AS r(day text, used bigint)`;
   await connection.query(sqlOfCalls, [toJsonText(calls)]);
-  const sqlOfFacts = `INSERT INTO ${s}.facts SELECT r.* FROM jsonb_to_recordset($1::jsonb) AS r(key text, value text)`;
-  await connection.query(sqlOfFacts, [toJsonText(rows.filter(isOther))]);
   await connection.query(`UPDATE ${s}.leases SET expires_at = '-infinity'`);
+}
+
+/** A command lapses if no leader takes it within this time, because its subject may have changed. */
+const LAPSE_MS: DurationMs = 10 * MINUTE_MS;
+/** Rows are deleted after this time. */
+const RETENTION = "1 day";
+
+/** Creates the access to forwarded commands in a database whose schema is current. */
+function createForwardedCommands(database: Database): ForwardedCommands {
+  const table = `${database.schema}.forwarded_orders`;
+  return {
+    async submit(order) {
+      const sql = `INSERT INTO ${table} (body) VALUES ($1::jsonb) RETURNING id`;
+      const [row] = await database.query(sql, [toJsonText(order)]);
+      return Number(row!.id);
+    },
+    async reply(id) {
+      const [row] = await database.query(`SELECT reply FROM ${table} WHERE id = $1`, [id]);
+      return (row?.reply ?? null) as CommandReply | null;
+    },
+    async pending() {
+      const rows = await database.query(
+        `SELECT id, body FROM ${table}
+         WHERE reply IS NULL AND created_at > clock_timestamp() - $1 * interval '1 millisecond' ORDER BY id`,
+        [LAPSE_MS],
+      );
+      return rows.map(({ id, body }) => ({ ...(body as OperatorCommand), id: Number(id) }));
+    },
+    async answer(id, reply) {
+      await database.query(`UPDATE ${table} SET reply = $2::jsonb WHERE id = $1`, [id, toJsonText(reply)]);
+      await database.query(`DELETE FROM ${table} WHERE created_at < clock_timestamp() - interval '${RETENTION}'`);
+    },
+  };
 }

@@ -13,11 +13,9 @@ import {
   stateFolderProblem,
   storeFailure,
 } from "../open-failure.ts";
-import { isJournalFact } from "../row-changes.ts";
 import { createRowQueries } from "../row-queries.ts";
 import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-rows.ts";
-import { createConnection, runInTransaction, SCHEMA } from "./connection.ts";
-import { createChangeWriter, createJournal } from "./journal.ts";
+import { createChangeWriter, createConnection, createJournal, runInTransaction, SCHEMA } from "./journal.ts";
 import { MIGRATIONS, migrate, schemaVersion } from "./migrations.ts";
 
 /** Name of the database in the store's folder. */
@@ -137,21 +135,11 @@ function createStoreOver(database: DatabaseSync, close: () => void, assertInPlac
   const addCalls = database.prepare(
     "INSERT INTO calls (day, used) VALUES (?1, max(0, ?2)) ON CONFLICT (day) DO UPDATE SET used = max(0, used + ?2)",
   );
-  const readFact = database.prepare("SELECT value FROM facts WHERE key = ?");
-  const writeFact = database.prepare(
-    "INSERT INTO facts (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-  );
   return {
     calls: {
       since: (day) => Number(callsSince.get(day)?.used),
       add: async (day, calls) => {
         addCalls.run(day, calls);
-      },
-    },
-    facts: {
-      read: (key) => (readFact.get(key)?.value ?? null) as string | null,
-      write: (key, value) => {
-        writeFact.run(key, value);
       },
     },
     journal: createJournal(database, assertInPlace),
@@ -184,13 +172,11 @@ function identityOf(path: string): string | null {
 function importRows(database: DatabaseSync, rows: Iterable<StateRow>): void {
   const write = createChangeWriter(database);
   const addCalls = database.prepare("INSERT INTO calls (day, used) VALUES (?, ?)");
-  const addFact = database.prepare("INSERT INTO facts (key, value) VALUES (?, ?)");
   runInTransaction(database, () => {
     const full = STATE_TABLES.find((table) => database.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get() !== undefined);
     if (full !== undefined) throw notEmptyError(full);
     for (const row of rows) {
       if (row.kind === "calls") addCalls.run(row.day, row.used);
-      else if (row.kind === "fact" && !isJournalFact(row.key)) addFact.run(row.key, row.value);
       else write(row);
     }
   });

@@ -1,9 +1,9 @@
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { ExpressionProblem } from "./error-messages.ts";
-import { compileProgram, type Program } from "./evaluation.ts";
+import type { Field } from "./fields.ts";
 import { parseTerm } from "./grammar.ts";
 import { findImplausible } from "./plausibility.ts";
-import type { Term } from "./term.ts";
+import { type Arithmetic, type Comparison, fieldsOfTerm, type Term, type TermPair, type Value } from "./term.ts";
 import { checkTypes, parseCel } from "./type-check.ts";
 
 /** A compiled condition of a policy. */
@@ -45,3 +45,129 @@ export function compileExpression(text: string): Result<Expression, readonly Exp
   const implausible = findImplausible(condition);
   return implausible.length === 0 ? ok({ text, condition, ...compileProgram(condition) }) : fail(implausible);
 }
+
+/** Values of the fields, in the order of {@link Program.fields}, or null if unknown. */
+type FieldValues = readonly (Value | null)[];
+/** Computes a value, or null if unknown. */
+type Reader<V extends Value> = (cells: FieldValues) => V | null;
+
+/** An executable condition, or another expression with values of type `V`. */
+export interface Program<V extends Value = boolean> {
+  /** Every field in the text, including fields that evaluation may skip; at least one. */
+  readonly fields: readonly Field[];
+  /**
+   * Evaluates the expression. `values` has one value for each of {@link fields}, in that order, which is null if the
+   * field is unknown. Timestamps are milliseconds since the Unix epoch. Returns null (unknown) if any part is unknown,
+   * except where the other operand of `&&` or `||` determines the result, and except for the branch of `? :` that is
+   * not taken.
+   */
+  evaluate(values: FieldValues): V | null;
+}
+
+/**
+ * Compiles a checked expression to closures over plain values. CEL's own evaluator is not used, because it needs a
+ * BigInt for every int and an object for every timestamp. A number that is not finite (a division by 0, or an overflow)
+ * is unknown.
+ */
+export function compileProgram<V extends Value = boolean>(expression: Term): Program<V> {
+  const fields = fieldsOfTerm(expression);
+
+  function read(term: Term): Reader<Value> {
+    switch (term.kind) {
+      case "literal":
+        return () => term.value;
+      case "field": {
+        const index = fields.indexOf(term.field);
+        return (cells) => cells[index]!;
+      }
+      case "arithmetic": {
+        const operation = ARITHMETIC_OPERATIONS[term.operator];
+        return binary(...numbers(term.sides), (left, right) => finiteOrNull(operation(left, right)));
+      }
+      case "minus":
+        return unary(read(term.operand) as Reader<number>, (operand) => -operand);
+      case "not":
+        return unary(truthOf(term.operand), (operand) => !operand);
+      case "logic":
+        return threeValuedLogic(truthOf(term.sides[0]), truthOf(term.sides[1]), term.operator === "||");
+      case "comparison":
+        return binary(read(term.sides[0]), read(term.sides[1]), COMPARISON_OPERATIONS[term.operator]);
+      case "choice":
+        return conditional(truthOf(term.test), read(term.sides[0]), read(term.sides[1]));
+      case "in": {
+        const list = new Set(term.list.map(({ value }) => value));
+        return unary(read(term.member), (member) => list.has(member));
+      }
+      default:
+        return term satisfies never;
+    }
+  }
+  // CEL has checked these types.
+  const truthOf = (term: Term) => read(term) as Reader<boolean>;
+  const numbers = ([left, right]: TermPair) => [read(left) as Reader<number>, read(right) as Reader<number>] as const;
+
+  return { fields, evaluate: read(expression) as Reader<V> };
+}
+
+const finiteOrNull = (value: number): number | null => (Number.isFinite(value) ? value : null);
+
+const ARITHMETIC_OPERATIONS: Readonly<Record<Arithmetic, (left: number, right: number) => number>> = {
+  "+": (left, right) => left + right,
+  "-": (left, right) => left - right,
+  "*": (left, right) => left * right,
+  ratio: (left, right) => left / right,
+};
+
+const COMPARISON_OPERATIONS: Readonly<Record<Comparison, (left: Value, right: Value) => boolean>> = {
+  "==": (left, right) => left === right,
+  "!=": (left, right) => left !== right,
+  "<": (left, right) => left < right,
+  "<=": (left, right) => left <= right,
+  ">": (left, right) => left > right,
+  ">=": (left, right) => left >= right,
+  // CEL has checked that these are strings.
+  contains: (text, other) => String(text).includes(String(other)),
+  startsWith: (text, other) => String(text).startsWith(String(other)),
+  endsWith: (text, other) => String(text).endsWith(String(other)),
+};
+
+function unary<From extends Value, To extends Value>(
+  operand: Reader<From>,
+  apply: (value: From) => To | null,
+): Reader<To> {
+  return (cells) => {
+    const value = operand(cells);
+    return value === null ? null : apply(value);
+  };
+}
+
+function binary<From extends Value, To extends Value>(
+  left: Reader<From>,
+  right: Reader<From>,
+  apply: (left: From, right: From) => To | null,
+): Reader<To> {
+  return (cells) => {
+    const one = left(cells);
+    if (one === null) return null;
+    const other = right(cells);
+    return other === null ? null : apply(one, other);
+  };
+}
+
+/** Evaluates `&&` or `||` with three values. An operand with the `dominant` value determines the result. */
+function threeValuedLogic(left: Reader<boolean>, right: Reader<boolean>, dominant: boolean): Reader<boolean> {
+  return (cells) => {
+    const one = left(cells);
+    if (one === dominant) return dominant;
+    const other = right(cells);
+    if (other === dominant) return dominant;
+    return one === null || other === null ? null : !dominant;
+  };
+}
+
+const conditional =
+  (test: Reader<boolean>, yes: Reader<Value>, no: Reader<Value>): Reader<Value> =>
+  (cells) => {
+    const is = test(cells);
+    return is === null ? null : is ? yes(cells) : no(cells);
+  };

@@ -1,6 +1,5 @@
 import type { Threshold, Usage } from "../../model/policy/policy.ts";
-import { compileProgram } from "./evaluation.ts";
-import type { Expression } from "./expression.ts";
+import { compileProgram, type Expression } from "./expression.ts";
 import type { Comparison, Term, TermPair } from "./term.ts";
 
 /**

@@ -1,6 +1,8 @@
-import { type DurationMs, HOUR_MS } from "../../base/duration.ts";
+import { type DurationMs, formatDuration, formatSecondsLeft, HOUR_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { EpochMs } from "../../model/time.ts";
+import { type EpochMs, formatTime } from "../../model/time.ts";
+import type { GuardRow } from "./guards.ts";
+import { incidentNodesMin } from "./limits.ts";
 
 /**
  * The moment at which a node became unhealthy: the condition of a policy was observed to be false, then true. A
@@ -147,3 +149,33 @@ function removeFromWindow(inWindow: Map<NodeId, number>, node: NodeId): void {
   if (left > 0) inWindow.set(node, left);
   else inWindow.delete(node);
 }
+
+/** Holds nodes of one failure domain that failed together. */
+export const correlatedGuard: GuardRow = {
+  reasons: {
+    correlated: {
+      counts: "nodes of one region or country that became unhealthy within `safety.correlated.within`",
+      condition: "there are at least `nodes` or `percent` of `safety.correlated`, whichever is fewer",
+      ends: "automatically, `safety.storm_cooldown` after fewer than half of its nodes, or fewer than the minimum, are unhealthy; 6 h after its last node failed at the latest",
+      operatorAction: "find the common cause in that region or country",
+      preventsEpisode: true,
+    },
+  },
+  check: ({ node }, { incidents, safety, fleetCounts, now }) => {
+    const incident = findIncident(incidents, node.id);
+    if (incident === null) return [];
+    const { by } = safety.correlated;
+    const { place, to, until, nodes } = incident;
+    const latestEnd = to + INCIDENT_MS_MAX;
+    const nodesMin = nodesToContinue(
+      incident,
+      incidentNodesMin(safety, fleetCounts.domains[by].get(place)?.nodes ?? 0),
+    );
+    const end =
+      until === null
+        ? `it ends ${formatDuration(safety.stormCooldownMs)} after fewer than ${nodesMin} of them are unhealthy, and no later than ${formatTime(latestEnd)}`
+        : `it is over, and ends in ${formatSecondsLeft(Math.min(until, latestEnd) - now)}`;
+    const summary = `${nodes.size} nodes of the ${by} ${place || "(none)"} failed together: treated as one incident`;
+    return [{ reason: "correlated", detail: `${summary}; ${end}` }];
+  },
+};

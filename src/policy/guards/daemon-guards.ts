@@ -1,4 +1,4 @@
-import type { GuardRow } from "./guard-row.ts";
+import type { GuardRow } from "./guards.ts";
 
 const UNTRUSTED = "ProxywardenUntrusted";
 

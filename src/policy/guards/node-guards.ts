@@ -3,7 +3,7 @@ import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { type GuardFacts, isDryRun, isRecentReboot, wasRebootedByUs } from "../facts.ts";
-import type { GuardRow, HoldReasonRow } from "./guard-row.ts";
+import type { GuardRow, HoldReasonRow } from "./guards.ts";
 
 const OWNERSHIP: HoldReasonRow = {
   counts: "actions on the node that are not ours",

@@ -1,5 +1,5 @@
 import { isAcceptable, isDryRun } from "../facts.ts";
-import type { GuardRow } from "./guard-row.ts";
+import type { GuardRow } from "./guards.ts";
 
 /** Holds a node whose condition is unknown. */
 export const verdictGuard: GuardRow = {

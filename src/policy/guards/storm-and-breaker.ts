@@ -1,5 +1,7 @@
+import { formatSecondsLeft } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { EpochMs } from "../../model/time.ts";
+import { type EpochMs, formatTime } from "../../model/time.ts";
+import type { GuardRow } from "./guards.ts";
 
 /** A node that began to fire. */
 export interface FiringNode {
@@ -70,3 +72,61 @@ export function evaluateStorm(
   if (storm === null || now >= storm.until) return null;
   return storm.blowing ? { ...storm, blowing: false } : storm;
 }
+
+/** Holds every node while too many nodes are unhealthy at once, including nodes observed since the last evaluation. */
+export const stormGuard: GuardRow = {
+  reasons: {
+    storm: {
+      counts: "nodes that are offline, of unknown status, firing, disrupted or lost",
+      condition: "there are more than `safety.max_unhealthy`",
+      ends: "automatically, once the number of unhealthy nodes has fallen back to the limit; then `storm_cooldown` holds",
+      operatorAction: "find the common cause: network, service or upstream",
+      policyWide: true,
+      preventsEpisode: true,
+    },
+    storm_cooldown: {
+      counts: "the time since the storm",
+      condition: "it is shorter than `safety.storm_cooldown`",
+      ends: "automatically, after `safety.storm_cooldown`",
+      policyWide: true,
+      alert: null,
+    },
+  },
+  check: (_candidate, { storm, fleetCounts, limits, now }) => {
+    if (fleetCounts.unhealthy > limits.maxUnhealthy) {
+      const verb = fleetCounts.unhealthy === 1 ? "is" : "are";
+      const detail = `${fleetCounts.unhealthy} of ${fleetCounts.nodes} nodes ${verb} unhealthy; the limit is ${limits.maxUnhealthy} (storm)`;
+      return [{ reason: "storm", detail }];
+    }
+    if (storm === null) return [];
+    return [
+      {
+        reason: "storm_cooldown",
+        detail: `the storm is over; held for another ${formatSecondsLeft(storm.until - now)}`,
+      },
+    ];
+  },
+};
+
+/** Holds every node while the circuit breaker is open. It stays open across restarts until an operator resets it. */
+export const breakerGuard: GuardRow = {
+  reasons: {
+    breaker: {
+      counts: "nodes that began to fire, or were lost, within `safety.breaker.within`",
+      condition: "there were more than `amount` or `percent` of `safety.breaker`, whichever is more",
+      ends: "with `reset-breaker`",
+      operatorAction: "find out why so many nodes fired, then `reset-breaker`",
+      alert: "ProxywardenBreakerOpen",
+      policyWide: true,
+    },
+  },
+  check: (_candidate, { breaker }) =>
+    breaker.open === null
+      ? []
+      : [
+          {
+            reason: "breaker",
+            detail: `it opened at ${formatTime(breaker.open.openedAt)} when ${breaker.open.nodes} nodes fired; reset-breaker closes it`,
+          },
+        ],
+};

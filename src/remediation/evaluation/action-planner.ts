@@ -1,26 +1,30 @@
 import type { NodeId } from "../../model/node.ts";
-import type { Decision } from "../../model/remediation/decision.ts";
-import type { Episode } from "../../model/remediation/episode.ts";
+import type { Decision, HoldReason } from "../../model/remediation/decision.ts";
+import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 import { decide, mayBeginEpisode } from "../../policy/decision.ts";
+import { consecutiveFailures } from "../../policy/episodes/attempts.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
-import { consecutiveFailures } from "../../policy/episodes/retries.ts";
-import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/facts.ts";
-import type { Candidate } from "../../policy/guards/guard-row.ts";
-import { commitTransition, type TransitionDeps } from "../execution/episode-transitions.ts";
-import { requestApproval } from "./approvals.ts";
+import { type ActivePolicy, type Candidate, type GuardFacts, isDryRun } from "../../policy/facts.ts";
 import {
+  actionChange,
+  commitTransition,
+  type EpisodeContext,
+  notifyOfEpisode,
+} from "../execution/episode-transitions.ts";
+import {
+  approvalExpiry,
   awaitsNextStep,
   buildCandidate,
-  type CandidateDeps,
+  type DecisionContext,
+  type FactsOf,
   findCandidate,
   firingNodes,
+  nextAction,
   oldSessionsBlocker,
 } from "./candidates.ts";
-import { DecisionLog } from "./decision-log.ts";
-import type { FactsOf } from "./guard-facts.ts";
 
-type PlannerDeps = CandidateDeps & TransitionDeps;
+type PlannerDeps = DecisionContext & EpisodeContext;
 
 /** Number of candidates to decide on, and of decisions to journal, between two yields to the event loop. */
 const CANDIDATES_PER_SLICE = 100;
@@ -121,4 +125,104 @@ export class ActionPlanner {
     if (blocker?.reason === "approval" && others.length === 0) requestApproval(this.#context, candidate);
     return null;
   }
+}
+
+/** The last decision about a node under a policy. */
+export interface LastDecision {
+  readonly policy: string;
+  readonly node: NodeId;
+  readonly dryRun: boolean;
+  /** Mode, verdict and reasons. A decision with another text is a change. */
+  readonly text: string;
+  /** Why the node is held, or empty if it is acted on. */
+  readonly reasons: readonly HoldReason[];
+}
+
+/** Records each decision that differs from the last one about its node, and remembers the last ones. */
+class DecisionLog {
+  readonly #context: EpisodeContext;
+  readonly #last = new Map<string, LastDecision>();
+
+  constructor(context: EpisodeContext) {
+    this.#context = context;
+  }
+
+  /** The last decision about each node whose timer fires. */
+  lastDecisions(): IterableIterator<LastDecision> {
+    return this.#last.values();
+  }
+
+  /** Counts, logs and journals a decision if it is a change. */
+  record(decision: Decision): void {
+    const { policy, node, episode, step, verdict, blockers, mode } = decision;
+    const reasons = [...new Set(blockers.map(({ reason }) => reason))];
+    // Each step that is taken is a decision of its own.
+    const subject = verdict === "act" ? `${episode} ${step}` : reasons.toSorted().join(" ");
+    const text = `${mode} ${verdict} ${subject}`;
+    const key = keyOf(policy, node);
+    if (this.#last.get(key)?.text === text) return;
+    this.#last.set(key, { policy, node, dryRun: mode === "dry_run", text, reasons });
+    const { log, metrics, remediationState } = this.#context;
+    for (const reason of verdict === "act" ? (["all_clear"] as const) : reasons)
+      metrics.inc("proxywarden_decisions_total", { policy, verdict, reason });
+    log.info({ policy, node, mode, verdict, reasons }, "decided");
+    remediationState.record([{ kind: "decision", row: decision }]);
+  }
+
+  /** Forgets the last decision about a node, so that the next one is a change. */
+  forget(policy: string, node: NodeId): void {
+    this.#last.delete(keyOf(policy, node));
+  }
+
+  /** Forgets the decisions about nodes whose timer does not fire any more, in steps. */
+  *forgetCleared(): Generator<void, void> {
+    const { records } = this.#context.remediationState;
+    for (const { policy, node } of this.lastDecisions()) {
+      if (records.timer(policy, node).state !== "firing") this.forget(policy, node);
+      yield;
+    }
+  }
+}
+
+const keyOf = (policy: string, node: NodeId): string => JSON.stringify([policy, node]);
+
+/** Journals a request for approval of a candidate's next step and notifies about it, unless there already is one. */
+function requestApproval(context: PlannerDeps, candidate: Candidate): void {
+  const { remediationState } = context;
+  const episode = candidate.episode!;
+  const isRequested = remediationState.records
+    .actionsOf(episode.id)
+    .some(({ step, state }) => step === episode.step && state === "awaiting");
+  if (isRequested) return;
+  const action: Action = { ...nextAction(context, candidate), state: "awaiting" };
+  remediationState.record([actionChange(action)]);
+  const summary = `${action.id}: ${action.request.kind} of ${action.node} (${action.policy}) waits for approval`;
+  notifyOfEpisode(context, episode, { kind: "approval", severity: "warning", summary });
+}
+
+/** Ends approvals, and requests for one, that have expired or that no longer apply. */
+export function lapseApprovals(context: PlannerDeps): void {
+  const { remediationState, log } = context;
+  for (const action of remediationState.records.actions()) {
+    if (action.state !== "awaiting" && action.state !== "approved") continue;
+    const episode = remediationState.records.episode(action.episode);
+    const reason = approvalExpiry(context, action) ?? obsoleteReason(context, action, episode);
+    if (reason === null) continue;
+    const endedAt = remediationState.now();
+    remediationState.record([actionChange({ ...action, state: "lapsed", endedAt, detail: reason })]);
+    log.info({ action: action.id, node: action.node, reason }, "approval, or the request for one, expired");
+  }
+}
+
+/** Returns why the action no longer applies, or null if it does. */
+function obsoleteReason(context: PlannerDeps, action: Action, episode: Episode | null): string | null {
+  if (episode === null || episode.closedAt !== null) return "its episode is over";
+  if (episode.state === "suspended") return "its episode is suspended";
+  if (episode.state !== "firing" || episode.step !== action.step) return "its step is over";
+  const active = context.policies.findActive(action.policy);
+  if (active === null || active.policy.fingerprint !== action.fingerprint) return "its policy was changed";
+  if (active.mode !== "approve") return "its policy no longer needs approval";
+  const candidate = buildCandidate(context, active, action.node);
+  if (candidate === null) return "the node is gone";
+  return candidate.evaluation.verdict === "false" ? "the node is no longer unhealthy" : null;
 }

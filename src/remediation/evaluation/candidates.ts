@@ -1,18 +1,42 @@
 import { type DurationMs, formatDuration, formatSecondsLeft, SECOND_MS } from "../../base/duration.ts";
+import { oncePerKey } from "../../base/once-per-key.ts";
 import type { NodeId } from "../../model/node.ts";
+import type { Clock } from "../../model/ports.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
-import { planAction } from "../../policy/decision.ts";
-import { givenUpHold } from "../../policy/episodes/retries.ts";
-import { type ActivePolicy, isDryRun, isInFlight, type NodeObservation } from "../../policy/facts.ts";
-import { type Candidate, nextStep } from "../../policy/guards/guard-row.ts";
-import { policySources } from "../../policy/policy.ts";
-import { evaluateExpression } from "../../policy/timers/verdict.ts";
-import type { RemediationContext } from "../context.ts";
+import { formatTime } from "../../model/time.ts";
+import { canProceed, findCanary, planAction } from "../../policy/decision.ts";
+import { givenUpHold } from "../../policy/episodes/attempts.ts";
+import {
+  type ActivePolicy,
+  type Candidate,
+  countFleet,
+  type GuardFacts,
+  isDryRun,
+  isInFlight,
+  type NodeObservation,
+  nextStep,
+} from "../../policy/facts.ts";
+import { assumedActionTimes, effectiveLimits } from "../../policy/guards/limits.ts";
+import { windowBlockers } from "../../policy/guards/time-window.ts";
+import { evaluateExpression, type Policy, policySources } from "../../policy/policy.ts";
+import type { RemediationRules } from "../context.ts";
+import type { ServiceContext } from "../execution/executor.ts";
+import type { ObservedFleet } from "../observed-fleet.ts";
+import { pauseAt } from "../operator-holds.ts";
+import type { PolicySet } from "../policy-set.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
+import type { FleetHealth } from "./fleet-health.ts";
+import type { InventoryTrustTracker } from "./inventory-trust.ts";
 
-/** Dependencies of the functions in this file. */
-export type CandidateDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState" | "rules">;
+/** What decisions depend on: what is observed, configured and recorded. */
+export interface DecisionContext {
+  readonly clock: Clock;
+  readonly observed: ObservedFleet;
+  readonly policies: PolicySet;
+  readonly remediationState: RemediationState;
+  readonly rules: RemediationRules;
+}
 
 /** A policy that reads sessions acts only within this time after a walk of the sessions. */
 const SESSION_WALK_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
@@ -22,7 +46,7 @@ export const firingNodes = ({ records }: Pick<RemediationState, "records">, poli
   [...records.timersOf(policy)].flatMap(([node, { state }]) => (state === "firing" ? [node] : []));
 
 /** Returns the current state of a node under a policy, or null if the node is not listed. */
-export function buildCandidate(context: CandidateDeps, active: ActivePolicy, node: NodeId): Candidate | null {
+export function buildCandidate(context: DecisionContext, active: ActivePolicy, node: NodeId): Candidate | null {
   const { remediationState, observed, clock } = context;
   const slot = observed.slotOf(node);
   if (slot === null) return null;
@@ -43,7 +67,7 @@ export function buildCandidate(context: CandidateDeps, active: ActivePolicy, nod
 }
 
 /** Returns the candidate of an episode's next step, or null if the node is not listed, or no step is due. */
-export function findCandidate(context: CandidateDeps, policy: string, node: NodeId): Candidate | null {
+export function findCandidate(context: DecisionContext, policy: string, node: NodeId): Candidate | null {
   const active = context.policies.findActive(policy);
   const candidate = active === null ? null : buildCandidate(context, active, node);
   return candidate?.episode != null && awaitsNextStep(context, candidate.episode) ? candidate : null;
@@ -52,11 +76,11 @@ export function findCandidate(context: CandidateDeps, policy: string, node: Node
 /**
  * Returns whether the next step of an episode may be decided on, which requires that none of its actions is in flight.
  */
-export const awaitsNextStep = ({ remediationState }: CandidateDeps, { id, state }: Episode): boolean =>
+export const awaitsNextStep = ({ remediationState }: DecisionContext, { id, state }: Episode): boolean =>
   state === "firing" && !remediationState.records.actionsOf(id).some(isInFlight);
 
 /** Returns the action of a candidate's next step, which is either the one that an operator approved or a new one. */
-export function nextAction(context: CandidateDeps, candidate: Candidate): Action {
+export function nextAction(context: DecisionContext, candidate: Candidate): Action {
   const { id, step } = candidate.episode!;
   const approved = findApprovedAction(context, id, step);
   if (approved !== null) return { ...approved, state: "intended" };
@@ -68,7 +92,7 @@ export function nextAction(context: CandidateDeps, candidate: Candidate): Action
  * Returns the approved action of a step if it was not sent yet, or null if there is none or its approval has expired.
  */
 export const findApprovedAction = (
-  context: Pick<CandidateDeps, "remediationState" | "rules">,
+  context: Pick<DecisionContext, "remediationState" | "rules">,
   episode: string,
   step: number,
 ): Action | null =>
@@ -83,7 +107,7 @@ export const findApprovedAction = (
  * on the journal's clock, so downtime counts. A downtime of unknown length may be longer than it.
  */
 export function approvalExpiry(
-  { remediationState, rules }: Pick<CandidateDeps, "remediationState" | "rules">,
+  { remediationState, rules }: Pick<DecisionContext, "remediationState" | "rules">,
   { state, createdAt, approvedAt }: Action,
 ): string | null {
   const { approvalTtlMs } = rules.safety;
@@ -100,7 +124,7 @@ export function approvalExpiry(
  * The read of a node before an action does not include its sessions.
  */
 export function oldSessionsBlocker(
-  { observed, clock }: Pick<CandidateDeps, "observed" | "clock">,
+  { observed, clock }: Pick<DecisionContext, "observed" | "clock">,
   candidate: Candidate,
 ): Blocker | null {
   const { policy } = candidate.active;
@@ -115,7 +139,7 @@ export function oldSessionsBlocker(
   return { reason: "verdict_unknown", detail };
 }
 
-function isProtected(context: CandidateDeps, slot: number): NodeObservation["protected"] {
+function isProtected(context: DecisionContext, slot: number): NodeObservation["protected"] {
   const { observed, policies, clock } = context;
   if (policies.protectedNodes === null) return "false";
   const maxAgeOf = observed.maxAgeOf(null);
@@ -136,4 +160,66 @@ export function isGivenUp(
   const last = records.closedEpisodesOf(node, dryRun).findLast((episode) => episode.policy === policy);
   // The hold outlasts the episodes in memory.
   return last?.state === "given_up" || (!dryRun && givenUpHold(records, node, policy) !== null);
+}
+
+/** Returns the facts for real actions or for dry runs. */
+export type FactsOf = (dryRun: boolean) => GuardFacts;
+
+type FactsDeps = DecisionContext & Pick<ServiceContext, "apiKey" | "client" | "externalBlockerCache">;
+
+/** Returns a function that collects the current facts. */
+export const createGuardFacts =
+  (context: FactsDeps, fleetHealth: FleetHealth, trustTracker: InventoryTrustTracker): FactsOf =>
+  (dryRun) => {
+    const { apiKey, observed, policies, remediationState, rules } = context;
+    const { records } = remediationState;
+    const trust = trustTracker.current();
+    const now = remediationState.now();
+    const fleetCounts = countFleet(observed.fleet, records, policies.active(), dryRun);
+    const assumed = dryRun ? [] : assumedActionTimes(remediationState.firstStartedAt(), rules.safety, now);
+    const countedFrom = now - rules.safety.maxActions.perMs;
+    const actions = [...records.actions()].filter(({ shadow }) => shadow === dryRun);
+    const sentAtTimes = actions.flatMap(({ sentAt }) => (sentAt !== null && sentAt > countedFrom ? [sentAt] : []));
+    const facts: GuardFacts = {
+      now,
+      safety: rules.safety,
+      limits: effectiveLimits(rules.safety, fleetCounts.nodes),
+      fleetCounts,
+      records,
+      nameOf: (node) => observed.nameOf(node),
+      pauseDetail: pauseDetail(context),
+      journalError: remediationState.journalProblem(),
+      credentialsError: dryRun ? null : apiKey.holdReason(),
+      trustBlockers: trust.blockers,
+      ...fleetHealth.state(dryRun),
+      inFlight: actions.filter(isInFlight),
+      sentAtTimes: [...assumed, ...sentAtTimes],
+      assumedActionCount: assumed.length,
+      policyBlockers: policyBlockers(context),
+      canaryEpisode: oncePerKey((policy: Policy) =>
+        findCanary(policy, records, ({ node }) => {
+          const candidate = buildCandidate(context, policies.activate(policy), node);
+          return candidate !== null && canProceed(candidate, facts);
+        }),
+      ),
+    };
+    return facts;
+  };
+
+/** Evaluates the windows of each policy only once, because many candidates need them. */
+function policyBlockers({ client, clock, externalBlockerCache, rules }: FactsDeps): GuardFacts["policyBlockers"] {
+  // A window must be open by the wall clock and, if its time is known, by the service's.
+  const instants = [clock.now(), client.serviceTime(clock.monotonic())].filter((at) => at !== null);
+  const intervals = new Map(rules.intervals.map((interval) => [interval.name, interval]));
+  const blockersOfWindows = oncePerKey(({ rule }: Policy) => windowBlockers(rule.windows, intervals, instants));
+  return (policy) => [...blockersOfWindows(policy), ...externalBlockerCache.blockers(policy)];
+}
+
+function pauseDetail({ remediationState }: FactsDeps): string | null {
+  const pause = pauseAt(remediationState.records, remediationState.now());
+  if (pause === null) return null;
+  const { at, until = null, reason, operator } = pause;
+  const by = operator === undefined ? "" : ` by ${operator}`;
+  const end = until === null ? "" : `, until ${formatTime(until)}`;
+  return `since ${formatTime(at)}${by}${end}: ${reason}`;
 }

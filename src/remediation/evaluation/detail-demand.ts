@@ -5,7 +5,7 @@ import type { MonotonicMs } from "../../model/time.ts";
 import { thresholdsOf } from "../../policy/cel/thresholds.ts";
 import { type Policy, policySources } from "../../policy/policy.ts";
 import type { Timer, TimerRule } from "../../policy/timers/timer.ts";
-import type { RemediationContext } from "../context.ts";
+import type { DecisionContext } from "./candidates.ts";
 
 /** Returns the usage thresholds of the policies. */
 export const thresholdsOfPolicies = (policies: readonly Policy[]): readonly Threshold[] =>
@@ -18,7 +18,7 @@ export const thresholdsOfPolicies = (policies: readonly Policy[]): readonly Thre
  * a timer. A read that verifies an action postpones that time.
  */
 export function detailDeadlines(
-  context: Pick<RemediationContext, "observed" | "policies" | "remediationState">,
+  context: Pick<DecisionContext, "observed" | "policies" | "remediationState">,
 ): ReadonlyMap<NodeId, MonotonicMs> {
   const deadlines = new Map<NodeId, MonotonicMs>();
   for (const policy of context.policies.all) {

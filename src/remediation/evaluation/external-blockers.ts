@@ -1,8 +1,18 @@
+import { truncate } from "../../api-client/errors.ts";
+import {
+  createIntegrationClient,
+  type IntegrationAccess,
+  type IntegrationClient,
+} from "../../api-client/integration-client.ts";
+import { asRawRecord } from "../../api-client/json-body.ts";
+import { type PrometheusAnswer, requestPrometheus, textOf } from "../../api-client/prometheus.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
 import type { ExternalBlocker } from "../../model/policy/policy.ts";
 import type { Clock, ExternalBlockers } from "../../model/ports.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
-import type { MonotonicMs } from "../../model/time.ts";
+import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import { hasFiringAlerts } from "../../notify/alertmanager.ts";
 import type { Policy } from "../../policy/policy.ts";
 
 /** The last results of `blocked_by` queries to Prometheus and Alertmanager. */
@@ -60,3 +70,79 @@ export function createExternalBlockerCache(externalBlockers: ExternalBlockers, c
 
 const nameOf = (blockedBy: ExternalBlocker): string =>
   blockedBy.kind === "query" ? `the query ${blockedBy.query}` : `alerts with ${blockedBy.matchers.join(", ")}`;
+
+/**
+ * Access to the servers that `blocked_by` queries. If one is null, it is not configured, and every query of it fails.
+ */
+export interface ExternalBlockerDeps {
+  readonly prometheus: IntegrationAccess | null;
+  readonly alertmanager: IntegrationAccess | null;
+  readonly clock: Pick<Clock, "sleep">;
+  /** Sent as User-Agent. */
+  readonly agent: string;
+}
+
+/** Creates clients that query Prometheus and Alertmanager at each call. Nothing is cached. */
+export function createExternalBlockers(deps: ExternalBlockerDeps): ExternalBlockers & { close(): Promise<void> } {
+  const { clock, agent } = deps;
+  const clientOf = (access: IntegrationAccess | null) =>
+    access === null ? null : createIntegrationClient({ access, clock, agent });
+  const prometheus = clientOf(deps.prometheus);
+  const alertmanager = clientOf(deps.alertmanager);
+  return {
+    async blocks(blockedBy, signal) {
+      if (blockedBy.kind === "query")
+        return prometheus === null
+          ? fail("no prometheus.url is configured")
+          : queryHasResult(prometheus, blockedBy.query, signal);
+      return alertmanager === null
+        ? fail("no alertmanager.url is configured")
+        : hasFiringAlerts(alertmanager, blockedBy.matchers, signal);
+    },
+    async close() {
+      await prometheus?.close();
+      await alertmanager?.close();
+    },
+  };
+}
+
+/**
+ * Evaluates an instant query, and returns whether it has a result. As in an alerting rule, a vector or a matrix with
+ * any element is a result, regardless of its value, and so is a scalar other than 0. The error says why the result is
+ * unknown. If `at` is null, the query is evaluated now.
+ */
+export async function queryHasResult(
+  prometheus: IntegrationClient,
+  query: string,
+  signal: AbortSignal,
+  at: EpochMs | null = null,
+): Promise<Result<boolean, string>> {
+  const time = at === null ? "" : `&time=${at / SECOND_MS}`;
+  const answer = await requestPrometheus(prometheus, `query?query=${encodeURIComponent(query)}${time}`, signal);
+  return answer.ok ? parseQueryResponse(answer.value) : fail(answer.error.message);
+}
+
+function parseQueryResponse({ data, warning }: PrometheusAnswer): Result<boolean, string> {
+  const { resultType: type, result } = asRawRecord(data);
+  if (!Array.isArray(result)) return fail("Prometheus answered without a result");
+  const hasResult = isResult(textOf(type), result);
+  if (!hasResult.ok || hasResult.value) return hasResult;
+  // A warning means that some data could not be read, so an empty result proves nothing.
+  return warning === null ? hasResult : fail(`Prometheus found nothing, and warned: ${warning}`);
+}
+
+function isResult(type: string, result: readonly unknown[]): Result<boolean, string> {
+  switch (type) {
+    case "vector":
+    case "matrix":
+      return ok(result.length > 0);
+    case "scalar": {
+      const value = result[1];
+      if (typeof value !== "string" || value === "") return fail("Prometheus answered with a scalar that has no value");
+      // NaN is not 0, and blocks: a division by zero shows nothing.
+      return ok(Number(value) !== 0);
+    }
+    default:
+      return fail(`the query returns a ${truncate(type)}; it must return a vector, a matrix or a scalar`);
+  }
+}

@@ -11,7 +11,7 @@ import {
   isDryRun,
   lostSince,
 } from "../../policy/facts.ts";
-import { effectiveLimits } from "../../policy/guards/effective-limits.ts";
+import { effectiveLimits } from "../../policy/guards/limits.ts";
 import {
   type Breaker,
   CLOSED_BREAKER,
@@ -20,7 +20,7 @@ import {
   type Storm,
 } from "../../policy/guards/storm-and-breaker.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
-import { type CandidateDeps, firingNodes } from "./candidates.ts";
+import { type DecisionContext, firingNodes } from "./candidates.ts";
 import { INCIDENTS, IncidentTracker } from "./incidents.ts";
 
 /** Changes that an evaluation of the policies observed, by policy. */
@@ -50,7 +50,7 @@ const STORM_REWRITE_MS = MINUTE_MS;
 
 /** Tracks storm, circuit breaker and incidents, for real actions and for dry runs, and journals them. */
 export class FleetHealth {
-  readonly #context: CandidateDeps;
+  readonly #context: DecisionContext;
   readonly #incidents: IncidentTracker;
   readonly #real: StormAndBreaker;
   /** The state of dry runs. It is not journaled, and starts over with the process. */
@@ -65,7 +65,7 @@ export class FleetHealth {
   #stormWrittenAt: EpochMs = Number.NEGATIVE_INFINITY;
 
   /** Continues with what the journal holds. */
-  constructor(context: CandidateDeps) {
+  constructor(context: DecisionContext) {
     const { remediationState, rules } = context;
     const now = remediationState.now();
     const fact = <T>(key: string) => JSON.parse(remediationState.records.fact(key) ?? "null") as T | null;

@@ -10,8 +10,8 @@ import {
   recentOnsets,
   updateIncidents,
 } from "../../policy/guards/correlated-failure.ts";
-import { incidentNodesMin } from "../../policy/guards/effective-limits.ts";
-import type { CandidateDeps } from "./candidates.ts";
+import { incidentNodesMin } from "../../policy/guards/limits.ts";
+import type { DecisionContext } from "./candidates.ts";
 
 /** Key of the fact that holds the incidents and recent onsets. */
 export const INCIDENTS = "warden.correlated";
@@ -35,7 +35,7 @@ type IncidentFact = Omit<Incident, "nodes"> & { readonly nodes: readonly NodeId[
 
 /** Tracks incidents, and the onsets that may still become part of one. */
 export class IncidentTracker {
-  readonly #context: CandidateDeps;
+  readonly #context: DecisionContext;
   #onsets: readonly Onset[];
   /** Incidents of the policies that act. */
   #real: readonly Incident[];
@@ -45,7 +45,7 @@ export class IncidentTracker {
   #row: { readonly parts: readonly unknown[]; readonly fact: IncidentsFact } | null = null;
 
   /** Continues with the incidents of the journal. */
-  constructor(context: CandidateDeps) {
+  constructor(context: DecisionContext) {
     const fact = context.remediationState.records.fact(INCIDENTS);
     const stored = JSON.parse(fact ?? '{"onsets":[],"real":[],"shadow":[]}') as IncidentsFact;
     this.#context = context;

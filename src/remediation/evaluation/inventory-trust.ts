@@ -8,13 +8,11 @@ import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { occupiedSlots } from "../../policy/cel/field-readers.ts";
 import type { RemediationRecords } from "../../policy/remediation-records.ts";
-import type { RemediationContext } from "../context.ts";
+import type { RemediationControllerDeps } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
+import type { DecisionContext } from "./candidates.ts";
 
-type TrustDeps = Pick<
-  RemediationContext,
-  "client" | "clock" | "inventory" | "observed" | "remediationState" | "rules" | "sessionWalks"
->;
+type TrustDeps = DecisionContext & Pick<RemediationControllerDeps, "client" | "inventory" | "sessionWalks">;
 
 /** Key of the fact that holds the largest complete walk of each of the last days. */
 export const BASELINE = "warden.baseline";

@@ -6,7 +6,7 @@ import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { eachInSteps, runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
 import { isDryRun } from "../../policy/facts.ts";
-import type { Policy } from "../../policy/policy.ts";
+import { evaluatePolicy, type MaxAgeOf, type Policy } from "../../policy/policy.ts";
 import type { TimerChange } from "../../policy/remediation-records.ts";
 import {
   INACTIVE,
@@ -16,12 +16,9 @@ import {
   type Timer,
   type TimerRule,
 } from "../../policy/timers/timer.ts";
-import { evaluatePolicy, type MaxAgeOf } from "../../policy/timers/verdict.ts";
-import type { RemediationContext } from "../context.ts";
-import { splitByNode } from "../state/journal-parts.ts";
+import { splitByNode } from "../state/journal-writer.ts";
+import type { DecisionContext } from "./candidates.ts";
 import type { FleetHealth } from "./fleet-health.ts";
-
-type EvaluatorDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState">;
 
 /** One policy, and what it needs to evaluate a snapshot. */
 interface PolicyPass {
@@ -54,7 +51,7 @@ const SLOTS_PER_STEP = 4_096;
 
 /** Runs the timers of all policies over the observed nodes. */
 export class RuleEvaluator {
-  readonly #context: EvaluatorDeps;
+  readonly #context: Omit<DecisionContext, "rules">;
   readonly #fleetHealth: Pick<FleetHealth, "recordChanges">;
   /**
    * By policy, when each node was last observed not to meet the condition: by slot, or NaN. Empty until this process has
@@ -71,7 +68,7 @@ export class RuleEvaluator {
   #uncounted = noUncountedNodes();
   #lastEvaluated: ObservationTimes | null = null;
 
-  constructor(context: EvaluatorDeps, fleetHealth: Pick<FleetHealth, "recordChanges">) {
+  constructor(context: Omit<DecisionContext, "rules">, fleetHealth: Pick<FleetHealth, "recordChanges">) {
     this.#context = context;
     this.#fleetHealth = fleetHealth;
   }

@@ -2,6 +2,7 @@ import type { NodeStatus } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import { hasActed } from "../../policy/episodes/attempts.ts";
 import {
   advanceStep,
   clearEpisode,
@@ -12,9 +13,8 @@ import {
   recordStepLost,
   refireEpisode,
   resumeEpisode,
-  suspendEpisode,
+  transition,
 } from "../../policy/episodes/episode.ts";
-import { hasActed } from "../../policy/episodes/retries.ts";
 import { stepDeadlines } from "../../policy/episodes/verification.ts";
 import { isDown, isDryRun, isInFlight, isLost, isUnlisted } from "../../policy/facts.ts";
 import { conditionKeyOf, type Policy } from "../../policy/policy.ts";
@@ -129,7 +129,7 @@ export class EpisodeTracker {
 
   #suspend(episode: Episode): void {
     if (episode.state === "suspended") return;
-    commitTransition(this.#context, episode, suspendEpisode(episode, this.#context.remediationState.now()));
+    commitTransition(this.#context, episode, transition(episode, "unseen", this.#context.remediationState.now()));
   }
 
   /** Updates a suspended episode whose node is listed. */

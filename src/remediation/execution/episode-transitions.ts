@@ -1,30 +1,32 @@
 import { SECOND_MS } from "../../base/duration.ts";
+import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { NodeId } from "../../model/node.ts";
+import type { Log } from "../../model/ports.ts";
 import type { Action, ActionOutcome, Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Notification } from "../../model/remediation/notification.ts";
-import { measureEfficacy } from "../../policy/episodes/efficacy.ts";
-import { withdrawEpisode } from "../../policy/episodes/episode.ts";
-import { givenUpHold } from "../../policy/episodes/retries.ts";
+import type { Notifier } from "../../notify/notifier.ts";
+import { givenUpHold, measureEfficacy } from "../../policy/episodes/attempts.ts";
+import { transition } from "../../policy/episodes/episode.ts";
 import { isAcceptable, isInFlight, isLost, isUnlisted } from "../../policy/facts.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { isUnfinished } from "../../policy/remediation-records.ts";
-import type { RemediationContext } from "../context.ts";
-import { buildCandidate, type CandidateDeps } from "../evaluation/candidates.ts";
+import { buildCandidate, type DecisionContext } from "../evaluation/candidates.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "../policy-set.ts";
 
-/** Dependencies of the transitions of episodes. */
-export type TransitionDeps = Pick<
-  RemediationContext,
-  "remediationState" | "policies" | "rules" | "notifier" | "metrics" | "log"
->;
+/** What changes to episodes depend on, and where they are recorded and reported. */
+export interface EpisodeContext extends Pick<DecisionContext, "policies" | "remediationState" | "rules"> {
+  readonly notifier: Notifier;
+  readonly metrics: DaemonMetrics;
+  readonly log: Log;
+}
 
 /**
  * Journals an episode's new state, the changes that belong to it and its consequences in one transaction, and sends
  * notifications.
  */
 export function commitTransition(
-  context: TransitionDeps,
+  context: EpisodeContext,
   before: Episode | null,
   after: Episode,
   otherChanges: readonly JournalChange[] = [],
@@ -40,7 +42,7 @@ export function commitTransition(
 }
 
 /** Records what follows from the transition of an episode that is not a dry run. */
-function recordConsequences(context: TransitionDeps, before: Episode | null, after: Episode): void {
+function recordConsequences(context: EpisodeContext, before: Episode | null, after: Episode): void {
   if (before === null) context.notifier.notify(episodeNotification(after));
   const policy = context.policies.find(after.policy);
   if (after.closedAt !== null && before?.closedAt === null) closeEpisode(context, after, policy);
@@ -64,7 +66,7 @@ export const actionChange = (row: Action): JournalChange => ({ kind: "action", r
  * of a dry run is not counted, and its outcome is `dry_run`.
  */
 export function finishAction(
-  { remediationState, metrics, log }: TransitionDeps,
+  { remediationState, metrics, log }: EpisodeContext,
   action: Action,
   outcome: ActionOutcome | null,
   result: Partial<Pick<Action, "proof" | "detail">>,
@@ -85,7 +87,7 @@ export function finishAction(
 /**
  * Returns the journal changes of an episode's unfinished actions when it closes. An action that was sent is in doubt.
  */
-export function finishActions(context: TransitionDeps, { id }: Episode, detail: string): JournalChange[] {
+export function finishActions(context: EpisodeContext, { id }: Episode, detail: string): JournalChange[] {
   return context.remediationState.records
     .actionsOf(id)
     .filter(isUnfinished)
@@ -93,7 +95,7 @@ export function finishActions(context: TransitionDeps, { id }: Episode, detail: 
 }
 
 /** Returns the episodes whose loss an operator can accept. A POST that is under way must first have an outcome. */
-const acceptableEpisodes = ({ remediationState: { records } }: TransitionDeps): Episode[] =>
+const acceptableEpisodes = ({ remediationState: { records } }: EpisodeContext): Episode[] =>
   records
     .openEpisodes()
     .filter(
@@ -101,12 +103,12 @@ const acceptableEpisodes = ({ remediationState: { records } }: TransitionDeps): 
     );
 
 /** Returns the nodes that left the list after an action of ours, or are down after it, which an operator can accept. */
-export const acceptableNodes = (context: TransitionDeps): ReadonlySet<NodeId> =>
+export const acceptableNodes = (context: EpisodeContext): ReadonlySet<NodeId> =>
   new Set(acceptableEpisodes(context).map(({ node }) => node));
 
 /** Closes an episode that can't go on, and finishes its actions. */
-export function withdraw(context: TransitionDeps, episode: Episode, why: string): void {
-  const after = withdrawEpisode(episode, context.remediationState.now());
+export function withdraw(context: EpisodeContext, episode: Episode, why: string): void {
+  const after = transition(episode, "withdrawn", context.remediationState.now());
   commitTransition(context, episode, after, finishActions(context, episode, why));
 }
 
@@ -114,14 +116,14 @@ export function withdraw(context: TransitionDeps, episode: Episode, why: string)
  * Withdraws the episodes of lost nodes after an operator has accepted the losses, which then no longer count against
  * limits or policies.
  */
-export function acceptLosses(context: TransitionDeps): void {
+export function acceptLosses(context: EpisodeContext): void {
   for (const episode of acceptableEpisodes(context))
     withdraw(context, episode, "an operator accepted the loss of the node");
 }
 
 /** Sends a notification about an episode to its receivers, or only to `receiver`. */
 export function notifyOfEpisode(
-  context: TransitionDeps,
+  context: EpisodeContext,
   episode: Episode,
   about: Pick<Notification, "kind" | "severity" | "summary">,
   receiver?: string,
@@ -140,7 +142,7 @@ export function notifyOfEpisode(
 }
 
 /** Resumes the notifications about open episodes after a restart. */
-export function resumeEpisodeNotifications({ remediationState, notifier }: TransitionDeps): void {
+export function resumeEpisodeNotifications({ remediationState, notifier }: EpisodeContext): void {
   notifier.resume(
     remediationState.records
       .openEpisodes()
@@ -158,7 +160,7 @@ function episodeNotification({ id, policy, node, region, openedAt, closedAt, sta
   return { ...about, policy, node, episode: id, region, startsAt: openedAt, endsAt: closedAt };
 }
 
-function closeEpisode(context: TransitionDeps, episode: Episode, policy: Policy | null): void {
+function closeEpisode(context: EpisodeContext, episode: Episode, policy: Policy | null): void {
   context.notifier.notify(episodeNotification(episode));
   if (policy === null) return;
   if (episode.state === "given_up") giveUpNode(context, policy, episode);
@@ -166,7 +168,7 @@ function closeEpisode(context: TransitionDeps, episode: Episode, policy: Policy 
 }
 
 /** Gives a node up if the policy failed to heal it in `retry.episodes` episodes in a row, and notifies once. */
-function giveUpNode(context: TransitionDeps, { rule }: Policy, episode: Episode): void {
+function giveUpNode(context: EpisodeContext, { rule }: Policy, episode: Episode): void {
   const { remediationState } = context;
   const { node } = episode;
   const failures = [...(episode.failedBefore ?? []), episode.id];
@@ -179,7 +181,7 @@ function giveUpNode(context: TransitionDeps, { rule }: Policy, episode: Episode)
 }
 
 /** Ends the holds of given-up nodes that are healthy now. Must not be called while fleet data is not trusted. */
-export function releaseRecoveredNodes(context: TransitionDeps & CandidateDeps): void {
+export function releaseRecoveredNodes(context: EpisodeContext & DecisionContext): void {
   const { remediationState } = context;
   for (const { node, policy: name, kind, until } of remediationState.records.allHolds()) {
     if (kind !== "given_up" || until !== null || name === null) continue;
@@ -193,7 +195,7 @@ export function releaseRecoveredNodes(context: TransitionDeps & CandidateDeps): 
 }
 
 /** Lets a policy that heals too few nodes fall back to dry_run, until its text changes or an operator resets it. */
-function updateEfficacy(context: TransitionDeps, policy: Policy, episode: Episode): void {
+function updateEfficacy(context: EpisodeContext, policy: Policy, episode: Episode): void {
   const { records } = context.remediationState;
   const { name } = policy.rule;
   const { fingerprint } = policy;

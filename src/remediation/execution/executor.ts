@@ -1,9 +1,12 @@
+import type { ApiClient } from "../../api-client/client.ts";
 import { decodeActionReply } from "../../api-client/decoding/records.ts";
 import { actionCall } from "../../api-client/endpoints.ts";
 import type { ApiError } from "../../api-client/errors.ts";
 import type { PostResult } from "../../api-client/post-result.ts";
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import type { CollectorReporter } from "../../collectors/collector-health.ts";
 import { readNodeDetail } from "../../collectors/detail-collector.ts";
+import type { Inventory } from "../../inventory/inventory.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import {
@@ -13,15 +16,23 @@ import {
   recordSent,
   recordUnsent,
 } from "../../policy/episodes/episode.ts";
-import type { Candidate } from "../../policy/guards/guard-row.ts";
-import type { RemediationContext } from "../context.ts";
-import { actionChange, commitTransition, notifyOfEpisode, type TransitionDeps } from "./episode-transitions.ts";
+import type { Candidate } from "../../policy/facts.ts";
+import type { DecisionContext } from "../evaluation/candidates.ts";
+import type { ExternalBlockerCache } from "../evaluation/external-blockers.ts";
+import type { ApiKeyStatus } from "./api-key-rejection.ts";
+import { actionChange, commitTransition, type EpisodeContext, notifyOfEpisode } from "./episode-transitions.ts";
 
-type ExecutorDeps = TransitionDeps &
-  Pick<
-    RemediationContext,
-    "apiKey" | "client" | "clock" | "detailReporter" | "externalBlockerCache" | "inventory" | "observed"
-  >;
+/** Access to the service, and what is known of it. */
+export interface ServiceContext extends Pick<DecisionContext, "clock" | "observed"> {
+  readonly client: ApiClient;
+  readonly inventory: Inventory;
+  /** Counts and logs what is wrong with the details that are read before an action and to verify one. */
+  readonly detailReporter: CollectorReporter;
+  readonly apiKey: ApiKeyStatus;
+  readonly externalBlockerCache: ExternalBlockerCache;
+}
+
+type ExecutorDeps = EpisodeContext & ServiceContext;
 
 /** Signals that end execution. After `noNewSteps` no action may begin; `abortPost` aborts a POST that is under way. */
 export interface ExecutionSignals {
@@ -230,7 +241,7 @@ function reportRateLimited(context: ExecutorDeps, episode: Episode, { id, policy
  * Reads one node into the inventory, with the priority of an action. Returns why that failed, or null if it was read.
  */
 export async function readNode(
-  context: Pick<RemediationContext, "client" | "clock" | "detailReporter" | "inventory">,
+  context: Pick<ServiceContext, "client" | "clock" | "detailReporter" | "inventory">,
   id: NodeId,
   signal: AbortSignal,
 ): Promise<ApiError | null> {

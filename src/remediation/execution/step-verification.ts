@@ -1,4 +1,6 @@
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { Action, Episode, RebootProof } from "../../model/remediation/episode.ts";
+import type { MonotonicMs } from "../../model/time.ts";
 import { observeAfterStep, recordStepResult } from "../../policy/episodes/episode.ts";
 import {
   evaluateStep,
@@ -6,14 +8,21 @@ import {
   type StepObservation,
   type StepResult,
 } from "../../policy/episodes/verification.ts";
-import type { Policy } from "../../policy/policy.ts";
-import { evaluateExpression, evaluatePolicy, type MaxAgeOf } from "../../policy/timers/verdict.ts";
-import type { RemediationContext } from "../context.ts";
+import { isInFlight } from "../../policy/facts.ts";
+import {
+  evaluateExpression,
+  evaluatePolicy,
+  expressionSources,
+  type MaxAgeOf,
+  type Policy,
+} from "../../policy/policy.ts";
+import type { RemediationControllerDeps } from "../context.ts";
 import { canaryFactKey, type SentUnder } from "../policy-set.ts";
-import { actionChange, commitTransition, finishAction, type TransitionDeps, withdraw } from "./episode-transitions.ts";
+import { actionChange, commitTransition, type EpisodeContext, finishAction, withdraw } from "./episode-transitions.ts";
+import { readNode, type ServiceContext } from "./executor.ts";
 
 /** Dependencies of the verification of steps. */
-export type VerificationDeps = TransitionDeps & Pick<RemediationContext, "client" | "clock" | "observed">;
+export type VerificationDeps = EpisodeContext & Pick<ServiceContext, "client" | "clock" | "observed">;
 
 /** Detail of an action whose node recovered while an operator worked on it. */
 const REPAIRED_DETAIL = "before this was verified the node was in maintenance, or in a quarantine that is not ours";
@@ -112,4 +121,54 @@ function rebootProofOf(
     observedAt,
     postedAt: observedAt === null ? null : observedAt - elapsed,
   });
+}
+
+type ReadDeps = EpisodeContext & ServiceContext & Pick<RemediationControllerDeps, "onRead">;
+
+/** Number of reads of a node within the time that a step has to be verified. */
+const READS_PER_STEP = 8;
+const READ_INTERVAL_MS_MIN: DurationMs = 15 * SECOND_MS;
+const READ_INTERVAL_MS_MAX: DurationMs = 2 * MINUTE_MS;
+/** Interval at which the actions in flight are checked for due reads. */
+const CHECK_INTERVAL_MS: DurationMs = 5 * SECOND_MS;
+
+/**
+ * Reads nodes on which actions are in flight if the collectors are too slow to verify them. Ends when `signal` aborts.
+ */
+export async function startVerificationReads(context: ReadDeps, signal: AbortSignal): Promise<void> {
+  const { remediationState, clock } = context;
+  // When the node of each action in flight was last read, successfully or not.
+  let lastReadAt: ReadonlyMap<string, MonotonicMs> = new Map();
+  while (!signal.aborted) {
+    await clock.sleep(CHECK_INTERVAL_MS, signal);
+    const readAttempts = new Map<string, MonotonicMs>();
+    for (const action of [...remediationState.records.actions()].filter(isInFlight)) {
+      if (signal.aborted) return;
+      const last = lastReadAt.get(action.id) ?? Number.NEGATIVE_INFINITY;
+      const isReading = !action.shadow && isReadDue(context, action, last);
+      readAttempts.set(action.id, isReading ? clock.monotonic() : last);
+      if (isReading) await readForVerification(context, action, signal);
+    }
+    lastReadAt = readAttempts;
+  }
+}
+
+function isReadDue(context: ReadDeps, action: Action, lastReadAt: MonotonicMs): boolean {
+  const sentUnder = context.policies.sentUnder(action);
+  const slot = context.observed.slotOf(action.node);
+  if (sentUnder === null || slot === null || action.sentAt === null) return false;
+  const { policy, verify, expect } = sentUnder;
+  const { fleet } = context.observed;
+  const intervalMs = Math.min(READ_INTERVAL_MS_MAX, Math.max(READ_INTERVAL_MS_MIN, verify.withinMs / READS_PER_STEP));
+  const sources = expressionSources([policy.match, policy.when, expect]);
+  const column = sources.includes("details") ? fleet.detailedAt : fleet.listedAt;
+  const observedAt = Math.max(context.remediationState.epochOf(column.at(slot)), action.sentAt);
+  const ageMs = context.remediationState.now() - (Number.isNaN(observedAt) ? action.sentAt : observedAt);
+  return ageMs >= intervalMs && context.clock.monotonic() - lastReadAt >= intervalMs;
+}
+
+async function readForVerification(context: ReadDeps, { node }: Action, signal: AbortSignal): Promise<void> {
+  const error = await readNode(context, node, signal);
+  if (error === null) context.onRead();
+  else if (!signal.aborted) context.log.warn({ node, problem: error.message }, "verification read failed");
 }

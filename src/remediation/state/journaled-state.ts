@@ -1,14 +1,13 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Clock, Log } from "../../model/ports.ts";
+import type { Clock, FactStore, Log } from "../../model/ports.ts";
 import type { Journal, JournalChange, JournalContents } from "../../model/remediation/journal.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { nextTurn } from "../../platform/event-loop.ts";
 import { RemediationRecords } from "../../policy/remediation-records.ts";
-import { JournalClock } from "./journal-clock.ts";
+import { JournalClock, movedTimes } from "./journal-clock.ts";
 import { JournalWriter } from "./journal-writer.ts";
-import { movedTimes, rowsWithTimes } from "./moved-times.ts";
 
 /** A change that takes effect only once it is journaled. */
 export interface PendingUpdate {
@@ -72,6 +71,11 @@ export async function openRemediationState(deps: RemediationStateDeps): Promise<
 /** The journal together with its image in memory. */
 export class RemediationState {
   readonly records: RemediationRecords;
+  /** Facts of other parts of the daemon. */
+  readonly facts: FactStore = {
+    read: (key) => this.records.fact(key),
+    write: (key, value) => this.record([{ kind: "fact", key, value }]),
+  };
   readonly clock: JournalClock;
   /**
    * The ids and `created_at` that were compared last, and the ids found to belong to another node whose state was not
@@ -87,8 +91,6 @@ export class RemediationState {
   #clockWrittenAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   /** What the current batch recorded so far, or null if there is no batch. */
   #batch: JournalChange[] | null = null;
-  /** Recorded changes that only moved times with the clock. A commit under way that changes the same row replaces them. */
-  readonly #moves = new WeakSet<JournalChange>();
 
   constructor(deps: RemediationStateDeps, clock: JournalClock, contents: JournalContents) {
     this.#deps = deps;
@@ -119,9 +121,17 @@ export class RemediationState {
 
   /**
    * Compares the journal's clock with the service's Date, which is null if not known yet. If the clock advances, what
-   * began while it was behind is moved with it.
+   * began while it was behind is moved with it. This happens between two commits, so that no commit has earlier times.
    */
-  checkClock(serviceNow: EpochMs | null): void {
+  async checkClock(serviceNow: () => EpochMs | null): Promise<void> {
+    if (this.clock.isSettled()) return;
+    await this.#writer.commit(() => {
+      this.#checkClock(serviceNow());
+      return null;
+    });
+  }
+
+  #checkClock(serviceNow: EpochMs | null): void {
     const [wasSettled, behindSince, offset] = [this.clock.isSettled(), this.clock.behindSince(), this.epochOf(0)];
     this.clock.check(serviceNow);
     const hasSettled = !wasSettled && this.clock.isSettled();
@@ -132,18 +142,11 @@ export class RemediationState {
     if (uncertainUntil !== (this.records.fact(CLOCK_UNCERTAIN_FACT) ?? "-Infinity"))
       changes.push({ kind: "fact", key: CLOCK_UNCERTAIN_FACT, value: uncertainUntil });
     if (behindSince !== null) {
-      const moves = this.#movedTimes(rowsWithTimes(this.records), offset, behindSince);
-      for (const move of moves) if (this.#newerThan([move]).length === 0) this.#moves.add(move);
-      changes.push(...moves);
+      const byMs = this.epochOf(0) - offset;
+      if (byMs !== 0) changes.push(...movedTimes(this.records, { byMs, behindSince, openedAt: this.clock.openedAt }));
       if (this.clock.behindSince() === null) changes.push({ kind: "fact", key: CLOCK_BEHIND_FACT, value: null });
     }
     if (changes.length > 0) this.record(changes);
-  }
-
-  /** Returns the rows to move because the clock advanced since its `epochOf(0)` was `offset`. */
-  #movedTimes(rows: readonly JournalChange[], offset: EpochMs, behindSince: EpochMs): JournalChange[] {
-    const byMs = this.epochOf(0) - offset;
-    return byMs === 0 ? [] : movedTimes(rows, { byMs, behindSince, openedAt: this.clock.openedAt });
   }
 
   /** Returns when the journal was created if it may lack earlier actions, or null if it has all of them. */
@@ -167,10 +170,8 @@ export class RemediationState {
    */
   commitLatest(changesNow: () => readonly JournalChange[] | null, adopt = () => {}): Promise<boolean> {
     let changes: readonly JournalChange[] | null = null;
-    let offset: EpochMs;
     return this.#writer.commit(
       () => {
-        offset = this.epochOf(0);
         changes = changesNow();
         // A journal that is lost at exit does not make anything durable.
         return this.#deps.lostReason === null ? changes : null;
@@ -178,9 +179,6 @@ export class RemediationState {
       () => {
         this.#adopt(changes!);
         adopt();
-        const current = changes!.filter((change) => this.#newerThan([change]).length === 0);
-        const moved = this.#movedTimes(current, offset, this.clock.openedAt);
-        if (moved.length > 0) this.record(moved);
       },
       () => this.records.currentRows(changes!),
     );
@@ -266,15 +264,9 @@ export class RemediationState {
   }
 
   #adopt(changes: readonly JournalChange[]): void {
-    const newer = this.#newerThan(changes);
     this.#apply(changes);
-    this.#writer.discard(this.#writer.queuedFor(changes).filter((change) => this.#moves.has(change)));
-    if (newer.length > 0) this.records.apply(newer);
-  }
-
-  /** Returns what was recorded for the same rows during the commit of `changes`, and is written after it. */
-  #newerThan(changes: readonly JournalChange[]): readonly JournalChange[] {
-    return this.#writer.queuedFor(changes).filter((change) => !this.#moves.has(change));
+    // What was recorded for the same rows during the commit is written after it.
+    this.records.apply(this.#writer.queuedFor(changes));
   }
 
   #enqueue(changes: readonly JournalChange[]): void {

@@ -3,8 +3,9 @@ import type { Notification } from "../../model/remediation/notification.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
 import { INCIDENT_MS_MAX } from "../../policy/guards/correlated-failure.ts";
 import type { Storm } from "../../policy/guards/storm-and-breaker.ts";
-import type { RemediationContext } from "../context.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
+import type { EpisodeContext } from "../execution/episode-transitions.ts";
+import type { ServiceContext } from "../execution/executor.ts";
 
 type FleetAlert = Pick<Notification, "kind" | "key" | "summary" | "startsAt"> & { readonly region?: string | null };
 
@@ -20,7 +21,7 @@ function stormCause({ since, onset }: Storm): string {
  * notifications about what still lasts are sent again with the same key, by which receivers recognize them.
  */
 export function createFleetAlerts(
-  context: Pick<RemediationContext, "apiKey" | "log" | "notifier" | "remediationState">,
+  context: EpisodeContext & Pick<ServiceContext, "apiKey">,
   fleetHealth: FleetHealth,
 ): (trust: TrustAssessment) => void {
   const { remediationState, notifier, log } = context;

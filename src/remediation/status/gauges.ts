@@ -1,13 +1,13 @@
 import { EPISODE_STATES } from "../../model/label-values.ts";
 import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
 import { ACTION_OUTCOMES, type Episode, type OPEN_STATES } from "../../model/remediation/episode.ts";
-import type { RemediationContext } from "../context.ts";
-import type { LastDecision } from "../evaluation/decision-log.ts";
+import type { LastDecision } from "../evaluation/action-planner.ts";
+import type { EpisodeContext } from "../execution/episode-transitions.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
-import { setHoldGauges } from "./held-nodes.ts";
+import { setHoldGauges } from "./node-status.ts";
 import type { RemediationView } from "./views.ts";
 
-type GaugeDeps = Pick<RemediationContext, "metrics" | "policies" | "remediationState">;
+type GaugeDeps = Pick<EpisodeContext, "metrics" | "policies" | "remediationState">;
 
 /**
  * Maximum number of series of `proxywarden_node_episode`. Limits keep episodes beyond firing far below it, but an

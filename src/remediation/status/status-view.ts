@@ -3,22 +3,20 @@ import { EPISODE_STATES } from "../../model/label-values.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
 import { type ActivePolicy, isDryRun, isInFlight } from "../../policy/facts.ts";
-import { limitsByName } from "../../policy/guards/effective-limits.ts";
 import { findBlockers } from "../../policy/guards/guards.ts";
+import { limitsByName } from "../../policy/guards/limits.ts";
 import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
-import { buildCandidate, type CandidateDeps, isGivenUp } from "../evaluation/candidates.ts";
-import type { LastDecision } from "../evaluation/decision-log.ts";
+import type { LastDecision } from "../evaluation/action-planner.ts";
+import { buildCandidate, type DecisionContext, type FactsOf, isGivenUp } from "../evaluation/candidates.ts";
 import { FleetHealth } from "../evaluation/fleet-health.ts";
-import type { FactsOf } from "../evaluation/guard-facts.ts";
 import { largestWalkNodes } from "../evaluation/inventory-trust.ts";
 import { ObservedFleet } from "../observed-fleet.ts";
 import { pauseAt } from "../operator-holds.ts";
 import { PolicySet } from "../policy-set.ts";
-import { heldNodeCountOf, heldNodesOf } from "./held-nodes.ts";
-import { nodeMarksOf } from "./node-marks.ts";
+import { heldNodeCountOf, heldNodesOf, nodeMarksOf } from "./node-status.ts";
 import type { PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
 
-type ViewDeps = CandidateDeps & { readonly journal: JournalQueries };
+type ViewDeps = DecisionContext & { readonly journal: JournalQueries };
 
 /** Dependencies of the status view. */
 export interface StatusViewDeps {

@@ -87,7 +87,7 @@ test("while the database is unavailable nothing is lost and commits are refused;
     state.record([{ kind: "decision", row: decisionOf(step, { step }) }]);
     state.record([{ kind: "episode", row: episodeOf(1, { acted: step }) }]);
   }
-  store.facts.write("collect.extent", "kept");
+  state.facts.write("collect.extent", "kept");
   proxy.setRefusing(false);
   await waitUntil(
     () => `the journal is written again: ${state.journalProblem()}`,
@@ -100,7 +100,7 @@ test("while the database is unavailable nothing is lost and commits are refused;
     Array.from({ length: 50 }, (_, step) => 49 - step),
   );
   expect((await store.journal.load(0)).episodes).toMatchObject([{ acted: 49 }]);
-  store.facts.write("collect.other", "x");
+  expect((await store.journal.facts()).get("collect.extent")).toBe("kept");
   await store.close();
 });
 

@@ -53,7 +53,7 @@ test("a database of version 1 keeps its calls and facts and gets a journal", asy
   const store = openSqliteStore(dirname(path));
   if (!store.ok) throw new Error(store.error.message);
   expect(store.value.calls.since("2026-11-01")).toBe(42);
-  expect(store.value.facts.read("month.used_before")).toBe('{"used":9}');
+  expect((await store.value.journal.facts()).get("month.used_before")).toBe('{"used":9}');
   expect(await store.value.journal.load(0)).toMatchObject({ timers: [], episodes: [], lastNumber: 0 });
   await store.value.journal.commit([{ kind: "episode", row: episodeOf(1) }]);
   store.value.close();

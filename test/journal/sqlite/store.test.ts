@@ -27,12 +27,12 @@ describe.each([
 
   test("keeps the exact last value of a fact", async () => {
     const store = open();
-    expect(store.facts.read("baseline")).toBeNull();
-    store.facts.write("baseline", "1");
-    store.facts.write("baseline", 'null\n"é\u{1f600}');
-    store.facts.write("", "");
-    expect(store.facts.read("baseline")).toBe('null\n"é\u{1f600}');
-    expect(store.facts.read("")).toBe("");
+    await store.journal.commit([{ kind: "fact", key: "baseline", value: "1" }]);
+    await store.journal.commit([
+      { kind: "fact", key: "baseline", value: 'null\n"é\u{1f600}' },
+      { kind: "fact", key: "", value: "" },
+    ]);
+    expect(Object.fromEntries(await store.journal.facts())).toEqual({ baseline: 'null\n"é\u{1f600}', "": "" });
     await store.close();
   });
 
@@ -48,11 +48,11 @@ describe("the store's folder", () => {
     const path = join(folder.path, "deep", "state");
     const first = openStore(path);
     await first.calls.add("2026-11-01", 1);
-    first.facts.write("key", "value");
+    await first.journal.commit([{ kind: "fact", key: "key", value: "value" }]);
     await first.close();
     const second = openStore(path);
     expect(second.calls.since("2026-11-01")).toBe(1);
-    expect(second.facts.read("key")).toBe("value");
+    expect((await second.journal.facts()).get("key")).toBe("value");
     await second.close();
   });
 

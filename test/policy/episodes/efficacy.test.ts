@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Episode, EpisodeState } from "../../../src/model/remediation/episode.ts";
-import { measureEfficacy } from "../../../src/policy/episodes/efficacy.ts";
+import { measureEfficacy } from "../../../src/policy/episodes/attempts.ts";
 import { closedEpisodeOf } from "../../journal/arbitrary-changes.ts";
 
 const POLICY = { policy: "reboot-offline", fingerprint: "as it was", since: 0 };

@@ -13,7 +13,7 @@ import {
   recordSent,
   recordStepResult,
   recordUnsent,
-  withdrawEpisode,
+  transition,
 } from "../../../src/policy/episodes/episode.ts";
 import { rebootOffline, steps } from "../../harness/policies.ts";
 import { actionOf } from "../../journal/arbitrary-changes.ts";
@@ -267,7 +267,7 @@ describe("a quarantine of ours", () => {
 
 test("a closed episode has no quarantine and no retry", () => {
   const inside = openEpisode({ quarantine: quarantineOf(), retryAt: NOON + 1 });
-  expect(withdrawEpisode(inside, LATER)).toMatchObject({
+  expect(transition(inside, "withdrawn", LATER)).toMatchObject({
     state: "withdrawn",
     stateAt: LATER,
     closedAt: LATER,

@@ -1,7 +1,12 @@
 import { expect, test } from "vitest";
 import { HOUR_MS } from "../../../src/base/duration.ts";
 import type { Episode, NodeHold } from "../../../src/model/remediation/episode.ts";
-import { consecutiveFailures, countsAsAttempt, givenUpHold, releasedAt } from "../../../src/policy/episodes/retries.ts";
+import {
+  consecutiveFailures,
+  countsAsAttempt,
+  givenUpHold,
+  releasedAt,
+} from "../../../src/policy/episodes/attempts.ts";
 import { rebootOffline } from "../../harness/policies.ts";
 import { closedEpisodeOf, holdOf } from "../../journal/arbitrary-changes.ts";
 import { buildFacts } from "../guard-case.ts";

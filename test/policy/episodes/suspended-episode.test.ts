@@ -6,7 +6,7 @@ import {
   observeStatus,
   refireEpisode,
   resumeEpisode,
-  suspendEpisode,
+  transition,
 } from "../../../src/policy/episodes/episode.ts";
 import { rebootOffline, steps } from "../../harness/policies.ts";
 import { NOON, openEpisode, quarantineOf } from "../guard-case.ts";
@@ -45,7 +45,7 @@ describe("a suspended episode", () => {
   test("on probation is not quarantined again", () => {
     const inside = openEpisode({ state: "quarantined", step: 2, acted: 1, quarantine: quarantineOf() });
     const probation = observeStatus(inside, "online", quarantineOf().endsAt);
-    const vanished = suspendEpisode(probation, LATER);
+    const vanished = transition(probation, "unseen", LATER);
     expect(resumeEpisode(vanished, false, LATER)).toMatchObject({ state: "suspended", step: 2 });
     expect(refireEpisode(vanished, rule, LATER).state).toBe("given_up");
   });

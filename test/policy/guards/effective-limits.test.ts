@@ -6,7 +6,7 @@ import {
   effectiveLimits,
   incidentNodesMin,
   limitsByName,
-} from "../../../src/policy/guards/effective-limits.ts";
+} from "../../../src/policy/guards/limits.ts";
 import { defaultSafety } from "../../harness/policies.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
 

@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Safety } from "../../../src/config/schema/safety.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
-import type { Incident } from "../../../src/policy/guards/correlated-failure.ts";
-import { breakerGuard, correlatedGuard, stormGuard } from "../../../src/policy/guards/fleet-guards.ts";
-import type { Candidate, GuardRow } from "../../../src/policy/guards/guard-row.ts";
+import type { Candidate } from "../../../src/policy/facts.ts";
+import { correlatedGuard, type Incident } from "../../../src/policy/guards/correlated-failure.ts";
+import type { GuardRow } from "../../../src/policy/guards/guards.ts";
 import {
   disruptedDomainGuard,
   disruptedGuard,
@@ -12,6 +12,7 @@ import {
   maxActionsGuard,
   minOnlineGuard,
 } from "../../../src/policy/guards/limit-guards.ts";
+import { breakerGuard, stormGuard } from "../../../src/policy/guards/storm-and-breaker.ts";
 import { actionOf, episodeOf } from "../../journal/arbitrary-changes.ts";
 import type { NodeFixture } from "../../metrics/snapshot-fixtures.ts";
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { createExternalBlockers } from "../../../src/remediation/evaluation/blocker-queries.ts";
+import { createExternalBlockers } from "../../../src/remediation/evaluation/external-blockers.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { neverAnswers, startHttpServer } from "../../api-client/http-server.ts";
 

@@ -195,13 +195,14 @@ const COMMANDS: readonly (readonly [string, (at: number) => JournalChange, (at: 
 test.each(COMMANDS)("%s is not undone if the clock advances during its commit", async (_, before, after) => {
   const [during, earlier] = [await openStateBehind(before), await openStateBehind(before)];
   const committing = during.state.commit([after(during.at)]);
-  during.state.checkClock(START_MS);
+  const checking = during.state.checkClock(() => START_MS);
   during.commits[1]!.end();
   expect(await committing).toBe(true);
+  await checking;
   const committed = earlier.state.commit([after(earlier.at)]);
   earlier.commits[1]!.end();
   await committed;
-  earlier.state.checkClock(START_MS);
+  await earlier.state.checkClock(() => START_MS);
   const rowsOf = ({ records }: typeof during.state) => [
     records.fact(PAUSED),
     records.allHolds(),
@@ -218,11 +219,12 @@ test.each(COMMANDS)(
   async (_, before, after) => {
     const [during, never] = [await openStateBehind(before), await openStateBehind(before)];
     const committing = during.state.commit([after(during.at)]);
-    during.state.checkClock(START_MS);
+    const checking = during.state.checkClock(() => START_MS);
     during.commits[1]!.end(new Error("the disk is full"));
     expect(await committing).toBe(false);
+    await checking;
     during.state.record([]);
-    never.state.checkClock(START_MS);
+    await never.state.checkClock(() => START_MS);
     expect(during.commits.at(-1)!.changes).toEqual(never.commits.at(-1)!.changes);
   },
 );
@@ -231,9 +233,10 @@ test("a row that is recorded during a commit stays the newer one if the clock ad
   const { state, commits, settle, at } = await openStateBehind((now) => action(now, "awaiting"));
   const committing = state.commit([action(at, "approved")]);
   state.record([action(at, "lapsed")]);
-  state.checkClock(START_MS);
+  const checking = state.checkClock(() => START_MS);
   commits[1]!.end();
   expect(await committing).toBe(true);
+  await checking;
   await settle();
   expect(commits[2]!.changes).toEqual([action(at, "lapsed")]);
   expect(state.records.action("act-1")?.state).toBe("lapsed");

@@ -49,7 +49,7 @@ export function createProcessLifetime(): ProcessLifetime {
 }
 
 /** A point in the execution of a process at which it may be killed. Commits of the journal are reported separately. */
-export type ProcessMoment = "sleep" | "wake" | "request" | "answer" | "count" | "fact";
+export type ProcessMoment = "sleep" | "wake" | "request" | "answer" | "count";
 
 /** The deps of a configuration that a reload can change. */
 export interface Configuration {
@@ -118,8 +118,8 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
     timeoutMs: 10_000,
     agent: "proxywarden/world",
   });
-  const collected = createCollectedState(deps.settings, store.facts, { clock, log, metrics });
   const remediationState = await openRemediationState({ journal: store.journal, clock, log, lostReason: null });
+  const collected = createCollectedState(deps.settings, remediationState.facts, { clock, log, metrics });
   let configuration: Configuration = deps;
   let reloading = Promise.resolve();
   let controller = startController(deps);
@@ -257,10 +257,6 @@ function storeOfProcess({ store, journal, onMoment }: DaemonProcessDeps, isAlive
     calls: {
       since: store.calls.since,
       add: async (day, count) => (survives("count") ? store.calls.add(day, count) : undefined),
-    },
-    facts: {
-      read: store.facts.read,
-      write: (key, value) => (survives("fact") ? store.facts.write(key, value) : undefined),
     },
     journal: {
       ...journal,

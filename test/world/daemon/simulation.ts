@@ -194,21 +194,11 @@ export class Simulation {
     if (!this.#lifetime.isAlive()) throw new Error("killed");
   }
 
-  /** Returns a store that rejects writes and reads of facts while the disk fails, and counts the API calls it stores. */
+  /** Returns a store that rejects writes while the disk fails, and counts the API calls it stores. */
   #createDisk(store: StateStore): StateStore {
     const { callCount } = this.parts;
     return {
       ...store,
-      facts: {
-        read: (key) => {
-          this.#checkDisk();
-          return store.facts.read(key);
-        },
-        write: (key, value) => {
-          this.#checkDisk();
-          store.facts.write(key, value);
-        },
-      },
       calls: {
         since: store.calls.since,
         add: async (day, calls) => {

@@ -39,7 +39,7 @@ const RELOAD_INTERVAL_MS: DurationMs = 6 * HOUR_MS;
 const EXTERNAL_USER_INTERVAL_MS: DurationMs = 12 * HOUR_MS;
 
 const CRASH_POINTS: readonly CrashPoint[] = [
-  ...(["sleep", "wake", "request", "answer", "count", "fact"] as const),
+  ...(["sleep", "wake", "request", "answer", "count"] as const),
   ...(["commit_before", "commit_after", "commit_before", "commit_after", "post", "post"] as const),
 ];
 /** Small enough to be reached: a process has thousands of sleeps and calls, and hundreds of commits. */

@@ -77,7 +77,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "percent rounded up",
     edits: [
       {
-        file: "src/policy/guards/effective-limits.ts",
+        file: "src/policy/guards/limits.ts",
         find: "Math.floor(share * nodes + 1e-9)",
         replace: "Math.ceil(share * nodes - 1e-9)",
       },

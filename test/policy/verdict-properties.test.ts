@@ -1,14 +1,14 @@
 import { Environment } from "@marcbachmann/cel-js";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { compileExpression, type Expression } from "../../../src/policy/cel/expression.ts";
-import { FIELDS } from "../../../src/policy/cel/fields.ts";
-import { evaluatePolicy } from "../../../src/policy/timers/verdict.ts";
-import { propertyRuns } from "../../harness/run-length.ts";
-import { scopeOf } from "../../metrics/snapshot-fixtures.ts";
-import { MAX_AGES, NOW, type SampledFleet, sampledFleets, snapshotOf } from "../arbitrary-snapshot.ts";
-import { type RandomExpression, randomConditions } from "../cel/arbitrary-expression.ts";
-import { referenceReading } from "../cel/naive-evaluation.ts";
+import { compileExpression, type Expression } from "../../src/policy/cel/expression.ts";
+import { FIELDS } from "../../src/policy/cel/fields.ts";
+import { evaluatePolicy } from "../../src/policy/policy.ts";
+import { propertyRuns } from "../harness/run-length.ts";
+import { scopeOf } from "../metrics/snapshot-fixtures.ts";
+import { MAX_AGES, NOW, type SampledFleet, sampledFleets, snapshotOf } from "./arbitrary-snapshot.ts";
+import { type RandomExpression, randomConditions } from "./cel/arbitrary-expression.ts";
+import { referenceReading } from "./cel/naive-evaluation.ts";
 
 function mustCompileText({ text }: RandomExpression<boolean>): Expression {
   const expression = compileExpression(text);

@@ -4,19 +4,21 @@ import { HOLD_REASONS } from "../../model/remediation/decision.ts";
 import type { NodeHold } from "../../model/remediation/episode.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
-import type { RemediationContext } from "../context.ts";
-import { isGivenUp } from "../evaluation/candidates.ts";
-import type { LastDecision } from "../evaluation/decision-log.ts";
-import type { HeldNode, HeldNodesQuery } from "./views.ts";
+import { eachInSteps } from "../../platform/event-loop.ts";
+import { isDryRun } from "../../policy/facts.ts";
+import type { LastDecision } from "../evaluation/action-planner.ts";
+import { type DecisionContext, isGivenUp } from "../evaluation/candidates.ts";
+import type { EpisodeContext } from "../execution/episode-transitions.ts";
+import { type HeldNode, type HeldNodesQuery, NODE_MARKS, type NodeMark } from "./views.ts";
 
-type HoldDeps = Pick<RemediationContext, "remediationState" | "policies">;
+type HoldDeps = Pick<DecisionContext, "remediationState" | "policies">;
 
 /**
  * Returns the nodes that are held. Those that a policy would treat come before the others, and in each group the longest
  * hold comes first. `lastDecisions` is null on a standby, which knows only the holds of nodes.
  */
 export function heldNodesOf(
-  context: HoldDeps & Pick<RemediationContext, "observed">,
+  context: HoldDeps & Pick<DecisionContext, "observed">,
   lastDecisions: readonly LastDecision[] | null,
   query: HeldNodesQuery,
 ): readonly HeldNode[] {
@@ -63,7 +65,7 @@ export function heldNodeCountOf(
 
 /** Sets the gauges of held nodes and of the longest hold of each policy, in steps. Dry runs are left out. */
 export function* setHoldGauges(
-  context: HoldDeps & Pick<RemediationContext, "metrics">,
+  context: HoldDeps & Pick<EpisodeContext, "metrics">,
   lastDecisions: Iterable<LastDecision>,
 ): Generator<void, void> {
   const { metrics, policies, remediationState } = context;
@@ -87,7 +89,7 @@ export function* setHoldGauges(
 }
 
 /** Returns whether a policy that acts holds the node. A node that an episode of any policy treats is not held. */
-export function isHold(
+function isHold(
   { remediationState: { records } }: Pick<HoldDeps, "remediationState">,
   { node, dryRun, reasons }: LastDecision,
 ): boolean {
@@ -99,7 +101,7 @@ export function isHold(
 type HoldInForce = NodeHold & { readonly kind: Exclude<NodeHold["kind"], "given_up"> };
 
 /** Returns the holds of nodes that have not ended, except those of policies that gave a node up. */
-export function holdsInForce(remediationState: HoldDeps["remediationState"]): readonly HoldInForce[] {
+function holdsInForce(remediationState: HoldDeps["remediationState"]): readonly HoldInForce[] {
   const now = remediationState.now();
   return remediationState.records
     .allHolds()
@@ -110,7 +112,7 @@ export function holdsInForce(remediationState: HoldDeps["remediationState"]): re
  * Returns how long a node has been held at `now`: since the last step of its episode ended or, if it had none, since its
  * timer fired or its last episode closed, whichever is later.
  */
-export function heldMs(
+function heldMs(
   { remediationState: { records }, policies }: HoldDeps,
   { policy, node }: LastDecision,
   now: EpochMs,
@@ -121,4 +123,51 @@ export function heldMs(
   const forMs = policies.find(policy)?.rule.forMs ?? 0;
   const closedAt = records.closedEpisodesOf(node, false).at(-1)?.closedAt ?? Number.NEGATIVE_INFINITY;
   return Math.max(0, now - Math.max((since ?? now) + forMs, closedAt));
+}
+
+/** The position of each mark in {@link NODE_MARKS}. */
+const RANKS = Object.fromEntries(NODE_MARKS.map((mark, rank) => [mark, rank])) as Readonly<Record<NodeMark, number>>;
+
+/**
+ * Returns the most important mark of each node that has one, in steps. `lastDecisions` is null on a standby, which shows
+ * every node that fires as held.
+ */
+export function* nodeMarksOf(
+  { remediationState, policies }: Pick<DecisionContext, "remediationState" | "policies">,
+  lastDecisions: readonly LastDecision[] | null,
+): Generator<undefined, ReadonlyMap<NodeId, NodeMark>> {
+  const { records } = remediationState;
+  const marks = new Map<NodeId, NodeMark>();
+  const mark = (node: NodeId, newMark: NodeMark) => {
+    const known = marks.get(node);
+    if (known === undefined || RANKS[newMark] > RANKS[known]) marks.set(node, newMark);
+  };
+  // Without a decision the condition of a firing node has ended, and `clear_for` runs.
+  const undecided = lastDecisions === null ? "firing" : "pending";
+  for (const active of policies.active()) {
+    const { name } = active.policy.rule;
+    const dryRun = isDryRun(active);
+    yield* eachInSteps(records.timersOf(name), ([node, { state }]) => {
+      if (state !== "firing") mark(node, "pending");
+      else if (dryRun) mark(node, "shadow");
+      else mark(node, isGivenUp(remediationState, name, node, false) ? "given_up" : undecided);
+    });
+  }
+  yield* eachInSteps(records.openEpisodes(), ({ node, shadow: dryRun, state }) => {
+    if (dryRun) mark(node, "shadow");
+    else if (state === "acting") mark(node, "acting");
+    else mark(node, state === "firing" || state === "suspended" ? undecided : "episode");
+  });
+  yield* eachInSteps(lastDecisions ?? [], (decision) => {
+    if (isHold({ remediationState }, decision)) mark(decision.node, holdMark(decision));
+  });
+  yield* eachInSteps(holdsInForce(remediationState), ({ node }) => mark(node, "held"));
+  yield* eachInSteps(records.actions(), ({ node, state }) => state === "awaiting" && mark(node, "awaiting"));
+  return marks;
+}
+
+/** Returns the mark of a node that is held. It shows whether the node only waits for other actions. */
+function holdMark({ reasons }: LastDecision): NodeMark {
+  if (!reasons.every((reason) => reason === "in_flight" || reason === "canary")) return "firing";
+  return reasons.includes("canary") ? "canary" : "in_flight";
 }
