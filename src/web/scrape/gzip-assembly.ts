@@ -1,5 +1,6 @@
 import { constants, crc32, createDeflateRaw, type DeflateRaw, deflateRawSync } from "node:zlib";
-import { type Chunk, RenderBuffer, type RenderSource } from "../../metrics/render/chunk.ts";
+import type { Chunk, RenderSource } from "../../metrics/render/chunk.ts";
+import { LineWriter } from "../../metrics/render/line-writer.ts";
 import type { NetworkExposition } from "../../metrics/render/renderer.ts";
 import type { Format } from "../../metrics/text-format.ts";
 
@@ -91,7 +92,7 @@ function memoize<Key extends WeakKey, Value>(
 function createDeflater() {
   let stream = openStream();
   let queue: Promise<unknown> = Promise.resolve();
-  const buffer = new RenderBuffer();
+  const writer = new LineWriter();
 
   function run(bytes: Uint8Array): Promise<readonly Uint8Array[]> {
     return new Promise((resolve, reject) => {
@@ -112,7 +113,7 @@ function createDeflater() {
   }
 
   async function deflate(chunk: Chunk, source: RenderSource | null): Promise<DeflatedChunk> {
-    const bytes = chunk.render(source!, buffer);
+    const bytes = chunk.render(source!, writer);
     const { length } = bytes;
     return { checksum: crc32(bytes), shift: checksumShift(length), length, parts: await run(bytes) };
   }
