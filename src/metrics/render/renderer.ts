@@ -125,8 +125,9 @@ export function computeVisibility(input: RenderInput): Visibility {
 
 function freshSlots({ slots, ids }: Fleet, observedAt: NumberColumn, since: number): Uint8Array {
   const fresh = new Uint8Array(slots);
+  const times = observedAt.toArray();
   for (let slot = 0; slot < slots; slot++) {
-    if (observedAt.at(slot) >= since && ids[slot] !== "") fresh[slot] = 1;
+    if (times[slot]! >= since && ids[slot] !== "") fresh[slot] = 1;
   }
   return fresh;
 }
