@@ -125,9 +125,7 @@ export function computeVisibility(input: RenderInput): Visibility {
 
 function freshSlots({ slots, ids }: Fleet, observedAt: NumberColumn, since: number): Uint8Array {
   const fresh = new Uint8Array(slots);
-  const times = observedAt.toArray();
-  for (let slot = 0; slot < slots; slot++) {
-    if (times[slot]! >= since && ids[slot] !== "") fresh[slot] = 1;
-  }
+  observedAt.markAtLeast(since, fresh);
+  for (let slot = 0; slot < slots; slot++) if (ids[slot] === "") fresh[slot] = 0;
   return fresh;
 }
