@@ -8,6 +8,8 @@ export interface ExpositionResult {
   readonly promClientRssMb: number;
   /** Time to publish a snapshot in which all values changed, and to render it as text. */
   readonly textMs: number;
+  /** The same if 5% of the nodes changed, spread evenly over the list. */
+  readonly scatteredTextMs: number;
   /** Time to publish a snapshot in which all nodes changed, and to compress what changed. */
   readonly allMs: number;
   /** The same if 5% of the nodes changed, consecutive in the list. */
@@ -72,6 +74,7 @@ export async function benchExposition(nodes: number, quick: boolean): Promise<Ex
   try {
     const promClientFull: Measured[] = [];
     const text: Measured[] = [];
+    const scatteredText: Measured[] = [];
     const all: Measured[] = [];
     const few: Measured[] = [];
     const scattered: Measured[] = [];
@@ -79,6 +82,7 @@ export async function benchExposition(nodes: number, quick: boolean): Promise<Ex
       // prom-client needs less warm-up, and its rounds are long.
       if (round === 0 || round >= warm) promClientFull.push(await promClient.ask<Measured>("full"));
       text.push(await ours.ask<Measured>("text_of_all"));
+      scatteredText.push(await ours.ask<Measured>("text_of_scattered"));
       all.push(await ours.ask<Measured>("gzip_of_all"));
       few.push(await ours.ask<Measured>("gzip_of_few"));
       scattered.push(await ours.ask<Measured>("gzip_of_scattered"));
@@ -91,18 +95,21 @@ export async function benchExposition(nodes: number, quick: boolean): Promise<Ex
     const scrapes = await measureScrapes(ours, urls);
     const medianMs = (kind: readonly Measured[]) => median(kind.slice(-rounds).map(({ ms }) => ms));
     const promClientMs = medianMs(promClientFull);
-    const [textMs, allMs, fewMs, scatteredMs] = [text, all, few, scattered].map(medianMs) as [
+    const kinds = [text, scatteredText, all, few, scattered];
+    const [textMs, scatteredTextMs, allMs, fewMs, scatteredMs] = kinds.map(medianMs) as [
+      number,
       number,
       number,
       number,
       number,
     ];
-    const gaps = [text, all, few, scattered].map((kind) => kind.slice(-rounds).map(({ gapMs }) => gapMs));
+    const gaps = kinds.map((kind) => kind.slice(-rounds).map(({ gapMs }) => gapMs));
     return {
       nodes,
       promClientMs,
       promClientRssMb,
       textMs,
+      scatteredTextMs,
       allMs,
       fewMs,
       scatteredMs,

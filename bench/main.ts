@@ -26,6 +26,7 @@ function markdown(all: readonly ExpositionResult[]): string {
     ["prom-client: set all values and render, ms", "promClientMs"],
     ["proxywarden: publish all values and render, ms", "textMs"],
     ["**speedup**", "speedup"],
+    ["publish and render after a change of 5% of the nodes, spread over the list, ms", "scatteredTextMs"],
     ["render and compress after a change of all nodes, ms", "allMs"],
     ["the same after a change of 5% of the nodes, consecutive in the list, ms", "fewMs"],
     ["**share of the time for all nodes**", "fewShare"],

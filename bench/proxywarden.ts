@@ -20,9 +20,9 @@ const gzipped = { "accept-encoding": "gzip" };
 
 const nextInput = (share: number, scattered = false) => inputOf(source.next(share, scattered), performance.now());
 
-/** Publishes a snapshot in which all values changed, and renders all of it. */
-function renderAll(): Promise<Measured> {
-  const input = nextInput(1);
+/** Publishes a snapshot in which a share of the nodes changed, and renders all of it. */
+function render(share: number, scattered = false): Promise<Measured> {
+  const input = nextInput(share, scattered);
   return measure(async () => {
     await textEndpoint.refresh(input);
     const scrape = await textEndpoint.scrape({});
@@ -48,7 +48,8 @@ const listen = (server: Server) =>
   });
 
 serveRounds({
-  text_of_all: renderAll,
+  text_of_all: () => render(1),
+  text_of_scattered: () => render(0.05, true),
   gzip_of_all: () => compressChanged(1),
   gzip_of_few: () => compressChanged(0.05),
   gzip_of_scattered: () => compressChanged(0.05, true),

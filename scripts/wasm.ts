@@ -6,7 +6,7 @@ const FOLDER = "src/metrics/render/assembly";
 /** Compiles the line writer of metrics to WebAssembly. */
 async function compileLineWriter(): Promise<Uint8Array> {
   const outputs = new Map<string, Uint8Array | string>();
-  const options = [`${FOLDER}/line-writer.ts`, "--outFile", "out.wasm", "--runtime", "stub", "-O3"];
+  const options = [`${FOLDER}/line-writer.ts`, "--outFile", "out.wasm", "--runtime", "stub", "-O3", "--enable", "simd"];
   const { error, stderr } = await asc.main(options, {
     writeFile: (name, contents) => void outputs.set(name, contents),
   });

@@ -51,6 +51,14 @@ export class NumberColumn implements Iterable<number> {
     }
   }
 
+  /** Sets `marks[index]` to 1 for each index at which the number is at least `min`. */
+  markAtLeast(min: number, marks: Uint8Array): void {
+    for (const [page, numbers] of this.#pages.entries()) {
+      const pageMarks = marks.subarray(page * PAGE_LENGTH);
+      for (let index = 0; index < numbers.length; index++) if (numbers[index]! >= min) pageMarks[index] = 1;
+    }
+  }
+
   /** Returns a copy in one array, which is several times as fast to read as the column. */
   toArray(): Float64Array {
     const out = new Float64Array(this.length);

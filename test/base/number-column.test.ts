@@ -112,3 +112,18 @@ test("marks the differences of two columns, and finds the columns equal in a ran
 
 /** 0 and -0 are written as the same sample. */
 const differ = (one: number, other: number) => one !== other && !(Number.isNaN(one) && Number.isNaN(other));
+
+test("marks the numbers that are at least a minimum", () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.nat(LENGTH - 1), numbers), { maxLength: 40 }), numbers, (values, min) => {
+      const column = grown(LENGTH);
+      for (const [index, value] of values) column.set(index, value);
+      const marks = new Uint8Array(LENGTH);
+      column.copy().markAtLeast(min, marks);
+      expect([...marks.keys()].filter((index) => marks[index] === 1)).toEqual(
+        [...marks.keys()].filter((index) => column.at(index) >= min),
+      );
+    }),
+    { numRuns: 50 },
+  );
+});

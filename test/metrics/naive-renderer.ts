@@ -1,7 +1,7 @@
 import type { NodeFamily, RenderInput, Sample } from "../../src/metrics/families/family.ts";
 import { NETWORK_FAMILIES } from "../../src/metrics/families/network-families.ts";
 import { NODE_INFO } from "../../src/metrics/families/node-families.ts";
-import { RenderBuffer } from "../../src/metrics/render/chunk.ts";
+import { LineWriter } from "../../src/metrics/render/line-writer.ts";
 import { nodeLabel } from "../../src/metrics/render/node-labels.ts";
 import {
   computeVisibility,
@@ -24,9 +24,9 @@ export function render(renderer: NetworkRenderer, input: RenderInput): NetworkEx
 
 /** The bytes of an exposition as text. */
 export function textOf(exposition: NetworkExposition, format: Format = "text"): string {
-  const buffer = new RenderBuffer();
+  const writer = new LineWriter();
   return Buffer.concat(
-    exposition.chunks[format].map((chunk) => Buffer.from(chunk.render(exposition.source!, buffer))),
+    exposition.chunks[format].map((chunk) => Buffer.from(chunk.render(exposition.source!, writer))),
   ).toString();
 }
 

@@ -1,7 +1,8 @@
 import type { RenderInput, Visibility } from "../families/family.ts";
+import { LINES_MAX, type LineWriter } from "./line-writer.ts";
 
-/** Maximum number of lines per chunk: a few hundred kilobytes, which are rendered in well under a millisecond. */
-export const CHUNK_LINES_MAX = 4_096;
+/** Maximum number of lines per chunk. */
+export const CHUNK_LINES_MAX = LINES_MAX;
 
 /** What an exposition shows. */
 export interface RenderSource {
@@ -16,9 +17,9 @@ export interface RenderSource {
 export interface Chunk {
   /**
    * Returns the bytes, which are the same for every exposition that has the chunk. `source` is what the exposition
-   * shows. The bytes may be in the buffer, and are then valid until its next use.
+   * shows. The bytes may be in the writer's memory, and are then valid until its next use.
    */
-  render(source: RenderSource, buffer: RenderBuffer): Uint8Array;
+  render(source: RenderSource, writer: LineWriter): Uint8Array;
 }
 
 /** Keeps the chunks of one family up to date with successive snapshots. */
@@ -35,15 +36,3 @@ export interface FamilyRenderer {
 
 /** Creates a chunk whose bytes are stored. */
 export const storedChunk = (bytes: Uint8Array): Chunk => ({ render: () => bytes });
-
-/** Memory for the bytes of one chunk at a time. */
-export class RenderBuffer {
-  #bytes = Buffer.alloc(0);
-
-  /** Returns a copy of the bytes, which is valid until the next call. */
-  copy(bytes: Uint8Array): Uint8Array {
-    if (this.#bytes.length < bytes.length) this.#bytes = Buffer.allocUnsafeSlow(bytes.length);
-    this.#bytes.set(bytes);
-    return this.#bytes.subarray(0, bytes.length);
-  }
-}

@@ -4,6 +4,9 @@ import { encodeTexts, type Texts } from "./line-writer.ts";
 /** Slots per page. A chunk covers a whole page or a part of one. */
 export const PAGE_SLOTS = CHUNK_LINES_MAX;
 
+/** Returns whether the text of a slot is the same as before. Null if those of all slots are. */
+export type SlotComparison = ((slot: number) => boolean) | null;
+
 /** The label texts of nodes by slot, in pages of {@link PAGE_SLOTS}. All families with the same labels share them. */
 export class LabelPages {
   #pages: Texts[] = [];
@@ -15,9 +18,9 @@ export class LabelPages {
 
   /**
    * Updates the pages to `slots` slots. A page is replaced if its number of slots changed, or `isSame` returns false for
-   * one of them. Yields after every page.
+   * one of them; if it is null, the texts of all slots are the same. Yields after every page.
    */
-  *update(slots: number, isSame: (slot: number) => boolean, textAt: (slot: number) => string): Generator<void, void> {
+  *update(slots: number, isSame: SlotComparison, textAt: (slot: number) => string): Generator<void, void> {
     this.#pages.length = Math.min(this.#pages.length, Math.ceil(slots / PAGE_SLOTS));
     for (let start = 0; start < slots; start += PAGE_SLOTS) {
       const end = Math.min(slots, start + PAGE_SLOTS);
@@ -30,8 +33,9 @@ export class LabelPages {
   }
 }
 
-function isCurrent(page: Texts | undefined, start: number, end: number, isSame: (slot: number) => boolean): boolean {
+function isCurrent(page: Texts | undefined, start: number, end: number, isSame: SlotComparison): boolean {
   if (page?.offsets.length !== end - start + 1) return false;
+  if (isSame === null) return true;
   for (let slot = start; slot < end; slot++) if (!isSame(slot)) return false;
   return true;
 }

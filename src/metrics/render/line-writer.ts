@@ -1,6 +1,8 @@
 import { valueText } from "../text-format.ts";
 import { LINE_WRITER_BINARY } from "./assembly/line-writer-binary.ts";
-import { CHUNK_LINES_MAX } from "./chunk.ts";
+
+/** Maximum number of lines per call: a few hundred kilobytes, which are written in well under a millisecond. */
+export const LINES_MAX = 4_096;
 
 /** The part of the WebAssembly API that is used here. TypeScript declares it only for browsers. */
 declare namespace WebAssembly {
@@ -14,7 +16,7 @@ declare namespace WebAssembly {
 }
 
 /** The exports of assembly/line-writer.ts. Addresses are offsets in its memory. */
-interface LineWriter {
+interface Exports {
   readonly memory: { readonly buffer: ArrayBuffer; grow(pages: number): void };
   readonly FREE_MEMORY: { readonly value: number };
   countNumbers(values: number, count: number): number;
@@ -70,59 +72,74 @@ const MARGIN_BYTES = 16;
 /** Size of a page of WebAssembly memory. */
 const PAGE_BYTES = 65_536;
 
-const writer = createLineWriter();
-const { memory } = writer;
-const VALUES_AT = writer.FREE_MEMORY.value;
-const LABELS_AT = VALUES_AT + CHUNK_LINES_MAX * Float64Array.BYTES_PER_ELEMENT;
-reserve(LABELS_AT);
-let values = new Float64Array(memory.buffer, VALUES_AT, CHUNK_LINES_MAX);
-/** The labels in the memory. */
-let storedLabels: Texts | null = null;
-
-function createLineWriter(): LineWriter {
-  const module = new WebAssembly.Module(Buffer.from(LINE_WRITER_BINARY, "base64"));
-  return new WebAssembly.Instance(module, { "line-writer": { writeOther } }).exports as LineWriter;
-}
-
-/** Writes the text of a value that needs JavaScript's conversion, and returns its end. */
-function writeOther(at: number, value: number, decimals: number): number {
-  return at + Buffer.from(memory.buffer, at).write(valueText(value, decimals));
-}
-
-/** Returns the values of the lines to write, which keep their content. Get them again after writing lines. */
-export function lineValues(): Float64Array {
-  // The memory has another buffer after it has grown.
-  if (values.buffer !== memory.buffer) values = new Float64Array(memory.buffer, VALUES_AT, CHUNK_LINES_MAX);
-  return values;
-}
-
-/** Returns how many of the first `count` values are not NaN. */
-export const countNumbers = (count: number): number => writer.countNumbers(VALUES_AT, count);
+const MODULE = new WebAssembly.Module(Buffer.from(LINE_WRITER_BINARY, "base64"));
 
 /**
- * Writes the lines of the nodes with the labels from index `first` up to but not including `end`, and returns them; they
- * are valid until the next call. The {@link lineValues} are grouped by node. NaN leaves a line out.
+ * Writes sample lines into memory of its own, about a megabyte. Each reader of an exposition has its own writer, so that
+ * the lines need not be copied before they are sent.
  */
-export function writeLines({ texts, decimals }: LineFormat, labels: Texts, first: number, end: number): Uint8Array {
-  const perNode = texts.offsets.length - 2;
-  // The line feed is one byte.
-  const perLine = lengthOf(texts, 0, 1) + VALUE_BYTES_MAX + 1;
-  const perNodeBytes = perNode * perLine + lengthOf(texts, 1, perNode + 1);
-  const bytesMax = (end - first) * perNodeBytes + perNode * lengthOf(labels, first, end);
-  const formatAt = LABELS_AT + labels.bytes.length + MARGIN_BYTES;
-  const linesAt = formatAt + texts.bytes.length + MARGIN_BYTES;
-  reserve(linesAt + bytesMax + MARGIN_BYTES);
-  if (storedLabels !== labels) store(labels, LABELS_AT);
-  storedLabels = labels;
-  store(texts, formatAt);
-  const linesEnd = writer.writeLines(linesAt, first, end, perNode, VALUES_AT, LABELS_AT, formatAt, decimals);
-  return new Uint8Array(memory.buffer, linesAt, linesEnd - linesAt);
-}
+export class LineWriter {
+  readonly #exports: Exports;
+  readonly #valuesAt: number;
+  readonly #labelsAt: number;
+  #values: Float64Array;
+  /** The labels in the memory. */
+  #labels: Texts | null = null;
 
-const store = ({ bytes }: Texts, at: number) => new Uint8Array(memory.buffer, at).set(bytes);
+  constructor() {
+    /** Writes the text of a value that needs JavaScript's conversion, and returns its end. */
+    const writeOther = (at: number, value: number, decimals: number) =>
+      at + Buffer.from(memory.buffer, at).write(valueText(value, decimals));
+    this.#exports = new WebAssembly.Instance(MODULE, { "line-writer": { writeOther } }).exports as Exports;
+    const { memory, FREE_MEMORY } = this.#exports;
+    this.#valuesAt = FREE_MEMORY.value;
+    this.#labelsAt = this.#valuesAt + LINES_MAX * Float64Array.BYTES_PER_ELEMENT;
+    this.#reserve(this.#labelsAt);
+    this.#values = new Float64Array(memory.buffer, this.#valuesAt, LINES_MAX);
+  }
 
-/** Grows the memory to at least `size` bytes. */
-function reserve(size: number): void {
-  const missing = size - memory.buffer.byteLength;
-  if (missing > 0) memory.grow(Math.ceil(missing / PAGE_BYTES));
+  /** Returns the values of the lines to write, which keep their content. Get them again after writing lines. */
+  values(): Float64Array {
+    const { buffer } = this.#exports.memory;
+    // The memory has another buffer after it has grown.
+    if (this.#values.buffer !== buffer) this.#values = new Float64Array(buffer, this.#valuesAt, LINES_MAX);
+    return this.#values;
+  }
+
+  /** Returns how many of the first `count` values are not NaN. */
+  countNumbers(count: number): number {
+    return this.#exports.countNumbers(this.#valuesAt, count);
+  }
+
+  /**
+   * Writes the lines of the nodes with the labels from index `first` up to but not including `end`, and returns them;
+   * they are valid until the next call. The {@link values} are grouped by node. NaN leaves a line out.
+   */
+  write({ texts, decimals }: LineFormat, labels: Texts, first: number, end: number): Uint8Array {
+    const perNode = texts.offsets.length - 2;
+    // The line feed is one byte.
+    const perLine = lengthOf(texts, 0, 1) + VALUE_BYTES_MAX + 1;
+    const perNodeBytes = perNode * perLine + lengthOf(texts, 1, perNode + 1);
+    const bytesMax = (end - first) * perNodeBytes + perNode * lengthOf(labels, first, end);
+    const formatAt = this.#labelsAt + labels.bytes.length + MARGIN_BYTES;
+    const linesAt = formatAt + texts.bytes.length + MARGIN_BYTES;
+    this.#reserve(linesAt + bytesMax + MARGIN_BYTES);
+    if (this.#labels !== labels) this.#store(labels, this.#labelsAt);
+    this.#labels = labels;
+    this.#store(texts, formatAt);
+    const { memory, writeLines } = this.#exports;
+    const linesEnd = writeLines(linesAt, first, end, perNode, this.#valuesAt, this.#labelsAt, formatAt, decimals);
+    return new Uint8Array(memory.buffer, linesAt, linesEnd - linesAt);
+  }
+
+  #store({ bytes }: Texts, at: number): void {
+    new Uint8Array(this.#exports.memory.buffer, at).set(bytes);
+  }
+
+  /** Grows the memory to at least `size` bytes. */
+  #reserve(size: number): void {
+    const { memory } = this.#exports;
+    const missing = size - memory.buffer.byteLength;
+    if (missing > 0) memory.grow(Math.ceil(missing / PAGE_BYTES));
+  }
 }

@@ -3,7 +3,7 @@ import type { Fleet } from "../../model/snapshot.ts";
 import { idsOf, type NodeFamily, type RenderInput } from "../families/family.ts";
 import { NODE_INFO } from "../families/node-families.ts";
 import { escapeLabelValue } from "../text-format.ts";
-import { LabelPages } from "./label-pages.ts";
+import { LabelPages, type SlotComparison } from "./label-pages.ts";
 
 /** The label texts of all nodes: the ids, and for `proxynet_node_info` the id with the other labels. */
 export class NodeLabels {
@@ -41,26 +41,23 @@ export class NodeLabels {
   }
 }
 
-/** Returns a function that returns whether a slot has the same id in both snapshots. */
-function sameIds(
-  previous: RenderInput | null,
-  input: RenderInput,
-  source: "nodes" | "sessions",
-): (slot: number) => boolean {
+/** Compares the ids of the slots in two snapshots. */
+function sameIds(previous: RenderInput | null, input: RenderInput, source: "nodes" | "sessions"): SlotComparison {
   const [before, now] = [previous === null ? [] : idsOf(source, previous), idsOf(source, input)];
-  return before === now ? () => true : (slot) => before[slot] === now[slot];
+  return before === now ? null : (slot) => before[slot] === now[slot];
 }
 
-/** Returns a function that returns whether a slot has the same labels of `proxynet_node_info` in both snapshots. */
-function sameInfo(previous: RenderInput | null, input: RenderInput): (slot: number) => boolean {
+/** Compares the labels of `proxynet_node_info` of the slots in two snapshots. */
+function sameInfo(previous: RenderInput | null, input: RenderInput): SlotComparison {
   const { nodeLabels } = input.options;
   if (previous?.options.nodeLabels.join() !== nodeLabels.join()) return () => false;
   const [before, now] = [previous.snapshot.fleet, input.snapshot.fleet];
   const changed = changedLabels(before, now, nodeLabels);
   const isSameId = sameIds(previous, input, "nodes");
+  if (changed.length === 0) return isSameId;
   const hasSameLabels = (slot: number) =>
     changed.every((label) => nodeLabel(before, label, slot) === nodeLabel(now, label, slot));
-  return (slot) => isSameId(slot) && (changed.length === 0 || hasSameLabels(slot));
+  return (slot) => (isSameId === null || isSameId(slot)) && hasSameLabels(slot);
 }
 
 /** Returns the labels of `proxynet_node_info` whose columns the fleets do not share, so that their values may differ. */

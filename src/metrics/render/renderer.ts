@@ -11,6 +11,7 @@ import { NETWORK_FAMILIES } from "../families/network-families.ts";
 import { type Format, familyHeader } from "../text-format.ts";
 import { createAggregateRenderer } from "./aggregate-lines.ts";
 import { type Chunk, type FamilyRenderer, type RenderSource, storedChunk } from "./chunk.ts";
+import { LineWriter } from "./line-writer.ts";
 import { NodeLabels } from "./node-labels.ts";
 import { NodeFamilyRenderer } from "./node-lines.ts";
 
@@ -50,11 +51,12 @@ type Family = NodeFamily | AggregateFamily;
 export function createNetworkRenderer(): NetworkRenderer {
   const headers = new Map(NETWORK_FAMILIES.map((family) => [family, headerChunks(family)]));
   const labels = new NodeLabels();
+  const writer = new LineWriter();
   let familyRenderers = new Map<Family, FamilyRenderer>();
   let previous: RenderSource | null = null;
 
   const createRenderer = (family: Family): FamilyRenderer =>
-    "fill" in family ? new NodeFamilyRenderer(family, labels.of(family)) : createAggregateRenderer(family);
+    "fill" in family ? new NodeFamilyRenderer(family, labels.of(family), writer) : createAggregateRenderer(family);
 
   return {
     *refresh(input) {
@@ -123,8 +125,7 @@ export function computeVisibility(input: RenderInput): Visibility {
 
 function freshSlots({ slots, ids }: Fleet, observedAt: NumberColumn, since: number): Uint8Array {
   const fresh = new Uint8Array(slots);
-  for (let slot = 0; slot < slots; slot++) {
-    if (observedAt.at(slot) >= since && ids[slot] !== "") fresh[slot] = 1;
-  }
+  observedAt.markAtLeast(since, fresh);
+  for (let slot = 0; slot < slots; slot++) if (ids[slot] === "") fresh[slot] = 0;
   return fresh;
 }

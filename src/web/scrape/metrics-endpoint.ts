@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../metrics/families/family.ts";
-import { RenderBuffer } from "../../metrics/render/chunk.ts";
+import { LineWriter } from "../../metrics/render/line-writer.ts";
 import type { NetworkExposition } from "../../metrics/render/renderer.ts";
 import { endMarker, type Format } from "../../metrics/text-format.ts";
 import type { Clock } from "../../model/ports.ts";
@@ -110,8 +110,8 @@ function* renderChunks(
   format: Format,
   rest: Uint8Array,
 ): Generator<Uint8Array, void> {
-  const buffer = new RenderBuffer();
-  for (const chunk of chunks[format]) yield chunk.render(source!, buffer);
+  const writer = new LineWriter();
+  for (const chunk of chunks[format]) yield chunk.render(source!, writer);
   yield rest;
 }
 

@@ -2,17 +2,18 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { staleFiles } from "../../../scripts/generated-files.ts";
 import { generatedFiles } from "../../../scripts/wasm.ts";
-import { encodeTexts, lineValues, writeLines } from "../../../src/metrics/render/line-writer.ts";
+import { encodeTexts, LineWriter } from "../../../src/metrics/render/line-writer.ts";
 import { valueText } from "../../../src/metrics/text-format.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
 
+const writer = new LineWriter();
 const labels = encodeTexts(["first", "second"]);
 
 /** Returns the lines of nodes, which have one line each. */
 function linesOf(values: readonly number[], decimals = 0, { first = 0, end = values.length } = {}): string {
   const format = { texts: encodeTexts(["family{", "} "]), decimals };
-  lineValues().set(values);
-  return Buffer.from(writeLines(format, labels, first, end)).toString();
+  writer.values().set(values);
+  return Buffer.from(writer.write(format, labels, first, end)).toString();
 }
 
 /** Returns the text written for a value that is not NaN. */
@@ -29,8 +30,8 @@ test("writes a line for each node, between the parts that the lines have in comm
 
 test("writes several lines for each node", () => {
   const format = { texts: encodeTexts(["family{", ",a} ", ",bb} "]), decimals: 0 };
-  lineValues().set([1, 2, 3, 4]);
-  const lines = writeLines(format, labels, 0, 2);
+  writer.values().set([1, 2, 3, 4]);
+  const lines = writer.write(format, labels, 0, 2);
   expect(Buffer.from(lines).toString()).toBe(
     "family{first,a} 1\nfamily{first,bb} 2\nfamily{second,a} 3\nfamily{second,bb} 4\n",
   );
@@ -38,6 +39,18 @@ test("writes several lines for each node", () => {
 
 test("writes the lines of some of the nodes of a page", () => {
   expect(linesOf([7], 0, { first: 1, end: 2 })).toBe("family{second} 7\n");
+});
+
+test("keeps the lines of a writer while another one writes", () => {
+  const other = new LineWriter();
+  const format = { texts: encodeTexts(["family{", "} "]), decimals: 0 };
+  for (const [at, each] of [writer, other].entries()) each.values().fill(at);
+  const [lines, otherLines] = [writer, other].map((each) => each.write(format, labels, 0, 2)) as [
+    Uint8Array,
+    Uint8Array,
+  ];
+  expect(Buffer.from(lines).toString()).toBe("family{first} 0\nfamily{second} 0\n");
+  expect(Buffer.from(otherLines).toString()).toBe("family{first} 1\nfamily{second} 1\n");
 });
 
 test("leaves out lines without a value", () => {
@@ -50,8 +63,8 @@ test("writes labels of any length", () => {
     fc.property(lengths, (sizes) => {
       const texts = sizes.map((size) => "é".repeat(size));
       const format = { texts: encodeTexts(["", " "]), decimals: 0 };
-      lineValues().fill(0);
-      const lines = writeLines(format, encodeTexts(texts), 0, texts.length);
+      writer.values().fill(0);
+      const lines = writer.write(format, encodeTexts(texts), 0, texts.length);
       expect(Buffer.from(lines).toString()).toBe(texts.map((text) => `${text} 0\n`).join(""));
     }),
     propertyRuns(50),

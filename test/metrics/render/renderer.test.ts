@@ -4,7 +4,7 @@ import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { seededRandom } from "../../../src/base/random.ts";
-import { RenderBuffer } from "../../../src/metrics/render/chunk.ts";
+import { LineWriter } from "../../../src/metrics/render/line-writer.ts";
 import { createNetworkRenderer } from "../../../src/metrics/render/renderer.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
 import type { Fleet, SessionSummary } from "../../../src/model/snapshot.ts";
@@ -166,7 +166,7 @@ describe("an exposition", () => {
     const before = render(renderer, renderInput({ fleet: buildFleet(nodes) }));
     const after = render(renderer, renderInput({ fleet: buildFleet([{ ...nodes[0]!, activeSessions: 10 }]) }));
     const changed = after.chunks.text.filter((chunk, index) => chunk !== before.chunks.text[index]);
-    expect(changed.map((chunk) => Buffer.from(chunk.render(after.source!, new RenderBuffer())).toString())).toEqual([
+    expect(changed.map((chunk) => Buffer.from(chunk.render(after.source!, new LineWriter())).toString())).toEqual([
       'proxynet_node_active_sessions{node_id="node_1"} 10\n',
     ]);
   });

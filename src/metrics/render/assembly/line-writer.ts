@@ -71,12 +71,7 @@ function copyText(texts: usize, index: u32, at: usize): usize {
 
 /** Copies texts of a few dozen bytes in steps of 16 bytes, for which `memory.copy` takes longer. */
 function copy(from: usize, length: usize, to: usize): usize {
-  for (let offset: usize = 0; offset < length; offset += 16) {
-    const first = load<u64>(from + offset);
-    const second = load<u64>(from + offset, 8);
-    store<u64>(to + offset, first);
-    store<u64>(to + offset, second, 8);
-  }
+  for (let offset: usize = 0; offset < length; offset += 16) v128.store(to + offset, v128.load(from + offset));
   return to + length;
 }
 
