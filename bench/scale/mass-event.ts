@@ -1,5 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { median } from "../bench-process.ts";
 
 /** Measurements of a route of the JSON API. */
@@ -7,12 +9,12 @@ export interface RouteResult {
   readonly route: string;
   /** Time until the complete body was received. */
   readonly ms: number;
-  /** Longest turn of the daemon's event loop meanwhile. */
+  /** CPU time of the longest turn of the daemon's event loop meanwhile. */
   readonly turnMs: number;
 }
 
 /** Requests of each route, of which the median is shown, so that other work of the daemon hardly counts. */
-const ROUNDS = 15;
+export const ROUNDS = 15;
 
 /** Returns the routes to measure, with the parameters that cost most, by the name that is shown. */
 async function pathsOf(url: string): Promise<Readonly<Record<string, string>>> {
@@ -42,6 +44,34 @@ async function pathsOf(url: string): Promise<Readonly<Record<string, string>>> {
     "holds?policy=": "holds?policy=mass-event&limit=1000",
     events: "events?last_event_id=1",
   };
+}
+
+/** Settings with which the nodes of the mass event are held by the storm guard. */
+export const MASS_EVENT_CONFIG = { safety: { mode: "enforce" } };
+
+/** Measurements while a large part of the fleet is held. */
+export interface MassEvent {
+  readonly heldNodes: number;
+  readonly routes: readonly RouteResult[];
+}
+
+/** Share of the nodes that are held at least. */
+const HELD_SHARE_MIN = 0.15;
+/** Two walks of the nodes, a minute apart, show that they fail. A large fleet takes minutes to evaluate and journal. */
+const WAIT_MS_MAX = 15 * MINUTE_MS;
+
+/** Makes the daemon load the changed configuration, waits until the nodes are held, and measures the routes. */
+export async function measureMassEvent(daemon: ChildProcess, url: string, nodes: number): Promise<MassEvent> {
+  daemon.kill("SIGHUP");
+  const until = performance.now() + WAIT_MS_MAX;
+  let [heldNodes, before] = [0, 0];
+  while (heldNodes < nodes * HELD_SHARE_MIN || heldNodes !== before) {
+    if (performance.now() > until) throw new Error(`only ${heldNodes} nodes are held`);
+    await sleep(5 * SECOND_MS);
+    const answer = (await (await fetch(`${url}/api/v1/status`)).json()) as { warden: { held_nodes: number } };
+    [before, heldNodes] = [heldNodes, answer.warden.held_nodes];
+  }
+  return { heldNodes, routes: await measureRoutes(daemon, url) };
 }
 
 /** Measures every route that reads, in rounds. The daemon was started with the loop probe. */
