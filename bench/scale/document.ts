@@ -53,7 +53,7 @@ export function scaleTable(results: readonly ScaleResult[]): string {
   ].join("\n");
 }
 
-/** Returns the CPU time of the longest turn of the event loop, by route of the JSON API, as a table in Markdown. */
+/** Returns the longest turn of the event loop, by route of the JSON API, as a table in Markdown. */
 export function routesTable(results: readonly ScaleResult[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
   const routes = results[0]?.massEvent.routes.map(({ route }) => route) ?? [];
@@ -92,7 +92,7 @@ measures one size, and \`npm run bench\` compares the rendering of metrics with 
 
 ## Turns of the event loop
 
-The longest turn of the event loop while a route is requested, in ms of CPU time: median of ${ROUNDS} requests, during a mass event in which a
+The longest turn of the event loop while a route is requested, in ms: median of ${ROUNDS} requests, during a mass event in which a
 policy fires on a fifth of the fleet and the storm guard holds these nodes. Lists are requested with 1,000 rows.
 
 ${routesTable(results)}

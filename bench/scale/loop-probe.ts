@@ -1,18 +1,10 @@
-/**
- * Preloaded into the daemon. Measures, between two messages of the parent process, the turn of the event loop that takes
- * the most CPU time of the main thread. Unlike the time of the clock, it leaves out waiting for a processor.
- */
+// Preloaded into the daemon. Measures the longest turn of its event loop between two messages of the parent process.
 let turnMsMax = 0;
 let turnAt = 0;
 let isMeasuring = false;
 
-function cpuMs(): number {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1_000;
-}
-
 function probe(): void {
-  const now = cpuMs();
+  const now = performance.now();
   turnMsMax = Math.max(turnMsMax, now - turnAt);
   turnAt = now;
   if (isMeasuring) setImmediate(probe);
@@ -26,7 +18,7 @@ process.on("message", (command: "start" | "stop") => {
   }
   isMeasuring = true;
   turnMsMax = 0;
-  turnAt = cpuMs();
+  turnAt = performance.now();
   setImmediate(probe);
   process.send!("started");
 });

@@ -9,7 +9,7 @@ export interface RouteResult {
   readonly route: string;
   /** Time until the complete body was received. */
   readonly ms: number;
-  /** CPU time of the longest turn of the daemon's event loop meanwhile. */
+  /** Longest turn of the daemon's event loop meanwhile. */
   readonly turnMs: number;
 }
 
@@ -75,14 +75,18 @@ export async function measureMassEvent(daemon: ChildProcess, url: string, nodes:
 }
 
 /** Measures every route that reads, in rounds. The daemon was started with the loop probe. */
-export async function measureRoutes(daemon: ChildProcess, url: string): Promise<readonly RouteResult[]> {
+export async function measureRoutes(
+  daemon: ChildProcess,
+  url: string,
+  rounds = ROUNDS,
+): Promise<readonly RouteResult[]> {
   const measured = Object.entries(await pathsOf(url)).map(([route, path]) => ({
     route,
     url: path.startsWith("/") ? url + path : `${url}/api/v1/${path}`,
     ms: [] as number[],
     turns: [] as number[],
   }));
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < rounds; round++) {
     for (const { url: routeUrl, ms, turns } of measured) {
       await ask(daemon, "start");
       const startedAt = performance.now();

@@ -5,7 +5,7 @@ import type { NodeHold } from "../../model/remediation/episode.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { eachInSteps } from "../../platform/event-loop.ts";
-import { select } from "../../policy/cel/fleet-aggregates.ts";
+import { selectInSteps } from "../../policy/cel/fleet-aggregates.ts";
 import type { RemediationContext } from "../context.ts";
 import { isGivenUp } from "../evaluation/candidates.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
@@ -43,9 +43,9 @@ export function* heldNodesOf(
     const row = { node, policy: null, heldMs: now - at, reasons: [kind], until };
     if (!held.has(node) && isSought(row)) held.set(node, row);
   }
-  yield;
+  const rows = yield* firstRows([...held.values()], query.limit ?? Number.POSITIVE_INFINITY);
   // Only the rows that are shown get names and places, because thousands may be held.
-  return firstRows([...held.values()], query.limit ?? Number.POSITIVE_INFINITY).map(({ node, ...row }) => ({
+  return rows.map(({ node, ...row }) => ({
     ...{ node, name: observed.nameOf(node), ipAddress: observed.ipAddressOf(node) },
     ...observed.locationOf(node),
     ...row,
@@ -56,18 +56,18 @@ export function* heldNodesOf(
 const WAITING_MS: DurationMs = 1e15;
 
 /** Returns the first rows in order. The others are not sorted, because that would take several milliseconds. */
-function firstRows(rows: readonly HeldRow[], limit: number): readonly HeldRow[] {
+function* firstRows(rows: readonly HeldRow[], limit: number): Generator<undefined, readonly HeldRow[]> {
   const rank = ({ policy, heldMs }: HeldRow) => heldMs + (policy === null ? 0 : WAITING_MS);
   let lowest = Number.NEGATIVE_INFINITY;
   if (limit < rows.length) {
     const ranks = new Float64Array(rows.length);
     for (const [index, row] of rows.entries()) ranks[index] = rank(row);
-    lowest = select(ranks, rows.length - limit);
+    yield;
+    lowest = yield* selectInSteps(ranks, rows.length - limit);
   }
-  return rows
-    .filter((row) => rank(row) >= lowest)
-    .sort((one, other) => rank(other) - rank(one))
-    .slice(0, limit);
+  const first = rows.filter((row) => rank(row) >= lowest).sort((one, other) => rank(other) - rank(one));
+  yield;
+  return first.slice(0, limit);
 }
 
 /** Returns the number of nodes in {@link heldNodesOf}, in steps. */
