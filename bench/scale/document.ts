@@ -83,9 +83,10 @@ nodes have been read once, they are read up to three times as fast as planned.
 
 ${scaleTable(results)}
 
-The first walks take the CPU time shown, on one thread. The limits don't delay them: while the service states that calls are left, calls
-are not sent at the even rate but as soon as earlier ones are answered. The cost per node falls as the fleet grows, because the process
-itself takes the larger part of a small fleet, and the limits bound detail reads.
+The limits don't delay the first walks of these runs: the service states that more calls are left than one window allows, so pages are
+read as soon as earlier ones are answered, and the daemon takes the CPU time shown to process them on one thread. A service that counts
+calls by windows allows no such burst, and the walks take the time at the even rate. Each collector starts after a random wait of up to
+2 s. The cost per node falls as the fleet grows: a part of memory and CPU does not depend on the fleet, and the limits bound detail reads.
 
 With a million nodes, \`export.series_max\` (2,000,000) drops the largest families. \`npm run bench:scale -- --size 100k\`
 measures one size, and \`npm run bench\` compares the rendering of metrics with prom-client.

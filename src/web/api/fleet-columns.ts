@@ -32,8 +32,9 @@ export const summarizeInSteps = cacheStepsByColumn(function* (column: NumberColu
   yield;
   let count = 0;
   let earliest = Number.NaN;
-  for (const [index, at] of times.entries()) {
+  for (let index = 0; index < times.length; index++) {
     if (index % TIMES_PER_STEP === 0) yield;
+    const at = times[index]!;
     if (Number.isNaN(at)) continue;
     times[count++] = at;
     if (!(earliest <= at)) earliest = at;

@@ -58,9 +58,8 @@ export function createFleetGrid(deps: FleetGridDeps) {
         return { from: revision - 1, revision, cells: null };
       }
       const now: GridState = { fleet, marks: yield* markColumn(fleet, yield* deps.marks()) };
-      const before = last;
+      const cells = last === null || !isSameLayout(last.fleet, fleet) ? null : yield* findCellChanges(last, now);
       last = now;
-      const cells = before === null || !isSameLayout(before.fleet, fleet) ? null : yield* findCellChanges(before, now);
       if (cells?.length === 0) return null;
       revision++;
       return { from: revision - 1, revision, cells };

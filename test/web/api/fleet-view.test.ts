@@ -138,3 +138,17 @@ test("applying the changes gives the same as reading the document again", () => 
   expect(applyChange(followed, { from: 90, revision: 91, cells: [[0, 5, 0]] })).toBeNull();
   expect(looks(followed)).toEqual(looks(readModel()));
 });
+
+test("a document that is read during an update shows the last revision", () => {
+  const { now, fleetGrid } = gridOver(threeNodes);
+  refresh(fleetGrid);
+  now.fleet = withStatus(threeNodes, { 0: "offline" });
+  const steps = fleetGrid.refresh();
+  let documents = 0;
+  for (let step = steps.next(); step.done !== true; step = steps.next()) {
+    expect(read(fleetGrid)).toMatchObject({ revision: 1, status: "001" });
+    documents++;
+  }
+  expect(documents).toBeGreaterThan(1);
+  expect(read(fleetGrid)).toMatchObject({ revision: 2, status: "101" });
+});
