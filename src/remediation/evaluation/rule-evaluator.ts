@@ -16,7 +16,7 @@ import {
   type Timer,
   type TimerRule,
 } from "../../policy/timers/timer.ts";
-import { evaluatePolicy, type MaxAgeOf } from "../../policy/timers/verdict.ts";
+import { evaluatePolicy, type MaxAgeOf, prepareEvaluation } from "../../policy/timers/verdict.ts";
 import type { RemediationContext } from "../context.ts";
 import { splitByNode } from "../state/journal-parts.ts";
 import type { FleetHealth } from "./fleet-health.ts";
@@ -110,6 +110,7 @@ export class RuleEvaluator {
     yield* this.#forgetReassignedSlots(snapshot.fleet.ids);
     for (const policy of policies.all) {
       const pass = this.#preparePass(policy, scope, snapshot.fleet);
+      if (slots.length > 0) yield* prepareEvaluation(policy, scope, pass.maxAgeOf, pass.monotonic);
       for (let begin = 0; begin < slots.length; begin += EVALUATIONS_PER_STEP) {
         for (const slot of slots.subarray(begin, begin + EVALUATIONS_PER_STEP))
           this.#updateTimer(pass, snapshot.fleet.ids[slot]!, slot, changes);
