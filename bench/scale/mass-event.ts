@@ -7,8 +7,6 @@ import { median } from "../bench-process.ts";
 /** Measurements of a route of the JSON API. */
 export interface RouteResult {
   readonly route: string;
-  /** Time until the complete body was received. */
-  readonly ms: number;
   /** Longest turn of the daemon's event loop meanwhile. */
   readonly turnMs: number;
 }
@@ -75,27 +73,20 @@ export async function measureMassEvent(daemon: ChildProcess, url: string, nodes:
 }
 
 /** Measures every route that reads, in rounds. The daemon was started with the loop probe. */
-export async function measureRoutes(
-  daemon: ChildProcess,
-  url: string,
-  rounds = ROUNDS,
-): Promise<readonly RouteResult[]> {
+async function measureRoutes(daemon: ChildProcess, url: string): Promise<readonly RouteResult[]> {
   const measured = Object.entries(await pathsOf(url)).map(([route, path]) => ({
     route,
     url: path.startsWith("/") ? url + path : `${url}/api/v1/${path}`,
-    ms: [] as number[],
     turns: [] as number[],
   }));
-  for (let round = 0; round < rounds; round++) {
-    for (const { url: routeUrl, ms, turns } of measured) {
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const { url: routeUrl, turns } of measured) {
       await ask(daemon, "start");
-      const startedAt = performance.now();
       await request(routeUrl);
-      ms.push(performance.now() - startedAt);
       turns.push((await ask(daemon, "stop")) as number);
     }
   }
-  return measured.map(({ route, ms, turns }) => ({ route, ms: median(ms), turnMs: median(turns) }));
+  return measured.map(({ route, turns }) => ({ route, turnMs: median(turns) }));
 }
 
 async function ask(daemon: ChildProcess, command: "start" | "stop"): Promise<unknown> {
