@@ -6,9 +6,12 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { CATEGORIES, PLANS } from "../../src/rate-limit/limits.ts";
+import { categoryPaceRates } from "../../src/rate-limit/window-pace.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { freePort } from "../../test/harness/free-port.ts";
 import { DAEMON_FLAGS, median } from "../bench-process.ts";
+import { MASS_EVENT_CONFIG, type MassEvent, measureMassEvent } from "./mass-event.ts";
 import { readPage, scrape } from "./scrape.ts";
 
 /** Limit of each category in the simulated service and in the configuration. */
@@ -22,6 +25,10 @@ const WARM_UP_MS = MINUTE_MS;
 /** Limit for the first complete page: a million nodes take a thousand pages. */
 const START_MS_MAX = 10 * MINUTE_MS;
 const PAGE_RECORDS = 1_000;
+/** The default of `limits.reserve`. */
+const RESERVE = 0.2;
+/** Unit of CPU times in /proc, on all platforms that Node supports. */
+const CLOCK_TICKS_PER_SECOND = 100;
 /** Concurrent calls of the client that only receives pages. More do not make it faster. */
 const BARE_CALLS_IN_FLIGHT = 8;
 /** Scrapes of each encoding at the end, of which the median is shown. */
@@ -38,6 +45,10 @@ export interface FleetSize {
 export interface ScaleResult extends FleetSize {
   /** From the start of the process until a complete /metrics was received. */
   readonly startSeconds: number;
+  /** CPU time of the daemon until then. */
+  readonly startCpuSeconds: number;
+  /** Time that the calls of the longer walk take at the even rate of {@link categoryPaceRates}, without bursts. */
+  readonly evenSeconds: number;
   /** Time in which a client that only receives the same pages reads both lists. */
   readonly callsSeconds: number;
   readonly rssSteadyMb: number;
@@ -61,6 +72,7 @@ export interface ScaleResult extends FleetSize {
   readonly apiDelayMs: number;
   /** The same in rounds of similar length without requests. */
   readonly quietDelayMs: number;
+  readonly massEvent: MassEvent;
 }
 
 /** Starts the simulated service and the daemon, each in its own process, and measures the daemon for `measureMs`. */
@@ -72,19 +84,23 @@ export async function runDaemon(size: FleetSize, measureMs: number): Promise<Sca
   const [serviceUrl] = (await once(service, "message")) as [string];
   const port = await freePort();
   const startedAt = performance.now();
-  const daemon = startDaemon(folder, configOf(serviceUrl, port));
+  const config = configOf(serviceUrl, port);
+  const daemon = startDaemon(folder, config);
   try {
     const url = `http://127.0.0.1:${port}`;
     await untilComplete(url, size);
     const startSeconds = (performance.now() - startedAt) / SECOND_MS;
+    const startCpuSeconds = cpuSecondsOf(daemon.pid!);
     await watch(url, daemon.pid!, WARM_UP_MS);
     const watched = await watch(url, daemon.pid!, measureMs);
     const { series } = await readPage(url);
     const [scrapes, api] = [await timeScrapes(url), await timeApi(url)];
+    writeConfig(folder, { ...config, ...MASS_EVENT_CONFIG, policies: [...config.policies, MASS_EVENT_FILE] });
+    const massEvent = await measureMassEvent(daemon, url, size.nodes);
     await stop(daemon);
     return {
       ...size,
-      startSeconds,
+      ...{ startSeconds, startCpuSeconds, evenSeconds: evenSeconds(size), massEvent },
       callsSeconds: await timeCalls(serviceUrl, size),
       series,
       ...watched,
@@ -112,13 +128,30 @@ const configOf = (serviceUrl: string, port: number) => ({
   receivers: [{ name: "oncall", log: true }],
 });
 
-function startDaemon(folder: string, config: object): ChildProcess {
+const MASS_EVENT_FILE = fileURLToPath(new URL("mass-event.yaml", import.meta.url));
+
+/** Returns the time that the longer walk takes if no call is sent in a burst. */
+function evenSeconds({ nodes, sessions }: FleetSize): number {
+  const limit = { requests: CALLS_PER_MINUTE, burst: 2 * CALLS_PER_MINUTE, windowMs: MINUTE_MS };
+  const categories = { node_management: limit, session_monitoring: limit };
+  const limits = { categories, plan: PLANS.enterprise, reserve: RESERVE };
+  const callMs = Math.max(...CATEGORIES.map((category) => categoryPaceRates(limits, category).evenPace.costMs));
+  return (Math.ceil(Math.max(nodes, sessions) / PAGE_RECORDS) * callMs) / SECOND_MS;
+}
+
+function writeConfig(folder: string, config: object): string {
   const file = join(folder, "proxywarden.yaml");
   writeFileSync(file, JSON.stringify({ ...config, state: { path: join(folder, "state") } }));
+  return file;
+}
+
+function startDaemon(folder: string, config: object): ChildProcess {
+  const file = writeConfig(folder, config);
   const log = openSync(join(folder, "log"), "w");
   // The compiled daemon, with the settings of the first line of src/main.ts and of the image.
-  return spawn(process.execPath, [...DAEMON_FLAGS, join(ROOT, "dist/main.js"), "run", "--config", file], {
-    stdio: ["ignore", log, "inherit"],
+  const flags = [...DAEMON_FLAGS, "--import", new URL("loop-probe.ts", import.meta.url).href];
+  return spawn(process.execPath, [...flags, join(ROOT, "dist/main.js"), "run", "--config", file], {
+    stdio: ["ignore", log, "inherit", "ipc"],
     env: { ...process.env, MALLOC_ARENA_MAX: "2", MALLOC_MMAP_THRESHOLD_: "32768" },
   });
 }
@@ -193,6 +226,14 @@ async function watch(url: string, pid: number, forMs: DurationMs) {
 function memoryMb(pid: number, name: "VmRSS" | "VmHWM"): number {
   const [, kibibytes] = new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"))!;
   return (Number(kibibytes) * 1_024) / 1e6;
+}
+
+/** Returns the CPU time of all threads of a process. */
+function cpuSecondsOf(pid: number): number {
+  // The name of the program, which is in brackets, may contain blanks.
+  const [, fields = ""] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ");
+  const [user, system] = fields.split(" ").slice(11, 13).map(Number) as [number, number];
+  return (user + system) / CLOCK_TICKS_PER_SECOND;
 }
 
 async function timeScrapes(url: string) {

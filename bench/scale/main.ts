@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import { type FleetSize, runDaemon, type ScaleResult } from "./daemon-run.ts";
-import { performanceDocument, scaleTable } from "./document.ts";
+import { performanceDocument, routesTable, scaleTable } from "./document.ts";
 
 const SIZES: Readonly<Record<string, FleetSize>> = {
   "1k": { nodes: 1_000, sessions: 10_000 },
@@ -26,7 +26,7 @@ for (const name of options.size.split(",")) {
   process.stderr.write(`${size.nodes.toLocaleString("en")} nodes …\n`);
   results.push(await runDaemon(size, Number(options.minutes) * MINUTE_MS));
 }
-console.log(scaleTable(results));
+console.log(`${scaleTable(results)}\n\n${routesTable(results)}`);
 // A run of some sizes leaves the document as it is.
 if (options.size === DEFAULT_SIZES) {
   const text = performanceDocument(results, Number(options.minutes));

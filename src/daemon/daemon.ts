@@ -4,6 +4,7 @@ import { formatProblem } from "../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
 import type { WebFile } from "../config/web-file.ts";
+import { runInSlices } from "../platform/event-loop.ts";
 import type { Category } from "../rate-limit/limits.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
@@ -17,6 +18,7 @@ import {
   type LinksView,
   type StatusSnapshot,
   statusView,
+  summarizeAges,
 } from "../web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
 import { type ConfigResources, closeResources, hasSameResources, openConfigResources } from "./config-resources.ts";
@@ -223,11 +225,7 @@ export class Daemon {
       reload: (operator) => this.#reloadAndJournal(operator, ""),
       // A connection may arrive before the first configuration is active.
       isTrustedProxy: (address) => (this.#modes.active?.resources.isTrustedProxy ?? isTrustedProxy)(address),
-      status: () => ({
-        ...statusView(this.statusSnapshot()),
-        leader: leaderView(this.#modes),
-        links: { runbook: null, grafana: null, ...this.#modes.active.resources.config.web.links } satisfies LinksView,
-      }),
+      status: () => this.#status(),
       nodes: (query) => nodesView(this.statusSnapshot(), query),
       node: (id) => nodeView(this.statusSnapshot(), id),
       budget: () => budgetView(this.statusSnapshot()),
@@ -238,6 +236,16 @@ export class Daemon {
       remediation: () => this.#modes.active.view,
       execute: (command) => this.#modes.active.execute(command),
       operators: () => this.#modes.active.resources.integrations.operators,
+    };
+  }
+
+  async #status(): Promise<object> {
+    const statusSnapshot = this.statusSnapshot();
+    await runInSlices(summarizeAges(statusSnapshot), this.#runtime.clock);
+    return {
+      ...statusView(statusSnapshot),
+      leader: leaderView(this.#modes),
+      links: { runbook: null, grafana: null, ...this.#modes.active.resources.config.web.links } satisfies LinksView,
     };
   }
 }

@@ -1,4 +1,5 @@
 import type { DurationMs } from "../base/duration.ts";
+import type { Steps } from "../base/steps.ts";
 import { MODES, type Mode, type PolicyRule } from "../model/policy/policy.ts";
 import type { Collector } from "../model/snapshot.ts";
 import type { MonotonicMs } from "../model/time.ts";
@@ -102,6 +103,17 @@ export interface PolicyEvaluation extends ExpressionResult {
 
 /** Returns how old the data of a collector may be. */
 export type MaxAgeOf = (source: Field["source"]) => DurationMs;
+
+/** The steps that compute what {@link evaluatePolicy} needs of the whole fleet. */
+export function* prepareEvaluation(
+  policy: { readonly match: Expression | null; readonly when: Expression },
+  scope: ScopeData,
+  maxAgeOf: MaxAgeOf,
+  now: MonotonicMs,
+): Steps<void> {
+  for (const { prepare, source } of [...(policy.match?.fields ?? []), ...policy.when.fields])
+    if (prepare !== undefined) yield* prepare(scope, now - maxAgeOf(source));
+}
 
 /**
  * Evaluates `match && when` of a policy on the node in a slot, with three-valued logic. If `match` is false, `when` is

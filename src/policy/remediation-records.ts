@@ -81,7 +81,13 @@ export class RemediationRecords {
    * ones.
    */
   openEpisode(node: NodeId, dryRun: boolean): Episode | null {
-    return this.openEpisodesOf(node, dryRun).findLast(({ state }) => state !== "suspended") ?? null;
+    // Called for each node of a mass event, so it copies no list.
+    const episodes = this.#episodesByNode.get(node) ?? NO_EPISODES;
+    return (
+      episodes.findLast(
+        ({ closedAt, shadow, state }) => closedAt === null && shadow === dryRun && state !== "suspended",
+      ) ?? null
+    );
   }
 
   /** The suspended episode of a node under a policy, or null if there is none. */
@@ -223,8 +229,8 @@ export class RemediationRecords {
   }
 
   #episodesOf(node: NodeId, dryRun: boolean | undefined): readonly Episode[] {
-    const episodes = this.#episodesByNode.get(node);
-    return episodes === undefined ? NO_EPISODES : episodes.filter(({ shadow }) => shadow === (dryRun ?? shadow));
+    const episodes = this.#episodesByNode.get(node) ?? NO_EPISODES;
+    return dryRun === undefined ? episodes : episodes.filter(({ shadow }) => shadow === dryRun);
   }
 
   #otherEpisodes(node: NodeId, id: string): readonly Episode[] {

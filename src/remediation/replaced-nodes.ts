@@ -18,8 +18,11 @@ export function findReplacedNodes({ observed, remediationState }: IdentityDeps):
   const { records, identities } = remediationState;
   const { fleet } = observed;
   const { compared: previous, replaced: nodes } = identities;
-  for (let slot = 0; previous !== null && slot < Math.min(fleet.ids.length, previous.ids.length); slot++) {
-    if (isChanged(previous, fleet, slot)) nodes.add(fleet.ids[slot]!);
+  if (previous !== null) {
+    const marks = new Uint8Array(fleet.slots);
+    fleet.createdAtMs.markDifferences(previous.createdAtMs, marks);
+    for (let slot = marks.indexOf(1); slot >= 0; slot = marks.indexOf(1, slot + 1))
+      if (isChanged(previous, fleet, slot)) nodes.add(fleet.ids[slot]!);
   }
   // The whole fleet would keep its other columns in memory.
   identities.compared = { ids: fleet.ids, createdAtMs: fleet.createdAtMs };

@@ -14,6 +14,7 @@ import {
   SAMPLES_START_MS,
   verifiedAction,
 } from "../web/api/remediation-view-fixture.ts";
+import { stepsOf } from "../web/fleet-fixture.ts";
 import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
 import { openDaemon } from "./page-visit.ts";
@@ -166,7 +167,7 @@ test("a policy shows its counts, each once", async () => {
     unknown: 4,
     episodes: { pending: 2, firing: 1, acting: 2, given_up: 0 },
   };
-  const { page } = await open({ remediation: () => ({ ...idleRemediation, policies: () => [policy] }) });
+  const { page } = await open({ remediation: () => ({ ...idleRemediation, policies: () => stepsOf([policy]) }) });
   const counts = page.locator("#policies .fact");
   await counts.first().waitFor();
   const shown = ["2 pending", "3 firing", "1 waiting", "2 acting", "0 given up", "4 unknown"];

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { runAtOnce } from "../../src/base/steps.ts";
 import { LIMITER_KINDS } from "../../src/model/scenario.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { type DaemonGroup, startDaemonGroup } from "../harness/daemon-group.ts";
 import { commandsOf } from "../harness/operator-commands.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
-import { resultOf } from "../web/fleet-fixture.ts";
 
 /** After this time the first leader's inventory is trusted. */
 const WARM_UP_MS = 4 * MINUTE_MS;
@@ -186,13 +186,13 @@ test("a standby shows episodes, actions and decisions of the leader, and follows
   await group.advance(5 * SECOND_MS);
   const { view } = modes.active;
   expect(view.status()).toMatchObject({ inFlight: 1, largestWalkNodes: 60, journal: null });
-  expect(view.policies()).toMatchObject([{ firing: 1, mode: "enforce" }]);
+  expect(runAtOnce(view.policies())).toMatchObject([{ firing: 1, mode: "enforce" }]);
   const why = "this daemon stands by; only the leader, one (http://one), observes the fleet";
   expect(view.explain(node)).toMatchObject({
     known: false,
     policies: [{ verdict: "unknown", timer: { state: "firing" }, episode: { state: "acting" }, unknowns: [{ why }] }],
   });
-  expect(resultOf(view.nodeMarks()).get(node)).toBe("acting");
+  expect(runAtOnce(view.nodeMarks()).get(node)).toBe("acting");
   expect(runtime.eventLog.after(0, 100).rows.map(({ event }) => event.kind)).toContain("action");
   group.daemons[1]!.database.isReachable = false;
   await group.advance(5 * SECOND_MS);

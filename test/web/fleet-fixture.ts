@@ -49,14 +49,6 @@ export function withStatus(fleet: Fleet, changed: Readonly<Record<number, NodeSt
   return { ...fleet, status };
 }
 
-/** Runs all steps, and returns their result. */
-export function resultOf<Result>(steps: Iterator<unknown, Result>): Result {
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-  }
-}
-
 /** Returns a step whose result is `result`. */
 export function* stepsOf<Result>(result: Result): Generator<undefined, Result> {
   yield;

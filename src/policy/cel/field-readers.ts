@@ -4,7 +4,7 @@ import { SlotIndex } from "../../base/slot-index.ts";
 import { type DetailNumber, LISTED_NUMBERS, type ListedNumber, NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Usage } from "../../model/policy/policy.ts";
 import { SESSION_STATUSES, type SessionStatus } from "../../model/session.ts";
-import type { Dated, Fleet, SessionSummary, TextColumn } from "../../model/snapshot.ts";
+import type { Dated, Fleet, SessionNodes, SessionSummary, TextColumn } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import type { FleetAggregates, NodeCounts } from "./fleet-aggregates.ts";
 import type { Value } from "./term.ts";
@@ -36,6 +36,10 @@ const sessionSlots = new SlotIndex();
 
 /** Returns the slots of a fleet by id. The map is valid until the next call. */
 export const slotsById = ({ ids }: Pick<Fleet, "ids">): ReadonlyMap<NodeId, number> => fleetSlots.of(ids);
+
+/** Returns the slot of a node in the sessions by node, or undefined if no session names the node. */
+export const slotOfSessions = ({ ids }: Pick<SessionNodes, "ids">, node: NodeId): number | undefined =>
+  sessionSlots.of(ids).get(node);
 
 /**
  * Returns 1 for each slot that has a node, and 0 for empty ones. Computed once for each column of ids. Comparing a
@@ -147,8 +151,8 @@ interface SessionCounts {
  */
 function countSessions({ fleet, sessions }: ScopeData, slot: number): SessionCounts | null {
   if (sessions?.complete !== true) return null;
-  const { ids, recent, quietWalks, isFolded } = sessions.nodes;
-  const row = sessionSlots.of(ids).get(fleet.ids[slot]!);
+  const { recent, quietWalks, isFolded } = sessions.nodes;
+  const row = slotOfSessions(sessions.nodes, fleet.ids[slot]!);
   if (row === undefined && isFolded) return null;
   const of = (status: SessionStatus) =>
     row === undefined ? 0 : (recent[SESSION_STATUSES.indexOf(status)]?.[row] ?? 0);

@@ -1,5 +1,8 @@
+import type { Steps } from "../../base/steps.ts";
+import type { Usage } from "../../model/policy/policy.ts";
 import type { SessionStatus } from "../../model/session.ts";
 import type { Collector } from "../../model/snapshot.ts";
+import type { MonotonicMs } from "../../model/time.ts";
 import {
   type AggregateScope,
   aggregateCount,
@@ -12,6 +15,7 @@ import {
   nodeNumber,
   nodeStatus,
   recordTime,
+  type ScopeData,
   sessionCount,
   sessionTotal,
   timestamp,
@@ -36,6 +40,8 @@ export interface Field {
   /** The collector that reads it, whose max_age applies. */
   readonly source: Extract<Collector, "nodes" | "details" | "sessions">;
   readonly read: FieldReader;
+  /** The steps that compute for all nodes what {@link read} needs, if that takes long for a large fleet. */
+  readonly prepare?: (data: ScopeData, freshFrom: MonotonicMs) => Steps<void>;
   /** What it means, in one sentence. */
   readonly help: string;
   readonly range: FieldRange;
@@ -121,8 +127,12 @@ const fieldsByName = new Map(FIELDS.map((field) => [field.name, field]));
 export const findField = (name: string): Field | null => fieldsByName.get(name) ?? null;
 
 function aggregateRows(scope: AggregateScope, subject: string): readonly Field[] {
-  const median = (name: string) =>
-    `Median ${name} usage of ${subject}; missing unless at least half of its nodes have a value within max_age.`;
+  const median = (name: string, usageName: string, column: Usage): Field => {
+    const help = `Median ${usageName} usage of ${subject}; missing unless at least half of its nodes have a value within max_age.`;
+    const field = usageRow(`${scope}.median.${name}`, aggregateMedian(scope, column), help);
+    if (scope === "region") return field;
+    return { ...field, prepare: ({ aggregates }, freshFrom) => aggregates.prepareMedian(column, freshFrom) };
+  };
   const onlineHelp = `Online nodes of ${subject}; a node of unknown status does not count.`;
   const shareHelp = `Share of the nodes of ${subject} that are online.`;
   const nodes = aggregateCount(scope, (counts) => counts.nodes);
@@ -132,8 +142,8 @@ function aggregateRows(scope: AggregateScope, subject: string): readonly Field[]
     row(`${scope}.nodes`, "int", "nodes", nodes, `Nodes of ${subject}.`),
     row(`${scope}.online`, "int", "nodes", online, onlineHelp),
     row(`${scope}.online_ratio`, "double", "nodes", onlineShare, shareHelp, "ratio"),
-    usageRow(`${scope}.median.cpu_usage`, aggregateMedian(scope, "cpuUsage"), median("CPU")),
-    usageRow(`${scope}.median.memory_usage`, aggregateMedian(scope, "memoryUsage"), median("memory")),
-    usageRow(`${scope}.median.disk_usage`, aggregateMedian(scope, "diskUsage"), median("disk")),
+    median("cpu_usage", "CPU", "cpuUsage"),
+    median("memory_usage", "memory", "memoryUsage"),
+    median("disk_usage", "disk", "diskUsage"),
   ];
 }

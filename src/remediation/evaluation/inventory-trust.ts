@@ -190,28 +190,7 @@ export class InventoryTrustTracker {
     const { seenNodes = 0, rejected = 0, missing = 0, total = 0 } = fleet.lastWalk ?? {};
     const blindSince = fleet.settledAt ?? (fleet.lastWalk === null ? null : this.#startedAt);
     const isShort = fleet.lastWalk?.complete === false && !fleet.lastWalk.isAborted;
-    let unknown = rejected;
-    let freshest = Number.POSITIVE_INFINITY;
-    let isDateInDoubt = false;
-    const occupied = occupiedSlots(fleet.ids);
-    let listedAt = Number.NaN;
-    let observedAt: EpochMs | null = null;
-    for (let slot = 0; slot < fleet.slots; slot++) {
-      if (occupied[slot] === 0) continue;
-      if (fleet.status[slot] === UNKNOWN_STATUS) unknown++;
-      // The nodes of a page were observed at the same time.
-      if (fleet.listedAt.at(slot) !== listedAt) {
-        listedAt = fleet.listedAt.at(slot);
-        observedAt = client.serviceTime(listedAt);
-      }
-      isDateInDoubt ||= observedAt === null;
-      const age = (observedAt ?? Number.NaN) - fleet.lastSeenMs.at(slot);
-      // A node whose clock is ahead does not show that the service receives reports.
-      if (age < freshest && age >= -AHEAD_MS_MAX) freshest = age;
-    }
-    // Until the next response shows whether the Date of these records was right, their age says nothing.
-    if (isDateInDoubt) freshest = Math.min(freshest, this.#freshestLastSeenMs);
-    this.#freshestLastSeenMs = freshest;
+    const { unknownRecords, freshestLastSeenMs } = this.#recordStatus(fleet);
     return {
       completeWalks: fleet.lastWalk?.completeWalks ?? 0,
       lastComplete: fleet.lastWalk?.complete ?? false,
@@ -221,12 +200,51 @@ export class InventoryTrustTracker {
       nodes: fleet.lastWalk?.isAborted === true ? fleet.count : seenNodes,
       recordsRead: seenNodes + rejected,
       largestWalkNodes: largestWalkNodes(this.#context.remediationState.records),
-      unknownRecords: unknown,
-      freshestLastSeenMs: Number.isFinite(freshest) ? freshest : null,
+      unknownRecords: rejected + unknownRecords,
+      freshestLastSeenMs,
       hasServiceTime: client.serviceTime(now) !== null,
     };
   }
+
+  /** Returns the number of records of unknown status, and the age of the freshest `last_seen`, or null if none has one. */
+  #recordStatus(fleet: Fleet): Pick<InventoryStatus, "unknownRecords" | "freshestLastSeenMs"> {
+    const { client } = this.#context;
+    const { slots, status } = fleet;
+    const occupied = occupiedSlots(fleet.ids);
+    let unknownRecords = 0;
+    let freshest = Number.POSITIVE_INFINITY;
+    let isDateInDoubt = false;
+    let listedAt = Number.NaN;
+    let observedAt: EpochMs | null = null;
+    for (let begin = 0; begin < slots; begin += SLOTS_AT_ONCE) {
+      const end = Math.min(slots, begin + SLOTS_AT_ONCE);
+      fleet.listedAt.copyTo(listedAtTimes, begin, end);
+      fleet.lastSeenMs.copyTo(lastSeenTimes, begin, end);
+      for (let slot = begin; slot < end; slot++) {
+        if (occupied[slot] === 0) continue;
+        if (status[slot] === UNKNOWN_STATUS) unknownRecords++;
+        // The nodes of a page were observed at the same time.
+        if (listedAtTimes[slot - begin] !== listedAt) {
+          listedAt = listedAtTimes[slot - begin]!;
+          observedAt = client.serviceTime(listedAt);
+        }
+        isDateInDoubt ||= observedAt === null;
+        const age = (observedAt ?? Number.NaN) - lastSeenTimes[slot - begin]!;
+        // A node whose clock is ahead does not show that the service receives reports.
+        if (age < freshest && age >= -AHEAD_MS_MAX) freshest = age;
+      }
+    }
+    // Until the next response shows whether the Date of these records was right, their age says nothing.
+    if (isDateInDoubt) freshest = Math.min(freshest, this.#freshestLastSeenMs);
+    this.#freshestLastSeenMs = freshest;
+    return { unknownRecords, freshestLastSeenMs: Number.isFinite(freshest) ? freshest : null };
+  }
 }
+
+/** Slots whose times are copied at once: reading an array is several times as fast as reading a column. */
+const SLOTS_AT_ONCE = 4_096;
+const listedAtTimes = new Float64Array(SLOTS_AT_ONCE);
+const lastSeenTimes = new Float64Array(SLOTS_AT_ONCE);
 
 const UNKNOWN_STATUS = NODE_STATUSES.indexOf("unknown");
 

@@ -6,7 +6,7 @@ import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { eachInSteps, runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
 import { isDryRun } from "../../policy/facts.ts";
-import { evaluatePolicy, type MaxAgeOf, type Policy } from "../../policy/policy.ts";
+import { evaluatePolicy, type MaxAgeOf, type Policy, prepareEvaluation } from "../../policy/policy.ts";
 import type { TimerChange } from "../../policy/remediation-records.ts";
 import {
   INACTIVE,
@@ -107,6 +107,7 @@ export class RuleEvaluator {
     yield* this.#forgetReassignedSlots(snapshot.fleet.ids);
     for (const policy of policies.all) {
       const pass = this.#preparePass(policy, scope, snapshot.fleet);
+      if (slots.length > 0) yield* prepareEvaluation(policy, scope, pass.maxAgeOf, pass.monotonic);
       for (let begin = 0; begin < slots.length; begin += EVALUATIONS_PER_STEP) {
         for (const slot of slots.subarray(begin, begin + EVALUATIONS_PER_STEP))
           this.#updateTimer(pass, snapshot.fleet.ids[slot]!, slot, changes);

@@ -32,13 +32,13 @@ export function* setGauges(
   view: RemediationView,
   lastDecisions: Iterable<LastDecision>,
 ): Generator<void, void> {
-  setStatusGauges(context, view);
+  yield* setStatusGauges(context, view);
   yield;
   setEpisodeGauge(context);
   yield* setHoldGauges(context, lastDecisions);
 }
 
-function setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): void {
+function* setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): Generator<undefined, void> {
   const status = view.status();
   metrics.set("proxywarden_trusted", {}, status.trust.length === 0 ? 1 : 0);
   metrics.set("proxywarden_paused", {}, status.paused === null ? 0 : 1);
@@ -52,7 +52,7 @@ function setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): void {
     hasFallenBack,
     unknown,
     episodes,
-  } of view.policies()) {
+  } of yield* view.policies()) {
     const policy = rule.name;
     metrics.set("proxywarden_policy_ineffective", { policy }, hasFallenBack ? 1 : 0);
     metrics.set("proxywarden_policy_unknown_nodes", { policy }, unknown ?? Number.NaN);

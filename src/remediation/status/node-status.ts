@@ -5,6 +5,7 @@ import type { NodeHold } from "../../model/remediation/episode.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { eachInSteps } from "../../platform/event-loop.ts";
+import { selectInSteps } from "../../policy/cel/fleet-aggregates.ts";
 import { isDryRun } from "../../policy/facts.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
 import { type DecisionContext, isGivenUp } from "../evaluation/candidates.ts";
@@ -13,54 +14,73 @@ import { type HeldNode, type HeldNodesQuery, NODE_MARKS, type NodeMark } from ".
 
 type HoldDeps = Pick<DecisionContext, "remediationState" | "policies">;
 
+type HeldRow = Omit<HeldNode, "name" | "ipAddress" | keyof Location>;
+
 /**
- * Returns the nodes that are held. Those that a policy would treat come before the others, and in each group the longest
- * hold comes first. `lastDecisions` is null on a standby, which knows only the holds of nodes.
+ * Returns the nodes that are held, in steps. Those that a policy would treat come before the others, and in each group
+ * the longest hold comes first. `lastDecisions` is null on a standby, which knows only the holds of nodes.
  */
-export function heldNodesOf(
+export function* heldNodesOf(
   context: HoldDeps & Pick<DecisionContext, "observed">,
   lastDecisions: readonly LastDecision[] | null,
   query: HeldNodesQuery,
-): readonly HeldNode[] {
+): Generator<undefined, readonly HeldNode[]> {
   const { remediationState, observed } = context;
-  const { limit = Number.POSITIVE_INFINITY } = query;
   const isSought = ({ node, policy }: Pick<HeldNode, "node" | "policy">) =>
     (query.node ?? node) === node && (query.policy ?? policy) === policy;
   const now = remediationState.now();
-  const held = new Map<NodeId, Omit<HeldNode, "name" | "ipAddress" | keyof Location>>();
+  const held = new Map<NodeId, HeldRow>();
   const holds = holdsInForce(remediationState);
   const untilOf = new Map(holds.map(({ node, until }) => [node, until]));
-  for (const decision of lastDecisions ?? []) {
+  yield* eachInSteps(lastDecisions ?? [], (decision) => {
     // Several policies may hold a node, so a query for one of them must not see the others.
-    if (!isSought(decision) || !isHold(context, decision)) continue;
+    if (!isSought(decision) || !isHold(context, decision)) return;
     const { policy, node, reasons } = decision;
     const row = { node, policy, heldMs: heldMs(context, decision, now), reasons, until: untilOf.get(node) ?? null };
     const known = held.get(node);
     if (known === undefined || known.heldMs < row.heldMs) held.set(node, row);
-  }
+  });
   for (const { node, kind, at, until } of holds) {
     const row = { node, policy: null, heldMs: now - at, reasons: [kind], until };
     if (!held.has(node) && isSought(row)) held.set(node, row);
   }
-  const isWaiting = (row: Pick<HeldNode, "policy">) => Number(row.policy !== null);
+  const rows = yield* firstRows([...held.values()], query.limit ?? Number.POSITIVE_INFINITY);
   // Only the rows that are shown get names and places, because thousands may be held.
-  return [...held.values()]
-    .sort((one, other) => isWaiting(other) - isWaiting(one) || other.heldMs - one.heldMs)
-    .slice(0, limit)
-    .map(({ node, ...row }) => ({
-      ...{ node, name: observed.nameOf(node), ipAddress: observed.ipAddressOf(node) },
-      ...observed.locationOf(node),
-      ...row,
-    }));
+  return rows.map(({ node, ...row }) => ({
+    ...{ node, name: observed.nameOf(node), ipAddress: observed.ipAddressOf(node) },
+    ...observed.locationOf(node),
+    ...row,
+  }));
 }
 
-/** Returns the number of nodes in {@link heldNodesOf}. */
-export function heldNodeCountOf(
+/** More than any hold lasts. */
+const WAITING_MS: DurationMs = 1e15;
+
+/** Returns the first rows in order. The others are not sorted, because that would take several milliseconds. */
+function* firstRows(rows: readonly HeldRow[], limit: number): Generator<undefined, readonly HeldRow[]> {
+  const rank = ({ policy, heldMs }: HeldRow) => heldMs + (policy === null ? 0 : WAITING_MS);
+  let lowest = Number.NEGATIVE_INFINITY;
+  if (limit < rows.length) {
+    const ranks = new Float64Array(rows.length);
+    for (const [index, row] of rows.entries()) ranks[index] = rank(row);
+    yield;
+    lowest = yield* selectInSteps(ranks, rows.length - limit);
+  }
+  const first = rows.filter((row) => rank(row) >= lowest).sort((one, other) => rank(other) - rank(one));
+  yield;
+  return first.slice(0, limit);
+}
+
+/** Returns the number of nodes in {@link heldNodesOf}, in steps. */
+export function* heldNodeCountOf(
   context: Pick<HoldDeps, "remediationState">,
   lastDecisions: readonly LastDecision[] | null,
-): number {
-  const decisions = (lastDecisions ?? []).filter((decision) => isHold(context, decision));
-  return new Set([...decisions, ...holdsInForce(context.remediationState)].map(({ node }) => node)).size;
+): Generator<undefined, number> {
+  const nodes = new Set(holdsInForce(context.remediationState).map(({ node }) => node));
+  yield* eachInSteps(lastDecisions ?? [], (decision) => {
+    if (isHold(context, decision)) nodes.add(decision.node);
+  });
+  return nodes.size;
 }
 
 /** Sets the gauges of held nodes and of the longest hold of each policy, in steps. Dry runs are left out. */
@@ -118,7 +138,7 @@ function heldMs(
   now: EpochMs,
 ): DurationMs {
   const open = records.openEpisode(node, false);
-  if (open?.policy === policy && open.acted > 0) return now - open.stateAt;
+  if (open?.policy === policy && open.acted > 0) return Math.max(0, now - open.stateAt);
   const { since } = records.timer(policy, node);
   const forMs = policies.find(policy)?.rule.forMs ?? 0;
   const closedAt = records.closedEpisodesOf(node, false).at(-1)?.closedAt ?? Number.NEGATIVE_INFINITY;

@@ -2,6 +2,7 @@ import { oncePerKey } from "../../base/once-per-key.ts";
 import { EPISODE_STATES } from "../../model/label-values.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
+import { eachInSteps } from "../../platform/event-loop.ts";
 import { type ActivePolicy, isDryRun, isInFlight } from "../../policy/facts.ts";
 import { findBlockers } from "../../policy/guards/guards.ts";
 import { limitsByName } from "../../policy/guards/limits.ts";
@@ -41,7 +42,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
   const { records } = context.remediationState;
   return {
     status: () => remediationStatus(deps),
-    policies: () => context.policies.active().map((active) => policyStatus(deps, active)),
+    policies: () => policyStatuses(deps),
     explain(node) {
       const factsOf = oncePerKey(deps.collectFacts);
       return {
@@ -120,31 +121,36 @@ function remediationStatus({ context, fleetHealth, trustBlockers }: StatusViewDe
   };
 }
 
-function policyStatus(
-  { context: { remediationState }, unknownNodes }: StatusViewDeps,
-  active: ActivePolicy,
-): PolicyStatus {
-  const { rule } = active.policy;
+function* policyStatuses({
+  context: { policies, remediationState },
+  unknownNodes,
+}: StatusViewDeps): Generator<undefined, readonly PolicyStatus[]> {
   const { records } = remediationState;
-  const dryRun = isDryRun(active);
-  const timers = records.timersOf(rule.name);
-  let [firing, givenUp] = [0, 0];
-  for (const [node, { state }] of timers) {
-    if (state !== "firing") continue;
-    firing++;
-    if (isGivenUp(remediationState, rule.name, node, dryRun)) givenUp++;
+  const statuses: PolicyStatus[] = [];
+  const counted = policies.active().map((active) => ({
+    active,
+    dryRun: isDryRun(active),
+    episodes: Object.fromEntries(EPISODE_STATES.map((state) => [state, 0])) as Record<string, number>,
+  }));
+  const byPolicy = new Map(counted.map((each) => [each.active.policy.rule.name, each]));
+  yield* eachInSteps(records.openEpisodes(), ({ policy, shadow, state }) => {
+    const counts = byPolicy.get(policy);
+    if (counts?.dryRun === shadow) counts.episodes[state]!++;
+  });
+  for (const { active, dryRun, episodes } of counted) {
+    const { name } = active.policy.rule;
+    let [pending, firing, givenUp] = [0, 0, 0];
+    yield* eachInSteps(records.timersOf(name), ([node, { state }]) => {
+      if (state !== "firing") pending++;
+      else {
+        firing++;
+        if (isGivenUp(remediationState, name, node, dryRun)) givenUp++;
+      }
+    });
+    const counts = { ...episodes, pending, given_up: givenUp };
+    statuses.push({ ...active, pending, firing, unknown: unknownNodes(name), episodes: counts });
   }
-  const pending = timers.size - firing;
-  const counts = Object.fromEntries(EPISODE_STATES.map((state) => [state, 0])) as Record<string, number>;
-  for (const { policy, shadow, state } of records.openEpisodes())
-    if (policy === rule.name && shadow === dryRun) counts[state]!++;
-  return {
-    ...active,
-    pending,
-    firing,
-    unknown: unknownNodes(rule.name),
-    episodes: { ...counts, pending, given_up: givenUp },
-  };
+  return statuses;
 }
 
 /** Explains a policy on a node. On a standby only what is recorded is known; on the leader, an unlisted node has none. */

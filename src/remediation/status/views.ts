@@ -139,11 +139,11 @@ export type Approval = Action & { readonly expiresAt: EpochMs };
 
 /**
  * Read access to remediation. Methods that return promises read rows of the journal, and reject if it can't be read.
- * Everything else is in memory.
+ * Everything else is in memory. What takes long in a mass event is done in steps of less than a millisecond.
  */
 export interface RemediationView extends Pick<JournalQueries, "decisions" | "actions" | "operatorCommands"> {
   status(): RemediationStatus;
-  policies(): readonly PolicyStatus[];
+  policies(): Generator<undefined, readonly PolicyStatus[]>;
   explain(node: NodeId): NodeExplanation;
   /** Returns the latest rows about a node, up to the time `until` if it is given. */
   historyOf(node: NodeId, until?: EpochMs): Promise<NodeHistory>;
@@ -153,9 +153,9 @@ export interface RemediationView extends Pick<JournalQueries, "decisions" | "act
    * Nodes that are held and match the query. Those that an acting policy would treat come before the others, and in
    * each group the longest hold comes first.
    */
-  heldNodes(query: HeldNodesQuery): readonly HeldNode[];
+  heldNodes(query: HeldNodesQuery): Generator<undefined, readonly HeldNode[]>;
   /** Returns the number of nodes in {@link heldNodes} without a query, in less time. */
-  heldNodeCount(): number;
-  /** Returns the most important mark of each node that has one, in steps. */
+  heldNodeCount(): Generator<undefined, number>;
+  /** Returns the most important mark of each node that has one. */
   nodeMarks(): Generator<undefined, ReadonlyMap<NodeId, NodeMark>>;
 }

@@ -1,8 +1,6 @@
 import type { NumberColumn } from "../../base/number-column.ts";
-import { select } from "../../policy/cel/fleet-aggregates.ts";
-
-/** Work that may be interrupted between any two steps. */
-export type Steps<Result> = Generator<undefined, Result>;
+import { runAtOnce, type Steps } from "../../base/steps.ts";
+import { selectInSteps } from "../../policy/cel/fleet-aggregates.ts";
 
 /**
  * Caches what `derive` returns for a column, in steps, because it takes too long for one slice. Successive snapshots
@@ -28,26 +26,28 @@ interface TimeSummary {
   readonly median: number;
 }
 
-const summaries = new WeakMap<object, TimeSummary>();
-
-/** Returns how many times of a column are known, the earliest and the median. Computed once for each column. */
-export function summarizeTimes(column: NumberColumn): TimeSummary {
-  const known = summaries.get(column);
-  if (known !== undefined) return known;
-  const times = new Float64Array(column.length);
+/** The steps that count the known times of a column, and find the earliest and the median. */
+export const summarizeInSteps = cacheStepsByColumn(function* (column: NumberColumn): Steps<TimeSummary> {
+  const times = column.toArray();
+  yield;
   let count = 0;
   let earliest = Number.NaN;
-  for (let index = 0; index < column.length; index++) {
-    const at = column.at(index);
+  for (let index = 0; index < times.length; index++) {
+    if (index % TIMES_PER_STEP === 0) yield;
+    const at = times[index]!;
     if (Number.isNaN(at)) continue;
     times[count++] = at;
     if (!(earliest <= at)) earliest = at;
   }
-  const median = count === 0 ? Number.NaN : select(times.subarray(0, count), count >> 1);
-  const summary = { count, earliest, median };
-  summaries.set(column, summary);
-  return summary;
-}
+  const median = count === 0 ? Number.NaN : yield* selectInSteps(times.subarray(0, count), count >> 1);
+  return { count, earliest, median };
+});
+
+/** Times that are compared in one step, which takes a fraction of a millisecond. */
+const TIMES_PER_STEP = 65_536;
+
+/** Returns how many times of a column are known, the earliest and the median. Computed once for each column. */
+export const summarizeTimes = (column: NumberColumn): TimeSummary => runAtOnce(summarizeInSteps(column));
 
 /** Slots that are sorted or merged in one step, which takes a fraction of a millisecond. */
 const SLOTS_PER_STEP = 512;

@@ -1,8 +1,9 @@
+import type { Steps } from "../../base/steps.ts";
 import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { slotsById } from "../../policy/cel/field-readers.ts";
 import { NODE_MARKS, type NodeMark } from "../../remediation/status/views.ts";
-import { cacheStepsByColumn, type Steps } from "./fleet-columns.ts";
+import { cacheStepsByColumn } from "./fleet-columns.ts";
 
 /** A node's slot, its status and its mark, the last two as indexes of NODE_STATUSES and NODE_MARKS. */
 type CellChange = readonly [slot: number, status: number, mark: number];
@@ -57,9 +58,8 @@ export function createFleetGrid(deps: FleetGridDeps) {
         return { from: revision - 1, revision, cells: null };
       }
       const now: GridState = { fleet, marks: yield* markColumn(fleet, yield* deps.marks()) };
-      const before = last;
+      const cells = last === null || !isSameLayout(last.fleet, fleet) ? null : yield* findCellChanges(last, now);
       last = now;
-      const cells = before === null || !isSameLayout(before.fleet, fleet) ? null : findCellChanges(before, now);
       if (cells?.length === 0) return null;
       revision++;
       return { from: revision - 1, revision, cells };
@@ -101,10 +101,11 @@ function* markColumn(fleet: Fleet, marks: ReadonlyMap<NodeId, NodeMark>): Steps<
 }
 
 /** Returns the changes, or null if there are too many. */
-function findCellChanges(before: GridState, now: GridState): readonly CellChange[] | null {
+function* findCellChanges(before: GridState, now: GridState): Steps<readonly CellChange[] | null> {
   const cells: CellChange[] = [];
   const [oldStatus, status] = [before.fleet.status, now.fleet.status];
   for (let slot = 0; slot < now.fleet.slots; slot++) {
+    if (slot % CELLS_PER_STEP === 0) yield;
     if (oldStatus[slot] === status[slot] && before.marks[slot] === now.marks[slot]) continue;
     if (now.fleet.ids[slot] === "") continue;
     if (cells.length === CELL_CHANGES_MAX) return null;
@@ -113,15 +114,45 @@ function findCellChanges(before: GridState, now: GridState): readonly CellChange
   return cells;
 }
 
+/** Cells that are compared or written in one step, which takes a fraction of a millisecond. */
+const CELLS_PER_STEP = 32_768;
+
 /** Ids and names make up most of the document and rarely change. */
 const columnText = cacheStepsByColumn(function* writeColumn(column: readonly unknown[] | Uint32Array): Steps<Buffer> {
-  const parts: string[] = [];
+  const parts: Buffer[] = [Buffer.from("[")];
   for (let begin = 0; begin < column.length; begin += VALUES_PER_STEP) {
-    parts.push(JSON.stringify(Array.from(column.slice(begin, begin + VALUES_PER_STEP))).slice(1, -1));
+    const values = JSON.stringify(Array.from(column.slice(begin, begin + VALUES_PER_STEP))).slice(1, -1);
+    parts.push(Buffer.from(begin === 0 ? values : `,${values}`));
     yield;
   }
-  return Buffer.from(`[${parts.join(",")}]`);
+  return yield* joined([...parts, Buffer.from("]")]);
 });
+
+/** Each character is a digit, for a column of small numbers. */
+function* digits(column: Uint8Array): Steps<Buffer> {
+  const text = Buffer.allocUnsafe(column.length);
+  for (let index = 0; index < column.length; index++) {
+    if (index % CELLS_PER_STEP === 0) yield;
+    text[index] = DIGITS[column[index]!]!;
+  }
+  return text;
+}
+
+/** Bytes that are copied in one step. */
+const BYTES_PER_STEP = 262_144;
+
+/** Concatenates parts. To copy tens of megabytes at once would block the event loop. */
+function* joined(parts: readonly Buffer[]): Steps<Buffer> {
+  const text = Buffer.allocUnsafe(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    for (let begin = 0; begin < part.length; begin += BYTES_PER_STEP) {
+      at += part.copy(text, at, begin, begin + BYTES_PER_STEP);
+      yield;
+    }
+  }
+  return text;
+}
 
 function* writeDocument(revision: number, grid: GridState | null): Steps<Buffer> {
   const head = `{"revision":${revision},"statuses":${JSON.stringify(NODE_STATUSES)},"marks":${JSON.stringify(NODE_MARKS)}`;
@@ -132,7 +163,8 @@ function* writeDocument(revision: number, grid: GridState | null): Steps<Buffer>
   for (const [name, column] of Object.entries(columns)) {
     parts.push(Buffer.from(`,"${name}":`), yield* columnText(column));
   }
-  return Buffer.concat([...parts, Buffer.from(`,"status":"${digits(fleet.status)}","mark":"${digits(marks)}"}`)]);
+  for (const [name, column] of Object.entries({ status: fleet.status, mark: marks })) {
+    parts.push(Buffer.from(`,"${name}":"`), yield* digits(column), Buffer.from('"'));
+  }
+  return yield* joined([...parts, Buffer.from("}")]);
 }
-
-const digits = (column: Uint8Array): string => Buffer.from(column.map((value) => DIGITS[value]!)).toString("latin1");

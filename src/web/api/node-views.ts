@@ -1,8 +1,10 @@
+import type { Steps } from "../../base/steps.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import { SESSION_STATUSES } from "../../model/session.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import { type Steps, slotsInOrder } from "./fleet-columns.ts";
+import { slotOfSessions, slotsById } from "../../policy/cel/field-readers.ts";
+import { slotsInOrder } from "./fleet-columns.ts";
 import { byName, isKnown, iso, seconds } from "./notation.ts";
 import { type Query, ROWS_DEFAULT } from "./query.ts";
 import type { StatusSnapshot } from "./status-views.ts";
@@ -32,8 +34,8 @@ export function* nodesView(statusSnapshot: StatusSnapshot, query: Query): Steps<
 /** `GET /api/v1/nodes/ID`, or null if there is no such node. */
 export function nodeView(statusSnapshot: StatusSnapshot, id: string) {
   const fleet = statusSnapshot.snapshot?.fleet;
-  const slot = id === "" ? -1 : (fleet?.ids.indexOf(id) ?? -1);
-  if (fleet === undefined || slot < 0) return null;
+  const slot = fleet === undefined ? undefined : slotsById(fleet).get(id);
+  if (fleet === undefined || slot === undefined) return null;
   return {
     ...listView(statusSnapshot, fleet, slot),
     cpu_usage_ratio: numberOrNull(fleet.cpuUsage.at(slot)),
@@ -87,8 +89,8 @@ function listView(statusSnapshot: StatusSnapshot, fleet: Fleet, slot: number) {
 
 function nodeSessions({ snapshot }: StatusSnapshot, id: string): Record<string, number> | null {
   const nodes = snapshot?.sessions?.nodes;
-  const slot = nodes?.ids.indexOf(id) ?? -1;
-  if (nodes === undefined || slot < 0) return null;
+  const slot = nodes === undefined ? undefined : slotOfSessions(nodes, id);
+  if (nodes === undefined || slot === undefined) return null;
   return byName(SESSION_STATUSES, (_, index) => nodes.counts[index]![slot]!);
 }
 

@@ -5,6 +5,7 @@ import { isoAt } from "../../model/time.ts";
 import { HOLD_REASON_ROWS } from "../../policy/guards/guards.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
 import type {
+  HeldNode,
   NodeHistory,
   PolicyExplanation,
   PolicyStatus,
@@ -40,12 +41,11 @@ export const remediationStatusView = (status: RemediationStatus, approvals: numb
   held_nodes: heldNodes,
 });
 
-/** `GET /api/v1/policies`: all policies or one of them, in order of evaluation. */
-export const policiesView = (remediation: RemediationView, name: string | null) =>
-  remediation
-    .policies()
-    .filter(({ policy }) => name === null || policy.rule.name === name)
-    .map(policyView);
+/** The steps of `GET /api/v1/policies`: all policies or one of them, in order of evaluation. */
+export function* policiesView(remediation: RemediationView, name: string | null) {
+  const policies = yield* remediation.policies();
+  return policies.filter(({ policy }) => name === null || policy.rule.name === name).map(policyView);
+}
 
 /** `GET /api/v1/actions`: newest first. */
 export async function actionsView(remediation: RemediationView, awaiting: boolean, query: JournalQuery) {
@@ -80,16 +80,23 @@ export type ExplanationView = ReturnType<typeof explanationView>;
 /** How a hold for a reason ends, without the backticks of the docs. */
 const holdEnd = (reason: HoldReason): string => HOLD_REASON_ROWS[reason].ends.replaceAll("`", "");
 
-/** `GET /api/v1/holds`: first nodes that a policy would treat, then the others; in each group, longest hold first. */
-export const heldNodesView = (remediation: RemediationView, query: JournalQuery) =>
-  remediation.heldNodes(query).map(({ ipAddress, heldMs, until, reasons, ...held }) => ({
-    ...held,
-    ip_address: ipAddress || null,
-    held_seconds: secondsOf(heldMs),
-    until: iso(until),
-    reasons: reasons.map((reason) => ({ reason, ends: holdEnd(reason) })),
-  }));
-export type HeldNodeView = ReturnType<typeof heldNodesView>[number];
+/**
+ * The steps of `GET /api/v1/holds`: first nodes that a policy would treat, then the others; in each group, longest hold
+ * first.
+ */
+export function* heldNodesView(remediation: RemediationView, query: JournalQuery) {
+  const nodes = yield* remediation.heldNodes(query);
+  return nodes.map(heldNodeView);
+}
+
+const heldNodeView = ({ ipAddress, heldMs, until, reasons, ...held }: HeldNode) => ({
+  ...held,
+  ip_address: ipAddress || null,
+  held_seconds: secondsOf(heldMs),
+  until: iso(until),
+  reasons: reasons.map((reason) => ({ reason, ends: holdEnd(reason) })),
+});
+export type HeldNodeView = ReturnType<typeof heldNodeView>;
 
 /** Whether anything is known about the node that is explained. */
 export const hasHistory = ({ known, holds, episodes, actions, decisions, orders }: ExplanationView): boolean =>

@@ -45,7 +45,7 @@ export interface WebDeps {
   reload(operator: string | null): ReturnType<Reload>;
   /** Called for each connection and request, because a reload may change the list. */
   readonly isTrustedProxy: IsTrustedProxy;
-  status(): object;
+  status(): object | Promise<object>;
   /** Returns the steps of the answer, which block the event loop for a fraction of a millisecond each. */
   nodes(query: Query): Iterator<unknown, object>;
   /** Null if there is no such node. */
@@ -84,7 +84,7 @@ function jsonRoutes(deps: WebDeps, { clock, requestQueue }: WebContext): readonl
   const list = (
     path: string,
     parameters: Route["parameters"] & {},
-    rows: (query: Query) => readonly object[] | Promise<readonly object[]>,
+    rows: (query: Query) => Promise<readonly object[]>,
   ): Route => ({
     method: "GET",
     path: `/api/v1/${path}`,
@@ -97,7 +97,7 @@ function jsonRoutes(deps: WebDeps, { clock, requestQueue }: WebContext): readonl
     },
   });
   return [
-    { method: "GET", path: "/api/v1/status", handle: () => fullStatus(deps) },
+    { method: "GET", path: "/api/v1/status", handle: () => requestQueue.occupy(fullStatus(deps, clock)) },
     { method: "GET", path: "/api/v1/budget", handle: () => deps.budget() },
     {
       method: "GET",
@@ -120,8 +120,12 @@ function jsonRoutes(deps: WebDeps, { clock, requestQueue }: WebContext): readonl
     list("orders", ["node", "until", "limit"], async (query) =>
       withNodes((await remediation().operatorCommands(rowsQuery(query))).map(operatorCommandView), deps.fleet()),
     ),
-    list("holds", ["node", "policy", "limit"], (query) => heldNodesView(remediation(), rowsQuery(query))),
-    list("policies", ["policy"], ({ policy = null }) => policiesView(remediation(), policy)),
+    list("holds", ["node", "policy", "limit"], (query) =>
+      requestQueue.occupy(runInSlices(heldNodesView(remediation(), rowsQuery(query)), clock)),
+    ),
+    list("policies", ["policy"], ({ policy = null }) =>
+      requestQueue.occupy(runInSlices(policiesView(remediation(), policy), clock)),
+    ),
   ];
 }
 
@@ -139,12 +143,14 @@ function sendReady(remediation: RemediationView, reply: FastifyReply): FastifyRe
   return journal === null ? sendText(reply, 200, "ready") : sendText(reply, 503, `not ready\n${journal}`);
 }
 
-function fullStatus(deps: WebDeps): object {
+async function fullStatus(deps: WebDeps, clock: WebContext["clock"]): Promise<object> {
+  const heldNodes = await runInSlices(deps.remediation().heldNodeCount(), clock);
+  const status = await deps.status();
   const remediation = deps.remediation();
   return {
-    ...deps.status(),
+    ...status,
     takes_orders: deps.operators().length > 0,
-    warden: remediationStatusView(remediation.status(), remediation.approvals().length, remediation.heldNodeCount()),
+    warden: remediationStatusView(remediation.status(), remediation.approvals().length, heldNodes),
   };
 }
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { ApiError } from "../../../src/api-client/errors.ts";
-import type { RemediationView } from "../../../src/remediation/status/views.ts";
+import type { HeldNode, RemediationView } from "../../../src/remediation/status/views.ts";
 import { nodesView } from "../../../src/web/api/node-views.ts";
 import { remediationStatusView } from "../../../src/web/api/remediation-views.ts";
 import { budgetView, type StatusSnapshot, statusView } from "../../../src/web/api/status-views.ts";
@@ -14,7 +14,7 @@ import {
   sampleRemediation,
   verifiedAction,
 } from "../../web/api/remediation-view-fixture.ts";
-import { buildFleet } from "../../web/fleet-fixture.ts";
+import { buildFleet, stepsOf } from "../../web/fleet-fixture.ts";
 import { startTestServer } from "../../web/http/test-server.ts";
 import { runInProcess } from "../terminal.ts";
 
@@ -38,7 +38,7 @@ describe("status and nodes show a fleet", () => {
     });
 
   test("status shows nodes, limits, collectors and policies", async () => {
-    const { url } = await startFleetServer({ ...idleRemediation, policies: () => [policyStatus] });
+    const { url } = await startFleetServer({ ...idleRemediation, policies: () => stepsOf([policyStatus]) });
     const { code, out, err } = await runInProcess("status", "--url", url);
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toMatch(/^daemon {8}proxywarden 1\.2\.3, up 5m\nnodes {9}40: \d+ online/);
@@ -50,21 +50,21 @@ describe("status and nodes show a fleet", () => {
   });
 
   test("status lists the nodes that are held longest, and nodes --held all of them", async () => {
-    const held = Array.from({ length: 12 }, (_, index) => ({
-      ...{ node: `node_${index}`, name: `iad-${index}`, country: "US", region: index < 2 ? "us-east" : "us-west" },
-      ipAddress: `10.0.1.${index}`,
-      ...{ policy: "reboot-offline", heldMs: (20 - index) * MINUTE, until: null, reasons: ["canary"] as const },
-    }));
+    const held = Array.from(
+      { length: 12 },
+      (_, index): HeldNode => ({
+        ...{ node: `node_${index}`, name: `iad-${index}`, country: "US", region: index < 2 ? "us-east" : "us-west" },
+        ipAddress: `10.0.1.${index}`,
+        ...{ policy: "reboot-offline", heldMs: (20 - index) * MINUTE, until: null, reasons: ["canary"] },
+      }),
+    );
     const byOperator = { policy: null, reasons: ["held"] as const, until: SAMPLES_START_MS };
+    held[0] = { ...held[0]!, reasons: ["canary", "in_flight"] };
+    held[1] = { ...held[1]!, ...byOperator };
     const { url } = await startFleetServer({
       ...idleRemediation,
-      heldNodes: ({ limit }) =>
-        [
-          { ...held[0]!, reasons: ["canary", "in_flight"] as const },
-          { ...held[1]!, ...byOperator },
-          ...held.slice(2),
-        ].slice(0, limit),
-      heldNodeCount: () => held.length,
+      heldNodes: ({ limit }) => stepsOf(held.slice(0, limit)),
+      heldNodeCount: () => stepsOf(held.length),
     });
     const { out } = await runInProcess("status", "--url", url);
     const table = out.slice(out.indexOf("held node ")).split("\n");

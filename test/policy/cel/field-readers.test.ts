@@ -123,6 +123,21 @@ test("a fleet has no counts or medians before the first complete walk, and an em
   expect([settled.counts("nowhere"), settled.median("nowhere", "cpuUsage", 0)]).toEqual([null, null]);
 });
 
+test("the median of a large fleet is prepared in many steps, and is the same without preparation", () => {
+  const nodes = Array.from({ length: 3_000 }, (_, index) => ({
+    ...completeNode,
+    ...{ id: `node_${index}`, region: `region-${index % 3}`, cpuUsage: ((index * 7_919) % 1_009) / 1_009 },
+  }));
+  const scopes = [0, 1].map(() => scopeOf(snapshotOf({ fleet: buildFleet(nodes, 800) }), serviceTime));
+  const prepare = findField("fleet.median.cpu_usage")!.prepare!(scopes[0]!, 0);
+  expect([...prepare].length).toBeGreaterThan(5);
+  for (const region of [null, "region-1"]) {
+    const [prepared, computed] = scopes.map(({ aggregates }) => aggregates.median(region, "cpuUsage", 0));
+    expect(prepared).toEqual(computed);
+    expect(prepared!.value).toBeGreaterThan(0);
+  }
+});
+
 test("a median depends on the requested age and not on earlier requests", () => {
   const nodes = [0.1, 0.2, 0.9].map((cpuUsage, index) => ({
     ...completeNode,

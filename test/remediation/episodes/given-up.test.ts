@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
@@ -9,7 +10,7 @@ const scenario = { nodes: 24 };
 const retry = { episodes: 2, everyMs: 30 * MINUTE_MS, forgetAfterMs: HOUR_MS };
 const rule = rebootOffline({ steps: [steps.reboot], retry });
 
-const policyOf = (network: QuietNetwork) => network.controller().view.policies()[0]!;
+const policyOf = (network: QuietNetwork) => runAtOnce(network.controller().view.policies())[0]!;
 
 test("three nodes that nothing heals don't make the policy fall back to dry_run", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rule]), scenario });

@@ -1,11 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 
 const oneReboot = remediationRules([rebootOffline({ steps: [steps.reboot] })]);
-const isProven = (network: QuietNetwork) => network.controller().view.policies()[0]!.proven;
+const isProven = (network: QuietNetwork) => runAtOnce(network.controller().view.policies())[0]!.proven;
 
 test("a node that an operator repairs after our reboot had no effect does not count as healed, and does not prove the canary", async () => {
   const network = await startQuietNetwork({ rules: oneReboot });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, notificationsOf } from "../../harness/remediation-results.ts";
@@ -127,5 +128,5 @@ test("nodes whose verdict stays unknown don't count towards a storm", async () =
       recoverAt: now(network) + HOUR_MS,
     });
   await network.advance(HOUR_MS - MINUTE_MS);
-  expect(network.controller().view.policies()[0]).toMatchObject({ firing: 0 });
+  expect(runAtOnce(network.controller().view.policies())[0]).toMatchObject({ firing: 0 });
 });

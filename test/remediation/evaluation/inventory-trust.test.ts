@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { NODE_STATUSES } from "../../../src/model/node.ts";
 import { defaultSafety, rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
@@ -273,4 +274,19 @@ test("a node that left the list after an action stays lost after forget_after, a
   network.setFault(null);
   await network.advance(3 * MINUTE_MS);
   expect(episodeStates(network)[0]).toBe("withdrawn");
+});
+
+test("records of unknown status are counted in every part of a large fleet", async () => {
+  const network = await startQuietNetwork({
+    rules: remediationRules([rebootOffline()]),
+    scenario: { nodes: 9_000 },
+  });
+  network.setFault({ kind: "bad_records", spoiled: 0.5 });
+  await network.advance(3 * MINUTE_MS);
+  const { ids, lastWalk, status } = network.daemon.snapshots.last!.fleet;
+  const unknown = ids.filter((id, slot) => id !== "" && NODE_STATUSES[status[slot]!] === "unknown").length;
+  expect(unknown).toBeGreaterThan(100);
+  const { trust } = network.controller().view.status();
+  const detail = expect.stringMatching(new RegExp(`^${unknown + lastWalk!.rejected} of `));
+  expect(trust).toContainEqual({ reason: "inventory_unknown", detail });
 });

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import type { Action } from "../../../src/model/remediation/episode.ts";
@@ -102,7 +103,7 @@ test("a policy that reads sessions acts only right after a walk of the sessions"
   expect(network.decisions().at(-1)).toMatchObject({
     ...{ node, verdict: "hold", blockers: [{ reason: "verdict_unknown", detail }] },
   });
-  expect(network.controller().view.heldNodes({})).toMatchObject([{ node, reasons: ["verdict_unknown"] }]);
+  expect(runAtOnce(network.controller().view.heldNodes({}))).toMatchObject([{ node, reasons: ["verdict_unknown"] }]);
   await network.advanceUntil(() => network.postCount() > 0);
   expect(network.daemon.clock.monotonic() - walkEndedAt()).toBeLessThan(30_000);
   expect(network.decisions().at(-1)).toMatchObject({ node, verdict: "act" });

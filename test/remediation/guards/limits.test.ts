@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import { rebootOffline, remediationRules, steps, withoutLimits } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
@@ -157,14 +158,14 @@ test("under a changed policy the first action is verified before a second is sen
   // The policy is proven now, until its text changes.
   await network.restart();
   await network.advance(3 * MINUTE_MS);
-  expect(network.controller().view.policies()).toMatchObject([{ proven: true }]);
+  expect(runAtOnce(network.controller().view.policies())).toMatchObject([{ proven: true }]);
   await network.restart({
     rules: remediationRules([rebootOffline({ steps: [steps.reboot] })], { ...withoutLimits, canary: true }),
   });
-  expect(network.controller().view.policies()).toMatchObject([{ proven: false }]);
+  expect(runAtOnce(network.controller().view.policies())).toMatchObject([{ proven: false }]);
   network.failNode(third!);
   await network.advance(20 * MINUTE_MS);
-  expect(network.controller().view.policies()).toMatchObject([{ proven: true }]);
+  expect(runAtOnce(network.controller().view.policies())).toMatchObject([{ proven: true }]);
 });
 
 test("a policy that heals too few nodes falls back to dry_run until its text changes, also across a restart", async () => {
@@ -177,7 +178,7 @@ test("a policy that heals too few nodes falls back to dry_run until its text cha
   const real = () => network.actions().filter(({ shadow: dryRun }) => !dryRun);
   expect(real().map(({ outcome }) => outcome)).toEqual(["ineffective", "ineffective", "ineffective"]);
   expect(notificationsOf(network, "efficacy")).toHaveLength(1);
-  expect(network.controller().view.policies()).toMatchObject([{ mode: "dry_run", hasFallenBack: true }]);
+  expect(runAtOnce(network.controller().view.policies())).toMatchObject([{ mode: "dry_run", hasFallenBack: true }]);
   const gauge = 'proxywarden_policy_ineffective{policy="reboot-offline"}';
   expect(await network.daemon.metrics.render("text")).toContain(`${gauge} 1\n`);
   network.kill();
@@ -189,7 +190,7 @@ test("a policy that heals too few nodes falls back to dry_run until its text cha
   const changed = rebootOffline({ steps: [steps.reboot], clearForMs: 11 * MINUTE_MS });
   await network.restart({ rules: remediationRules([changed], { ...withoutLimits, efficacy }) });
   await network.advance(20 * MINUTE_MS);
-  expect(network.controller().view.policies()).toMatchObject([{ mode: "enforce", hasFallenBack: false }]);
+  expect(runAtOnce(network.controller().view.policies())).toMatchObject([{ mode: "enforce", hasFallenBack: false }]);
   expect(await network.daemon.metrics.render("text")).toContain(`${gauge} 0\n`);
   expect(nodesActedOn(network)).toContain(unhealthy[3]);
 });
@@ -200,7 +201,7 @@ test("a policy that heals enough nodes does not fall back", async () => {
   for (const node of onePerRegion(network, 5)) network.failNode(node);
   await network.advance(40 * MINUTE_MS);
   expect(new Set(episodeStates(network))).toEqual(new Set(["healed"]));
-  expect(network.controller().view.policies()).toMatchObject([{ mode: "enforce", hasFallenBack: false }]);
+  expect(runAtOnce(network.controller().view.policies())).toMatchObject([{ mode: "enforce", hasFallenBack: false }]);
 });
 
 test("the circuit breaker opens when too many nodes fire within its time, even one by one, and is notified", async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import { rebootOffline, remediationRules, steps, withoutLimits, withoutRetries } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
@@ -67,7 +68,7 @@ test("the nodes on which a policy can't be evaluated are shown", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([never]) });
   await network.advance(10 * MINUTE_MS);
   const nodes = network.nodes().length;
-  expect(network.controller().view.policies()).toMatchObject([{ pending: 0, firing: 0, unknown: nodes }]);
+  expect(runAtOnce(network.controller().view.policies())).toMatchObject([{ pending: 0, firing: 0, unknown: nodes }]);
   expect(await network.daemon.metrics.render("text")).toContain(
     `\nproxywarden_policy_unknown_nodes{policy="reboot-offline"} ${nodes}\n`,
   );

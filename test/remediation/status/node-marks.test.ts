@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
@@ -7,31 +8,30 @@ import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationRules, steps, withoutLimits } from "../../harness/policies.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
-import { resultOf } from "../../web/fleet-fixture.ts";
 
 test("a node has the most important mark of its current state", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ mode: "approve" })]) });
   const [node] = network.nodes("us-east");
   const { view } = network.controller();
   const orders = network.commands();
-  expect([...resultOf(view.nodeMarks())]).toEqual([]);
+  expect([...runAtOnce(view.nodeMarks())]).toEqual([]);
   network.failNode(node!);
-  await network.advanceUntil(() => resultOf(view.nodeMarks()).get(node!) === "pending");
-  await network.advanceUntil(() => resultOf(view.nodeMarks()).get(node!) === "awaiting");
-  expect([...resultOf(view.nodeMarks()).keys()]).toEqual([node]);
+  await network.advanceUntil(() => runAtOnce(view.nodeMarks()).get(node!) === "pending");
+  await network.advanceUntil(() => runAtOnce(view.nodeMarks()).get(node!) === "awaiting");
+  expect([...runAtOnce(view.nodeMarks()).keys()]).toEqual([node]);
   // A request for approval is more important than a hold. Once it is approved, the hold is shown.
   expect(await orders.hold(node!, "its disk is swapped")).toMatchObject({ ok: true });
-  expect(resultOf(view.nodeMarks()).get(node!)).toBe("awaiting");
+  expect(runAtOnce(view.nodeMarks()).get(node!)).toBe("awaiting");
   expect(await orders.approve(view.approvals()[0]!.id)).toMatchObject({ ok: true });
-  expect(resultOf(view.nodeMarks()).get(node!)).toBe("held");
+  expect(runAtOnce(view.nodeMarks()).get(node!)).toBe("held");
   await orders.release(node!);
   await network.advanceUntil(
-    () => resultOf(view.nodeMarks()).get(node!) === "awaiting" || resultOf(view.nodeMarks()).get(node!) === "acting",
+    () => runAtOnce(view.nodeMarks()).get(node!) === "awaiting" || runAtOnce(view.nodeMarks()).get(node!) === "acting",
   );
-  if (resultOf(view.nodeMarks()).get(node!) === "awaiting") await orders.approve(view.approvals()[0]!.id);
-  await network.advanceUntil(() => resultOf(view.nodeMarks()).get(node!) === "acting");
-  await network.advanceUntil(() => resultOf(view.nodeMarks()).get(node!) === "episode");
-  await network.advanceUntil(() => resultOf(view.nodeMarks()).size === 0);
+  if (runAtOnce(view.nodeMarks()).get(node!) === "awaiting") await orders.approve(view.approvals()[0]!.id);
+  await network.advanceUntil(() => runAtOnce(view.nodeMarks()).get(node!) === "acting");
+  await network.advanceUntil(() => runAtOnce(view.nodeMarks()).get(node!) === "episode");
+  await network.advanceUntil(() => runAtOnce(view.nodeMarks()).size === 0);
 });
 
 test("dry runs and firing nodes without an episode have their own marks", async () => {
@@ -43,10 +43,10 @@ test("dry runs and firing nodes without an episode have their own marks", async 
   const [dryRun, real] = [network.nodes("eu-west")[0]!, network.nodes("us-east")[0]!];
   const { view } = network.controller();
   network.failNode(dryRun, "person");
-  await network.advanceUntil(() => resultOf(view.nodeMarks()).get(dryRun) === "shadow");
+  await network.advanceUntil(() => runAtOnce(view.nodeMarks()).get(dryRun) === "shadow");
   network.failNode(real, "person");
   // The only step was ineffective: the node is given up, and still fires.
-  await network.advanceUntil(() => resultOf(view.nodeMarks()).get(real) === "given_up");
+  await network.advanceUntil(() => runAtOnce(view.nodeMarks()).get(real) === "given_up");
 });
 
 test("nodes that wait for other actions are told from nodes that guards hold", async () => {
@@ -59,14 +59,14 @@ test("nodes that wait for other actions are told from nodes that guards hold", a
   const nodes = network.nodes("us-east").slice(0, 3);
   const { view } = network.controller();
   const operatorCommands = network.commands();
-  const marks = () => nodes.map((node) => resultOf(view.nodeMarks()).get(node)).toSorted();
+  const marks = () => nodes.map((node) => runAtOnce(view.nodeMarks()).get(node)).toSorted();
   for (const node of nodes) network.failNode(node);
   // The first action is the canary, and the only one in flight.
   await network.advanceUntil(() => marks().join() === "acting,canary,canary");
   await network.advanceUntil(() => marks().join() === "acting,episode,in_flight");
-  const [waiting] = view.heldNodes({});
-  expect(view.heldNodeCount()).toBe(view.heldNodes({}).length);
-  expect(view.heldNodes({})).toMatchObject([
+  const [waiting] = runAtOnce(view.heldNodes({}));
+  expect(runAtOnce(view.heldNodeCount())).toBe(runAtOnce(view.heldNodes({})).length);
+  expect(runAtOnce(view.heldNodes({}))).toMatchObject([
     {
       policy: "reboot-offline",
       region: "us-east",
@@ -78,12 +78,12 @@ test("nodes that wait for other actions are told from nodes that guards hold", a
   await operatorCommands.hold(nodes[0]!, "its disk is swapped", 60_000);
   await operatorCommands.hold(waiting!.node, "its disk is swapped", 60_000);
   await operatorCommands.pause("a deploy");
-  await network.advanceUntil(() => view.heldNodes({}).some(({ reasons }) => reasons.includes("paused")));
-  expect(view.heldNodes({}).every(({ until }) => until !== null)).toBe(true);
-  expect(view.heldNodeCount()).toBe(view.heldNodes({}).length);
-  const [first] = view.heldNodes({ limit: 1 });
-  expect(view.heldNodes({ node: first!.node })).toEqual([first]);
-  expect(view.heldNodes({ policy: "another" })).toEqual([]);
+  await network.advanceUntil(() => runAtOnce(view.heldNodes({})).some(({ reasons }) => reasons.includes("paused")));
+  expect(runAtOnce(view.heldNodes({})).every(({ until }) => until !== null)).toBe(true);
+  expect(runAtOnce(view.heldNodeCount())).toBe(runAtOnce(view.heldNodes({})).length);
+  const [first] = runAtOnce(view.heldNodes({ limit: 1 }));
+  expect(runAtOnce(view.heldNodes({ node: first!.node }))).toEqual([first]);
+  expect(runAtOnce(view.heldNodes({ policy: "another" }))).toEqual([]);
 });
 
 test("a node that two policies hold is found under either of them, and counted once", async () => {
@@ -95,9 +95,10 @@ test("a node that two policies hold is found under either of them, and counted o
   await operatorCommands.pause("a deploy");
   network.failNode(node!);
   await network.advance(15 * MINUTE_MS);
-  expect(view.heldNodes({})).toMatchObject([{ node, policy: "early" }]);
-  for (const policy of ["early", "late"]) expect(view.heldNodes({ policy })).toMatchObject([{ node, policy }]);
-  expect(view.heldNodeCount()).toBe(1);
+  expect(runAtOnce(view.heldNodes({}))).toMatchObject([{ node, policy: "early" }]);
+  for (const policy of ["early", "late"])
+    expect(runAtOnce(view.heldNodes({ policy }))).toMatchObject([{ node, policy }]);
+  expect(runAtOnce(view.heldNodeCount())).toBe(1);
 });
 
 test("onChange gets committed and recorded changes, but no change whose commit failed", async () => {

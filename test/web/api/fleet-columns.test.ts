@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { NumberColumn } from "../../../src/base/number-column.ts";
 import { seededRandom } from "../../../src/base/random.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import { slotsInOrder, summarizeTimes } from "../../../src/web/api/fleet-columns.ts";
-import { resultOf } from "../fleet-fixture.ts";
 
 const random = seededRandom(1);
 
@@ -11,7 +11,7 @@ test.each([0, 1, 511, 512, 513, 1_024, 5_000])("%d slots are put in the order of
     slot % 7 === 3 ? "" : `node_${Math.floor(random() * 1e9).toString(36)}-${slot}`,
   );
   const expected = ids.filter((id) => id !== "").toSorted((a, b) => (a < b ? -1 : 1));
-  expect([...resultOf(slotsInOrder(ids))].map((slot) => ids[slot])).toEqual(expected);
+  expect([...runAtOnce(slotsInOrder(ids))].map((slot) => ids[slot])).toEqual(expected);
 });
 
 test("the order of many slots is found in many steps, and once for each column", () => {

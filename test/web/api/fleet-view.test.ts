@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import type { Fleet } from "../../../src/model/snapshot.ts";
 import { slotsById } from "../../../src/policy/cel/field-readers.ts";
 import type { NodeMark } from "../../../src/remediation/status/views.ts";
 import { createFleetGrid, type FleetGrid } from "../../../src/web/api/fleet-view.ts";
 import { applyChange, type FleetModel, markOf, readFleet, statusOf } from "../../../src/web/ui/page/fleet/fleet.ts";
-import { buildFleet, resultOf, stepsOf, withStatus } from "../fleet-fixture.ts";
+import { buildFleet, stepsOf, withStatus } from "../fleet-fixture.ts";
 
 /** A fleet grid over a fleet that a test replaces. */
 function gridOver(fleet: Fleet | null, marks: ReadonlyMap<string, NodeMark> = new Map()) {
@@ -12,8 +13,8 @@ function gridOver(fleet: Fleet | null, marks: ReadonlyMap<string, NodeMark> = ne
   return { now, fleetGrid: createFleetGrid({ fleet: () => now.fleet, marks: () => stepsOf(now.marks) }) };
 }
 
-const refresh = (fleetGrid: FleetGrid) => resultOf(fleetGrid.refresh());
-const read = (fleetGrid: FleetGrid) => JSON.parse(resultOf(fleetGrid.document()).toString());
+const refresh = (fleetGrid: FleetGrid) => runAtOnce(fleetGrid.refresh());
+const read = (fleetGrid: FleetGrid) => JSON.parse(runAtOnce(fleetGrid.document()).toString());
 
 const threeNodes = buildFleet([
   { id: "a" },
@@ -67,7 +68,7 @@ test("a document shows the fleet as of its first step, even if the fleet changes
   now.fleet = withStatus(now.fleet!, { 0: "rebooting" });
   refresh(fleetGrid);
   expect(read(fleetGrid)).toMatchObject({ revision: 2, status: "301" });
-  expect(JSON.parse(resultOf(steps).toString())).toMatchObject({ revision: 1, status: "001" });
+  expect(JSON.parse(runAtOnce(steps).toString())).toMatchObject({ revision: 1, status: "001" });
   expect(read(fleetGrid)).toMatchObject({ revision: 2, status: "301" });
 });
 
@@ -78,7 +79,7 @@ test("marks belong to the fleet of the first step, even if another fleet is look
   steps.next();
   now.fleet = swapped;
   expect(slotsById(swapped).get("b")).toBe(0);
-  expect(resultOf(steps)).toEqual({ from: 0, revision: 1, cells: null });
+  expect(runAtOnce(steps)).toEqual({ from: 0, revision: 1, cells: null });
   expect(read(fleetGrid)).toMatchObject({ ids: ["a", "", "b"], mark: "009" });
 });
 
@@ -136,4 +137,18 @@ test("applying the changes gives the same as reading the document again", () => 
   expect(applyChange(followed, { from: 3, revision: 4, cells: [[0, 5, 0]] })).toEqual([]);
   expect(applyChange(followed, { from: 90, revision: 91, cells: [[0, 5, 0]] })).toBeNull();
   expect(looks(followed)).toEqual(looks(readModel()));
+});
+
+test("a document that is read during an update shows the last revision", () => {
+  const { now, fleetGrid } = gridOver(threeNodes);
+  refresh(fleetGrid);
+  now.fleet = withStatus(threeNodes, { 0: "offline" });
+  const steps = fleetGrid.refresh();
+  let documents = 0;
+  for (let step = steps.next(); step.done !== true; step = steps.next()) {
+    expect(read(fleetGrid)).toMatchObject({ revision: 1, status: "001" });
+    documents++;
+  }
+  expect(documents).toBeGreaterThan(1);
+  expect(read(fleetGrid)).toMatchObject({ revision: 2, status: "101" });
 });

@@ -176,15 +176,15 @@ export const emptyHistory: NodeHistory = { episodes: [], actions: [], decisions:
 /** Remediation without policies, decisions and actions. */
 export const idleRemediation: RemediationView = {
   status: () => idleStatus,
-  policies: () => [],
+  policies: () => stepsOf([]),
   explain: emptyExplanation,
   historyOf: async () => emptyHistory,
   decisions: async () => [],
   actions: async () => [],
   operatorCommands: async () => [],
   approvals: () => [],
-  heldNodes: () => [],
-  heldNodeCount: () => 0,
+  heldNodes: () => stepsOf([]),
+  heldNodeCount: () => stepsOf(0),
   nodeMarks: () => stepsOf(new Map()),
 };
 
@@ -236,7 +236,7 @@ export const sampleHistory = (node: string): NodeHistory =>
 export function sampleRemediation(queries: JournalQuery[] = []): RemediationView {
   return {
     ...idleRemediation,
-    policies: () => [policyStatus],
+    policies: () => stepsOf([policyStatus]),
     explain: sampleExplanation,
     historyOf: async (node) => sampleHistory(node),
     decisions: async (query) => {

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import { nodesView, nodeView } from "../../../src/web/api/node-views.ts";
 import type { StatusSnapshot } from "../../../src/web/api/status-views.ts";
 import { budgetView, statusLine, statusView } from "../../../src/web/api/status-views.ts";
 import { startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
-import { resultOf } from "../fleet-fixture.ts";
 
 const MINUTE = 60_000;
 
@@ -19,7 +19,7 @@ test("before the first walk every view is empty", async () => {
   await snapshotAfter(0, (statusSnapshot) => {
     expect(statusView(statusSnapshot)).toMatchObject({ version: "1.2.3", sessions: null, usage_known: false });
     expect(statusLine(statusSnapshot)).toBe("the fleet is not known yet");
-    expect(resultOf(nodesView(statusSnapshot, {}))).toEqual({
+    expect(runAtOnce(nodesView(statusSnapshot, {}))).toEqual({
       data: [],
       pagination: { page: 1, limit: 100, total: 0 },
     });
@@ -48,18 +48,18 @@ test("the status shows the plan, the age and the failure of each collector", asy
 
 test("nodes are paged in the order of ids, and filtered by status, location and part of a name", async () => {
   await snapshotAfter(5 * MINUTE, (statusSnapshot) => {
-    const all = resultOf(nodesView(statusSnapshot, {})).data;
+    const all = runAtOnce(nodesView(statusSnapshot, {})).data;
     expect(all.map(({ id }) => id)).toEqual(all.map(({ id }) => id).toSorted());
-    const second = resultOf(nodesView(statusSnapshot, { page: "2", limit: "15" }));
+    const second = runAtOnce(nodesView(statusSnapshot, { page: "2", limit: "15" }));
     expect(second.data).toEqual(all.slice(15, 30));
     const { country, name } = all[7]!;
-    const there = resultOf(nodesView(statusSnapshot, { country: country! }));
+    const there = runAtOnce(nodesView(statusSnapshot, { country: country! }));
     expect(there.data).toEqual(all.filter((node) => node.country === country));
-    expect(resultOf(nodesView(statusSnapshot, { q: name!.toUpperCase() })).data).toContainEqual(all[7]);
+    expect(runAtOnce(nodesView(statusSnapshot, { q: name!.toUpperCase() })).data).toContainEqual(all[7]);
     const { id, name: exact } = all[7]!;
-    for (const node of [id!, exact!]) expect(resultOf(nodesView(statusSnapshot, { node })).data).toEqual([all[7]]);
-    expect(resultOf(nodesView(statusSnapshot, { node: id!.slice(0, -1) })).data).toEqual([]);
-    const online = resultOf(nodesView(statusSnapshot, { status: "online" }));
+    for (const node of [id!, exact!]) expect(runAtOnce(nodesView(statusSnapshot, { node })).data).toEqual([all[7]]);
+    expect(runAtOnce(nodesView(statusSnapshot, { node: id!.slice(0, -1) })).data).toEqual([]);
+    const online = runAtOnce(nodesView(statusSnapshot, { status: "online" }));
     expect(online.pagination.total).toBe(all.filter(({ status }) => status === "online").length);
   });
 });

@@ -1,5 +1,6 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { type Random, seededRandom } from "../../../src/base/random.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import type { CommandReply } from "../../../src/model/remediation/operator-command.ts";
 import { isLost } from "../../../src/policy/facts.ts";
 import { type CommandsByName, commandsOf } from "../../harness/operator-commands.ts";
@@ -159,7 +160,7 @@ export class Operators {
     if (view === undefined) return;
     const { recordedState, breakerModel } = this.#parts;
     const status = view.status();
-    const isAnyFallenBack = view.policies().some(({ hasFallenBack }) => hasFallenBack);
+    const isAnyFallenBack = runAtOnce(view.policies()).some(({ hasFallenBack }) => hasFallenBack);
     const isOpen = status.breaker !== null || (this.#isDiligent && isAnyFallenBack);
     const breakerMs = this.#isDiligent ? BREAKER_MS_DILIGENT : BREAKER_MS;
     if (

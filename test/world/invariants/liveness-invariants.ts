@@ -1,4 +1,5 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import type { HoldReason } from "../../../src/model/remediation/decision.ts";
 import type { PolicyExplanation } from "../../../src/remediation/status/views.ts";
@@ -102,9 +103,9 @@ export class LivenessInvariants {
   #isNoticed(daemonProcess: DaemonProcess, node: SimulatedNode): boolean {
     const { policies, safety } = this.#parts.rules;
     const acting = new Set(
-      daemonProcess.remediation.view
-        .policies()
-        .flatMap(({ policy, mode }) => (mode === "dry_run" ? [] : [policy.rule.name])),
+      runAtOnce(daemonProcess.remediation.view.policies()).flatMap(({ policy, mode }) =>
+        mode === "dry_run" ? [] : [policy.rule.name],
+      ),
     );
     const applicable = policies.filter(
       (rule) => acting.has(rule.name) && rule.when.startsWith('node.status == "offline"') && matches(rule, node),
