@@ -37,8 +37,6 @@ export interface Fleet extends HealthModel {
   membershipChangeCount: number;
   /** Regions that are cut off. */
   downRegions: ReadonlySet<string>;
-  /** Number of changes of a status, boot or membership. A value derived from them is valid until the next change. */
-  changeCount: number;
   readonly servingNodes: ServingNodes;
   /** Node indexes by the time of the next event. An entry whose time is not the node's `nextAt` is outdated. */
   readonly eventQueue: EventQueue;
@@ -75,7 +73,6 @@ export function createFleet(scenario: Scenario, startMs: EpochMs, onStopped: Fle
     membershipChanges: [],
     membershipChangeCount: 0,
     downRegions: new Set(),
-    changeCount: 0,
     servingNodes: createServingNodes(),
     eventQueue: createEventQueue(),
   };
@@ -177,7 +174,6 @@ export function restart(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   if (!isServing(node)) return;
   node.bootAt = at;
   node.aliveSince = at;
-  fleet.changeCount += 1;
   fleet.onStopped(node, at, "lost");
 }
 
@@ -233,7 +229,6 @@ function recordMembershipChange(
   kind: MembershipChange["kind"],
   at: EpochMs,
 ): void {
-  fleet.changeCount += 1;
   fleet.membershipChangeCount += 1;
   fleet.membershipChanges.push({ at, id, kind });
   if (fleet.membershipChanges.length > MEMBERSHIP_CHANGES_MAX) fleet.membershipChanges.shift();
@@ -259,7 +254,6 @@ function updateNodeState(fleet: Fleet, node: SimulatedNode, at: EpochMs, ending:
     node.bootAt = node.unreportedBootAt;
     node.unreportedBootAt = NEVER;
   }
-  fleet.changeCount += 1;
   const served = isServing(node);
   const status = statusOf(node, alive);
   if (status !== node.status) node.changedAt = at;
