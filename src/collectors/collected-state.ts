@@ -3,7 +3,6 @@ import { Inventory } from "../inventory/inventory.ts";
 import { createLabelCounts } from "../inventory/label-counts.ts";
 import { SessionTotals } from "../inventory/sessions/session-totals.ts";
 import { SessionWalkHistory } from "../inventory/sessions/session-walks.ts";
-import { SuddenDropCheck } from "../inventory/sudden-drop.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { OnLabelsFolded } from "../model/label-values.ts";
 import type { FactStore } from "../model/ports.ts";
@@ -20,7 +19,6 @@ export interface CollectedState {
   readonly facts: FactStore;
   readonly inventory: Inventory;
   readonly sessions: SessionTotals;
-  readonly sessionDrops: SuddenDropCheck;
   readonly sessionWalks: SessionWalkHistory;
   readonly reporters: Readonly<Record<Collector, CollectorReporter>>;
   readonly capTopLists: (stats: SessionStatistics) => SessionStatistics;
@@ -54,7 +52,6 @@ export function createCollectedState(
       isFleetKnown: () => inventory.isKnown(),
       onFolded,
     }),
-    sessionDrops: new SuddenDropCheck(),
     sessionWalks: new SessionWalkHistory(),
     capTopLists: createTopListCaps(onFolded),
     reporters: perCollector((collector) => new CollectorReporter(collector, deps)),
