@@ -1,9 +1,8 @@
 import { DAY_MS, HOUR_MS } from "../../base/duration.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { hashUnit, type Uint32 } from "../hash.ts";
-import { countedBytes } from "./byte-counter.ts";
 import { BYTES_PER_MS_MEAN, demandAt, SESSION_MS_MEAN } from "./demand.ts";
-import type { Population } from "./population.ts";
+import { bytesOfAll, type Population } from "./population.ts";
 
 /** Totals of one hour (spec, section 2.4). */
 export interface HourTotals {
@@ -46,8 +45,8 @@ export function createHourlyHistory(
   const running = syntheticHour(seed, target, opensAt, startMs - opensAt);
   const today = history.filter((hour) => hour.startMs >= startOfDay(startMs));
   const hourEntered = population.enteredCount - running.entered;
-  const hourBytes = countedBytes(population.all, 0) - running.bytes;
-  population.peakActive = Math.max(population.all.active, ...today.map((hour) => hour.active));
+  const hourBytes = bytesOfAll(population, 0) - running.bytes;
+  population.peakActive = Math.max(population.counts.active, ...today.map((hour) => hour.active));
   return {
     history,
     closesAt: opensAt + HOUR_MS,
@@ -61,11 +60,11 @@ export function createHourlyHistory(
 /** Completes the current hour at its end, and the day at midnight. */
 export function closeHour(hours: HourlyHistory, population: Population, simulationStartMs: EpochMs): void {
   const endMs = hours.closesAt;
-  const bytes = countedBytes(population.all, endMs - simulationStartMs);
+  const bytes = bytesOfAll(population, endMs - simulationStartMs);
   const { enteredCount: entered } = population;
   hours.history.push({
     startMs: endMs - HOUR_MS,
-    active: population.all.active,
+    active: population.counts.active,
     entered: entered - hours.hourEntered,
     bytes: bytes - hours.hourBytes,
   });
@@ -76,7 +75,7 @@ export function closeHour(hours: HourlyHistory, population: Population, simulati
   if (endMs !== startOfDay(endMs)) return;
   hours.dayEntered = entered;
   hours.dayBytes = bytes;
-  population.peakActive = population.all.active;
+  population.peakActive = population.counts.active;
 }
 
 const startOfDay = (at: EpochMs): EpochMs => Math.floor(at / DAY_MS) * DAY_MS;
