@@ -8,8 +8,7 @@ import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { restart } from "../../src/simulator/fleet/fleet.ts";
 import { HEARTBEAT_MS, lastHeartbeat, type SimulatedNode } from "../../src/simulator/fleet/node.ts";
 import { nodeIndex } from "../../src/simulator/fleet/node-identity.ts";
-import type { Resource, ResourceLoad } from "../../src/simulator/fleet/resource-load.ts";
-import { resourceUsage } from "../../src/simulator/fleet/resource-usage.ts";
+import { type Resource, type ResourceLoad, resourceUsage } from "../../src/simulator/fleet/resource-usage.ts";
 import { badDetailFault } from "../../src/simulator/http/faults.ts";
 import { advanceWorld, createWorld, type World } from "../../src/simulator/network.ts";
 import {

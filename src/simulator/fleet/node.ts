@@ -6,7 +6,7 @@ import type { Session } from "../sessions/population.ts";
 import type { FailureMode, Remedy } from "./failure-modes.ts";
 import { SITES } from "./locations.ts";
 import { nodeId, nodeIdentity, siteIndex, VERSIONS, versionIndex } from "./node-identity.ts";
-import type { ResourceLoad } from "./resource-load.ts";
+import type { ResourceLoad } from "./resource-usage.ts";
 
 /** Interval between the reports of a running node. */
 export const HEARTBEAT_MS: DurationMs = 15 * SECOND_MS;

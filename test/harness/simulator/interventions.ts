@@ -2,7 +2,7 @@ import type { EpochMs } from "../../../src/model/time.ts";
 import type { FailureStart } from "../../../src/simulator/fleet/failure-modes.ts";
 import { findNode, injectFailure, quarantine, removeNode, restart } from "../../../src/simulator/fleet/fleet.ts";
 import { NEVER, type SimulatedNode } from "../../../src/simulator/fleet/node.ts";
-import type { ResourceLoad } from "../../../src/simulator/fleet/resource-load.ts";
+import type { ResourceLoad } from "../../../src/simulator/fleet/resource-usage.ts";
 import type { SimulatedService } from "../../../src/simulator/http/service.ts";
 import { advanceWorld } from "../../../src/simulator/network.ts";
 
