@@ -4,7 +4,7 @@ import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { availabilityOf } from "../rate-limit/availability.ts";
 import { expectedCallsOfPlan, LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
-import { learnedLimitOf } from "../rate-limit/gateway-limit.ts";
+import { learnedLimitOf } from "../rate-limit/learned-limit.ts";
 import { createLedger, type Ledger, type Permit } from "../rate-limit/ledger.ts";
 import { CATEGORIES, type Category, type Lane, type Limits } from "../rate-limit/limits.ts";
 import { type CallOutcome, settlePermit, takePermit } from "../rate-limit/permits.ts";
