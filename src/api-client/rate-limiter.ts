@@ -7,8 +7,8 @@ import { expectedCallsOfPlan, LIMIT_SCOPES, type LimitScope } from "../rate-limi
 import { learnedLimitOf } from "../rate-limit/learned-limit.ts";
 import { createLedger, type Ledger, type Permit } from "../rate-limit/ledger.ts";
 import { CATEGORIES, type Category, type Lane, type Limits } from "../rate-limit/limits.ts";
+import { createRecentCallCounter, type RecentCalls } from "../rate-limit/monthly-budget.ts";
 import { type CallOutcome, settlePermit, takePermit } from "../rate-limit/permits.ts";
-import { createRecentCallCounter, type RecentCalls } from "../rate-limit/recent-calls.ts";
 import { endHolds } from "../rate-limit/too-many-requests.ts";
 import type { TrafficShares } from "../scheduling/fair-queue.ts";
 import { PermitQueue, type WaitingCall } from "./permit-queue.ts";
