@@ -4,12 +4,12 @@ import type { Random } from "../../base/random.ts";
 import type { ChurnRates, Scenario } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { hashUnit } from "../hash.ts";
-import type { FailureStart } from "./failure-modes.ts";
 import {
   advanceHealth,
   drawForNode,
   drawInstantAfter,
   endReboot,
+  type FailureStart,
   failUntilRepaired,
   type HealthModel,
   recoverNode,

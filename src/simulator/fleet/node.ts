@@ -3,7 +3,7 @@ import type { NodeStatus } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { hash, type Uint32 } from "../hash.ts";
 import type { Session } from "../sessions/population.ts";
-import type { FailureMode, Remedy } from "./failure-modes.ts";
+import type { FailureMode, Remedy } from "./failures.ts";
 import { SITES } from "./locations.ts";
 import { nodeId, nodeIdentity, siteIndex, VERSIONS, versionIndex } from "./node-identity.ts";
 import type { ResourceLoad } from "./resource-usage.ts";

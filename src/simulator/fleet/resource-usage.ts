@@ -1,7 +1,7 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { hashUnit, type Uint32 } from "../hash.ts";
-import type { FailureMode } from "./failure-modes.ts";
+import type { FailureMode } from "./failures.ts";
 import { lastHeartbeat, type SimulatedNode } from "./node.ts";
 
 /** A node's usage of CPU, memory and disk, 0 to 1. */
