@@ -38,7 +38,7 @@ export function listSessions(call: EndpointCall): EndpointResult {
     return endpointError(400, "invalid_status", message);
   }
   const listed = service.options.listEndedSessions ? SESSION_STATES : OPEN_STATES;
-  const states = status === null ? listed : listed.filter((state) => state === status);
+  const states = listed.filter((state) => status === null || state === status);
   const options = service.options.sessionList;
   const length = countSessions(service.world.traffic.population.counts, states);
   const lagging =
@@ -73,24 +73,19 @@ export function readStatistics({ service, at, activeFaults }: EndpointCall): End
   const { traffic, hours, startMs } = service.world;
   const { population } = traffic;
   const elapsed = at - startMs;
-  const { active } = population.counts;
-  let ageMs = 0;
-  const counts = new Map<string, number>();
-  for (const { state, node, type, startedAt } of population.open) {
-    if (state !== "active") continue;
-    ageMs += elapsed - startedAt;
-    const protocol = type === "websocket" ? "https" : type;
-    for (const key of [node.country, protocol]) counts.set(key, (counts.get(key) ?? 0) + 1);
-  }
+  const active = sessionsIn(population, ["active"]);
+  const byCountry = Map.groupBy(active, ({ node }) => node.country);
+  const byType = Map.groupBy(active, ({ type }) => (type === "websocket" ? "https" : type));
+  const ageMs = active.reduce((sum, { startedAt }) => sum + elapsed - startedAt, 0);
   return ok({
     status: 200,
     value: {
-      active_sessions: active,
+      active_sessions: active.length,
       total_sessions_today: population.enteredCount - hours.dayEntered,
       bandwidth_today_gb: gigabytes(bytesOfAll(population, elapsed) - hours.dayBytes),
       peak_concurrent_sessions: population.peakActive,
-      average_session_duration_seconds: Math.floor(ageMs / Math.max(1, active) / SECOND_MS),
-      top_countries: COUNTRIES.map((country) => ({ country, sessions: counts.get(country) ?? 0 }))
+      average_session_duration_seconds: Math.floor(ageMs / Math.max(1, active.length) / SECOND_MS),
+      top_countries: COUNTRIES.map((country) => ({ country, sessions: byCountry.get(country)?.length ?? 0 }))
         .filter(({ sessions }) => sessions > 0)
         .sort((one, other) => other.sessions - one.sessions)
         .slice(0, TOP_COUNTRIES)
@@ -98,7 +93,7 @@ export function readStatistics({ service, at, activeFaults }: EndpointCall): End
       top_protocols: (["socks5", "http", "https"] as const)
         .map((protocol): { protocol: string; sessions: number } => ({
           protocol,
-          sessions: counts.get(protocol) ?? 0,
+          sessions: byType.get(protocol)?.length ?? 0,
         }))
         .sort((one, other) => other.sessions - one.sessions)
         .concat(extraLabels.map((value) => ({ protocol: `protocol_${value}`, sessions: 1 }))),

@@ -38,8 +38,6 @@ export interface Session {
 export interface Population {
   /** All readable sessions by number. */
   readonly sessions: Map<number, Session>;
-  /** Those of them that are open, so that pages of the list can be found fast. */
-  readonly open: Set<Session>;
   /** Readable sessions by state. */
   readonly counts: Record<SessionState, number>;
   /** Bytes of the sessions that have ended. */
@@ -55,7 +53,6 @@ export interface Population {
 /** Creates an empty population. */
 export const createPopulation = (): Population => ({
   sessions: new Map(),
-  open: new Set(),
   counts: { connecting: 0, active: 0, closed: 0, error: 0, timeout: 0 },
   endedBytes: 0,
   addedCount: 0,
@@ -83,7 +80,6 @@ export function addSession(
     idleSince: at,
   };
   population.sessions.set(session.number, session);
-  population.open.add(session);
   population.counts.connecting++;
   population.enteredCount++;
   node.openSessions.add(session);
@@ -111,7 +107,6 @@ export function closeSession(population: Population, session: Session, at: numbe
   moveToState(population, session, state);
   session.endedAt = at;
   session.node.openSessions.delete(session);
-  population.open.delete(session);
   session.node.endedBytes += session.transferredBytes;
   population.endedBytes += session.transferredBytes;
 }
@@ -133,15 +128,16 @@ export const bytesMovedBy = ({ transferredBytes, transferringSince, rate }: Sess
   transferredBytes + (Number.isNaN(transferringSince) ? 0 : (at - transferringSince) * rate);
 
 /** Returns the bytes that all sessions of a node have transferred by `at`. */
-export const bytesOfNode = (node: SimulatedNode, at: number): number => bytesOf(node.endedBytes, node.openSessions, at);
-
-/** Returns the bytes that all sessions have transferred by `at`. */
-export const bytesOfAll = (population: Population, at: number): number =>
-  bytesOf(population.endedBytes, population.open, at);
-
-function bytesOf(endedBytes: number, openSessions: ReadonlySet<Session>, at: number): number {
+export function bytesOfNode({ endedBytes, openSessions }: SimulatedNode, at: number): number {
   let bytes = endedBytes;
   for (const session of openSessions) bytes += bytesMovedBy(session, at);
+  return bytes;
+}
+
+/** Returns the bytes that all sessions have transferred by `at`. */
+export function bytesOfAll({ endedBytes, sessions }: Population, at: number): number {
+  let bytes = endedBytes;
+  for (const session of sessions.values()) if (Number.isNaN(session.endedAt)) bytes += bytesMovedBy(session, at);
   return bytes;
 }
 
@@ -152,23 +148,18 @@ export const gigabytes = (bytes: number): number => Number((bytes / 1e9).toFixed
 export const countSessions = (counts: Population["counts"], states: readonly SessionState[]): number =>
   states.reduce((sum, state) => sum + counts[state], 0);
 
-/**
- * Returns the readable sessions in some states from position `from` to `to` (excluded), in the order of their starts.
- * It is fastest for {@link OPEN_STATES} and {@link SESSION_STATES}.
- */
+/** Returns the readable sessions in some states from position `from` to `to` (excluded), in the order of their starts. */
 export function sessionsIn(
-  { sessions, open }: Population,
+  { sessions }: Population,
   states: readonly SessionState[],
   from = 0,
   to = Number.POSITIVE_INFINITY,
 ): Session[] {
   const found: Session[] = [];
   let position = 0;
-  const isFiltered = states !== OPEN_STATES && states !== SESSION_STATES;
-  for (const session of states === OPEN_STATES ? open : sessions.values()) {
+  for (const session of sessions.values()) {
     if (position >= to) break;
-    if (isFiltered && !states.includes(session.state)) continue;
-    if (position++ >= from) found.push(session);
+    if (states.includes(session.state) && position++ >= from) found.push(session);
   }
   return found;
 }
