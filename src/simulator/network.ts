@@ -60,7 +60,7 @@ export function advanceWorld(world: World, to: EpochMs): void {
     if (at === hours.closesAt) closeHour(hours, traffic.population, startMs);
     else if (at === world.regionChangeAt) applyRegionOutages(world, at);
     else if (at === countHistory.nextAt) sampleCounts(countHistory, fleet, traffic.population);
-    else if (at === churnAt) runChurnEvent(churn, fleet);
+    else if (at === churnAt) runChurnEvent(churn, fleet, traffic.population);
     else if (at === fleet.eventQueue.nextAt()) runFleetEvent(fleet);
     else runTrafficEvent(traffic);
   }

@@ -1,6 +1,6 @@
 import type { EpochMs } from "../../model/time.ts";
 import type { SimulatedNode } from "../fleet/node.ts";
-import { countSessions, type Session, type SessionState, sessionsIn } from "../sessions/population.ts";
+import type { GroupMask } from "../sessions/ordered-groups.ts";
 import type { ServiceBackend } from "./endpoint-context.ts";
 import { listedNode } from "./node-view.ts";
 import { listedSession } from "./session-view.ts";
@@ -17,22 +17,23 @@ export function nodesInOrder(service: ServiceBackend, at: EpochMs, seenUntil: Ep
   }));
 }
 
-/** Returns the sessions at positions `from` to `to` (excluded) of the list of the sessions in the given states. */
+/** Returns the slots at positions `from` to `to` (excluded) of the list of the sessions in the given states. */
 export function sessionsInOrder(
   service: ServiceBackend,
-  states: readonly SessionState[],
+  groups: GroupMask,
   [from, to]: readonly [number, number],
   at: EpochMs,
-): readonly Session[] {
-  const { population } = service.world.traffic;
+): readonly number[] {
+  const { ordered } = service.world.traffic.population.sessions;
   const { order } = service.options.sessionList;
-  if (order === "started_at") return sessionsIn(population, states, from, to);
+  if (order === "started_at") return ordered.page(groups, from, to - from);
+  const total = ordered.count(groups);
   if (order === "-started_at") {
-    const total = countSessions(population.counts, states);
-    return sessionsIn(population, states, total - to, total - from).reverse();
+    const end = Math.min(to, total);
+    return ordered.page(groups, total - end, end - from).reverse();
   }
-  const recordOf = (session: Session) => listedSession(service, session, at);
-  return sorted(sessionsIn(population, states), order, recordOf).slice(from, to);
+  const slots = ordered.page(groups, 0, total).sort((one, other) => one - other);
+  return sorted(slots, order, (slot) => listedSession(service, slot, at)).slice(from, to);
 }
 
 /** Sorts items by a field of their records, descending if `order` begins with a minus. Equal items keep their order. */

@@ -3,8 +3,8 @@ import type { EpochMs } from "../../model/time.ts";
 import { lastHeartbeat, type SimulatedNode } from "../fleet/node.ts";
 import { resourceUsage } from "../fleet/resource-usage.ts";
 import type { World } from "../network.ts";
+import { countedBytes, gigabytes } from "../sessions/byte-counter.ts";
 import { BYTES_PER_MS_MEAN } from "../sessions/demand.ts";
-import { bytesOfNode, gigabytes } from "../sessions/population.ts";
 import { type ServiceBackend, serviceTimestamp } from "./endpoint-context.ts";
 
 /** Mean size of a node in `node.ts`. */
@@ -26,13 +26,14 @@ export const uptimeHours = (node: SimulatedNode, at: EpochMs): number =>
 
 /** Returns the node's lifetime traffic in GB. The part before the start is estimated from its size and age. */
 export function bandwidthOf(world: World, node: SimulatedNode, at: EpochMs): number {
-  const { startMs } = world;
+  const { traffic, startMs } = world;
   const before = Math.max(0, startMs - node.createdAt) * BYTES_PER_MS_MEAN * fairShare(world, node);
-  return gigabytes(before + bytesOfNode(node, at - startMs));
+  return gigabytes(before + countedBytes(traffic.population.nodes[node.index]!, at - startMs));
 }
 
 /** Returns the list form (spec, section 2.1) of a node at `at`. The service knows no report after `seenUntil`. */
 export function listedNode(service: ServiceBackend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs) {
+  const { active } = service.world.traffic.population.nodes[node.index]!;
   return {
     id: node.id,
     name: node.name,
@@ -43,7 +44,7 @@ export function listedNode(service: ServiceBackend, node: SimulatedNode, at: Epo
     version: node.version,
     last_seen: serviceTimestamp(service, reportedAt(node, at, seenUntil)),
     uptime_hours: uptimeHours(node, at),
-    active_sessions: activeSessions(node),
+    active_sessions: active,
     bandwidth_gb: bandwidthOf(service.world, node, at),
   };
 }
@@ -51,8 +52,9 @@ export function listedNode(service: ServiceBackend, node: SimulatedNode, at: Epo
 /** Returns the detail form of a node at `at`. Usage is in the scale of the option `usageScale`. */
 export function detailedNode(service: ServiceBackend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs) {
   const { world, options } = service;
+  const { active } = world.traffic.population.nodes[node.index]!;
   const capacity = Math.max(CAPACITY_MIN, fairShare(world, node) * HEADROOM);
-  const { cpu, memory, disk } = resourceUsage(world.seed, node, Math.min(1, activeSessions(node) / capacity), at);
+  const { cpu, memory, disk } = resourceUsage(world.seed, node, Math.min(1, active / capacity), at);
   const scaled = (ratio: number): number =>
     options.usageScale === "percent" ? rounded(ratio * 100, 2) : rounded(ratio, 4);
   return {
@@ -63,13 +65,6 @@ export function detailedNode(service: ServiceBackend, node: SimulatedNode, at: E
     created_at: serviceTimestamp(service, node.createdAt),
     updated_at: serviceTimestamp(service, node.changedAt),
   };
-}
-
-/** Returns the number of active sessions of a node. */
-export function activeSessions({ openSessions }: SimulatedNode): number {
-  let active = 0;
-  for (const { state } of openSessions) if (state === "active") active += 1;
-  return active;
 }
 
 const rounded = (value: number, digits: number): number => Number(value.toFixed(digits));

@@ -2,17 +2,12 @@ import { HOUR_MS, SECOND_MS } from "../../base/duration.ts";
 import { ok } from "../../base/result.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { COUNTRIES } from "../fleet/locations.ts";
-import { sessionId } from "../fleet/node-identity.ts";
+import { sessionSlot } from "../fleet/node-identity.ts";
 import { clockSkewAt } from "../http/faults.ts";
+import { countedBytes, gigabytes } from "../sessions/byte-counter.ts";
 import { sessionsAt } from "../sessions/count-history.ts";
-import {
-  bytesOfAll,
-  countSessions,
-  gigabytes,
-  OPEN_STATES,
-  SESSION_STATES,
-  sessionsIn,
-} from "../sessions/population.ts";
+import type { GroupMask } from "../sessions/ordered-groups.ts";
+import { isReadable, SESSION_KINDS, SESSION_STATES, STATE_INDEX } from "../sessions/sessions.ts";
 import {
   type EndpointCall,
   type EndpointResult,
@@ -24,6 +19,8 @@ import { sessionsInOrder } from "./list-order.ts";
 import { answerPage } from "./paging.ts";
 import { detailedSession, listedSession } from "./session-view.ts";
 
+const OPEN_STATES: GroupMask = (1 << STATE_INDEX.connecting) | (1 << STATE_INDEX.active);
+const ALL_STATES: GroupMask = (1 << SESSION_STATES.length) - 1;
 const TOP_COUNTRIES = 10;
 
 /**
@@ -32,23 +29,25 @@ const TOP_COUNTRIES = 10;
  */
 export function listSessions(call: EndpointCall): EndpointResult {
   const { service, at, query } = call;
+  const listed = service.options.listEndedSessions ? ALL_STATES : OPEN_STATES;
   const status = query.get("status");
-  if (status !== null && !(SESSION_STATES as readonly string[]).includes(status)) {
+  const state = status === null ? -1 : (SESSION_STATES as readonly string[]).indexOf(status);
+  if (status !== null && state === -1) {
     const message = `status must be one of ${SESSION_STATES.join(", ")}, not ${JSON.stringify(status)}`;
     return endpointError(400, "invalid_status", message);
   }
-  const listed = service.options.listEndedSessions ? SESSION_STATES : OPEN_STATES;
-  const states = listed.filter((state) => status === null || state === status);
+  const groups = status === null ? listed : listed & (1 << state);
+  const { ordered } = service.world.traffic.population.sessions;
   const options = service.options.sessionList;
-  const length = countSessions(service.world.traffic.population.counts, states);
+  const length = ordered.count(groups);
   const lagging =
-    options.totalLagMs === 0 ? null : sessionsAt(service.world.countHistory, states, at - options.totalLagMs);
+    options.totalLagMs === 0 ? null : sessionsAt(service.world.countHistory, groups, at - options.totalLagMs);
   return answerPage(call, {
     options,
     length,
     counted: lagging ?? length,
-    slice: (from, to) => sessionsInOrder(service, states, [from, to], at),
-    recordOf: (session) => listedSession(service, session, at),
+    slice: (from, to) => sessionsInOrder(service, groups, [from, to], at),
+    recordOf: (slot) => listedSession(service, slot, at),
   });
 }
 
@@ -57,11 +56,12 @@ export function listSessions(call: EndpointCall): EndpointResult {
  */
 export function readSession({ service, id, at }: EndpointCall): EndpointResult {
   const { seed, traffic } = service.world;
-  const found = sessionsIn(traffic.population, SESSION_STATES).find(({ number }) => sessionId(seed, number) === id);
-  if (found === undefined) {
+  const { sessions } = traffic.population;
+  const found = sessionSlot(seed, id);
+  if (found === null || !isReadable(sessions, found.slot, found.generation)) {
     return endpointError(404, "session_not_found", `There is no session ${JSON.stringify(id)}`);
   }
-  return ok({ status: 200, value: detailedSession(service, found, at) });
+  return ok({ status: 200, value: detailedSession(service, found.slot, at) });
 }
 
 /**
@@ -72,29 +72,28 @@ export function readStatistics({ service, at, activeFaults }: EndpointCall): End
   const extraLabels = Array.from({ length: findFault(activeFaults, "many_labels")?.values ?? 0 }, (_, value) => value);
   const { traffic, hours, startMs } = service.world;
   const { population } = traffic;
+  const { active } = population.all;
   const elapsed = at - startMs;
-  const active = sessionsIn(population, ["active"]);
-  const byCountry = Map.groupBy(active, ({ node }) => node.country);
-  const byType = Map.groupBy(active, ({ type }) => (type === "websocket" ? "https" : type));
-  const ageMs = active.reduce((sum, { startedAt }) => sum + elapsed - startedAt, 0);
+  const ofType = (type: (typeof SESSION_KINDS)[number]): number => population.byType[SESSION_KINDS.indexOf(type)]!;
   return ok({
     status: 200,
     value: {
-      active_sessions: active.length,
+      active_sessions: active,
       total_sessions_today: population.enteredCount - hours.dayEntered,
-      bandwidth_today_gb: gigabytes(bytesOfAll(population, elapsed) - hours.dayBytes),
+      bandwidth_today_gb: gigabytes(countedBytes(population.all, elapsed) - hours.dayBytes),
       peak_concurrent_sessions: population.peakActive,
-      average_session_duration_seconds: Math.floor(ageMs / Math.max(1, active.length) / SECOND_MS),
-      top_countries: COUNTRIES.map((country) => ({ country, sessions: byCountry.get(country)?.length ?? 0 }))
+      average_session_duration_seconds:
+        active === 0 ? 0 : Math.floor((elapsed - population.startSum / active) / SECOND_MS),
+      top_countries: COUNTRIES.map((country, index) => ({ country, sessions: population.byCountry[index]! }))
         .filter(({ sessions }) => sessions > 0)
         .sort((one, other) => other.sessions - one.sessions)
         .slice(0, TOP_COUNTRIES)
         .concat(extraLabels.map((value) => ({ country: `country_${value}`, sessions: 1 }))),
-      top_protocols: (["socks5", "http", "https"] as const)
-        .map((protocol): { protocol: string; sessions: number } => ({
-          protocol,
-          sessions: byType.get(protocol)?.length ?? 0,
-        }))
+      top_protocols: [
+        { protocol: "socks5", sessions: ofType("socks5") },
+        { protocol: "http", sessions: ofType("http") },
+        { protocol: "https", sessions: ofType("https") + ofType("websocket") },
+      ]
         .sort((one, other) => other.sessions - one.sessions)
         .concat(extraLabels.map((value) => ({ protocol: `protocol_${value}`, sessions: 1 }))),
     },

@@ -1,8 +1,9 @@
 import { SECOND_MS } from "../../base/duration.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { customerId, sessionId, sessionIdentity } from "../fleet/node-identity.ts";
+import { COUNTRIES } from "../fleet/locations.ts";
+import { customerId, nodeId, sessionId, sessionIdentity } from "../fleet/node-identity.ts";
 import { hash, hashUnit } from "../hash.ts";
-import { bytesMovedBy, type Session } from "../sessions/population.ts";
+import { bytesMovedBy, SESSION_KINDS, SESSION_STATES, STATE_INDEX } from "../sessions/sessions.ts";
 import { type ServiceBackend, serviceTimestamp } from "./endpoint-context.ts";
 
 /** Range of the share of a session's bytes that the client sent. */
@@ -16,41 +17,47 @@ export type ListedSession = ReturnType<typeof listedSession>;
 /** A session in the detail form. */
 export type DetailedSession = ReturnType<typeof detailedSession>;
 
-/** Returns the list form (spec, section 2.2) of a session at `at`. */
-export function listedSession(service: ServiceBackend, session: Session, at: EpochMs) {
-  const { seed, startMs } = service.world;
-  const { number, startedAt, endedAt } = session;
+/** Returns the list form (spec, section 2.2) of the session in `slot` at `at`. */
+export function listedSession(service: ServiceBackend, slot: number, at: EpochMs) {
+  const { seed, startMs, traffic } = service.world;
+  const { sessions } = traffic.population;
   const elapsed = at - startMs;
-  const { targetHost, targetPort } = sessionIdentity(seed, number);
-  const bytes = bytesMovedBy(session, elapsed);
-  const sent = Math.floor(bytes * (SENT_SHARE_MIN + SENT_SHARE_SPREAD * hashUnit(seed ^ 0x5e27, number)));
+  const generation = sessions.generation[slot]!;
+  const { targetHost, targetPort } = sessionIdentity(seed, slot, generation);
+  const endedAt = sessions.endedAt[slot]!;
+  const startedAt = sessions.startedAt[slot]!;
+  const bytes = bytesMovedBy(sessions, slot, elapsed);
+  const sent = Math.floor(bytes * (SENT_SHARE_MIN + SENT_SHARE_SPREAD * hashUnit(seed ^ 0x5e27, slot, generation)));
   return {
-    id: sessionId(seed, number),
-    customer_id: customerId(seed, session.customer),
-    node_id: session.node.id,
-    status: session.state,
+    id: sessionId(seed, slot, generation),
+    customer_id: customerId(seed, sessions.customer[slot]!),
+    node_id: nodeId(seed, sessions.node[slot]!),
+    status: SESSION_STATES[sessions.state[slot]!]!,
     started_at: serviceTimestamp(service, startMs + startedAt),
     duration_seconds: Math.floor(((Number.isNaN(endedAt) ? elapsed : endedAt) - startedAt) / SECOND_MS),
     bytes_sent: sent,
     bytes_received: bytes - sent,
     target_host: targetHost,
     target_port: targetPort,
-    country: session.node.country,
-    session_type: session.type,
+    country: COUNTRIES[sessions.country[slot]!]!,
+    session_type: SESSION_KINDS[sessions.type[slot]!]!,
   };
 }
 
-/** Returns the detail form (spec, section 2.2) of a session at `at`. */
-export function detailedSession(service: ServiceBackend, session: Session, at: EpochMs) {
-  const { seed, startMs } = service.world;
-  const { number, state, idleSince, transferringSince } = session;
-  const { userAgent, clientIp } = sessionIdentity(seed, number);
+/** Returns the detail form of the session in `slot` at `at`. */
+export function detailedSession(service: ServiceBackend, slot: number, at: EpochMs) {
+  const { seed, startMs, traffic } = service.world;
+  const { sessions } = traffic.population;
+  const generation = sessions.generation[slot]!;
+  const { userAgent, clientIp } = sessionIdentity(seed, slot, generation);
+  const failed = sessions.state[slot] === STATE_INDEX.error;
+  const isTransferring = !Number.isNaN(sessions.transferringSince[slot]!);
   return {
-    ...listedSession(service, session, at),
+    ...listedSession(service, slot, at),
     protocol: "tcp",
     user_agent: userAgent,
     client_ip: clientIp,
-    error_count: state === "error" ? 1 + (hash(seed ^ 0xe220, number) % ERRORS_MAX) : 0,
-    last_activity: serviceTimestamp(service, Number.isNaN(transferringSince) ? startMs + idleSince : at),
+    error_count: failed ? 1 + (hash(seed ^ 0xe220, slot, generation) % ERRORS_MAX) : 0,
+    last_activity: serviceTimestamp(service, isTransferring ? at : startMs + sessions.idleSince[slot]!),
   };
 }

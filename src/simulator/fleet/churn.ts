@@ -2,6 +2,7 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { ChurnRates, Scenario } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { exponential, hashUnit, type Uint32 } from "../hash.ts";
+import { addNode, type Population } from "../sessions/population.ts";
 import { addNewNode, type Fleet, removeNode } from "./fleet.ts";
 import { NEVER } from "./node.ts";
 
@@ -31,11 +32,12 @@ export function createChurn({ seed, churn: rates }: Scenario, startMs: EpochMs):
 export const nextChurnEvent = ({ joinAt, leaveAt }: Churn): EpochMs => Math.min(joinAt, leaveAt);
 
 /** Executes the next join or leave at its time. */
-export function runChurnEvent(churn: Churn, fleet: Fleet): void {
+export function runChurnEvent(churn: Churn, fleet: Fleet, population: Population): void {
   const at = nextChurnEvent(churn);
   if (at === churn.joinAt) {
     churn.joins += 1;
     churn.joinAt = at + drawDelay(churn.rates.joinEveryMs, drawUnit(churn, DRAW_PURPOSES.joinAt, churn.joins));
+    addNode(population);
     addNewNode(fleet, at);
     return;
   }

@@ -30,5 +30,8 @@ export const SITES: readonly NodeSite[] = [
   { city: "gru", country: "BR", region: "sa-east", weight: 4 },
 ];
 
-/** The distinct countries of {@link SITES}. */
+/** The distinct countries of {@link SITES}. Columns hold indexes into this list. */
 export const COUNTRIES: readonly string[] = [...new Set(SITES.map((site) => site.country))];
+
+/** Index of each site's country in {@link COUNTRIES}. */
+export const SITE_COUNTRIES: readonly number[] = SITES.map((site) => COUNTRIES.indexOf(site.country));

@@ -52,9 +52,20 @@ export function nodeIndex(seed: Uint32, id: string): number | null {
   return word === null ? null : (unscramble(word) ^ scramble(seed)) >>> 0;
 }
 
-/** Returns the ID of the session with a number. */
-export const sessionId = (seed: Uint32, number: number): string =>
-  `sess_${hex(hash(seed, number))}${hex(scramble(number ^ scramble(seed)))}`;
+/** Returns the ID of the session number `generation` in a slot. Slots are reused, IDs are not. */
+export function sessionId(seed: Uint32, slot: number, generation: number): string {
+  const outer = scramble(generation ^ scramble(seed));
+  return `sess_${hex(scramble(slot ^ outer))}${hex(outer)}`;
+}
+
+/** Returns the slot and generation of a session ID, or null if it is not a valid ID. */
+export function sessionSlot(seed: Uint32, id: string): { slot: number; generation: number } | null {
+  const match = /^sess_([0-9a-f]{8})([0-9a-f]{8})$/.exec(id);
+  const inner = parseHex(match?.[1] ?? "");
+  const outer = parseHex(match?.[2] ?? "");
+  if (inner === null || outer === null) return null;
+  return { slot: (unscramble(inner) ^ outer) >>> 0, generation: (unscramble(outer) ^ scramble(seed)) >>> 0 };
+}
 
 /** Returns the ID of a customer. */
 export const customerId = (seed: Uint32, customer: number): string =>
@@ -121,8 +132,8 @@ export interface SessionIdentity {
 }
 
 /** Returns the constant properties of the session number `generation` in a slot. */
-export function sessionIdentity(seed: Uint32, number: number): SessionIdentity {
-  const own = hash(seed, number, 0x5e55);
+export function sessionIdentity(seed: Uint32, slot: number, generation: number): SessionIdentity {
+  const own = hash(seed, slot, generation);
   const rare = hashUnit(own, 1) < RARE_HOST_SHARE;
   const target = HOSTS[chooseHost(hashUnit(own, 2))]!;
   const client = hash(own, 3);

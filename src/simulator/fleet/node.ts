@@ -2,9 +2,8 @@ import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { NodeStatus } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { hash, type Uint32 } from "../hash.ts";
-import type { Session } from "../sessions/population.ts";
 import type { FailureMode, Remedy } from "./failures.ts";
-import { SITES } from "./locations.ts";
+import { SITE_COUNTRIES, SITES } from "./locations.ts";
 import { nodeId, nodeIdentity, siteIndex, VERSIONS, versionIndex } from "./node-identity.ts";
 import type { ResourceLoad } from "./resource-usage.ts";
 
@@ -25,6 +24,8 @@ export interface SimulatedNode {
   readonly id: string;
   readonly name: string;
   readonly country: string;
+  /** Index into COUNTRIES. */
+  readonly countryIndex: number;
   readonly region: string;
   readonly ipAddress: string;
   createdAt: EpochMs;
@@ -68,14 +69,12 @@ export interface SimulatedNode {
   nextAt: EpochMs;
   /** Number of random draws for the node so far. */
   drawCount: number;
-  readonly openSessions: Set<Session>;
-  /** Bytes of its sessions that have ended. */
-  endedBytes: number;
 }
 
 /** Creates a healthy node without scheduled events. If `isNew`, it joins at `at`; otherwise it joined earlier. */
 export function createNode(seed: Uint32, index: number, at: EpochMs, isNew = false): SimulatedNode {
-  const location = SITES[siteIndex(seed, index)]!;
+  const site = siteIndex(seed, index);
+  const location = SITES[site]!;
   const identity = nodeIdentity(seed, index, location);
   const { name, ipAddress } = identity;
   const ageMs = isNew ? 0 : identity.ageMs;
@@ -85,6 +84,7 @@ export function createNode(seed: Uint32, index: number, at: EpochMs, isNew = fal
     id: nodeId(seed, index),
     name,
     country: location.country,
+    countryIndex: SITE_COUNTRIES[site]!,
     region: location.region,
     ipAddress,
     createdAt: at - ageMs,
@@ -114,8 +114,6 @@ export function createNode(seed: Uint32, index: number, at: EpochMs, isNew = fal
     returnAt: NEVER,
     nextAt: NEVER,
     drawCount: 0,
-    openSessions: new Set(),
-    endedBytes: 0,
   };
 }
 

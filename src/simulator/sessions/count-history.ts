@@ -3,13 +3,16 @@ import type { ServiceOptions } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import { NEVER } from "../fleet/node.ts";
-import { countSessions, type Population, type SessionState } from "./population.ts";
+import type { GroupMask } from "./ordered-groups.ts";
+import type { Population } from "./population.ts";
+import { SESSION_STATES } from "./sessions.ts";
 
 /** Lengths of both lists at one time. */
 interface CountSample {
   readonly at: EpochMs;
   readonly nodes: number;
-  readonly sessions: Population["counts"];
+  /** Sessions by index of their state. */
+  readonly sessions: readonly number[];
 }
 
 /** Recent lengths of the lists, for totals that lag. Nothing is sampled if no total lags. */
@@ -30,9 +33,13 @@ export function createCountHistory({ nodeList, sessionList }: ServiceOptions, st
 }
 
 /** Records the due sample. */
-export function sampleCounts(history: CountHistory, fleet: Fleet, { counts }: Population): void {
+export function sampleCounts(history: CountHistory, fleet: Fleet, { sessions }: Population): void {
   const { samples, nextAt: at, lagMsMax } = history;
-  samples.push({ at, nodes: fleet.nodes.length, sessions: { ...counts } });
+  samples.push({
+    at,
+    nodes: fleet.nodes.length,
+    sessions: SESSION_STATES.map((_, state) => sessions.ordered.count(1 << state)),
+  });
   if (samples[1] !== undefined && samples[1].at <= at - lagMsMax) samples.shift();
   history.nextAt = at + SAMPLE_INTERVAL_MS;
 }
@@ -44,9 +51,10 @@ export const nodesAt = (history: CountHistory, at: EpochMs): number | null => sa
  * Returns the number of sessions in some states at `at`, or of the oldest sample after it, or null if there are no
  * samples.
  */
-export function sessionsAt(history: CountHistory, states: readonly SessionState[], at: EpochMs): number | null {
+export function sessionsAt(history: CountHistory, groups: GroupMask, at: EpochMs): number | null {
   const sample = sampleAt(history, at);
-  return sample && countSessions(sample.sessions, states);
+  if (sample === null) return null;
+  return sample.sessions.reduce((sum, count, state) => sum + ((groups & (1 << state)) === 0 ? 0 : count), 0);
 }
 
 const sampleAt = ({ samples }: CountHistory, at: EpochMs): CountSample | null =>

@@ -2,7 +2,7 @@ import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../ba
 import type { Random } from "../../base/random.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { exponential, weightedChoice } from "../hash.ts";
-import type { Session } from "./population.ts";
+import { SESSION_KINDS, STATE_INDEX } from "./sessions.ts";
 
 /** The busiest hour, UTC. */
 const PEAK_HOUR = 15;
@@ -11,10 +11,10 @@ const DEMAND_SWING = 0.15;
 
 /** Mean duration of sessions by type, and percentage of new sessions. */
 const SESSION_MIX = [
-  { type: "socks5", weight: 30, meanMs: 15 * MINUTE_MS },
-  { type: "http", weight: 20, meanMs: 2 * MINUTE_MS },
-  { type: "https", weight: 45, meanMs: 6 * MINUTE_MS },
-  { type: "websocket", weight: 5, meanMs: 40 * MINUTE_MS },
+  { type: SESSION_KINDS.indexOf("socks5"), weight: 30, meanMs: 15 * MINUTE_MS },
+  { type: SESSION_KINDS.indexOf("http"), weight: 20, meanMs: 2 * MINUTE_MS },
+  { type: SESSION_KINDS.indexOf("https"), weight: 45, meanMs: 6 * MINUTE_MS },
+  { type: SESSION_KINDS.indexOf("websocket"), weight: 5, meanMs: 40 * MINUTE_MS },
 ] as const;
 /** Types with a longer duration are more frequent among ongoing sessions. */
 const chooseOngoingKind = weightedChoice(SESSION_MIX.map(({ weight, meanMs }) => ({ weight: weight * meanMs })));
@@ -46,7 +46,16 @@ const SESSIONS_PER_CUSTOMER = 20;
 const CUSTOMER_TAIL_EXPONENT = 3;
 
 /** The planned course of a session. */
-export type SessionPlan = Pick<Session, "type" | "activeMs" | "finalState" | "rate">;
+export interface SessionPlan {
+  /** Index into SESSION_KINDS. */
+  readonly type: number;
+  /** Duration of the transfer. */
+  readonly activeMs: DurationMs;
+  /** Index into SESSION_STATES. */
+  readonly finalState: number;
+  /** Bytes per millisecond, an integer from 1. */
+  readonly rate: number;
+}
 
 /** Returns the demand at a time as a multiple of the daily mean. */
 export const demandAt = (at: EpochMs): number =>
@@ -71,12 +80,12 @@ export const customerCount = (sessions: number): number =>
 export const nextCustomer = (random: Random, customers: number): number =>
   Math.floor(customers * random() ** CUSTOMER_TAIL_EXPONENT);
 
-function drawSessionPlan(random: Random, kind: (typeof SESSION_MIX)[number], isFailing: boolean): SessionPlan {
+function drawSessionPlan(random: Random, kind: { type: number; meanMs: DurationMs }, isFailing: boolean): SessionPlan {
   const fails = random() < (isFailing ? FAILURE_SHARE_FAILING_NODE : FAILURE_SHARE);
   const activeMs = drawSessionMs(kind.meanMs * (fails && isFailing ? EARLY_FAILURE_SHARE : 1), random);
-  const failure = random() < TIMEOUT_SHARE ? "timeout" : "error";
+  const failure = random() < TIMEOUT_SHARE ? STATE_INDEX.timeout : STATE_INDEX.error;
   const rate = Math.min(BYTES_PER_MS_MAX, 1 + Math.floor(exponential(BYTES_PER_MS_MEAN, random())));
-  return { type: kind.type, activeMs, finalState: fails ? failure : "closed", rate };
+  return { type: kind.type, activeMs, finalState: fails ? failure : STATE_INDEX.closed, rate };
 }
 
 const drawSessionMs = (meanMs: DurationMs, random: Random): DurationMs =>

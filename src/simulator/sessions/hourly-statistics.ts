@@ -1,8 +1,9 @@
 import { DAY_MS, HOUR_MS } from "../../base/duration.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { hashUnit, type Uint32 } from "../hash.ts";
+import { countedBytes } from "./byte-counter.ts";
 import { BYTES_PER_MS_MEAN, demandAt, SESSION_MS_MEAN } from "./demand.ts";
-import { bytesOfAll, type Population } from "./population.ts";
+import type { Population } from "./population.ts";
 
 /** Totals of one hour (spec, section 2.4). */
 export interface HourTotals {
@@ -45,8 +46,8 @@ export function createHourlyHistory(
   const running = syntheticHour(seed, target, opensAt, startMs - opensAt);
   const today = history.filter((hour) => hour.startMs >= startOfDay(startMs));
   const hourEntered = population.enteredCount - running.entered;
-  const hourBytes = bytesOfAll(population, 0) - running.bytes;
-  population.peakActive = Math.max(population.counts.active, ...today.map((hour) => hour.active));
+  const hourBytes = countedBytes(population.all, 0) - running.bytes;
+  population.peakActive = Math.max(population.all.active, ...today.map((hour) => hour.active));
   return {
     history,
     closesAt: opensAt + HOUR_MS,
@@ -60,11 +61,11 @@ export function createHourlyHistory(
 /** Completes the current hour at its end, and the day at midnight. */
 export function closeHour(hours: HourlyHistory, population: Population, simulationStartMs: EpochMs): void {
   const endMs = hours.closesAt;
-  const bytes = bytesOfAll(population, endMs - simulationStartMs);
+  const bytes = countedBytes(population.all, endMs - simulationStartMs);
   const { enteredCount: entered } = population;
   hours.history.push({
     startMs: endMs - HOUR_MS,
-    active: population.counts.active,
+    active: population.all.active,
     entered: entered - hours.hourEntered,
     bytes: bytes - hours.hourBytes,
   });
@@ -75,7 +76,7 @@ export function closeHour(hours: HourlyHistory, population: Population, simulati
   if (endMs !== startOfDay(endMs)) return;
   hours.dayEntered = entered;
   hours.dayBytes = bytes;
-  population.peakActive = population.counts.active;
+  population.peakActive = population.all.active;
 }
 
 const startOfDay = (at: EpochMs): EpochMs => Math.floor(at / DAY_MS) * DAY_MS;

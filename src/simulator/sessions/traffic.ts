@@ -22,8 +22,8 @@ import {
   makeIdle,
   type Population,
   removeSession,
-  type Session,
 } from "./population.ts";
+import { NO_SESSION, STATE_INDEX } from "./sessions.ts";
 
 /** Time to establish a session. */
 const CONNECTING_MS: DurationMs = 1_500;
@@ -35,6 +35,9 @@ const ENDED_KEPT_MS: DurationMs = 5 * MINUTE_MS;
 const RECONNECT_MS_MEAN: DurationMs = 10 * SECOND_MS;
 /** Share of the sessions lost with their node that end with a timeout. */
 const LOST_AS_TIMEOUT_SHARE = 0.3;
+/** Capacity for the open sessions, as many ended by an outage, and those that ended regularly. */
+const SLOTS_PER_SESSION = 3;
+const SLOTS_MIN = 64;
 
 /** The arrivals and ends of sessions. Times are in milliseconds since the start of the simulation. */
 export interface Traffic {
@@ -47,7 +50,7 @@ export interface Traffic {
   /** Sessions at mean demand. */
   readonly target: number;
   readonly customers: number;
-  /** Numbers of sessions by the time of their next transition. If it is not the session's `nextAt`, it is outdated. */
+  /** Slots by the time of their next transition. An entry whose time is not the slot's `nextAt` is outdated. */
   readonly eventQueue: EventQueue;
   /** Number of clients that lost their session and have not reconnected yet. */
   pendingReconnects: number;
@@ -57,11 +60,12 @@ export interface Traffic {
 
 /** Creates the traffic with the scenario's number of ongoing sessions on the serving nodes. */
 export function createTraffic(scenario: Scenario, startMs: EpochMs, fleet: Fleet): Traffic {
+  const slots = Math.max(SLOTS_MIN, scenario.sessions * SLOTS_PER_SESSION);
   const traffic: Traffic = {
     startMs,
     fleet,
     random: seededRandom(scramble(scenario.seed)),
-    population: createPopulation(),
+    population: createPopulation(slots, scenario.nodes),
     perNode: scenario.sessions / Math.max(1, scenario.nodes),
     target: scenario.sessions,
     customers: customerCount(scenario.sessions),
@@ -87,10 +91,12 @@ export function runTrafficEvent(traffic: Traffic): void {
 
 /** Ends every open session of a node and returns their number. The clients reconnect, possibly to other nodes. */
 export function cutSessions(traffic: Traffic, node: SimulatedNode, at: number, ending: SessionEnding): number {
-  const count = node.openSessions.size;
-  for (const session of node.openSessions) {
-    const lostAs = traffic.random() < LOST_AS_TIMEOUT_SHARE ? "timeout" : "error";
-    endSession(traffic, session, at, ending === "closed" ? "closed" : lostAs);
+  const { firstSessions } = traffic.population;
+  let count = 0;
+  for (let slot = firstSessions[node.index]!; slot !== NO_SESSION; slot = firstSessions[node.index]!) {
+    const lostAs = traffic.random() < LOST_AS_TIMEOUT_SHARE ? STATE_INDEX.timeout : STATE_INDEX.error;
+    endSession(traffic, slot, at, ending === "closed" ? STATE_INDEX.closed : lostAs);
+    count += 1;
   }
   traffic.pendingReconnects += count;
   if (count > 0) scheduleArrival(traffic, at);
@@ -106,9 +112,9 @@ function populate(traffic: Traffic): void {
   // The list is in the order of starts.
   ongoing.sort((one, other) => other.plan.ageMs - one.plan.ageMs);
   for (const { node, plan } of ongoing) {
-    const session = addSession(population, node, plan, nextCustomer(random, traffic.customers), -plan.ageMs);
-    activateSession(population, session, -plan.ageMs);
-    schedule(traffic, session, plan.activeMs);
+    const slot = addSession(population, node, plan, nextCustomer(random, traffic.customers), -plan.ageMs)!;
+    activateSession(population, slot, -plan.ageMs);
+    schedule(traffic, slot, plan.activeMs);
   }
   population.enteredCount = 0;
 }
@@ -132,8 +138,8 @@ function startArrival(traffic: Traffic, at: number): void {
   if (node !== null) {
     if (random() * (fresh + returning) < returning) traffic.pendingReconnects -= 1;
     const plan = drawNewSession(random, isFailing(node));
-    const session = addSession(population, node, plan, nextCustomer(random, traffic.customers), at);
-    schedule(traffic, session, at + CONNECTING_MS);
+    const slot = addSession(population, node, plan, nextCustomer(random, traffic.customers), at);
+    if (slot !== null) schedule(traffic, slot, at + CONNECTING_MS);
   }
   scheduleArrival(traffic, traffic.arrivalAt);
 }
@@ -144,24 +150,26 @@ function startArrival(traffic: Traffic, at: number): void {
  */
 function advanceSession(traffic: Traffic, at: number): void {
   const { population } = traffic;
-  const session = population.sessions.get(traffic.eventQueue.take());
-  if (session?.nextAt !== at) return;
-  if (session.state === "connecting") {
-    activateSession(population, session, at);
-    schedule(traffic, session, at + session.activeMs);
-  } else if (session.state !== "active") removeSession(population, session);
-  else if (session.finalState === "timeout" && !Number.isNaN(session.transferringSince)) {
-    makeIdle(session, at);
-    schedule(traffic, session, at + INACTIVITY_MS);
-  } else endSession(traffic, session, at, session.finalState);
+  const { sessions } = population;
+  const slot = traffic.eventQueue.take();
+  if (sessions.nextAt[slot] !== at) return;
+  const finalState = sessions.finalState[slot]!;
+  if (sessions.state[slot] === STATE_INDEX.connecting) {
+    activateSession(population, slot, at);
+    schedule(traffic, slot, at + sessions.activeMs[slot]!);
+  } else if (sessions.state[slot] !== STATE_INDEX.active) removeSession(population, slot);
+  else if (finalState === STATE_INDEX.timeout && !Number.isNaN(sessions.transferringSince[slot]!)) {
+    makeIdle(population, slot, at);
+    schedule(traffic, slot, at + INACTIVITY_MS);
+  } else endSession(traffic, slot, at, finalState);
 }
 
-function endSession(traffic: Traffic, session: Session, at: number, state: Session["state"]): void {
-  closeSession(traffic.population, session, at, state);
-  schedule(traffic, session, at + ENDED_KEPT_MS);
+function endSession(traffic: Traffic, slot: number, at: number, state: number): void {
+  closeSession(traffic.population, slot, at, state);
+  schedule(traffic, slot, at + ENDED_KEPT_MS);
 }
 
-function schedule(traffic: Traffic, session: Session, at: number): void {
-  session.nextAt = at;
-  traffic.eventQueue.add(at, session.number);
+function schedule(traffic: Traffic, slot: number, at: number): void {
+  traffic.population.sessions.nextAt[slot] = at;
+  traffic.eventQueue.add(at, slot);
 }

@@ -5,6 +5,7 @@ import type { FailureMode, Remedy } from "../../../src/simulator/fleet/failures.
 import { findNode, type MembershipChange } from "../../../src/simulator/fleet/fleet.ts";
 import type { SimulatedNode } from "../../../src/simulator/fleet/node.ts";
 import type { SimulatedService } from "../../../src/simulator/http/service.ts";
+import { SESSION_STATES } from "../../../src/simulator/sessions/sessions.ts";
 
 /** The actual state of a node: its correct detail and its failure. */
 export interface ActualNode extends DetailedNode {
@@ -34,7 +35,9 @@ export function actualNode(service: SimulatedService, id: string): ActualNode | 
 /** Yields every readable session, including recently ended ones, in the order of their starts. */
 export function* actualSessions(service: SimulatedService): Generator<DetailedSession> {
   const { now, traffic } = service.world;
-  for (const session of traffic.population.sessions.values()) yield detailedSession(service, session, now);
+  const { ordered } = traffic.population.sessions;
+  const everyState = (1 << SESSION_STATES.length) - 1;
+  for (const slot of ordered.page(everyState, 0, ordered.count(everyState))) yield detailedSession(service, slot, now);
 }
 
 function toActualNode(service: SimulatedService, node: SimulatedNode): ActualNode {

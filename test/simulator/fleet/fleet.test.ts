@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import type { FleetRates } from "../../../src/model/scenario.ts";
-import { activeSessions } from "../../../src/simulator/api/node-view.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { type ActualNode, actualNodes, actualSessions } from "../../harness/simulator/actual-state.ts";
 import { createTestClient, json, noFailureRates, START, scenarioWith, type TestClient } from "../api-caller.ts";
@@ -282,10 +281,10 @@ test("names and addresses are unique, and locations and ages are plausible", () 
 test("the number of sessions is proportional to the size of a node", () => {
   const client = createTestClient(scenarioWith({ nodes: 100, sessions: 10_000 }));
   advance(client, 30 * MINUTE_MS);
-  const { fleet } = client.service.world;
+  const { fleet, traffic } = client.service.world;
   const meanOf = (size: number) => {
     const nodes = fleet.nodes.filter((node) => node.size === size);
-    return nodes.reduce((sum, node) => sum + activeSessions(node), 0) / nodes.length;
+    return nodes.reduce((sum, { index }) => sum + traffic.population.nodes[index]!.active, 0) / nodes.length;
   };
   expect(meanOf(4) / meanOf(1)).toBeGreaterThan(3.2);
   expect(meanOf(4) / meanOf(1)).toBeLessThan(4.8);

@@ -8,6 +8,7 @@ import { findNode } from "../../../src/simulator/fleet/fleet.ts";
 import { NEVER, type SimulatedNode } from "../../../src/simulator/fleet/node.ts";
 import { type SimulatedService, serviceTime } from "../../../src/simulator/http/service.ts";
 import { advanceWorld } from "../../../src/simulator/network.ts";
+import { STATE_INDEX } from "../../../src/simulator/sessions/sessions.ts";
 import { actualNode } from "../../harness/simulator/actual-state.ts";
 import type { BreakerModel } from "../invariants/breaker-model.ts";
 import type { ServiceClockModel } from "../invariants/observation-invariants.ts";
@@ -124,11 +125,16 @@ const FAILURES_MS: DurationMs = 90_000;
 /** Counts the sessions of a node that failed recently. Sessions from before a recovery may fail some time after it. */
 export function failuresOf({ service: { world }, serviceNow }: SimulationParts, id: string): number {
   const since = serviceNow() - FAILURES_MS;
-  const { startMs, traffic } = world;
-  return [...traffic.population.sessions.values()].filter(
-    ({ node, state, endedAt }) =>
-      node.id === id && (state === "error" || state === "timeout") && startMs + endedAt >= since,
-  ).length;
+  const { fleet, startMs, traffic } = world;
+  const { sessions } = traffic.population;
+  const index = fleet.nodes.findIndex((node) => node.id === id);
+  let failures = 0;
+  for (let slot = 0; slot < sessions.firstUnusedSlot; slot++) {
+    if (sessions.node[slot] !== index) continue;
+    const hasFailed = sessions.state[slot] === STATE_INDEX.error || sessions.state[slot] === STATE_INDEX.timeout;
+    if (hasFailed && startMs + sessions.endedAt[slot]! >= since) failures++;
+  }
+  return failures;
 }
 
 /** Returns the actual state of a node now. */
