@@ -3,13 +3,12 @@ import type { Random } from "../../src/base/random.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import type { FaultKind, Scenario } from "../../src/model/scenario.ts";
 import type { EpochMs } from "../../src/model/time.ts";
-import { createNodeOrder } from "../../src/simulator/api/node-order.ts";
+import { nodesInOrder } from "../../src/simulator/api/list-order.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { restart } from "../../src/simulator/fleet/fleet.ts";
 import { HEARTBEAT_MS, lastHeartbeat, type SimulatedNode } from "../../src/simulator/fleet/node.ts";
 import { nodeIndex } from "../../src/simulator/fleet/node-identity.ts";
-import type { Resource, ResourceLoad } from "../../src/simulator/fleet/resource-load.ts";
-import { resourceUsage } from "../../src/simulator/fleet/resource-usage.ts";
+import { type Resource, type ResourceLoad, resourceUsage } from "../../src/simulator/fleet/resource-usage.ts";
 import { badDetailFault } from "../../src/simulator/http/faults.ts";
 import { advanceWorld, createWorld, type World } from "../../src/simulator/network.ts";
 import {
@@ -127,7 +126,7 @@ export function createScript(cell: Cell): Script {
     restarts,
     jumps: Array.from({ length: JUMPS }, () => writer.jump()),
     ...{ membershipChanges, isReadable, eligible: eligible.map(({ index }) => index) },
-    listed: createNodeOrder(scenario.service.nodeList.order, world)(START_MS, START_MS).map(({ index }) => index),
+    listed: nodesInOrder({ options: scenario.service, world }, START_MS, START_MS).map(({ index }) => index),
     idOf: writer.idOf,
     shows: writer.shows,
   };

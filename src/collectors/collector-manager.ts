@@ -1,4 +1,3 @@
-import type { ApiClient } from "../api-client/client.ts";
 import type { RateLimiter } from "../api-client/rate-limiter.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
@@ -9,12 +8,13 @@ import { COLLECTORS, type Collector, perCollector, type Snapshot } from "../mode
 import { callsInFlightMax } from "../rate-limit/collector-concurrency.ts";
 import type { Limits } from "../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../scheduling/planner.ts";
-import { createListBehaviors, networkSizeOf } from "./collected-state.ts";
+import { createListBehaviors, networkSizeOf, storeFailedListed } from "./collected-state.ts";
 import type { CollectorHealth, RunOutcome } from "./collector-health.ts";
-import { type CollectorRunnerDeps, createCollectorRunners } from "./collector-runs.ts";
 import { runDetailCollector } from "./detail-collector.ts";
+import { collectNodes, collectSessions, type ListCollectorDeps } from "./list-collectors.ts";
 import { PollingPlan } from "./polling-plan.ts";
 import { type LastStart, requestedIntervalsOf, runOnSchedule, type Schedule, type Schedules } from "./schedule.ts";
+import { collectHourly, collectStats } from "./statistics-collectors.ts";
 
 /** The settings of the collectors. */
 export interface CollectionSettings {
@@ -32,9 +32,8 @@ export interface CollectionSettings {
 }
 
 /** Dependencies of the collector manager. */
-export interface CollectorManagerDeps extends CollectorRunnerDeps {
+export interface CollectorManagerDeps extends ListCollectorDeps {
   readonly settings: CollectionSettings;
-  readonly client: ApiClient;
   readonly rateLimiter: RateLimiter;
   readonly cron: Cron;
   readonly random: Random;
@@ -166,6 +165,9 @@ function createSnapshotPublisher(
   };
 }
 
+/** Runs each collector once. Details are not among them, since they are read continuously. */
+const COLLECT = { nodes: collectNodes, sessions: collectSessions, stats: collectStats, hourly: collectHourly } as const;
+
 function startCollectors(
   deps: CollectorManagerDeps,
   pollingPlan: PollingPlan,
@@ -173,7 +175,6 @@ function startCollectors(
   signal: AbortSignal,
 ): Promise<void>[] {
   const { settings, collected } = deps;
-  const runners = createCollectorRunners(deps, pollingPlan);
   const isNodeListForbidden = () => collected.reporters.nodes.health().failure?.kind === "forbidden";
 
   function startDetails(): Promise<void> {
@@ -196,7 +197,10 @@ function startCollectors(
     const job = async () => {
       const client = pollingPlan.beginRun(collector);
       const succeeded = await collected.reporters[collector].run(async () => {
-        const outcome = await runners[collector](client, signal);
+        const outcome = await COLLECT[collector]({ ...deps, client }, signal);
+        if (outcome.complete && (collector === "nodes" || collector === "sessions"))
+          pollingPlan.recordCompleteList(collector);
+        storeFailedListed(collected);
         // If the nodes are forbidden too, the cause is not a scope that only this collector needs.
         forbiddenRuns = isForbidden(outcome) && !isNodeListForbidden() ? forbiddenRuns + 1 : 0;
         return outcome;

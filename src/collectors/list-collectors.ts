@@ -116,7 +116,7 @@ function lookUp({ client, clock, collected }: ListCollectorDeps, id: NodeId, sig
 
 /** Reads the session list into the totals (spec, section 4.6). */
 export async function collectSessions(deps: ListCollectorDeps, signal: AbortSignal): Promise<RunOutcome> {
-  const { sessions, sessionDrops, sessionWalks } = deps.collected;
+  const { sessions, sessionWalks } = deps.collected;
   const beganAt = deps.clock.monotonic();
   const serviceNow = deps.client.serviceTime(beganAt) ?? deps.clock.now();
   sessions.beginWalk(serviceNow);
@@ -140,7 +140,7 @@ export async function collectSessions(deps: ListCollectorDeps, signal: AbortSign
   if (end === "cut") sessionWalks.cut();
   const failure = end === "refused" ? "refused" : error === null ? null : "page_failed";
   const isAllShown = end !== "cut" && sessionWalks.end(walked.value, failure, deps.clock.monotonic() - observedFrom);
-  const dropped = isAllShown ? sessionDrops.missingRecords(walked.value.seen, statedSessions(deps.collected)) : 0;
+  const dropped = isAllShown ? sessionWalks.dropped(walked.value.seen, statedSessions(deps.collected)) : 0;
   const missing = Math.max(uncounted, dropped);
   const complete = isAllShown && dropped === 0;
   const walkEnd = end === "cut" ? "cut" : complete ? "complete" : "incomplete";

@@ -3,7 +3,7 @@ import type { MonotonicMs } from "../model/time.ts";
 import { concurrencyAvailableAt } from "./concurrent-calls.ts";
 import { availableBesideExternalUsage, expectedCallsOfPlan, limitScopeOf } from "./external-usage/external-usage.ts";
 import { OBSERVATIONS_PER_WINDOW } from "./external-usage/usage-of-limit.ts";
-import { gatewayAvailableAt } from "./gateway-limit.ts";
+import { gatewayAvailableAt } from "./learned-limit.ts";
 import type { Ledger } from "./ledger.ts";
 import {
   actionReserveOf,

@@ -2,7 +2,7 @@ import type { DurationMs } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { endCall } from "./concurrent-calls.ts";
 import { recordCallAnswered, recordCallInDoubt, recordCallRejected } from "./external-usage/external-usage.ts";
-import { payGatewayLimit } from "./gateway-limit.ts";
+import { payGatewayLimit } from "./learned-limit.ts";
 import type { Ledger, Permit } from "./ledger.ts";
 import type { Category, Lane } from "./limits.ts";
 import { type LimitReading, recordAnswered, recordLost, recordSent, recordUnsent } from "./stated-limit.ts";

@@ -1,8 +1,7 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { limitScopeOf } from "./external-usage/external-usage.ts";
-import { limitBasisOf } from "./gateway-limit.ts";
-import { learnFromAnswer, learnFromRejection } from "./learned-limit.ts";
+import { learnFromAnswer, learnFromRejection, limitBasisOf } from "./learned-limit.ts";
 import type { CategoryState, Ledger, Permit } from "./ledger.ts";
 import { CATEGORIES, type Category, type Lane } from "./limits.ts";
 import { isRejectedAlone, recordRouteAnswered, recordRouteRejected, routeOf } from "./route-rejections.ts";

@@ -5,7 +5,6 @@ import type { Threshold } from "../model/policy/policy.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { DeadlineQueue } from "./deadline-queue.ts";
 import { ListBaselines } from "./list-baseline.ts";
-import { RoundRobin } from "./round-robin.ts";
 import { type UsageReading, UsageTrends } from "./usage-trend.ts";
 
 /**
@@ -39,6 +38,9 @@ const FAILURES_OF_FAILING = 2;
 const PROBE_PICKS_MAX = 8;
 /** The reciprocal of the golden ratio. The fractional parts of its multiples are spread evenly between 0 and 1. */
 const ROUND_SPREAD = 0.618033988749895;
+/** The queues of turns. */
+const UNREAD = 0;
+const TRIED = 1;
 /** Length of a round until one is planned. */
 const ROUND_MS_FIRST: DurationMs = 15 * MINUTE_MS;
 
@@ -64,8 +66,10 @@ const savedReadsMax = (nodes: number): number => Math.max(SAVED_SUSPECT_READS_MI
  * The choice is deterministic. A slot is a node's index in the fleet. Calls with an unknown slot have no effect.
  */
 export class DetailPriority {
-  readonly #unread = new RoundRobin();
-  readonly #inTurn = new RoundRobin();
+  /** Nodes that were never tried, and the others, in the order of their turns. */
+  readonly #turns = new DeadlineQueue(2);
+  #turnsGiven = 0;
+  #nodes = 0;
   readonly #deadlines = new DeadlineQueue(SUSPECT_CAUSES.length);
   readonly #trends = new UsageTrends();
   readonly #baselines = new ListBaselines();
@@ -92,13 +96,14 @@ export class DetailPriority {
     this.#turnsSkipped = growColumn(this.#turnsSkipped, slot);
     this.#succeeded[slot] = 0;
     this.#slots = Math.max(this.#slots, slot + 1);
-    this.#unread.enqueue(slot);
+    if (!this.#has(slot)) this.#nodes++;
+    this.#enqueue(slot, UNREAD);
   }
 
   removeNode(slot: number): void {
     this.#clearFailures(slot);
-    this.#unread.remove(slot);
-    this.#inTurn.remove(slot);
+    if (this.#has(slot)) this.#nodes--;
+    this.#turns.clear(slot);
     this.#deadlines.clear(slot);
     this.#trends.forgetNode(slot);
     this.#baselines.forgetNode(slot);
@@ -124,7 +129,7 @@ export class DetailPriority {
    * node skips 1, 3 and 7 turns, until a read succeeds.
    */
   recordFailure(slot: number): void {
-    if (!this.#inTurn.has(slot)) return;
+    if (!this.#isTried(slot)) return;
     const count = Math.min(FAILURES_MAX, this.#failures[slot]! + 1);
     if (count === FAILURES_OF_FAILING && this.#failures[slot]! < count) this.#failingNodes++;
     this.#failures[slot] = count;
@@ -192,7 +197,7 @@ export class DetailPriority {
 
   /** Whether there are nodes whose detail was never tried. */
   hasUnreadNodes(): boolean {
-    return this.#unread.count() > 0;
+    return this.#turns.first(UNREAD) >= 0;
   }
 
   /** Returns the number of nodes of which at least the last two reads failed because of the node. */
@@ -201,12 +206,21 @@ export class DetailPriority {
   }
 
   #has(slot: number): boolean {
-    return this.#unread.has(slot) || this.#inTurn.has(slot);
+    return this.#turns.causeOf(slot) >= 0;
+  }
+
+  #isTried(slot: number): boolean {
+    return this.#turns.causeOf(slot) === TRIED;
+  }
+
+  /** Puts a node at the end of a queue, regardless of where it was. */
+  #enqueue(slot: number, queue: typeof UNREAD | typeof TRIED): void {
+    this.#turns.set(slot, queue, this.#turnsGiven++);
   }
 
   #markSuspect(slot: number, cause: SuspectCause, due: MonotonicMs): void {
     // A node that was never tried comes first anyway.
-    if (!this.#inTurn.has(slot)) return;
+    if (!this.#isTried(slot)) return;
     const failures = Math.max(0, this.#failures[slot]! - 1);
     const share = this.#succeeded[slot] === 1 ? 1 / READS_MAX : RETRY_SHARE * 2 ** failures;
     const at = Math.max(due, this.#triedAt[slot]! + this.#roundMs * share);
@@ -215,9 +229,7 @@ export class DetailPriority {
 
   #updateOutlook(slot: number): void {
     const outlook = this.#trends.outlook(slot, this.#roundMs);
-    if (outlook !== null && this.#inTurn.has(slot)) {
-      this.#markSuspect(slot, outlook.kind, this.#triedAt[slot]! + outlook.afterMs);
-    }
+    if (outlook !== null) this.#markSuspect(slot, outlook.kind, this.#triedAt[slot]! + outlook.afterMs);
   }
 
   /** Clears the deadlines that were set because of usages. */
@@ -234,8 +246,7 @@ export class DetailPriority {
   }
 
   #finishTurn(slot: number, at: MonotonicMs): void {
-    this.#unread.remove(slot);
-    this.#inTurn.enqueue(slot);
+    this.#enqueue(slot, TRIED);
     this.#deadlines.clear(slot);
     this.#triedAt[slot] = at;
     this.#succeeded[slot] = 0;
@@ -269,20 +280,19 @@ export class DetailPriority {
   #takeRoutine(now: MonotonicMs): DetailChoice | null {
     const slot = this.#nextInTurn();
     if (slot < 0) return null;
-    const nodes = this.#unread.count() + this.#inTurn.count();
-    this.#savedReads = Math.min(ROUTINE_PER_SUSPECT * savedReadsMax(nodes), this.#savedReads + 1);
+    this.#savedReads = Math.min(ROUTINE_PER_SUSPECT * savedReadsMax(this.#nodes), this.#savedReads + 1);
     this.#wasSuspect = false;
     this.#finishTurn(slot, now);
     return { slot, cause: null };
   }
 
   #nextInTurn(): number {
-    if (this.#unread.count() > 0) return this.#unread.first();
-    let slot = this.#inTurn.first();
+    if (this.hasUnreadNodes()) return this.#turns.first(UNREAD);
+    let slot = this.#turns.first(TRIED);
     while (slot >= 0 && this.#turnsSkipped[slot]! > 0) {
       this.#turnsSkipped[slot]!--;
-      this.#inTurn.enqueue(slot);
-      slot = this.#inTurn.first();
+      this.#enqueue(slot, TRIED);
+      slot = this.#turns.first(TRIED);
     }
     return slot;
   }

@@ -8,8 +8,7 @@ import {
   pollingCallsPerMinute,
   pollingCallsPerWindow,
 } from "../rate-limit/limits.ts";
-import { type LastRun, type MonthUsage, pollingCallsLeft } from "../rate-limit/monthly-budget.ts";
-import type { RecentCalls } from "../rate-limit/recent-calls.ts";
+import { type LastRun, type MonthUsage, pollingCallsLeft, type RecentCalls } from "../rate-limit/monthly-budget.ts";
 import { ACTION_SHARE } from "../rate-limit/window-pace.ts";
 
 /** Schedule of a collector as configured. */

@@ -43,8 +43,9 @@ test("a process in a restart loop does not use up the calls of the month before 
 });
 
 test("a new process plans by the stored network size until it has seen the lists itself", async () => {
-  const clock = createVirtualClock(START_MS);
-  const service = createService({ ...defaultScenario, ...nodesAndSessions }, START_MS);
+  // At this hour the number of sessions stays the same, and so does that of their pages.
+  const clock = createVirtualClock(START_MS + 9 * HOUR_MS);
+  const service = createService({ ...defaultScenario, nodes: 500, sessions: 20_500 }, clock.now());
   const store = createMemoryStateStore();
   const settings = { limits: createPlanLimits("enterprise") };
   const first = await startVirtualDaemon({ clock, store, service, settings });

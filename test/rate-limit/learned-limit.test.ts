@@ -1,14 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { gatewayAvailableAt, learnedLimitOf, payGatewayLimit } from "../../src/rate-limit/gateway-limit.ts";
 import {
   createLearnedLimit,
   currentLearnedLimit,
+  gatewayAvailableAt,
   hasLearnedLimit,
   type LearnedLimit,
   learnedLimitAvailableAt,
+  learnedLimitOf,
   learnFromAnswer,
   learnFromRejection,
+  payGatewayLimit,
   payLearnedLimit,
 } from "../../src/rate-limit/learned-limit.ts";
 import { createLedger } from "../../src/rate-limit/ledger.ts";

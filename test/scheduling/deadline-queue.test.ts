@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { DeadlineQueue } from "../../src/scheduling/deadline-queue.ts";
-import { RoundRobin } from "../../src/scheduling/round-robin.ts";
 
 const SLOTS = 50;
 const CAUSES = 3;
@@ -60,28 +59,4 @@ test("keeps each deadline once if deadlines are cleared and set again at the sam
   }
   expect(deadlines.slotsOf(0)).toHaveLength(count);
   expect(deadlines.first(0)).toBe(0);
-});
-
-test("returns turns in the order of a list from which slots are removed and to which they are appended", () => {
-  const steps = fc.array(fc.record({ slot: slots, isRemoved: fc.boolean() }), { maxLength: 600 });
-  fc.assert(
-    fc.property(steps, (taken) => {
-      const turns = new RoundRobin();
-      let plain: number[] = [];
-      for (const { slot, isRemoved } of taken) {
-        plain = plain.filter((each) => each !== slot);
-        if (isRemoved) turns.remove(slot);
-        else {
-          turns.enqueue(slot);
-          plain.push(slot);
-        }
-        expect([turns.first(), turns.count(), turns.has(slot)]).toEqual([plain[0] ?? -1, plain.length, !isRemoved]);
-      }
-      for (const slot of plain) {
-        expect(turns.first()).toBe(slot);
-        turns.remove(slot);
-      }
-      expect([turns.first(), turns.count()]).toEqual([-1, 0]);
-    }),
-  );
 });

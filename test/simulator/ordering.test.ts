@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createRecordFilter, PASS_ALL_FILTER } from "../../src/simulator/api/record-filter.ts";
 import { nodeId, nodeIndex, sessionId, sessionSlot } from "../../src/simulator/fleet/node-identity.ts";
 import { scramble, unscramble } from "../../src/simulator/hash.ts";
 import { createGroupedList } from "../../src/simulator/sessions/ordered-groups.ts";
@@ -44,31 +43,6 @@ test("a grouped list counts and pages as a plain list does, also after compactio
     }),
     { numRuns: 10 },
   );
-});
-
-test("the pages of a record filter contain each remaining position once", () => {
-  const shares = fc.integer({ min: 0, max: 100 }).map((percent) => percent / 100);
-  fc.assert(
-    fc.property(
-      words,
-      shares,
-      fc.nat({ max: 3_500 }),
-      fc.integer({ min: 1, max: 800 }),
-      (seed, share, total, limit) => {
-        const filter = createRecordFilter(seed, share);
-        const remaining = filter.positions(0, total, total);
-        expect(remaining).toHaveLength(filter.count(total));
-        expect(remaining).toEqual([...new Set(remaining)].sort((one, other) => one - other));
-        expect(remaining.every((position) => position < total)).toBe(true);
-        const paged: number[] = [];
-        for (let offset = 0; offset < total; offset += limit) paged.push(...filter.positions(offset, limit, total));
-        expect(paged).toEqual(remaining);
-      },
-    ),
-    { numRuns: 40 },
-  );
-  expect(createRecordFilter(7, 0.25).count(100_000)).toBe(75_000);
-  expect(PASS_ALL_FILTER.positions(4, 3, 6)).toEqual([4, 5]);
 });
 
 test("IDs are unique and can be converted back", () => {

@@ -1,7 +1,8 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { type EpochMs, parseIsoTime } from "../../model/time.ts";
 import { describeJson } from "../errors.ts";
 import type { RawRecord } from "../json-body.ts";
 import type { OnRemark } from "./records.ts";
-import { parseTimestamp } from "./timestamp.ts";
 
 /** Maximum length of a text in a record. */
 const TEXT_CHARACTERS_MAX = 256;
@@ -88,3 +89,59 @@ export const referenceOrNull = (value: unknown): string | null => (value as stri
 
 /** Returns a checked number, or null if missing. */
 export const quantityOrNull = (value: unknown): number | null => (value as number | null | undefined) ?? null;
+
+/**
+ * Parses an ISO 8601 timestamp with date and time. Returns NaN if it is invalid. Without a zone it is UTC. The form
+ * that the service usually sends is parsed here, five times as fast as by Date.parse, which would take most of the time
+ * of a walk of a million sessions. Other forms go to {@link parseIsoTime}.
+ */
+export function parseTimestamp(iso: string): EpochMs {
+  const commonForm = parseCommonTimestamp(iso);
+  if (!Number.isNaN(commonForm)) return commonForm;
+  if (iso.charCodeAt(10) !== LETTER_T) return Number.NaN;
+  const zoned = iso.endsWith("Z") || iso.includes("+", 11) || iso.includes("-", 11);
+  return parseIsoTime(zoned ? iso : `${iso}Z`);
+}
+
+const [LETTER_T, LETTER_Z, COLON, DASH, POINT, ZERO] = [0x54, 0x5a, 0x3a, 0x2d, 0x2e, 0x30];
+const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+const daysBeforeMonth = daysInMonth.map((_, month) => daysInMonth.slice(0, month).reduce((sum, days) => sum + days, 0));
+const DAYS_BEFORE_1970 = 719_162;
+
+/**
+ * Parses `YYYY-MM-DDTHH:MM:SSZ`, with or without milliseconds, in the years 1 to 9999. Returns NaN for any other form.
+ */
+function parseCommonTimestamp(iso: string): EpochMs {
+  const hasMs = iso.length === 24;
+  if (!hasMs && iso.length !== 20) return Number.NaN;
+  const hasSeparators =
+    iso.charCodeAt(4) === DASH &&
+    iso.charCodeAt(7) === DASH &&
+    iso.charCodeAt(10) === LETTER_T &&
+    iso.charCodeAt(13) === COLON &&
+    iso.charCodeAt(16) === COLON &&
+    iso.charCodeAt(iso.length - 1) === LETTER_Z &&
+    (!hasMs || iso.charCodeAt(19) === POINT);
+  if (!hasSeparators) return Number.NaN;
+  const year = twoDigitsAt(iso, 0) * 100 + twoDigitsAt(iso, 2);
+  const month = twoDigitsAt(iso, 5) - 1;
+  const day = twoDigitsAt(iso, 8);
+  const [hour, minute, second] = [twoDigitsAt(iso, 11), twoDigitsAt(iso, 14), twoDigitsAt(iso, 17)];
+  const ms = hasMs ? twoDigitsAt(iso, 20) * 10 + digitAt(iso, 22) : 0;
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  const isDate =
+    year >= 1 && month >= 0 && month <= 11 && day >= 1 && day <= daysInMonth[month]! + (isLeap && month === 1 ? 1 : 0);
+  if (!(isDate && hour <= 23 && minute <= 59 && second <= 59 && ms >= 0)) return Number.NaN;
+  const years = year - 1;
+  const leapDays = Math.floor(years / 4) - Math.floor(years / 100) + Math.floor(years / 400);
+  const days = years * 365 + leapDays + daysBeforeMonth[month]! + (isLeap && month > 1 ? 1 : 0) + day - 1;
+  return (days - DAYS_BEFORE_1970) * DAY_MS + hour * HOUR_MS + minute * MINUTE_MS + second * SECOND_MS + ms;
+}
+
+/** Returns the digit at an index, or NaN if it is not a digit, which makes all sums NaN and all comparisons false. */
+function digitAt(text: string, index: number): number {
+  const value = text.charCodeAt(index) - ZERO;
+  return value >= 0 && value <= 9 ? value : Number.NaN;
+}
+
+const twoDigitsAt = (text: string, index: number): number => digitAt(text, index) * 10 + digitAt(text, index + 1);

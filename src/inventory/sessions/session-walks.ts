@@ -11,6 +11,13 @@ const STARTED_MAX: Share = 0.1;
 /** How far in the future a session may have started. If it is more, clocks differ, and the time says nothing. */
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
 
+/** A walk that shows less than this share of the sessions is doubted. */
+const SHOWN_MIN: Share = 0.5;
+/** Lists with fewer sessions may really lose half of them at once. */
+const BELIEVED_MIN = 20;
+/** After this many doubted walks in a row the next one is believed, since the sessions may really be gone. */
+const DOUBTED_WALKS_MAX = 10;
+
 /** Why a walk that reached the end of the list is known not to show all sessions. */
 export type SessionWalkFailure = "page_failed" | "refused";
 
@@ -32,6 +39,9 @@ export class SessionWalkHistory {
   /** Sessions that started during the walk, or as long before it as the last walk took. */
   #started = 0;
   #acceptable: AcceptedSessions | null = null;
+  /** Sessions that the last believed walk showed. */
+  #believed = 0;
+  #doubtedWalks = 0;
 
   /** Returns whether walks may miss sessions because an operator accepted it. */
   acceptsMissing(): boolean {
@@ -77,6 +87,23 @@ export class SessionWalkHistory {
     if (this.#recoveredWalks >= WALKS_TO_RECOVER) this.#accepted = null;
     const accepted = failure === "refused" ? null : this.#accepted;
     return missing <= allowed + (accepted === null ? 0 : accepted.missing * Math.max(1, counts.total / accepted.total));
+  }
+
+  /**
+   * Doubts walks that suddenly show far fewer sessions, because a service may show too few for some minutes, and count no
+   * more than that. `stated` is the number of sessions in the statistics, read since the walk before, or null if there is
+   * none; a walk that it confirms is believed. Returns how many sessions the walk misses, or 0 if it is believed.
+   */
+  dropped(seen: number, stated: number | null): number {
+    const isDrop = this.#believed >= BELIEVED_MIN && seen < this.#believed * SHOWN_MIN;
+    const isConfirmed = stated !== null && seen >= stated * SHOWN_MIN;
+    if (isDrop && !isConfirmed && this.#doubtedWalks < DOUBTED_WALKS_MAX) {
+      this.#doubtedWalks++;
+      return this.#believed - seen;
+    }
+    this.#believed = seen;
+    this.#doubtedWalks = 0;
+    return 0;
   }
 
   /** Ends a walk that was stopped before the end of the list. */

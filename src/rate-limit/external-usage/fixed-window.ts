@@ -1,7 +1,7 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { ROUNDING_MS } from "../stated-limit.ts";
-import { type LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
+import { LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
 import type { OwnCalls } from "./own-calls.ts";
 
 /** How much earlier than expected a window may start. */
@@ -27,11 +27,7 @@ interface Observation {
 }
 
 /** A window that is reset as a whole at the stated time. Until then the remaining calls only decrease. */
-export class FixedWindowHypothesis implements LimiterHypothesis {
-  readonly isTokenBucket = false;
-  provenCalls = 0;
-  hiddenCalls = 0;
-  lastWindowCalls = 0;
+export class FixedWindowHypothesis extends LimiterHypothesis {
   #last: LimitStatement | null = null;
   #start: StartRange | null = null;
   /** When the first call that stated the window was sent. */
@@ -41,7 +37,7 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
   /** Observations of the last part of the window, preceded by the newest older one. */
   #observations: Observation[] = [];
 
-  update(statement: LimitStatement, own: OwnCalls): boolean {
+  override update(statement: LimitStatement, own: OwnCalls): boolean {
     const { answeredAt, limit, remaining, resetAt, windowMs } = statement;
     if (remaining >= limit || resetAt === null || resetAt > answeredAt + windowMs + LATE_RESET_MS_MAX) return false;
     if (!this.#updateStart(statement, own)) return false;
@@ -52,7 +48,7 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
     return true;
   }
 
-  callsInWindow(now: MonotonicMs): number {
+  override callsInWindow(now: MonotonicMs): number {
     if (this.#start === null || this.#last === null) return 0;
     return now < this.#start.latest + this.#last.windowMs ? this.#observedCalls() : 0;
   }

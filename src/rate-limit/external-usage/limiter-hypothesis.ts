@@ -13,25 +13,25 @@ export interface LimitStatement extends LimitReading {
  * Assumes that the service uses one kind of rate limiter and derives from its statements how many external calls it has
  * counted. The spec does not name the kind, so all kinds are tracked in parallel until a statement contradicts them.
  */
-export interface LimiterHypothesis {
+export abstract class LimiterHypothesis {
   /**
    * Processes the statement about a call that was sent after the previous one was answered. Returns false if this kind
    * of limiter cannot have made the statement.
    */
-  update(statement: LimitStatement, own: OwnCalls): boolean;
+  abstract update(statement: LimitStatement, own: OwnCalls): boolean;
   /** External calls since the start that the statements prove, which is a lower bound. */
-  readonly provenCalls: number;
+  provenCalls = 0;
   /** Estimate of the external calls beyond the proven ones that this kind of limiter hides. */
-  readonly hiddenCalls: number;
+  hiddenCalls = 0;
   /**
    * Returns the external calls that are proven for the current window or, for a token bucket, for the last window
    * length.
    */
-  callsInWindow(now: MonotonicMs): number;
+  abstract callsInWindow(now: MonotonicMs): number;
   /** Estimate of the external calls in the last whole window if its end was not observed, or 0 if there is none. */
-  readonly lastWindowCalls: number;
+  lastWindowCalls = 0;
   /** Whether calls are refilled one by one and may accumulate beyond the limit. */
-  readonly isTokenBucket: boolean;
+  readonly isTokenBucket: boolean = false;
 }
 
 /**

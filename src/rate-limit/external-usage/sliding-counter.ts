@@ -1,7 +1,7 @@
 import type { MonotonicMs } from "../../model/time.ts";
 import { ROUNDING_MS } from "../stated-limit.ts";
 import { LATE_RESET_MS_MAX, type StartRange, startRangeOf } from "./fixed-window.ts";
-import { type LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
+import { LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
 import type { OwnCalls } from "./own-calls.ts";
 
 /** Bounds of the calls that a statement counts, with those of the previous window by their weight. */
@@ -15,11 +15,7 @@ interface CallBounds {
  * by the share of it that the last window length still covers. The windows follow each other without gaps, and the
  * stated reset is the end of the current one.
  */
-export class SlidingCounterHypothesis implements LimiterHypothesis {
-  readonly isTokenBucket = false;
-  readonly hiddenCalls = 0;
-  provenCalls = 0;
-  lastWindowCalls = 0;
+export class SlidingCounterHypothesis extends LimiterHypothesis {
   #windowMs = 0;
   #start: StartRange | null = null;
   /**
@@ -31,7 +27,7 @@ export class SlidingCounterHypothesis implements LimiterHypothesis {
   #previousMost = Number.POSITIVE_INFINITY;
   #callsInWindow = 0;
 
-  update(statement: LimitStatement, own: OwnCalls): boolean {
+  override update(statement: LimitStatement, own: OwnCalls): boolean {
     const { sentAt, answeredAt, limit, remaining, resetAt, windowMs } = statement;
     if (remaining >= limit || resetAt === null || resetAt > answeredAt + windowMs + LATE_RESET_MS_MAX) return false;
     const spent = limit - remaining;
@@ -59,7 +55,7 @@ export class SlidingCounterHypothesis implements LimiterHypothesis {
     return true;
   }
 
-  callsInWindow(now: MonotonicMs): number {
+  override callsInWindow(now: MonotonicMs): number {
     if (this.#start === null) return 0;
     const age = (now - this.#start.earliest) / this.#windowMs;
     const calls = age < 1 ? this.#callsInWindow + this.lastWindowCalls * (1 - age) : this.#callsInWindow * (2 - age);

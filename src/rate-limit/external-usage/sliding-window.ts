@@ -1,5 +1,5 @@
 import type { MonotonicMs } from "../../model/time.ts";
-import { type LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
+import { LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
 import type { OwnCalls } from "./own-calls.ts";
 
 /** External calls that were proven at a time. */
@@ -9,11 +9,7 @@ interface Proof {
 }
 
 /** A sliding window. The remaining calls are the limit less all calls of the last window length. */
-export class SlidingWindowHypothesis implements LimiterHypothesis {
-  readonly isTokenBucket = false;
-  readonly hiddenCalls = 0;
-  readonly lastWindowCalls = 0;
-  provenCalls = 0;
+export class SlidingWindowHypothesis extends LimiterHypothesis {
   #firstAt: MonotonicMs | null = null;
   /**
    * Calls spent before the first statement. The previous process may have made them, so they don't count as external.
@@ -25,7 +21,7 @@ export class SlidingWindowHypothesis implements LimiterHypothesis {
   /** The proofs of the last window, preceded by the newest older one. */
   #proofs: Proof[] = [{ at: Number.NEGATIVE_INFINITY, calls: 0 }];
 
-  update({ sentAt, answeredAt, limit, remaining, windowMs }: LimitStatement, own: OwnCalls): boolean {
+  override update({ sentAt, answeredAt, limit, remaining, windowMs }: LimitStatement, own: OwnCalls): boolean {
     const spent = limit - remaining;
     const ownLeast = own.ended.countBefore(sentAt) + 1 - own.sent.countBy(answeredAt - windowMs);
     if (spent < ownLeast - own.inDoubtAfter(sentAt - 2 * windowMs) - MISMATCHES_MAX) return false;
@@ -47,7 +43,7 @@ export class SlidingWindowHypothesis implements LimiterHypothesis {
     return true;
   }
 
-  callsInWindow(now: MonotonicMs): number {
+  override callsInWindow(now: MonotonicMs): number {
     return now < this.#sentAt + this.#windowMs ? this.#callsInWindow : 0;
   }
 }

@@ -1,6 +1,6 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import { type LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
+import { LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
 import type { OwnCalls } from "./own-calls.ts";
 
 /** Maximum estimate of hidden calls for each statement that proves some. */
@@ -11,11 +11,8 @@ const HIDDEN_CALLS_MAX = 8;
  * time 0. External calls lower the balance, and so does time while the bucket is full; nothing raises it. A full bucket
  * hides the calls that it refilled before our next call.
  */
-export class TokenBucketHypothesis implements LimiterHypothesis {
-  readonly isTokenBucket = true;
-  readonly lastWindowCalls = 0;
-  provenCalls = 0;
-  hiddenCalls = 0;
+export class TokenBucketHypothesis extends LimiterHypothesis {
+  override readonly isTokenBucket = true;
   #last: LimitStatement | null = null;
   /** Largest number of calls that remained after one of ours. A full bucket holds one more. */
   #remainingMost = 0;
@@ -26,7 +23,7 @@ export class TokenBucketHypothesis implements LimiterHypothesis {
   #high = 0;
   #recent: { readonly at: MonotonicMs; readonly calls: number }[] = [];
 
-  update(statement: LimitStatement, own: OwnCalls): boolean {
+  override update(statement: LimitStatement, own: OwnCalls): boolean {
     const { sentAt, answeredAt, limit, remaining, windowMs } = statement;
     const last = this.#last;
     this.#last = statement;
@@ -60,7 +57,7 @@ export class TokenBucketHypothesis implements LimiterHypothesis {
     return true;
   }
 
-  callsInWindow(now: MonotonicMs): number {
+  override callsInWindow(now: MonotonicMs): number {
     const since = now - (this.#last?.windowMs ?? 0);
     return this.#recent.reduce((sum, { at, calls }) => sum + (at > since ? calls : 0), 0);
   }

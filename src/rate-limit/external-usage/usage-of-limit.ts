@@ -23,9 +23,16 @@ const PROBATION_WINDOWS_MAX = 20;
 /** Own calls are kept for this many windows. */
 const STORED_WINDOWS_MAX = 3;
 
+const HYPOTHESES = [
+  SlidingWindowHypothesis,
+  FixedWindowHypothesis,
+  SlidingCounterHypothesis,
+  TokenBucketHypothesis,
+] as const;
+
 /** A hypothesis and its state. */
 interface Candidate {
-  readonly create: () => LimiterHypothesis;
+  readonly kind: (typeof HYPOTHESES)[number];
   hypothesis: LimiterHypothesis;
   /** Proven and likely calls at the time at which it was started, to which its own counts are added. */
   provenBefore: number;
@@ -40,15 +47,10 @@ interface Candidate {
 export class ExternalUsageOfLimit {
   readonly #own = new OwnCalls();
   readonly #forecast = new UsageForecast();
-  readonly #candidates = [
-    () => new SlidingWindowHypothesis(),
-    () => new FixedWindowHypothesis(),
-    () => new SlidingCounterHypothesis(),
-    () => new TokenBucketHypothesis(),
-  ].map(
-    (create): Candidate => ({
-      create,
-      hypothesis: create(),
+  readonly #candidates = HYPOTHESES.map(
+    (kind): Candidate => ({
+      kind,
+      hypothesis: new kind(),
       provenBefore: 0,
       likelyBefore: 0,
       ruledOutUntil: null,
@@ -125,8 +127,7 @@ export class ExternalUsageOfLimit {
    * before the stated reset.
    */
   isSlidingCounter(): boolean {
-    const isPossible = (kind: typeof FixedWindowHypothesis | typeof SlidingCounterHypothesis) =>
-      this.#possible.some((hypothesis) => hypothesis instanceof kind);
+    const isPossible = (kind: Candidate["kind"]) => this.#possible.some((hypothesis) => hypothesis instanceof kind);
     return isPossible(SlidingCounterHypothesis) && !isPossible(FixedWindowHypothesis);
   }
 
@@ -178,7 +179,7 @@ export class ExternalUsageOfLimit {
     const { answeredAt, windowMs } = statement;
     if (candidate.ruledOutUntil !== null) {
       if (answeredAt < candidate.ruledOutUntil) return;
-      candidate.hypothesis = candidate.create();
+      candidate.hypothesis = new candidate.kind();
       candidate.provenBefore = this.#provenCalls;
       candidate.likelyBefore = this.#likelyCalls;
       candidate.ruledOutUntil = null;

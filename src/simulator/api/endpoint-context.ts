@@ -2,18 +2,13 @@ import { MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { fail, type Result } from "../../base/result.ts";
 import type { FaultKind, ServiceOptions } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
-import type { SimulatedNode } from "../fleet/node.ts";
 import { type ActiveFault, clockSkewAt } from "../http/faults.ts";
 import type { World } from "../network.ts";
-
-/** Returns the nodes in list order at `at`. The service knows no report after `seenUntil`. */
-export type NodeOrder = (at: EpochMs, seenUntil: EpochMs) => readonly SimulatedNode[];
 
 /** State that all endpoints share. */
 export interface ServiceBackend {
   readonly options: ServiceOptions;
   readonly world: World;
-  readonly nodeOrder: NodeOrder;
 }
 
 /** An admitted request with everything an endpoint needs to answer it. */

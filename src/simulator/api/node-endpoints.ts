@@ -13,8 +13,9 @@ import {
   endpointError,
   findFault,
 } from "./endpoint-context.ts";
+import { nodesInOrder } from "./list-order.ts";
 import { detailedNode, listedNode } from "./node-view.ts";
-import { answerPage, listFilter } from "./paging.ts";
+import { answerPage, missingPositions, PATTERN_LENGTH } from "./paging.ts";
 
 /** 30 days. The spec states no maximum. */
 const QUARANTINE_MINUTES_MAX = 43_200;
@@ -25,13 +26,14 @@ export function listNodes(call: EndpointCall): EndpointResult {
   const { service, at } = call;
   const options = service.options.nodeList;
   const seenUntil = reportsKnownUntil(call);
-  const nodes = service.nodeOrder(at, seenUntil);
+  const nodes = nodesInOrder(service, at, seenUntil);
   const lagging = options.totalLagMs === 0 ? null : nodesAt(service.world.countHistory, at - options.totalLagMs);
   return answerPage(call, {
     options,
     length: nodes.length,
     counted: lagging ?? nodes.length,
-    read: (positions) => positions.map((position) => listedNode(service, nodes[position]!, at, seenUntil)),
+    slice: (from, to) => nodes.slice(from, to),
+    recordOf: (node) => listedNode(service, node, at, seenUntil),
   });
 }
 
@@ -124,8 +126,8 @@ function nodeOf(call: EndpointCall): Result<SimulatedNode, EndpointError> {
 /** Returns whether the fault `vanished` hides the node. A hidden node is not found by its ID either. */
 function isHidden(call: EndpointCall, node: SimulatedNode): boolean {
   if (findFault(call.activeFaults, "vanished") === null) return false;
-  const position = call.service.nodeOrder(call.at, reportsKnownUntil(call)).indexOf(node);
-  return !listFilter(call).has(position);
+  const position = nodesInOrder(call.service, call.at, reportsKnownUntil(call)).indexOf(node);
+  return missingPositions(call).has(position % PATTERN_LENGTH);
 }
 
 const unknownNode = (status: number, id: string) =>

@@ -9,7 +9,6 @@ import {
   endpointError,
   findFault,
 } from "./endpoint-context.ts";
-import { createRecordFilter, PASS_ALL_FILTER, type RecordFilter } from "./record-filter.ts";
 
 /** A requested page (spec, section 2.5). */
 interface PageRequest {
@@ -42,18 +41,22 @@ function readPage({ service, query }: EndpointCall): Result<PageRequest, Endpoin
   return ok({ page, limit, statedLimit, offset: (page - firstPage) * limit });
 }
 
-/** A list with pages. */
-export interface PagedList<T extends { readonly id: string }> {
+/** A list with pages. An item is what the list is kept as, such as a slot. */
+export interface PagedList<Item, T extends { readonly id: string }> {
   readonly options: ListOptions<string>;
   readonly length: number;
   /** Length of the list when its total was last counted. */
   readonly counted: number;
-  /** Returns the records at these ascending positions. */
-  read(positions: readonly number[]): readonly T[];
+  /** Returns the items from position `from` to `to` (excluded). */
+  slice(from: number, to: number): readonly Item[];
+  recordOf(item: Item): T;
 }
 
 /** Answers with the requested page, after applying the active faults. */
-export function answerPage<T extends { readonly id: string }>(call: EndpointCall, list: PagedList<T>): EndpointResult {
+export function answerPage<Item, T extends { readonly id: string }>(
+  call: EndpointCall,
+  list: PagedList<Item, T>,
+): EndpointResult {
   const requested = readPage(call);
   if (!requested.ok) return requested;
   const { limit, statedLimit } = requested.value;
@@ -67,17 +70,21 @@ export function answerPage<T extends { readonly id: string }>(call: EndpointCall
       `only the first ${recordsMax} records can be listed; offset is ${offset}`,
     );
   }
-  const recordFilter = listFilter(call);
-  const listed = recordFilter.count(list.length);
+  const missing = missingPositions(call);
+  const isListed = (_: unknown, position: number) => !missing.has(position % PATTERN_LENGTH);
+  const remaining = missing.size === 0 ? null : list.slice(0, list.length).filter(isListed);
+  const slice = (from: number, to: number) => remaining?.slice(from, to) ?? list.slice(from, to);
+  const listed = remaining?.length ?? list.length;
   // Duplicates of the first records follow the last record.
   const duplicates = Math.min(listed, findFault(call.activeFaults, "duplicates")?.records ?? 0);
   const from = Math.max(offset, listed);
-  const duplicatesOnPage = Math.max(0, Math.min(offset + limit, listed + duplicates) - from);
+  const to = Math.max(from, Math.min(offset + limit, listed + duplicates));
   const data = [
-    ...list.read(recordFilter.positions(offset, limit, list.length)),
-    ...list.read(recordFilter.positions(from - listed, duplicatesOnPage, list.length)),
-  ];
-  const total = statedTotal(list.options, recordFilter.count(list.counted) + duplicates, data.length);
+    ...slice(Math.min(offset, listed), Math.min(offset + limit, listed)),
+    ...slice(from - listed, to - listed),
+  ].map(list.recordOf);
+  const counted = missing.size === 0 ? list.counted : Array.from({ length: list.counted }).filter(isListed).length;
+  const total = statedTotal(list.options, counted + duplicates, data.length);
   const page = ignored?.states === "first" ? call.service.options.firstPage : requested.value.page;
   return ok({
     status: 200,
@@ -93,11 +100,17 @@ function statedTotal(
   return totalFixed ?? Math.max(0, (totalCounts === "list" ? all : onPage) + totalOffBy);
 }
 
-/** Returns the filter that the active faults apply to a list. */
-export function listFilter({ service, activeFaults }: EndpointCall): RecordFilter {
-  if (findFault(activeFaults, "empty_list") !== null) return createRecordFilter(0, 1);
-  const vanished = findFault(activeFaults, "vanished");
-  return vanished === null ? PASS_ALL_FILTER : createRecordFilter(service.world.seed, vanished.missing);
+/** After this many positions, the same ones are missing again. */
+export const PATTERN_LENGTH = 1_000;
+
+/** Returns which of {@link PATTERN_LENGTH} positions are missing from lists because of the active faults. */
+export function missingPositions({ service, activeFaults }: EndpointCall): ReadonlySet<number> {
+  const share = findFault(activeFaults, "empty_list") === null ? findFault(activeFaults, "vanished")?.missing : 1;
+  if (share === undefined) return new Set();
+  const { seed } = service.world;
+  const positions = Array.from({ length: PATTERN_LENGTH }, (_, position) => position);
+  const shuffled = positions.sort((one, other) => hash(seed, one) - hash(seed, other));
+  return new Set(shuffled.slice(0, Math.round(share * PATTERN_LENGTH)));
 }
 
 /** Applies the faults to the records. Each record is corrupted in the same way as long as the fault lasts. */

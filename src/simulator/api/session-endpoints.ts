@@ -15,8 +15,8 @@ import {
   findFault,
   type ServiceBackend,
 } from "./endpoint-context.ts";
+import { sessionsInOrder } from "./list-order.ts";
 import { answerPage } from "./paging.ts";
-import { slotsAt } from "./session-order.ts";
 import { detailedSession, listedSession } from "./session-view.ts";
 
 const OPEN_STATES: GroupMask = (1 << STATE_INDEX.connecting) | (1 << STATE_INDEX.active);
@@ -46,7 +46,8 @@ export function listSessions(call: EndpointCall): EndpointResult {
     options,
     length,
     counted: lagging ?? length,
-    read: (positions) => slotsAt(service, groups, positions, at).map((slot) => listedSession(service, slot, at)),
+    slice: (from, to) => sessionsInOrder(service, groups, [from, to], at),
+    recordOf: (slot) => listedSession(service, slot, at),
   });
 }
 

@@ -1,23 +1,23 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { createEventQueue, type EventQueue } from "../../base/event-queue.ts";
+import type { Random } from "../../base/random.ts";
 import type { ChurnRates, Scenario } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { hashUnit } from "../hash.ts";
-import type { FailureStart } from "./failure-modes.ts";
 import {
   advanceHealth,
   drawForNode,
   drawInstantAfter,
   endReboot,
+  type FailureStart,
   failUntilRepaired,
   type HealthModel,
   recoverNode,
   startFailure,
   startReboot,
 } from "./failures.ts";
-import { createNode, isServing, NEVER, type SimulatedNode } from "./node.ts";
+import { createNode, isServing, NEVER, SIZE_MAX, type SimulatedNode } from "./node.ts";
 import { nodeIndex, VERSIONS } from "./node-identity.ts";
-import { createServingNodes, type ServingNodes } from "./serving-nodes.ts";
 
 /** How the sessions of a node end when it stops serving: they are closed gracefully or lost. */
 export type SessionEnding = "closed" | "lost";
@@ -37,9 +37,6 @@ export interface Fleet extends HealthModel {
   membershipChangeCount: number;
   /** Regions that are cut off. */
   downRegions: ReadonlySet<string>;
-  /** Number of changes of a status, boot or membership. A value derived from them is valid until the next change. */
-  changeCount: number;
-  readonly servingNodes: ServingNodes;
   /** Node indexes by the time of the next event. An entry whose time is not the node's `nextAt` is outdated. */
   readonly eventQueue: EventQueue;
   /** Called when a node stops serving. */
@@ -75,8 +72,6 @@ export function createFleet(scenario: Scenario, startMs: EpochMs, onStopped: Fle
     membershipChanges: [],
     membershipChangeCount: 0,
     downRegions: new Set(),
-    changeCount: 0,
-    servingNodes: createServingNodes(),
     eventQueue: createEventQueue(),
   };
   // Twice the mean time between failures suffices. With frequent failures a full day would take long.
@@ -84,7 +79,6 @@ export function createFleet(scenario: Scenario, startMs: EpochMs, onStopped: Fle
   for (const node of nodes) {
     node.nextPhaseAt = drawInstantAfter(fleet, node, warmupStartMs, rates.faultEveryMs);
     node.maintenanceAt = drawInstantAfter(fleet, node, warmupStartMs, rates.maintenanceEveryMs);
-    fleet.servingNodes.join(node);
     scheduleNextEvent(fleet, node);
   }
   while (fleet.eventQueue.nextAt() <= startMs) runFleetEvent(fleet);
@@ -96,6 +90,19 @@ export function findNode(fleet: Fleet, id: string): SimulatedNode | null {
   const index = nodeIndex(fleet.seed, id);
   const node = index === null ? undefined : fleet.allNodes[index];
   return node?.isPresent === true ? node : null;
+}
+
+/** Maximum number of random choices before a node is chosen regardless of its size. */
+const CHOICES_MAX = 16;
+
+/** Returns a random serving node, with a probability proportional to its size, or null if there is none. */
+export function chooseServingNode({ nodes }: Fleet, random: Random): SimulatedNode | null {
+  for (let choices = 0; choices < CHOICES_MAX; choices += 1) {
+    const node = nodes[Math.floor(random() * nodes.length)];
+    if (node !== undefined && isServing(node) && random() * SIZE_MAX < node.size) return node;
+  }
+  const serving = nodes.filter(isServing);
+  return serving[Math.floor(random() * serving.length)] ?? null;
 }
 
 /** Executes the fleet's next event at its time. */
@@ -149,10 +156,7 @@ export function removeNode(fleet: Fleet, node: SimulatedNode, at: EpochMs, retur
   recordMembershipChange(fleet, node, "left", at);
   const served = isServing(node);
   Object.assign(node, ABSENT_STATE, { silentSince: Math.min(node.silentSince, at), returnAt });
-  if (served) {
-    fleet.servingNodes.leave(node);
-    fleet.onStopped(node, at, "lost");
-  }
+  if (served) fleet.onStopped(node, at, "lost");
   if (returnAt === NEVER) fleet.allNodes[node.index] = null;
   else scheduleNextEvent(fleet, node);
 }
@@ -177,7 +181,6 @@ export function restart(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   if (!isServing(node)) return;
   node.bootAt = at;
   node.aliveSince = at;
-  fleet.changeCount += 1;
   fleet.onStopped(node, at, "lost");
 }
 
@@ -223,7 +226,6 @@ function insertNode(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   node.isRegionDown = fleet.downRegions.has(node.region);
   node.nextPhaseAt = drawInstantAfter(fleet, node, at, fleet.rates.faultEveryMs);
   node.maintenanceAt = drawInstantAfter(fleet, node, at, fleet.rates.maintenanceEveryMs);
-  if (isServing(node)) fleet.servingNodes.join(node);
   updateNodeState(fleet, node, at, "lost");
 }
 
@@ -233,7 +235,6 @@ function recordMembershipChange(
   kind: MembershipChange["kind"],
   at: EpochMs,
 ): void {
-  fleet.changeCount += 1;
   fleet.membershipChangeCount += 1;
   fleet.membershipChanges.push({ at, id, kind });
   if (fleet.membershipChanges.length > MEMBERSHIP_CHANGES_MAX) fleet.membershipChanges.shift();
@@ -259,15 +260,11 @@ function updateNodeState(fleet: Fleet, node: SimulatedNode, at: EpochMs, ending:
     node.bootAt = node.unreportedBootAt;
     node.unreportedBootAt = NEVER;
   }
-  fleet.changeCount += 1;
   const served = isServing(node);
   const status = statusOf(node, alive);
   if (status !== node.status) node.changedAt = at;
   node.status = status;
-  if (served && !isServing(node)) {
-    fleet.servingNodes.leave(node);
-    fleet.onStopped(node, at, ending);
-  } else if (!served && isServing(node)) fleet.servingNodes.join(node);
+  if (served && !isServing(node)) fleet.onStopped(node, at, ending);
   scheduleNextEvent(fleet, node);
 }
 

@@ -2,10 +2,10 @@ import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { NodeStatus } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { hash, type Uint32 } from "../hash.ts";
-import type { FailureMode, Remedy } from "./failure-modes.ts";
+import type { FailureMode, Remedy } from "./failures.ts";
 import { SITE_COUNTRIES, SITES } from "./locations.ts";
 import { nodeId, nodeIdentity, siteIndex, VERSIONS, versionIndex } from "./node-identity.ts";
-import type { ResourceLoad } from "./resource-load.ts";
+import type { ResourceLoad } from "./resource-usage.ts";
 
 /** Interval between the reports of a running node. */
 export const HEARTBEAT_MS: DurationMs = 15 * SECOND_MS;

@@ -1,15 +1,33 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { hashUnit, type Uint32 } from "../hash.ts";
-import type { FailureMode } from "./failure-modes.ts";
+import type { FailureMode } from "./failures.ts";
 import { lastHeartbeat, type SimulatedNode } from "./node.ts";
-import { loadedUsage, type Resource } from "./resource-load.ts";
 
 /** A node's usage of CPU, memory and disk, 0 to 1. */
 export interface ResourceUsage {
   readonly cpu: number;
   readonly memory: number;
   readonly disk: number;
+}
+
+/** A resource of {@link ResourceUsage}. */
+export type Resource = "cpu" | "memory" | "disk";
+
+/**
+ * A load on one resource of an otherwise healthy node. Only the node's detail shows it, because sessions are not
+ * affected.
+ */
+export interface ResourceLoad {
+  readonly resource: Resource;
+  /** Start of the rise, which may be in the past. */
+  readonly since: EpochMs;
+  /** Duration of the linear rise from the healthy usage to `level`, or 0 for a jump. */
+  readonly overMs: DurationMs;
+  /** 0 to 1. */
+  readonly level: number;
+  /** End of the load; Infinity if it never ends. */
+  readonly until: EpochMs;
 }
 
 /** Time in which each failure raises the usage of its resource to the maximum. */
@@ -66,4 +84,11 @@ function resourceLevel(resource: Resource, node: SimulatedNode, at: EpochMs, hea
   if (node.failureMode !== FAILURE_MODE_BY_RESOURCE[resource]) return level;
   const { ms, max } = FAILURE_GROWTH[FAILURE_MODE_BY_RESOURCE[resource]];
   return level + (max - level) * Math.min(1, Math.max(0, at - node.failingSince) / ms);
+}
+
+/** Returns the usage of a resource under a load, as reported at `at`. */
+function loadedUsage(load: ResourceLoad | null, resource: Resource, at: EpochMs, healthy: number): number {
+  if (load === null || load.resource !== resource || at < load.since || at >= load.until) return healthy;
+  const risen = load.overMs === 0 ? 1 : Math.min(1, (at - load.since) / load.overMs);
+  return healthy + (load.level - healthy) * risen;
 }

@@ -9,7 +9,6 @@ import {
   findFault,
   type ServiceBackend,
 } from "../api/endpoint-context.ts";
-import { createNodeOrder } from "../api/node-order.ts";
 import { categoryOf, findRoute, type RouteMatch } from "../api/routes.ts";
 import { advanceWorld, createWorld, replaceFaults } from "../network.ts";
 import {
@@ -74,7 +73,6 @@ export function createService(scenario: Scenario, startMs: EpochMs, customLimits
     options: scenario.service,
     keys: new Map(scenario.keys.map(({ key, scopes }) => [key, new Set(scopes)])),
     world,
-    nodeOrder: createNodeOrder(scenario.service.nodeList.order, world),
     apiLimits: createApiLimits(scenario.service, customLimits),
     gatewayLimiters: new WeakMap(),
     replyCounts: new Map(),

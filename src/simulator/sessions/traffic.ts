@@ -3,7 +3,7 @@ import { createEventQueue, type EventQueue } from "../../base/event-queue.ts";
 import { type Random, seededRandom } from "../../base/random.ts";
 import type { Scenario } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
-import type { Fleet, SessionEnding } from "../fleet/fleet.ts";
+import { chooseServingNode, type Fleet, type SessionEnding } from "../fleet/fleet.ts";
 import { isFailing, type SimulatedNode } from "../fleet/node.ts";
 import { exponential, scramble } from "../hash.ts";
 import {
@@ -106,7 +106,7 @@ export function cutSessions(traffic: Traffic, node: SimulatedNode, at: number, e
 function populate(traffic: Traffic): void {
   const { fleet, random, population } = traffic;
   const ongoing = Array.from({ length: traffic.target }, () => {
-    const node = fleet.servingNodes.choose(random);
+    const node = chooseServingNode(fleet, random);
     return node === null ? null : { node, plan: drawOngoingSession(random, isFailing(node)) };
   }).filter((session) => session !== null);
   // The list is in the order of starts.
@@ -134,7 +134,7 @@ function arrivalRates(traffic: Traffic, at: number): [fresh: number, returning: 
 function startArrival(traffic: Traffic, at: number): void {
   const { random, population } = traffic;
   const [fresh, returning] = arrivalRates(traffic, at);
-  const node = traffic.fleet.servingNodes.choose(random);
+  const node = chooseServingNode(traffic.fleet, random);
   if (node !== null) {
     if (random() * (fresh + returning) < returning) traffic.pendingReconnects -= 1;
     const plan = drawNewSession(random, isFailing(node));

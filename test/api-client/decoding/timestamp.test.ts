@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseTimestamp } from "../../../src/api-client/decoding/timestamp.ts";
+import { parseTimestamp } from "../../../src/api-client/decoding/fields.ts";
 
 const instants = fc.date({
   min: new Date("0001-01-01T00:00:00Z"),

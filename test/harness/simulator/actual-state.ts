@@ -1,7 +1,7 @@
 import type { EpochMs } from "../../../src/model/time.ts";
 import { type DetailedNode, detailedNode } from "../../../src/simulator/api/node-view.ts";
 import { type DetailedSession, detailedSession } from "../../../src/simulator/api/session-view.ts";
-import type { FailureMode, Remedy } from "../../../src/simulator/fleet/failure-modes.ts";
+import type { FailureMode, Remedy } from "../../../src/simulator/fleet/failures.ts";
 import { findNode, type MembershipChange } from "../../../src/simulator/fleet/fleet.ts";
 import type { SimulatedNode } from "../../../src/simulator/fleet/node.ts";
 import type { SimulatedService } from "../../../src/simulator/http/service.ts";

@@ -1,8 +1,8 @@
 import type { EpochMs } from "../../../src/model/time.ts";
-import type { FailureStart } from "../../../src/simulator/fleet/failure-modes.ts";
+import type { FailureStart } from "../../../src/simulator/fleet/failures.ts";
 import { findNode, injectFailure, quarantine, removeNode, restart } from "../../../src/simulator/fleet/fleet.ts";
 import { NEVER, type SimulatedNode } from "../../../src/simulator/fleet/node.ts";
-import type { ResourceLoad } from "../../../src/simulator/fleet/resource-load.ts";
+import type { ResourceLoad } from "../../../src/simulator/fleet/resource-usage.ts";
 import type { SimulatedService } from "../../../src/simulator/http/service.ts";
 import { advanceWorld } from "../../../src/simulator/network.ts";
 

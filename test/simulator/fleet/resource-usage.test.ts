@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import type { ResourceLoad } from "../../../src/simulator/fleet/resource-load.ts";
+import type { ResourceLoad } from "../../../src/simulator/fleet/resource-usage.ts";
 
 import { actualNodes } from "../../harness/simulator/actual-state.ts";
 import { createInterventions } from "../../harness/simulator/interventions.ts";
