@@ -1,6 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { LIMITER_KINDS, type LimiterKind } from "../../src/model/scenario.ts";
+import { isLongRun } from "../harness/run-length.ts";
 import { runSharedHours, type SecondClient, type SharedReport } from "./second-client.ts";
+
+const LIMITERS_TESTED = isLongRun ? LIMITER_KINDS : (["token_bucket", "sliding_counter"] as const);
 
 /** Calls once in a second and a half: twice what the reserve holds. */
 const steady: SecondClient = { category: "node_management", calls: 1, everyMs: 1_500, jitter: 0.5 };
@@ -14,7 +17,7 @@ const byCategory = (limiter: LimiterKind) => ({ limiter, rateLimitHeaders: "cate
 const rate = ({ ownCalls: ours }: SharedReport, from: number, until: number): number =>
   ours.slice(from, until).reduce((sum, calls) => sum + calls, 0) / (until - from);
 
-describe.each(LIMITER_KINDS)("a second client of the key, under a %s", (limiter) => {
+describe.each(LIMITERS_TESTED)("a second client of the key, under a %s", (limiter) => {
   test("steady calls cause no 429 for either, and we use most of what is left", async () => {
     const report = await runSharedHours({ service: byCategory(limiter), minutes: 30, seconds: [steady] });
     expect(report.rejected).toEqual({ ownPerMinute: [], externalPerMinute: [] });

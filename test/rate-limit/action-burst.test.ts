@@ -4,14 +4,14 @@ import { createLedger } from "../../src/rate-limit/ledger.ts";
 import type { Category, Limits, PLANS } from "../../src/rate-limit/limits.ts";
 import { settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
 import { isLongRun } from "../harness/run-length.ts";
-import { LIMITER_SETUPS, limitsWithoutPlan } from "./limited-service.ts";
+import { HOURS_SETUPS, limitsWithoutPlan } from "./limited-service.ts";
 import { type SaturatedDay, simulateDay } from "./saturated-day.ts";
 
 const MINUTE = 60_000;
 const PLANS_TESTED = ["starter", "enterprise", "business"] as const;
-/** Every limiter with every kind of headers and every plan; in the short form with one plan each, in turns. */
-const services = LIMITER_SETUPS.flatMap((limiting, index) =>
-  PLANS_TESTED.filter((_, plan) => isLongRun || plan === (index + Math.floor(index / 3)) % 2).map((plan) => ({
+/** Each limiter and kind of headers with every plan; in the short form with one plan, in turns. */
+const services = HOURS_SETUPS.flatMap((limiting, index) =>
+  PLANS_TESTED.filter((_, plan) => isLongRun || plan === index % 2).map((plan) => ({
     ...limiting,
     plan,
   })),

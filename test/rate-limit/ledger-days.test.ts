@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { isLongRun } from "../harness/run-length.ts";
-import { LIMITER_SETUPS, limitsWithoutPlan } from "./limited-service.ts";
+import { HOURS_SETUPS, limitsWithoutPlan } from "./limited-service.ts";
 import { type SaturatedDay, simulateDay } from "./saturated-day.ts";
 
 const day = (parts: Pick<SaturatedDay, "limiter" | "headers" | "limits" | "categories" | "hours">): SaturatedDay => ({
@@ -11,7 +11,7 @@ const day = (parts: Pick<SaturatedDay, "limiter" | "headers" | "limits" | "categ
   ...parts,
 });
 
-describe.each(LIMITER_SETUPS)("with a $limiter whose headers state: $headers", ({ limiter, headers }) => {
+describe.each(HOURS_SETUPS)("with a $limiter whose headers state: $headers", ({ limiter, headers }) => {
   test("a day of constant node calls, with restarts, gets no 429 and uses the allowed calls", () => {
     const report = simulateDay(
       day({
@@ -60,7 +60,7 @@ describe.each(LIMITER_SETUPS)("with a $limiter whose headers state: $headers", (
   });
 });
 
-test.each(LIMITER_SETUPS)(
+test.each(HOURS_SETUPS)(
   "another user of the key within the reserve causes no 429 ($limiter, $headers)",
   ({ limiter, headers }) => {
     const limits = limitsWithoutPlan("enterprise");
