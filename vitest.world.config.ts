@@ -13,6 +13,7 @@ const LONG_TESTS = [
   "test/collectors/gateway.test.ts",
   "test/collectors/inexact-lists.test.ts",
   "test/collectors/detail-failures.test.ts",
+  "test/collectors/rejected-routes.test.ts",
   "test/integration/remediation/process-death.system.test.ts",
   "test/integration/service/gateway.system.test.ts",
   "test/integration/high-availability/lost-leadership.system.test.ts",

@@ -8,6 +8,7 @@ import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService, rateLimitedCount, replyCounts } from "../../src/simulator/http/service.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { actualNodes, actualSessions } from "../harness/simulator/actual-state.ts";
+import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import {
   START_MS,
   startVirtualDaemon,
@@ -209,7 +210,6 @@ test("runs of a collector do not overlap if the service is slower than the inter
   const most: Record<string, number> = {};
   const clock = createVirtualClock(START_MS);
   const service = createService({ ...defaultScenario, nodes: 10, sessions: 10 }, START_MS);
-  const { createSimulatedTransport } = await import("../harness/simulator/transport.ts");
   const simulated = createSimulatedTransport(service, clock, { latencyMs: 9_000 });
   const daemon = await startVirtualDaemon({
     clock,

@@ -163,7 +163,7 @@ describe("a service that shows only the first records", () => {
 
 describe("a large list of sessions that come and go during each walk", () => {
   /** A walk takes two and a half minutes. */
-  const MINUTES = isLongRun ? 25 : 12;
+  const MINUTES = isLongRun ? 25 : 9;
   const WALKS_MIN = isLongRun ? 7 : 3;
 
   /** Returns whether each walk was complete. */

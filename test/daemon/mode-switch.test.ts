@@ -268,8 +268,8 @@ test.each(LIMITERS_TESTED)(
   "a fleet that needs every call gets no 429 while leaders change every few minutes (%s)",
   async (limiter) => {
     const group = await startDaemonGroup({
-      scenario: { nodes: 2_000, service: { ...defaultScenario.service, limiter } },
-      settings: { schedules: everyMinuteSettings.schedules, pageLimit: 100 },
+      scenario: { nodes: 1_000, service: { ...defaultScenario.service, limiter } },
+      settings: { schedules: everyMinuteSettings.schedules, pageLimit: 50 },
     });
     for (let takeover = 0; takeover < TAKEOVERS; takeover++) {
       const leader = group.daemons.find(({ modes }) => modes.isLeading()) ?? group.daemons[0]!;
