@@ -25,10 +25,7 @@ type Listed = { readonly id: string; readonly status: string };
  * Runs a daemon whose node list shows and counts only some of the nodes for half an hour, and then all of them. `detail`
  * is the body of every detail, or null for what the service answers.
  */
-async function watchWhileListShows(
-  shows: (node: Listed, index: number) => boolean,
-  detail: string | null = null,
-) {
+async function watchWhileListShows(shows: (node: Listed, index: number) => boolean, detail: string | null = null) {
   const clock = createVirtualClock(START_MS);
   const service = createService({ ...defaultScenario, nodes: NODES, sessions: 100 }, START_MS);
   const simulated = createSimulatedTransport(service, clock, { latencyMs: 50 });
