@@ -267,6 +267,7 @@ test("a reload takes effect in both modes", async () => {
 test.each(LIMITERS_TESTED)(
   "a fleet that needs every call gets no 429 while leaders change every few minutes (%s)",
   async (limiter) => {
+    // 20 pages and 67 details a minute, of which the limit less the reserve allows 80.
     const group = await startDaemonGroup({
       scenario: { nodes: 1_000, service: { ...defaultScenario.service, limiter } },
       settings: { schedules: everyMinuteSettings.schedules, pageLimit: 50 },

@@ -28,7 +28,7 @@ export interface Gateway {
 /** All kinds of limiters and headers. */
 export const HEADERS = ["category", "plan", "off"] as const;
 export const LIMITER_SETUPS = LIMITER_KINDS.flatMap((limiter) => HEADERS.map((headers) => ({ limiter, headers })));
-/** For tests of hours: every second of {@link LIMITER_SETUPS}, which has each kind once, and all of them in the long form. */
+/** Setups for simulated hours: in the short form every second one, with each limiter and each kind of headers among them. */
 export const HOURS_SETUPS = LIMITER_SETUPS.filter((_, index) => isLongRun || index % 2 === 0);
 
 /** The limits of one of the spec's plans, without a limit per month. */
