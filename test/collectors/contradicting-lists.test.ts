@@ -48,21 +48,24 @@ async function watchWhileListShows(shows: (node: Listed, index: number) => boole
   };
   const daemon = await startVirtualDaemon({ clock, service, transport, settings: listsOnlySettings });
   let fewest = NODES;
+  let fewestListed = NODES;
   await clock.advance(5 * MINUTE_MS);
   for (let minute = 0; minute < HIDDEN_MS / MINUTE_MS + 10; minute++) {
     await clock.advance(MINUTE_MS);
-    fewest = Math.min(fewest, daemon.snapshots.last!.fleet.count);
+    const { count, lastWalk } = daemon.snapshots.last!.fleet;
+    fewest = Math.min(fewest, count);
+    fewestListed = Math.min(fewestListed, lastWalk!.seenNodes);
   }
   const { lastWalk } = daemon.snapshots.last!.fleet;
   const page = await daemon.metrics.render("text");
   await stopVirtualDaemon(daemon);
-  return { fewest, lastWalk: lastWalk!, page };
+  return { fewest, fewestListed, lastWalk: lastWalk!, page };
 }
 
 test("nodes that the list hides by status stay, since lookups find them", async () => {
-  const { fewest, lastWalk } = await watchWhileListShows(({ status }) => status === "online");
+  const { fewest, fewestListed } = await watchWhileListShows(({ status }) => status === "online");
   expect(fewest).toBe(NODES);
-  expect(lastWalk.seenNodes).toBeLessThan(NODES);
+  expect(fewestListed).toBeLessThan(NODES);
 });
 
 test("a list that shows half of the fleet for half an hour removes no node, and is trusted once it is complete", async () => {

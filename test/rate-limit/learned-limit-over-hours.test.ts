@@ -6,7 +6,7 @@ import { type DayReport, type SaturatedDay, simulateDay } from "./saturated-day.
 
 const HOUR = 3_600_000;
 const NEVER = Number.MAX_SAFE_INTEGER;
-const HOURS = isLongRun ? 8 : 6;
+const HOURS = 8;
 const WARM_UP_HOURS = 2;
 
 const behind = (gateway: Partial<Gateway>, parts: Partial<SaturatedDay> = {}): DayReport =>

@@ -44,7 +44,7 @@ const rebootsLoseNodes = ({ forMs = Number.POSITIVE_INFINITY, share = 1 } = {}):
   },
 });
 
-const FORGET_AFTER_MS = 2 * HOUR_MS;
+const FORGET_AFTER_MS = 4 * HOUR_MS;
 const rule = rebootOffline({ retry: { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: FORGET_AFTER_MS } });
 
 const startLosingNodes = (safety: Partial<typeof defaultSafety>, options: Partial<QuietNetworkOptions> = {}) =>
@@ -72,7 +72,7 @@ describe("nodes that leave the list after an action", () => {
   test("count as disrupted until they are back, so at most max_disrupted are lost at once", async () => {
     const network = await startLosingNodes({ canary: false });
     expect(await failOneByOne(network, 8)).toBe(5);
-    await network.advance(1.5 * FORGET_AFTER_MS);
+    await network.advance(1.25 * FORGET_AFTER_MS);
     expect(lost(network)).toBe(5);
     expect(holdReasonsOf(network)).toContain("disrupted");
     expect(network.actions().filter(({ outcome }) => outcome === "ineffective")).toHaveLength(5);
