@@ -1,4 +1,8 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+
+// Workers, and the processes that they start, share compiled code.
+process.env.NODE_COMPILE_CACHE = fileURLToPath(new URL("node_modules/.cache/compiled", import.meta.url));
 
 /** Settings of `npm test` and `npm run test:system`. */
 export const settings = {

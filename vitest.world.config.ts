@@ -3,6 +3,8 @@ import { defineConfig } from "vitest/config";
 /** Tests of `npm test` and `npm run test:system` that have a long form. */
 const LONG_TESTS = [
   "test/{config,metrics,policy,scheduling}/**/*.test.ts",
+  "test/api-client/second-client.test.ts",
+  "test/journal/{journal,retention}.test.ts",
   "test/rate-limit/action-burst.test.ts",
   "test/rate-limit/ledger-days.test.ts",
   "test/rate-limit/learned-limit-over-hours.test.ts",
@@ -11,6 +13,7 @@ const LONG_TESTS = [
   "test/collectors/gateway.test.ts",
   "test/collectors/inexact-lists.test.ts",
   "test/collectors/detail-failures.test.ts",
+  "test/collectors/rejected-routes.test.ts",
   "test/integration/remediation/process-death.system.test.ts",
   "test/integration/service/gateway.system.test.ts",
   "test/integration/high-availability/lost-leadership.system.test.ts",

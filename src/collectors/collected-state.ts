@@ -5,7 +5,7 @@ import { SessionTotals } from "../inventory/sessions/session-totals.ts";
 import { SessionWalkHistory } from "../inventory/sessions/session-walks.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { OnLabelsFolded } from "../model/label-values.ts";
-import type { FactStore, Log } from "../model/ports.ts";
+import type { FactStore } from "../model/ports.ts";
 import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
 import { type Collector, type Dated, perCollector } from "../model/snapshot.ts";
 import { CollectorReporter, type CollectorReporterDeps } from "./collector-health.ts";
@@ -95,37 +95,5 @@ export function createTopListCaps(onFolded: OnLabelsFolded): CollectedState["cap
     for (const [country, sessions] of stats.topCountries) countries.add(country, sessions);
     for (const [protocol, sessions] of stats.topProtocols) protocols.add(protocol, sessions);
     return { ...stats, topCountries: [...countries.finish()], topProtocols: [...protocols.finish()] };
-  };
-}
-
-/** What is logged when a kind of access to the facts begins to fail. */
-const FAILURES = {
-  read: "fact not readable; planning continues without it",
-  write: "fact not stored; after a restart it is unknown",
-} as const;
-
-/**
- * Returns facts that never throw, because collectors must continue while the state can't be read or written. A fact
- * that can't be read is null, and one that can't be stored is lost. A failure is logged when it begins, not at each
- * access.
- */
-function createCollectorFacts(facts: FactStore, log: Log): FactStore {
-  const isFailing = { read: false, write: false };
-
-  function attempt<T>(kind: keyof typeof FAILURES, access: () => T): T | null {
-    try {
-      const result = access();
-      isFailing[kind] = false;
-      return result;
-    } catch (error) {
-      if (!isFailing[kind]) log.error({ err: error }, FAILURES[kind]);
-      isFailing[kind] = true;
-      return null;
-    }
-  }
-
-  return {
-    read: (key) => attempt("read", () => facts.read(key)),
-    write: (key, value) => void attempt("write", () => facts.write(key, value)),
   };
 }

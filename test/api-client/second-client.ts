@@ -1,6 +1,7 @@
 import { type ApiClient, createApiClient } from "../../src/api-client/client.ts";
 import { type Call, listNodesCall, readStatsCall } from "../../src/api-client/endpoints.ts";
 import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
+import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { ServiceOptions } from "../../src/model/scenario.ts";
@@ -12,8 +13,6 @@ import { createService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import { createPlanLimits, createRecordingLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
 import { callMetrics } from "./client-fixture.ts";
-
-const MINUTE = 60_000;
 
 /** Behavior of another client of the same key from `fromMinute` until `untilMinute`. */
 export interface SecondClient {
@@ -31,7 +30,7 @@ export interface SecondClient {
 export interface SharedHours {
   readonly service: Pick<ServiceOptions, "limiter" | "rateLimitHeaders" | "plan">;
   readonly minutes: number;
-  readonly seconds: readonly SecondClient[];
+  readonly secondClients: readonly SecondClient[];
   readonly categories?: readonly Category[];
 }
 
@@ -56,14 +55,14 @@ const CALLS: Readonly<Record<Category, Call>> = {
 
 const neverAborts = new AbortController().signal;
 
-/** Our own asking never ends: so many loops ask for a permit each, in each category. */
+/** Number of loops that make our calls without a pause, in each category. */
 const LOOPS = 4;
 
-/** Plays it on virtual time: the real client and rate limiter, the simulator behind them. */
+/** Runs the real client and rate limiter against the simulator on virtual time. */
 export async function runSharedHours({
   service: choice,
   minutes,
-  seconds,
+  secondClients,
   ...rest
 }: SharedHours): Promise<SharedReport> {
   const clock = createVirtualClock(START_MS);
@@ -72,10 +71,10 @@ export async function runSharedHours({
     START_MS,
   );
   const transport = createSimulatedTransport(service, clock, { latencyMs: 60, jitter: 0.5 });
-  const ours = new Array<number>(minutes).fill(0);
-  const refused = { ownPerMinute: [] as number[], externalPerMinute: [] as number[] };
+  const ownCalls = new Array<number>(minutes).fill(0);
+  const rejected = { ownPerMinute: [] as number[], externalPerMinute: [] as number[] };
   const reported = { node_management: 0, session_monitoring: 0, plan: 0 };
-  const minute = () => Math.floor(clock.monotonic() / MINUTE);
+  const minute = () => Math.floor(clock.monotonic() / MINUTE_MS);
   const { calls } = createMemoryStateStore();
   const random = seededRandom(1);
   const rateLimiter = createRateLimiter({
@@ -96,10 +95,10 @@ export async function runSharedHours({
     rateLimiter,
     random,
     secret: fixedKey(SIMULATION_KEY),
-    timeoutMs: 10_000,
+    timeoutMs: 10 * SECOND_MS,
     metrics: callMetrics((_, code) => {
-      ours[minute()]!++;
-      if (code === "429") refused.ownPerMinute.push(minute());
+      ownCalls[minute()]!++;
+      if (code === "429") rejected.ownPerMinute.push(minute());
     }),
     agent: "proxywarden/test",
   });
@@ -107,39 +106,39 @@ export async function runSharedHours({
   const loops = (rest.categories ?? ["node_management"]).flatMap((category) =>
     Array.from({ length: LOOPS }, () => callRepeatedly(client, CALLS[category], stop.signal)),
   );
-  let theirs = 0;
+  let externalCalls = 0;
   const callOnce = async (category: Category): Promise<void> => {
-    theirs++;
+    externalCalls++;
     const headers = { authorization: `Bearer ${SIMULATION_KEY}` };
     const sent = await transport.request({ method: "GET", path: CALLS[category].path, headers }, neverAborts);
-    if (sent.ok && sent.value.status === 429) refused.externalPerMinute.push(minute());
+    if (sent.ok && sent.value.status === 429) rejected.externalPerMinute.push(minute());
   };
-  const others = seconds.map((second, index) =>
+  const others = secondClients.map((second, index) =>
     callOnInterval(second, { clock, random: seededRandom(index + 2), signal: stop.signal }, callOnce),
   );
-  await clock.advance(minutes * MINUTE - 1);
+  await clock.advance(minutes * MINUTE_MS - 1);
   stop.abort();
   const monthCalls = calls.since("2026-03-01");
-  await Promise.all([...loops, ...others, clock.advance(MINUTE)]);
-  return { ownCalls: ours, externalCalls: theirs, rejected: refused, reported, monthCalls };
+  await Promise.all([...loops, ...others, clock.advance(MINUTE_MS)]);
+  return { ownCalls, externalCalls, rejected, reported, monthCalls };
 }
 
-/** Asks again as soon as it was answered. */
+/** Makes the next call as soon as the previous one has ended. */
 async function callRepeatedly(client: ApiClient, call: Call, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) await client.get(call, "detail", signal);
 }
 
-/** Makes calls by its own clock, regardless of the responses. */
+/** Makes calls at intervals, without waiting for the responses. */
 async function callOnInterval(
   { category, calls, everyMs, jitter = 0, fromMinute = 0, untilMinute = Number.POSITIVE_INFINITY }: SecondClient,
   { clock, random, signal }: { clock: VirtualClock; random: () => number; signal: AbortSignal },
   callOnce: (category: Category) => Promise<void>,
 ): Promise<void> {
-  const under: Promise<void>[] = [];
-  await clock.sleep(fromMinute * MINUTE + everyMs * random(), signal);
-  while (!signal.aborted && clock.monotonic() < untilMinute * MINUTE) {
-    for (let call = 0; call < calls; call++) under.push(callOnce(category));
+  const inFlight: Promise<void>[] = [];
+  await clock.sleep(fromMinute * MINUTE_MS + everyMs * random(), signal);
+  while (!signal.aborted && clock.monotonic() < untilMinute * MINUTE_MS) {
+    for (let call = 0; call < calls; call++) inFlight.push(callOnce(category));
     await clock.sleep(everyMs * (1 + jitter * (2 * random() - 1)), signal);
   }
-  await Promise.all(under);
+  await Promise.all(inFlight);
 }

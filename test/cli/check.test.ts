@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { runCheck } from "../../src/cli/check.ts";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
-import { createTempFolder } from "../integration/folder.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import { captureOutput } from "./terminal.ts";
 
 /** Writes a configuration with a section `safety`. */

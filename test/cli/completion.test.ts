@@ -2,7 +2,7 @@ import { Command, Option } from "commander";
 import { describe, expect, test } from "vitest";
 import { candidatesFor, runCompletion, SHELLS, type Shell } from "../../src/cli/completion.ts";
 import { createProgram } from "../../src/cli/program.ts";
-import { createTempFolder } from "../integration/folder.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import { runProgram } from "../integration/process.ts";
 import { captureOutput, runInProcess } from "./terminal.ts";
 

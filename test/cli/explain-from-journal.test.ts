@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../src/model/remediation/journal.ts";
-import { createTempFolder } from "../integration/folder.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import {
   awaitingAction,
   episode,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { inlineSecret } from "../../src/platform/secret-file.ts";
-import { createTempFolder } from "../integration/folder.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import {
   emptyExplanation,
   heldDecision,
@@ -8,6 +8,7 @@ import {
   SAMPLES_START_MS,
   sampleExplanation,
   sampleHistory,
+  sampleHold,
   sampleRemediation,
 } from "../web/api/remediation-view-fixture.ts";
 import { buildFleet } from "../web/fleet-fixture.ts";
@@ -82,21 +83,13 @@ decisions, newest first
   test("and shows why a verdict is unknown, the timer and the operator's hold", async () => {
     const explanation = sampleExplanation("node_1");
     const [policy] = explanation.policies;
-    const hold = {
-      node: "node_1",
-      policy: null,
-      kind: "held",
-      at: SAMPLES_START_MS,
-      until: null,
-      reason: "disk swap",
-    } as const;
     const { url } = await startTestServer({
       remediation: () => ({
         ...idleRemediation,
         explain: (node) => ({
           ...emptyExplanation(node),
           known: true,
-          holds: [hold],
+          holds: [sampleHold],
           policies: [
             {
               ...policy!,

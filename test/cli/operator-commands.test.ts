@@ -5,7 +5,7 @@ import { MINUTE_MS } from "../../src/base/duration.ts";
 import { type OperatorCommandOptions, sendOperatorCommand } from "../../src/cli/operator-commands.ts";
 import { inlineSecret } from "../../src/platform/secret-file.ts";
 import { operatorCommandTable } from "../../src/web/api/operator-commands.ts";
-import { createTempFolder } from "../integration/folder.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import { recordingCommands } from "../web/api/remediation-view-fixture.ts";
 import { buildFleet } from "../web/fleet-fixture.ts";
 import { adminOperators, startTestServer } from "../web/http/test-server.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type PlanOptions, runPlan } from "../../src/cli/plan.ts";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import { utcDay } from "../../src/rate-limit/monthly-budget.ts";
-import { createTempFolder } from "../integration/folder.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import { configText, startNetwork } from "../integration/simulated-network.ts";
 import { captureOutput } from "./terminal.ts";
 

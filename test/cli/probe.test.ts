@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { FaultKind, Scenario, ServiceOptions } from "../../src/model/scenario.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { replyCounts } from "../../src/simulator/http/service.ts";
-import { createTempFolder } from "../integration/folder.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import { startNetwork } from "../integration/simulated-network.ts";
 import { runInProcess } from "./terminal.ts";
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { MINUTE_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { type Fault, type FaultKind, LIMITER_KINDS, type ServiceOptions } from "../../src/model/scenario.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
@@ -8,6 +9,7 @@ import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService, rateLimitedCount, replyCounts } from "../../src/simulator/http/service.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { actualNodes, actualSessions } from "../harness/simulator/actual-state.ts";
+import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import {
   START_MS,
   startVirtualDaemon,
@@ -15,8 +17,6 @@ import {
   type VirtualDaemon,
   type VirtualDaemonOptions,
 } from "../harness/virtual-daemon.ts";
-
-const MINUTE = 60_000;
 
 /** Runs a daemon for a while on virtual time, inspects it, and stops it. */
 async function inspectDaemon(
@@ -59,7 +59,7 @@ describe("with every choice that the spec leaves open", () => {
   test.each(choices)("%o: reads all nodes and sessions, and no call is refused", async (choice) => {
     const options = serviceOf(choice);
     await inspectDaemon(
-      isLongRun ? 16 * MINUTE : 5 * MINUTE,
+      isLongRun ? 16 * MINUTE_MS : 5 * MINUTE_MS,
       { ...options, settings: { usageScale: choice.usageScale ?? "ratio" } },
       ({ service, collectorManager }, { fleet, sessions }) => {
         expect(rateLimitedCount(service)).toBe(0);
@@ -84,17 +84,17 @@ test("the number of failed sessions is known if the list shows them, and unknown
       const begin = SESSION_STATUSES.indexOf(status as "error") * SESSION_TYPES.length;
       return sum + sessions!.counts.slice(begin, begin + SESSION_TYPES.length).reduce((a, b) => a + b, 0);
     }, 0);
-  await inspectDaemon(8 * MINUTE, serviceOf({ listEndedSessions: true }), (_, snapshot) => {
+  await inspectDaemon(8 * MINUTE_MS, serviceOf({ listEndedSessions: true }), (_, snapshot) => {
     expect(snapshot.sessions!.failedListed).toBe(true);
     expect(failed(snapshot)).toBeGreaterThan(0);
   });
-  await inspectDaemon(8 * MINUTE, serviceOf({ listEndedSessions: false }), (_, snapshot) => {
+  await inspectDaemon(8 * MINUTE_MS, serviceOf({ listEndedSessions: false }), (_, snapshot) => {
     expect(snapshot.sessions!.failedListed).toBe(false);
   });
 });
 
 test("percentages under usage_scale ratio make all usage unknown, which is counted and logged", async () => {
-  await inspectDaemon(20 * MINUTE, serviceOf({ usageScale: "percent" }), async ({ metrics, log }, { fleet }) => {
+  await inspectDaemon(20 * MINUTE_MS, serviceOf({ usageScale: "percent" }), async ({ metrics, log }, { fleet }) => {
     expect(fleet.usageKnown).toBe(false);
     expect([...fleet.cpuUsage].every(Number.isNaN)).toBe(true);
     const page = await metrics.render("text");
@@ -118,13 +118,13 @@ describe("during each fault", () => {
     [{ kind: "redirect", location: "http://127.0.0.1:1/" }, "redirected"],
     [{ kind: "lost_reply" }, "reset"],
   ];
-  const during = (fault: FaultKind): Fault[] => [{ afterMs: 5 * MINUTE, forMs: 10 * MINUTE, fault }];
+  const during = (fault: FaultKind): Fault[] => [{ afterMs: 5 * MINUTE_MS, forMs: 10 * MINUTE_MS, fault }];
 
   test.each(faults)(
     "%o: keeps the last data, counts failures as %s, and recovers afterwards",
     async (fault, reason) => {
       const daemon = await startVirtualDaemon({ scenario: { nodes: 60, sessions: 100, faults: during(fault) } });
-      await daemon.clock.advance(14 * MINUTE);
+      await daemon.clock.advance(14 * MINUTE_MS);
       expect(daemon.snapshots.last!.fleet.count).toBe(60);
       expect(daemon.collectorManager.collectorHealth().nodes.failure).toMatchObject({ kind: reason });
       const page = await daemon.metrics.render("text");
@@ -133,7 +133,7 @@ describe("during each fault", () => {
           new RegExp(`collect_failures_total\\{collector="${collector}",reason="${reason}"\\} [1-9]`),
         );
       }
-      await daemon.clock.advance(11 * MINUTE);
+      await daemon.clock.advance(11 * MINUTE_MS);
       const failing = Object.entries(daemon.collectorManager.collectorHealth()).filter(
         ([, { failure }]) => failure !== null,
       );
@@ -146,7 +146,7 @@ describe("during each fault", () => {
     const options: VirtualDaemonOptions = {
       scenario: { nodes: 50, sessions: 100, faults: during({ kind: "status", status: 503 }) },
     };
-    await inspectDaemon(20 * MINUTE, options, ({ log }) => {
+    await inspectDaemon(20 * MINUTE_MS, options, ({ log }) => {
       const messages = log.lines.filter(({ fields }) => fields.collector === "nodes").map(({ message }) => message);
       expect(messages).toEqual(["collector failed", "collector works again"]);
     });
@@ -154,8 +154,8 @@ describe("during each fault", () => {
 
   test("removes no node before a second walk if a list lacks a third of the nodes, or all", async () => {
     for (const fault of [{ kind: "vanished", missing: 0.33 }, { kind: "empty_list" }] as const) {
-      const short: Fault[] = [{ afterMs: 5 * MINUTE, forMs: MINUTE, fault }];
-      await inspectDaemon(8 * MINUTE, { scenario: { nodes: 120, sessions: 400, faults: short } }, (_, { fleet }) => {
+      const short: Fault[] = [{ afterMs: 5 * MINUTE_MS, forMs: MINUTE_MS, fault }];
+      await inspectDaemon(8 * MINUTE_MS, { scenario: { nodes: 120, sessions: 400, faults: short } }, (_, { fleet }) => {
         expect(fleet.count).toBe(120);
       });
     }
@@ -165,7 +165,7 @@ describe("during each fault", () => {
 test("reads sessions and statistics with a key without nodes:read, and logs the missing scope", async () => {
   const keys = [{ key: "sessions-only", scopes: ["sessions:read"] }];
   await inspectDaemon(
-    5 * MINUTE,
+    5 * MINUTE_MS,
     { key: "sessions-only", scenario: { nodes: 20, sessions: 50, keys } },
     ({ log, collectorManager }, { sessions, stats }) => {
       expect(collectorManager.collectorHealth().nodes.failure).toMatchObject({ kind: "forbidden" });
@@ -178,7 +178,7 @@ test("reads sessions and statistics with a key without nodes:read, and logs the 
 
 test("statistics, hourly statistics and details match those of the service", async () => {
   await inspectDaemon(
-    40 * MINUTE,
+    40 * MINUTE_MS,
     { scenario: { nodes: 60, sessions: 300 } },
     ({ service }, { fleet, stats, hourly, sessions }) => {
       const truth = [...actualSessions(service)].filter(({ status }) => status === "active").length;
@@ -193,13 +193,13 @@ test("statistics, hourly statistics and details match those of the service", asy
 
 test("a collector without a schedule does not run", async () => {
   const schedules = {
-    nodes: { kind: "every", intervalMs: MINUTE },
+    nodes: { kind: "every", intervalMs: MINUTE_MS },
     details: null,
     sessions: null,
     stats: null,
     hourly: null,
   } as const;
-  await inspectDaemon(10 * MINUTE, { settings: { schedules } }, ({ service }) => {
+  await inspectDaemon(10 * MINUTE_MS, { settings: { schedules } }, ({ service }) => {
     expect(replyCounts(service).map(({ endpoint }) => endpoint)).toEqual(["GET /v1/nodes"]);
   });
 });
@@ -209,7 +209,6 @@ test("runs of a collector do not overlap if the service is slower than the inter
   const most: Record<string, number> = {};
   const clock = createVirtualClock(START_MS);
   const service = createService({ ...defaultScenario, nodes: 10, sessions: 10 }, START_MS);
-  const { createSimulatedTransport } = await import("../harness/simulator/transport.ts");
   const simulated = createSimulatedTransport(service, clock, { latencyMs: 9_000 });
   const daemon = await startVirtualDaemon({
     clock,
@@ -235,7 +234,7 @@ test("runs of a collector do not overlap if the service is slower than the inter
       },
     },
   });
-  await clock.advance(10 * MINUTE);
+  await clock.advance(10 * MINUTE_MS);
   expect(new Set(Object.values(most))).toEqual(new Set([1]));
   await stopVirtualDaemon(daemon);
 });
@@ -245,14 +244,14 @@ test("the calls of the month survive a restart, and start at 0 in a new month", 
   const clock = createVirtualClock(START_MS);
   const service = createService({ ...defaultScenario, nodes: 20, sessions: 50 }, START_MS);
   const first = await startVirtualDaemon({ clock, service, store });
-  await clock.advance(10 * MINUTE);
+  await clock.advance(10 * MINUTE_MS);
   await stopVirtualDaemon(first);
   const used = first.rateLimiter.ledger.monthUsed;
   expect(used).toBeGreaterThan(20);
   const second = await startVirtualDaemon({ clock, service, store });
   expect(second.rateLimiter.ledger.monthUsed).toBe(used);
   await stopVirtualDaemon(second);
-  clock.stepWallClock(31 * 24 * 60 * MINUTE);
+  clock.stepWallClock(31 * 24 * 60 * MINUTE_MS);
   const third = await startVirtualDaemon({ clock, service, store });
   expect(third.rateLimiter.ledger.monthUsed).toBe(0);
   await stopVirtualDaemon(third);
@@ -275,7 +274,7 @@ test("collectors start with random jitter", async () => {
 const collectors: readonly Collector[] = ["nodes", "sessions", "stats"];
 test("a bug in one collector is counted as internal, and the others continue", async () => {
   const daemon = await startVirtualDaemon({ scenario: { nodes: 10, sessions: 10 } });
-  await daemon.clock.advance(MINUTE);
+  await daemon.clock.advance(MINUTE_MS);
   expect(collectors.every((collector) => daemon.collectorManager.collectorHealth()[collector].failure === null)).toBe(
     true,
   );
@@ -290,10 +289,10 @@ test("a bug in one collector is counted as internal, and the others continue", a
       close: async () => {},
     },
   });
-  await broken.clock.advance(2 * MINUTE);
+  await broken.clock.advance(2 * MINUTE_MS);
   expect(await broken.metrics.render("text")).toMatch(
     /collect_failures_total\{collector="sessions",reason="internal"\} [1-9]/,
   );
   void broken.collectorManager.stop();
-  await broken.clock.advance(MINUTE);
+  await broken.clock.advance(MINUTE_MS);
 });

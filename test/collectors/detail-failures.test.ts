@@ -27,7 +27,7 @@ const MODES = isLongRun ? (["not_found", "unreadable", "server_error"] as const)
 /** A daemon that reads lists and details of a fleet in which the details of some nodes fail. */
 async function startFleet(
   mode: keyof typeof answers,
-  { nodes = NODES, latencyMs = 50, faults = [] as readonly Fault[] } = {},
+  { nodes = NODES, latencyMs = 50, faults = [] as readonly Fault[], roundMs = 15 * MINUTE_MS } = {},
 ) {
   const clock = createVirtualClock(START_MS);
   const service = createService({ ...defaultScenario, nodes, sessions: 10, faults, rates: noFailureRates }, START_MS);
@@ -46,7 +46,8 @@ async function startFleet(
       return { ok: true, value: { ...answer.value, status, body: Buffer.from(body) } };
     },
   };
-  const schedules = { ...everyMinuteSettings.schedules, sessions: null, stats: null, hourly: null };
+  const details = { kind: "every", intervalMs: roundMs } as const;
+  const schedules = { ...everyMinuteSettings.schedules, details, sessions: null, stats: null, hourly: null };
   const daemon = await startVirtualDaemon({ clock, service, transport, settings: { schedules } });
   return {
     daemon,
@@ -88,8 +89,8 @@ test.each(MODES)("a block of nodes with failing details (%s) does not slow down 
 });
 
 test("a node is read less often the longer it fails, and as usual after one success", async () => {
-  const fleet = await startFleet("unreadable", { nodes: 120 });
-  await fleet.pass(20 * MINUTE_MS);
+  const fleet = await startFleet("unreadable", { nodes: 120, roundMs: 5 * MINUTE_MS });
+  await fleet.pass(7 * MINUTE_MS);
   const block = fleet.order().slice(50, 58);
   fleet.spoil(block);
   const round = fleet.daemon.collectorManager.plan().details!.intervalMs;

@@ -7,25 +7,27 @@ import { listsOnlySettings } from "../harness/quiet-network.ts";
 import { createPlanLimits, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 
 const MONTH_END_MS = Date.UTC(2026, 3, 1);
-const START_MS = MONTH_END_MS - 30 * HOUR_MS;
+const START_MS = MONTH_END_MS - 20 * HOUR_MS;
+/** Number of calls after which the month is used up. */
+const CALLS = 60;
 
 /**
- * Starts a daemon whose month is used up after 300 calls, although it counts on more, and waits until it is held.
+ * Starts a daemon whose month is used up after {@link CALLS}, although it counts on more, and waits until it is held.
  * `stated` is the month's limit that the service states with the 429.
  */
 async function useUpMonth(stated: "configured" | "another") {
   const clock = createVirtualClock(START_MS);
   const starter = { ...defaultScenario.service, plan: "starter" as const };
   const scenario = { ...defaultScenario, nodes: 50, sessions: 50, service: starter };
-  const callsPerMonth = stated === "configured" ? 100_000 : 300;
+  const callsPerMonth = stated === "configured" ? 100_000 : CALLS;
   const service = createService(scenario, START_MS, { plan: { callsPerMonth } });
   const settings = { ...listsOnlySettings, limits: createPlanLimits("starter") };
   const daemon = await startVirtualDaemon({ clock, service, settings });
   onTestFinished(() => stopVirtualDaemon(daemon));
   await clock.advance(MINUTE_MS);
   // Calls of another user of the key, which no response shows.
-  service.apiLimits.monthCalls += callsPerMonth - 300;
-  await clock.advance(6 * HOUR_MS);
+  service.apiLimits.monthCalls += callsPerMonth - CALLS;
+  await clock.advance(2 * HOUR_MS);
   expect(rateLimitedCount(service)).toBeGreaterThan(0);
   const buyCalls = () => Object.assign(service.apiLimits.plan, { callsPerMonth: 1_000_000 });
   const walksIn = async (ms: number) => {

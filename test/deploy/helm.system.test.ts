@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { VERSION } from "../../src/cli/context.ts";
-import { createTempFolder } from "../integration/folder.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import { CHART, renderChart, runHelm } from "./helm.ts";
 import { type Deployment, type Labels, type NetworkPolicy, type Resource, renderKustomization } from "./kustomize.ts";
 import { documentOf, inRepository, parseConfigText, textOf } from "./manifest.ts";

@@ -1,5 +1,5 @@
 import { parseAllDocuments } from "yaml";
-import { createTempFolder } from "../integration/folder.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import { type ProcessResult, startProcess } from "../integration/process.ts";
 import type { Resource } from "./kustomize.ts";
 import { inRepository } from "./manifest.ts";

@@ -1,5 +1,5 @@
 import { symlinkSync } from "node:fs";
-import { createTempFolder } from "../integration/folder.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import { startProcess } from "../integration/process.ts";
 import type { Resource } from "./kustomize.ts";
 import { inRepository } from "./manifest.ts";

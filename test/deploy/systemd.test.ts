@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { createTempFolder } from "../integration/folder.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import { COMPILE_CACHE, requireProgram, startProcess, waitForStderr } from "../integration/process.ts";
 import { configText } from "../integration/simulated-network.ts";
 import { parseCommand, parseRepositoryConfig, textOf } from "./manifest.ts";

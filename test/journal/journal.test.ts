@@ -26,23 +26,23 @@ describe.each(STORE_KINDS)("$name:", ({ runs, open, createDurable, stored }) => 
     const commits = fc.array(fc.record({ changes: fc.array(anyChange, { maxLength: 12 }), isRefused: fc.boolean() }), {
       maxLength: 6,
     });
-    const looks = fc.record({ since: anyInstant, queries: fc.array(anyQuery, { minLength: 1, maxLength: 5 }) });
+    const reads = fc.record({ since: anyInstant, queries: fc.array(anyQuery, { minLength: 1, maxLength: 5 }) });
 
     test("after arbitrary commits, with failed ones leaving no trace", async () => {
       await fc.assert(
-        fc.asyncProperty(commits, looks, async (commits, { since, queries }) => {
+        fc.asyncProperty(commits, reads, async (commits, { since, queries }) => {
           const { journal, close } = await open();
-          const plain = createInMemoryJournal();
+          const expected = createInMemoryJournal();
           for (const { changes, isRefused } of commits) {
             if (isRefused) await expect(journal.commit([...changes, impossible])).rejects.toThrow();
             else await journal.commit(changes);
-            if (!isRefused) plain.commit(stored(changes));
+            if (!isRefused) expected.commit(stored(changes));
           }
-          expect(inOrder(await journal.load(since))).toEqual(inOrder(plain.load(since)));
+          expect(inOrder(await journal.load(since))).toEqual(inOrder(expected.load(since)));
           for (const query of queries) {
-            expect(await journal.decisions(query)).toEqual(plain.decisions(stored(query)));
-            expect(await journal.actions(query)).toEqual(plain.actions(stored(query)));
-            expect(await journal.episodes(query)).toEqual(plain.episodes(stored(query)));
+            expect(await journal.decisions(query)).toEqual(expected.decisions(stored(query)));
+            expect(await journal.actions(query)).toEqual(expected.actions(stored(query)));
+            expect(await journal.episodes(query)).toEqual(expected.episodes(stored(query)));
           }
           await close();
         }),
@@ -53,15 +53,15 @@ describe.each(STORE_KINDS)("$name:", ({ runs, open, createDurable, stored }) => 
     test("after it was closed and opened again", async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(anyChange, { maxLength: 30 }), async (changes) => {
-          const plain = createInMemoryJournal();
+          const expected = createInMemoryJournal();
           const reopen = createDurable();
           const first = await reopen();
           await first.journal.commit(changes);
           await first.close();
-          plain.commit(stored(changes));
+          expected.commit(stored(changes));
           const second = await reopen();
-          expect(inOrder(await second.journal.load(0))).toEqual(inOrder(plain.load(0)));
-          expect(await second.journal.decisions({ limit: 99 })).toEqual(plain.decisions({ limit: 99 }));
+          expect(inOrder(await second.journal.load(0))).toEqual(inOrder(expected.load(0)));
+          expect(await second.journal.decisions({ limit: 99 })).toEqual(expected.decisions({ limit: 99 }));
           await second.close();
         }),
         { numRuns: Math.ceil(runs / 10) },

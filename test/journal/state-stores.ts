@@ -10,6 +10,7 @@ import { createMemoryStateStore, openSqliteStore } from "../../src/journal/sqlit
 import type { Secret, StateStore } from "../../src/model/ports.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
+import { isLongRun } from "../harness/run-length.ts";
 import { createRecordingLog } from "../harness/virtual-daemon.ts";
 
 /** An implementation of the state store, under test. */
@@ -92,7 +93,7 @@ export async function openLeaderStore(deps: Awaited<ReturnType<typeof postgresDe
 export const STORE_KINDS: readonly StoreKind[] = [
   {
     name: "SQLite",
-    runs: 200,
+    runs: isLongRun ? 200 : 60,
     stored: (value) => value,
     open: async () => createMemoryStateStore(),
     createDurable() {
@@ -107,7 +108,7 @@ export const STORE_KINDS: readonly StoreKind[] = [
   },
   {
     name: "PostgreSQL",
-    runs: 20,
+    runs: isLongRun ? 20 : 10,
     stored: (value) => JSON.parse(toJsonText(value)),
     open: () => openPostgres(),
     createDurable() {

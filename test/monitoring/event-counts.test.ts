@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createTempFolder } from "../integration/folder.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import { ANY, allDashboardQueries, interpolated } from "./dashboard-files.ts";
 import { promtoolTest, RULE_TEST_HEAD } from "./rule-files.ts";
 

@@ -7,7 +7,7 @@ import type { Scenario } from "../../src/model/scenario.ts";
 import { defaultScenario, demoScenario } from "../../src/simulator/default-scenarios.ts";
 import { inRepository, parseRepositoryConfig, textOf } from "../deploy/manifest.ts";
 import { isLongRun } from "../harness/run-length.ts";
-import { createTempFolder } from "../integration/folder.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import { promtoolTest, RULE_TEST_HEAD, ruleGroups, seriesReadBy } from "./rule-files.ts";
 import { scrapeSimulation } from "./simulated-scrapes.ts";
 

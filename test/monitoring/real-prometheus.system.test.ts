@@ -4,7 +4,7 @@ import { DAY_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { freePort } from "../harness/free-port.ts";
 import { createInterventions } from "../harness/simulator/interventions.ts";
-import { createTempFolder } from "../integration/folder.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import { type Prometheus, runPrometheus, startAlertmanager } from "../integration/prometheus/monitoring-servers.ts";
 import { configText, startNetwork, startTestDaemon } from "../integration/simulated-network.ts";
 import { waitUntil } from "../integration/wait-until.ts";

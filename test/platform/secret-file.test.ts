@@ -1,18 +1,15 @@
-import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { fileSecret, inlineSecret, pemFile } from "../../src/platform/secret-file.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 
 let folder: string;
 let now = 0;
 const clock = { monotonic: () => now };
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "secret-"));
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true });
+  folder = createTempFolder().path;
 });
 
 /** A secret read from a new file with this content. */

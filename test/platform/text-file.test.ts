@@ -1,21 +1,18 @@
 import { execFileSync } from "node:child_process";
-import { appendFileSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { appendFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { fileErrorMessage, readRegularFile, readTextStream } from "../../src/platform/text-file.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 
 const BYTES_MAX = 1_000;
 
 let folder: string;
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "text-file-"));
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true });
+  folder = createTempFolder().path;
 });
 
 const at = (name: string) => join(folder, name);

@@ -1,17 +1,17 @@
 import { describe, expect, test } from "vitest";
+import { MINUTE_MS } from "../../src/base/duration.ts";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
 import { createLedger } from "../../src/rate-limit/ledger.ts";
 import type { Category, Limits, PLANS } from "../../src/rate-limit/limits.ts";
 import { settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
 import { isLongRun } from "../harness/run-length.ts";
-import { LIMITER_SETUPS, limitsWithoutPlan } from "./limited-service.ts";
+import { HOURS_SETUPS, limitsWithoutPlan } from "./limited-service.ts";
 import { type SaturatedDay, simulateDay } from "./saturated-day.ts";
 
-const MINUTE = 60_000;
 const PLANS_TESTED = ["starter", "enterprise", "business"] as const;
-/** Every limiter with every kind of headers and every plan; in the short form with one plan each, in turns. */
-const services = LIMITER_SETUPS.flatMap((limiting, index) =>
-  PLANS_TESTED.filter((_, plan) => isLongRun || plan === (index + Math.floor(index / 3)) % 2).map((plan) => ({
+/** Each limiter and kind of headers with every plan; in the short form with one plan, in turns. */
+const services = HOURS_SETUPS.flatMap((limiting, index) =>
+  PLANS_TESTED.filter((_, plan) => isLongRun || plan === index % 2).map((plan) => ({
     ...limiting,
     plan,
   })),
@@ -29,7 +29,7 @@ const withActions = (
   restartEveryMs: NEVER,
   categories: ["node_management", "session_monitoring"],
   lane: (random) => (random() < 0.5 ? "walk" : "detail"),
-  actionFlood: { calls: 1_000, everyMs: 25 * MINUTE },
+  actionFlood: { calls: 1_000, everyMs: 25 * MINUTE_MS },
   ...parts,
 });
 
@@ -40,10 +40,10 @@ describe.each(services)("1,000 actions at once, $limiter with headers: $headers,
     expect(report.actions).toBeGreaterThan(39 * 40);
     // A full bucket that was used up immediately is paid for first: 180 calls at 80 per minute.
     const isBucket = service.limiter === "token_bucket" && service.headers !== "off" && service.plan === "enterprise";
-    expect(report.pollingGapMs).toBeLessThan((isBucket ? 2.5 : 1.1) * MINUTE);
+    expect(report.pollingGapMs).toBeLessThan((isBucket ? 2.5 : 1.1) * MINUTE_MS);
   });
 
-  test.each(isLongRun ? [20 * MINUTE, 3 * MINUTE, MINUTE / 2] : [3 * MINUTE])(
+  test.each(isLongRun ? [20 * MINUTE_MS, 3 * MINUTE_MS, MINUTE_MS / 2] : [3 * MINUTE_MS])(
     "cause no 429 if the process is killed every %i ms meanwhile",
     (restartEveryMs) => {
       expect(simulateDay(withActions({ ...service, restartEveryMs })).rejected).toBe(0);
@@ -66,8 +66,8 @@ const answered = (remaining: number) => ({
 /** Number of actions that may be sent together. */
 function actionsAtOnce(limits: Limits, category: Category, remaining: number | null): number {
   const ledger = createLedger(limits, 0, 0);
-  const now = 30 * MINUTE;
-  const first = takePermit(ledger, category, "action", now - MINUTE / 2);
+  const now = 30 * MINUTE_MS;
+  const first = takePermit(ledger, category, "action", now - MINUTE_MS / 2);
   settlePermit(ledger, first, remaining === null ? { kind: "answered", reading: null } : answered(remaining), 0, now);
   let calls = 0;
   for (; availabilityOf(ledger, category, "action", now).at <= now; calls++)
@@ -108,7 +108,7 @@ test("actions leave half of the reserve of concurrent requests", () => {
   const ledger = createLedger(limitsWithoutPlan("starter"), 0, 0);
   let now = 0;
   const availability = () => {
-    now += 10 * MINUTE;
+    now += 10 * MINUTE_MS;
     const reading = { limit: 500, remaining: 499, resetAt: null };
     ledger.categories.session_monitoring.wasStated = true;
     ledger.categories.session_monitoring.headers.lastStatement = { ...reading, base: 10_000, at: now, settled: 0 };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { isLongRun } from "../harness/run-length.ts";
-import { LIMITER_SETUPS, limitsWithoutPlan } from "./limited-service.ts";
+import { HOURS_SETUPS, limitsWithoutPlan } from "./limited-service.ts";
 import { type SaturatedDay, simulateDay } from "./saturated-day.ts";
 
 const day = (parts: Pick<SaturatedDay, "limiter" | "headers" | "limits" | "categories" | "hours">): SaturatedDay => ({
@@ -11,7 +11,7 @@ const day = (parts: Pick<SaturatedDay, "limiter" | "headers" | "limits" | "categ
   ...parts,
 });
 
-describe.each(LIMITER_SETUPS)("with a $limiter whose headers state: $headers", ({ limiter, headers }) => {
+describe.each(HOURS_SETUPS)("with a $limiter whose headers state: $headers", ({ limiter, headers }) => {
   test("a day of constant node calls, with restarts, gets no 429 and uses the allowed calls", () => {
     const report = simulateDay(
       day({
@@ -29,38 +29,23 @@ describe.each(LIMITER_SETUPS)("with a $limiter whose headers state: $headers", (
     expect(report.callsPerMinute).toBeLessThanOrEqual(80 + statedBursts);
   });
 
-  test("a day under the Starter plan, whose limit per minute is below the sum of the categories, gets no 429", () => {
-    const report = simulateDay(
-      day({
-        limiter,
-        headers,
-        limits: limitsWithoutPlan("starter"),
-        categories: ["node_management", "session_monitoring"],
-        hours: isLongRun ? 24 : 2,
-      }),
-    );
-    expect(report.rejected).toBe(0);
-    expect(report.callsPerMinute).toBeGreaterThan(0.93 * 80);
-    expect(report.callsPerMinute).toBeLessThanOrEqual(80);
-  });
-
-  test("hours of constant calls in both categories under the Business plan get no 429", () => {
-    const report = simulateDay(
-      day({
-        limiter,
-        headers,
-        limits: limitsWithoutPlan("business"),
-        categories: ["node_management", "session_monitoring"],
-        hours: isLongRun ? 3 : 1,
-      }),
-    );
-    expect(report.rejected).toBe(0);
-    expect(report.callsPerMinute).toBeGreaterThan(0.9 * 400);
-    expect(report.callsPerMinute).toBeLessThanOrEqual(400);
-  });
+  // The limit per minute of these plans is below the sum of the categories.
+  test.each([
+    { plan: "starter", perMinute: 80, atLeast: 0.93, hours: isLongRun ? 24 : 2 },
+    { plan: "business", perMinute: 400, atLeast: 0.9, hours: isLongRun ? 3 : 1 },
+  ] as const)(
+    "$hours h of constant calls in both categories under the plan $plan get no 429 and use the allowed calls",
+    ({ plan, perMinute, atLeast, hours }) => {
+      const categories = ["node_management", "session_monitoring"] as const;
+      const report = simulateDay(day({ limiter, headers, limits: limitsWithoutPlan(plan), categories, hours }));
+      expect(report.rejected).toBe(0);
+      expect(report.callsPerMinute).toBeGreaterThan(atLeast * perMinute);
+      expect(report.callsPerMinute).toBeLessThanOrEqual(perMinute);
+    },
+  );
 });
 
-test.each(LIMITER_SETUPS)(
+test.each(HOURS_SETUPS)(
   "another user of the key within the reserve causes no 429 ($limiter, $headers)",
   ({ limiter, headers }) => {
     const limits = limitsWithoutPlan("enterprise");

@@ -1,6 +1,7 @@
 import { LIMITER_KINDS, type LimiterKind } from "../../src/model/scenario.ts";
 import { CATEGORIES, type Category, type Limits, type PLANS } from "../../src/rate-limit/limits.ts";
 import { createLimiter, type Limiter } from "../../src/simulator/http/limiter.ts";
+import { isLongRun } from "../harness/run-length.ts";
 import { createPlanLimits } from "../harness/virtual-daemon.ts";
 
 /** Rate limits of a service, and how it states them. */
@@ -27,6 +28,8 @@ export interface Gateway {
 /** All kinds of limiters and headers. */
 export const HEADERS = ["category", "plan", "off"] as const;
 export const LIMITER_SETUPS = LIMITER_KINDS.flatMap((limiter) => HEADERS.map((headers) => ({ limiter, headers })));
+/** Setups for simulated hours: in the short form every second one, with each limiter and each kind of headers among them. */
+export const HOURS_SETUPS = LIMITER_SETUPS.filter((_, index) => isLongRun || index % 2 === 0);
 
 /** The limits of one of the spec's plans, without a limit per month. */
 export function limitsWithoutPlan(plan: keyof typeof PLANS): Limits {

@@ -52,7 +52,7 @@ test.each(cases)(
   async ({ limiter, plan, client }) => {
     const second = clients[client]!;
     const service = { limiter, plan, rateLimitHeaders: "category" } as const;
-    const report = await runSharedHours({ service, minutes: MINUTES, seconds: [second] });
+    const report = await runSharedHours({ service, minutes: MINUTES, secondClients: [second] });
     const ownRate = report.ownCalls.slice(MINUTES / 2).reduce((sum, calls) => sum + calls, 0) / (MINUTES / 2);
     const externalRate = report.externalCalls / MINUTES;
     const reported = report.reported.node_management;

@@ -1,25 +1,19 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { symlinkSync, writeFileSync } from "node:fs";
+import { beforeEach, expect, test } from "vitest";
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
+import { createTempFolder, type TempFolder } from "../../harness/temp-folder.ts";
 
-let folder: string;
+let folder: TempFolder;
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "config-"));
+  folder = createTempFolder();
 });
-afterEach(() => {
-  rmSync(folder, { recursive: true });
-});
-
-const at = (name: string) => join(folder, name);
 
 /** Returns the errors of a configuration, without the path of its folder. */
 function errors(): readonly string[] {
-  const read = readConfigFile(at("proxywarden.yaml"), {});
-  return read.ok ? [] : read.error.map((line) => line.replaceAll(`${folder}/`, ""));
+  const read = readConfigFile(folder.pathOf("proxywarden.yaml"), {});
+  return read.ok ? [] : read.error.map((line) => line.replaceAll(`${folder.path}/`, ""));
 }
 
 const SERVICE = "service: { base_url: 'https://proxy.example.net', api_key_file: key, usage_scale: ratio }\n";
@@ -31,18 +25,18 @@ test("the error about a missing configuration names --config", () => {
 });
 
 test("a loop of symbolic links is reported", () => {
-  symlinkSync("proxywarden.yaml", at("proxywarden.yaml"));
+  symlinkSync("proxywarden.yaml", folder.pathOf("proxywarden.yaml"));
   expect(errors()).toEqual(["can't read proxywarden.yaml: a loop of symbolic links (ELOOP)"]);
 });
 
 test("special files that a configuration names are rejected", () => {
-  writeFileSync(at("proxywarden.yaml"), `${SERVICE}policies: ['*.policy']\nweb: { web_config_file: web.yml }\n`);
-  execFileSync("mkfifo", [at("a.policy")]);
-  symlinkSync("b.policy", at("b.policy"));
-  writeFileSync(at("c.policy"), Uint8Array.of(0xff, 0xfe, 0x61, 0x00));
-  writeFileSync(at("d.policy"), "x".repeat(1_048_577));
-  symlinkSync("web.yml", at("web.yml"));
-  symlinkSync("/dev/zero", at("key"));
+  folder.write("proxywarden.yaml", `${SERVICE}policies: ['*.policy']\nweb: { web_config_file: web.yml }\n`);
+  execFileSync("mkfifo", [folder.pathOf("a.policy")]);
+  symlinkSync("b.policy", folder.pathOf("b.policy"));
+  writeFileSync(folder.pathOf("c.policy"), Uint8Array.of(0xff, 0xfe, 0x61, 0x00));
+  folder.write("d.policy", "x".repeat(1_048_577));
+  symlinkSync("web.yml", folder.pathOf("web.yml"));
+  symlinkSync("/dev/zero", folder.pathOf("key"));
   const device = "must be a file that can be read: can't read key: it is a device; it must be a regular file";
   const loop = "must be a file that can be read: can't read web.yml: a loop of symbolic links (ELOOP)";
   expect(errors()).toEqual([
@@ -56,7 +50,7 @@ test("special files that a configuration names are rejected", () => {
 });
 
 test("a byte order mark is removed", () => {
-  writeFileSync(at("key"), "sesame");
-  writeFileSync(at("proxywarden.yaml"), `\uFEFF${SERVICE}`);
+  folder.write("key", "sesame");
+  folder.write("proxywarden.yaml", `\uFEFF${SERVICE}`);
   expect(errors()).toEqual([]);
 });

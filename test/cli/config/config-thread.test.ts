@@ -1,23 +1,17 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
 import { readConfigInThread } from "../../../src/cli/config/config-thread.ts";
 import { readWebFile } from "../../../src/config/web-file.ts";
 import { readTextFile } from "../../../src/platform/text-file.ts";
+import { createTempFolder, type TempFolder } from "../../harness/temp-folder.ts";
 
-let folder: string;
+let folder: TempFolder;
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "config-"));
-});
-afterEach(() => {
-  rmSync(folder, { recursive: true });
+  folder = createTempFolder();
 });
 
-const at = (name: string) => join(folder, name);
 const env = { HOST: "proxy.example.net" };
 const never = new AbortController().signal;
 
@@ -39,11 +33,10 @@ policies:
 `;
 
 function written(config = CONFIG): string {
-  writeFileSync(at("web.yml"), "rate_limit: { interval: 1s, burst: 7 }\n");
-  writeFileSync(at("hook"), "https://hooks.example.net/x");
-  writeFileSync(at("offline.yaml"), POLICY);
-  writeFileSync(at("proxywarden.yaml"), config);
-  return at("proxywarden.yaml");
+  folder.write("web.yml", "rate_limit: { interval: 1s, burst: 7 }\n");
+  folder.write("hook", "https://hooks.example.net/x");
+  folder.write("offline.yaml", POLICY);
+  return folder.write("proxywarden.yaml", config);
 }
 
 test("a configuration is the same when it is read in a thread, and its web configuration can be read again", async () => {
@@ -55,7 +48,7 @@ test("a configuration is the same when it is read in a thread, and its web confi
   expect(there.value.warnings.length).toBeGreaterThan(0);
   expect(there.value.webFile?.config).toMatchObject({ rate_limit: { burst: 7 } });
   const webFile = there.value.webFile!;
-  writeFileSync(at("web.yml"), "rate_limit: { interval: 1s, burst: 8 }\n");
+  folder.write("web.yml", "rate_limit: { interval: 1s, burst: 8 }\n");
   const again = readWebFile(webFile.file, webFile.env, readTextFile);
   expect(again).toMatchObject({ ok: true, value: { webFile: { config: { rate_limit: { burst: 8 } } } } });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
-import { createTempFolder } from "../../integration/folder.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { runInProcess } from "../terminal.ts";
 
 describe("check warns about a max_age that the plan can't keep,", () => {

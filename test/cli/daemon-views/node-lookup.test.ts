@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { inlineSecret } from "../../../src/platform/secret-file.ts";
-import { createTempFolder } from "../../integration/folder.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { idleRemediation, recordingCommands, sampleApproval } from "../../web/api/remediation-view-fixture.ts";
 import { buildFleet } from "../../web/fleet-fixture.ts";
 import { adminOperators, startTestServer } from "../../web/http/test-server.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { runPolicyDiff } from "../../../src/cli/policy/policy-diff.ts";
-import { createTempFolder } from "../../integration/folder.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { captureOutput, runInProcess } from "../terminal.ts";
 
 const POLICY = `policies:

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { runPolicyTests as runTests } from "../../../src/cli/policy/policy-test.ts";
-import { createTempFolder } from "../../integration/folder.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { captureOutput } from "../terminal.ts";
 
 const run = (files: readonly string[], output: "text" | "json" = "text") =>

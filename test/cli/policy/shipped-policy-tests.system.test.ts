@@ -2,7 +2,7 @@ import { globSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { runPolicyTests } from "../../../src/cli/policy/policy-test.ts";
 import { inRepository, textOf } from "../../deploy/manifest.ts";
-import { createTempFolder } from "../../integration/folder.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { captureOutput } from "../terminal.ts";
 
 const examples = globSync("config/policies/tests/*.yaml", { cwd: inRepository(".") }).toSorted();

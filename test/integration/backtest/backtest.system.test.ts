@@ -9,8 +9,8 @@ import { rebootOffline, remediationRules, steps } from "../../harness/policies.t
 import { noFailureRates } from "../../harness/quiet-network.ts";
 import { actualNodes } from "../../harness/simulator/actual-state.ts";
 import { createInterventions } from "../../harness/simulator/interventions.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import type { VirtualDaemon } from "../../harness/virtual-daemon.ts";
-import { createTempFolder } from "../folder.ts";
 import { runPrometheus } from "../prometheus/monitoring-servers.ts";
 import { type RecordedHistory, recordHistory } from "./recorded-history.ts";
 

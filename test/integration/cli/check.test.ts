@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import { runInProcess } from "../../cli/terminal.ts";
-import { createTempFolder } from "../folder.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { runCommand } from "../process.ts";
 
 const CONFIG = `service:

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { readTextFile } from "../../../src/platform/text-file.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { runInProcess } from "../../cli/terminal.ts";
-import { createTempFolder } from "../folder.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { COMPILE_CACHE, runCommand, startCommand, startProcess, waitForStderr } from "../process.ts";
 import { configText, startNetwork, startTestDaemon } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";

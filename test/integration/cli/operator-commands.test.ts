@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { inlineSecret } from "../../../src/platform/secret-file.ts";
 import { runInProcess } from "../../cli/terminal.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { recordingCommands, sampleRemediation } from "../../web/api/remediation-view-fixture.ts";
 import { adminOperators, startTestServer } from "../../web/http/test-server.ts";
-import { createTempFolder } from "../folder.ts";
 import { runCommand } from "../process.ts";
 
 test("operator commands, approvals and explain reach the daemon and exit with 0", async () => {

@@ -4,8 +4,8 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import { VERSION } from "../../../src/cli/context.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { brokenLinksOf } from "../../source/doc-links.ts";
-import { createTempFolder } from "../folder.ts";
 import { COMPILE_CACHE, type RunningProcess, runProgram, startCommand, startProcess } from "../process.ts";
 import { waitUntil } from "../wait-until.ts";
 

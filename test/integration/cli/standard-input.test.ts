@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { createTempFolder } from "../folder.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { COMPILE_CACHE, startProcess } from "../process.ts";
 
 const MAIN = fileURLToPath(new URL("../../../src/main.ts", import.meta.url));

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { type DurationMs, MINUTE_MS } from "../../../src/base/duration.ts";
 import { freePort } from "../../harness/free-port.ts";
-import { createTempFolder } from "../folder.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { type ProcessResult, type RunningProcess, startProcess } from "../process.ts";
 import { waitUntil } from "../wait-until.ts";
 import { commandsOf, docPages } from "./doc-pages.ts";

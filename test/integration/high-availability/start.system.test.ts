@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
 import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
-import { createTempFolder } from "../folder.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { parseMetricsPage } from "../metrics-page.ts";
 import { startCommand, waitForStderr } from "../process.ts";
 import { configText, startNetwork } from "../simulated-network.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { replyCounts } from "../../../src/simulator/http/service.ts";
 import { runInProcess } from "../../cli/terminal.ts";
-import { createTempFolder, type TempFolder } from "../folder.ts";
+import { createTempFolder, type TempFolder } from "../../harness/temp-folder.ts";
 import { type MetricsPage, parseMetricsPage } from "../metrics-page.ts";
 import { type RunningProcess, startCommand, waitForStderr } from "../process.ts";
 import { type ConfigSections, configText, nodesOn, startNetwork } from "../simulated-network.ts";

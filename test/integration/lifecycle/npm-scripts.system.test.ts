@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, onTestFinished, test } from "vitest";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { commandsOf, docPages } from "../documentation/doc-pages.ts";
-import { createTempFolder } from "../folder.ts";
 import { COMPILE_CACHE, type RunningProcess, startProcess, waitForStderr } from "../process.ts";
 import { configText, startNetwork } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";

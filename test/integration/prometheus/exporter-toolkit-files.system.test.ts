@@ -1,8 +1,8 @@
 import { hashSync } from "bcryptjs";
 import { beforeAll, describe, expect, test } from "vitest";
+import { createTempFolder, type TempFolder } from "../../harness/temp-folder.ts";
 import { basic, sendHttpRequest, settingsIn, startServerWithFiles } from "../../web/http/secured-server.ts";
 import { createAuthority, type Identity } from "../../web/http/tls/certificate-authority.ts";
-import { createTempFolder, type TempFolder } from "../folder.ts";
 import { requireProgram, startProcess } from "../process.ts";
 
 /** The exporter-toolkit's verdict. If it is `too new`, Debian's promtool predates the key and only ours is tested. */

@@ -1,5 +1,5 @@
 import { freePort } from "../../harness/free-port.ts";
-import { createTempFolder } from "../folder.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { type RunningProcess, requireProgram, startProcess } from "../process.ts";
 import { waitUntil } from "../wait-until.ts";
 

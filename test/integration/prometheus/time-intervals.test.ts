@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { configErrors, withService } from "../../config/config-fixtures.ts";
-import { createTempFolder } from "../folder.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { requireProgram, startProcess } from "../process.ts";
 
 /** Values of one time interval, in flow style. */

@@ -8,7 +8,7 @@ import type { ActionView, DecisionView, EpisodeView } from "../../../src/web/api
 import { type CommandOutput, runInProcess } from "../../cli/terminal.ts";
 import { actualNode, actualNodes } from "../../harness/simulator/actual-state.ts";
 import { createInterventions, type Interventions } from "../../harness/simulator/interventions.ts";
-import { createTempFolder, type TempFolder } from "../folder.ts";
+import { createTempFolder, type TempFolder } from "../../harness/temp-folder.ts";
 import { type RunningProcess, startScript } from "../process.ts";
 import {
   type ConfigSections,

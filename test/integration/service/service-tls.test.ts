@@ -5,8 +5,8 @@ import { expect, onTestFinished, test } from "vitest";
 import { parseConfig } from "../../../src/cli/config/config-loading.ts";
 import { openConfigResources } from "../../../src/daemon/config-resources.ts";
 import { createSystemClock } from "../../../src/platform/clock.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { type CertificateAuthority, createAuthority } from "../../web/http/tls/certificate-authority.ts";
-import { createTempFolder } from "../folder.ts";
 import { configText, failures, NODES, nodesOn, startNetwork, startTestDaemon } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";
 

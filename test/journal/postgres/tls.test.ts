@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { openMigratedDatabase } from "../../../src/journal/postgres/store.ts";
 import { startPostgres } from "../../harness/postgres-cluster.ts";
-import { createTempFolder } from "../../integration/folder.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { createAuthority } from "../../web/http/tls/certificate-authority.ts";
 import { postgresDeps } from "../state-stores.ts";
 

@@ -16,7 +16,8 @@ test("three nodes that nothing heals don't make the policy fall back to dry_run"
   const network = await startQuietNetwork({ rules: remediationRules([rule]), scenario });
   const unresponsive = onePerRegion(network, 3);
   for (const node of unresponsive) network.failNode(node, "person");
-  await network.advance(4 * HOUR_MS);
+  await network.advanceUntil(() => notificationsOf(network, "given_up").length === unresponsive.length);
+  await network.advance(2 * retry.everyMs);
   expect(policyOf(network)).toMatchObject({ mode: "enforce", hasFallenBack: false });
   // Each was tried twice, then given up with one notification.
   expect(network.postCount()).toBe(6);
@@ -56,7 +57,7 @@ test("a node stays given up across a kill at the end of its last episode, until 
   await network.advance(HOUR_MS);
   expect(network.isAlive()).toBe(false);
   await network.restart();
-  await network.advance(2 * HOUR_MS);
+  await network.advance(2 * retry.everyMs);
   expect(network.postCount()).toBe(2);
   const blockers = network.controller().view.explain(node!).policies[0]!.blockers;
   expect(blockers).toMatchObject([
@@ -85,7 +86,8 @@ test("after release a policy tries a given-up node as often as the first time", 
   const network = await startQuietNetwork({ rules: remediationRules([rule]), scenario });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "person");
-  await network.advance(3 * HOUR_MS);
+  await network.advanceUntil(() => notificationsOf(network, "given_up").length === 1);
+  await network.advance(2 * retry.everyMs);
   expect(network.postCount()).toBe(2);
   expect(await network.commands().release(node!)).toEqual({
     ok: true,
@@ -98,7 +100,8 @@ test("after release a policy tries a given-up node as often as the first time", 
   expect(network.controller().view.explain(node!).holds).toEqual([]);
   network.kill();
   await network.restart();
-  await network.advance(4 * HOUR_MS);
+  await network.advanceUntil(() => notificationsOf(network, "given_up").length === 2);
+  await network.advance(2 * retry.everyMs);
   expect(network.postCount()).toBe(4);
   expect(notificationsOf(network, "given_up")).toHaveLength(2);
 });

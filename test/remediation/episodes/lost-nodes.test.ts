@@ -44,7 +44,8 @@ const rebootsLoseNodes = ({ forMs = Number.POSITIVE_INFINITY, share = 1 } = {}):
   },
 });
 
-const rule = rebootOffline({ retry: { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 4 * HOUR_MS } });
+const FORGET_AFTER_MS = 4 * HOUR_MS;
+const rule = rebootOffline({ retry: { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: FORGET_AFTER_MS } });
 
 const startLosingNodes = (safety: Partial<typeof defaultSafety>, options: Partial<QuietNetworkOptions> = {}) =>
   startQuietNetwork({ rules: remediationRules([rule], safety), scenario: rebootsLoseNodes(), ...options });
@@ -70,9 +71,8 @@ async function failOneByOne(network: QuietNetwork, count: number): Promise<numbe
 describe("nodes that leave the list after an action", () => {
   test("count as disrupted until they are back, so at most max_disrupted are lost at once", async () => {
     const network = await startLosingNodes({ canary: false });
-    expect(await failOneByOne(network, 12)).toBe(5);
-    // Longer than forget_after.
-    await network.advance(5 * HOUR_MS);
+    expect(await failOneByOne(network, 8)).toBe(5);
+    await network.advance(1.25 * FORGET_AFTER_MS);
     expect(lost(network)).toBe(5);
     expect(holdReasonsOf(network)).toContain("disrupted");
     expect(network.actions().filter(({ outcome }) => outcome === "ineffective")).toHaveLength(5);
@@ -116,7 +116,7 @@ describe("nodes that leave the list after an action", () => {
   test("count as failures of their policy, and too many make it fall back to dry_run", async () => {
     const efficacy = { window: 3, minSuccess: 0.5 };
     const network = await startLosingNodes({ canary: false, efficacy });
-    expect(await failOneByOne(network, 8)).toBe(3);
+    expect(await failOneByOne(network, 6)).toBe(3);
     expect(notificationsOf(network, "efficacy")).toHaveLength(1);
   });
 

@@ -4,7 +4,7 @@ import { openIntegrations } from "../../../src/daemon/integrations.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import { inlineSecret } from "../../../src/platform/secret-file.ts";
 import { configErrors, loadConfigText, withService } from "../../config/config-fixtures.ts";
-import { createTempFolder } from "../../integration/folder.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
 import { sendHttpRequest, startServerWithFiles } from "../http/secured-server.ts";
 import { stoppedClock } from "../http/test-server.ts";
 import { idleRemediation, recordingCommands, SAMPLES_START_MS } from "./remediation-view-fixture.ts";

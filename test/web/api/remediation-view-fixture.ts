@@ -67,6 +67,16 @@ export const episode: Episode = {
   healed: false,
 };
 
+/** A hold by an operator. */
+export const sampleHold = {
+  node: "node_1",
+  policy: null,
+  kind: "held",
+  at: SAMPLES_START_MS,
+  until: null,
+  reason: "disk swap",
+} as const;
+
 /** A verified forced reboot. */
 export const verifiedAction: Action = {
   id: "act-2",

@@ -8,6 +8,7 @@ import {
   SAMPLES_START_MS,
   sampleApproval,
   sampleExplanation,
+  sampleHold,
   sampleRemediation,
   verifiedAction,
 } from "./remediation-view-fixture.ts";
@@ -210,19 +211,11 @@ describe("a node", () => {
   });
 
   test("shows its holds", async () => {
-    const hold = {
-      node: "node_1",
-      policy: null,
-      kind: "held",
-      at: SAMPLES_START_MS,
-      until: null,
-      reason: "disk swap",
-    } as const;
-    const veto = { ...hold, policy: "p", kind: "vetoed", until: SAMPLES_START_MS + 1 } as const;
+    const veto = { ...sampleHold, policy: "p", kind: "vetoed", until: SAMPLES_START_MS + 1 } as const;
     const web = await startTestServer({
       remediation: () => ({
         ...idleRemediation,
-        explain: (node) => ({ ...sampleExplanation(node), holds: [{ ...hold, operator: "alice" }, veto] }),
+        explain: (node) => ({ ...sampleExplanation(node), holds: [{ ...sampleHold, operator: "alice" }, veto] }),
       }),
     });
     const { holds } = JSON.parse((await fetchFrom(web, "/api/v1/nodes/node_1")).text);

@@ -12,7 +12,7 @@ import type { WebDeps } from "../../../src/web/api/routes.ts";
 import type { BcryptMatches } from "../../../src/web/http/auth/bcrypt.ts";
 import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
 import { type LoadedWebSettings, loadWebSettings } from "../../../src/web/http/web-settings.ts";
-import { createTempFolder, type TempFolder } from "../../integration/folder.ts";
+import { createTempFolder, type TempFolder } from "../../harness/temp-folder.ts";
 import { completeDeps, log, loggedFields, loggedMessages } from "./test-server.ts";
 
 /** A clock that a test sets. A sleep ends only when it is aborted. */

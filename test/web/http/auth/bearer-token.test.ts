@@ -4,7 +4,7 @@ import type { Clock, Secret } from "../../../../src/model/ports.ts";
 import { fileSecret, inlineSecret } from "../../../../src/platform/secret-file.ts";
 import { type AuthenticateOperator, createOperatorAuth } from "../../../../src/web/http/auth/bearer-token.ts";
 import type { WebServer } from "../../../../src/web/http/server.ts";
-import { createTempFolder } from "../../../integration/folder.ts";
+import { createTempFolder } from "../../../harness/temp-folder.ts";
 import { recordingCommands } from "../../api/remediation-view-fixture.ts";
 import {
   adminOperators,

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { SHUTDOWN_BUDGET } from "../../../../src/daemon/shutdown.ts";
 import { alternativeNames } from "../../../../src/web/http/tls/client-certificates.ts";
-import { createTempFolder } from "../../../integration/folder.ts";
+import { createTempFolder } from "../../../harness/temp-folder.ts";
 import { waitUntil } from "../../../integration/wait-until.ts";
 import { sendHttpRequest, settingsIn, startServerWithFiles } from "../secured-server.ts";
 import { loggedFields } from "../test-server.ts";
