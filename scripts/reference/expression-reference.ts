@@ -28,8 +28,11 @@ const SOURCE_TEXTS: Readonly<Record<Field["source"], string>> = {
   sessions: "session list",
 };
 
-const FAILED_SESSIONS = `\`sessions.error\`, \`sessions.timeout\` and \`sessions.failed_ratio\` are missing until the list has shown a failed session. Once a walk
-shows that no session of the node failed within the last minute, they are unknown for two walks, then 0.`;
+const SESSION_FIELDS = `\`sessions.error\`, \`sessions.timeout\` and \`sessions.failed_ratio\` are missing until the list has shown a failed session. Once a walk
+shows that no session of the node failed within the last minute, they are unknown for two walks, then 0.
+
+If more than 10% of the sessions can't be read or name no node of the fleet, all \`sessions\` fields of all nodes are unknown
+(\`unassigned\`), because each of these sessions may be that of any node. Sessions that are being established may name none.`;
 
 /** The section about expressions in docs/policies.md. */
 export const expressionReference = (): string =>
@@ -40,7 +43,7 @@ export const expressionReference = (): string =>
       ["field", "type", "read from", "meaning"],
       FIELDS.map(({ name, type, source, help }) => [code(name), type, SOURCE_TEXTS[source], help]),
     ),
-    FAILED_SESSIONS,
+    SESSION_FIELDS,
     "### Functions",
     table(
       ["example", "meaning"],

@@ -147,6 +147,14 @@ function noPermitError(waitReason: WaitReason | null): ApiError {
     : { kind: "budget", message: `the rate limits leave no room for the call ${within}` };
 }
 
+/** A 5xx of these may concern only the node, so it does not delay other calls. */
+const SINGLE_NODE_ENDPOINTS: ReadonlySet<EndpointLabel> = new Set([
+  "node",
+  "node_quarantine",
+  "node_reboot",
+  "node_disconnect",
+]);
+
 function callOutcomeOf(
   endpoint: EndpointLabel,
   response: TransportResponse,
@@ -157,8 +165,7 @@ function callOutcomeOf(
   if (response.status === 401) return { kind: "answered", reading: null };
   const retryAfterMs = retryAfterOf(response, now);
   if (response.status === 429) return { kind: "refused", reading, retryAfterMs };
-  // A 5xx for a single node may concern only that node, so it does not delay other calls.
-  const isOverload = response.status >= 500 && endpoint !== "node";
+  const isOverload = response.status >= 500 && !SINGLE_NODE_ENDPOINTS.has(endpoint);
   return { kind: "answered", reading, retryAfterMs: isOverload ? retryAfterMs : null };
 }
 

@@ -89,6 +89,7 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
     },
     async get(call, lane, signal, onSending) {
       for (let retries = 0; ; retries++) {
+        let retryAfterMs: DurationMs = 0;
         const attempt = await attemptCall(attemptDeps, call, lane, signal, onSending && { onSending });
         const isLast = retries >= RETRIES_MAX || signal.aborted;
         if (attempt.kind === "failed") {
@@ -97,13 +98,14 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
           const { response, observedAt, key } = attempt;
           const error = statusError(call, response, clock.now());
           if (error === null) return parseResponse(response, observedAt);
-          const isTooLong = (retryAfterOf(response, clock.now()) ?? 0) > RETRY_AFTER_MS_MAX;
+          retryAfterMs = retryAfterOf(response, clock.now()) ?? 0;
+          const isTooLong = retryAfterMs > RETRY_AFTER_MS_MAX;
           if (error.kind === "unauthorized") {
             const message = refreshKey(error.message);
             if (isLast || isTooLong || secret.value() === key) return fail({ ...error, message });
           } else if (isLast || isTooLong || !TRANSIENT_ERRORS.has(error.kind)) return fail(error);
         }
-        await clock.sleep(RETRY_DELAY_MS * 2 ** retries * (0.5 + random()), signal);
+        await clock.sleep(Math.max(retryAfterMs, RETRY_DELAY_MS * 2 ** retries * (0.5 + random())), signal);
       }
     },
   };

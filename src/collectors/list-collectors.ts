@@ -124,7 +124,10 @@ export async function collectSessions(deps: ListCollectorDeps, signal: AbortSign
   const fold = (record: unknown, at: MonotonicMs, onRemark: OnRemark): boolean => {
     const session = decodeSessionRecord(record, onRemark);
     // An unreadable record still accounts for one record of the total.
-    if (session === null) return true;
+    if (session === null) {
+      sessions.addUnreadable();
+      return true;
+    }
     const isNew = sessions.add(session);
     if (isNew) sessionWalks.recordShown(session.startedAtMs, at);
     return isNew;

@@ -71,6 +71,10 @@ export interface ServiceOptions {
   /** Whether a clamped page echoes the effective limit or the requested one. */
   readonly pageLimitEcho: "effective" | "requested";
   readonly usageScale: "ratio" | "percent";
+  /** How a detail states the uptime, whose hours the list rounds down. */
+  readonly detailUptime: "floored" | "rounded" | "exact";
+  /** Whether `created_at` is when the node was created or, if it is registered again with each boot, its last boot. */
+  readonly createdAt: "creation" | "boot";
   /** `code`: {error, message}; `nested`: {error: {code, message}}; `text`: text/plain; `empty`: no body. */
   readonly errorBody: "code" | "nested" | "text" | "empty";
   /** Response to reboot and disconnect: a body like that of quarantine, an empty JSON object, or 204 without a body. */

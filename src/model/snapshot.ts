@@ -149,6 +149,8 @@ export interface SessionNodes {
    * sessions of a node without a row are then unknown. Otherwise it has none.
    */
   readonly isFolded: boolean;
+  /** Whether so many sessions named no node of the fleet that those of every node are unknown. */
+  readonly isUnassigned: boolean;
 }
 
 /** A value and the time of its observation. */

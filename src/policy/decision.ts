@@ -21,7 +21,12 @@ export function findCanary(
   canProceed: (episode: Episode) => boolean,
 ): Episode | null {
   const sentActionsOf = ({ id }: Episode) =>
-    records.actionsOf(id).filter((action) => action.sentAt !== null && action.fingerprint === fingerprint);
+    records
+      .actionsOf(id)
+      // One that failed was certainly not executed.
+      .filter(
+        ({ sentAt, outcome, fingerprint: own }) => sentAt !== null && outcome !== "failed" && own === fingerprint,
+      );
   const candidates = records
     .openEpisodes()
     .filter((episode) => !episode.shadow && episode.policy === rule.name && sentActionsOf(episode).length > 0)

@@ -4,6 +4,7 @@ import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import { eachInSteps, runInSlices } from "../platform/event-loop.ts";
 import { slotsById } from "../policy/cel/field-readers.ts";
+import { isBootShown } from "../policy/episodes/verification.ts";
 import { wasRebootedByUs } from "../policy/facts.ts";
 import type { DecisionContext } from "./evaluation/candidates.ts";
 import type { EpisodeContext } from "./execution/episode-transitions.ts";
@@ -36,11 +37,11 @@ export function createExternalActions(
       const isOurs = records.openEpisodesOf(node, false).some(({ quarantine }) => quarantine !== null);
       return isOurs ? null : "it was quarantined, but not by us";
     }
-    const [was, is] = [uptimeOf(previousFleet, node, slot), uptimeOf(fleet, node, slot)];
-    if (status !== "rebooting" && !(is < was)) return null;
+    const [before, now] = [uptimeOf(previousFleet, node, slot), uptimeOf(fleet, node, slot)];
+    if (status !== "rebooting" && !isBootShown(before.hours, now.hours, now.at - before.at)) return null;
     if (wasRebootedByUs(records, node, remediationState.now())) return null;
     if (status === "rebooting") return "it was rebooted, but not by us";
-    return `its uptime fell from ${was} h to ${is} h without a reboot of ours`;
+    return `its uptime fell from ${before.hours} h to ${now.hours} h without a reboot of ours`;
   }
 
   function holdNode(node: NodeId, reason: string): JournalChange[] {
@@ -85,6 +86,8 @@ export function createExternalActions(
   };
 }
 
-/** Returns the uptime of a node in hours, or NaN if unknown. */
-const uptimeOf = (fleet: Fleet | null, node: NodeId, slot: number): number =>
-  fleet !== null && fleet.ids[slot] === node ? fleet.uptimeHours.at(slot) : Number.NaN;
+/** Returns the uptime of a node in hours, and when it was observed; both are NaN if unknown. */
+const uptimeOf = (fleet: Fleet | null, node: NodeId, slot: number) =>
+  fleet !== null && fleet.ids[slot] === node
+    ? { hours: fleet.uptimeHours.at(slot), at: fleet.listedAt.at(slot) }
+    : { hours: Number.NaN, at: Number.NaN };

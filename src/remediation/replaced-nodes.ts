@@ -1,9 +1,14 @@
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { NodeId } from "../model/node.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
+import { wasRebootedByUs } from "../policy/facts.ts";
 import type { DecisionContext } from "./evaluation/candidates.ts";
 import { type EpisodeContext, withdraw } from "./execution/episode-transitions.ts";
+
+/** Creation times that differ by less are the same. Some responses may round them. */
+const CREATED_AT_TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
 
 type CreationTimes = Pick<Fleet, "ids" | "createdAtMs">;
 
@@ -52,8 +57,11 @@ export function isReplacedNode({ observed, remediationState }: IdentityDeps, nod
 
 function isDifferent(observed: IdentityDeps["observed"], known: EpochMs | undefined, node: NodeId): boolean {
   const current = observed.createdAtOf(node);
-  return known !== undefined && current !== null && known !== current;
+  return known !== undefined && current !== null && differ(known, current);
 }
+
+/** Returns whether two creation times are those of different nodes. An unknown one, which is NaN, shows nothing. */
+const differ = (one: EpochMs, other: EpochMs): boolean => Math.abs(one - other) > CREATED_AT_TOLERANCE_MS;
 
 /**
  * Records `created_at` in open episodes once it is known. The id of a suspended one may already belong to another node.
@@ -67,15 +75,15 @@ function recordCreatedAt({ observed, remediationState }: IdentityDeps): void {
   if (changes.length > 0) remediationState.record(changes);
 }
 
-/** Returns whether a slot has the same id but another node. An unknown `created_at` is NaN, and shows nothing. */
-function isChanged(previous: CreationTimes, current: CreationTimes, slot: number): boolean {
-  const [one, other] = [previous.createdAtMs.at(slot), current.createdAtMs.at(slot)];
-  return one !== other && !Number.isNaN(one) && !Number.isNaN(other) && previous.ids[slot] === current.ids[slot];
-}
+/** Returns whether a slot has the same id but another node. */
+const isChanged = (previous: CreationTimes, current: CreationTimes, slot: number): boolean =>
+  differ(previous.createdAtMs.at(slot), current.createdAtMs.at(slot)) && previous.ids[slot] === current.ids[slot];
 
 /**
  * Drops what the journal holds about the previous node of an id. Open episodes are withdrawn, because they may have
- * begun on the previous node, but those with the current `created_at` still count as attempts.
+ * begun on the previous node, but those with the current `created_at` still count as attempts. So do all others if we
+ * rebooted the node recently: a service that registers a node again with each boot would otherwise have it rebooted
+ * without limit.
  */
 export function forgetReplacedNode(context: EpisodeContext & IdentityDeps, node: NodeId): void {
   const { remediationState } = context;
@@ -87,14 +95,22 @@ export function forgetReplacedNode(context: EpisodeContext & IdentityDeps, node:
   const createdAt = context.observed.createdAtOf(node);
   const closedEpisodes = records
     .closedEpisodesOf(node)
-    .filter(({ nodeCreatedAt }) => createdAt === null || nodeCreatedAt !== createdAt);
+    .filter(
+      ({ nodeCreatedAt = Number.NaN }) =>
+        createdAt === null || !(Math.abs(nodeCreatedAt - createdAt) <= CREATED_AT_TOLERANCE_MS),
+    );
+  const fields = { node, episodes: closedEpisodes.length };
+  if (createdAt !== null && wasRebootedByUs(records, node, remediationState.now())) {
+    remediationState.record(
+      closedEpisodes.map((episode) => ({ kind: "episode", row: { ...episode, nodeCreatedAt: createdAt } })),
+    );
+    context.log.warn(fields, "created_at changed after our reboot; earlier attempts and holds still count");
+    return;
+  }
   const dropped = records.holdsOn(node).filter(({ kind }) => kind !== "held");
   remediationState.record([
     ...closedEpisodes.map((episode): JournalChange => ({ kind: "episode", row: { ...episode, replaced: true } })),
     ...dropped.map(({ policy }): JournalChange => ({ kind: "hold_gone", node, policy })),
   ]);
-  context.log.warn(
-    { node, episodes: closedEpisodes.length },
-    "the id belongs to another node; the state of the previous one is dropped",
-  );
+  context.log.warn(fields, "the id belongs to another node; the state of the previous one is dropped");
 }

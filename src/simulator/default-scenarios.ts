@@ -22,6 +22,8 @@ export const defaultServiceOptions: ServiceOptions = {
   pageLimitOver: "clamp",
   pageLimitEcho: "effective",
   usageScale: "ratio",
+  detailUptime: "floored",
+  createdAt: "creation",
   errorBody: "code",
   actionReply: "success",
   listEndedSessions: false,

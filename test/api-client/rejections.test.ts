@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { listNodesCall, readStatsCall } from "../../src/api-client/endpoints.ts";
+import { listNodesCall, readNodeCall, readStatsCall } from "../../src/api-client/endpoints.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Fault, FaultKind } from "../../src/model/scenario.ts";
 import { createClientSetup } from "./client-fixture.ts";
@@ -60,6 +60,20 @@ describe("an overloaded service", () => {
     await clock.advance(MINUTE_MS);
     expect((await answer).ok).toBe(true);
     expect(calls).toEqual(["stats 503", "stats 200"]);
+  });
+
+  test("gets no retry of a read of one node before a short Retry-After, and other calls meanwhile", async () => {
+    const { clock, client, calls } = createClientSetup({
+      fault: { kind: "status", status: 503, retryAfter: "5" },
+      match: "GET /v1/nodes/",
+    });
+    void client.get(readNodeCall("node_1"), "detail", new AbortController().signal);
+    await clock.advance(4 * SECOND_MS);
+    void client.get(nodes, "walk", new AbortController().signal);
+    await clock.advance(SECOND_MS);
+    expect(calls).toEqual(["node 503", "nodes_list 200"]);
+    await clock.advance(MINUTE_MS);
+    expect(calls).toEqual(["node 503", "nodes_list 200", "node 503", "node 503"]);
   });
 });
 

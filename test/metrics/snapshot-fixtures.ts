@@ -8,7 +8,7 @@ import {
   type NodeStatus,
 } from "../../src/model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../src/model/session.ts";
-import type { Fleet, SessionSummary, Snapshot } from "../../src/model/snapshot.ts";
+import type { Fleet, SessionNodes, SessionSummary, Snapshot } from "../../src/model/snapshot.ts";
 import type { ScopeData } from "../../src/policy/cel/field-readers.ts";
 import { fleetAggregates } from "../../src/policy/cel/fleet-aggregates.ts";
 import { fieldColumns } from "../inventory/inventory-fixtures.ts";
@@ -81,8 +81,10 @@ export function buildSessions(
   {
     counts = {},
     isFolded = false,
+    isUnassigned = false,
     ...rest
-  }: Partial<Omit<SessionSummary, "counts">> & { counts?: Record<string, number>; isFolded?: boolean } = {},
+  }: Partial<Omit<SessionSummary, "counts">> &
+    Partial<Pick<SessionNodes, "isFolded" | "isUnassigned">> & { counts?: Record<string, number> } = {},
 ): SessionSummary {
   const numbers = (read: (node: SessionNodeFixture) => number | undefined) =>
     Float64Array.from(nodes, (node) => (node === null ? 0 : (read(node) ?? 0)));
@@ -103,6 +105,7 @@ export function buildSessions(
       sentBytes: numbers(({ sentBytes }) => sentBytes),
       receivedBytes: numbers(({ receivedBytes }) => receivedBytes),
       isFolded,
+      isUnassigned,
     },
     ...rest,
     counts: Float64Array.from(

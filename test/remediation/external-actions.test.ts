@@ -10,11 +10,11 @@ import { createExternalActions } from "../../src/remediation/external-actions.ts
 import { ObservedFleet } from "../../src/remediation/observed-fleet.ts";
 import { openRemediationState } from "../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
+import { defaultServiceOptions, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { journalRows } from "../harness/journal-rows.ts";
-import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
-import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
-import { nodesActedOn } from "../harness/remediation-results.ts";
+import { rebootOffline, remediationRules, steps, withoutLimits } from "../harness/policies.ts";
+import { listsOnlySettings, onePerRegion, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
+import { holdReasonsOf, nodesActedOn } from "../harness/remediation-results.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import { START_MS, startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../harness/virtual-daemon.ts";
 import { record } from "../inventory/inventory-fixtures.ts";
@@ -108,6 +108,22 @@ test.each([
   expect(network.actions()).toMatchObject([{ state: "withdrawn", detail: expect.stringMatching(detail) }]);
   expect(network.events.filter((event) => event.kind === "request" && event.method === "POST")).toEqual([]);
 });
+
+test.each(["rounded", "exact"] as const)(
+  "an uptime that is %s in details does not seem to fall in the list",
+  async (detailUptime) => {
+    const network = await startQuietNetwork({
+      rules: remediationRules([rebootOffline()], withoutLimits),
+      scenario: { service: { ...defaultServiceOptions, detailUptime } },
+      settings: {},
+    });
+    const nodes = onePerRegion(network, 3);
+    for (const node of nodes) network.failNode(node);
+    await network.advance(HOUR_MS);
+    expect(nodesActedOn(network).toSorted()).toEqual(nodes.toSorted());
+    expect(holdReasonsOf(network)).toEqual([]);
+  },
+);
 
 test("our own reboot does not hold the node as an external action", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });

@@ -189,7 +189,7 @@ function summarizeSessions(nodes: readonly HistoricalNode[], at: MonotonicMs, co
     ...{ countries: new Map(), customers: [], durations: [] },
     nodes: {
       ...{ slots: nodes.length, ids: nodes.map(({ id }) => id) },
-      ...{ ...columns, quietWalks: new Uint8Array(nodes.length), isFolded: false },
+      ...{ ...columns, quietWalks: new Uint8Array(nodes.length), isFolded: false, isUnassigned: false },
     },
   };
 }

@@ -79,6 +79,12 @@ const service = (defaults: ServiceOptions) =>
     usage_scale: oneOf(["ratio", "percent"])
       .default(defaults.usageScale)
       .describe("Scale of cpu_usage, memory_usage and disk_usage."),
+    detail_uptime: oneOf(["floored", "rounded", "exact"])
+      .default(defaults.detailUptime)
+      .describe("How a detail states `uptime_hours`: rounded down as in the list, rounded, or with decimals."),
+    created_at: oneOf(["creation", "boot"])
+      .default(defaults.createdAt)
+      .describe("Whether `created_at` is the time of the node's creation or of its last boot."),
     error_body: oneOf(["code", "nested", "text", "empty"])
       .default(defaults.errorBody)
       .describe("Body of error responses: `{error, message}`, `{error: {code, message}}`, text/plain, or none."),

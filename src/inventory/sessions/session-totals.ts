@@ -127,6 +127,11 @@ export class SessionTotals {
     return true;
   }
 
+  /** Counts a session whose record can't be read. */
+  addUnreadable(): void {
+    this.#nodes.countUnassigned();
+  }
+
   /**
    * Ends a walk at `at` whose first page was observed at `observedFrom`. Its counts replace the previous ones. Those of a
    * cut walk do so only if there are no others, or after {@link CUT_WALKS_MAX} cut walks in a row. Bytes and durations
@@ -171,6 +176,8 @@ export class SessionTotals {
     this.#countries.add(session.country ?? "", 1);
     if (session.customerId !== null) this.#customers.add(session.customerId, 1);
     if (session.nodeId !== null) this.#nodes.count(session.nodeId, node, status, this.#isRecent(session, row));
+    // One that is being established may not have a node yet.
+    else if (session.status !== "connecting") this.#nodes.countUnassigned();
   }
 
   /** `initial` is the number of bytes assumed before the first report, or NaN if unknown. */

@@ -1,3 +1,4 @@
+import type { Share } from "../../base/percent.ts";
 import { growColumn } from "../../base/typed-column.ts";
 import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../../model/label-values.ts";
 import { SESSION_STATUSES } from "../../model/session.ts";
@@ -15,6 +16,9 @@ const { values: UNKNOWN_NODES_MAX } = LABEL_CAPS.proxynet_node_sessions;
  * node may be one of the fleet. With this many, the table takes about 50 MB.
  */
 const UNKNOWN_NODES_MAX_AT_START = 200_000;
+
+/** Share of the sessions that may name no node of the fleet, such as those of nodes that have just joined or left it. */
+const UNASSIGNED_MAX: Share = 0.1;
 
 /** Dependencies of the counts by node. */
 export interface SessionNodeTableDeps {
@@ -60,10 +64,17 @@ export class SessionNodeTable {
    * is open or ended recently.
    */
   count(nodeId: string, slot: number | null, status: number, isRecent: boolean): void {
+    if (this.#current.wasFleetKnown && !this.#deps.isKnownNode(nodeId)) this.countUnassigned();
+    else this.#current.assigned++;
     if (slot === null || this.#ids[slot] !== nodeId) this.#current.folded++;
     if (slot === null) return;
     this.#current.counts[status]![slot]!++;
     if (isRecent) this.#current.recent[status]![slot]!++;
+  }
+
+  /** Counts a session that may be that of any node of the fleet. */
+  countUnassigned(): void {
+    this.#current.unassigned++;
   }
 
   /** Records that a session of the node has just failed. */
@@ -144,6 +155,7 @@ export class SessionNodeTable {
       sentBytes: this.#sent.slice(0, length),
       receivedBytes: this.#received.slice(0, length),
       isFolded: this.#accepted.folded > 0 && !this.#accepted.wasFleetKnown,
+      isUnassigned: isUnassigned(this.#accepted),
     };
   }
 
@@ -191,11 +203,10 @@ export class SessionNodeTable {
     this.#received = growColumn(this.#received, slot);
     this.#quietWalks = growColumn(this.#quietWalks, slot);
     this.#current = {
+      ...this.#current,
       counts: this.#current.counts.map((column) => growColumn(column, slot)),
       recent: this.#current.recent.map((column) => growColumn(column, slot)),
       failing: growColumn(this.#current.failing, slot),
-      folded: this.#current.folded,
-      wasFleetKnown: this.#current.wasFleetKnown,
     };
   }
 }
@@ -206,9 +217,16 @@ const createCounts = (length: number) => ({
   failing: new Uint8Array(length),
   /** Sessions counted under `other`. */
   folded: 0,
+  /** Sessions that name a node of the fleet, or any node if the fleet is unknown, and those that may be of any node. */
+  assigned: 0,
+  unassigned: 0,
   /** Whether the fleet was known when the walk began. Then no session of a node of the fleet is counted under `other`. */
   wasFleetKnown: false,
 });
+
+/** Returns whether too many sessions name no node of the fleet. One may in any case. */
+const isUnassigned = ({ assigned, unassigned }: { readonly assigned: number; readonly unassigned: number }): boolean =>
+  unassigned > Math.max(1, (assigned + unassigned) * UNASSIGNED_MAX);
 
 /** Returns the first `length` slots of counts that no longer change, with zeros after them if there are fewer. */
 function firstSlots(column: Uint32Array, length: number): Uint32Array {

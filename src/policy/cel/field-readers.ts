@@ -12,9 +12,10 @@ import type { Value } from "./term.ts";
 /**
  * Why a field has no value: `missing`: the service did not report it; `undeclared_scale`: no usage scale is declared,
  * or a value contradicted it; `in_future`: the timestamp is later than its own observation, so one of the clocks is
- * wrong; `past`: some listed sessions have failed, but none of them recently, so the node may have recovered.
+ * wrong; `unassigned`: too many sessions name no node of the fleet; `past`: some listed sessions have failed, but none
+ * of them recently, so the node may have recovered.
  */
-export type MissingReason = "missing" | "undeclared_scale" | "in_future" | "past";
+export type MissingReason = "missing" | "undeclared_scale" | "in_future" | "unassigned" | "past";
 
 /** A snapshot, as fields are read from it. */
 export interface ScopeData {
@@ -146,14 +147,15 @@ interface SessionCounts {
 }
 
 /**
- * Returns the sessions of a node by status, which are zero if none names the node. Null if the last walk of the
- * sessions was not complete, or may have counted sessions of the node under `other`.
+ * Returns the sessions of a node by status, which are zero if none names the node. They are missing if the last walk of
+ * the sessions was not complete, or may have counted sessions of the node under `other`.
  */
-function countSessions({ fleet, sessions }: ScopeData, slot: number): SessionCounts | null {
-  if (sessions?.complete !== true) return null;
-  const { recent, quietWalks, isFolded } = sessions.nodes;
+function countSessions({ fleet, sessions }: ScopeData, slot: number): SessionCounts | MissingReason {
+  if (sessions?.complete !== true) return "missing";
+  const { recent, quietWalks, isFolded, isUnassigned } = sessions.nodes;
+  if (isUnassigned) return "unassigned";
   const row = slotOfSessions(sessions.nodes, fleet.ids[slot]!);
-  if (row === undefined && isFolded) return null;
+  if (row === undefined && isFolded) return "missing";
   const of = (status: SessionStatus) =>
     row === undefined ? 0 : (recent[SESSION_STATUSES.indexOf(status)]?.[row] ?? 0);
   const total = SESSION_STATUSES.reduce((sum, status) => sum + of(status), 0);
@@ -163,7 +165,7 @@ function countSessions({ fleet, sessions }: ScopeData, slot: number): SessionCou
 /** All sessions of the node, regardless of their status. */
 export const sessionTotal: FieldReader = (data, slot) => {
   const counts = countSessions(data, slot);
-  return counts === null ? "missing" : numberValue(counts.total, counts.at);
+  return typeof counts === "string" ? counts : numberValue(counts.total, counts.at);
 };
 
 /** Sessions of one status. A session of unknown status could have any status, so the count is then missing. */
@@ -171,7 +173,8 @@ export const sessionCount =
   (status: SessionStatus): FieldReader =>
   (data, slot) => {
     const counts = countSessions(data, slot);
-    return counts === null || counts.of("unknown") > 0 ? "missing" : numberValue(counts.of(status), counts.at);
+    if (typeof counts === "string") return counts;
+    return counts.of("unknown") > 0 ? "missing" : numberValue(counts.of(status), counts.at);
   };
 
 /**
@@ -187,8 +190,9 @@ const QUIET_WALKS_MAX = 3;
 const failures =
   (statuses: readonly SessionStatus[], read: (failed: number, total: number) => number): FieldReader =>
   (data, slot) => {
-    const counts = data.sessions?.failedListed === true ? countSessions(data, slot) : null;
-    if (counts === null || counts.of("unknown") > 0) return "missing";
+    const counts = data.sessions?.failedListed === true ? countSessions(data, slot) : "missing";
+    if (typeof counts === "string") return counts;
+    if (counts.of("unknown") > 0) return "missing";
     const failed = statuses.reduce((sum, status) => sum + counts.of(status), 0);
     const isRecent = failed === 0 || counts.quietWalks === 0;
     if (!isRecent && counts.quietWalks < QUIET_WALKS_MAX) return "past";

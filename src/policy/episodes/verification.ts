@@ -85,6 +85,13 @@ export interface RebootEvidence {
 }
 
 /**
+ * Returns whether an uptime that fell from `before` to `now`, in hours, shows a boot within the last `elapsedMs`. If it
+ * is longer than that, the list and the detail merely round the hours differently.
+ */
+export const isBootShown = (before: number, now: number, elapsedMs: DurationMs): boolean =>
+  now < before && now * HOUR_MS <= elapsedMs;
+
+/**
  * Returns what proves that a reboot took place. Uptime is in whole hours (spec, section 2.1), so the time of the boot
  * is only known to the hour. It is after the POST only if the earliest possible time is.
  */
@@ -93,7 +100,9 @@ export function rebootProof({ uptimeHoursBefore, uptimeHoursNow, ...evidence }: 
   // A record from before the POST proves nothing.
   const isAfter = observedAt === null || postedAt === null || observedAt > postedAt;
   const uptime = isAfter ? uptimeHoursNow : null;
-  if (uptimeHoursBefore !== null && uptime !== null && uptime < uptimeHoursBefore) return "uptime_fell";
+  const elapsedMs = observedAt === null || postedAt === null ? Number.POSITIVE_INFINITY : observedAt - postedAt;
+  if (uptimeHoursBefore !== null && uptime !== null && isBootShown(uptimeHoursBefore, uptime, elapsedMs))
+    return "uptime_fell";
   if (rebootingSeen) return "rebooting_seen";
   if (uptime === null || observedAt === null || postedAt === null) return "none";
   const earliestBoot = observedAt - (uptime + 1) * HOUR_MS;

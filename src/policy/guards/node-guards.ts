@@ -2,7 +2,7 @@ import { formatSecondsLeft } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
-import { type GuardFacts, isDryRun, isRecentReboot, wasRebootedByUs } from "../facts.ts";
+import { type GuardFacts, isDryRun, isLost, isRecentReboot, wasRebootedByUs } from "../facts.ts";
 import type { GuardRow, HoldReasonRow } from "./guards.ts";
 
 const OWNERSHIP: HoldReasonRow = {
@@ -115,21 +115,35 @@ function quarantineBlockers(node: NodeId, episode: Episode | null, { now, record
   return [{ reason: "ownership", detail }];
 }
 
-/** Holds a node that has an open episode of another policy, because a node has one episode at a time. */
+/**
+ * Holds a node that has an open episode of another policy, because a node has one episode at a time, and a node that an
+ * episode of the policy has left down after its last step.
+ */
 export const otherEpisodeGuard: GuardRow = {
   reasons: {
     other_episode: {
       counts: "open episodes of the node",
-      condition: "another policy has one",
-      ends: "automatically, once that episode ends or is suspended",
+      condition: "another policy has one, or one of the policy has left the node down after its last step",
+      ends: "automatically, once that episode ends or is suspended; if the node is down, once it is available again, or with `accept-inventory`",
+      operatorAction: "if a node that is down will not come back, `accept-inventory`",
       preventsEpisode: true,
     },
   },
   appliesToNotify: true,
   check: ({ active, node, episode }, { records }) => {
+    const { name, steps } = active.policy.rule;
+    const blockers: Blocker[] = [];
     const open = records.openEpisode(node.id, isDryRun(active));
-    if (open === null || open.id === episode?.id) return [];
-    return [{ reason: "other_episode", detail: `the node is in ${open.id} of the policy ${open.policy}` }];
+    if (open !== null && open.id !== episode?.id) {
+      const detail = `the node is in ${open.id} of the policy ${open.policy}`;
+      blockers.push({ reason: "other_episode", detail });
+    }
+    const lost = records.suspendedEpisode(name, node.id, isDryRun(active));
+    if (lost !== null && isLost(lost) && lost.step >= steps.length) {
+      const detail = `${lost.id} has left the node down, and no step is left; it ends once the node is available again, or with accept-inventory`;
+      blockers.push({ reason: "other_episode", detail });
+    }
+    return blockers;
   },
 };
 

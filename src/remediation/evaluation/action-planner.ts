@@ -40,8 +40,9 @@ export class ActionPlanner {
   }
 
   /**
-   * Returns the candidates whose next step is to be taken, starting with the node that has been firing longest. Begins
-   * the episodes that may begin.
+   * Returns the candidates whose next step is to be taken, starting with the node that has been firing longest. Those
+   * whose step was tried and not executed come last, because each failure may hold the others. Begins the episodes that
+   * may begin.
    */
   async plan(factsOf: FactsOf): Promise<readonly Candidate[]> {
     const { clock, policies, remediationState } = this.#context;
@@ -59,7 +60,8 @@ export class ActionPlanner {
     }
     await nextTurn();
     await runInSlices(this.decisionLog.forgetCleared(), clock);
-    return planned.toSorted((a, b) => (a.timer.since ?? 0) - (b.timer.since ?? 0));
+    const hasFailed = ({ episode }: Candidate) => Number((episode?.failures ?? 0) > 0);
+    return planned.toSorted((a, b) => hasFailed(a) - hasFailed(b) || (a.timer.since ?? 0) - (b.timer.since ?? 0));
   }
 
   /**

@@ -1,4 +1,5 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../base/duration.ts";
+import type { NodeId } from "../../model/node.ts";
 import type { Clock } from "../../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
@@ -24,6 +25,10 @@ export class ApiKeyStatus {
   readonly #state: RemediationState;
   readonly #clock: Clock;
   #hold: { readonly message: string; readonly until: MonotonicMs } | null = null;
+  /** When an action was last accepted. */
+  #acceptedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+  /** When an action was first answered 403, by node, if none on the node was accepted since. */
+  readonly #forbiddenAt = new Map<NodeId, MonotonicMs>();
 
   constructor(state: RemediationState, clock: Clock) {
     this.#state = state;
@@ -44,17 +49,25 @@ export class ApiKeyStatus {
     return rejection !== null && this.#state.now() - rejection.refusedAt < REJECTION_MEMORY_MS ? rejection : null;
   }
 
-  /** Records that the service rejected the key for an action (401 or 403), and holds all actions for a while. */
-  recordRejected(message: string): void {
+  /**
+   * Records that the service rejected the key for an action on a node, with 403 if `isForbidden` and otherwise 401. Holds
+   * all actions for a while, unless one was accepted since the first 403 for this node, which then is what is forbidden.
+   */
+  recordRejected(node: NodeId, message: string, isForbidden: boolean): void {
+    const forbiddenAt = this.#forbiddenAt.get(node) ?? this.#clock.monotonic();
+    if (isForbidden && forbiddenAt < this.#acceptedAt) return;
+    if (isForbidden) this.#forbiddenAt.set(node, forbiddenAt);
     const now = this.#state.now();
     const rejection: ApiKeyRejection = { message, since: this.rejection()?.since ?? now, refusedAt: now };
     this.#hold = { message, until: this.#clock.monotonic() + REJECTION_HOLD_MS };
     this.#state.record([{ kind: "fact", key: API_KEY_REJECTION_FACT, value: JSON.stringify(rejection) }]);
   }
 
-  /** Records that the service accepted the key for an action. */
-  recordAccepted(): void {
+  /** Records that the service accepted the key for an action on a node. */
+  recordAccepted(node: NodeId): void {
     this.#hold = null;
+    this.#acceptedAt = this.#clock.monotonic();
+    this.#forbiddenAt.delete(node);
     if (this.#state.records.fact(API_KEY_REJECTION_FACT) !== null)
       this.#state.record([{ kind: "fact", key: API_KEY_REJECTION_FACT, value: null }]);
   }

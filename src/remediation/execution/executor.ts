@@ -146,7 +146,8 @@ async function readNodeNow(context: ExecutorDeps, { node }: Action, signal: Abor
     context.observed.replaceFleet(context.inventory.currentFleet());
     return null;
   }
-  if (error.kind === "unauthorized" || error.kind === "forbidden") context.apiKey.recordRejected(error.message);
+  const isForbidden = error.kind === "forbidden";
+  if (isForbidden || error.kind === "unauthorized") context.apiKey.recordRejected(node, error.message, isForbidden);
   return `the node could not be read: ${error.message}`;
 }
 
@@ -182,7 +183,7 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
   const fields = { action: action.id, policy, node, kind: request.kind };
   switch (result.kind) {
     case "done": {
-      context.apiKey.recordAccepted();
+      context.apiKey.recordAccepted(node);
       const { message, durationMinutes } = decodeActionReply(result.json);
       const isPlausible = (durationMinutes ?? 0) > 0 && durationMinutes! <= QUARANTINE_MINUTES_MAX;
       context.log.info({ ...fields, message }, "action sent");
@@ -196,7 +197,7 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
       commit(recordSent(episode, action, null, now), { state: "sent", inDoubt: true, detail: result.message });
       return;
     case "refused": {
-      context.apiKey.recordAccepted();
+      context.apiKey.recordAccepted(node);
       count("refused");
       context.log.warn({ ...fields, problem: result.message }, "action refused by the service; episode given up");
       const next = recordRefused({ ...episode, acted: episode.acted + 1 }, rule, now);
@@ -206,7 +207,7 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
     case "credentials":
     case "limited":
     case "not_sent": {
-      if (result.kind === "credentials") context.apiKey.recordRejected(result.message);
+      if (result.kind === "credentials") context.apiKey.recordRejected(node, result.message, result.status === 403);
       count("failed");
       const sentAt = result.kind === "not_sent" ? null : action.sentAt;
       const ended = { state: "ended", sentAt, endedAt: now, outcome: "failed", detail: result.message } as const;

@@ -1,4 +1,5 @@
 import { HOUR_MS } from "../../base/duration.ts";
+import type { ServiceOptions } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { lastHeartbeat, type SimulatedNode } from "../fleet/node.ts";
 import { resourceUsage } from "../fleet/resource-usage.ts";
@@ -20,9 +21,12 @@ export type DetailedNode = ReturnType<typeof detailedNode>;
 export const reportedAt = (node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): EpochMs =>
   Math.min(lastHeartbeat(node, at), seenUntil);
 
+/** Returns the uptime at the node's last report, in hours. */
+const exactUptimeHours = (node: SimulatedNode, at: EpochMs): number =>
+  Math.max(0, (lastHeartbeat(node, at) - node.bootAt) / HOUR_MS);
+
 /** Returns the uptime at the node's last report, in whole hours. */
-export const uptimeHours = (node: SimulatedNode, at: EpochMs): number =>
-  Math.max(0, Math.floor((lastHeartbeat(node, at) - node.bootAt) / HOUR_MS));
+export const uptimeHours = (node: SimulatedNode, at: EpochMs): number => Math.floor(exactUptimeHours(node, at));
 
 /** Returns the node's lifetime traffic in GB. The part before the start is estimated from its size and age. */
 export function bandwidthOf(world: World, node: SimulatedNode, at: EpochMs): number {
@@ -59,13 +63,20 @@ export function detailedNode(service: ServiceBackend, node: SimulatedNode, at: E
     options.usageScale === "percent" ? rounded(ratio * 100, 2) : rounded(ratio, 4);
   return {
     ...listedNode(service, node, at, seenUntil),
+    uptime_hours: UPTIME_ROUNDING[options.detailUptime](exactUptimeHours(node, at)),
     cpu_usage: scaled(cpu),
     memory_usage: scaled(memory),
     disk_usage: scaled(disk),
-    created_at: serviceTimestamp(service, node.createdAt),
+    created_at: serviceTimestamp(service, options.createdAt === "boot" ? node.bootAt : node.createdAt),
     updated_at: serviceTimestamp(service, node.changedAt),
   };
 }
+
+const UPTIME_ROUNDING: Readonly<Record<ServiceOptions["detailUptime"], (hours: number) => number>> = {
+  floored: Math.floor,
+  rounded: Math.round,
+  exact: (hours) => rounded(hours, 2),
+};
 
 const rounded = (value: number, digits: number): number => Number(value.toFixed(digits));
 

@@ -20,6 +20,8 @@ service:
   page_limit_over: reject
   page_limit_echo: requested
   usage_scale: percent
+  detail_uptime: exact
+  created_at: boot
   error_body: empty
   action_reply: no_content
   list_ended_sessions: true
@@ -47,6 +49,8 @@ keys: [{ key: k, scopes: [nodes:read] }]
       pageLimitOver: "reject",
       pageLimitEcho: "requested",
       usageScale: "percent",
+      detailUptime: "exact",
+      createdAt: "boot",
       errorBody: "empty",
       actionReply: "no_content",
       listEndedSessions: true,

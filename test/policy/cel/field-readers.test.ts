@@ -165,13 +165,13 @@ describe("sessions of a node", () => {
   const names = ["total", "active", "connecting", "closed", "error", "timeout", "failed_ratio"];
   function sessions(
     counts: Record<string, number> | null,
-    { failedListed = true, id = "node_1", quietWalks = 0, isFolded = false } = {},
+    { failedListed = true, id = "node_1", quietWalks = 0, isFolded = false, isUnassigned = false } = {},
   ) {
     const node = { id, counts: counts ?? {}, quietWalks };
     const view =
       counts === null
         ? null
-        : buildSessions([null, node], { failedListed, isFolded, settledAt: 900, observedFrom: 700 });
+        : buildSessions([null, node], { failedListed, isFolded, isUnassigned, settledAt: 900, observedFrom: 700 });
     const read = reader({ fleet: buildFleet([completeNode]), sessions: view });
     return Object.fromEntries(
       names.map((name) => {
@@ -201,6 +201,10 @@ describe("sessions of a node", () => {
       new Set(["missing"]),
     );
     expect(sessions({ active: 5 }, { isFolded: true })).toMatchObject({ active: 5, total: 5 });
+  });
+
+  test("are unknown if too many sessions name no node of the fleet, even if some name this one", () => {
+    expect(new Set(Object.values(sessions({ active: 5 }, { isUnassigned: true })))).toEqual(new Set(["unassigned"]));
   });
 
   test("have no known failures until the list has shown a failed session", () => {

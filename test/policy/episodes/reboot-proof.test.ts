@@ -16,8 +16,10 @@ const proof = (traces: Partial<RebootEvidence>) =>
   });
 
 describe("a reboot is proved", () => {
-  test("if uptime_hours fell, but not if it stayed the same or rose", () => {
-    expect(proof({ uptimeHoursNow: 4 })).toBe("uptime_fell");
+  test("if uptime_hours fell to at most the time since the POST, but not if it stayed the same or rose", () => {
+    expect(proof({ uptimeHoursNow: 0 })).toBe("uptime_fell");
+    expect(proof({ uptimeHoursNow: 4, observedAt: POSTED + 4 * HOUR_MS })).toBe("uptime_fell");
+    expect(proof({ uptimeHoursNow: 4, observedAt: null })).toBe("uptime_fell");
     expect(proof({ uptimeHoursNow: 5 })).toBe("none");
     expect(proof({ uptimeHoursNow: 6 })).toBe("none");
   });
@@ -49,8 +51,13 @@ describe("nothing is proved", () => {
   });
 
   test("by a record that is not newer than the POST", () => {
-    expect(proof({ uptimeHoursNow: 4, observedAt: POSTED })).toBe("none");
-    expect(proof({ uptimeHoursNow: 4, observedAt: POSTED - HOUR_MS })).toBe("none");
+    expect(proof({ uptimeHoursNow: 0, observedAt: POSTED })).toBe("none");
+    expect(proof({ uptimeHoursNow: 0, observedAt: POSTED - HOUR_MS })).toBe("none");
+  });
+
+  test("by a fall to more hours than have passed since the POST, because the detail and the list round differently", () => {
+    expect(proof({ uptimeHoursNow: 4 })).toBe("none");
+    expect(proof({ uptimeHoursNow: 4, observedAt: POSTED + 3 * HOUR_MS })).toBe("none");
   });
 
   test("of a reboot that did not happen, in any sequence of events", () => {

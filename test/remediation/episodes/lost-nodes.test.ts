@@ -232,6 +232,20 @@ describe("nodes that stay down after an action", () => {
     await network.advanceUntil(() => network.postCount() === 3);
   });
 
+  test("are held by their episode if no step is left and `when` holds, and the hold says how it ends", async () => {
+    const when = 'node.status in ["online", "offline"]';
+    const network = await startLeavingDown({ when, steps: [steps.reboot] }, { canary: false });
+    await network.advance(2 * HOUR_MS);
+    const [node] = down(network);
+    const { blockers } = network.controller().view.explain(node!).policies[0]!;
+    const detail = expect.stringMatching(/^ep-1 has left the node down.* accept-inventory/);
+    expect(blockers).toContainEqual({ reason: "other_episode", detail });
+    expect(network.controller().view.heldNodes({ node: node! })).toMatchObject([{ reasons: ["other_episode"] }]);
+    await network.commands().acceptInventory();
+    await network.advance(MINUTE_MS);
+    expect(network.holdReasons(node!)).not.toContain("other_episode");
+  });
+
   test("may be acted on by another policy", async () => {
     const network = await startLeavingDown({}, { canary: false });
     await network.advance(HOUR_MS);

@@ -84,16 +84,16 @@ test("an evaluation that a new snapshot interrupts is over the snapshot that it 
 test("after a crash, a node that got the id of another during an evaluation does not continue its timer", async () => {
   const store = createMemoryStateStore();
   const { clock, evaluator, publish, timers } = await startEvaluator(store);
-  publish(NODES, 1);
+  publish(NODES, 0);
   await evaluator.evaluate(new Set());
   await clock.advance(6 * MINUTE_MS);
-  publish(NODES, 1);
+  publish(NODES, 0);
   const evaluated = evaluator.evaluate(new Set());
-  publish(NODES, 2);
+  publish(NODES, MINUTE_MS);
   await evaluated;
   expect([...timers().values()].every(({ state }) => state === "firing")).toBe(true);
   const restarted = await startEvaluator(store);
-  restarted.publish(NODES, 2);
+  restarted.publish(NODES, MINUTE_MS);
   const replaced = restarted.findReplaced();
   expect(replaced.size).toBe(NODES.length);
   await restarted.evaluator.evaluate(replaced);
@@ -143,9 +143,9 @@ test("timers are reset in slices when fleet data is not trusted", async () => {
 test("an id that got another node is found again until the state of the first one was dropped", async () => {
   const { findReplaced, publish, remediationState } = await startEvaluator();
   const replaced = () => [...findReplaced()];
-  publish(["node_0"], 1);
+  publish(["node_0"], 0);
   expect(replaced()).toEqual([]);
-  publish(["node_0"], 2);
+  publish(["node_0"], MINUTE_MS);
   expect(replaced()).toEqual(["node_0"]);
   expect(replaced()).toEqual(["node_0"]);
   remediationState.identities.replaced = new Set();

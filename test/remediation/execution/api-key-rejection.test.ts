@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
-import { episodeStates, notificationsOf } from "../../harness/remediation-results.ts";
+import { episodeStates, holdReasonsOf, notificationsOf } from "../../harness/remediation-results.ts";
 
 for (const status of [401, 403] as const) {
   test(`a ${status} to a POST is notified once, however often it is repeated, and its end once`, async () => {
@@ -52,4 +52,26 @@ test("a rejection that no action follows is resolved after two hours", async () 
   expect(notificationsOf(network, "credentials")).toHaveLength(1);
   await network.advance(2 * HOUR_MS);
   expect(notificationsOf(network, "credentials")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
+});
+
+test("a 403 to the actions on some nodes does not keep the others from being healed", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const [first, second, third, fourth] = onePerRegion(network, 4);
+  const fault = { kind: "status", status: 403 } as const;
+  network.setFaults([first, second].map((node) => ({ fault, match: `POST /v1/nodes/${node}` })));
+  for (const node of [first, second]) network.failNode(node!);
+  await network.advance(10 * MINUTE_MS);
+  for (const node of [third, fourth]) network.failNode(node!);
+  await network.advance(2 * HOUR_MS);
+  expect([third, fourth].map((node) => network.status(node!))).toEqual(["online", "online"]);
+  const decided = network.decisions().length;
+  await network.advance(3 * HOUR_MS);
+  // Since other actions were accepted, the key is not the cause.
+  const later = holdReasonsOf({ decisions: () => network.decisions().slice(decided) });
+  expect(later).toContain("backoff");
+  expect(later).not.toContain("credentials");
+  expect(notificationsOf(network, "credentials").at(-1)).toMatchObject({ endsAt: expect.any(Number) });
+  network.setFault(null);
+  await network.advance(2 * HOUR_MS);
+  expect(new Set(episodeStates(network))).toEqual(new Set(["healed"]));
 });

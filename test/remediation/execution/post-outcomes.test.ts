@@ -82,6 +82,20 @@ test("a key without the scope for actions does not affect the collectors, and no
   expect(network.postCount()).toBeLessThanOrEqual(4);
 });
 
+test("a 503 with Retry-After: 900 to the action on one node delays no other call", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  const fault = { kind: "status", status: 503, retryAfter: "900" } as const;
+  network.setFault(fault, "POST");
+  await network.advanceUntil(() => network.postCount() === 1);
+  for (let minute = 0; minute < 20; minute++) {
+    await network.advance(MINUTE_MS);
+    expect(network.controller().view.status().trust).toEqual([]);
+  }
+  expect(actionLines(network)[0]).toBe("reboot: ineffective");
+});
+
 test("after a 429 the same step is sent again, not before Retry-After", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);

@@ -54,6 +54,20 @@ test("reports usage as a ratio or a percentage, depending on usageScale", () => 
   expect(percent.disk_usage).toBeGreaterThan(1);
 });
 
+test("states the uptime of a detail as the option says, and created_at with each boot if it is to", () => {
+  const detailOf = (options: Parameters<typeof scenarioWith>[1]) => {
+    const client = createTestClient(scenarioWith({}, options));
+    return json(client.get(`/v1/nodes/${json(client.get("/v1/nodes")).data[3].id}`));
+  };
+  const [{ uptime_hours: floored, created_at: createdAt }, rounded, exact] = (
+    ["floored", "rounded", "exact"] as const
+  ).map((detailUptime) => detailOf({ detailUptime }));
+  expect([Math.floor(exact.uptime_hours), Math.round(exact.uptime_hours)]).toEqual([floored, rounded.uptime_hours]);
+  const bootAt = Date.parse(detailOf({ createdAt: "boot" }).created_at);
+  expect(bootAt).toBeGreaterThan(Date.parse(createdAt));
+  expect(Math.floor((START - bootAt) / 3_600_000)).toBe(floored);
+});
+
 describe("pagination", () => {
   test.each([0, 1] as const)("lists every node once, in order, with pages from %d", (firstPage) => {
     const client = createTestClient(scenarioWith({ nodes: 45 }, { firstPage }));

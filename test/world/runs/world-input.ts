@@ -66,7 +66,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
   const quietAtMs = Math.max(WARM_UP_MS, endMs - QUIET_PERIOD_MS);
   const plan = choices.pick(["starter", "business", "business", "enterprise"] as const);
   const callsPerMonth = plan === "starter" && choices.chance(0.3) ? 60_000 : null;
-  const service = walkable(serviceOf(choices, plan));
+  const service = { ...walkable(serviceOf(choices, plan)), detailUptime: detailUptimeOf(seed) };
   const settings = settingsOf(choices, limitsOf(plan, callsPerMonth));
   const rules = randomRules(choices);
   const scenario: Scenario = {
@@ -132,6 +132,10 @@ function walkable(service: ServiceOptions): ServiceOptions {
   const isUnwalkable = nodeList.order.endsWith("last_seen") && pageLimitMax < WALKABLE_PAGE_LIMIT_MIN;
   return isUnwalkable ? { ...service, nodeList: { ...nodeList, order: "joined" } } : service;
 }
+
+/** Drawn separately, so that all else stays as it was. */
+const detailUptimeOf = (seed: number): ServiceOptions["detailUptime"] =>
+  createRandomChoices(seededRandom(seed * 4_799)).pick(["floored", "floored", "rounded", "exact"]);
 
 function serviceOf(choices: RandomChoices, plan: ServiceOptions["plan"]): ServiceOptions {
   const service = demoScenario.service;

@@ -1,0 +1,60 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Transport } from "../../../src/model/ports.ts";
+import { rebootOffline, remediationRules, withoutLimits } from "../../harness/policies.ts";
+import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+
+type Session = Readonly<Record<string, unknown>>;
+
+/** Wraps the service so that the records of its sessions are changed. */
+const changingSessions =
+  (change: (session: Session, index: number) => Session) =>
+  (service: Transport): Transport => ({
+    ...service,
+    async request(request, signal) {
+      const answer = await service.request(request, signal);
+      if (!answer.ok || !request.path.startsWith("/v1/sessions?")) return answer;
+      const page = JSON.parse(new TextDecoder().decode(answer.value.body));
+      const body = new TextEncoder().encode(JSON.stringify({ ...page, data: page.data.map(change) }));
+      return { ok: true, value: { ...answer.value, body } };
+    },
+  });
+
+/** Runs a policy on nodes without sessions for an hour. Each node has about twenty. */
+async function rebootIdle(change: (session: Session, index: number) => Session): Promise<QuietNetwork> {
+  const policy = rebootOffline({ when: 'node.status == "online" && sessions.total == 0' });
+  const network = await startQuietNetwork({
+    rules: remediationRules([policy], withoutLimits),
+    scenario: { nodes: 20, sessions: 400 },
+    settings: {},
+    wrapTransport: changingSessions(change),
+  });
+  await network.advance(HOUR_MS);
+  return network;
+}
+
+const unassigned: readonly (readonly [what: string, change: (session: Session, index: number) => Session])[] = [
+  ["name no node", (session) => ({ ...session, node_id: null })],
+  ["name their node differently from the list", (session) => ({ ...session, node_id: `host-${session.node_id}` })],
+  ["can't be read", ({ id: _, ...session }) => session],
+  ["name no node, one in five of them", (session, index) => (index % 5 === 0 ? { ...session, node_id: "" } : session)],
+];
+
+test.each(unassigned)("no node is taken for idle if the sessions %s", async (_, change) => {
+  const network = await rebootIdle(change);
+  expect(network.postCount()).toBe(0);
+  const [explained] = network.controller().view.explain(network.nodes()[0]!).policies;
+  expect(explained).toMatchObject({
+    verdict: "unknown",
+    unknowns: [{ field: "sessions.total", why: "unassigned" }],
+  });
+});
+
+test("a few sessions that name no node, and those that are being established, leave the others known", async () => {
+  const network = await rebootIdle((session, index) =>
+    index % 20 === 0 || session.status === "connecting" ? { ...session, node_id: null } : session,
+  );
+  await network.advance(MINUTE_MS);
+  const [explained] = network.controller().view.explain(network.nodes()[0]!).policies;
+  expect(explained).toMatchObject({ verdict: "false", unknowns: [] });
+});
