@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import type { Action } from "../../../src/model/remediation/episode.ts";
 import type { Scenario } from "../../../src/model/scenario.ts";
@@ -240,7 +241,7 @@ describe("nodes that stay down after an action", () => {
     const { blockers } = network.controller().view.explain(node!).policies[0]!;
     const detail = expect.stringMatching(/^ep-1 has left the node down.* accept-inventory/);
     expect(blockers).toContainEqual({ reason: "other_episode", detail });
-    expect(network.controller().view.heldNodes({ node: node! })).toMatchObject([{ reasons: ["other_episode"] }]);
+    expect(runAtOnce(network.controller().view.heldNodes({ node: node! }))).toMatchObject([{ reasons: ["other_episode"] }]);
     await network.commands().acceptInventory();
     await network.advance(MINUTE_MS);
     expect(network.holdReasons(node!)).not.toContain("other_episode");
