@@ -52,8 +52,8 @@ off only when the configuration is reloaded, so a half-written file can't remove
 
 const POLICIES_INTRO = `# Policies
 
-A policy defines which nodes are unhealthy, and the steps to remediate them. Policies are in YAML files, which the key \`policies\` of the
-configuration names. The section \`safety\` ([config.md](config.md#safety)) limits all policies together. \`check\` checks the files and
+A policy defines which nodes are unhealthy, and the steps to remediate them. Policies are in YAML files, which are listed under \`policies\`
+in the configuration. Its section \`safety\` ([config.md](config.md#safety)) limits all policies together. \`check\` validates the files and
 prints the maximum number of nodes that the policies could act on in an hour.
 
 Policies are evaluated in the order of their file paths, and within a file from top to bottom. If several policies match a

@@ -1,6 +1,7 @@
 import { FIELDS, type Field } from "../../src/policy/cel/fields.ts";
 import { FUNCTIONS, UNSUPPORTED_SYNTAX } from "../../src/policy/cel/functions.ts";
 import { ARITHMETIC, COMPARISONS } from "../../src/policy/cel/term.ts";
+import type { UnknownCause } from "../../src/policy/policy.ts";
 import { tableCell } from "./key-table.ts";
 
 const operators = [...COMPARISONS, ...ARITHMETIC, "&&", "||", "!", "? :", "in"].map((operator) => `\`${operator}\``);
@@ -13,11 +14,9 @@ never has, such as a misspelled status, are errors. Integers and doubles can be 
 ${operators.join(", ")}.
 Constants are written like \`"DE"\`, \`0.95\` and \`["DE", "FR"]\`.
 
-A condition is true, false or **unknown**. A field is unknown if it is missing, null, older than the policy's \`max_age\`, or a
-usage value whose scale is unknown ([\`service.usage_scale\`](config.md#service)); \`ratio(a, b)\` is unknown if \`b\` is 0. The age of
-session counts is the time since the walk that counted them began. A condition that reads an unknown value is unknown, unless the
-other operand of \`&&\` or \`||\` determines the result: \`node.status == "online" && node.cpu_usage > 0.9\` is false for an offline
-node, whatever its usage. In \`a ? b : c\`, only the branch that is taken matters.
+A condition is true, false or **unknown**. A condition that reads an [unknown field](#unknown-fields) is unknown, unless the other
+operand of \`&&\` or \`||\` determines the result: \`node.status == "online" && node.cpu_usage > 0.9\` is false for an offline node,
+whatever its usage. In \`a ? b : c\`, only the branch that is taken matters.
 
 A policy never acts on an unknown condition, and its timer stops counting. A condition that stays unknown for longer than
 \`max_age + for\` suspends the episode and frees the node for other policies.`;
@@ -28,11 +27,20 @@ const SOURCE_TEXTS: Readonly<Record<Field["source"], string>> = {
   sessions: "session list",
 };
 
-const SESSION_FIELDS = `\`sessions.error\`, \`sessions.timeout\` and \`sessions.failed_ratio\` are missing until the list has shown a failed session. Once a walk
-shows that no session of the node failed within the last minute, they are unknown for two walks, then 0.
+const UNKNOWN_INTRO = `\`explain\` names each field that makes a condition unknown, with one of these causes:`;
 
-If more than 10% of the sessions can't be read or name no node of the fleet, all \`sessions\` fields of all nodes are unknown
-(\`unassigned\`), because each of these sessions may be that of any node. Sessions that are being established may name none.`;
+const UNKNOWN_CAUSES: Readonly<Record<UnknownCause["why"], string>> = {
+  missing:
+    "The service did not report the field, or its value can't be determined: see the table above. `sessions.error`, `sessions.timeout` and `sessions.failed_ratio` are missing until the list has shown a failed session.",
+  stale:
+    "It is older than the policy's `max_age`. The age of session counts is the time since the walk that counted them began.",
+  undeclared_scale: "[`service.usage_scale`](config.md#service) is not set, or a value contradicted it.",
+  in_future: "The timestamp is later than its own observation, so a clock is wrong.",
+  unassigned:
+    "More than 10% of the sessions can't be read or name no node of the fleet, and any of them may be this node's. Sessions that are being established may name no node.",
+  past: "The list still has failed sessions of the node, but none that failed within the last minute. After two such walks, the value is 0.",
+  error: "The whole expression has no value: `b` in `ratio(a, b)` is 0, or a number is too large.",
+};
 
 /** The section about expressions in docs/policies.md. */
 export const expressionReference = (): string =>
@@ -43,7 +51,12 @@ export const expressionReference = (): string =>
       ["field", "type", "read from", "meaning"],
       FIELDS.map(({ name, type, source, help }) => [code(name), type, SOURCE_TEXTS[source], help]),
     ),
-    SESSION_FIELDS,
+    "### Unknown fields",
+    UNKNOWN_INTRO,
+    table(
+      ["cause", "meaning"],
+      Object.entries(UNKNOWN_CAUSES).map(([why, meaning]) => [code(why), meaning]),
+    ),
     "### Functions",
     table(
       ["example", "meaning"],

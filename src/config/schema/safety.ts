@@ -37,7 +37,7 @@ const trust = section({
   min_inventory: share(0, 100)
     .prefault("80%")
     .describe(
-      "Minimum number of nodes, as a share of the largest complete walk of the last 7 days. While the list shows a smaller share of the number of nodes that it showed before, no node is removed.",
+      "Minimum number of nodes, as a share of the largest complete walk of the last 7 days. While the list shows a smaller share of the earlier nodes, no node is removed from the inventory.",
     ),
   max_missing: share(0, 100)
     .prefault("2%")

@@ -92,7 +92,7 @@ export const webSection = section({
     .superRefine(rejectDuplicateNames)
     .default([])
     .describe(
-      "Operators who may send commands. The journal records each command with the operator's name. Without operators and `admin_token_file` there are no routes for commands; with any, `/-/reload` needs a token as well.",
+      "Operators who may send commands. The journal records each command with the operator's name. If neither this nor `admin_token_file` is set, there are no routes for commands; otherwise `/-/reload` needs a token as well.",
     ),
   admin_token_file: filePath()
     .exactOptional()

@@ -7,8 +7,9 @@ export const verdictGuard: GuardRow = {
     verdict_unknown: {
       counts: "the fields that decide whether `when` holds",
       condition:
-        "one is missing, null, of unknown scale, or older than `max_age`; or a step is due, and the policy reads sessions whose last walk ended more than 30 s ago",
+        "one is unknown; or a step is due, and the policy reads sessions whose last walk ended more than 30 s ago",
       ends: "automatically, once all of them are known and fresh",
+      operatorAction: "`explain` names each field and why it is unknown ([causes](policies.md#unknown-fields))",
     },
   },
   appliesToNotify: true,

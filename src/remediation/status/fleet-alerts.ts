@@ -71,7 +71,7 @@ export function createFleetAlerts(
     for (const [key, alert] of alerts) {
       if (sentAlerts.has(key)) continue;
       sentAlerts.set(key, alert);
-      log.error({ alert: alert.kind, region: alert.region }, alert.summary);
+      log.error({ alert: alert.kind, region: alert.region, summary: alert.summary }, "alert firing");
       sendAlert(alert, null);
     }
     for (const [key, alert] of sentAlerts) {

@@ -29,6 +29,9 @@ test("while 30% of the fleet are offline, a storm holds every node, and a cool-d
     /^Storm: 1[3-9] of 60 nodes were unhealthy at 2026-03-01 \d\d:\d\d:\d\d UTC, and the limit is 12 \(safety\.max_unhealthy\); no action is taken/,
   );
   expect(notificationsOf(network, "storm")).toMatchObject([{ severity: "critical", endsAt: null, summary }]);
+  expect(network.daemon.log.lines.filter(({ message }) => message === "alert firing")).toMatchObject([
+    { level: "error", fields: { alert: "storm", summary } },
+  ]);
   await network.advance(30 * MINUTE_MS);
   expect(network.holdReasons(node!)).toEqual(["storm_cooldown"]);
   expect(network.postCount()).toBe(0);
