@@ -17,7 +17,9 @@ A condition is true, false or **unknown**. A field is unknown if it is missing, 
 usage value whose scale is unknown ([\`service.usage_scale\`](config.md#service)); \`ratio(a, b)\` is unknown if \`b\` is 0. The age of
 session counts is the time since the walk that counted them began. A condition that reads an unknown value is unknown, unless the
 other operand of \`&&\` or \`||\` determines the result: \`node.status == "online" && node.cpu_usage > 0.9\` is false for an offline
-node, whatever its usage. In \`a ? b : c\`, only the branch that is taken matters.
+node, whatever its usage. In \`a ? b : c\`, only the branch that is taken matters. \`explain\` shows why a field is unknown: \`missing\` (or null),
+\`stale\` (too old), \`undeclared_scale\`, \`in_future\` (a time after its own observation), \`unassigned\` or \`past\` (see
+[below](#fields)).
 
 A policy never acts on an unknown condition, and its timer stops counting. A condition that stays unknown for longer than
 \`max_age + for\` suspends the episode and frees the node for other policies.`;
@@ -29,7 +31,7 @@ const SOURCE_TEXTS: Readonly<Record<Field["source"], string>> = {
 };
 
 const SESSION_FIELDS = `\`sessions.error\`, \`sessions.timeout\` and \`sessions.failed_ratio\` are missing until the list has shown a failed session. Once a walk
-shows that no session of the node failed within the last minute, they are unknown for two walks, then 0.
+shows that no session of the node failed within the last minute, they are unknown (\`past\`) for two walks, then 0.
 
 If more than 10% of the sessions can't be read or name no node of the fleet, all \`sessions\` fields of all nodes are unknown
 (\`unassigned\`), because each of these sessions may be that of any node. Sessions that are being established may name none.`;
