@@ -221,7 +221,8 @@ class Exchange implements Dispatcher.DispatchHandler {
       return fail(isSent ? { kind: "aborted", message: "the call was canceled" } : unsentFailure);
     const { code: errorCode, message: errorMessage } = error as { code?: unknown; message?: unknown };
     const code = typeof errorCode === "string" ? errorCode : "";
-    const text = typeof errorMessage === "string" && errorMessage !== "" ? errorMessage : String(error);
+    const full = typeof errorMessage === "string" && errorMessage !== "" ? errorMessage : String(error);
+    const text = full.replace(NODE_ADVICE, "");
     const message = TLS_MESSAGES.get(code) ?? (text.includes(code) ? text : `${code}: ${text}`);
     return fail({ kind: isSent && code !== REFUSED_BY_PROXY ? "reset" : "unreachable", message });
   }
@@ -274,6 +275,9 @@ const unsentFailure: TransportFailure = {
 
 /** Error code of undici if an HTTP proxy answers 407 and therefore has not forwarded the request. */
 const REFUSED_BY_PROXY = "UND_ERR_INVALID_ARG";
+
+/** What Node.js appends to errors about certificates; operators set `ca_file` instead. */
+const NODE_ADVICE = /; if the root CA is installed locally, .*$/;
 
 /** Messages for errors that OpenSSL describes with its internals, by code. */
 const TLS_MESSAGES = new Map([

@@ -182,7 +182,8 @@ function responseError(
   const message =
     typeof json?.message === "string" ? stripControlCharacters(json.message).slice(0, QUOTED_CHARS_MAX) : null;
   if (message === null || status === 200) {
-    return `${url} answered ${status}, which is not a proxywarden response: check --url`;
+    const hint = status === 400 && url.startsWith("http:") ? "; a server with TLS needs https://" : "";
+    return `${url} answered ${status}, which is not a proxywarden response: check --url${hint}`;
   }
   if (status === 401 && given === "token") {
     return `${url} rejected the token: it must belong to an operator in web.operators or web.admin_token_file`;

@@ -14,7 +14,7 @@ import {
   SAMPLES_START_MS,
   verifiedAction,
 } from "../web/api/remediation-view-fixture.ts";
-import { stepsOf } from "../web/fleet-fixture.ts";
+import { buildFleet, stepsOf } from "../web/fleet-fixture.ts";
 import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
 import { openDaemon } from "./page-visit.ts";
@@ -157,6 +157,15 @@ test("the panel of a held node says who holds it, since when and why", async () 
   expect(await page.locator("#panel .banner span").textContent()).toBe(
     "since 03:00:00, until 05:00:00: alice holds it: disk swap",
   );
+});
+
+test("before the first walk the page does not claim that every node is healthy", async () => {
+  const { page } = await open({ fleet: () => buildFleet([]) });
+  await page.locator("#attention-none").waitFor();
+  expect(await page.locator("#attention-none").textContent()).toBe("No nodes are known yet.");
+  expect(await page.locator("#attention-count").textContent()).toBe("");
+  expect(await page.locator('[data-k="tile Online"]').textContent()).toBe("Online–no nodes known yet");
+  expect(await page.locator('[data-k="tile Needs attention"] b').textContent()).toBe("–");
 });
 
 test("a policy shows its counts, each once", async () => {

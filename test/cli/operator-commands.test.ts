@@ -205,6 +205,13 @@ describe("an error is one line that says what to do:", () => {
     });
   });
 
+  test("a server with TLS answers a plain HTTP request", async () => {
+    const url = await respondingServer(400, "plain HTTP request sent to an HTTPS server: use https://\n");
+    expect((await runOperatorCommand("resume", undefined, { url })).err).toBe(
+      `proxywarden: ${url} answered 400, which is not a proxywarden response: check --url; a server with TLS needs https://\n`,
+    );
+  });
+
   test("too many requests, and the response does not say until when", async () => {
     const url = await respondingServer(429, '{"message": "slow down"}');
     expect((await runOperatorCommand("resume", undefined, { url })).err).toBe("proxywarden: slow down\n");

@@ -49,7 +49,7 @@ describe("a variable", () => {
   });
 
   test("inside braces must be quoted", () => {
-    expect(configErrors("log: { level: ${LEVEL} }\n")).toEqual([
+    expect(configErrors("log: { level: ${LEVEL} }\npolicies:\n  - a.yaml\n")).toEqual([
       '1:16: not valid YAML: a variable here must be quoted: inside { } or [ ], write "${NAME}"',
     ]);
   });

@@ -118,7 +118,7 @@ function toFinding(fault: YAMLError, document: Document, { text, lines }: Parsed
   }
   const found = quote(text.charAt(offset));
   if (text.startsWith("${", offset - 1)) {
-    const expected = `must be quoted: inside { } or [ ], write "\${NAME}"`;
+    const expected = UNQUOTED_VARIABLE;
     return { ...at, found, expected, message: `not valid YAML: a variable here ${expected}` };
   }
   // The parser may end its message with text of the file, which may be a secret.
@@ -127,6 +127,8 @@ function toFinding(fault: YAMLError, document: Document, { text, lines }: Parsed
   const expected = `${reason.charAt(0).toLowerCase()}${reason.slice(1)}${hint}`;
   return { ...at, found, expected, message: `not valid YAML: ${expected}` };
 }
+
+const UNQUOTED_VARIABLE = `must be quoted: inside { } or [ ], write "\${NAME}"`;
 
 /** Maximum number of characters of a tag that a message shows. */
 const TAG_LENGTH_MAX = 60;
@@ -146,11 +148,17 @@ function positionAt(offset: number, lines: LineCounter): Pick<Finding, "line" | 
   return { line: Math.max(1, line), column: Math.max(1, col), path: [] };
 }
 
-/** Returns the first error of each line, since the others follow from it. */
+/**
+ * Returns the first error of each line, since the others follow from it. Errors below an unquoted variable follow from
+ * that too, except for further ones.
+ */
 function firstPerLine(findings: readonly Finding[]): Finding[] {
   const lines = new Map<number, Finding>();
+  let isBelowVariable = false;
   for (const finding of findings.toSorted(byPosition)) {
-    if (!lines.has(finding.line)) lines.set(finding.line, finding);
+    const isVariable = finding.expected === UNQUOTED_VARIABLE;
+    if (!lines.has(finding.line) && (isVariable || !isBelowVariable)) lines.set(finding.line, finding);
+    isBelowVariable ||= isVariable;
   }
   return [...lines.values()];
 }

@@ -35,8 +35,11 @@ export function describeParseError({ code, summary, range }: CelError, text: str
   switch (code) {
     case "unexpected_character":
     case "unexpected_token": {
+      const before = text.slice(0, start);
       const meant =
-        SUGGESTED_OPERATORS.get(written) ?? durationCall(`${/[\d.]*$/.exec(text.slice(0, start))![0]}${written}`);
+        SUGGESTED_OPERATORS.get(written) ??
+        OPERATORS_BEFORE.find(([pattern]) => pattern.test(before + written))?.[1] ??
+        durationCall(`${/[\d.]*$/.exec(before)![0]}${written}`);
       return problem(meant === null ? found : `${found}; did you mean ${meant}?`);
     }
     case "expected_token":
@@ -61,7 +64,7 @@ export function describeTypeError({ summary, node, range }: CelError, text: stri
   const { start, end } = node ?? range ?? { start: 0, end: text.length };
   const written = truncated(withParentheses(text, start, end));
   const message = celMessage(summary);
-  const hint = DURATION_AND_NUMBER.test(message) ? '; write durations as duration("10m")' : "";
+  const hint = DURATION_AND_OTHER.test(message) ? DURATION_HINT : "";
   return { message: `${message}, in ${written}${hint}`, offset: start };
 }
 
@@ -78,13 +81,22 @@ function withParentheses(text: string, start: number, end: number): string {
   return `${"(".repeat(unopened)}${part}${")".repeat(unclosed)}`;
 }
 
-/** Matches a message about an operator between a duration and a number. */
-const DURATION_AND_NUMBER = /^(?:duration \S+ (?:int|double)|(?:int|double) \S+ duration) /;
+/** What to write instead of a number or a string that is meant as a duration. */
+export const DURATION_HINT = '; write durations as duration("10m")';
+
+/** Matches a message about an operator between a duration and a number or a string. */
+const DURATION_AND_OTHER = /^(?:duration \S+ (?:int|double|string)|(?:int|double|string) \S+ duration) /;
 
 const wordAfter = (word: string, summary: string): string => new RegExp(`^${word} (\\w+)`).exec(summary)?.[1] ?? "";
 
 /** Syntax of other languages, with the CEL syntax to use instead. */
 const SUGGESTED_OPERATORS = new Map(Object.entries({ "=": "==", "&": "&&", "|": "||", and: "&&", or: "||" }));
+
+/** The same for operators that end where the unexpected text begins, or with it. */
+const OPERATORS_BEFORE: readonly (readonly [pattern: RegExp, meant: string])[] = [
+  [/\bnot\s+\w+$/, "! instead of not"],
+  [/<>$/, "!= instead of <>"],
+];
 
 const TOKEN_TEXTS = new Map(
   Object.entries({ RPAREN: ")", RBRACKET: "]", RBRACE: "}", COLON: ":", IDENTIFIER: "a name" }),

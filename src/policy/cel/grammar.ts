@@ -2,7 +2,7 @@ import { parseDuration } from "../../base/duration.ts";
 import { nearest } from "../../base/nearest-word.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { parseIsoTime } from "../../model/time.ts";
-import type { ExpressionProblem } from "./error-messages.ts";
+import { DURATION_HINT, type ExpressionProblem } from "./error-messages.ts";
 import { FIELDS, findField } from "./fields.ts";
 import { FUNCTIONS, type FunctionRow, UNSUPPORTED_SYNTAX } from "./functions.ts";
 import { ARITHMETIC, COMPARISONS, isText, type LiteralTerm, METHODS, type Term, type TermPair } from "./term.ts";
@@ -100,7 +100,12 @@ function readInfix({ op, args, start: offset }: SyntaxNode): Term {
   if (comparison !== undefined) return { kind: "comparison", offset, operator: comparison, sides };
   const arithmetic = ARITHMETIC.find((operator) => operator === op);
   if (arithmetic === undefined) return reject(offset, `${op} is not supported`);
-  if (sides.some(isText)) return reject(offset, "strings can't be concatenated");
+  if (sides.some(isText)) {
+    const isDuration = sides.some(
+      (side) => side.kind === "literal" && typeof side.value === "string" && parseDuration(side.value).ok,
+    );
+    return reject(offset, `strings can't be added or subtracted${isDuration ? DURATION_HINT : ""}`);
+  }
   return { kind: "arithmetic", offset, operator: arithmetic, sides };
 }
 

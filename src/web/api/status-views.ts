@@ -48,6 +48,7 @@ export type LinksView = Readonly<Record<"runbook" | "grafana", string | null>>;
 /** `GET /api/v1/status`. */
 export function statusView(statusSnapshot: StatusSnapshot) {
   const { version, startedAt, now, clockSkewMs, configRejectedAt, snapshot } = statusSnapshot;
+  const fleet = walkedFleet(statusSnapshot);
   const sessions = snapshot?.sessions ? sessionsByStatus(snapshot.sessions) : null;
   return {
     version,
@@ -55,21 +56,28 @@ export function statusView(statusSnapshot: StatusSnapshot) {
     now: isoAt(now),
     config_rejected_at: iso(configRejectedAt),
     service_clock_skew_seconds: seconds(clockSkewMs),
-    nodes: snapshot && { total: snapshot.fleet.count, ...statusCounts(snapshot.fleet) },
+    nodes: fleet && { total: fleet.count, ...statusCounts(fleet) },
     usage_known: snapshot?.fleet.usageKnown ?? false,
     sessions: sessions && { total: Object.values(sessions).reduce((sum, count) => sum + count, 0), ...sessions },
     collectors: byName(COLLECTORS, (collector) => collectorView(statusSnapshot, collector)),
   };
 }
 
+/** Returns the fleet, or null if no walk has shown it yet. */
+function walkedFleet({ snapshot }: StatusSnapshot): Fleet | null {
+  return snapshot === null || snapshot.fleet.walkedAt === null ? null : snapshot.fleet;
+}
+
 /** Returns the number of nodes by status and the failing collectors, in one line. */
-export function statusLine({ snapshot, collectors }: StatusSnapshot): string {
+export function statusLine(statusSnapshot: StatusSnapshot): string {
+  const { collectors } = statusSnapshot;
+  const fleet = walkedFleet(statusSnapshot);
   const failing = COLLECTORS.filter((collector) => collectors[collector].failure !== null);
   const failures = failing.map((collector) => `${collector} (${collectors[collector].failure!.kind})`).join(", ");
   const suffix = failures === "" ? "" : `; failing: ${failures}`;
-  if (snapshot === null || snapshot.fleet.walkedAt === null) return `the fleet is not known yet${suffix}`;
-  const counts = Object.entries(statusCounts(snapshot.fleet)).filter(([, count]) => count > 0);
-  return `${snapshot.fleet.count} nodes: ${counts.map(([status, count]) => `${count} ${status}`).join(", ")}${suffix}`;
+  if (fleet === null) return `the fleet is not known yet${suffix}`;
+  const counts = Object.entries(statusCounts(fleet)).filter(([, count]) => count > 0);
+  return `${fleet.count} nodes: ${counts.map(([status, count]) => `${count} ${status}`).join(", ")}${suffix}`;
 }
 
 /** `GET /api/v1/budget`. */

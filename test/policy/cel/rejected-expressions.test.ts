@@ -48,6 +48,11 @@ describe("an expression is rejected, with the position,", () => {
       "node.uptime_hours > 1 && @now - node.last_seen > 600",
       'duration > int is not supported, in now - node.last_seen > 600; write durations as duration("10m")',
     ],
+    [
+      'node.uptime_hours > 1 && @now - node.last_seen > "10m"',
+      'duration > string is not supported, in now - node.last_seen > "10m"; write durations as duration("10m")',
+    ],
+    ['node.last_seen < @now - "10m"', 'strings can\'t be added or subtracted; write durations as duration("10m")'],
     ['(@node.name) == (5) && node.name.contains("(")', "string == int is not supported, in (node.name) == (5)"],
     ["@node.last_seen > 5", "timestamp > int is not supported, in node.last_seen > 5"],
     ["@node.name.contains(5)", "string.contains(int) is not supported, in node.name.contains(5)"],
@@ -55,7 +60,7 @@ describe("an expression is rejected, with the position,", () => {
       "@node.name ? node.uptime_hours > 1 : node.uptime_hours > 2",
       "ternary condition must be bool, got 'string', in node.name",
     ],
-    ['@node.name + "x" == "yx"', "strings can't be concatenated"],
+    ['@node.name + "x" == "yx"', "strings can't be added or subtracted"],
   ])("for its types: %s", (text, message) => {
     expect(problemOf(text)).toBe(message);
   });
@@ -63,6 +68,8 @@ describe("an expression is rejected, with the position,", () => {
   test.each([
     ['node.status @= "offline"', "unexpected =; did you mean ==?"],
     ["node.uptime_hours > 1 @and node.uptime_hours < 5", "unexpected and; did you mean &&?"],
+    ['not @node.name == "a"', "unexpected node; did you mean ! instead of not?"],
+    ['node.status <@> "online"', "unexpected >; did you mean != instead of <>?"],
     ["now - node.last_seen > 10@m", 'unexpected m; did you mean duration("10m")?'],
     ["now - node.last_seen > 2.5@h", 'unexpected h; did you mean duration("2h30m")?'],
     ["now - node.last_seen > 1@h30m && node.uptime_hours > 5", 'unexpected h30m; did you mean duration("1h30m")?'],

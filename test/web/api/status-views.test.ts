@@ -27,6 +27,16 @@ test("before the first walk every view is empty", async () => {
   });
 });
 
+test("while no walk of the node list has shown a node, the number of nodes is unknown", async () => {
+  await snapshotAfter(5 * MINUTE, (statusSnapshot) => {
+    const { snapshot } = statusSnapshot;
+    const fleet = { ...snapshot!.fleet, walkedAt: null };
+    const unread = { ...statusSnapshot, snapshot: { ...snapshot!, fleet } };
+    expect(statusView(unread).nodes).toBeNull();
+    expect(statusLine(unread)).toBe("the fleet is not known yet");
+  });
+});
+
 test("the status shows the plan, the age and the failure of each collector", async () => {
   await snapshotAfter(20 * MINUTE, (statusSnapshot) => {
     const status = statusView(statusSnapshot) as { nodes: { total: number }; collectors: Record<string, unknown> };

@@ -30,12 +30,13 @@ export function showNodesNeedingAttention(
   const page = Math.min(wantedPage, pages);
   const shown = nodes.slice((page - 1) * NODES_PER_PAGE, page * NODES_PER_PAGE);
   const matching = all === nodes.length ? "" : `${formatCount(nodes.length)} of `;
-  byId("attention-count").textContent = `${matching}${countNoun(all, "node")}`;
+  const isKnown = fleet.cells.length > 0;
+  byId("attention-count").textContent = isKnown ? `${matching}${countNoun(all, "node")}` : "";
   showHeader(byId("attention-head"), attentionOrder, (order) => navigate({ attentionOrder: order, page: 1 }));
   byId("attention-table").hidden = shown.length === 0;
   byId("attention-none").hidden = shown.length > 0;
-  byId("attention-none").textContent =
-    all === 0 ? "Every node is online or in maintenance." : "No node that needs attention matches the filter.";
+  const healthy = isKnown ? "Every node is online or in maintenance." : "No nodes are known yet.";
+  byId("attention-none").textContent = all === 0 ? healthy : "No node that needs attention matches the filter.";
   keepChildren(byId("attention"), rows.rowsOf(fleet, shown));
   fill(byId("attention-pager"), [page, pages], () => (pages === 1 ? [] : pagerElements(page, pages, navigate)));
 }

@@ -23,15 +23,16 @@ interface Tile {
   readonly ring?: string;
 }
 
-/** Shows the numbers at the top. */
+/** Shows the numbers at the top. A fleet without nodes is shown as unknown. */
 export function showTiles(
-  fleet: FleetModel | null,
+  readFleet: FleetModel | null,
   status: Status | null,
   budget: Budget | null,
   view: ViewState,
 ): void {
   /** Returns the address of the view with another filter. */
   const filtered = (filter: Partial<ViewState>) => formatFragment({ ...view, node: null, ...onlyFilter(filter) });
+  const fleet = readFleet?.cells.length === 0 ? null : readFleet;
   const total = fleet?.cells.length ?? null;
   const online = fleet && countNodes(fleet, (status) => status === "online");
   const attention = fleet && countNodes(fleet, needsAttention);
@@ -39,8 +40,8 @@ export function showTiles(
   const tiles: readonly Tile[] = [
     {
       name: "Online",
-      value: formatPercent(online === null || !total ? null : online / total),
-      note: `${formatCount(online)} of ${formatCount(total)} nodes`,
+      value: formatPercent(online === null || total === null ? null : online / total),
+      note: fleet === null ? "no nodes known yet" : `${formatCount(online)} of ${formatCount(total)} nodes`,
       href: filtered({ status: "online" }),
     },
     {
