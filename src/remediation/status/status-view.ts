@@ -45,13 +45,14 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
     policies: () => policyStatuses(deps),
     explain(node) {
       const factsOf = oncePerKey(deps.collectFacts);
+      const now = context.remediationState.now();
       return {
         node,
         known: context.observed.slotOf(node) !== null,
-        at: context.remediationState.now(),
+        at: now,
         policies: context.policies.active().flatMap((active) => explainPolicy(deps, active, node, factsOf)),
-        // The row of a given-up node stays after its release, because attempts are counted from there.
-        holds: records.holdsOn(node).filter(({ kind, until }) => kind !== "given_up" || until === null),
+        // The row of a policy stays after its release, because attempts are counted from there.
+        holds: records.holdsOn(node).filter(({ until }) => until === null || until > now),
       };
     },
     async historyOf(node, until) {
