@@ -19,6 +19,10 @@ export const remediationPanels = () => [
       { expr: `1 - max(${selector("proxywarden_paused")})`, legend: "not paused" },
       { expr: `1 - max(${selector("proxywarden_breaker_open")})`, legend: "breaker closed" },
       { expr: `min(${selector("proxywarden_journal_writable")})`, legend: "journal writable" },
+      {
+        expr: `max(time() - ${selector("proxywarden_remediation_last_success_timestamp_seconds")}) < bool 900`,
+        legend: "rounds succeed",
+      },
     ],
   }).mappings([truth("yes", "no", 1)]),
   stacked({

@@ -261,9 +261,13 @@ const statedSize = (body: Uint8Array): number =>
 
 type Headers = Dispatcher.ResponseData["headers"];
 
+/** Returns headers with the values of a repeated one in a list (RFC 9110, section 5.3). */
 function singleHeaders(headers: Headers): TransportResponse["headers"] {
   return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), Array.isArray(value) ? value[0] : value]),
+    Object.entries(headers).map(([name, value]) => [
+      name.toLowerCase(),
+      Array.isArray(value) ? value.join(", ") : value,
+    ]),
   );
 }
 

@@ -102,9 +102,10 @@ export class RemediationController {
         if (this.#context.observed.latest !== null) await this.#round.run();
         // A command may have been accepted before the first snapshot.
         else await this.#round.setGauges();
+        this.#round.health.recordSuccess();
       } catch (error) {
         // An unexpected error ends the round, but neither the daemon nor later rounds.
-        this.#context.log.error({ err: error }, "remediation round failed; no further action was taken in it");
+        this.#round.health.recordFailure(error);
       }
     }
   }

@@ -172,11 +172,11 @@ function planRelease({ context }: OperatorCommandsDeps, command: OperatorCommand
     .flatMap(({ id, step }) => records.actionsOf(id).filter((action) => action.step === step))
     .filter(({ state }) => state === "rejected");
   if (holds.length === 0 && rejected.length === 0) return reject("not_found", `${JSON.stringify(name)} is not held`);
-  // The row of a given-up node stays: its attempts are counted from the release.
-  const changes = holds.map((hold): JournalChange => {
-    if (hold.kind === "given_up") return { kind: "hold", row: { ...hold, until: now } };
-    return { kind: "hold_gone", node, policy: hold.policy };
-  });
+  // The row of a policy stays: attempts are counted from the release of a given-up node.
+  const changes = holds.map(
+    (hold): JournalChange =>
+      hold.policy === null ? { kind: "hold_gone", node, policy: null } : { kind: "hold", row: { ...hold, until: now } },
+  );
   const detail = `${nameOfOperator(command)} lifted the rejection`;
   for (const action of rejected) changes.push(actionChange({ ...action, state: "lapsed", detail }));
   const policies = holds.flatMap(({ kind, policy }) => (kind === "given_up" ? (policy ?? []) : []));

@@ -29,6 +29,7 @@ import { findReplacedNodes, forgetReplacedNode, isReplacedNode } from "./replace
 import { EPISODE_MEMORY_MS } from "./state/journaled-state.ts";
 import { createFleetAlerts } from "./status/fleet-alerts.ts";
 import { setGauges } from "./status/gauges.ts";
+import { RoundHealth } from "./status/round-health.ts";
 import { createStatusView } from "./status/status-view.ts";
 import type { RemediationView } from "./status/views.ts";
 
@@ -44,6 +45,7 @@ const STEPS_PER_TURN = 100;
 export class RemediationRound {
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: InventoryTrustTracker;
+  readonly health: RoundHealth;
   readonly view: RemediationView;
   readonly #collectFacts: FactsOf;
   readonly #context: RemediationContext;
@@ -62,6 +64,7 @@ export class RemediationRound {
     this.#signals = signals;
     this.fleetHealth = new FleetHealth(context);
     this.trustTracker = new InventoryTrustTracker(context);
+    this.health = new RoundHealth(context);
     const { fleetHealth, trustTracker } = this;
     this.#collectFacts = createGuardFacts(context, fleetHealth, trustTracker);
     this.#actionPlanner = new ActionPlanner(context);
@@ -69,6 +72,7 @@ export class RemediationRound {
     this.view = createStatusView({
       ...{ context, fleetHealth, collectFacts: this.#collectFacts },
       trustBlockers: () => trustTracker.current().blockers,
+      roundFailure: () => this.health.failure(),
       lastDecisions: () => [...decisionLog.lastDecisions()],
       unknownNodes: (policy) => this.#ruleEvaluator.unknownNodes(policy),
     });

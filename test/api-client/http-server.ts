@@ -11,7 +11,10 @@ export interface ReceivedRequest {
 }
 
 /** Response of the server. Null means it never responds, and `reset` that it breaks the connection. */
-export type HttpAnswer = { readonly status?: number; readonly body?: string } | "reset" | null;
+export type HttpAnswer =
+  | { readonly status?: number; readonly headers?: Readonly<Record<string, string[]>>; readonly body?: string }
+  | "reset"
+  | null;
 
 /** A real server on the loopback that ends with the test. `came` resolves when so many requests are there. */
 export interface HttpServer {
@@ -37,7 +40,7 @@ export async function startHttpServer(
       for (const request of waiting) if (seen.length >= request.requests) request.resolve();
       const given = answer(came, seen.length);
       if (given === "reset") request.socket.resetAndDestroy();
-      else if (given !== null) response.writeHead(given.status ?? 200).end(given.body ?? "");
+      else if (given !== null) response.writeHead(given.status ?? 200, given.headers).end(given.body ?? "");
     });
   });
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));

@@ -1,6 +1,8 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { parseRateLimitHeaders, parseRetryAfter, retryAfterOf } from "../../src/api-client/rate-limit-headers.ts";
+import { createTransport } from "../../src/api-client/transport.ts";
 import { HOUR_MS } from "../../src/base/duration.ts";
+import { neverAnswers, startHttpServer } from "./http-server.ts";
 
 const NOW = Date.UTC(2026, 2, 1);
 
@@ -8,6 +10,10 @@ test.each([
   ["7", 7_000],
   [" 7 ", 7_000],
   ["1.5", 2_000],
+  ["7, 30", 30_000],
+  ["30,0", 30_000],
+  ["7, soon", 7_000],
+  ["Sun, 01 Mar 2026 00:00:30 GMT, Sun, 01 Mar 2026 00:00:07 GMT", 30_000],
   ["21600", 6 * HOUR_MS],
   ["21601", 6 * HOUR_MS],
   ["999999999999999", 6 * HOUR_MS],
@@ -30,7 +36,9 @@ test.each([
   [429, { "retry-after": "soon" }, '{"retry_after":30}', 30_000],
   [429, { "retry-after": "7" }, '{"retry_after":30}', 7_000],
   [503, {}, '{"retry_after":30}', null],
-  [429, {}, '{"retry_after":"30"}', null],
+  [429, {}, '{"retry_after":"30"}', 30_000],
+  [429, {}, '{"retry_after":" 30 "}', 30_000],
+  [429, {}, '{"retry_after":"soon"}', null],
   [429, {}, '{"retry_after":0}', null],
   [429, {}, '{"retry_after":-30}', null],
   [429, {}, '{"retry_after":0.2}', 1_000],
@@ -65,6 +73,27 @@ test.each([
   expect(limits(limit, remaining)).toBeNull();
 });
 
+test.each([
+  ["100, 50", "40, 10", { limit: 50, remaining: 10 }],
+  ["50,100", "10", { limit: 50, remaining: 10 }],
+  ["100, 100", "40, 40", { limit: 100, remaining: 40 }],
+  ["100, none", "40", null],
+  ["100;w=60", "40", null],
+  ["100,", "40", null],
+])("of the repeated limits %j with %j remaining the strictest counts", (limit, remaining, reading) => {
+  expect(limits(limit, remaining)).toEqual(reading === null ? null : { ...reading, resetAt: null });
+});
+
+test("of repeated resets the latest counts, and of repeated Dates the first", () => {
+  const headers = {
+    "x-ratelimit-limit": "100",
+    "x-ratelimit-remaining": "5",
+    "x-ratelimit-reset": `${NOW / 1_000 + 10}, ${NOW / 1_000 + 60}`,
+    date: "Sun, 01 Mar 2026 00:00:00 GMT, Sun, 01 Mar 2026 00:00:09 GMT",
+  };
+  expect(parseRateLimitHeaders(headers, 0)?.resetAt).toBe(61_000);
+});
+
 test("twice the limit may remain", () => {
   expect(limits("100", "200")).toEqual({ limit: 100, remaining: 200, resetAt: null });
 });
@@ -81,4 +110,13 @@ test.each([
     date: new Date(NOW).toUTCString(),
   };
   expect(parseRateLimitHeaders(headers, 0)?.resetAt).toBe(resetAt);
+});
+
+test("limits that are in several headers are read as a list", async () => {
+  const headers = { "X-RateLimit-Limit": ["100", "50"], "X-RateLimit-Remaining": ["40", "10"] };
+  const { url } = await startHttpServer(() => ({ headers }));
+  const transport = createTransport({ baseUrl: url });
+  onTestFinished(() => transport.close());
+  const answer = await transport.request({ method: "GET", path: "/v1/nodes", headers: {} }, neverAnswers);
+  expect(answer.ok && parseRateLimitHeaders(answer.value.headers, 0)).toMatchObject({ limit: 50, remaining: 10 });
 });

@@ -109,20 +109,22 @@ test("banners name the operator, and link the section of the runbook and Grafana
         trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }],
         stormUntil: SAMPLES_START_MS,
         journal: "the journal can't be written: disk full",
+        roundFailure: "no remediation round has succeeded for 20m: this must not happen",
       }),
     }),
   });
   await page.locator(".banner").getByText("03:00:00 by alice: a deploy").waitFor();
   await page.locator(".banner").getByText("connect ECONNREFUSED. Node data is from 03:05:00.").waitFor();
   await page.locator(".banner").getByText("The new configuration was rejected").waitFor();
+  await page.locator(".banner").getByText("for 20m: this must not happen. The log has the details.").waitFor();
   const links = () =>
     page.locator(".banner a").evaluateAll((found) => found.map((link) => String(link.getAttribute("href"))));
   const sections = [...readFileSync("docs/runbook.md", "utf8").matchAll(/^### (\w+)$/gm)].map(([, name]) => name!);
   const runbook = (await links()).flatMap((link) => link.split("https://docs.example.net/runbook#")[1] ?? []);
-  expect(runbook).toHaveLength(7);
+  expect(runbook).toHaveLength(8);
   expect(sections.map((name) => name.toLowerCase())).toEqual(expect.arrayContaining(runbook));
   expect(runbook.slice(0, 3)).toEqual(["proxywardenblind", "proxywardenpaused", "proxywardenbreakeropen"]);
-  expect((await links()).filter((link) => link === `https://grafana.example.net/d/${UIDS.daemon}`)).toHaveLength(7);
+  expect((await links()).filter((link) => link === `https://grafana.example.net/d/${UIDS.daemon}`)).toHaveLength(8);
   Object.assign(status.leader, { is_this: false });
   await page.locator(".banner").getByText("The leader is warden-1.").waitFor();
   expect((await links())[0]).toBe("https://docs.example.net/runbook#proxywardennoleader");

@@ -111,7 +111,7 @@ function failureText({ collectors, now }: Status, collector: "nodes" | "sessions
 }
 
 /** Returns what holds all actions, with null for what does not. */
-function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Status["warden"]) {
+function holdTexts({ paused, breaker, trust, storm_until: storm, journal, round_failure: round }: Status["warden"]) {
   return [
     paused &&
       `paused since ${formatTime(paused.at)}${paused.operator === null ? "" : ` by ${paused.operator}`}${paused.until === null ? "" : `, until ${formatTime(paused.until)}`}: ${paused.reason}`,
@@ -120,6 +120,7 @@ function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Stat
     ...trust.map(({ reason, detail }) => `${reason}: ${detail}`),
     storm && `storm: too many nodes unhealthy; actions held until at least ${formatTime(storm)}`,
     journal,
+    round,
   ];
 }
 

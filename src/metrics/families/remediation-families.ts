@@ -63,5 +63,8 @@ export const REMEDIATION_FAMILIES = {
     { command: OPERATOR_COMMANDS, source: ["operator", "expiry"] },
   ),
   proxywarden_breaker_open: gauge("Whether the circuit breaker is open; only an operator can close it."),
+  proxywarden_remediation_last_success_timestamp_seconds: gauge(
+    "Time at which a remediation round last succeeded, or remediation started; rounds follow each other every few seconds, and no node is healed while they fail.",
+  ),
   proxywarden_journal_writable: gauge("Whether the journal is writable; no action is taken while it is not."),
 } satisfies Readonly<Record<string, DaemonFamily>>;

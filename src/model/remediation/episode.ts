@@ -205,6 +205,8 @@ export interface NodeHold {
   /** Null until it is released. */
   readonly until: EpochMs | null;
   readonly reason: string;
+  /** When an operator released the node from `given_up`, if this row replaced that one; 0 if never. */
+  readonly releasedAt?: EpochMs;
   /** The operator who holds it. Absent if no operator does, or if none were configured. */
   readonly operator?: string;
 }

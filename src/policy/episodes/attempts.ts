@@ -26,8 +26,10 @@ export const givenUpHold = (records: RemediationRecords, node: NodeId, policy: s
   null;
 
 /** Returns when an operator released a node that a policy had given up, or 0 if never. Earlier attempts don't count. */
-export const releasedAt = (records: RemediationRecords, node: NodeId, policy: string): EpochMs =>
-  records.holdsOn(node).find((hold) => hold.kind === "given_up" && hold.policy === policy)?.until ?? 0;
+export function releasedAt(records: RemediationRecords, node: NodeId, policy: string): EpochMs {
+  const hold = records.holdsOn(node).find((row) => row.policy === policy);
+  return (hold?.kind === "given_up" ? hold.until : hold?.releasedAt) ?? 0;
+}
 
 /**
  * Returns the ids of the latest consecutive real episodes in which a policy did not heal a node, oldest first. They are

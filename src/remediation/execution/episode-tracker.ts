@@ -2,7 +2,7 @@ import type { NodeStatus } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import { hasActed } from "../../policy/episodes/attempts.ts";
+import { hasActed, releasedAt } from "../../policy/episodes/attempts.ts";
 import {
   advanceStep,
   clearEpisode,
@@ -185,7 +185,9 @@ export class EpisodeTracker {
     const now = this.#context.remediationState.now();
     const until = now + (this.#policyOf(episode)?.rule.retry.everyMs ?? 0);
     const reason = `an operator lifted the quarantine of ${id}`;
-    return { kind: "hold", row: { node, policy, kind: "vetoed", at: now, until, reason } };
+    const released = releasedAt(this.#context.remediationState.records, node, policy);
+    const row = { node, policy, kind: "vetoed", at: now, until, reason, releasedAt: released } as const;
+    return { kind: "hold", row };
   }
 
   /** Ends an episode that no current policy covers, once no action and no quarantine of ours is under way. */

@@ -25,6 +25,8 @@ export interface StatusViewDeps {
   readonly fleetHealth: FleetHealth;
   /** Returns why fleet data is not trusted, or an empty list if it is. */
   trustBlockers(): readonly Blocker[];
+  /** Returns why rounds don't succeed, or null if they do, or on a standby, which has none. */
+  roundFailure(): string | null;
   /** Collects the facts for guards. Not called on a standby, which observes no node. */
   readonly collectFacts: FactsOf;
   /** Returns why this daemon observes no node. Absent if it does. */
@@ -45,13 +47,14 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
     policies: () => policyStatuses(deps),
     explain(node) {
       const factsOf = oncePerKey(deps.collectFacts);
+      const now = context.remediationState.now();
       return {
         node,
         known: context.observed.slotOf(node) !== null,
-        at: context.remediationState.now(),
+        at: now,
         policies: context.policies.active().flatMap((active) => explainPolicy(deps, active, node, factsOf)),
-        // The row of a given-up node stays after its release, because attempts are counted from there.
-        holds: records.holdsOn(node).filter(({ kind, until }) => kind !== "given_up" || until === null),
+        // The row of a policy stays after its release, because attempts are counted from there.
+        holds: records.holdsOn(node).filter(({ until }) => until === null || until > now),
       };
     },
     async historyOf(node, until) {
@@ -95,6 +98,7 @@ export function createStandbyView(
     context,
     fleetHealth: new FleetHealth(context),
     trustBlockers: () => [{ reason: "warming_up", detail: unobserved() }],
+    roundFailure: () => null,
     collectFacts: () => {
       throw new Error("a standby observes no fleet");
     },
@@ -104,7 +108,7 @@ export function createStandbyView(
   });
 }
 
-function remediationStatus({ context, fleetHealth, trustBlockers }: StatusViewDeps): RemediationStatus {
+function remediationStatus({ context, fleetHealth, trustBlockers, roundFailure }: StatusViewDeps): RemediationStatus {
   const { remediationState, rules, observed } = context;
   const { records } = remediationState;
   const { breaker, storm } = fleetHealth.state(false);
@@ -115,6 +119,7 @@ function remediationStatus({ context, fleetHealth, trustBlockers }: StatusViewDe
     trust: trustBlockers(),
     stormUntil: storm?.until ?? null,
     journal: remediationState.journalProblem(),
+    roundFailure: roundFailure(),
     largestWalkNodes: largestWalkNodes(records),
     limits: limitsByName(rules.safety, observed.latest?.snapshot.fleet.count ?? 0),
     inFlight: [...records.actions()].filter((action) => isInFlight(action) && !action.shadow).length,

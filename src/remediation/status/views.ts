@@ -27,6 +27,8 @@ export interface RemediationStatus {
   readonly stormUntil: EpochMs | null;
   /** Why actions can't be recorded, or why a standby can't read the journal, or null if nothing is wrong. */
   readonly journal: string | null;
+  /** Why no node is healed although nothing else holds actions: rounds fail, or one does not end. Null if they succeed. */
+  readonly roundFailure: string | null;
   /** Nodes of the largest complete walk, with which the inventory is compared, or 0 if there was none yet. */
   readonly largestWalkNodes: number;
   /** The effective limits for the current fleet, in nodes or actions, by name. */

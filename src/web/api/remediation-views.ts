@@ -35,6 +35,7 @@ export const remediationStatusView = (status: RemediationStatus, approvals: numb
   breaker: status.breaker && { opened_at: isoAt(status.breaker.openedAt), nodes: status.breaker.nodes },
   trusted: status.trust.length === 0,
   storm_until: iso(status.stormUntil),
+  round_failure: status.roundFailure,
   baseline_nodes: status.largestWalkNodes,
   in_flight: status.inFlight,
   awaiting_approval: approvals,

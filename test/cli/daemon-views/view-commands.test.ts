@@ -107,7 +107,7 @@ describe("status and nodes show a fleet", () => {
       ...idleStatus,
       paused: { at: SAMPLES_START_MS, until: SAMPLES_START_MS, reason: "deploy", operator: "alice" },
       breaker: { openedAt: SAMPLES_START_MS, nodes: 12 },
-      stormUntil: SAMPLES_START_MS,
+      ...{ stormUntil: SAMPLES_START_MS, roundFailure: "no round has succeeded" },
       trust: [{ reason: "inventory_shrunk", detail: "20 nodes are listed" } as const],
     };
     const { url } = await startFleetServer({ ...idleRemediation, status: () => status });
@@ -119,7 +119,7 @@ describe("status and nodes show a fleet", () => {
       "actions held  the circuit breaker has been open since 2026-11-21 03:00:00 UTC: 12 nodes fired; reset-breaker closes it\n",
     );
     expect(out).toContain(
-      "actions held  storm: too many nodes unhealthy; actions held until at least 2026-11-21 03:00:00 UTC\n",
+      "actions held  storm: too many nodes unhealthy; actions held until at least 2026-11-21 03:00:00 UTC\nactions held  no round has succeeded\n",
     );
     expect(out).toContain("actions held  inventory_shrunk: 20 nodes are listed\n");
     const { out: json } = await runInProcess("status", "--url", url, "--output", "json");

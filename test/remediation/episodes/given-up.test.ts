@@ -106,6 +106,23 @@ test("after release a policy tries a given-up node as often as the first time", 
   expect(notificationsOf(network, "given_up")).toHaveLength(2);
 });
 
+test("attempts before a release don't count after an operator lifted a quarantine of ours either", async () => {
+  const quarantine = { ...steps.quarantine, durationMs: 30 * MINUTE_MS };
+  const overDay = { ...retry, forgetAfterMs: DAY_MS };
+  const always = rebootOffline({ when: "node.uptime_hours >= 0", steps: [quarantine], retry: overDay });
+  const node = "node_caffe390";
+  const rules = remediationRules([{ ...always, match: `node.id == "${node}"` }]);
+  const network = await startQuietNetwork({ rules, scenario });
+  await network.advanceUntil(() => notificationsOf(network, "given_up").length === 1);
+  await network.commands().release(node);
+  await network.advanceUntil(() => network.episodes()[2]?.state === "quarantined");
+  await network.advance(5 * MINUTE_MS);
+  network.interventions.liftQuarantine(node);
+  await network.advanceUntil(() => network.episodes()[2]?.state === "freed");
+  await network.advance(retry.everyMs + 10 * MINUTE_MS);
+  expect(network.episodes().map(({ state }) => state)).toEqual(["given_up", "given_up", "freed", "quarantined"]);
+});
+
 test("a policy that fell back acts again after reset-breaker, and its efficacy is measured from then on", async () => {
   const free = {
     canary: false,

@@ -166,6 +166,7 @@ export const idleStatus: RemediationStatus = {
   trust: [],
   stormUntil: null,
   journal: null,
+  roundFailure: null,
   largestWalkNodes: 500,
   limits: { max_disrupted: 5 },
   inFlight: 0,

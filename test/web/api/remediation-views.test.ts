@@ -246,6 +246,7 @@ describe("the status", () => {
       trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }] as const,
       stormUntil: SAMPLES_START_MS + 60_000,
       journal: "the journal can't be written: database or disk is full",
+      roundFailure: "no remediation round has succeeded for 20m: this must not happen",
       inFlight: 1,
     };
     const web = await startTestServer({ remediation: () => ({ ...sampleRemediation(), status: () => status }) });
@@ -260,6 +261,7 @@ describe("the status", () => {
         trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }],
         storm_until: "2026-11-21T03:01:00.000Z",
         journal: "the journal can't be written: database or disk is full",
+        round_failure: "no remediation round has succeeded for 20m: this must not happen",
         baseline_nodes: 500,
         limits: { max_disrupted: 5 },
         ...{ in_flight: 1, awaiting_approval: 1, held_nodes: 0 },
@@ -270,7 +272,15 @@ describe("the status", () => {
   test("shows that nothing holds actions", async () => {
     const web = await startTestServer();
     expect(JSON.parse((await fetchFrom(web, "/api/v1/status")).text).warden).toMatchObject({
-      ...{ paused: null, breaker: null, trusted: true, trust: [], storm_until: null, journal: null },
+      ...{
+        paused: null,
+        breaker: null,
+        trusted: true,
+        trust: [],
+        storm_until: null,
+        journal: null,
+        round_failure: null,
+      },
     });
   });
 });

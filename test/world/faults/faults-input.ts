@@ -2,6 +2,9 @@ import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/bas
 import type { Fault, FaultKind } from "../../../src/model/scenario.ts";
 import type { RandomChoices } from "../runs/random-choices.ts";
 
+/** The limit headers of the service and those of a gateway. */
+const REPEATED_LIMITS = { limit: "1000, 50", remaining: "900, 10" };
+
 /** Faults of single requests: network, gateway and malformed answers. */
 const REQUEST_FAULTS: readonly ((choices: RandomChoices) => FaultKind)[] = [
   (choices) => ({ kind: "status", status: choices.pick([500, 502, 503, 504, 404, 400]) }),
@@ -12,9 +15,12 @@ const REQUEST_FAULTS: readonly ((choices: RandomChoices) => FaultKind)[] = [
     retryAfter: choices.pick(["5", "120", "soon"]),
   }),
   (choices) => ({ kind: "status", status: choices.pick([401, 403]) }),
-  (choices) => ({ kind: "status", status: 429, bare: true, retryAfter: choices.pick(["0", "1", "30"]) }),
+  (choices) => ({ kind: "status", status: 429, bare: true, retryAfter: choices.pick(["0", "1", "30", "5, 30"]) }),
   (choices) => ({ kind: "gateway_limit", requestsPerMinute: choices.pick([10, 30, 60]), burst: choices.pick([5, 20]) }),
-  (choices) => ({ kind: "limit_headers", ...choices.pick([{ remaining: "none" }, { limit: "0" }, { reset: "0" }]) }),
+  (choices) => ({
+    kind: "limit_headers",
+    ...choices.pick([{ remaining: "none" }, { limit: "0" }, { reset: "0" }, REPEATED_LIMITS]),
+  }),
   () => ({ kind: "hang" }),
   () => ({ kind: "reset" }),
   () => ({ kind: "truncate" }),

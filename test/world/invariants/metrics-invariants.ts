@@ -64,7 +64,9 @@ export const metricsInvariants: Readonly<Record<string, MetricsInvariant>> = {
     );
     return wrong.length === 0 ? null : `${wrong}: the journal has ${JSON.stringify([...recordedState.endedActions])}`;
   },
-  "metrics show no hold of all actions": (page) => {
+  "metrics show no hold of all actions": (page, process) => {
+    const { roundFailure } = process.remediation.view.status();
+    if (roundFailure !== null) return roundFailure;
     const wrong = [
       "proxywarden_trusted 1",
       "proxywarden_paused 0",

@@ -66,6 +66,10 @@ function bannersOf({ warden, leader, collectors, config_rejected_at: rejectedAt,
     const title = "The new configuration was rejected";
     banners.push({ tone: "wait", title, text, alert: "ProxywardenConfigReloadFailed" });
   }
+  if (warden.round_failure !== null) {
+    const text = `${warden.round_failure}. The log has the details.`;
+    banners.push({ tone: "bad", title: "No node is healed", text, alert: "ProxywardenRemediationStalled" });
+  }
   if (warden.journal !== null) {
     // A leader whose lease has ended is shown like a standby.
     const title = isStandby ? "The journal can't be reached" : "Actions can't be recorded, and are on hold";
