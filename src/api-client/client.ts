@@ -10,7 +10,7 @@ import { type ApiError, excerpt } from "./errors.ts";
 import { bodyText, readJson } from "./json-body.ts";
 import { type PostResult, postResultOf, QUOTED_BYTES_MAX } from "./post-result.ts";
 import { retryAfterOf } from "./rate-limit-headers.ts";
-import { createServiceClock, type ServiceClock } from "./service-clock.ts";
+import { ServiceClock } from "./service-clock.ts";
 
 /** A JSON response of the service. */
 export interface ApiResponse {
@@ -60,7 +60,7 @@ const TRANSIENT_ERRORS: ReadonlySet<ApiError["kind"]> = new Set(["server_error",
 
 /** Creates the API client. */
 export function createApiClient(deps: ApiClientDeps): ApiClient {
-  const { clock, random, secret, serviceClock = createServiceClock() } = deps;
+  const { clock, random, secret, serviceClock = new ServiceClock() } = deps;
   const attemptDeps: CallAttemptDeps = { ...deps, serviceClock };
 
   /**
@@ -72,8 +72,8 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
   }
 
   return {
-    serviceTime: serviceClock.timeAt,
-    isServiceTimeAgreed: serviceClock.isAgreed,
+    serviceTime: (at) => serviceClock.timeAt(at),
+    isServiceTimeAgreed: () => serviceClock.isAgreed(),
     clockSkewMs() {
       const serviceNow = serviceClock.timeAt(clock.monotonic());
       return serviceNow === null ? null : serviceNow - clock.now();

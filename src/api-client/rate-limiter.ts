@@ -122,10 +122,7 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
       month.setStartDay(monthStartsOn);
       serve();
     },
-    monthUsed() {
-      month.update();
-      return ledger.monthUsed;
-    },
+    monthUsed: () => month.used(),
     recentActions: () => forEachCategory((category) => actions[category].calls(clock.monotonic())),
     externalCalls: () => expectedExternalCalls(ledger, clock.monotonic()),
     learnedLimits: () => forEachCategory((category) => learnedLimitOf(ledger, category, clock.monotonic())),

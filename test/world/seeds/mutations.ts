@@ -177,8 +177,8 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/api-client/service-clock.ts",
-        find: "    unconfirmed = { ...shown, observedAt: [next], shownAt: receivedAt, isLatest: true };",
-        replace: "    offsets.push({ ...shown, after: lastObservedAt, from: next, shownAt: receivedAt });",
+        find: "    this.#unconfirmed = { ...shown, observedAt: [next], shownAt: receivedAt, isLatest: true };",
+        replace: "    this.#offsets.push({ ...shown, after: this.#lastObservedAt, from: next, shownAt: receivedAt });",
       },
     ],
     ...safety,
