@@ -11,8 +11,8 @@ import { createRecentCallCounter, type RecentCalls } from "../rate-limit/monthly
 import { type CallOutcome, settlePermit, takePermit } from "../rate-limit/permits.ts";
 import { endHolds } from "../rate-limit/too-many-requests.ts";
 import type { TrafficShares } from "../scheduling/fair-queue.ts";
+import { MonthCallCount, type MonthCallCountDeps } from "./month-call-count.ts";
 import { PermitQueue, type WaitingCall } from "./permit-queue.ts";
-import { MonthCallCount, type MonthCallCountDeps } from "./stored-call-count.ts";
 
 /** Grants permits, to actions first and to other calls by weight, and counts the month's calls in the store. */
 export interface RateLimiter {

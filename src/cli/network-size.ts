@@ -17,7 +17,7 @@ import { FAILURE_DOMAINS } from "../model/node.ts";
 import type { EpochMs } from "../model/time.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { silentLog } from "../platform/log.ts";
-import { effectiveLimits, limitsByName } from "../policy/guards/limits.ts";
+import { effectiveLimits, limitsByName } from "../policy/guards/safety-limits.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 import { PROGRAM } from "./context.ts";

@@ -3,7 +3,7 @@ import type { JournalChange } from "../model/remediation/journal.ts";
 import { recordSent, transition } from "../policy/episodes/episode.ts";
 import { isDryRun } from "../policy/facts.ts";
 import type { Policy } from "../policy/policy.ts";
-import { applyRuleChange, INACTIVE, type Timer } from "../policy/timers/timer.ts";
+import { applyRuleChange, INACTIVE, type Timer } from "../policy/timer.ts";
 import { STORM } from "./evaluation/fleet-health.ts";
 import { INCIDENTS } from "./evaluation/incidents.ts";
 import { ACCEPTED_MISSING, ACCEPTED_SESSIONS, BASELINE } from "./evaluation/inventory-trust.ts";

@@ -1,8 +1,9 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import { eachInSteps } from "../base/steps.ts";
 import { NODE_STATUSES, type NodeId } from "../model/node.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
-import { eachInSteps, runInSlices } from "../platform/event-loop.ts";
+import { runInSlices } from "../platform/event-loop.ts";
 import { slotsById } from "../policy/cel/field-readers.ts";
 import { isBootShown } from "../policy/episodes/verification.ts";
 import { wasRebootedByUs } from "../policy/facts.ts";

@@ -17,7 +17,7 @@ import {
   type NodeObservation,
   nextStep,
 } from "../../policy/facts.ts";
-import { assumedActionTimes, effectiveLimits } from "../../policy/guards/limits.ts";
+import { assumedActionTimes, effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import { windowBlockers } from "../../policy/guards/time-window.ts";
 import { evaluateExpression, type Policy, policySources } from "../../policy/policy.ts";
 import type { RemediationRules } from "../context.ts";

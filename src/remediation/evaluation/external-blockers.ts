@@ -5,7 +5,7 @@ import {
   type IntegrationClient,
 } from "../../api-client/integration-client.ts";
 import { asRawRecord } from "../../api-client/json-body.ts";
-import { type PrometheusAnswer, requestPrometheus, textOf } from "../../api-client/prometheus.ts";
+import { type PrometheusAnswer, requestPrometheus, textOf } from "../../api-client/prometheus-query.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { ExternalBlocker } from "../../model/policy/policy.ts";

@@ -11,7 +11,7 @@ import {
   isDryRun,
   lostSince,
 } from "../../policy/facts.ts";
-import { effectiveLimits } from "../../policy/guards/limits.ts";
+import { effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import {
   type Breaker,
   CLOSED_BREAKER,

@@ -10,7 +10,7 @@ import {
   recentOnsets,
   updateIncidents,
 } from "../../policy/guards/correlated-failure.ts";
-import { incidentNodesMin } from "../../policy/guards/limits.ts";
+import { incidentNodesMin } from "../../policy/guards/safety-limits.ts";
 import type { DecisionContext } from "./candidates.ts";
 
 /** Key of the fact that holds the incidents and recent onsets. */

@@ -64,7 +64,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "timer running on unknown",
     edits: [
       {
-        file: "src/policy/timers/timer.ts",
+        file: "src/policy/timer.ts",
         find: "  const { verdict, now } = observation;",
         replace: `  const { now } = observation;
   const verdict = observation.verdict === "unknown" ? "true" : observation.verdict;`,
@@ -77,7 +77,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "percent rounded up",
     edits: [
       {
-        file: "src/policy/guards/limits.ts",
+        file: "src/policy/guards/safety-limits.ts",
         find: "Math.floor(share * nodes + 1e-9)",
         replace: "Math.ceil(share * nodes - 1e-9)",
       },

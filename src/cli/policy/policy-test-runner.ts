@@ -15,7 +15,7 @@ import { createCron } from "../../platform/cron.ts";
 import { createFailureLog } from "../../platform/log.ts";
 import { inlineSecret } from "../../platform/secret-file.ts";
 import { expressionSources, expressionsOf } from "../../policy/policy.ts";
-import { findMismatches, type ObservedOutcome } from "../../policy/test-expectation.ts";
+import { findMismatches, type ObservedOutcome } from "../../policy/policy-test-expectation.ts";
 import { type Limits, PLANS } from "../../rate-limit/limits.ts";
 import type { RemediationRules } from "../../remediation/context.ts";
 import { RemediationController } from "../../remediation/controller.ts";
