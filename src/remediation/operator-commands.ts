@@ -1,5 +1,5 @@
-import { countNoun } from "../base/count-noun.ts";
 import { fail, ok, type Result } from "../base/result.ts";
+import { countNoun } from "../base/text.ts";
 import type { NodeId } from "../model/node.ts";
 import type { Action, NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";

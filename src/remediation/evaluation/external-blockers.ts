@@ -1,4 +1,3 @@
-import { truncate } from "../../api-client/errors.ts";
 import {
   createIntegrationClient,
   type IntegrationAccess,
@@ -8,6 +7,7 @@ import { asRawRecord } from "../../api-client/json-body.ts";
 import { type PrometheusAnswer, requestPrometheus, textOf } from "../../api-client/prometheus-query.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
+import { truncate } from "../../base/text.ts";
 import type { ExternalBlocker } from "../../model/policy/policy.ts";
 import type { Clock, ExternalBlockers } from "../../model/ports.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
