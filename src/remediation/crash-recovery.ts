@@ -1,7 +1,7 @@
 import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import { recordSent, transition } from "../policy/episodes/episode.ts";
-import { isDryRun } from "../policy/facts.ts";
+import { isDryRun } from "../policy/guard-facts.ts";
 import type { Policy } from "../policy/policy.ts";
 import { applyRuleChange, INACTIVE, type Timer } from "../policy/timer.ts";
 import { STORM } from "./evaluation/fleet-health.ts";

@@ -10,7 +10,7 @@ import {
   type GuardFacts,
   isInFlight,
   type NodeObservation,
-} from "../../src/policy/facts.ts";
+} from "../../src/policy/guard-facts.ts";
 import { effectiveLimits } from "../../src/policy/guards/safety-limits.ts";
 import { CLOSED_BREAKER } from "../../src/policy/guards/storm-and-breaker.ts";
 import { compilePolicy, type PolicyEvaluation, type Verdict } from "../../src/policy/policy.ts";

@@ -16,7 +16,7 @@ import {
   isInFlight,
   type NodeObservation,
   nextStep,
-} from "../../policy/facts.ts";
+} from "../../policy/guard-facts.ts";
 import { assumedActionTimes, effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import { windowBlockers } from "../../policy/guards/time-window.ts";
 import { evaluateExpression, type Policy, policySources } from "../../policy/policy.ts";

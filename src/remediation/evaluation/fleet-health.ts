@@ -10,7 +10,7 @@ import {
   type GuardFacts,
   isDryRun,
   lostSince,
-} from "../../policy/facts.ts";
+} from "../../policy/guard-facts.ts";
 import { effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import {
   type Breaker,

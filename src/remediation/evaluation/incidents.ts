@@ -1,7 +1,7 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type ActivePolicy, countFleet, isDryRun } from "../../policy/facts.ts";
+import { type ActivePolicy, countFleet, isDryRun } from "../../policy/guard-facts.ts";
 import {
   addOnsets,
   type Incident,

@@ -6,7 +6,7 @@ import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
-import { isDryRun } from "../../policy/facts.ts";
+import { isDryRun } from "../../policy/guard-facts.ts";
 import { evaluatePolicy, type MaxAgeOf, type Policy, prepareEvaluation } from "../../policy/policy.ts";
 import type { TimerChange } from "../../policy/remediation-records.ts";
 import {

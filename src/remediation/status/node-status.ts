@@ -6,7 +6,7 @@ import type { NodeHold } from "../../model/remediation/episode.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { selectInSteps } from "../../policy/cel/fleet-aggregates.ts";
-import { isDryRun } from "../../policy/facts.ts";
+import { isDryRun } from "../../policy/guard-facts.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
 import { type DecisionContext, isGivenUp } from "../evaluation/candidates.ts";
 import type { EpisodeContext } from "../execution/episode-transitions.ts";

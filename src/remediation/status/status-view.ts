@@ -3,7 +3,7 @@ import { eachInSteps } from "../../base/steps.ts";
 import { EPISODE_STATES } from "../../model/label-values.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
-import { type ActivePolicy, isDryRun, isInFlight } from "../../policy/facts.ts";
+import { type ActivePolicy, isDryRun, isInFlight } from "../../policy/guard-facts.ts";
 import { findBlockers } from "../../policy/guards/guards.ts";
 import { limitsByName } from "../../policy/guards/safety-limits.ts";
 import { presentTimer, toTimerRow } from "../../policy/timer.ts";

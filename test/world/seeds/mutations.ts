@@ -101,7 +101,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "lost nodes not counted",
     edits: [
       {
-        file: "src/policy/facts.ts",
+        file: "src/policy/guard-facts.ts",
         find: `if (episode.state === "suspended") return isLost(episode);`,
         replace: `if (episode.state === "suspended") return false;`,
       },
