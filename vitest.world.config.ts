@@ -17,7 +17,7 @@ const LONG_TESTS = [
   "test/integration/remediation/process-death.system.test.ts",
   "test/integration/service/gateway.system.test.ts",
   "test/integration/high-availability/lost-leadership.system.test.ts",
-  "test/daemon/mode-switch.test.ts",
+  "test/daemon/role-switch.test.ts",
   "test/monitoring/quiet-alerts.system.test.ts",
   "test/browser/scale.system.test.ts",
 ];

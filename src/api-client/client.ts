@@ -10,7 +10,7 @@ import { type ApiError, excerpt } from "./errors.ts";
 import { bodyText, readJson } from "./json-body.ts";
 import { type PostResult, postResultOf, QUOTED_BYTES_MAX } from "./post-result.ts";
 import { retryAfterOf } from "./rate-limit-headers.ts";
-import { createServiceClock, type ServiceClock } from "./service-clock.ts";
+import { ServiceClock } from "./service-clock.ts";
 
 /** A JSON response of the service. */
 export interface ApiResponse {
@@ -50,7 +50,7 @@ export interface ApiClientDeps extends Omit<CallAttemptDeps, "serviceClock"> {
 }
 
 /** Maximum number of retries of a GET after a 5xx, a reset or a timeout. */
-export const RETRIES_MAX = 2;
+const RETRIES_MAX = 2;
 /** Wait before the first retry, doubled for the second. Each is multiplied by a random factor of 0.5 to 1.5. */
 const RETRY_DELAY_MS: DurationMs = 500;
 /** Longest Retry-After after which a GET is retried. After a longer wait the next run of its collector is due. */
@@ -60,7 +60,7 @@ const TRANSIENT_ERRORS: ReadonlySet<ApiError["kind"]> = new Set(["server_error",
 
 /** Creates the API client. */
 export function createApiClient(deps: ApiClientDeps): ApiClient {
-  const { clock, random, secret, serviceClock = createServiceClock() } = deps;
+  const { clock, random, secret, serviceClock = new ServiceClock() } = deps;
   const attemptDeps: CallAttemptDeps = { ...deps, serviceClock };
 
   /**
@@ -72,8 +72,8 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
   }
 
   return {
-    serviceTime: serviceClock.timeAt,
-    isServiceTimeAgreed: serviceClock.isAgreed,
+    serviceTime: (at) => serviceClock.timeAt(at),
+    isServiceTimeAgreed: () => serviceClock.isAgreed(),
     clockSkewMs() {
       const serviceNow = serviceClock.timeAt(clock.monotonic());
       return serviceNow === null ? null : serviceNow - clock.now();

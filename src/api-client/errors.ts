@@ -1,3 +1,4 @@
+import { truncate } from "../base/text.ts";
 import type { FailureReason } from "../model/label-values.ts";
 
 /**
@@ -11,12 +12,6 @@ export interface ApiError {
 
 /** `aborted`: canceled by the daemon, which does not count as a failure. */
 export type ApiErrorKind = FailureReason | "aborted";
-
-const EXCERPT_CHARACTERS_MAX = 80;
-
-/** Returns at most `charactersMax` characters of a text, and an ellipsis if it is longer. */
-export const truncate = (text: string, charactersMax = EXCERPT_CHARACTERS_MAX): string =>
-  text.length > charactersMax ? `${text.slice(0, charactersMax)}…` : text;
 
 /** Formats untrusted text for a message: truncated, quoted and escaped. */
 export const excerpt = (text: string): string => JSON.stringify(truncate(text));

@@ -1,9 +1,10 @@
 import type { DurationMs } from "../base/duration.ts";
+import { truncate } from "../base/text.ts";
 import type { TransportResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { decodeActionReply } from "./decoding/records.ts";
 import { type ActionCall, ENDPOINTS } from "./endpoints.ts";
-import { excerpt, truncate } from "./errors.ts";
+import { excerpt } from "./errors.ts";
 import { bodyText, readJson } from "./json-body.ts";
 import { retryAfterOf } from "./rate-limit-headers.ts";
 

@@ -11,8 +11,8 @@ import { createRecentCallCounter, type RecentCalls } from "../rate-limit/monthly
 import { type CallOutcome, settlePermit, takePermit } from "../rate-limit/permits.ts";
 import { endHolds } from "../rate-limit/too-many-requests.ts";
 import type { TrafficShares } from "../scheduling/fair-queue.ts";
+import { MonthCallCount, type MonthCallCountDeps } from "./month-call-count.ts";
 import { PermitQueue, type WaitingCall } from "./permit-queue.ts";
-import { MonthCallCount, type MonthCallCountDeps } from "./stored-call-count.ts";
 
 /** Grants permits, to actions first and to other calls by weight, and counts the month's calls in the store. */
 export interface RateLimiter {
@@ -122,10 +122,7 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
       month.setStartDay(monthStartsOn);
       serve();
     },
-    monthUsed() {
-      month.update();
-      return ledger.monthUsed;
-    },
+    monthUsed: () => month.used(),
     recentActions: () => forEachCategory((category) => actions[category].calls(clock.monotonic())),
     externalCalls: () => expectedExternalCalls(ledger, clock.monotonic()),
     learnedLimits: () => forEachCategory((category) => learnedLimitOf(ledger, category, clock.monotonic())),

@@ -1,9 +1,6 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 
-/** The service's clock. */
-export type ServiceClock = ReturnType<typeof createServiceClock>;
-
 /** Bounds of the offset of the service's clock from our monotonic clock. */
 interface Bounds {
   readonly low: number;
@@ -40,104 +37,118 @@ const TICK_MS: DurationMs = 0.001;
 const EARLY_REQUESTS_MAX = 10_000;
 
 /**
- * Creates the service's clock, derived from Date headers and our monotonic clock. Our wall clock is not used because it
- * may jump. A Date is truncated to seconds and was written between sending and receiving, so each response gives a lower
- * and an upper bound of the offset from our monotonic clock. Together they leave an uncertainty of a few milliseconds.
+ * The service's clock, derived from Date headers and our monotonic clock. Our wall clock is not used because it may jump.
+ * A Date is truncated to seconds and was written between sending and receiving, so each response gives a lower and an
+ * upper bound of the offset from our monotonic clock. Together they leave an uncertainty of a few milliseconds.
  *
  * A Date that contradicts the earlier ones may be wrong, since a gateway or one of several servers may have written it.
  * The service's clock was set if two responses in a row agree on it. The new offset then applies to what was observed
  * since the first response that showed it, and the earlier one to what was observed before.
  */
-export function createServiceClock() {
+export class ServiceClock {
   /** Oldest first. */
-  const offsets: Offset[] = [];
+  readonly #offsets: Offset[] = [];
   /** An offset that contradicts the last of them. */
-  let unconfirmed: UnconfirmedOffset | null = null;
-  let isAgreed = false;
+  #unconfirmed: UnconfirmedOffset | null = null;
+  #isAgreed = false;
   /** The latest observation under the last of the offsets. */
-  let lastObservedAt = Number.NEGATIVE_INFINITY;
+  #lastObservedAt = Number.NEGATIVE_INFINITY;
   /**
    * For requests whose response shows a clock that only later times have, a time that has it, oldest first. The Date may
    * be wrong, so the content still counts as observed when it was requested.
    */
-  const timesOfEarlyRequests = new Map<MonotonicMs, MonotonicMs>();
+  readonly #timesOfEarlyRequests = new Map<MonotonicMs, MonotonicMs>();
 
-  function recordEarlyRequest(sentAt: MonotonicMs, time: MonotonicMs): MonotonicMs {
-    // Another response to a request of the same moment may show the other clock.
-    const at = sentAt - TICK_MS / 4;
-    timesOfEarlyRequests.delete(at);
-    timesOfEarlyRequests.set(at, time);
-    if (timesOfEarlyRequests.size > EARLY_REQUESTS_MAX) {
-      const [oldest] = timesOfEarlyRequests.keys();
-      timesOfEarlyRequests.delete(oldest!);
-    }
-    return at;
+  /**
+   * Records the Date header of a response. Responses must be recorded in the order in which they were received. Returns
+   * when the content of the response was observed, at the earliest: when it was requested, or before the service's clock
+   * was set if the response shows that it was not.
+   */
+  recordDate(date: EpochMs, sentAt: MonotonicMs, receivedAt: MonotonicMs): MonotonicMs {
+    const time = this.#observationTime({ low: date - receivedAt, high: date + SECOND_MS - sentAt }, sentAt, receivedAt);
+    return time > sentAt ? this.#recordEarlyRequest(sentAt, time) : time;
+  }
+
+  /** Returns whether two responses have agreed. Until then the only Date, or the first of those that differ, counts. */
+  isAgreed(): boolean {
+    return this.#isAgreed;
+  }
+
+  /**
+   * Returns the service's clock at `at`, as it was set then. Null before the first Date header, and for the time of a
+   * response whose Date contradicts the others and is not confirmed yet.
+   */
+  timeAt(at: MonotonicMs): EpochMs | null {
+    // Called for each node of the fleet.
+    const offsets = this.#offsets;
+    const time = this.#timesOfEarlyRequests.size === 0 ? at : (this.#timesOfEarlyRequests.get(at) ?? at);
+    if (offsets.length === 0 || this.#unconfirmed?.observedAt.includes(time)) return null;
+    let index = offsets.length - 1;
+    while (index > 0 && time < offsets[index]!.from) index--;
+    const { low, high } = offsets[index]!;
+    return at + (low + high) / 2;
   }
 
   /** Returns a time that has the offset of the response: when it was requested, unless that has another one. */
-  function observationTime(shown: Bounds, sentAt: MonotonicMs, receivedAt: MonotonicMs): MonotonicMs {
-    const last = Math.max(0, offsets.length - 1);
-    const [previous, current = firstOffset(shown, receivedAt)] = [offsets[last - 1], offsets[last]];
-    if (agree(current, shown)) {
-      isAgreed ||= offsets.length > 0;
-      // A request that was sent before the other response was received may have been answered before the clock was set.
-      if (unconfirmed !== null)
-        unconfirmed = sentAt >= unconfirmed.shownAt ? null : { ...unconfirmed, isLatest: false };
-      const from = Math.max(current.after + TICK_MS, Math.min(current.from, sentAt));
-      offsets[last] = { ...current, ...combine(current, shown), from };
-      const until = Math.min(...(unconfirmed?.observedAt ?? [])) - TICK_MS;
-      const observedAt = Math.min(Math.max(sentAt, from), until);
-      lastObservedAt = Math.max(lastObservedAt, observedAt);
-      return observedAt;
-    }
-    const next = Math.max(sentAt, lastObservedAt + TICK_MS);
-    if (unconfirmed !== null && agree(unconfirmed, shown)) {
-      const { shownAt, isLatest } = unconfirmed;
-      const bounds = combine(unconfirmed, shown);
-      const observedAt = [...unconfirmed.observedAt, next];
-      unconfirmed = isLatest ? null : { ...bounds, observedAt, shownAt, isLatest: true };
-      if (!isLatest) return next;
-      offsets.push({ ...bounds, after: lastObservedAt, from: Math.min(...observedAt), shownAt });
-      if (offsets.length > OFFSETS_MAX) offsets.shift();
-      isAgreed = true;
-      lastObservedAt = Math.max(...observedAt);
+  #observationTime(shown: Bounds, sentAt: MonotonicMs, receivedAt: MonotonicMs): MonotonicMs {
+    const last = Math.max(0, this.#offsets.length - 1);
+    const [previous, current = firstOffset(shown, receivedAt)] = [this.#offsets[last - 1], this.#offsets[last]];
+    if (agree(current, shown)) return this.#recordAgreement(current, shown, sentAt);
+    const next = Math.max(sentAt, this.#lastObservedAt + TICK_MS);
+    if (this.#unconfirmed !== null && agree(this.#unconfirmed, shown)) {
+      this.#confirm(this.#unconfirmed, shown, next);
       return next;
     }
     if (previous !== undefined && sentAt < current.shownAt && agree(previous, shown)) {
       const observedAt = Math.min(sentAt, current.from - TICK_MS);
-      offsets[last] = { ...current, after: Math.max(current.after, observedAt) };
+      this.#offsets[last] = { ...current, after: Math.max(current.after, observedAt) };
       return observedAt;
     }
-    unconfirmed = { ...shown, observedAt: [next], shownAt: receivedAt, isLatest: true };
+    this.#unconfirmed = { ...shown, observedAt: [next], shownAt: receivedAt, isLatest: true };
     return next;
   }
 
-  return {
-    /**
-     * Records the Date header of a response. Responses must be recorded in the order in which they were received.
-     * Returns when the content of the response was observed, at the earliest: when it was requested, or before the
-     * service's clock was set if the response shows that it was not.
-     */
-    recordDate(date: EpochMs, sentAt: MonotonicMs, receivedAt: MonotonicMs): MonotonicMs {
-      const time = observationTime({ low: date - receivedAt, high: date + SECOND_MS - sentAt }, sentAt, receivedAt);
-      return time > sentAt ? recordEarlyRequest(sentAt, time) : time;
-    },
-    /** Returns whether two responses have agreed. Until then the only Date, or the first of those that differ, counts. */
-    isAgreed: () => isAgreed,
-    /**
-     * Returns the service's clock at `at`, as it was set then. Null before the first Date header, and for the time of a
-     * response whose Date contradicts the others and is not confirmed yet.
-     */
-    timeAt(at: MonotonicMs): EpochMs | null {
-      // Called for each node of the fleet.
-      const time = timesOfEarlyRequests.size === 0 ? at : (timesOfEarlyRequests.get(at) ?? at);
-      if (offsets.length === 0 || unconfirmed?.observedAt.includes(time)) return null;
-      let index = offsets.length - 1;
-      while (index > 0 && time < offsets[index]!.from) index--;
-      const { low, high } = offsets[index]!;
-      return at + (low + high) / 2;
-    },
-  };
+  /** Records a response that agrees with the current offset. Returns when its content was observed. */
+  #recordAgreement(current: Offset, shown: Bounds, sentAt: MonotonicMs): MonotonicMs {
+    this.#isAgreed ||= this.#offsets.length > 0;
+    // A request that was sent before the other response was received may have been answered before the clock was set.
+    if (this.#unconfirmed !== null)
+      this.#unconfirmed = sentAt >= this.#unconfirmed.shownAt ? null : { ...this.#unconfirmed, isLatest: false };
+    const from = Math.max(current.after + TICK_MS, Math.min(current.from, sentAt));
+    this.#offsets[Math.max(0, this.#offsets.length - 1)] = { ...current, ...combine(current, shown), from };
+    const until = Math.min(...(this.#unconfirmed?.observedAt ?? [])) - TICK_MS;
+    const observedAt = Math.min(Math.max(sentAt, from), until);
+    this.#lastObservedAt = Math.max(this.#lastObservedAt, observedAt);
+    return observedAt;
+  }
+
+  /**
+   * Records another response with the unconfirmed offset, whose content was observed at `at`. The offset becomes the
+   * current one if no response with the earlier offset was received in between.
+   */
+  #confirm(unconfirmed: UnconfirmedOffset, shown: Bounds, at: MonotonicMs): void {
+    const { shownAt, isLatest } = unconfirmed;
+    const bounds = combine(unconfirmed, shown);
+    const observedAt = [...unconfirmed.observedAt, at];
+    this.#unconfirmed = isLatest ? null : { ...bounds, observedAt, shownAt, isLatest: true };
+    if (!isLatest) return;
+    this.#offsets.push({ ...bounds, after: this.#lastObservedAt, from: Math.min(...observedAt), shownAt });
+    if (this.#offsets.length > OFFSETS_MAX) this.#offsets.shift();
+    this.#isAgreed = true;
+    this.#lastObservedAt = Math.max(...observedAt);
+  }
+
+  #recordEarlyRequest(sentAt: MonotonicMs, time: MonotonicMs): MonotonicMs {
+    // Another response to a request of the same moment may show the other clock.
+    const at = sentAt - TICK_MS / 4;
+    this.#timesOfEarlyRequests.delete(at);
+    this.#timesOfEarlyRequests.set(at, time);
+    if (this.#timesOfEarlyRequests.size > EARLY_REQUESTS_MAX) {
+      const [oldest] = this.#timesOfEarlyRequests.keys();
+      this.#timesOfEarlyRequests.delete(oldest!);
+    }
+    return at;
+  }
 }
 
 const firstOffset = (shown: Bounds, receivedAt: MonotonicMs): Offset => {

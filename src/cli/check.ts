@@ -9,7 +9,13 @@ import type { StoreFailure } from "../journal/open-failure.ts";
 import { MODES, type PolicyRule } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { compileExpression } from "../policy/cel/expression.ts";
-import { actsOnNodes, type ModeWorstCase, type WorstCase, worstCase, zeroLimits } from "../policy/guards/limits.ts";
+import {
+  actsOnNodes,
+  type ModeWorstCase,
+  type WorstCase,
+  worstCase,
+  zeroLimits,
+} from "../policy/guards/safety-limits.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 
 import { type Problem, placeholderProblem, printProblems, problemText, readConfig } from "./config/config-loading.ts";

@@ -1,10 +1,10 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
-import type { StateReader } from "../journal/state-rows.ts";
+import type { StateReader } from "../journal/state-export.ts";
 import { EXPLAINED_ROWS_MAX } from "../model/remediation/journal.ts";
 import { type EpochMs, isoAt } from "../model/time.ts";
 import { createSystemClock } from "../platform/clock.ts";
-import { presentTimer } from "../policy/timers/timer.ts";
+import { presentTimer } from "../policy/timer.ts";
 import { stepName, timerView } from "../web/api/remediation-views.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "../web/api/row-views.ts";
 import { readConfigFile } from "./config/config-loading.ts";

@@ -4,7 +4,7 @@ import { decodePage } from "../api-client/decoding/records.ts";
 import { type Call, listNodesCall, listSessionsCall } from "../api-client/endpoints.ts";
 import { userAgentOf } from "../api-client/integration-client.ts";
 import { createRateLimiter } from "../api-client/rate-limiter.ts";
-import { createServiceClock } from "../api-client/service-clock.ts";
+import { ServiceClock } from "../api-client/service-clock.ts";
 import { type DurationMs, formatDuration, SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { NETWORK_SIZE_FACT, type NetworkSize, storedNetworkSize } from "../collectors/polling-plan.ts";
@@ -17,7 +17,7 @@ import { FAILURE_DOMAINS } from "../model/node.ts";
 import type { EpochMs } from "../model/time.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { silentLog } from "../platform/log.ts";
-import { effectiveLimits, limitsByName } from "../policy/guards/limits.ts";
+import { effectiveLimits, limitsByName } from "../policy/guards/safety-limits.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 import { PROGRAM } from "./context.ts";
@@ -75,7 +75,7 @@ export function createServiceAccess(
     ...{ clock, secret, transport, random, agent: userAgentOf(version) },
     rateLimiter: createRateLimiter({ limits, monthStartsOn, clock, random, calls, log: silentLog, onWait: ignore }),
     timeoutMs: SERVICE_TIMEOUT_MS,
-    serviceClock: createServiceClock(),
+    serviceClock: new ServiceClock(),
   };
 }
 

@@ -12,7 +12,7 @@ import {
 } from "../journal/open-failure.ts";
 import type { DatabaseDeps } from "../journal/postgres/database.ts";
 import { DATABASE_FILE, openSqliteReader, openSqliteStore } from "../journal/sqlite/store.ts";
-import type { StateReader, StateRow } from "../journal/state-rows.ts";
+import type { StateReader, StateRow } from "../journal/state-export.ts";
 import type { Clock, Log, StateStore } from "../model/ports.ts";
 import type { SharedState } from "../model/shared-state.ts";
 import { createSystemClock } from "../platform/clock.ts";

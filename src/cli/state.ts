@@ -1,7 +1,7 @@
 import { constants } from "node:buffer";
 import { createReadStream, renameSync, rmSync, writeFileSync } from "node:fs";
 import { errorMessage } from "../base/result.ts";
-import { exportLines, parseExport } from "../journal/state-rows.ts";
+import { exportLines, parseExport } from "../journal/state-export.ts";
 import { readTextStream, STANDARD_INPUT } from "../platform/text-file.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 import { readConfigFile } from "./config/config-loading.ts";

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { type ApiClient, createApiClient } from "../api-client/client.ts";
 import { userAgentOf } from "../api-client/integration-client.ts";
-import { createServiceClock, type ServiceClock } from "../api-client/service-clock.ts";
+import { ServiceClock } from "../api-client/service-clock.ts";
 import type { DurationMs } from "../base/duration.ts";
 import { type CollectedState, createCollectedState } from "../collectors/collected-state.ts";
 import { type CollectorManager, startCollectorManager } from "../collectors/collector-manager.ts";
@@ -45,7 +45,7 @@ export function startCollection(
   const transport = shared === null ? resources.transport : transportOfLeader(resources.transport, shared.lease);
   const collected =
     knownService?.collected ?? createCollectedState(settings, remediationState.facts, { clock, log, metrics });
-  const serviceClock = knownService?.serviceClock ?? createServiceClock();
+  const serviceClock = knownService?.serviceClock ?? new ServiceClock();
   const client = createApiClient({
     ...{ clock, random, rateLimiter, secret, transport, serviceClock, metrics },
     timeoutMs: config.service.timeout,

@@ -23,7 +23,7 @@ import {
 import { startWebServer, type WebServer } from "../web/http/server.ts";
 import { type ConfigResources, closeResources, hasSameResources, openConfigResources } from "./config-resources.ts";
 import type { LeadershipTerm } from "./leadership-term.ts";
-import { ModeSwitch } from "./mode-switch.ts";
+import { RoleSwitch } from "./role-switch.ts";
 import { type DaemonDeps, openRuntime, type Runtime } from "./runtime.ts";
 import { SHUTDOWN_BUDGET, shutDown } from "./shutdown.ts";
 
@@ -52,7 +52,7 @@ export class Daemon {
   /** Recent decisions, actions and operator commands. */
   readonly eventLog: EventLog;
   readonly #runtime: Runtime;
-  readonly #modes: ModeSwitch;
+  readonly #roleSwitch: RoleSwitch;
   #web!: WebServer;
   #isStopping = false;
   #configRejectedAt: StatusSnapshot["configRejectedAt"] = null;
@@ -65,7 +65,7 @@ export class Daemon {
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
-    this.#modes = new ModeSwitch(runtime);
+    this.#roleSwitch = new RoleSwitch(runtime);
     this.unusable = runtime.shared?.unusable ?? null;
     this.eventLog = runtime.eventLog;
   }
@@ -79,8 +79,8 @@ export class Daemon {
       return web;
     }
     this.#web = web.value;
-    if (term !== null) this.#modes.lead(resources, term);
-    else await this.#modes.standBy(resources, this.#runtime.shared!);
+    if (term !== null) this.#roleSwitch.lead(resources, term);
+    else await this.#roleSwitch.standBy(resources, this.#runtime.shared!);
     this.#history = recordHistory(
       this.#runtime.history,
       () => this.statusSnapshot(),
@@ -105,7 +105,7 @@ export class Daemon {
 
   async #reloadAndJournal(operator: string | null, origin: string): ReturnType<Reload> {
     const reloaded = await this.#requestReload();
-    const { active } = this.#modes;
+    const { active } = this.#roleSwitch;
     if (active.isLeading) active.noteReload(reloaded.ok ? [] : reloaded.error, operator, origin);
     return reloaded;
   }
@@ -113,7 +113,7 @@ export class Daemon {
   /** Returns what the JSON routes show now. */
   statusSnapshot(): StatusSnapshot {
     const { clock, version, startedAt } = this.#runtime;
-    const { active } = this.#modes;
+    const { active } = this.#roleSwitch;
     return {
       version,
       startedAt,
@@ -127,7 +127,7 @@ export class Daemon {
 
   /** Returns the current state of remediation. */
   remediation(): RemediationView {
-    return this.#modes.active.view;
+    return this.#roleSwitch.active.view;
   }
 
   /** Stops the daemon after SIGTERM or SIGINT, within {@link SHUTDOWN_BUDGET}. */
@@ -135,7 +135,7 @@ export class Daemon {
     this.#isStopping = true;
     this.#historyAbort.abort();
     await this.#history;
-    await shutDown({ reloading: this.#reloading, modes: this.#modes, web: () => this.#web }, this.#runtime);
+    await shutDown({ reloading: this.#reloading, roleSwitch: this.#roleSwitch, web: () => this.#web }, this.#runtime);
   }
 
   /**
@@ -174,7 +174,7 @@ export class Daemon {
     if (this.#isStopping) return fail(["the daemon is stopping"]);
     if (!read.ok) return read;
     const { config } = read.value;
-    const { config: old, webSettings } = this.#modes.active.resources;
+    const { config: old, webSettings } = this.#roleSwitch.active.resources;
     const fixed = fixedKeys(old, webSettings.webFile);
     const requested = fixedKeys(config, read.value.webFile);
     const changed = Object.entries(fixed).filter(([key, now]) => now !== requested[key]);
@@ -183,7 +183,7 @@ export class Daemon {
     const opened = openConfigResources(read.value, this.#runtime);
     if (!opened.ok) return fail(opened.error.map(formatProblem));
     const resources = opened.value;
-    if (hasSameResources(this.#modes.active.resources, resources)) {
+    if (hasSameResources(this.#roleSwitch.active.resources, resources)) {
       await closeResources(resources);
       this.#web.applySettings(resources.webSettings);
       return ok("unchanged");
@@ -197,7 +197,7 @@ export class Daemon {
       const isOwnPort = port === old.web.listen.port && web.error.some((problem) => problem.includes("EADDRINUSE"));
       return isOwnPort ? fail([`web.listen: the host can't change on the same port ${NEEDS_RESTART}`]) : web;
     }
-    await this.#modes.activate(resources);
+    await this.#roleSwitch.activate(resources);
     const oldWeb = this.#web;
     this.#web = web.value;
     // The request for this reload may have come through the old server, which closes after its response.
@@ -219,23 +219,23 @@ export class Daemon {
     const runtime = this.#runtime;
     return {
       scrape: (request) => {
-        setLiveGauges(runtime, this.#modes, this.statusSnapshot());
+        setLiveGauges(runtime, this.#roleSwitch, this.statusSnapshot());
         return runtime.exposition.scrape(request);
       },
       reload: (operator) => this.#reloadAndJournal(operator, ""),
       // A connection may arrive before the first configuration is active.
-      isTrustedProxy: (address) => (this.#modes.active?.resources.isTrustedProxy ?? isTrustedProxy)(address),
+      isTrustedProxy: (address) => (this.#roleSwitch.active?.resources.isTrustedProxy ?? isTrustedProxy)(address),
       status: () => this.#status(),
       nodes: (query) => nodesView(this.statusSnapshot(), query),
       node: (id) => nodeView(this.statusSnapshot(), id),
       budget: () => budgetView(this.statusSnapshot()),
-      fleet: () => this.#modes.active.collected().snapshot?.fleet ?? null,
+      fleet: () => this.#roleSwitch.active.collected().snapshot?.fleet ?? null,
       eventLog: runtime.eventLog,
       epoch: String(runtime.startedAt),
       history: runtime.history.view,
-      remediation: () => this.#modes.active.view,
-      execute: (command) => this.#modes.active.execute(command),
-      operators: () => this.#modes.active.resources.integrations.operators,
+      remediation: () => this.#roleSwitch.active.view,
+      execute: (command) => this.#roleSwitch.active.execute(command),
+      operators: () => this.#roleSwitch.active.resources.integrations.operators,
     };
   }
 
@@ -244,8 +244,12 @@ export class Daemon {
     await runInSlices(summarizeAges(statusSnapshot), this.#runtime.clock);
     return {
       ...statusView(statusSnapshot),
-      leader: leaderView(this.#modes),
-      links: { runbook: null, grafana: null, ...this.#modes.active.resources.config.web.links } satisfies LinksView,
+      leader: leaderView(this.#roleSwitch),
+      links: {
+        runbook: null,
+        grafana: null,
+        ...this.#roleSwitch.active.resources.config.web.links,
+      } satisfies LinksView,
     };
   }
 }
@@ -266,18 +270,22 @@ function databaseName(postgres: Config["state"]["postgres"]): string {
   return `${file} (schema ${schema}, lease ${formatDuration(lease)}, instance ${instance}, public_url ${url})`;
 }
 
-function leaderView(modes: ModeSwitch): LeaderView {
-  if (modes.leadership === null) return null;
-  const { holder = null, url = null } = modes.leadership.leader() ?? {};
+function leaderView(roleSwitch: RoleSwitch): LeaderView {
+  if (roleSwitch.leadership === null) return null;
+  const { holder = null, url = null } = roleSwitch.leadership.leader() ?? {};
   // Another daemon wrote the URL, so it is not trusted to be a link.
   const link = url !== null && /^https?:\/\//.test(url) ? url : null;
-  return { is_this: modes.isLeading(), name: holder, url: link };
+  return { is_this: roleSwitch.isLeading(), name: holder, url: link };
 }
 
 /** Sets the gauges that are computed at each scrape. */
-function setLiveGauges({ metrics }: Runtime, modes: ModeSwitch, { ledger, month, clockSkewMs }: StatusSnapshot): void {
-  metrics.set("proxywarden_leader", {}, modes.isLeading() ? 1 : 0);
-  const { active } = modes;
+function setLiveGauges(
+  { metrics }: Runtime,
+  roleSwitch: RoleSwitch,
+  { ledger, month, clockSkewMs }: StatusSnapshot,
+): void {
+  metrics.set("proxywarden_leader", {}, roleSwitch.isLeading() ? 1 : 0);
+  const { active } = roleSwitch;
   if (!active.isLeading) return;
   const { plan } = ledger.limits;
   metrics.set("proxywarden_month_calls", {}, ledger.monthUsed);

@@ -13,11 +13,15 @@ const TAKE_INTERVAL_MS: DurationMs = SECOND_MS / 2;
 /** Writes a command to the shared state, and returns the reply of the leader, which `leader` names. */
 export async function forwardCommand(
   command: OperatorCommand,
-  { orders, clock, leader }: { readonly orders: ForwardedCommands; readonly clock: Clock; readonly leader: string },
+  {
+    forwardedCommands,
+    clock,
+    leader,
+  }: Pick<ForwardedCommandDeps, "forwardedCommands" | "clock"> & { readonly leader: string },
 ): Promise<CommandReply> {
   let id: number;
   try {
-    id = await orders.submit(command);
+    id = await forwardedCommands.submit(command);
   } catch (error) {
     // The database may have taken it if only the response was lost.
     const message = `forwarding the command to the leader, ${leader}, failed: ${errorMessage(error)}; it may still be executed: check the status before you send it again`;
@@ -25,7 +29,7 @@ export async function forwardCommand(
   }
   for (let waitedMs = 0; waitedMs < REPLY_WAIT_MS; waitedMs += REPLY_INTERVAL_MS) {
     await clock.sleep(REPLY_INTERVAL_MS);
-    const reply = await orders.reply(id).catch(() => null);
+    const reply = await forwardedCommands.reply(id).catch(() => null);
     if (reply !== null) return reply.ok ? ok(`${reply.value}; executed by the leader, ${leader}`) : reply;
   }
   const message = `operator command ${id} was forwarded, and the leader, ${leader}, has not replied yet; the command is executed when a leader takes it: check the status before you send it again`;
@@ -34,7 +38,7 @@ export async function forwardCommand(
 
 /** Dependencies of {@link executeForwardedCommands}. */
 export interface ForwardedCommandDeps {
-  readonly orders: ForwardedCommands;
+  readonly forwardedCommands: ForwardedCommands;
   readonly clock: Clock;
   readonly log: Log;
   /** Whether this daemon leads now. */
@@ -58,18 +62,18 @@ export function executeForwardedCommands(deps: ForwardedCommandDeps): () => Prom
 }
 
 async function executeUntilAborted(deps: ForwardedCommandDeps, signal: AbortSignal): Promise<void> {
-  const { orders, clock, log, isLeader } = deps;
+  const { forwardedCommands, clock, log, isLeader } = deps;
   /** Replies that could not be written yet. Their commands are not executed again. */
   const unwritten = new Map<number, CommandReply>();
   let isFailing = false;
   while (!signal.aborted) {
     try {
-      for (const order of isLeader() ? await orders.pending() : []) {
+      for (const command of isLeader() ? await forwardedCommands.pending() : []) {
         if (signal.aborted || !isLeader()) break;
-        const reply = unwritten.get(order.id) ?? (await executeAndLog(order, deps));
-        unwritten.set(order.id, reply);
-        await orders.answer(order.id, reply);
-        unwritten.delete(order.id);
+        const reply = unwritten.get(command.id) ?? (await executeAndLog(command, deps));
+        unwritten.set(command.id, reply);
+        await forwardedCommands.answer(command.id, reply);
+        unwritten.delete(command.id);
       }
       isFailing = false;
     } catch (error) {
@@ -80,9 +84,12 @@ async function executeUntilAborted(deps: ForwardedCommandDeps, signal: AbortSign
   }
 }
 
-async function executeAndLog(order: OperatorCommand, { execute, log }: ForwardedCommandDeps): Promise<CommandReply> {
-  const { command, target, reason, operator } = order;
-  const reply = await execute(order);
+async function executeAndLog(
+  forwarded: OperatorCommand,
+  { execute, log }: ForwardedCommandDeps,
+): Promise<CommandReply> {
+  const { command, target, reason, operator } = forwarded;
+  const reply = await execute(forwarded);
   const fields = { command, operator, target };
   if (reply.ok) log.info({ ...fields, reason }, "forwarded command executed");
   else log.warn({ ...fields, refusal: reply.error.message }, "forwarded command rejected");

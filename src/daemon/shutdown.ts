@@ -1,6 +1,6 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Clock, Log } from "../model/ports.ts";
-import type { ModeSwitch } from "./mode-switch.ts";
+import type { RoleSwitch } from "./role-switch.ts";
 
 /**
  * Time that each part of a shutdown may take. The active configuration stops first. Then the web server closes while the
@@ -25,7 +25,7 @@ export const SHUTDOWN_BUDGET = {
 interface ShutdownParts {
   /** The reload under way. Never rejects. */
   readonly reloading: Promise<unknown>;
-  readonly modes: Pick<ModeSwitch, "stop" | "handOver" | "close">;
+  readonly roleSwitch: Pick<RoleSwitch, "stop" | "handOver" | "close">;
   /** Returns the web server, which the reload under way may replace. */
   web(): { close(ms: DurationMs): Promise<void> };
 }
@@ -36,14 +36,14 @@ type ShutdownDeps = { readonly clock: Pick<Clock, "monotonic" | "sleep">; readon
  * Stops the daemon, in reverse order of the start. `src/main.ts` handles SIGTERM and SIGINT, and `src/cli/run.ts` then
  * calls `Daemon.stop`, which calls this.
  */
-export async function shutDown({ reloading, modes, web }: ShutdownParts, deps: ShutdownDeps): Promise<void> {
+export async function shutDown({ reloading, roleSwitch, web }: ShutdownParts, deps: ShutdownDeps): Promise<void> {
   const { activeMs, webMs, handOverMs, closeMs } = SHUTDOWN_BUDGET;
   const startedAt = deps.clock.monotonic();
-  const stopping = reloading.then(() => modes.stop(startedAt));
+  const stopping = reloading.then(() => roleSwitch.stop(startedAt));
   await waitUpTo(activeMs, "active configuration", stopping, deps);
-  const handingOver = waitUpTo(handOverMs, "handover of the state", modes.handOver(), deps);
+  const handingOver = waitUpTo(handOverMs, "handover of the state", roleSwitch.handOver(), deps);
   await Promise.all([handingOver, web().close(webMs)]);
-  await waitUpTo(closeMs, "state", modes.close(), deps);
+  await waitUpTo(closeMs, "state", roleSwitch.close(), deps);
 }
 
 /** Waits for a part of the shutdown, but at most `ms`, because a database that does not answer must not delay it. */

@@ -86,7 +86,8 @@ export class StandbyConfig implements ActiveConfig {
 
   /** Hands a command to the leader. */
   execute(command: OperatorCommand): Promise<CommandReply> {
-    return forwardCommand(command, { orders: this.#shared.orders, clock: this.#runtime.clock, leader: this.#leader() });
+    const { forwardedCommands } = this.#shared;
+    return forwardCommand(command, { forwardedCommands, clock: this.#runtime.clock, leader: this.#leader() });
   }
 
   collected(): CollectedStatus {

@@ -3,7 +3,7 @@ import type { Action, Episode, NodeHold, TimerRow } from "../model/remediation/e
 import type { JournalContents, JournalQuery } from "../model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../model/remediation/operator-command.ts";
 import type { EpochMs } from "../model/time.ts";
-import type { StateReader, StateRow } from "./state-rows.ts";
+import type { StateReader, StateRow } from "./state-export.ts";
 
 /** A row of a result. */
 export type Row = Readonly<Record<string, unknown>>;

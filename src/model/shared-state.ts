@@ -50,7 +50,7 @@ export interface Lease {
  */
 export interface ForwardedCommands {
   /** Writes a command for the leader. Returns its number. */
-  submit(order: OperatorCommand): Promise<number>;
+  submit(command: OperatorCommand): Promise<number>;
   /** Returns the leader's reply to a command, or null if there is none yet. */
   reply(id: number): Promise<CommandReply | null>;
   /** Returns the commands without a reply, oldest first. Those that waited too long have lapsed and are left out. */
@@ -61,7 +61,7 @@ export interface ForwardedCommands {
 /** A state that several daemons share. */
 export interface SharedState {
   readonly lease: Lease;
-  readonly orders: ForwardedCommands;
+  readonly forwardedCommands: ForwardedCommands;
   /** What the leader has journaled, for daemons that stand by. */
   readonly journal: JournalQueries & Pick<Journal, "load">;
   /** Number of calls made on or after `day` (UTC), including those that the leader has reserved. */

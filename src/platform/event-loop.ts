@@ -31,16 +31,3 @@ export async function runInSlices<Result>(
     sliceEnd = clock.monotonic() + sliceMs;
   }
 }
-
-/** Items per step. Each takes about a microsecond. */
-const ITEMS_PER_STEP = 200;
-
-/** Returns the steps that do `work` for each item, in order. Items that are added meanwhile are included. */
-export function* eachInSteps<Item>(items: Iterable<Item>, work: (item: Item) => void): Generator<undefined, void> {
-  let done = 0;
-  for (const item of items) {
-    work(item);
-    done++;
-    if (done % ITEMS_PER_STEP === 0) yield;
-  }
-}

@@ -3,7 +3,7 @@ import { MODES, type PolicyRule, type Step } from "../model/policy/policy.ts";
 import { formatTime } from "../model/time.ts";
 import { compilePolicy, type Policy } from "./policy.ts";
 import { constantTimes, isTrueIn, SAMPLE_NOW, type SampledState, sampleStates } from "./policy-diff-samples.ts";
-import { actionText } from "./test-expectation.ts";
+import { actionText } from "./policy-test-expectation.ts";
 
 /** One difference between two versions of a policy. */
 export interface PolicyDifference {

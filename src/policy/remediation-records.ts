@@ -2,7 +2,7 @@ import type { NodeId } from "../model/node.ts";
 import type { Action, Episode, NodeHold } from "../model/remediation/episode.ts";
 import { formatId, type JournalChange, type JournalContents } from "../model/remediation/journal.ts";
 import type { EpochMs } from "../model/time.ts";
-import { INACTIVE, restoreTimer, type Timer, toTimerRow } from "./timers/timer.ts";
+import { INACTIVE, restoreTimer, type Timer, toTimerRow } from "./timer.ts";
 
 /** Returns whether there is something left to do or to observe for an action. */
 export const isUnfinished = ({ state }: Action): boolean =>

@@ -1,11 +1,12 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import { eachInSteps } from "../base/steps.ts";
 import { NODE_STATUSES, type NodeId } from "../model/node.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
-import { eachInSteps, runInSlices } from "../platform/event-loop.ts";
+import { runInSlices } from "../platform/event-loop.ts";
 import { slotsById } from "../policy/cel/field-readers.ts";
 import { isBootShown } from "../policy/episodes/verification.ts";
-import { wasRebootedByUs } from "../policy/facts.ts";
+import { wasRebootedByUs } from "../policy/guard-facts.ts";
 import type { DecisionContext } from "./evaluation/candidates.ts";
 import type { EpisodeContext } from "./execution/episode-transitions.ts";
 
@@ -13,7 +14,7 @@ import type { EpisodeContext } from "./execution/episode-transitions.ts";
  * Time for which a node is held after others acted on it, which is what the shipped policy for offline nodes allows for
  * the verification of a forced reboot. A node that restarted after a crash is held as well, because it looks the same.
  */
-export const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
+const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
 /** A hold is extended by at least this much at a time, because nodes are checked every few seconds. */
 const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
 

@@ -7,7 +7,7 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type ScopeData, slotsById } from "../policy/cel/field-readers.ts";
 import { fleetAggregates } from "../policy/cel/fleet-aggregates.ts";
 import { evaluatePolicy, type Policy, type PolicyEvaluation, policySources } from "../policy/policy.ts";
-import type { TimerRule } from "../policy/timers/timer.ts";
+import type { TimerRule } from "../policy/timer.ts";
 import type { Plan } from "../scheduling/planner.ts";
 
 /** The last snapshot, and how policies read it. */

@@ -3,7 +3,7 @@ import type { NodeId } from "../model/node.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
-import { wasRebootedByUs } from "../policy/facts.ts";
+import { wasRebootedByUs } from "../policy/guard-facts.ts";
 import type { DecisionContext } from "./evaluation/candidates.ts";
 import { type EpisodeContext, withdraw } from "./execution/episode-transitions.ts";
 

@@ -5,7 +5,7 @@ import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { nextTurn, runInSlices } from "../platform/event-loop.ts";
 import { precondition } from "../policy/decision.ts";
-import { type Candidate, isDryRun, nextStep } from "../policy/facts.ts";
+import { type Candidate, isDryRun, nextStep } from "../policy/guard-facts.ts";
 import type { RemediationContext } from "./context.ts";
 import { ActionPlanner, lapseApprovals } from "./evaluation/action-planner.ts";
 import {

@@ -4,14 +4,14 @@ import type { NodeRecord } from "../model/node.ts";
 import type { Threshold } from "../model/policy/policy.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { DeadlineQueue } from "./deadline-queue.ts";
-import { ListBaselines } from "./list-baseline.ts";
+import { ListChangeDetector } from "./list-change-detector.ts";
 import { type UsageReading, UsageTrends } from "./usage-trend.ts";
 
 /**
  * Why a node is suspect and read before its turn: a policy waits for a read, a usage rises towards a threshold or is
  * near one, its list record changed abruptly, or its last read failed.
  */
-export const SUSPECT_CAUSES = ["awaited", "rising", "near", "changed", "failed"] as const;
+const SUSPECT_CAUSES = ["awaited", "rising", "near", "changed", "failed"] as const;
 export type SuspectCause = (typeof SUSPECT_CAUSES)[number];
 
 /** A node whose detail to read. `cause` says why it is read before its turn, or is null if it is its turn. */
@@ -72,7 +72,7 @@ export class DetailPriority {
   #nodes = 0;
   readonly #deadlines = new DeadlineQueue(SUSPECT_CAUSES.length);
   readonly #trends = new UsageTrends();
-  readonly #baselines = new ListBaselines();
+  readonly #listChanges = new ListChangeDetector();
   #triedAt = new Float64Array(0);
   /** 1 if the last try succeeded. */
   #succeeded = new Uint8Array(0);
@@ -106,12 +106,12 @@ export class DetailPriority {
     this.#turns.clear(slot);
     this.#deadlines.clear(slot);
     this.#trends.forgetNode(slot);
-    this.#baselines.forgetNode(slot);
+    this.#listChanges.forgetNode(slot);
   }
 
   /** Records a list record. */
   recordListed(slot: number, record: NodeRecord, at: MonotonicMs): void {
-    if (this.#baselines.recordAndCheck(slot, record, at)) this.#markSuspect(slot, "changed", at);
+    if (this.#listChanges.recordAndCheck(slot, record, at)) this.#markSuspect(slot, "changed", at);
   }
 
   /** Records a detail, including one that was not chosen here. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createServiceClock } from "../../src/api-client/service-clock.ts";
+import { ServiceClock } from "../../src/api-client/service-clock.ts";
 
 const START = Date.UTC(2026, 2, 1);
 
@@ -13,7 +13,7 @@ const answers = fc.array(fc.record({ restMs: fc.nat(5_000), thereMs: fc.nat(300)
 test("is accurate to a second plus the shortest latency", () => {
   fc.assert(
     fc.property(fc.integer({ min: -3_600_000, max: 3_600_000 }), answers, (skewMs, given) => {
-      const clock = createServiceClock();
+      const clock = new ServiceClock();
       let now = START;
       for (const { restMs, thereMs, backMs } of given) {
         const sentAt = now + restMs;
@@ -28,7 +28,7 @@ test("is accurate to a second plus the shortest latency", () => {
 });
 
 test("is accurate to a tenth of a second after many responses", () => {
-  const clock = createServiceClock();
+  const clock = new ServiceClock();
   for (let call = 0; call < 100; call++) {
     const sentAt = START + call * 1_730;
     clock.recordDate(Math.floor((sentAt + 20 + 7_654) / 1_000) * 1_000, sentAt, sentAt + 40);
@@ -39,14 +39,13 @@ test("is accurate to a tenth of a second after many responses", () => {
 describe("a clock that contradicts the earlier responses", () => {
   /** A clock that has seen one response, received at 1,000. */
   function createSeenClock() {
-    const clock = createServiceClock();
+    const clock = new ServiceClock();
     expect(clock.timeAt(0)).toBeNull();
     clock.recordDate(START, 1_000, 1_000);
     return clock;
   }
-  const aheadOf = (clock: ReturnType<typeof createServiceClock>, at: number) => clock.timeAt(at)! - START - at + 1_000;
-  const secondsAhead = (clock: ReturnType<typeof createServiceClock>, at: number) =>
-    Math.floor(aheadOf(clock, at) / 1_000);
+  const aheadOf = (clock: ServiceClock, at: number) => clock.timeAt(at)! - START - at + 1_000;
+  const secondsAhead = (clock: ServiceClock, at: number) => Math.floor(aheadOf(clock, at) / 1_000);
 
   test("counts once a second response agrees, for all that was observed since", () => {
     const clock = createSeenClock();
@@ -169,7 +168,7 @@ test.each([
   [-50, 0],
   [50, 60_000],
 ])("is accurate to a second if a slow response is the first to show a drift of %d ms", (driftMs, writtenAfterMs) => {
-  const clock = createServiceClock();
+  const clock = new ServiceClock();
   clock.recordDate(START, 0, 0);
   clock.recordDate(START, 999, 999);
   clock.recordDate(START + 1_000, 1_000, 1_000);
@@ -181,7 +180,7 @@ test.each([
 });
 
 test("is accurate to a second after a month of drift by 50 parts per million", () => {
-  const clock = createServiceClock();
+  const clock = new ServiceClock();
   for (let at = 0; at < 30 * 86_400_000; at += 61_234) {
     const serviceAt = START + at * (1 + 50e-6);
     clock.recordDate(Math.floor((serviceAt + 20) / 1_000) * 1_000, at, at + 40);

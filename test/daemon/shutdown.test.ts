@@ -172,14 +172,14 @@ test("a shutdown during a reload closes the web server to which the reload moves
 test("after waiting for a reload, a shutdown waits less for the response to a POST in flight", async () => {
   const group = await startDaemonGroup({ daemons: 1 });
   const { clock, service, daemons } = group;
-  const { modes } = daemons[0]!;
+  const { roleSwitch } = daemons[0]!;
   await clock.advance(4 * MINUTE_MS);
   service.setFaults([{ fault: { kind: "hang" }, match: "POST", afterMs: 0, forMs: Number.POSITIVE_INFINITY }]);
   group.failNode();
   await group.advanceUntil(() => group.posts.length > 0);
   const reloadMs = 3 * SECOND_MS;
   // The shutdown began before the daemon waited for its reload.
-  const stopping = modes.stop(clock.monotonic() - reloadMs);
+  const stopping = roleSwitch.stop(clock.monotonic() - reloadMs);
   await clock.advance(SHUTDOWN_BUDGET.postMs - reloadMs - 1);
   expect(group.actions()).toMatchObject([{ state: "posting", inDoubt: false }]);
   await clock.advance(1);
@@ -189,21 +189,21 @@ test("after waiting for a reload, a shutdown waits less for the response to a PO
 
 test("a daemon that stops while the state is opened for its term does not lead", async () => {
   const { clock, daemons } = await startDaemonGroup({ daemons: 1 });
-  const { database, modes } = daemons[0]!;
+  const { database, roleSwitch } = daemons[0]!;
   const hanging = Promise.withResolvers<void>();
   const { openStore } = database.state;
   Object.assign(database.state, { openStore: () => hanging.promise.then(openStore) });
   await clock.advance(SECOND_MS);
   expect(database.state.lease.epoch()).toBe(1);
-  const stopping = modes.stop(clock.monotonic());
+  const stopping = roleSwitch.stop(clock.monotonic());
   hanging.resolve();
   await stopping;
-  expect(modes.active.isLeading).toBe(false);
+  expect(roleSwitch.active.isLeading).toBe(false);
 });
 
 test("a daemon that is elected after it has stopped opens no term, and releases the lease", async () => {
   const { clock, database, daemons } = await startDaemonGroup({ daemons: 1 });
-  const { database: connection, modes } = daemons[0]!;
+  const { database: connection, roleSwitch } = daemons[0]!;
   const { openStore } = connection.state;
   let terms = 0;
   const countingOpenStore = () => {
@@ -211,10 +211,10 @@ test("a daemon that is elected after it has stopped opens no term, and releases 
     return openStore();
   };
   Object.assign(connection.state, { openStore: countingOpenStore });
-  await modes.stop(clock.monotonic());
+  await roleSwitch.stop(clock.monotonic());
   await clock.advance(SECOND_MS);
   expect(connection.state.lease.epoch()).toBe(1);
-  expect([terms, modes.active.isLeading]).toEqual([0, false]);
-  await modes.handOver();
+  expect([terms, roleSwitch.active.isLeading]).toEqual([0, false]);
+  await roleSwitch.handOver();
   expect(database.holder()).toBeNull();
 });

@@ -5,7 +5,7 @@ import { seededRandom } from "../../src/base/random.ts";
 import { parseConfig } from "../../src/cli/config/config-loading.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
 import { type ConfigResources, openConfigResources } from "../../src/daemon/config-resources.ts";
-import { ModeSwitch } from "../../src/daemon/mode-switch.ts";
+import { RoleSwitch } from "../../src/daemon/role-switch.ts";
 import { type DaemonDeps, openRuntime, type Runtime } from "../../src/daemon/runtime.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { Clock, Transport } from "../../src/model/ports.ts";
@@ -40,7 +40,7 @@ export interface SentPost {
 /** One of several daemons on a shared database. It has no web server. */
 export interface GroupedDaemon {
   readonly name: string;
-  readonly modes: ModeSwitch;
+  readonly roleSwitch: RoleSwitch;
   readonly runtime: Runtime;
   readonly database: DatabaseConnection;
   readonly log: ReturnType<typeof createRecordingLog>;
@@ -115,7 +115,7 @@ export async function startDaemonGroup(options: DaemonGroupOptions = {}): Promis
       }
       throw new Error(`the condition did not hold within an hour: ${condition}`);
     },
-    leaders: () => daemons.flatMap(({ name, modes }) => (modes.isLeading() ? [name] : [])),
+    leaders: () => daemons.flatMap(({ name, roleSwitch }) => (roleSwitch.isLeading() ? [name] : [])),
     failNode(remedy = "reboot") {
       const node = [...actualNodes(service)].find(({ id, status }) => status === "online" && !failed.has(id))!;
       failed.add(node.id);
@@ -175,24 +175,24 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
     };
   };
   const { runtime } = orThrow(await openRuntime(deps, orThrow(parsedConfig()).config));
-  const modes = new ModeSwitch(runtime);
-  await modes.standBy(resourcesOf(options), database.state);
+  const roleSwitch = new RoleSwitch(runtime);
+  await roleSwitch.standBy(resourcesOf(options), database.state);
   let isStopped = false;
   async function stop(): Promise<void> {
     if (isStopped) return;
     isStopped = true;
     process.resume();
-    const stopping = modes.stop(outside.clock.monotonic()).then(() => modes.handOver());
+    const stopping = roleSwitch.stop(outside.clock.monotonic()).then(() => roleSwitch.handOver());
     await outside.clock.advance(20 * SECOND_MS);
     await stopping;
   }
   onTestFinished(stop);
   return {
-    ...{ name, modes, runtime, database, log, stop },
+    ...{ name, roleSwitch, runtime, database, log, stop },
     pause: process.pause,
     resume: process.resume,
     async reload(changed) {
-      const reloading = modes.activate(resourcesOf({ ...options, ...changed }));
+      const reloading = roleSwitch.activate(resourcesOf({ ...options, ...changed }));
       await outside.clock.advance(SECOND_MS);
       await reloading;
     },

@@ -117,7 +117,7 @@ export function createSharedDatabase(clock: Clock, leaseMs: DurationMs = 15 * SE
       const leaderJournal: Journal = { ...readers, commit, prune: (before) => query(() => journal.prune(before)) };
       const state: SharedState = {
         lease: leaseOf,
-        orders: ordersOf(orders, query),
+        forwardedCommands: forwardedCommandsOf(orders, query),
         journal: readers,
         callsSince: (day) => query(() => store.calls.since(day)),
         openStore: (): Promise<StateStore> =>
@@ -137,7 +137,7 @@ export function createSharedDatabase(clock: Clock, leaseMs: DurationMs = 15 * SE
   };
 }
 
-function ordersOf(rows: OrderRow[], query: <T>(run: () => T | Promise<T>) => Promise<T>): ForwardedCommands {
+function forwardedCommandsOf(rows: OrderRow[], query: <T>(run: () => T | Promise<T>) => Promise<T>): ForwardedCommands {
   return {
     submit: (order) =>
       query(() => {

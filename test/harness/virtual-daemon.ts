@@ -1,6 +1,6 @@
 import { createApiClient } from "../../src/api-client/client.ts";
 import { createRateLimiter, type RateLimiter } from "../../src/api-client/rate-limiter.ts";
-import { createServiceClock, type ServiceClock } from "../../src/api-client/service-clock.ts";
+import { ServiceClock } from "../../src/api-client/service-clock.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { type CollectedState, createCollectedState } from "../../src/collectors/collected-state.ts";
 import {
@@ -143,7 +143,7 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     monthStartsOn: settings.monthStartsOn,
     onWait: () => {},
   });
-  const serviceClock = options.serviceClock ?? createServiceClock();
+  const serviceClock = options.serviceClock ?? new ServiceClock();
   const transport = options.transport ?? createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
   const client = createApiClient({
     serviceClock,

@@ -8,7 +8,7 @@ import {
   OPEN_STATES,
   type TimerRow,
 } from "../../src/model/remediation/episode.ts";
-import { type ActivePolicy, countFleet, disruptedEpisodes, isInFlight } from "../../src/policy/facts.ts";
+import { type ActivePolicy, countFleet, disruptedEpisodes, isInFlight } from "../../src/policy/guard-facts.ts";
 import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 import { propertyRuns } from "../harness/run-length.ts";
 import { actionOf, episodeOf } from "../journal/arbitrary-changes.ts";

@@ -10,12 +10,12 @@ import {
   type GuardFacts,
   isInFlight,
   type NodeObservation,
-} from "../../src/policy/facts.ts";
-import { effectiveLimits } from "../../src/policy/guards/limits.ts";
+} from "../../src/policy/guard-facts.ts";
+import { effectiveLimits } from "../../src/policy/guards/safety-limits.ts";
 import { CLOSED_BREAKER } from "../../src/policy/guards/storm-and-breaker.ts";
 import { compilePolicy, type PolicyEvaluation, type Verdict } from "../../src/policy/policy.ts";
 import { RemediationRecords } from "../../src/policy/remediation-records.ts";
-import type { Timer } from "../../src/policy/timers/timer.ts";
+import type { Timer } from "../../src/policy/timer.ts";
 import { defaultSafety, rebootOffline } from "../harness/policies.ts";
 import { episodeOf } from "../journal/arbitrary-changes.ts";
 import { buildFleet, type NodeFixture } from "../metrics/snapshot-fixtures.ts";

@@ -10,7 +10,7 @@ import {
 } from "../../src/model/remediation/episode.ts";
 import { formatId, type JournalChange } from "../../src/model/remediation/journal.ts";
 import { isUnfinished, RemediationRecords } from "../../src/policy/remediation-records.ts";
-import { toTimerRow } from "../../src/policy/timers/timer.ts";
+import { toTimerRow } from "../../src/policy/timer.ts";
 import { propertyRuns } from "../harness/run-length.ts";
 import { actionOf, episodeOf, holdOf, timerOf } from "../journal/arbitrary-changes.ts";
 import { createInMemoryJournal, numberOf } from "../journal/in-memory-journal.ts";

@@ -5,7 +5,7 @@ import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { NodeStatus } from "../../src/model/node.ts";
 import type { PolicyRule } from "../../src/model/policy/policy.ts";
 import { silentLog } from "../../src/platform/log.ts";
-import { INACTIVE } from "../../src/policy/timers/timer.ts";
+import { INACTIVE } from "../../src/policy/timer.ts";
 import { createExternalActions } from "../../src/remediation/external-actions.ts";
 import { ObservedFleet } from "../../src/remediation/observed-fleet.ts";
 import { openRemediationState } from "../../src/remediation/state/journaled-state.ts";

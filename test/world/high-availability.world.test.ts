@@ -85,7 +85,7 @@ async function runSchedule(seed: number): Promise<void> {
   }
   for (const { database } of group.daemons) database.onCommitted = () => {};
   await group.advance(5 * MINUTE_MS);
-  const leader = group.daemons.find(({ modes }) => modes.isLeading());
+  const leader = group.daemons.find(({ roleSwitch }) => roleSwitch.isLeading());
   expect(leader, "there is a leader once the disturbances are over").toBeDefined();
   leader!.pause();
   await group.advance(LEADERLESS_MS_MAX);

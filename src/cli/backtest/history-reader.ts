@@ -1,6 +1,6 @@
 import type { IntegrationClient } from "../../api-client/integration-client.ts";
 import { asRawRecord } from "../../api-client/json-body.ts";
-import { type PrometheusFailure, requestPrometheus } from "../../api-client/prometheus.ts";
+import { type PrometheusFailure, requestPrometheus } from "../../api-client/prometheus-query.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { NODE_INFO, NODE_STATUS } from "../../metrics/families/node-families.ts";

@@ -1,7 +1,7 @@
 import { SECOND_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import { isoAt } from "../../model/time.ts";
-import { seconds, secondsOf } from "../../web/api/notation.ts";
+import { seconds, secondsOf } from "../../web/api/json-values.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import type { BacktestResult } from "../backtest/backtest.ts";
 import type { ReplayedAction, ReplayOutcome } from "../backtest/policy-replay.ts";

@@ -11,7 +11,7 @@ import { type Problem, parsePolicyTests, printProblems } from "../config/config-
 import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, type OutputOption, print } from "../context.ts";
 import { withProgress } from "../output/progress.ts";
 import { type Paint, stripControlCharacters } from "../output/text.ts";
-import { type FailedExpectation, runPolicyTest } from "../policy-tests/runner.ts";
+import { type FailedExpectation, runPolicyTest } from "./policy-test-runner.ts";
 
 /** Result of one test. */
 interface TestResult {

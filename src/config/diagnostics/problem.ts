@@ -1,3 +1,4 @@
+import { truncate } from "../../base/text.ts";
 import type { Marks, Position } from "../yaml/position.ts";
 
 /** Path of a key or value in a document: names of keys, and indexes of list items. */
@@ -155,10 +156,6 @@ export function listNames(names: readonly string[]): string {
   const omitted = names.length - shown.length;
   return omitted === 0 ? shown.join(", ") : `${shown.join(", ")} and ${omitted} more`;
 }
-
-/** Shortens a text that is too long to show. */
-export const truncate = (text: string, lengthMax: number): string =>
-  text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
 
 /** Formats a problem as compilers do: `file:line:column: key: message; did you mean "suggestion"?`. */
 export function formatProblem(problem: ConfigProblem): string {

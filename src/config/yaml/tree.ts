@@ -1,5 +1,6 @@
 import { isAlias, isMap, isScalar, isSeq, type LineCounter, type Pair, type Scalar, type YAMLMap } from "yaml";
-import { type Finding, quote, truncate } from "../diagnostics/problem.ts";
+import { truncate } from "../../base/text.ts";
+import { type Finding, quote } from "../diagnostics/problem.ts";
 import { type Environment, substitute } from "../environment.ts";
 import { type Mark, type Marks, markKey, type Position } from "./position.ts";
 import { sourceOffset } from "./source-offset.ts";

@@ -6,7 +6,7 @@ import type { CommandReply, OperatorCommand } from "../../model/remediation/oper
 import type { ForwardedCommands, SharedState } from "../../model/shared-state.ts";
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
 import { createRowQueries } from "../row-queries.ts";
-import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-rows.ts";
+import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-export.ts";
 import { CallBlocks } from "./call-blocks.ts";
 import {
   type Connection,
@@ -78,7 +78,7 @@ export async function openSharedState(deps: PostgresStoreDeps): Promise<Result<S
   const journal = createJournalQueries(database);
   return ok({
     lease,
-    orders: createForwardedCommands(database),
+    forwardedCommands: createForwardedCommands(database),
     journal,
     callsSince: journal.callsSince,
     unusable: unusable.promise,
@@ -198,9 +198,9 @@ const RETENTION = "1 day";
 function createForwardedCommands(database: Database): ForwardedCommands {
   const table = `${database.schema}.forwarded_orders`;
   return {
-    async submit(order) {
+    async submit(command) {
       const sql = `INSERT INTO ${table} (body) VALUES ($1::jsonb) RETURNING id`;
-      const [row] = await database.query(sql, [toJsonText(order)]);
+      const [row] = await database.query(sql, [toJsonText(command)]);
       return Number(row!.id);
     },
     async reply(id) {

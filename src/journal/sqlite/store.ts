@@ -14,7 +14,7 @@ import {
   storeFailure,
 } from "../open-failure.ts";
 import { createRowQueries } from "../row-queries.ts";
-import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-rows.ts";
+import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-export.ts";
 import { createChangeWriter, createConnection, createJournal, runInTransaction, SCHEMA } from "./journal.ts";
 import { MIGRATIONS, migrate, schemaVersion } from "./migrations.ts";
 

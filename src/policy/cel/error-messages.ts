@@ -1,4 +1,8 @@
 import { formatDuration, parseDuration } from "../../base/duration.ts";
+import { truncate } from "../../base/text.ts";
+
+/** Maximum number of characters of an expression that a message quotes. */
+const QUOTED_CHARACTERS_MAX = 60;
 
 /** Why an expression is invalid. */
 export interface ExpressionProblem {
@@ -62,7 +66,7 @@ function durationCall(written: string): string | null {
 /** Describes a type error. */
 export function describeTypeError({ summary, node, range }: CelError, text: string): ExpressionProblem {
   const { start, end } = node ?? range ?? { start: 0, end: text.length };
-  const written = truncated(withParentheses(text, start, end));
+  const written = truncate(withParentheses(text, start, end), QUOTED_CHARACTERS_MAX);
   const message = celMessage(summary);
   const hint = DURATION_AND_OTHER.test(message) ? DURATION_HINT : "";
   return { message: `${message}, in ${written}${hint}`, offset: start };
@@ -123,9 +127,3 @@ function celMessage(summary: string): string {
     .replace(/^found no matching overload for '(.+)'$/, "$1 is not supported");
   return message.charAt(0).toLowerCase() + message.slice(1);
 }
-
-/** Maximum number of characters of an expression that a message quotes. */
-const QUOTED_CHARACTERS_MAX = 60;
-
-const truncated = (text: string): string =>
-  text.length <= QUOTED_CHARACTERS_MAX ? text : `${text.slice(0, QUOTED_CHARACTERS_MAX)}…`;

@@ -3,7 +3,7 @@ import type { NodeStatus } from "../../model/node.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
 import type { Action, Episode, EpisodeState, OPEN_STATES, Quarantine } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type ActivePolicy, isDown, isDryRun, isUnlisted, type NodeObservation } from "../facts.ts";
+import { type ActivePolicy, isDown, isDryRun, isUnlisted, type NodeObservation } from "../guard-facts.ts";
 import type { StepResult } from "./verification.ts";
 
 /**

@@ -2,7 +2,7 @@ import { type DurationMs, formatDuration, formatSecondsLeft, HOUR_MS } from "../
 import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
 import type { GuardRow } from "./guards.ts";
-import { incidentNodesMin } from "./limits.ts";
+import { incidentNodesMin } from "./safety-limits.ts";
 
 /**
  * The moment at which a node became unhealthy: the condition of a policy was observed to be false, then true. A

@@ -1,6 +1,6 @@
 import { type DurationMs, HOUR_MS } from "../../base/duration.ts";
 import { type Blocker, HOLD_REASONS, type HoldReason } from "../../model/remediation/decision.ts";
-import { type Candidate, type GuardFacts, nextStep } from "../facts.ts";
+import { type Candidate, type GuardFacts, nextStep } from "../guard-facts.ts";
 import { correlatedGuard } from "./correlated-failure.ts";
 import { DAEMON_GUARDS } from "./daemon-guards.ts";
 import { LIMIT_GUARDS } from "./limit-guards.ts";

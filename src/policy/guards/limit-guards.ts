@@ -1,11 +1,11 @@
-import { countNoun } from "../../base/count-noun.ts";
 import { formatDuration, formatSecondsLeft } from "../../base/duration.ts";
+import { countNoun } from "../../base/text.ts";
 import { FAILURE_DOMAINS, type FailureDomain, type PerFailureDomain } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type DomainCount, type FleetCounts, NO_NODES } from "../facts.ts";
+import { type DomainCount, type FleetCounts, NO_NODES } from "../guard-facts.ts";
 import type { GuardRow } from "./guards.ts";
 
 /** Maximum number of nodes or actions that a detail names. The rest are only counted. */

@@ -2,7 +2,7 @@ import { formatSecondsLeft } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
-import { type GuardFacts, isDryRun, isLost, isRecentReboot, wasRebootedByUs } from "../facts.ts";
+import { type GuardFacts, isDryRun, isLost, isRecentReboot, wasRebootedByUs } from "../guard-facts.ts";
 import type { GuardRow, HoldReasonRow } from "./guards.ts";
 
 const OWNERSHIP: HoldReasonRow = {

@@ -1,4 +1,4 @@
-import { isAcceptable, isDryRun } from "../facts.ts";
+import { isAcceptable, isDryRun } from "../guard-facts.ts";
 import type { GuardRow } from "./guards.ts";
 
 /** Holds a node whose condition is unknown. */

@@ -1,9 +1,9 @@
-import { countNoun } from "../../base/count-noun.ts";
 import { formatDuration, formatSecondsLeft } from "../../base/duration.ts";
+import { countNoun } from "../../base/text.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import { countsAsAttempt, endedAt, givenUpHold, releasedAt } from "../episodes/attempts.ts";
-import { type Candidate, type GuardFacts, isDryRun, isLost, nextStep } from "../facts.ts";
+import { type Candidate, type GuardFacts, isDryRun, isLost, nextStep } from "../guard-facts.ts";
 import type { GuardRow } from "./guards.ts";
 
 const GIVEN_UP = "ProxywardenNodeGivenUp";

@@ -5,7 +5,7 @@ import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 import { decide, mayBeginEpisode } from "../../policy/decision.ts";
 import { consecutiveFailures } from "../../policy/episodes/attempts.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
-import { type ActivePolicy, type Candidate, type GuardFacts, isDryRun } from "../../policy/facts.ts";
+import { type ActivePolicy, type Candidate, type GuardFacts, isDryRun } from "../../policy/guard-facts.ts";
 import {
   actionChange,
   commitTransition,

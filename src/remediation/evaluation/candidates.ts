@@ -16,8 +16,8 @@ import {
   isInFlight,
   type NodeObservation,
   nextStep,
-} from "../../policy/facts.ts";
-import { assumedActionTimes, effectiveLimits } from "../../policy/guards/limits.ts";
+} from "../../policy/guard-facts.ts";
+import { assumedActionTimes, effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import { windowBlockers } from "../../policy/guards/time-window.ts";
 import { evaluateExpression, type Policy, policySources } from "../../policy/policy.ts";
 import type { RemediationRules } from "../context.ts";
@@ -91,7 +91,7 @@ export function nextAction(context: DecisionContext, candidate: Candidate): Acti
 /**
  * Returns the approved action of a step if it was not sent yet, or null if there is none or its approval has expired.
  */
-export const findApprovedAction = (
+const findApprovedAction = (
   context: Pick<DecisionContext, "remediationState" | "rules">,
   episode: string,
   step: number,

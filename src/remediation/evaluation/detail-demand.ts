@@ -4,7 +4,7 @@ import type { Threshold } from "../../model/policy/policy.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { thresholdsOf } from "../../policy/cel/thresholds.ts";
 import { type Policy, policySources } from "../../policy/policy.ts";
-import type { Timer, TimerRule } from "../../policy/timers/timer.ts";
+import type { Timer, TimerRule } from "../../policy/timer.ts";
 import type { DecisionContext } from "./candidates.ts";
 
 /** Returns the usage thresholds of the policies. */

@@ -1,13 +1,13 @@
-import { truncate } from "../../api-client/errors.ts";
 import {
   createIntegrationClient,
   type IntegrationAccess,
   type IntegrationClient,
 } from "../../api-client/integration-client.ts";
 import { asRawRecord } from "../../api-client/json-body.ts";
-import { type PrometheusAnswer, requestPrometheus, textOf } from "../../api-client/prometheus.ts";
+import { type PrometheusAnswer, requestPrometheus, textOf } from "../../api-client/prometheus-query.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
+import { truncate } from "../../base/text.ts";
 import type { ExternalBlocker } from "../../model/policy/policy.ts";
 import type { Clock, ExternalBlockers } from "../../model/ports.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";

@@ -1,11 +1,12 @@
+import { eachInSteps } from "../../base/steps.ts";
 import { growColumn } from "../../base/typed-column.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import { eachInSteps, runInSlices } from "../../platform/event-loop.ts";
+import { runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
-import { isDryRun } from "../../policy/facts.ts";
+import { isDryRun } from "../../policy/guard-facts.ts";
 import { evaluatePolicy, type MaxAgeOf, type Policy, prepareEvaluation } from "../../policy/policy.ts";
 import type { TimerChange } from "../../policy/remediation-records.ts";
 import {
@@ -15,7 +16,7 @@ import {
   observeCondition,
   type Timer,
   type TimerRule,
-} from "../../policy/timers/timer.ts";
+} from "../../policy/timer.ts";
 import { splitByNode } from "../state/journal-writer.ts";
 import type { DecisionContext } from "./candidates.ts";
 import type { FleetHealth } from "./fleet-health.ts";

@@ -16,9 +16,9 @@ import {
   transition,
 } from "../../policy/episodes/episode.ts";
 import { stepDeadlines } from "../../policy/episodes/verification.ts";
-import { isDown, isDryRun, isInFlight, isLost, isUnlisted } from "../../policy/facts.ts";
+import { isDown, isDryRun, isInFlight, isLost, isUnlisted } from "../../policy/guard-facts.ts";
 import { conditionKeyOf, type Policy } from "../../policy/policy.ts";
-import { INACTIVE, observeCondition, type Timer } from "../../policy/timers/timer.ts";
+import { INACTIVE, observeCondition, type Timer } from "../../policy/timer.ts";
 import { commitTransition, finishAction, finishActions, withdraw } from "./episode-transitions.ts";
 import { type VerificationDeps, verifyStep } from "./step-verification.ts";
 

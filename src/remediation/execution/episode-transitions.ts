@@ -8,7 +8,7 @@ import type { Notification } from "../../model/remediation/notification.ts";
 import type { Notifier } from "../../notify/notifier.ts";
 import { givenUpHold, measureEfficacy } from "../../policy/episodes/attempts.ts";
 import { transition } from "../../policy/episodes/episode.ts";
-import { isAcceptable, isInFlight, isLost, isUnlisted } from "../../policy/facts.ts";
+import { isAcceptable, isInFlight, isLost, isUnlisted } from "../../policy/guard-facts.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { isUnfinished } from "../../policy/remediation-records.ts";
 import { buildCandidate, type DecisionContext } from "../evaluation/candidates.ts";

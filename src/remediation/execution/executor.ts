@@ -16,7 +16,7 @@ import {
   recordSent,
   recordUnsent,
 } from "../../policy/episodes/episode.ts";
-import type { Candidate } from "../../policy/facts.ts";
+import type { Candidate } from "../../policy/guard-facts.ts";
 import type { DecisionContext } from "../evaluation/candidates.ts";
 import type { ExternalBlockerCache } from "../evaluation/external-blockers.ts";
 import type { ApiKeyStatus } from "./api-key-rejection.ts";

@@ -1,12 +1,12 @@
 import { oncePerKey } from "../../base/once-per-key.ts";
+import { eachInSteps } from "../../base/steps.ts";
 import { EPISODE_STATES } from "../../model/label-values.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
-import { eachInSteps } from "../../platform/event-loop.ts";
-import { type ActivePolicy, isDryRun, isInFlight } from "../../policy/facts.ts";
+import { type ActivePolicy, isDryRun, isInFlight } from "../../policy/guard-facts.ts";
 import { findBlockers } from "../../policy/guards/guards.ts";
-import { limitsByName } from "../../policy/guards/limits.ts";
-import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
+import { limitsByName } from "../../policy/guards/safety-limits.ts";
+import { presentTimer, toTimerRow } from "../../policy/timer.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
 import { buildCandidate, type DecisionContext, type FactsOf, isGivenUp } from "../evaluation/candidates.ts";
 import { FleetHealth } from "../evaluation/fleet-health.ts";

@@ -12,9 +12,9 @@ import type {
 } from "../../model/remediation/operator-command.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
-import type { ActivePolicy } from "../../policy/facts.ts";
+import type { ActivePolicy } from "../../policy/guard-facts.ts";
 import type { PolicyEvaluation } from "../../policy/policy.ts";
-import type { PresentedTimer } from "../../policy/timers/timer.ts";
+import type { PresentedTimer } from "../../policy/timer.ts";
 
 /** Status of remediation: what holds all actions, and the effective limits. */
 export interface RemediationStatus {

@@ -3,7 +3,7 @@ import type { Clock, Log } from "../../model/ports.ts";
 import type { Collector } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { remainingAtLeast } from "../../rate-limit/stated-limit.ts";
-import { byName } from "./notation.ts";
+import { byName } from "./json-values.ts";
 import { type StatusSnapshot, sessionsByStatus, statusCounts } from "./status-views.ts";
 
 /** The samples of the last hour, in memory. */

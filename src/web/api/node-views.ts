@@ -5,7 +5,7 @@ import type { Fleet } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { slotOfSessions, slotsById } from "../../policy/cel/field-readers.ts";
 import { slotsInOrder } from "./fleet-columns.ts";
-import { byName, isKnown, iso, seconds } from "./notation.ts";
+import { byName, isKnown, iso, seconds } from "./json-values.ts";
 import { type Query, ROWS_DEFAULT } from "./query.ts";
 import type { StatusSnapshot } from "./status-views.ts";
 

@@ -3,7 +3,7 @@ import type { HoldReason } from "../../model/remediation/decision.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
 import { isoAt } from "../../model/time.ts";
 import { HOLD_REASON_ROWS } from "../../policy/guards/guards.ts";
-import type { PresentedTimer } from "../../policy/timers/timer.ts";
+import type { PresentedTimer } from "../../policy/timer.ts";
 import type {
   HeldNode,
   NodeHistory,
@@ -12,7 +12,7 @@ import type {
   RemediationStatus,
   RemediationView,
 } from "../../remediation/status/views.ts";
-import { iso, pick, seconds, secondsOf } from "./notation.ts";
+import { iso, pick, seconds, secondsOf } from "./json-values.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "./row-views.ts";
 
 /** Formats a timer as JSON. */

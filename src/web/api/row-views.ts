@@ -5,7 +5,7 @@ import type { OperatorCommandRow } from "../../model/remediation/operator-comman
 import type { Fleet } from "../../model/snapshot.ts";
 import { type EpochMs, isoAt } from "../../model/time.ts";
 import { slotsById } from "../../policy/cel/field-readers.ts";
-import { iso, pick } from "./notation.ts";
+import { iso, pick } from "./json-values.ts";
 
 /** Formats an operator command as JSON. */
 export const operatorCommandView = (row: OperatorCommandRow) => ({ ...row, at: isoAt(row.at) });

@@ -14,7 +14,7 @@ import type { BillingMonth } from "../../rate-limit/monthly-budget.ts";
 import { callsInFlight, remainingAtLeast } from "../../rate-limit/stated-limit.ts";
 import type { Plan } from "../../scheduling/planner.ts";
 import { summarizeInSteps, summarizeTimes } from "./fleet-columns.ts";
-import { byName, iso, seconds, secondsOf } from "./notation.ts";
+import { byName, iso, seconds, secondsOf } from "./json-values.ts";
 
 /** The state of the daemon that the JSON routes show. */
 export interface StatusSnapshot {

@@ -11,7 +11,7 @@ import {
   recentOnsets,
   updateIncidents,
 } from "../../../src/policy/guards/correlated-failure.ts";
-import { incidentNodesMin } from "../../../src/policy/guards/limits.ts";
+import { incidentNodesMin } from "../../../src/policy/guards/safety-limits.ts";
 import { defaultSafety } from "../../harness/policies.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
 

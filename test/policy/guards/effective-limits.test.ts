@@ -6,7 +6,7 @@ import {
   effectiveLimits,
   incidentNodesMin,
   limitsByName,
-} from "../../../src/policy/guards/limits.ts";
+} from "../../../src/policy/guards/safety-limits.ts";
 import { defaultSafety } from "../../harness/policies.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
 

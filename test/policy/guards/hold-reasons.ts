@@ -2,7 +2,7 @@ import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import type { HoldReason } from "../../../src/model/remediation/decision.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
-import type { ActivePolicy, Candidate, GuardFacts, NodeObservation } from "../../../src/policy/facts.ts";
+import type { ActivePolicy, Candidate, GuardFacts, NodeObservation } from "../../../src/policy/guard-facts.ts";
 import { CLOSED_BREAKER } from "../../../src/policy/guards/storm-and-breaker.ts";
 import { actionOf, closedEpisodeOf, episodeOf, holdOf } from "../../journal/arbitrary-changes.ts";
 import {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Safety } from "../../../src/config/schema/safety.ts";
 import type { Mode, PolicyRule, Step } from "../../../src/model/policy/policy.ts";
-import { worstCase } from "../../../src/policy/guards/limits.ts";
+import { worstCase } from "../../../src/policy/guards/safety-limits.ts";
 import { defaultSafety } from "../../harness/policies.ts";
 
 const HOUR = 3_600_000;

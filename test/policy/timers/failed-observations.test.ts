@@ -1,12 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import {
-  INACTIVE,
-  nextTimerState,
-  type Timer,
-  type TimerEvent,
-  type TimerRule,
-} from "../../../src/policy/timers/timer.ts";
+import { INACTIVE, nextTimerState, type Timer, type TimerEvent, type TimerRule } from "../../../src/policy/timer.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
 import { mostlyNone, newestOf, observationsWith, observeStep, onceInTen, rules } from "./observations.ts";
 import type { ModelObservation } from "./timer-model.ts";

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { observeCondition, type Timer, type TimerRule } from "../../../src/policy/timers/timer.ts";
+import { observeCondition, type Timer, type TimerRule } from "../../../src/policy/timer.ts";
 import type { ModelObservation } from "./timer-model.ts";
 
 /** Rules of a few moments. */

@@ -1,4 +1,4 @@
-import type { Observation, TimerRule } from "../../../src/policy/timers/timer.ts";
+import type { Observation, TimerRule } from "../../../src/policy/timer.ts";
 
 /** An observation of the model. */
 export interface ModelObservation extends Observation {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { INACTIVE, restoreTimer, type Timer, type TimerRule, toTimerRow } from "../../../src/policy/timers/timer.ts";
+import { INACTIVE, restoreTimer, type Timer, type TimerRule, toTimerRow } from "../../../src/policy/timer.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
 import {
   mostlyNone,

@@ -11,7 +11,7 @@ import {
   type Timer,
   type TimerRule,
   toTimerRow,
-} from "../../../src/policy/timers/timer.ts";
+} from "../../../src/policy/timer.ts";
 
 const rule: TimerRule = { forMs: 15 * MINUTE_MS, clearForMs: 10 * MINUTE_MS, gapMsMax: 5 * MINUTE_MS };
 const EPOCH = Date.UTC(2026, 2, 1);

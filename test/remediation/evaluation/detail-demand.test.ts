@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { INACTIVE, observeCondition, type Timer, type TimerRule } from "../../../src/policy/timers/timer.ts";
+import { INACTIVE, observeCondition, type Timer, type TimerRule } from "../../../src/policy/timer.ts";
 import { type DetailFreshness, nextUsefulReadAt } from "../../../src/remediation/evaluation/detail-demand.ts";
 
 const rule: TimerRule = { forMs: 30 * MINUTE_MS, clearForMs: 20 * MINUTE_MS, gapMsMax: 3 * HOUR_MS };

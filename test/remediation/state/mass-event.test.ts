@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import type { TimerState } from "../../../src/policy/timers/timer.ts";
+import type { TimerState } from "../../../src/policy/timer.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationRules, withoutLimits } from "../../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";

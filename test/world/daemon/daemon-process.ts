@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { createApiClient } from "../../../src/api-client/client.ts";
 import { createRateLimiter } from "../../../src/api-client/rate-limiter.ts";
-import { createServiceClock } from "../../../src/api-client/service-clock.ts";
+import { ServiceClock } from "../../../src/api-client/service-clock.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import { createCollectedState } from "../../../src/collectors/collected-state.ts";
 import {
@@ -113,7 +113,7 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
     clock,
     random,
     transport: transportOfProcess(deps, lifetime),
-    serviceClock: createServiceClock(),
+    serviceClock: new ServiceClock(),
     secret: fixedKey(SIMULATION_KEY),
     timeoutMs: 10_000,
     agent: "proxywarden/world",

@@ -64,7 +64,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "timer running on unknown",
     edits: [
       {
-        file: "src/policy/timers/timer.ts",
+        file: "src/policy/timer.ts",
         find: "  const { verdict, now } = observation;",
         replace: `  const { now } = observation;
   const verdict = observation.verdict === "unknown" ? "true" : observation.verdict;`,
@@ -77,7 +77,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "percent rounded up",
     edits: [
       {
-        file: "src/policy/guards/limits.ts",
+        file: "src/policy/guards/safety-limits.ts",
         find: "Math.floor(share * nodes + 1e-9)",
         replace: "Math.ceil(share * nodes - 1e-9)",
       },
@@ -101,7 +101,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "lost nodes not counted",
     edits: [
       {
-        file: "src/policy/facts.ts",
+        file: "src/policy/guard-facts.ts",
         find: `if (episode.state === "suspended") return isLost(episode);`,
         replace: `if (episode.state === "suspended") return false;`,
       },
@@ -177,8 +177,8 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/api-client/service-clock.ts",
-        find: "    unconfirmed = { ...shown, observedAt: [next], shownAt: receivedAt, isLatest: true };",
-        replace: "    offsets.push({ ...shown, after: lastObservedAt, from: next, shownAt: receivedAt });",
+        find: "    this.#unconfirmed = { ...shown, observedAt: [next], shownAt: receivedAt, isLatest: true };",
+        replace: "    this.#offsets.push({ ...shown, after: this.#lastObservedAt, from: next, shownAt: receivedAt });",
       },
     ],
     ...safety,

@@ -1,7 +1,7 @@
-import type { DurationMs } from "../../base/duration.ts";
-import type { NodeId } from "../../model/node.ts";
-import type { TimerRow } from "../../model/remediation/episode.ts";
-import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import type { DurationMs } from "../base/duration.ts";
+import type { NodeId } from "../model/node.ts";
+import type { TimerRow } from "../model/remediation/episode.ts";
+import type { EpochMs, MonotonicMs } from "../model/time.ts";
 
 /**
  * State of the timer of one policy on one node. It implements Prometheus' `for` and `keep_firing_for` over fresh

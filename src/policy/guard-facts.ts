@@ -9,11 +9,11 @@ import type { EpochMs } from "../model/time.ts";
 import { slotsById } from "./cel/field-readers.ts";
 import { countRecords } from "./cel/fleet-aggregates.ts";
 import type { Incident } from "./guards/correlated-failure.ts";
-import type { EffectiveLimits } from "./guards/limits.ts";
+import type { EffectiveLimits } from "./guards/safety-limits.ts";
 import type { Breaker, Storm } from "./guards/storm-and-breaker.ts";
 import type { Policy, PolicyEvaluation } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";
-import type { Timer } from "./timers/timer.ts";
+import type { Timer } from "./timer.ts";
 
 /** A policy and its current status. */
 export interface ActivePolicy {

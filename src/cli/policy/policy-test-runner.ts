@@ -1,6 +1,6 @@
 import { createApiClient } from "../../api-client/client.ts";
 import { createRateLimiter } from "../../api-client/rate-limiter.ts";
-import { createServiceClock } from "../../api-client/service-clock.ts";
+import { ServiceClock } from "../../api-client/service-clock.ts";
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { seededRandom } from "../../base/random.ts";
 import { ok } from "../../base/result.ts";
@@ -15,7 +15,7 @@ import { createCron } from "../../platform/cron.ts";
 import { createFailureLog } from "../../platform/log.ts";
 import { inlineSecret } from "../../platform/secret-file.ts";
 import { expressionSources, expressionsOf } from "../../policy/policy.ts";
-import { findMismatches, type ObservedOutcome } from "../../policy/test-expectation.ts";
+import { findMismatches, type ObservedOutcome } from "../../policy/policy-test-expectation.ts";
 import { type Limits, PLANS } from "../../rate-limit/limits.ts";
 import type { RemediationRules } from "../../remediation/context.ts";
 import { RemediationController } from "../../remediation/controller.ts";
@@ -84,7 +84,7 @@ async function startEngine(test: PolicyTest, rules: RemediationRules, clock: Vir
   });
   const client = createApiClient({
     ...{ clock, random, rateLimiter },
-    serviceClock: createServiceClock(),
+    serviceClock: new ServiceClock(),
     transport: createScriptedTransport(test, clock),
     secret: inlineSecret("policy-test"),
     timeoutMs: TIMEOUT_MS,

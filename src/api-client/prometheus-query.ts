@@ -1,5 +1,6 @@
 import { fail, ok, type Result } from "../base/result.ts";
-import { describeJson, excerpt, truncate } from "./errors.ts";
+import { truncate } from "../base/text.ts";
+import { describeJson, excerpt } from "./errors.ts";
 import type { IntegrationClient, IntegrationFailure } from "./integration-client.ts";
 import { asRawRecord, bodyText, parseJson } from "./json-body.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { actionText, findMismatches, type ObservedOutcome } from "../../src/policy/test-expectation.ts";
+import { actionText, findMismatches, type ObservedOutcome } from "../../src/policy/policy-test-expectation.ts";
 
 const seen: ObservedOutcome = {
   verdict: "unknown",

@@ -14,21 +14,21 @@ import { StandbyConfig } from "./standby.ts";
 /**
  * Runs the active configuration, as a leader or as a standby, and replaces it at a reload and when leadership changes.
  *
- * - A change of mode keeps the web server, the metrics with their counts, the status page, the configuration and its
+ * - A change of role keeps the web server, the metrics with their counts, the status page, the configuration and its
  *   resources.
  * - Each term starts with a new image of the journal, new call counts, an empty inventory, and without knowledge of the
  *   limits or trust in timers.
  *
  * A daemon that shares its state with no other always leads.
  */
-export class ModeSwitch {
+export class RoleSwitch {
   readonly #runtime: Runtime;
   #active!: LeaderConfig | StandbyConfig;
   #leadership: Leadership | null = null;
   /** The last or current change. Changes must not overlap. */
   #changing: Promise<unknown> = Promise.resolve();
   #isStopping = false;
-  #stopOrders: () => Promise<void> = async () => {};
+  #stopForwardedCommands: () => Promise<void> = async () => {};
   /** Events that were not delivered in the last term, for the next one. */
   #undelivered: UndeliveredNotifications = new Map();
 
@@ -90,8 +90,8 @@ export class ModeSwitch {
       if (active.isLeading) {
         const elapsed = clock.monotonic() - startedAt;
         const postMs = Math.max(0, SHUTDOWN_BUDGET.postMs - elapsed);
-        // At the same time, because a database that does not answer delays the last order.
-        [this.#undelivered] = await Promise.all([active.stop("all", postMs), this.#stopOrders()]);
+        // At the same time, because a database that does not answer delays the last command.
+        [this.#undelivered] = await Promise.all([active.stop("all", postMs), this.#stopForwardedCommands()]);
       } else await active.stop("all");
       dropNotifications(this.#undelivered, "notifications dropped at shutdown", { log, metrics });
     });
@@ -127,8 +127,8 @@ export class ModeSwitch {
     await standby.stop("standing by");
     this.lead(resources, term);
     const { clock, log } = this.#runtime;
-    this.#stopOrders = executeForwardedCommands({
-      ...{ orders: shared.orders, clock, log },
+    this.#stopForwardedCommands = executeForwardedCommands({
+      ...{ forwardedCommands: shared.forwardedCommands, clock, log },
       isLeader: () => this.isLeading(),
       execute: (command) => this.#active.execute(command),
     });
@@ -138,7 +138,7 @@ export class ModeSwitch {
   async #depose(): Promise<void> {
     const leader = this.#active;
     if (this.#isStopping || !leader.isLeading) return;
-    const [undelivered] = await Promise.all([leader.stop("leading"), this.#stopOrders()]);
+    const [undelivered] = await Promise.all([leader.stop("leading"), this.#stopForwardedCommands()]);
     // What lasts may be over when this daemon leads again, and its end may have been sent by another leader.
     const events = [...undelivered].map(([name, sent]) => [name, sent.filter((one) => !isActive(one))] as const);
     this.#undelivered = new Map(events.filter(([, notifications]) => notifications.length > 0));

@@ -2,16 +2,16 @@ import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import type { NodeRecord } from "../../src/model/node.ts";
-import { ListBaselines } from "../../src/scheduling/list-baseline.ts";
+import { ListChangeDetector } from "../../src/scheduling/list-change-detector.ts";
 import { listRecord } from "./node-fixtures.ts";
 
 /** Lists of a node, a minute apart, each as it usually is but for what is said: which of them are abrupt. */
 function abrupt(overrides: readonly Partial<NodeRecord>[]): readonly number[] {
-  const baselines = new ListBaselines();
+  const changes = new ListChangeDetector();
   const random = seededRandom(3);
   return overrides.flatMap((each, minute) => {
     const usual = { activeSessions: 40 + Math.floor(6 * random()), bandwidthGb: 500 + minute * (0.9 + 0.2 * random()) };
-    return baselines.recordAndCheck(0, listRecord({ ...usual, ...each }), minute * MINUTE_MS) ? [minute] : [];
+    return changes.recordAndCheck(0, listRecord({ ...usual, ...each }), minute * MINUTE_MS) ? [minute] : [];
   });
 }
 
@@ -70,9 +70,9 @@ describe("a list record", () => {
   });
 
   test("is not compared with the previous node in the slot", () => {
-    const baselines = new ListBaselines();
-    for (let minute = 0; minute < 20; minute++) baselines.recordAndCheck(3, listRecord({}), minute * MINUTE_MS);
-    baselines.forgetNode(3);
+    const changes = new ListChangeDetector();
+    for (let minute = 0; minute < 20; minute++) changes.recordAndCheck(3, listRecord({}), minute * MINUTE_MS);
+    changes.forgetNode(3);
     const other = listRecord({
       id: "node_1",
       status: "offline",
@@ -81,6 +81,6 @@ describe("a list record", () => {
       activeSessions: 0,
       bandwidthGb: 0,
     });
-    expect(baselines.recordAndCheck(3, other, 20 * MINUTE_MS)).toBe(false);
+    expect(changes.recordAndCheck(3, other, 20 * MINUTE_MS)).toBe(false);
   });
 });

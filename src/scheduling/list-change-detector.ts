@@ -24,8 +24,8 @@ const UPTIME = 0;
 const SESSIONS = 1;
 const RATE = 3;
 
-/** Baselines of the list records of each node, to detect abrupt changes. A slot is a node's index in the fleet. */
-export class ListBaselines {
+/** Detects abrupt changes in the list records of each node, compared with the earlier ones. */
+export class ListChangeDetector {
   /** Number of records, up to {@link WEIGHT_RECORDS}. */
   #records = new Uint8Array(0);
   #cells = new Float32Array(0);

@@ -56,6 +56,12 @@ export class MonthCallCount {
     if (this.#isUnread || now < this.#month.startMs || now >= this.#month.endMs) this.#startMonth();
   }
 
+  /** Returns the calls in the current month. */
+  used(): number {
+    this.update();
+    return this.#ledger.monthUsed;
+  }
+
   /** Milliseconds until the month ends. */
   leftMs(): number {
     return this.#month.endMs - this.#deps.clock.now();

@@ -67,7 +67,7 @@ test("a daemon that is paused for longer than the lease takes no step afterwards
   group.failNode();
   group.daemons[0]!.resume();
   await group.advance(10 * SECOND_MS);
-  expect(group.daemons[0]!.modes.active.isLeading).toBe(false);
+  expect(group.daemons[0]!.roleSwitch.active.isLeading).toBe(false);
   const page = await group.daemons[0]!.scrape();
   expect(page).not.toMatch(/^proxynet_|^proxywarden_trusted/m);
   await group.advance(20 * MINUTE_MS);
@@ -108,40 +108,40 @@ test("commands given to a standby are executed by the leader, which answers; wit
     await group.advance(6 * SECOND_MS);
     return command;
   };
-  const commands = commandsOf(two!.modes.active, "alice");
+  const commands = commandsOf(two!.roleSwitch.active, "alice");
   expect(await give(commands.pause("deploy"))).toEqual({
     ok: true,
     value: "paused: deploy; no action is taken until resume; executed by the leader, one (http://one)",
   });
-  expect(one!.modes.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });
-  expect(two!.modes.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });
+  expect(one!.roleSwitch.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });
+  expect(two!.roleSwitch.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });
   expect(await give(commands.approve("act-7"))).toMatchObject({ ok: false, error: { kind: "not_found" } });
   one!.pause();
   expect(await give(commands.resume())).toMatchObject({ ok: false, error: { kind: "unanswered" } });
   await group.advance(20 * SECOND_MS);
   expect(group.leaders()).toEqual(["two"]);
-  expect(two!.modes.active.view.status().paused).toBeNull();
+  expect(two!.roleSwitch.active.view.status().paused).toBeNull();
   one!.resume();
   await group.advance(20 * SECOND_MS);
   two!.database.isReachable = false;
-  expect(await give(commandsOf(one!.modes.active).pause("x"))).toMatchObject({ error: { kind: "unanswered" } });
+  expect(await give(commandsOf(one!.roleSwitch.active).pause("x"))).toMatchObject({ error: { kind: "unanswered" } });
   one!.database.isReachable = false;
-  expect(await give(commandsOf(one!.modes.active).pause("x"))).toMatchObject({ error: { kind: "journal" } });
+  expect(await give(commandsOf(one!.roleSwitch.active).pause("x"))).toMatchObject({ error: { kind: "journal" } });
 });
 
 test("a command is not said to have changed nothing if the database took it and the response was lost", async () => {
   const group = await startDaemonGroup();
   await group.advance(WARM_UP_MS);
   const [one, two] = group.daemons;
-  const { orders } = two!.database.state;
-  const submit: typeof orders.submit = async (order) => {
-    await orders.submit(order);
+  const { forwardedCommands } = two!.database.state;
+  const submit: typeof forwardedCommands.submit = async (command) => {
+    await forwardedCommands.submit(command);
     throw new Error("the connection was lost");
   };
-  Object.assign(two!.database.state, { orders: { ...orders, submit } });
-  const done = await commandsOf(two!.modes.active).pause("deploy");
+  Object.assign(two!.database.state, { forwardedCommands: { ...forwardedCommands, submit } });
+  const done = await commandsOf(two!.roleSwitch.active).pause("deploy");
   await group.advance(SECOND_MS);
-  expect(one!.modes.active.view.status().paused).toMatchObject({ reason: "deploy" });
+  expect(one!.roleSwitch.active.view.status().paused).toMatchObject({ reason: "deploy" });
   expect(done).toMatchObject({
     error: { kind: "journal", message: expect.stringMatching(/may still be executed: check/) },
   });
@@ -152,40 +152,40 @@ test("a command that was journaled although the response was lost changes nothin
   await group.advance(WARM_UP_MS);
   const [one, two] = group.daemons;
   const node = group.failNode();
-  expect(await commandsOf(one!.modes.active, "alice").hold(node, "repair")).toMatchObject({ ok: true });
+  expect(await commandsOf(one!.roleSwitch.active, "alice").hold(node, "repair")).toMatchObject({ ok: true });
   one!.database.onCommitted = (changes) => {
     if (changes.some(({ kind }) => kind === "order")) throw new Error("the connection was lost");
   };
-  const commands = commandsOf(one!.modes.active, "bob");
+  const commands = commandsOf(one!.roleSwitch.active, "bob");
   for (const done of [await commands.pause("deploy"), await commands.release(node)])
     expect(done).toMatchObject({ error: { message: expect.stringMatching(/nothing has changed$/) } });
   await group.advance(2 * MINUTE_MS);
   await one!.stop();
   await group.advance(20 * SECOND_MS);
   expect(group.leaders()).toEqual(["two"]);
-  expect(two!.modes.active.view.status().paused).toBeNull();
-  expect(two!.modes.active.view.explain(node).holds).toMatchObject([{ kind: "held", operator: "alice" }]);
+  expect(two!.roleSwitch.active.view.status().paused).toBeNull();
+  expect(two!.roleSwitch.active.view.explain(node).holds).toMatchObject([{ kind: "held", operator: "alice" }]);
 });
 
 test("a standby shows a pause of a leader that does not know the time yet", async () => {
   const group = await startDaemonGroup();
   const [one, two] = group.daemons;
   group.service.setFaults([{ fault: { kind: "hang" }, afterMs: 0, forMs: Number.POSITIVE_INFINITY }]);
-  await group.advanceUntil(() => one!.modes.active.isLeading);
+  await group.advanceUntil(() => one!.roleSwitch.active.isLeading);
   await group.advance(5 * SECOND_MS);
-  expect(await commandsOf(one!.modes.active, "alice").pause("deploy")).toMatchObject({ ok: true });
+  expect(await commandsOf(one!.roleSwitch.active, "alice").pause("deploy")).toMatchObject({ ok: true });
   await group.advance(5 * SECOND_MS);
-  expect(two!.modes.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });
+  expect(two!.roleSwitch.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });
 });
 
 test("a standby shows episodes, actions and decisions of the leader, and follows them", async () => {
   const group = await startDaemonGroup();
   await group.advance(WARM_UP_MS);
-  const { modes, runtime } = group.daemons[1]!;
+  const { roleSwitch, runtime } = group.daemons[1]!;
   const node = group.failNode();
   await group.advanceUntil(() => group.actions().some(({ state }) => state === "sent"));
   await group.advance(5 * SECOND_MS);
-  const { view } = modes.active;
+  const { view } = roleSwitch.active;
   expect(view.status()).toMatchObject({ inFlight: 1, largestWalkNodes: 60, journal: null });
   expect(runAtOnce(view.policies())).toMatchObject([{ firing: 1, mode: "enforce" }]);
   const why = "this daemon stands by; only the leader, one (http://one), observes the fleet";
@@ -211,7 +211,7 @@ test("a leader that can't renew stops polling before its lease ends, and continu
   const node = group.failNode();
   await group.advance(10 * MINUTE_MS);
   expect(group.service.serial).toBe(calls);
-  const { view } = one!.modes.active;
+  const { view } = one!.roleSwitch.active;
   const ended = /^the lease of this daemon has ended; .*database answers.*: the database can't be reached\)$/;
   expect(view.status().journal).toMatch(ended);
   expect(view.explain(node).policies[0]!.blockers).toContainEqual({
@@ -235,7 +235,7 @@ test("a leader that is cut off from the database is deposed, and leads again whe
   expect(group.leaders()).toEqual(["two"]);
   one!.database.isReachable = true;
   await group.advance(10 * SECOND_MS);
-  expect(one!.modes.active.isLeading).toBe(false);
+  expect(one!.roleSwitch.active.isLeading).toBe(false);
   await two!.stop();
   expect([group.leaders(), group.database.epoch()]).toEqual([["one"], 3]);
   const node = group.failNode();
@@ -244,21 +244,21 @@ test("a leader that is cut off from the database is deposed, and leads again whe
   expectLaws(group);
 });
 
-test("a reload takes effect in both modes", async () => {
+test("a reload takes effect in both roles", async () => {
   const group = await startDaemonGroup();
   await group.advance(WARM_UP_MS);
   const [one, two] = group.daemons;
   await one!.reload({ settings: { pageLimit: 500 } });
   await two!.reload({ settings: { pageLimit: 500 } });
   expect(group.leaders()).toEqual(["one"]);
-  expect([one, two].map((member) => member!.modes.active.resources.settings.pageLimit)).toEqual([500, 500]);
+  expect([one, two].map((member) => member!.roleSwitch.active.resources.settings.pageLimit)).toEqual([500, 500]);
   one!.database.isReachable = false;
   await group.advance(MINUTE_MS);
   one!.database.isReachable = true;
   await one!.reload({ settings: { pageLimit: 200 } });
   await group.advance(10 * SECOND_MS);
-  expect(one!.modes.active.isLeading).toBe(false);
-  expect(one!.modes.active.resources.settings.pageLimit).toBe(200);
+  expect(one!.roleSwitch.active.isLeading).toBe(false);
+  expect(one!.roleSwitch.active.resources.settings.pageLimit).toBe(200);
   await group.advance(WARM_UP_MS);
   expect(group.leaders()).toEqual(["two"]);
   expectLaws(group);
@@ -274,7 +274,7 @@ test.each(LIMITERS_TESTED)(
       settings: { schedules: everyMinuteSettings.schedules, limits, pageLimit: 50 },
     });
     for (let takeover = 0; takeover < TAKEOVERS; takeover++) {
-      const leader = group.daemons.find(({ modes }) => modes.isLeading()) ?? group.daemons[0]!;
+      const leader = group.daemons.find(({ roleSwitch }) => roleSwitch.isLeading()) ?? group.daemons[0]!;
       const callsBefore = group.service.serial;
       await group.advance(3 * MINUTE_MS);
       expect(group.service.serial - callsBefore).toBeGreaterThan(3 * 60);

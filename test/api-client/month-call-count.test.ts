@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MonthCallCount } from "../../src/api-client/stored-call-count.ts";
+import { MonthCallCount } from "../../src/api-client/month-call-count.ts";
 import { DAY_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createLedger } from "../../src/rate-limit/ledger.ts";

@@ -1,0 +1,9 @@
+/** Returns a count and its noun, such as `1 node` or `2 nodes`. */
+export const countNoun = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
+/** Enough for an excerpt in a message. */
+const EXCERPT_CHARACTERS_MAX = 80;
+
+/** Returns at most `charactersMax` characters of a text, and an ellipsis if it is longer. */
+export const truncate = (text: string, charactersMax = EXCERPT_CHARACTERS_MAX): string =>
+  text.length > charactersMax ? `${text.slice(0, charactersMax)}…` : text;
