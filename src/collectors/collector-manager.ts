@@ -118,15 +118,17 @@ function createSnapshotPublisher(
   pollingPlan: PollingPlan,
 ) {
   let isChanged = true;
+  let publishedAt = clock.monotonic();
   let latest: Snapshot | null = null;
   let listener: SnapshotListener = () => {};
 
   function publish(): void {
     isChanged = false;
+    publishedAt = clock.monotonic();
     collected.sequence++;
     latest = {
       sequence: collected.sequence,
-      at: clock.monotonic(),
+      at: publishedAt,
       fleet: collected.inventory.currentFleet(),
       sessions: collected.sessions.view(),
       stats: collected.stats,
@@ -147,7 +149,6 @@ function createSnapshotPublisher(
     },
     /** Publishes changes, and regularly without changes, until `signal` aborts. */
     async run(signal: AbortSignal): Promise<void> {
-      let publishedAt = clock.monotonic();
       let plannedAt = clock.monotonic();
       while (!signal.aborted) {
         const intervals = 1 + Math.floor(collected.inventory.count() / NODES_PER_INTERVAL);
@@ -159,7 +160,6 @@ function createSnapshotPublisher(
           plannedAt = clock.monotonic();
         }
         publish();
-        publishedAt = clock.monotonic();
       }
     },
   };
