@@ -48,7 +48,6 @@ export type LinksView = Readonly<Record<"runbook" | "grafana", string | null>>;
 /** `GET /api/v1/status`. */
 export function statusView(statusSnapshot: StatusSnapshot) {
   const { version, startedAt, now, clockSkewMs, configRejectedAt, snapshot } = statusSnapshot;
-  const fleet = walkedFleet(statusSnapshot);
   const sessions = snapshot?.sessions ? sessionsByStatus(snapshot.sessions) : null;
   return {
     version,
@@ -56,28 +55,24 @@ export function statusView(statusSnapshot: StatusSnapshot) {
     now: isoAt(now),
     config_rejected_at: iso(configRejectedAt),
     service_clock_skew_seconds: seconds(clockSkewMs),
-    nodes: fleet && { total: fleet.count, ...statusCounts(fleet) },
+    nodes: snapshot && isRead(snapshot.fleet) ? { total: snapshot.fleet.count, ...statusCounts(snapshot.fleet) } : null,
     usage_known: snapshot?.fleet.usageKnown ?? false,
     sessions: sessions && { total: Object.values(sessions).reduce((sum, count) => sum + count, 0), ...sessions },
     collectors: byName(COLLECTORS, (collector) => collectorView(statusSnapshot, collector)),
   };
 }
 
-/** Returns the fleet, or null if no walk has shown it yet. */
-function walkedFleet({ snapshot }: StatusSnapshot): Fleet | null {
-  return snapshot === null || snapshot.fleet.walkedAt === null ? null : snapshot.fleet;
-}
+/** Returns whether the list has shown nodes, or a walk has shown that there are none. */
+const isRead = ({ count, walkedAt }: Fleet): boolean => count > 0 || walkedAt !== null;
 
 /** Returns the number of nodes by status and the failing collectors, in one line. */
-export function statusLine(statusSnapshot: StatusSnapshot): string {
-  const { collectors } = statusSnapshot;
-  const fleet = walkedFleet(statusSnapshot);
+export function statusLine({ snapshot, collectors }: StatusSnapshot): string {
   const failing = COLLECTORS.filter((collector) => collectors[collector].failure !== null);
   const failures = failing.map((collector) => `${collector} (${collectors[collector].failure!.kind})`).join(", ");
   const suffix = failures === "" ? "" : `; failing: ${failures}`;
-  if (fleet === null) return `the fleet is not known yet${suffix}`;
-  const counts = Object.entries(statusCounts(fleet)).filter(([, count]) => count > 0);
-  return `${fleet.count} nodes: ${counts.map(([status, count]) => `${count} ${status}`).join(", ")}${suffix}`;
+  if (snapshot === null || snapshot.fleet.walkedAt === null) return `the fleet is not known yet${suffix}`;
+  const counts = Object.entries(statusCounts(snapshot.fleet)).filter(([, count]) => count > 0);
+  return `${snapshot.fleet.count} nodes: ${counts.map(([status, count]) => `${count} ${status}`).join(", ")}${suffix}`;
 }
 
 /** `GET /api/v1/budget`. */

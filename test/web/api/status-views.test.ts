@@ -4,6 +4,7 @@ import { nodesView, nodeView } from "../../../src/web/api/node-views.ts";
 import type { StatusSnapshot } from "../../../src/web/api/status-views.ts";
 import { budgetView, statusLine, statusView } from "../../../src/web/api/status-views.ts";
 import { startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
+import { buildFleet } from "../fleet-fixture.ts";
 
 const MINUTE = 60_000;
 
@@ -27,13 +28,14 @@ test("before the first walk every view is empty", async () => {
   });
 });
 
-test("while no walk of the node list has shown a node, the number of nodes is unknown", async () => {
+test("the number of nodes is unknown until the list has been read, even if it is empty", async () => {
   await snapshotAfter(5 * MINUTE, (statusSnapshot) => {
-    const { snapshot } = statusSnapshot;
-    const fleet = { ...snapshot!.fleet, walkedAt: null };
-    const unread = { ...statusSnapshot, snapshot: { ...snapshot!, fleet } };
-    expect(statusView(unread).nodes).toBeNull();
-    expect(statusLine(unread)).toBe("the fleet is not known yet");
+    const nodesOf = (walkedAt: number | null) => {
+      const snapshot = { ...statusSnapshot.snapshot!, fleet: { ...buildFleet([]), walkedAt } };
+      return statusView({ ...statusSnapshot, snapshot }).nodes;
+    };
+    expect(nodesOf(null)).toBeNull();
+    expect(nodesOf(statusSnapshot.monotonic)).toMatchObject({ total: 0, online: 0 });
   });
 });
 
