@@ -1,6 +1,7 @@
 import { createApiClient } from "../../src/api-client/client.ts";
 import { createRateLimiter, type RateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { createServiceClock, type ServiceClock } from "../../src/api-client/service-clock.ts";
+import type { DurationMs } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { type CollectedState, createCollectedState } from "../../src/collectors/collected-state.ts";
 import {
@@ -104,6 +105,8 @@ export interface VirtualDaemonOptions {
   readonly service?: SimulatedService;
   readonly transport?: Transport;
   readonly seed?: number;
+  /** Minimum time between snapshots of detail reads; absent: that of the product. */
+  readonly publishIntervalMs?: DurationMs;
   /** Policies and safety; absent: without remediation. */
   readonly rules?: RemediationRules;
   readonly receivers?: readonly Receiver[];
@@ -200,6 +203,7 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     log,
     cron: createCron(),
     publishCheckMs: PUBLISH_CHECK_MS,
+    ...(options.publishIntervalMs === undefined ? {} : { publishIntervalMs: options.publishIntervalMs }),
   });
   collectorManager.setListener((snapshot, plan) => {
     snapshots.last = snapshot;
