@@ -95,9 +95,6 @@ export const listsOnlySettings: Partial<CollectionSettings> = {
   schedules: { ...everyMinuteSettings.schedules, details: null, sessions: null, stats: null, hourly: null },
 };
 
-/** That of a large fleet: waking up every second takes much of the CPU time of a simulated hour. */
-const PUBLISH_INTERVAL_MS: DurationMs = 5 * SECOND_MS;
-
 /** After this time the inventory is trusted. */
 const WARM_UP_MS: DurationMs = 4 * MINUTE_MS;
 const WAIT_SECONDS_MAX = 3 * 3_600;
@@ -115,8 +112,7 @@ export async function startQuietNetwork(options: QuietNetworkOptions): Promise<Q
   const startProcess = () => createCrashableProcess({ clock, transport, store }, injectedFailures, events);
   let process = startProcess();
   function startDaemon(changed: Partial<VirtualDaemonOptions>): Promise<VirtualDaemon> {
-    const receivers = [recordingReceiver(notifications)];
-    const defaults = { receivers, settings: listsOnlySettings, publishIntervalMs: PUBLISH_INTERVAL_MS };
+    const defaults = { receivers: [recordingReceiver(notifications)], settings: listsOnlySettings };
     const outside = { service, clock: process.clock, transport: process.transport, store: process.store };
     return startVirtualDaemon({ ...defaults, ...options, ...changed, ...outside });
   }

@@ -1,7 +1,6 @@
 import { createApiClient } from "../../src/api-client/client.ts";
 import { createRateLimiter, type RateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { createServiceClock, type ServiceClock } from "../../src/api-client/service-clock.ts";
-import type { DurationMs } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { type CollectedState, createCollectedState } from "../../src/collectors/collected-state.ts";
 import {
@@ -44,6 +43,8 @@ export function createRecordingLog(): Log & {
 
 /** Snapshots without changes are rarer than in the product, because simulated hours consist mostly of them. */
 const PUBLISH_CHECK_MS = 60_000;
+/** That of a large fleet: waking up every second takes much of the CPU time of a simulated hour. */
+const PUBLISH_INTERVAL_MS = 5_000;
 
 export const fixedKey = (key: string): Secret => ({ value: () => key, refresh: () => ({ ok: true, value: false }) });
 
@@ -105,8 +106,6 @@ export interface VirtualDaemonOptions {
   readonly service?: SimulatedService;
   readonly transport?: Transport;
   readonly seed?: number;
-  /** Minimum time between snapshots of detail reads; absent: that of the product. */
-  readonly publishIntervalMs?: DurationMs;
   /** Policies and safety; absent: without remediation. */
   readonly rules?: RemediationRules;
   readonly receivers?: readonly Receiver[];
@@ -203,7 +202,7 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     log,
     cron: createCron(),
     publishCheckMs: PUBLISH_CHECK_MS,
-    ...(options.publishIntervalMs === undefined ? {} : { publishIntervalMs: options.publishIntervalMs }),
+    publishIntervalMs: PUBLISH_INTERVAL_MS,
   });
   collectorManager.setListener((snapshot, plan) => {
     snapshots.last = snapshot;

@@ -239,9 +239,8 @@ describe("nodes that stay down after an action", () => {
     await network.advance(2 * HOUR_MS);
     const [node] = down(network);
     const { view } = network.controller();
-    const { blockers } = view.explain(node!).policies[0]!;
     const detail = expect.stringMatching(/^ep-1 has left the node down.* accept-inventory/);
-    expect(blockers).toContainEqual({ reason: "other_episode", detail });
+    expect(view.explain(node!).policies[0]!.blockers).toContainEqual({ reason: "other_episode", detail });
     expect(runAtOnce(view.heldNodes({ node: node! }))).toMatchObject([{ reasons: ["other_episode"] }]);
     await network.commands().acceptInventory();
     await network.advance(MINUTE_MS);
