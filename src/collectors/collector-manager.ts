@@ -38,6 +38,8 @@ export interface CollectorManagerDeps extends ListCollectorDeps {
   readonly cron: Cron;
   readonly random: Random;
   readonly log: Log;
+  /** Replaces {@link PUBLISH_INTERVAL_MS} when days are simulated. */
+  readonly publishIntervalMs?: DurationMs;
   /** Replaces {@link PUBLISH_CHECK_MS} when days are simulated. */
   readonly publishCheckMs?: DurationMs;
 }
@@ -113,10 +115,8 @@ export function startCollectorManager(deps: CollectorManagerDeps): CollectorMana
 
 type SnapshotPublisher = ReturnType<typeof createSnapshotPublisher>;
 
-function createSnapshotPublisher(
-  { collected, clock, publishCheckMs = PUBLISH_CHECK_MS }: CollectorManagerDeps,
-  pollingPlan: PollingPlan,
-) {
+function createSnapshotPublisher(deps: CollectorManagerDeps, pollingPlan: PollingPlan) {
+  const { collected, clock, publishIntervalMs = PUBLISH_INTERVAL_MS, publishCheckMs = PUBLISH_CHECK_MS } = deps;
   let isChanged = true;
   let publishedAt = clock.monotonic();
   let latest: Snapshot | null = null;
@@ -152,7 +152,7 @@ function createSnapshotPublisher(
       let plannedAt = clock.monotonic();
       while (!signal.aborted) {
         const intervals = 1 + Math.floor(collected.inventory.count() / NODES_PER_INTERVAL);
-        await clock.sleep(PUBLISH_INTERVAL_MS * Math.min(PUBLISH_INTERVALS_MAX, intervals), signal);
+        await clock.sleep(publishIntervalMs * Math.min(PUBLISH_INTERVALS_MAX, intervals), signal);
         if (signal.aborted || (!isChanged && clock.monotonic() - publishedAt < publishCheckMs)) continue;
         // The plan may change even if no collector runs, for example when a new month begins.
         if (clock.monotonic() - plannedAt >= PLAN_INTERVAL_MS) {

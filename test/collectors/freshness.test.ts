@@ -6,6 +6,7 @@ import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import { listsOnlySettings } from "../harness/quiet-network.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import {
   createPlanLimits,
@@ -61,5 +62,14 @@ test("a complete walk that takes longer than three planned intervals is fresh", 
   // By the planned interval it would be stale.
   expect(oldest).toBeGreaterThan(3 * daemon.collectorManager.plan().nodes!.intervalMs);
   expect(untrusted).toEqual([]);
+  await stopVirtualDaemon(daemon);
+});
+
+test("the regular snapshot is due a minute after the last one, also if a walk published that", async () => {
+  const daemon = await startVirtualDaemon({ settings: listsOnlySettings });
+  await daemon.clock.advance(5 * MINUTE_MS);
+  const { sequence } = daemon.snapshots.last!;
+  await daemon.clock.advance(10 * MINUTE_MS);
+  expect(daemon.snapshots.last!.sequence - sequence).toBe(10);
   await stopVirtualDaemon(daemon);
 });

@@ -2,9 +2,6 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
-import { parseConfig } from "../../../src/cli/config/config-loading.ts";
-import { openConfigResources } from "../../../src/daemon/config-resources.ts";
-import { createSystemClock } from "../../../src/platform/clock.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { type CertificateAuthority, createAuthority } from "../../web/http/tls/certificate-authority.ts";
 import { configText, failures, NODES, nodesOn, startNetwork, startTestDaemon } from "../simulated-network.ts";
@@ -76,31 +73,4 @@ test("the daemon uses its client certificate, and a renewed one without a restar
   writeCertificate(next, "second.test");
   await waitUntil("the renewed certificate is used", () => gateway.clientNames.includes("DNS:second.test"));
   await untilExported("the network is exported again");
-});
-
-test("unusable certificates are rejected with the configuration, by the key that names them", () => {
-  const folder = createTempFolder();
-  const authority = createAuthority("ours");
-  const [one, other] = [authority.issue("DNS:a.test", "clientAuth"), authority.issue("DNS:b.test", "clientAuth")];
-  const file = (name: string, text: string) => folder.write(name, text);
-  const [cert, key] = [file("one.crt", one.cert), file("other.key", other.key)];
-  const problemsOf = (service: object): readonly string[] => {
-    const parsed = parseConfig("proxywarden.yaml", configText("https://service.test", { service: { ...service } }), {});
-    if (!parsed.ok) throw new Error(JSON.stringify(parsed.error));
-    const deps = { clock: createSystemClock(), version: "0" };
-    const access = openConfigResources(parsed.value, deps);
-    return access.ok ? [] : access.error.map(({ path, message }) => `${path}: ${message}`);
-  };
-  expect(problemsOf({ tls_config: { cert_file: cert, key_file: file("one.key", one.key) } })).toEqual([]);
-  expect(problemsOf({ tls_config: { cert_file: cert, key_file: key } })).toEqual([
-    expect.stringMatching(/^service\.tls_config: cert_file and key_file can't be used: .*mismatch/),
-  ]);
-  for (const [place, service] of [
-    ["service.ca_file", { ca_file: key }],
-    ["service.tls_config.ca_file", { tls_config: { ca_file: key } }],
-  ] as const) {
-    expect(problemsOf(service)).toEqual([
-      `${place}: ${key} holds no certificate; it should hold one or more in PEM, each from BEGIN to END`,
-    ]);
-  }
 });

@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
-import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
-import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
+import { onePerRegion, startQuietNetwork } from "../harness/quiet-network.ts";
+import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../harness/remediation-results.ts";
+
+// Limits that did not hold in similar projects, or held too much, by the issue that reported each.
 
 test("quarantines and reboots count against the same limits (c7n#3477, #4347)", async () => {
   const policies = [

@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { compileExpression } from "../../../src/policy/cel/expression.ts";
-import { defaultSafety, rebootOffline, remediationRules } from "../../harness/policies.ts";
-import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
-import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { compileExpression } from "../../src/policy/cel/expression.ts";
+import { defaultSafety, rebootOffline, remediationRules } from "../harness/policies.ts";
+import { onePerRegion, startQuietNetwork } from "../harness/quiet-network.ts";
+import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../harness/remediation-results.ts";
+
+// Wrong data on which similar projects acted, by the issue or report of each.
 
 /** Limits without circuit breaker and incidents. */
 const storms = {
