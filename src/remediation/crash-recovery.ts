@@ -4,9 +4,9 @@ import { recordSent, transition } from "../policy/episodes/episode.ts";
 import { isDryRun } from "../policy/guard-facts.ts";
 import type { Policy } from "../policy/policy.ts";
 import { applyRuleChange, INACTIVE, type Timer } from "../policy/timer.ts";
-import { STORM } from "./evaluation/fleet-health.ts";
-import { INCIDENTS } from "./evaluation/incidents.ts";
-import { ACCEPTED_MISSING, ACCEPTED_SESSIONS, BASELINE } from "./evaluation/inventory-trust.ts";
+import { STORM_FACT } from "./evaluation/fleet-health.ts";
+import { INCIDENTS_FACT } from "./evaluation/incidents.ts";
+import { ACCEPTED_MISSING_FACT, ACCEPTED_SESSIONS_FACT, BASELINE_FACT } from "./evaluation/inventory-trust.ts";
 import { actionChange, commitTransition, type EpisodeContext, withdraw } from "./execution/episode-transitions.ts";
 import { canaryFactKey, conditionFactKey } from "./policy-set.ts";
 
@@ -83,7 +83,13 @@ const adoptRule = (timer: Timer, { rule }: Policy, hasActed: boolean): Timer =>
 const SERVICE_FACT = "warden.service";
 
 /** Facts that apply only to the fleet of one service. */
-const FACTS_OF_SERVICE: readonly string[] = [BASELINE, ACCEPTED_MISSING, ACCEPTED_SESSIONS, STORM, INCIDENTS];
+const FACTS_OF_SERVICE: readonly string[] = [
+  BASELINE_FACT,
+  ACCEPTED_MISSING_FACT,
+  ACCEPTED_SESSIONS_FACT,
+  STORM_FACT,
+  INCIDENTS_FACT,
+];
 
 /**
  * Binds the journal to the configured service. If it was bound to another one, everything open ends, because nodes with

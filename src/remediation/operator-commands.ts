@@ -17,7 +17,7 @@ import type { FleetHealth } from "./evaluation/fleet-health.ts";
 import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
 import { acceptableNodes, acceptLosses, actionChange, type EpisodeContext } from "./execution/episode-transitions.ts";
 import type { ObservedFleet } from "./observed-fleet.ts";
-import { formatEnd, PAUSED } from "./operator-holds.ts";
+import { formatEnd, PAUSE_FACT } from "./operator-holds.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
 import type { OperatorCommands } from "./status/views.ts";
 
@@ -110,12 +110,13 @@ function planPause({ context: { remediationState } }: OperatorCommandsDeps, comm
   const at = remediationState.now();
   const pause: Pause = { at, until: forMs === null ? null : at + forMs, reason, ...operatorField(command) };
   const reply = `paused: ${reason}; no action is taken until ${formatEnd(pause, "resume", remediationState.clock)}`;
-  return ok({ changes: [{ kind: "fact", key: PAUSED, value: JSON.stringify(pause) }], reply });
+  return ok({ changes: [{ kind: "fact", key: PAUSE_FACT, value: JSON.stringify(pause) }], reply });
 }
 
 function planResume({ context }: OperatorCommandsDeps): Planned {
-  if (context.remediationState.records.fact(PAUSED) === null) return ok({ changes: null, reply: "it was not paused" });
-  return ok({ changes: [{ kind: "fact", key: PAUSED, value: null }], reply: "resumed" });
+  if (context.remediationState.records.fact(PAUSE_FACT) === null)
+    return ok({ changes: null, reply: "it was not paused" });
+  return ok({ changes: [{ kind: "fact", key: PAUSE_FACT, value: null }], reply: "resumed" });
 }
 
 function planApprove({ context }: OperatorCommandsDeps, command: OperatorCommand): Planned {

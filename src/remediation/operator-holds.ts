@@ -7,7 +7,7 @@ import type { EpisodeContext } from "./execution/episode-transitions.ts";
 import type { JournalClock } from "./state/journal-clock.ts";
 
 /** Key of the fact that remediation is paused; its value is a {@link Pause} as JSON. */
-export const PAUSED = "warden.paused";
+export const PAUSE_FACT = "warden.paused";
 
 /** Returns the pause in force, or null if there is none or it has expired. */
 export function pauseAt(records: RemediationRecords, now: EpochMs): Pause | null {
@@ -16,7 +16,7 @@ export function pauseAt(records: RemediationRecords, now: EpochMs): Pause | null
 }
 
 const recordedPause = (records: RemediationRecords): Pause | null =>
-  JSON.parse(records.fact(PAUSED) ?? "null") as Pause | null;
+  JSON.parse(records.fact(PAUSE_FACT) ?? "null") as Pause | null;
 
 /**
  * Formats when a pause or hold ends: at a time or with a command, or only with the command. While the journal's clock
@@ -45,7 +45,7 @@ export function endExpiredHolds({ remediationState, metrics, log }: ExpiryDeps):
   const pause = recordedPause(records);
   if (pause !== null && pauseAt(records, now) === null) {
     const detail = `the pause${byOperator(pause)} has expired`;
-    remediationState.record([{ kind: "fact", key: PAUSED, value: null }, orderRow("resume", null, detail)]);
+    remediationState.record([{ kind: "fact", key: PAUSE_FACT, value: null }, orderRow("resume", null, detail)]);
     metrics.inc("proxywarden_operator_commands_total", { command: "resume", source: "expiry" });
     log.info({ operator: pause.operator, reason: pause.reason }, "pause expired");
   }

@@ -21,7 +21,7 @@ import {
 } from "../../policy/guards/storm-and-breaker.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
 import { type DecisionContext, firingNodes } from "./candidates.ts";
-import { INCIDENTS, IncidentTracker } from "./incidents.ts";
+import { INCIDENTS_FACT, IncidentTracker } from "./incidents.ts";
 
 /** Changes that an evaluation of the policies observed, by policy. */
 export interface ObservedChanges {
@@ -37,14 +37,14 @@ interface StormAndBreaker {
 }
 
 /** Key of the fact that holds the circuit breaker. */
-const BREAKER = "warden.breaker";
+const BREAKER_FACT = "warden.breaker";
 /** Key of the fact that holds the storm. */
-export const STORM = "warden.storm";
+export const STORM_FACT = "warden.storm";
 /**
  * Key of the fact that holds the policies whose firing nodes the breaker counts, which are those that acted at its last
  * update.
  */
-const ACTING = "warden.acting";
+const ACTING_FACT = "warden.acting";
 /** How far the end of a storm may move before it is journaled again. */
 const STORM_REWRITE_MS = MINUTE_MS;
 
@@ -69,12 +69,12 @@ export class FleetHealth {
     const { remediationState, rules } = context;
     const now = remediationState.now();
     const fact = <T>(key: string) => JSON.parse(remediationState.records.fact(key) ?? "null") as T | null;
-    const storm = fact<Storm>(STORM);
+    const storm = fact<Storm>(STORM_FACT);
     this.#context = context;
     this.#incidents = new IncidentTracker(context);
-    this.#countedPolicies = fact<string[]>(ACTING) ?? [];
+    this.#countedPolicies = fact<string[]>(ACTING_FACT) ?? [];
     this.#real = {
-      breaker: fact<Breaker>(BREAKER) ?? CLOSED_BREAKER,
+      breaker: fact<Breaker>(BREAKER_FACT) ?? CLOSED_BREAKER,
       // A storm that was active when the process stopped may have lasted until now, so its cool-down starts over.
       storm: storm?.blowing === true ? { ...storm, until: now + rules.safety.stormCooldownMs } : storm,
     };
@@ -139,9 +139,9 @@ export class FleetHealth {
     const counted = [...new Set([...this.#countedPolicies, ...reset])];
     const isOpen = this.#real.breaker.open !== null;
     const closed: Breaker = { ...CLOSED_BREAKER, resetAt: this.#context.remediationState.now() };
-    const change = { kind: "fact", key: BREAKER, value: JSON.stringify(closed) } as const;
+    const change = { kind: "fact", key: BREAKER_FACT, value: JSON.stringify(closed) } as const;
     return {
-      changes: [...(isOpen ? [change] : []), { kind: "fact", key: ACTING, value: JSON.stringify(counted) }],
+      changes: [...(isOpen ? [change] : []), { kind: "fact", key: ACTING_FACT, value: JSON.stringify(counted) }],
       apply: () => {
         // A breaker that has counted nodes or opened in the meantime stays as it is.
         if (isOpen) this.#real.breaker = closed;
@@ -188,9 +188,9 @@ export class FleetHealth {
 
   #changedCounts(): JournalChange[] {
     return [
-      ...this.#changedFact(ACTING, this.#countedPolicies),
-      ...this.#changedFact(BREAKER, this.#real.breaker),
-      ...this.#changedFact(INCIDENTS, this.#incidents.row()),
+      ...this.#changedFact(ACTING_FACT, this.#countedPolicies),
+      ...this.#changedFact(BREAKER_FACT, this.#real.breaker),
+      ...this.#changedFact(INCIDENTS_FACT, this.#incidents.row()),
     ];
   }
 
@@ -203,7 +203,7 @@ export class FleetHealth {
     const now = this.#context.remediationState.now();
     const hasChanged = (storm === null) !== (previous === null) || storm?.blowing !== previous?.blowing;
     if (!hasChanged && now - this.#stormWrittenAt < STORM_REWRITE_MS) return [];
-    const changes = this.#changedFact(STORM, storm);
+    const changes = this.#changedFact(STORM_FACT, storm);
     if (changes.length > 0) this.#stormWrittenAt = now;
     return changes;
   }

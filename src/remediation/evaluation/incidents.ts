@@ -14,7 +14,7 @@ import { incidentNodesMin } from "../../policy/guards/safety-limits.ts";
 import type { DecisionContext } from "./candidates.ts";
 
 /** Key of the fact that holds the incidents and recent onsets. */
-export const INCIDENTS = "warden.correlated";
+export const INCIDENTS_FACT = "warden.correlated";
 /** Number of walks whose failures may form one incident, because one walk may not show all nodes that fail together. */
 const WALKS_PER_INCIDENT = 2;
 
@@ -46,7 +46,7 @@ export class IncidentTracker {
 
   /** Continues with the incidents of the journal. */
   constructor(context: DecisionContext) {
-    const fact = context.remediationState.records.fact(INCIDENTS);
+    const fact = context.remediationState.records.fact(INCIDENTS_FACT);
     const stored = JSON.parse(fact ?? '{"onsets":[],"real":[],"shadow":[]}') as IncidentsFact;
     this.#context = context;
     this.#onsets = [...stored.onsets, ...(stored.groups ?? []).flatMap(fromOnsetGroup)];

@@ -15,22 +15,22 @@ import type { DecisionContext } from "./candidates.ts";
 type TrustDeps = DecisionContext & Pick<RemediationControllerDeps, "client" | "inventory" | "sessionWalks">;
 
 /** Key of the fact that holds the largest complete walk of each of the last days. */
-export const BASELINE = "warden.baseline";
+export const BASELINE_FACT = "warden.baseline";
 
 /** Returns how many nodes the largest complete walk of each of the last days had, by day number. */
 const largestWalks = (records: RemediationRecords): ReadonlyMap<number, number> =>
-  new Map(JSON.parse(records.fact(BASELINE) ?? "[]") as [number, number][]);
+  new Map(JSON.parse(records.fact(BASELINE_FACT) ?? "[]") as [number, number][]);
 
 /** Returns how many nodes the largest complete walk of the last days had, or 0 if there was none. */
 export const largestWalkNodes = (records: RemediationRecords): number => Math.max(0, ...largestWalks(records).values());
 
 /** Key of the fact that holds how many nodes an operator accepted as missing. */
-export const ACCEPTED_MISSING = "warden.accepted_missing";
+export const ACCEPTED_MISSING_FACT = "warden.accepted_missing";
 /** Key of the fact that holds how many sessions an operator accepted as missing. */
-export const ACCEPTED_SESSIONS = "warden.accepted_missing_sessions";
+export const ACCEPTED_SESSIONS_FACT = "warden.accepted_missing_sessions";
 /** Key of the fact that holds the {@link Cooldown}. */
-const COOLDOWN = "warden.sight_cooldown";
-/** Value of {@link COOLDOWN} while fleet data is not trusted. The cool-down starts when trust returns. */
+const COOLDOWN_FACT = "warden.sight_cooldown";
+/** Value of {@link COOLDOWN_FACT} while fleet data is not trusted. The cool-down starts when trust returns. */
 const NOT_STARTED = "broken";
 /** When the cool-down ends, by the journal's clock, or 0 if there was none. */
 type Cooldown = typeof NOT_STARTED | EpochMs;
@@ -52,8 +52,8 @@ export class InventoryTrustTracker {
   constructor(context: TrustDeps) {
     this.#context = context;
     const { records } = context.remediationState;
-    context.inventory.acceptMissing(Number(records.fact(ACCEPTED_MISSING) ?? 0));
-    const sessions = JSON.parse(records.fact(ACCEPTED_SESSIONS) ?? "null") as AcceptedSessions | null;
+    context.inventory.acceptMissing(Number(records.fact(ACCEPTED_MISSING_FACT) ?? 0));
+    const sessions = JSON.parse(records.fact(ACCEPTED_SESSIONS_FACT) ?? "null") as AcceptedSessions | null;
     context.sessionWalks.acceptMissing(sessions);
   }
 
@@ -91,11 +91,11 @@ export class InventoryTrustTracker {
     const sessions = sessionWalks.acceptable();
     const baseline = JSON.stringify([[dayOf(remediationState.now()), nodes]]);
     const changes: JournalChange[] = [
-      { kind: "fact", key: BASELINE, value: baseline },
-      { kind: "fact", key: ACCEPTED_MISSING, value: String(missing) },
+      { kind: "fact", key: BASELINE_FACT, value: baseline },
+      { kind: "fact", key: ACCEPTED_MISSING_FACT, value: String(missing) },
       ...(sessions === null
         ? []
-        : [{ kind: "fact", key: ACCEPTED_SESSIONS, value: JSON.stringify(sessions) } as const]),
+        : [{ kind: "fact", key: ACCEPTED_SESSIONS_FACT, value: JSON.stringify(sessions) } as const]),
     ];
     return {
       changes,
@@ -116,8 +116,8 @@ export class InventoryTrustTracker {
   #forgetAccepted(): void {
     const { inventory, remediationState, sessionWalks } = this.#context;
     const applies = new Map([
-      [ACCEPTED_MISSING, inventory.acceptsMissing()],
-      [ACCEPTED_SESSIONS, sessionWalks.acceptsMissing()],
+      [ACCEPTED_MISSING_FACT, inventory.acceptsMissing()],
+      [ACCEPTED_SESSIONS_FACT, sessionWalks.acceptsMissing()],
     ]);
     for (const [key, isAccepted] of applies) {
       if (!isAccepted && remediationState.records.fact(key) !== null)
@@ -135,7 +135,7 @@ export class InventoryTrustTracker {
     const largest = Math.max(recent.get(today) ?? 0, nodes);
     if (recent.size === known.size && largest === known.get(today)) return;
     recent.set(today, largest);
-    remediationState.record([{ kind: "fact", key: BASELINE, value: JSON.stringify([...recent]) }]);
+    remediationState.record([{ kind: "fact", key: BASELINE_FACT, value: JSON.stringify([...recent]) }]);
   }
 
   /** Returns the blocker of a cool-down. It begins when trust returns, and lasts even if the process restarts. */
@@ -168,13 +168,13 @@ export class InventoryTrustTracker {
   }
 
   #cooldown(): Cooldown {
-    const fact = this.#context.remediationState.records.fact(COOLDOWN);
+    const fact = this.#context.remediationState.records.fact(COOLDOWN_FACT);
     return fact === NOT_STARTED ? NOT_STARTED : Number(fact ?? 0);
   }
 
   #setCooldown(next: Cooldown): void {
     if (next === this.#cooldown()) return;
-    this.#context.remediationState.record([{ kind: "fact", key: COOLDOWN, value: String(next) }]);
+    this.#context.remediationState.record([{ kind: "fact", key: COOLDOWN_FACT, value: String(next) }]);
   }
 
   /** Returns whether this is the process's first complete walk, and it ended more than `freshMs` after the start. */

@@ -12,7 +12,7 @@ import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Pause } from "../../model/remediation/operator-command.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import type { RemediationRecords } from "../../policy/remediation-records.ts";
-import { PAUSED } from "../operator-holds.ts";
+import { PAUSE_FACT } from "../operator-holds.ts";
 
 /** What the journal holds about its clock. */
 export interface JournaledTime {
@@ -206,11 +206,11 @@ export interface ClockAdvance {
  * released, and its retries are counted from there.
  */
 export function movedTimes(records: RemediationRecords, advance: ClockAdvance): readonly JournalChange[] {
-  const pause = JSON.parse(records.fact(PAUSED) ?? "null") as Pause | null;
+  const pause = JSON.parse(records.fact(PAUSE_FACT) ?? "null") as Pause | null;
   const pauses = pause === null ? [] : movedSpan(pause, advance);
   const holds = records.allHolds().filter(({ kind }) => kind !== "given_up");
   return [
-    ...pauses.map((moved) => ({ kind: "fact", key: PAUSED, value: JSON.stringify(moved) }) as const),
+    ...pauses.map((moved) => ({ kind: "fact", key: PAUSE_FACT, value: JSON.stringify(moved) }) as const),
     ...holds.flatMap((hold) => movedSpan(hold, advance)).map((row) => ({ kind: "hold", row }) as const),
     ...[...records.actions()]
       .flatMap((action) => movedApproval(action, advance))

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { INCIDENTS } from "../../../src/remediation/evaluation/incidents.ts";
+import { INCIDENTS_FACT } from "../../../src/remediation/evaluation/incidents.ts";
 import { rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
@@ -118,12 +118,12 @@ test("an incident whose nodes stay unhealthy ends six hours after the last of th
 
 /** Changes the stored onsets to the form in which each names its node, as builds before the groups wrote them. */
 function storeOnsetsOneByOne({ daemon: { remediationState } }: QuietNetwork): void {
-  const { groups, ...fact } = JSON.parse(remediationState.records.fact(INCIDENTS)!);
+  const { groups, ...fact } = JSON.parse(remediationState.records.fact(INCIDENTS_FACT)!);
   const onsets = groups.flatMap(({ nodes, ...onset }: { nodes: string[] }) =>
     nodes.map((node) => ({ ...onset, node })),
   );
   expect(onsets).toHaveLength(3);
-  remediationState.record([{ kind: "fact", key: INCIDENTS, value: JSON.stringify({ ...fact, onsets }) }]);
+  remediationState.record([{ kind: "fact", key: INCIDENTS_FACT, value: JSON.stringify({ ...fact, onsets }) }]);
 }
 
 test.each([

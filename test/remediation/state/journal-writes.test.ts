@@ -2,14 +2,14 @@ import { expect, test } from "vitest";
 import { HOUR_MS } from "../../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
-import { PAUSED } from "../../../src/remediation/operator-holds.ts";
+import { PAUSE_FACT } from "../../../src/remediation/operator-holds.ts";
 import { CLOCK_FACT, openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 import { actionOf, decisionOf, episodeOf, holdOf } from "../../journal/arbitrary-changes.ts";
 
 const fact = (value: string): JournalChange => ({ kind: "fact", key: "warden.test", value });
-const isOurs = (change: JournalChange) => change.kind !== "fact" || ["warden.test", PAUSED].includes(change.key);
+const isOurs = (change: JournalChange) => change.kind !== "fact" || ["warden.test", PAUSE_FACT].includes(change.key);
 
 /** A state with a journal that ended at `lastMs`, if it is not new. Its commits end when the test says so. */
 async function openSlowState(lastMs?: number) {
@@ -173,7 +173,7 @@ async function openStateBehind(rowAt: (now: number) => JournalChange) {
 }
 
 const pause = (at: number, ms: number | null): JournalChange => ({
-  ...{ kind: "fact", key: PAUSED },
+  ...{ kind: "fact", key: PAUSE_FACT },
   value: JSON.stringify({ at, until: ms === null ? null : at + ms, reason: "test" }),
 });
 const hold = (at: number): JournalChange => ({ kind: "hold", row: holdOf("node_1", { at, until: at + HOUR_MS }) });
@@ -184,7 +184,7 @@ const action = (at: number, state: "awaiting" | "approved" | "rejected" | "lapse
 
 /** Operator commands: the row before each, and as it changes it. */
 const COMMANDS: readonly (readonly [string, (at: number) => JournalChange, (at: number) => JournalChange])[] = [
-  ["a resume", (at) => pause(at, HOUR_MS), () => ({ kind: "fact", key: PAUSED, value: null })],
+  ["a resume", (at) => pause(at, HOUR_MS), () => ({ kind: "fact", key: PAUSE_FACT, value: null })],
   ["a longer pause", (at) => pause(at, HOUR_MS), (at) => pause(at, 3 * HOUR_MS)],
   ["a pause without end", (at) => pause(at, HOUR_MS), (at) => pause(at, null)],
   ["a release", hold, () => ({ kind: "hold_gone", node: "node_1", policy: holdOf("node_1").policy })],
@@ -204,7 +204,7 @@ test.each(COMMANDS)("%s is not undone if the clock advances during its commit", 
   await committed;
   await earlier.state.checkClock(() => START_MS);
   const rowsOf = ({ records }: typeof during.state) => [
-    records.fact(PAUSED),
+    records.fact(PAUSE_FACT),
     records.allHolds(),
     [...records.actions()],
   ];
