@@ -50,7 +50,7 @@ export interface ApiClientDeps extends Omit<CallAttemptDeps, "serviceClock"> {
 }
 
 /** Maximum number of retries of a GET after a 5xx, a reset or a timeout. */
-export const RETRIES_MAX = 2;
+const RETRIES_MAX = 2;
 /** Wait before the first retry, doubled for the second. Each is multiplied by a random factor of 0.5 to 1.5. */
 const RETRY_DELAY_MS: DurationMs = 500;
 /** Longest Retry-After after which a GET is retried. After a longer wait the next run of its collector is due. */

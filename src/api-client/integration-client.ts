@@ -150,7 +150,7 @@ function urlOf(url: string | Secret): URL | null {
 }
 
 /** The Authorization header, or null if there is none. Without credentials, a user and password in the URL are used. */
-export function authorizationOf(credentials: Credentials | undefined, url: URL): string | null {
+function authorizationOf(credentials: Credentials | undefined, url: URL): string | null {
   if (credentials !== undefined) {
     const secret = credentials.secret.value();
     return credentials.kind === "basic"

@@ -72,7 +72,7 @@ export function openConfigResources(
     };
     return ok({
       ...{ config, rules, secret },
-      settings: settingsOf(config, rules),
+      settings: collectionSettingsOf(config, rules),
       transport: serviceTransport(service, tls),
       integrations: integrations.value,
       webSettings: webSettings.value,
@@ -104,10 +104,6 @@ const serviceTransport = (service: Config["service"], tls: IntegrationTls): Tran
     proxyFromEnvironment: service.proxy_from_environment,
   }));
 
-/** Returns the settings of the collectors, which depend on what is exported and what policies read. */
-export const settingsOf = (config: Config, rules: RemediationRules): CollectionSettings =>
-  collectionSettingsOf(config, neededCollectors(new Set(config.export.deny)), new Set(collectorsReadBy(rules)));
-
 /** Returns the collectors whose data the policies read. If there is any policy, the node list is one of them. */
 function collectorsReadBy({ policies, safety }: RemediationRules): Collector[] {
   const guard = safety.protected === null ? null : mustCompile(safety.protected);
@@ -138,15 +134,10 @@ export const limitsOf = ({ limits }: Config): Limits => ({
   reserve: limits.reserve,
 });
 
-/**
- * The settings of the collectors. `exported` are the collectors whose data an exported family shows; `reads` are those
- * whose data a policy reads.
- */
-export function collectionSettingsOf(
-  config: Config,
-  exported: ReadonlySet<Collector>,
-  reads: ReadonlySet<Collector>,
-): CollectionSettings {
+/** Returns the settings of the collectors, which depend on what is exported and what policies read. */
+export function collectionSettingsOf(config: Config, rules: RemediationRules): CollectionSettings {
+  const exported = neededCollectors(new Set(config.export.deny));
+  const reads = new Set(collectorsReadBy(rules));
   const { nodes, details, sessions, stats, hourly } = config.collect;
   const needs = (collector: Collector) => exported.has(collector) || reads.has(collector);
   return {

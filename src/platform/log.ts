@@ -4,7 +4,7 @@ import type { Log } from "../model/ports.ts";
 import { StderrWriter } from "./stderr-writer.ts";
 
 /** Log levels, lowest first. */
-export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** The lowest level that is logged, and the format: `json` lines, or `pretty` text for a terminal. */

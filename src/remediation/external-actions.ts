@@ -14,7 +14,7 @@ import type { EpisodeContext } from "./execution/episode-transitions.ts";
  * Time for which a node is held after others acted on it, which is what the shipped policy for offline nodes allows for
  * the verification of a forced reboot. A node that restarted after a crash is held as well, because it looks the same.
  */
-export const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
+const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
 /** A hold is extended by at least this much at a time, because nodes are checked every few seconds. */
 const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
 

@@ -11,7 +11,7 @@ import { type UsageReading, UsageTrends } from "./usage-trend.ts";
  * Why a node is suspect and read before its turn: a policy waits for a read, a usage rises towards a threshold or is
  * near one, its list record changed abruptly, or its last read failed.
  */
-export const SUSPECT_CAUSES = ["awaited", "rising", "near", "changed", "failed"] as const;
+const SUSPECT_CAUSES = ["awaited", "rising", "near", "changed", "failed"] as const;
 export type SuspectCause = (typeof SUSPECT_CAUSES)[number];
 
 /** A node whose detail to read. `cause` says why it is read before its turn, or is null if it is its turn. */

@@ -1,7 +1,7 @@
 import { parseConfig } from "../../src/cli/config/config-loading.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
-import { settingsOf } from "../../src/daemon/config-resources.ts";
+import { collectionSettingsOf } from "../../src/daemon/config-resources.ts";
 import type { RemediationRules } from "../../src/remediation/context.ts";
 import { inRepository, textOf } from "../monitoring/repository-files.ts";
 
@@ -19,5 +19,5 @@ export function enforcedShippedPolicies(): { readonly rules: RemediationRules; r
     safety: { ...config.safety, mode: "enforce" },
     intervals: [],
   };
-  return { rules, settings: settingsOf(config, rules) };
+  return { rules, settings: collectionSettingsOf(config, rules) };
 }

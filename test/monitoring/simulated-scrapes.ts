@@ -1,6 +1,6 @@
 import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
-import { settingsOf } from "../../src/daemon/config-resources.ts";
+import { collectionSettingsOf } from "../../src/daemon/config-resources.ts";
 import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
 import { createNetworkPage } from "../harness/network-page.ts";
@@ -30,7 +30,7 @@ export async function scrapeSimulation(options: SimulatedScrapes): Promise<reado
     safety: config.safety,
     intervals: config.time_intervals,
   };
-  const daemon = await startVirtualDaemon({ rules, scenario, settings: settingsOf(config, rules) });
+  const daemon = await startVirtualDaemon({ rules, scenario, settings: collectionSettingsOf(config, rules) });
   daemon.metrics.set("proxywarden_config_last_reload_successful", {}, 1);
   daemon.metrics.set("proxywarden_leader", {}, 1);
   const history = new ScrapeHistory(series, TARGET_LABELS, START_MS / SECOND_MS);

@@ -19,7 +19,7 @@ const columnRows = new Map(NODE_COLUMN_ROWS.map((row) => [row.column, row]));
 const familyOf = (column: ColumnRow["column"]): string => columnRows.get(column)!.name;
 
 /** The family with the time at which each detail was read. */
-export const DETAIL_TIMES: ColumnRow = columnRows.get("detailedAtEpochMs")!;
+const DETAIL_TIMES: ColumnRow = columnRows.get("detailedAtEpochMs")!;
 /** The family with the time at which the service last saw each node, which trust in the fleet data depends on. */
 export const LAST_SEEN: ColumnRow = columnRows.get("lastSeenMs")!;
 

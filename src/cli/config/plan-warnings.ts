@@ -2,7 +2,7 @@ import { DAY_MS, type DurationMs, formatDuration } from "../../base/duration.ts"
 import { requestedIntervalsOf } from "../../collectors/schedule.ts";
 import { type ConfigProblem, type KeyPositions, locateProblem } from "../../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../../config/load.ts";
-import { settingsOf } from "../../daemon/config-resources.ts";
+import { collectionSettingsOf } from "../../daemon/config-resources.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
 import { COLLECTORS } from "../../model/snapshot.ts";
 import { createSystemClock } from "../../platform/clock.ts";
@@ -38,7 +38,7 @@ const INTERVAL_KEYS: Readonly<Record<Field["source"], string>> = {
 export function planWarnings(loaded: LoadedConfig, size = UNKNOWN_SIZE): ConfigProblem[] {
   const { config, policies, policyKeys, keys: configKeys } = loaded;
   const rules = { policies, safety: config.safety, intervals: config.time_intervals };
-  const { schedules, limits, reads } = settingsOf(config, rules);
+  const { schedules, limits, reads } = collectionSettingsOf(config, rules);
   const requestedIntervals = requestedIntervalsOf(schedules, { clock: createSystemClock(), cron: createCron() });
   const plan = planPolling({ ...size, requestedIntervals, limits, reads, month: FULL_MONTH });
   const ageWarnings = policies.flatMap((rule, index) => {

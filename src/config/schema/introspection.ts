@@ -49,7 +49,7 @@ export function itemsMax(schema: z.core.$ZodType): number {
 }
 
 /** Returns the schema of the values of a mapping from names, or null if the schema is not such a mapping. */
-export function namedItem(schema: z.core.$ZodType): z.core.$ZodType | null {
+function namedItem(schema: z.core.$ZodType): z.core.$ZodType | null {
   const { def } = innermost(schema)._zod;
   return def.type === "record" ? def.valueType : null;
 }

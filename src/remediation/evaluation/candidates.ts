@@ -91,7 +91,7 @@ export function nextAction(context: DecisionContext, candidate: Candidate): Acti
 /**
  * Returns the approved action of a step if it was not sent yet, or null if there is none or its approval has expired.
  */
-export const findApprovedAction = (
+const findApprovedAction = (
   context: Pick<DecisionContext, "remediationState" | "rules">,
   episode: string,
   step: number,

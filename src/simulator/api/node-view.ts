@@ -29,7 +29,7 @@ const exactUptimeHours = (node: SimulatedNode, at: EpochMs): number =>
 export const uptimeHours = (node: SimulatedNode, at: EpochMs): number => Math.floor(exactUptimeHours(node, at));
 
 /** Returns the node's lifetime traffic in GB. The part before the start is estimated from its size and age. */
-export function bandwidthOf(world: World, node: SimulatedNode, at: EpochMs): number {
+function bandwidthOf(world: World, node: SimulatedNode, at: EpochMs): number {
   const { traffic, startMs } = world;
   const before = Math.max(0, startMs - node.createdAt) * BYTES_PER_MS_MEAN * fairShare(world, node);
   return gigabytes(before + countedBytes(traffic.population.nodes[node.index]!, at - startMs));
