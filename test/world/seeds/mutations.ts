@@ -53,7 +53,7 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/remediation/evaluation/fleet-health.ts",
-        find: "      ...this.#changedFact(BREAKER, this.#real.breaker),\n",
+        find: "      ...this.#changedFact(BREAKER_FACT, this.#real.breaker),\n",
         replace: "",
       },
     ],
