@@ -73,8 +73,8 @@ export interface ServiceOptions {
   readonly usageScale: "ratio" | "percent";
   /** How a detail states the uptime, whose hours the list rounds down. */
   readonly detailUptime: "floored" | "rounded" | "exact";
-  /** Whether `created_at` is when the node was created or, if it is registered again with each boot, its last boot. */
-  readonly createdAt: "creation" | "boot";
+  /** What `created_at` states: when the node was created, its last boot (it registers again), or the response's time. */
+  readonly createdAt: "creation" | "boot" | "request";
   /** `code`: {error, message}; `nested`: {error: {code, message}}; `text`: text/plain; `empty`: no body. */
   readonly errorBody: "code" | "nested" | "text" | "empty";
   /** Response to reboot and disconnect: a body like that of quarantine, an empty JSON object, or 204 without a body. */

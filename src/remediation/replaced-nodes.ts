@@ -1,4 +1,5 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import type { CollectorReporter } from "../collectors/collector-health.ts";
 import type { NodeId } from "../model/node.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
@@ -17,47 +18,70 @@ type IdentityDeps = Pick<DecisionContext, "observed" | "remediationState">;
 /**
  * Returns the ids that have come to belong to another node since the last call, or since the journal was written. A
  * different `created_at` shows this (spec, section 2.1), which only the detail of a node has. It is read in turn, and
- * before each action. An id is returned again until the state of its previous node was dropped.
+ * before each action. An id is returned again until the state of its previous node was dropped. A `created_at` that changes
+ * too often is reported, and does not show this if the service states many such values.
  */
-export function findReplacedNodes({ observed, remediationState }: IdentityDeps): ReadonlySet<NodeId> {
+export function findReplacedNodes(
+  deps: IdentityDeps,
+  reporter: Pick<CollectorReporter, "reportRemark">,
+): ReadonlySet<NodeId> {
+  const { observed, remediationState } = deps;
   const { records, identities } = remediationState;
-  const { fleet } = observed;
-  const { compared: previous, replaced: nodes } = identities;
-  if (previous !== null) {
-    const marks = new Uint8Array(fleet.slots);
-    fleet.createdAtMs.markDifferences(previous.createdAtMs, marks);
-    for (let slot = marks.indexOf(1); slot >= 0; slot = marks.indexOf(1, slot + 1))
-      if (isChanged(previous, fleet, slot)) nodes.add(fleet.ids[slot]!);
-  }
+  const { fleet, at: now } = observed.latest!.snapshot;
+  const { compared: previous, changes, replaced: nodes } = identities;
+  const changed = previous === null ? [] : changedNodes(previous, fleet);
+  const detail = "created_at changed more than twice within a day";
+  for (const id of changed.length === 0 ? [] : changes.record(changed, countKnown(fleet), now))
+    reporter.reportRemark({ reason: "changing_created_at", id, detail });
+  for (const node of changed) if (changes.identifies(node)) nodes.add(node);
   // The whole fleet would keep its other columns in memory.
   identities.compared = { ids: fleet.ids, createdAtMs: fleet.createdAtMs };
   for (const { node, nodeCreatedAt, replaced } of [...records.openEpisodes(), ...records.closedEpisodes()]) {
-    if (replaced !== true && isDifferent(observed, nodeCreatedAt, node)) nodes.add(node);
+    if (replaced !== true && isDifferent(deps, nodeCreatedAt, node)) nodes.add(node);
   }
   for (const [node, at] of records.loadedCreatedAt) {
     if (observed.createdAtOf(node) === null) continue;
-    if (isDifferent(observed, at, node)) nodes.add(node);
+    if (isDifferent(deps, at, node)) nodes.add(node);
     records.loadedCreatedAt.delete(node);
   }
-  recordCreatedAt({ observed, remediationState });
+  recordCreatedAt(deps);
   return nodes;
 }
 
 /** Returns whether one id belongs to another node. {@link findReplacedNodes} still returns it later. */
-export function isReplacedNode({ observed, remediationState }: IdentityDeps, node: NodeId): boolean {
-  const { records, identities } = remediationState;
+export function isReplacedNode(deps: IdentityDeps, node: NodeId): boolean {
+  const { observed } = deps;
+  const { records, identities } = deps.remediationState;
   const slot = observed.slotOf(node);
-  if (slot === null) return false;
+  if (slot === null || !identities.changes.identifies(node)) return false;
   if (identities.compared !== null && isChanged(identities.compared, observed.fleet, slot)) return true;
-  if (isDifferent(observed, records.loadedCreatedAt.get(node), node)) return true;
+  if (isDifferent(deps, records.loadedCreatedAt.get(node), node)) return true;
   return [...records.openEpisodesOf(node), ...records.closedEpisodesOf(node)].some(
-    ({ nodeCreatedAt, replaced }) => replaced !== true && isDifferent(observed, nodeCreatedAt, node),
+    ({ nodeCreatedAt, replaced }) => replaced !== true && isDifferent(deps, nodeCreatedAt, node),
   );
 }
 
-function isDifferent(observed: IdentityDeps["observed"], known: EpochMs | undefined, node: NodeId): boolean {
+/** Returns the ids that are in the same slot as before, with another `created_at`. */
+function changedNodes(previous: CreationTimes, fleet: Fleet): readonly NodeId[] {
+  const marks = new Uint8Array(fleet.slots);
+  fleet.createdAtMs.markDifferences(previous.createdAtMs, marks);
+  const nodes: NodeId[] = [];
+  for (let slot = marks.indexOf(1); slot >= 0; slot = marks.indexOf(1, slot + 1))
+    if (isChanged(previous, fleet, slot)) nodes.push(fleet.ids[slot]!);
+  return nodes;
+}
+
+/** Returns the number of nodes whose `created_at` is known. */
+function countKnown({ createdAtMs, slots }: Fleet): number {
+  let known = 0;
+  for (let slot = 0; slot < slots; slot++) if (!Number.isNaN(createdAtMs.at(slot))) known++;
+  return known;
+}
+
+function isDifferent({ observed, remediationState }: IdentityDeps, known: EpochMs | undefined, node: NodeId): boolean {
   const current = observed.createdAtOf(node);
-  return known !== undefined && current !== null && differ(known, current);
+  if (known === undefined || current === null || !remediationState.identities.changes.identifies(node)) return false;
+  return differ(known, current);
 }
 
 /** Returns whether two creation times are those of different nodes. An unknown one, which is NaN, shows nothing. */

@@ -133,7 +133,7 @@ export class RemediationRound {
 
   /** Brings timers and episodes up to date with the snapshot. */
   async #evaluate(): Promise<void> {
-    const replaced = findReplacedNodes(this.#context);
+    const replaced = findReplacedNodes(this.#context, this.#context.detailReporter);
     await this.#ruleEvaluator.evaluate(replaced);
     await nextTurn();
     await this.#externalActions.detect();

@@ -82,9 +82,9 @@ const service = (defaults: ServiceOptions) =>
     detail_uptime: oneOf(["floored", "rounded", "exact"])
       .default(defaults.detailUptime)
       .describe("How a detail states `uptime_hours`: rounded down as in the list, rounded, or with decimals."),
-    created_at: oneOf(["creation", "boot"])
+    created_at: oneOf(["creation", "boot", "request"])
       .default(defaults.createdAt)
-      .describe("Whether `created_at` is the time of the node's creation or of its last boot."),
+      .describe("Whether `created_at` is the time of the node's creation, of its last boot or of the request."),
     error_body: oneOf(["code", "nested", "text", "empty"])
       .default(defaults.errorBody)
       .describe("Body of error responses: `{error, message}`, `{error: {code, message}}`, text/plain, or none."),

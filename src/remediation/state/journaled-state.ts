@@ -6,6 +6,7 @@ import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { nextTurn } from "../../platform/event-loop.ts";
 import { RemediationRecords } from "../../policy/remediation-records.ts";
+import { CreatedAtChanges } from "./created-at-changes.ts";
 import { JournalClock, movedTimes } from "./journal-clock.ts";
 import { JournalWriter } from "./journal-writer.ts";
 
@@ -78,12 +79,13 @@ export class RemediationState {
   };
   readonly clock: JournalClock;
   /**
-   * The ids and `created_at` that were compared last, and the ids found to belong to another node whose state was not
-   * dropped yet. They are kept over a reload, as the timers are.
+   * The ids and `created_at` that were compared last, the ids found to belong to another node whose state was not
+   * dropped yet, and how often `created_at` changed. They are kept over a reload, as the timers are.
    */
-  readonly identities: { compared: Pick<Fleet, "ids" | "createdAtMs"> | null; replaced: Set<NodeId> } = {
-    compared: null,
-    replaced: new Set(),
+  readonly identities = {
+    compared: null as Pick<Fleet, "ids" | "createdAtMs"> | null,
+    replaced: new Set<NodeId>(),
+    changes: new CreatedAtChanges(),
   };
   readonly #deps: RemediationStateDeps;
   readonly #isNewJournal: boolean;

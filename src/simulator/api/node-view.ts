@@ -67,7 +67,10 @@ export function detailedNode(service: ServiceBackend, node: SimulatedNode, at: E
     cpu_usage: scaled(cpu),
     memory_usage: scaled(memory),
     disk_usage: scaled(disk),
-    created_at: serviceTimestamp(service, options.createdAt === "boot" ? node.bootAt : node.createdAt),
+    created_at: serviceTimestamp(
+      service,
+      { creation: node.createdAt, boot: node.bootAt, request: at }[options.createdAt],
+    ),
     updated_at: serviceTimestamp(service, node.changedAt),
   };
 }

@@ -47,7 +47,7 @@ async function startEvaluator({ journal } = createMemoryStateStore(), changed: P
   return {
     ...{ clock, evaluator, fleetHealth, timers: () => remediationState.records.timersOf(POLICY) },
     remediationState,
-    findReplaced: () => findReplacedNodes({ observed, remediationState }),
+    findReplaced: () => findReplacedNodes({ observed, remediationState }, { reportRemark: () => {} }),
     /** Makes the evaluation fail after this many looks at the clock. */
     failAfter: (count: number) => {
       failingLook = looks + count;

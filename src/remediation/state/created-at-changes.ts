@@ -1,0 +1,46 @@
+import { DAY_MS, type DurationMs } from "../../base/duration.ts";
+import type { Share } from "../../base/percent.ts";
+import type { NodeId } from "../../model/node.ts";
+import type { MonotonicMs } from "../../model/time.ts";
+
+/** Changes of the `created_at` of one id within {@link CHANGES_WITHIN_MS} that are believed to be those of nodes. */
+const CHANGES_MAX = 2;
+const CHANGES_WITHIN_MS: DurationMs = DAY_MS;
+/**
+ * Maximum share of nodes whose `created_at` changes more often. Above it, the service does not state when nodes were
+ * created, for example because it states the time of the response. Below it, single ids may be reassigned again and again.
+ */
+const FREQUENT_SHARE_MAX: Share = 0.1;
+
+/** Counts how often the `created_at` of listed ids changes, and tells whether it identifies a node. */
+export class CreatedAtChanges {
+  /** In the order of the last change. */
+  readonly #changes = new Map<NodeId, { readonly count: number; readonly at: MonotonicMs }>();
+  readonly #frequent = new Set<NodeId>();
+  #areTooMany = false;
+
+  /**
+   * Records a change of each of these ids. Returns those that change more often than a node is replaced. `knownNodes` is
+   * the number of nodes whose `created_at` is known.
+   */
+  record(nodes: readonly NodeId[], knownNodes: number, now: MonotonicMs): readonly NodeId[] {
+    for (const [node, { at }] of this.#changes) {
+      if (now - at <= CHANGES_WITHIN_MS) break;
+      this.#changes.delete(node);
+      this.#frequent.delete(node);
+    }
+    for (const node of nodes) {
+      const count = (this.#changes.get(node)?.count ?? 0) + 1;
+      this.#changes.delete(node);
+      this.#changes.set(node, { count, at: now });
+      if (count > CHANGES_MAX) this.#frequent.add(node);
+    }
+    this.#areTooMany = this.#frequent.size > knownNodes * FREQUENT_SHARE_MAX;
+    return nodes.filter((node) => this.#frequent.has(node));
+  }
+
+  /** Returns whether another `created_at` of the id is that of another node. */
+  identifies(node: NodeId): boolean {
+    return !(this.#areTooMany && this.#frequent.has(node));
+  }
+}

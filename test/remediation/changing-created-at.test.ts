@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import type { Transport } from "../../src/model/ports.ts";
+import type { ServiceOptions } from "../../src/model/scenario.ts";
+import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
+import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
+import { episodeStates } from "../harness/remediation-results.ts";
+import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
+
+/** Details are collected, because only they have `created_at` (spec, section 2.1). */
+const withDetails = { schedules: { ...listsOnlySettings.schedules!, details: everyMinuteSettings.schedules.details } };
+
+/** Returns how often a `created_at` was counted as one that changes too often. */
+async function remarks({ daemon }: QuietNetwork): Promise<number> {
+  const page = await daemon.metrics.render("text");
+  return Number(/records_rejected_total\{collector="details",reason="changing_created_at"\} (\d+)/.exec(page)?.[1]);
+}
+
+describe("a node whose created_at", () => {
+  /** Returns how often a node was rebooted in a day on which it fails again after each reboot. */
+  async function rebootsInADay(createdAt: ServiceOptions["createdAt"]): Promise<number> {
+    const service = { ...defaultServiceOptions, createdAt };
+    const rules = remediationRules([rebootOffline()]);
+    const network = await startQuietNetwork({ rules, scenario: { nodes: 20, service }, settings: withDetails });
+    const node = network.nodes()[0]!;
+    for (let minute = 0; minute < DAY_MS / MINUTE_MS; minute++) {
+      if (network.status(node) === "online") network.failNode(node);
+      await network.advance(MINUTE_MS);
+    }
+    expect(network.holdReasons(node)).toEqual(["retry_limit"]);
+    return network.postCount();
+  }
+
+  test("changes with each boot is not rebooted more often than another node", async () => {
+    expect(await rebootsInADay("boot")).toBeLessThanOrEqual(await rebootsInADay("creation"));
+  });
+
+  test("is rounded in some responses stays the same node", async () => {
+    let reads = 0;
+    const roundedTimes = (service: Transport): Transport => ({
+      ...service,
+      async request(request, signal) {
+        const answer = await service.request(request, signal);
+        if (!answer.ok || !request.path.startsWith("/v1/nodes/") || reads++ % 2 === 0) return answer;
+        const text = new TextDecoder().decode(answer.value.body).replace(/("created_at":"[^"]*?)\.\d+Z/, "$1Z");
+        return { ok: true, value: { ...answer.value, body: new TextEncoder().encode(text) } };
+      },
+    });
+    const rules = remediationRules([rebootOffline()]);
+    const network = await startQuietNetwork({ rules, settings: withDetails, wrapTransport: roundedTimes });
+    network.failNode(network.nodes("us-east")[0]!);
+    await network.advance(40 * MINUTE_MS);
+    expect(episodeStates(network)).toEqual(["healed"]);
+  });
+
+  test("changes with each response is healed, and the remark is counted", async () => {
+    const scenario = { nodes: 20, service: { ...defaultServiceOptions, createdAt: "request" as const } };
+    const network = await startQuietNetwork({
+      rules: remediationRules([rebootOffline()]),
+      scenario,
+      settings: withDetails,
+    });
+    network.failNode(network.nodes()[0]!);
+    await network.advance(2 * HOUR_MS);
+    expect(episodeStates(network).at(-1)).toBe("healed");
+    expect(network.postCount()).toBe(1);
+    expect(await remarks(network)).toBeGreaterThan(0);
+  });
+
+  test("changes often on this node alone shows another node each time, and the remark is counted", async () => {
+    const policy = rebootOffline({ forMs: 30 * MINUTE_MS });
+    const scenario = { nodes: 20, churn: { ...defaultScenario.churn, reuseIds: true } };
+    const network = await startQuietNetwork({ rules: remediationRules([policy]), scenario, settings: withDetails });
+    const node = network.nodes()[0]!;
+    network.failNode(node, "person");
+    // Between two walks, so that none misses the node.
+    await network.advance(20.5 * MINUTE_MS);
+    for (let replaced = 1; replaced <= 4; replaced++) {
+      network.interventions.leaveFleet(node, network.daemon.clock.now() + 2 * SECOND_MS);
+      await network.advance(2 * SECOND_MS);
+      network.failNode(node, "person");
+      await network.advance(29 * MINUTE_MS);
+      expect(network.postCount()).toBe(0);
+    }
+    expect(await remarks(network)).toBe(2);
+  });
+});

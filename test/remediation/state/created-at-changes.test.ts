@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import { DAY_MS, HOUR_MS } from "../../../src/base/duration.ts";
+import { CreatedAtChanges } from "../../../src/remediation/state/created-at-changes.ts";
+
+/** Records a change of these nodes of 20 at each of these hours. Returns those that changed too often by the last. */
+const recordAt = (changes: CreatedAtChanges, nodes: readonly string[], hours: readonly number[]) =>
+  hours.map((hour) => changes.record(nodes, 20, hour * HOUR_MS)).at(-1);
+
+const three = ["node_1", "node_2", "node_3"];
+
+test("the third change of an id within a day is too often", () => {
+  expect(recordAt(new CreatedAtChanges(), ["node_1"], [0, 1])).toEqual([]);
+  expect(recordAt(new CreatedAtChanges(), ["node_1"], [0, 1, 25])).toEqual(["node_1"]);
+  expect(recordAt(new CreatedAtChanges(), ["node_1"], [0, 1, 26, 27])).toEqual([]);
+});
+
+test("ids that change often are not identified once they are more than a tenth of the nodes", () => {
+  const changes = new CreatedAtChanges();
+  recordAt(changes, three.slice(1), [0, 1, 2]);
+  expect(three.map((node) => changes.identifies(node))).toEqual([true, true, true]);
+  recordAt(changes, three.slice(0, 1), [3, 4]);
+  expect(three.map((node) => changes.identifies(node))).toEqual([true, true, true]);
+  recordAt(changes, three.slice(0, 1), [5]);
+  expect(three.map((node) => changes.identifies(node))).toEqual([false, false, false]);
+  expect(changes.identifies("node_4")).toBe(true);
+});
+
+test("ids are identified again a day after their last change", () => {
+  const changes = new CreatedAtChanges();
+  recordAt(changes, three, [0, 1, 2]);
+  changes.record([], 20, DAY_MS + 2 * HOUR_MS);
+  expect(changes.identifies("node_1")).toBe(false);
+  changes.record([], 20, DAY_MS + 2 * HOUR_MS + 1);
+  expect(changes.identifies("node_1")).toBe(true);
+});
