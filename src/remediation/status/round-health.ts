@@ -5,8 +5,8 @@ import type { Clock, Log } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 
 /**
- * Maximum time without a round that succeeded before this is shown as a failure. A round whose steps wait for a slow service
- * takes minutes. The alert ProxywardenRemediationStalled has the same threshold.
+ * Maximum time without a round that succeeded before this is shown as a failure. A round whose steps wait for a slow
+ * service takes minutes. The alert ProxywardenRemediationStalled has the same threshold.
  */
 const ROUND_MS_MAX: DurationMs = 15 * MINUTE_MS;
 
