@@ -241,7 +241,9 @@ describe("nodes that stay down after an action", () => {
     const { blockers } = network.controller().view.explain(node!).policies[0]!;
     const detail = expect.stringMatching(/^ep-1 has left the node down.* accept-inventory/);
     expect(blockers).toContainEqual({ reason: "other_episode", detail });
-    expect(runAtOnce(network.controller().view.heldNodes({ node: node! }))).toMatchObject([{ reasons: ["other_episode"] }]);
+    expect(runAtOnce(network.controller().view.heldNodes({ node: node! }))).toMatchObject([
+      { reasons: ["other_episode"] },
+    ]);
     await network.commands().acceptInventory();
     await network.advance(MINUTE_MS);
     expect(network.holdReasons(node!)).not.toContain("other_episode");

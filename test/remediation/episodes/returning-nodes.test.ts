@@ -2,9 +2,7 @@ import { describe, expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Safety } from "../../../src/config/schema/safety.ts";
 import type { PolicyRule } from "../../../src/model/policy/policy.ts";
-import type { Transport } from "../../../src/model/ports.ts";
-import type { ServiceOptions } from "../../../src/model/scenario.ts";
-import { defaultScenario, defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
+import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates } from "../../harness/remediation-results.ts";
@@ -135,44 +133,6 @@ describe("a node that returns after an absence", () => {
     expect(network.postCount()).toBe(0);
     expect(episodeStates(network)).toEqual(["withdrawn", "firing"]);
     expect(network.actions()).toMatchObject([{ state: "lapsed" }, { state: "awaiting" }]);
-  });
-});
-
-describe("a node whose created_at", () => {
-  /** Returns how often a node was rebooted in a day on which it fails again after each reboot. */
-  async function rebootsInADay(createdAt: ServiceOptions["createdAt"]): Promise<number> {
-    const service = { ...defaultServiceOptions, createdAt };
-    const rules = remediationRules([rebootOffline()]);
-    const network = await startQuietNetwork({ rules, scenario: { nodes: 20, service }, settings: withDetails });
-    const node = network.nodes()[0]!;
-    for (let minute = 0; minute < DAY_MS / MINUTE_MS; minute++) {
-      if (network.status(node) === "online") network.failNode(node);
-      await network.advance(MINUTE_MS);
-    }
-    expect(network.holdReasons(node)).toEqual(["retry_limit"]);
-    return network.postCount();
-  }
-
-  test("changes with each boot is not rebooted more often than another node", async () => {
-    expect(await rebootsInADay("boot")).toBeLessThanOrEqual(await rebootsInADay("creation"));
-  });
-
-  test("is rounded in some responses stays the same node", async () => {
-    let reads = 0;
-    const roundedTimes = (service: Transport): Transport => ({
-      ...service,
-      async request(request, signal) {
-        const answer = await service.request(request, signal);
-        if (!answer.ok || !request.path.startsWith("/v1/nodes/") || reads++ % 2 === 0) return answer;
-        const text = new TextDecoder().decode(answer.value.body).replace(/("created_at":"[^"]*?)\.\d+Z/, "$1Z");
-        return { ok: true, value: { ...answer.value, body: new TextEncoder().encode(text) } };
-      },
-    });
-    const rules = remediationRules([rebootOffline()]);
-    const network = await startQuietNetwork({ rules, settings: withDetails, wrapTransport: roundedTimes });
-    network.failNode(network.nodes("us-east")[0]!);
-    await network.advance(40 * MINUTE_MS);
-    expect(episodeStates(network)).toEqual(["healed"]);
   });
 });
 
