@@ -238,12 +238,10 @@ describe("nodes that stay down after an action", () => {
     const network = await startLeavingDown({ when, steps: [steps.reboot] }, { canary: false });
     await network.advance(2 * HOUR_MS);
     const [node] = down(network);
-    const { blockers } = network.controller().view.explain(node!).policies[0]!;
+    const { view } = network.controller();
     const detail = expect.stringMatching(/^ep-1 has left the node down.* accept-inventory/);
-    expect(blockers).toContainEqual({ reason: "other_episode", detail });
-    expect(runAtOnce(network.controller().view.heldNodes({ node: node! }))).toMatchObject([
-      { reasons: ["other_episode"] },
-    ]);
+    expect(view.explain(node!).policies[0]!.blockers).toContainEqual({ reason: "other_episode", detail });
+    expect(runAtOnce(view.heldNodes({ node: node! }))).toMatchObject([{ reasons: ["other_episode"] }]);
     await network.commands().acceptInventory();
     await network.advance(MINUTE_MS);
     expect(network.holdReasons(node!)).not.toContain("other_episode");
