@@ -107,33 +107,33 @@ const isChanged = (previous: CreationTimes, current: CreationTimes, slot: number
  * Drops what the journal holds about the previous node of an id. Open episodes are withdrawn, because they may have
  * begun on the previous node, but those with the current `created_at` still count as attempts. So do all others if we
  * rebooted the node recently: a service that registers a node again with each boot would otherwise have it rebooted
- * without limit.
+ * without limit. While such a node is rebooting its step stays in flight, because it is down because of us.
  */
 export function forgetReplacedNode(context: EpisodeContext & IdentityDeps, node: NodeId): void {
-  const { remediationState } = context;
+  const { observed, remediationState } = context;
   const { records } = remediationState;
-  for (const episode of records.openEpisodes()) {
-    if (episode.node !== node) continue;
+  const [slot, createdAt] = [observed.slotOf(node), observed.createdAtOf(node)];
+  const isOurReboot = createdAt !== null && wasRebootedByUs(records, node, remediationState.now());
+  const isRebooting = isOurReboot && slot !== null && observed.statusAt(slot) === "rebooting";
+  for (const episode of records.openEpisodesOf(node)) {
+    if (isRebooting && episode.state === "acting") continue;
     withdraw(context, episode, "the id belongs to another node: its created_at differs");
   }
-  const createdAt = context.observed.createdAtOf(node);
-  const closedEpisodes = records
-    .closedEpisodesOf(node)
-    .filter(
-      ({ nodeCreatedAt = Number.NaN }) =>
-        createdAt === null || !(Math.abs(nodeCreatedAt - createdAt) <= CREATED_AT_TOLERANCE_MS),
-    );
-  const fields = { node, episodes: closedEpisodes.length };
-  if (createdAt !== null && wasRebootedByUs(records, node, remediationState.now())) {
+  const episodes = [...records.openEpisodesOf(node), ...records.closedEpisodesOf(node)].filter(
+    ({ nodeCreatedAt = Number.NaN }) =>
+      createdAt === null || !(Math.abs(nodeCreatedAt - createdAt) <= CREATED_AT_TOLERANCE_MS),
+  );
+  const fields = { node, episodes: episodes.length };
+  if (isOurReboot) {
     remediationState.record(
-      closedEpisodes.map((episode) => ({ kind: "episode", row: { ...episode, nodeCreatedAt: createdAt } })),
+      episodes.map((episode) => ({ kind: "episode", row: { ...episode, nodeCreatedAt: createdAt } })),
     );
     context.log.warn(fields, "created_at changed after our reboot; earlier attempts and holds still count");
     return;
   }
   const dropped = records.holdsOn(node).filter(({ kind }) => kind !== "held");
   remediationState.record([
-    ...closedEpisodes.map((episode): JournalChange => ({ kind: "episode", row: { ...episode, replaced: true } })),
+    ...episodes.map((episode): JournalChange => ({ kind: "episode", row: { ...episode, replaced: true } })),
     ...dropped.map(({ policy }): JournalChange => ({ kind: "hold_gone", node, policy })),
   ]);
   context.log.warn(fields, "the id belongs to another node; the state of the previous one is dropped");

@@ -38,9 +38,10 @@ const FAILURES_OF_FAILING = 2;
 const PROBE_PICKS_MAX = 8;
 /** The reciprocal of the golden ratio. The fractional parts of its multiples are spread evenly between 0 and 1. */
 const ROUND_SPREAD = 0.618033988749895;
+/** Maximum number of turns to skip for one choice. After them, which takes a millisecond, a failing node is read early. */
+const SKIPS_MAX = 4_096;
 /** The queues of turns. */
-const UNREAD = 0;
-const TRIED = 1;
+const [UNREAD, TRIED] = [0, 1] as const;
 /** Length of a round until one is planned. */
 const ROUND_MS_FIRST: DurationMs = 15 * MINUTE_MS;
 
@@ -289,7 +290,7 @@ export class DetailPriority {
   #nextInTurn(): number {
     if (this.hasUnreadNodes()) return this.#turns.first(UNREAD);
     let slot = this.#turns.first(TRIED);
-    while (slot >= 0 && this.#turnsSkipped[slot]! > 0) {
+    for (let skips = 0; slot >= 0 && this.#turnsSkipped[slot]! > 0 && skips < SKIPS_MAX; skips++) {
       this.#turnsSkipped[slot]!--;
       this.#enqueue(slot, TRIED);
       slot = this.#turns.first(TRIED);

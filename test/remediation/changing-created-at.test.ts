@@ -4,9 +4,9 @@ import type { Transport } from "../../src/model/ports.ts";
 import type { ServiceOptions } from "../../src/model/scenario.ts";
 import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
-import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
+import { listsOnlySettings, noFailureRates, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { episodeStates } from "../harness/remediation-results.ts";
-import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
+import { everyMinuteSettings, START_MS } from "../harness/virtual-daemon.ts";
 
 /** Details are collected, because only they have `created_at` (spec, section 2.1). */
 const withDetails = { schedules: { ...listsOnlySettings.schedules!, details: everyMinuteSettings.schedules.details } };
@@ -16,6 +16,20 @@ async function remarks({ daemon }: QuietNetwork): Promise<number> {
   const page = await daemon.metrics.render("text");
   return Number(/records_rejected_total\{collector="details",reason="changing_created_at"\} (\d+)/.exec(page)?.[1]);
 }
+
+/** Wraps the service so that the details of nodes have another `created_at`. */
+const changingDetails =
+  (createdAtOf: (detail: Readonly<Record<"id" | "status" | "created_at", string>>) => string) =>
+  (service: Transport): Transport => ({
+    ...service,
+    async request(request, signal) {
+      const answer = await service.request(request, signal);
+      if (!answer.ok || request.method !== "GET" || !request.path.startsWith("/v1/nodes/")) return answer;
+      const detail = JSON.parse(new TextDecoder().decode(answer.value.body));
+      const body = JSON.stringify({ ...detail, created_at: createdAtOf(detail) });
+      return { ok: true, value: { ...answer.value, body: new TextEncoder().encode(body) } };
+    },
+  });
 
 describe("a node whose created_at", () => {
   /** Returns how often a node was rebooted in a day on which it fails again after each reboot. */
@@ -36,19 +50,35 @@ describe("a node whose created_at", () => {
     expect(await rebootsInADay("boot")).toBeLessThanOrEqual(await rebootsInADay("creation"));
   });
 
+  test("changes when a reboot begins is still counted as down during the reboot", async () => {
+    const bootTimes = new Map<string, string>();
+    const wrapTransport = changingDetails(({ id, status, created_at: createdAt }) => {
+      if (status === "rebooting" && !bootTimes.has(id)) bootTimes.set(id, new Date(START_MS).toISOString());
+      return bootTimes.get(id) ?? createdAt;
+    });
+    const limits = { maxInFlight: 2, maxActions: { amount: 60, perMs: HOUR_MS } };
+    const rules = remediationRules([rebootOffline()], limits);
+    const scenario = { nodes: 100, rates: { ...noFailureRates, rebootMs: 10 * MINUTE_MS } };
+    const network = await startQuietNetwork({ rules, scenario, settings: withDetails, wrapTransport });
+    const nodes = network.nodes().filter((_, index) => index % 20 === 0);
+    for (const node of nodes) network.failNode(node);
+    let mostRebooting = 0;
+    for (let second = 0; second < 3_600; second += 30) {
+      await network.advance(30 * SECOND_MS);
+      const rebooting = nodes.filter((node) => network.status(node) === "rebooting");
+      mostRebooting = Math.max(mostRebooting, rebooting.length);
+    }
+    expect(network.postCount()).toBe(nodes.length);
+    expect(mostRebooting).toBe(limits.maxInFlight);
+  });
+
   test("is rounded in some responses stays the same node", async () => {
     let reads = 0;
-    const roundedTimes = (service: Transport): Transport => ({
-      ...service,
-      async request(request, signal) {
-        const answer = await service.request(request, signal);
-        if (!answer.ok || !request.path.startsWith("/v1/nodes/") || reads++ % 2 === 0) return answer;
-        const text = new TextDecoder().decode(answer.value.body).replace(/("created_at":"[^"]*?)\.\d+Z/, "$1Z");
-        return { ok: true, value: { ...answer.value, body: new TextEncoder().encode(text) } };
-      },
-    });
+    const wrapTransport = changingDetails(({ created_at: createdAt }) =>
+      reads++ % 2 === 0 ? createdAt : createdAt.replace(/\.\d+Z$/, "Z"),
+    );
     const rules = remediationRules([rebootOffline()]);
-    const network = await startQuietNetwork({ rules, settings: withDetails, wrapTransport: roundedTimes });
+    const network = await startQuietNetwork({ rules, settings: withDetails, wrapTransport });
     network.failNode(network.nodes("us-east")[0]!);
     await network.advance(40 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["healed"]);

@@ -54,6 +54,16 @@ test("reads all nodes in turn if all of them fail", () => {
   expect(new Set(slots.slice(-10)).size).toBe(10);
 });
 
+test("reads a failing node early rather than skip the turns of thousands for one choice", () => {
+  const { priority, now } = prioritiesAfterWalk(10_000);
+  for (const slot of range(0, 9_999)) for (let failures = 0; failures < 4; failures++) priority.recordFailure(slot);
+  // The first choices after a walk may be suspects.
+  const choices = range(now, now + 2_000).map((at) => priority.takeNext(at, 10_000)!);
+  const inTurn = choices.filter(({ cause }) => cause === null).map(({ slot }) => slot);
+  expect(inTurn.length).toBeGreaterThan(100);
+  expect(inTurn[0]).toBeLessThan(5_000);
+});
+
 test("probes a node from anywhere, if possible one whose last read succeeded, and never a removed one", () => {
   const { priority, now } = prioritiesAfterWalk(100);
   for (const slot of range(0, 50)) {
