@@ -17,7 +17,7 @@ and gives the same numbers on every machine. It fails if a target is missed.
 ## Contenders
 
 All contenders have the same fleet, faults, limits and requested intervals: the list once a minute, and details no older than a
-minute. The limits rarely allow that, so no contender has calls to spare. Sessions and statistics are not read.
+minute. The limits rarely allow that, so contenders seldom have calls to spare. Sessions and statistics are not read.
 
 - **proxywarden** is the daemon without its metrics, remediation and web server. A fault is found when the snapshot that metrics and
   policies read shows it. Details are scheduled as for policies that read the status and compare each usage with ${THRESHOLD}.

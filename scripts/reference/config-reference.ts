@@ -74,10 +74,10 @@ Editors with yaml-language-server use \`policies.schema.json\` to complete and c
 
 const STEPS_INTRO = `A list. Each step has an \`action\` and these keys:`;
 
-const STEPS_RULES = `A step ends after \`verify.within\`, or as soon as \`verify.expect\` is true. If \`when\` is then false, the node is
-healed and no further step is taken. If \`when\` is still true, or a rebooted node has not come back online, the next step is
-taken. A step that the service rejects ends the episode. An action whose response is unclear is verified by observation; no
-action is sent twice.`;
+const STEPS_RULES = `A step ends after \`verify.within\`, or as soon as \`verify.expect\` is true. If \`when\` is then false, no further step is
+taken, and the episode closes as healed after \`clear_for\`. If \`when\` is still true, or a rebooted node has not come back online,
+the next step is taken. A step that the service rejects ends the episode. An action whose response is unclear is verified by
+observation; no action is sent twice.`;
 
 const SCENARIO_INTRO = `# Simulator scenarios
 
