@@ -123,7 +123,7 @@ export const otherEpisodeGuard: GuardRow = {
   reasons: {
     other_episode: {
       counts: "open episodes of the node",
-      condition: "another policy has one, or one of the policy has left the node down after its last step",
+      condition: "another policy has one, or an episode of this policy has left the node down after its last step",
       ends: "automatically, once that episode ends or is suspended; if the node is down, once it is available again, or with `accept-inventory`",
       operatorAction: "if a node that is down will not come back, `accept-inventory`",
       preventsEpisode: true,
