@@ -15,7 +15,7 @@ const LASTS_MS: Partial<Record<HoldReason, number>> = {
 };
 
 const alertOf = (reason: HoldReason): string | null => HOLD_REASON_ROWS[reason].alert ?? null;
-const rules = textOf("config/prometheus/rules/remediation.yml");
+const rules = ["daemon", "remediation"].map((name) => textOf(`config/prometheus/rules/${name}.yml`)).join("");
 
 test("every hold ends automatically within 6 h or has an alert that fires before", () => {
   expect(HOLD_MS_MAX).toBe(6 * HOUR_MS);
