@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { StateStore } from "../../../src/model/ports.ts";
 import type { Action, Episode, NodeHold } from "../../../src/model/remediation/episode.ts";
 import type { Journal, JournalChange } from "../../../src/model/remediation/journal.ts";
@@ -111,8 +112,11 @@ export class RecordedState {
 
   #applyEpisode(row: Episode): void {
     const before = this.episodes.get(row.id);
-    // A closed episode may still be marked as replaced when another node takes over the ID.
-    if (before !== undefined && before.closedAt !== null && row.replaced !== true) {
+    // A closed episode may still be marked as replaced when another node takes over the ID, or get the `created_at` with
+    // which the service has registered the node again after our reboot.
+    const isReassigned =
+      row.replaced === true || isDeepStrictEqual({ ...before, nodeCreatedAt: row.nodeCreatedAt }, row);
+    if (before !== undefined && before.closedAt !== null && !isReassigned) {
       this.#hooks.violation("invalid transition", `${row.id} was closed (${before.state}) and is now ${row.state}`);
     }
     this.episodes.set(row.id, row);
