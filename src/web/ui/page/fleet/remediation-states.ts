@@ -25,7 +25,7 @@ export const REMEDIATION_STATES: readonly RemediationState[] = [
   {
     name: "canary",
     label: "waiting (canary)",
-    meaning: "Waits until the first action under a changed policy is verified (safety.canary).",
+    meaning: "Waits until the first action under a new or changed policy is verified (safety.canary).",
     marks: ["canary"],
   },
   {
