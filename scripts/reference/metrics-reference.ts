@@ -79,7 +79,7 @@ export const metricsReference = (): string =>
     CAPS_INTRO,
     table(
       ["values", "of", "family"],
-      Object.entries(LABEL_CAPS).map(([family, { values, of }]) => [String(values), of, code(family)]),
+      Object.entries(LABEL_CAPS).map(([family, { values, of }]) => [values.toLocaleString("en"), of, code(family)]),
     ),
     "## Example queries\n",
     ...QUERY_EXAMPLES.map(([title, query]) => `${title}:\n\n\`\`\`promql\n${query}\n\`\`\`\n`),

@@ -41,7 +41,9 @@ const trust = section({
     ),
   max_missing: share(0, 100)
     .prefault("2%")
-    .describe("Maximum share of the list's total that a walk may miss, after missing nodes have been looked up by id."),
+    .describe(
+      "Maximum share of the list's total that a walk may miss, after missing nodes have been looked up by id; a share above 0 allows at least one node.",
+    ),
   max_unknown: share(0, 100)
     .prefault("10%")
     .describe("Maximum share of records that are unreadable or have an unknown status."),
@@ -91,7 +93,9 @@ export const safetySchema = section({
       "Upper limit for the mode of every policy. `dry_run`: actions are recorded, not sent; `approve`: an operator approves each action; `enforce`: actions are sent.",
     ),
   trust,
-  max_unhealthy: section({ percent: share(0, 100).prefault("20%").describe("Share of the fleet.") })
+  max_unhealthy: section({
+    percent: share(0, 100).prefault("20%").describe("Share of the fleet; a share above 0 allows at least one node."),
+  })
     .transform(({ percent }) => ({ share: percent }))
     .prefault({})
     .describe(
