@@ -171,7 +171,7 @@ describe("the canary of a changed policy", () => {
   });
 
   test("stays the canary while it is lost, with an action in flight or without", () => {
-    const lost = `${held}; it left the list or is down after our action, and stays the canary until it is available again or accept-inventory is run`;
+    const lost = `${held}; it left the list or is down after an action, and stays the canary until it is available again or accept-inventory is run`;
     expect(tried({ state: "suspended", acted: 1, unlistedAt: NOON })).toEqual([lost]);
     expect(tried({ state: "suspended", acted: 1, downSince: NOON })).toEqual([lost]);
   });

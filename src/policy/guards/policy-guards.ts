@@ -90,7 +90,7 @@ export const canaryGuard: GuardRow = {
     const canary = facts.canaryEpisode(active.policy);
     if (canary === null || canary.node === node.id) return [];
     const lost = isAcceptableLoss(canary)
-      ? "; it left the list or is down after our action, and stays the canary until it is available again or accept-inventory is run"
+      ? "; it left the list or is down after an action, and stays the canary until it is available again or accept-inventory is run"
       : "";
     const detail = `the policy is new or changed, and ${facts.nameOf(canary.node)} (${canary.id}) is the canary${lost}`;
     return [{ reason: "canary", detail }];

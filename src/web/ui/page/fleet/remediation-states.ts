@@ -13,7 +13,7 @@ export const REMEDIATION_STATES: readonly RemediationState[] = [
   {
     name: "treated",
     label: "being treated",
-    meaning: "A step is in progress, its effect is being observed, or the node is in our quarantine.",
+    meaning: "A step is in progress, its effect is being observed, or the daemon has quarantined the node.",
     marks: ["acting", "episode"],
   },
   {
