@@ -44,7 +44,7 @@ export class InventoryTrustTracker {
   #startedAt: MonotonicMs | null = null;
   #hadCompleteWalk = false;
   #recordedWalkAt: MonotonicMs | null = null;
-  /** Age of the freshest `last_seen` at the last look, or Infinity if no node had one. */
+  /** Age of the freshest `last_seen` in the last evaluation, or Infinity if no node had one. */
   #freshestLastSeenMs: DurationMs = 0;
   /** When this daemon was last not allowed to poll. */
   #unpolledUntil: MonotonicMs = Number.NEGATIVE_INFINITY;
