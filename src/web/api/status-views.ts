@@ -88,7 +88,7 @@ export function budgetView(statusSnapshot: StatusSnapshot) {
     plan: {
       requests_per_minute: plan.requestsPerMinute,
       concurrent_requests: plan.concurrentRequests,
-      others: {
+      external_usage: {
         calls: ledger.externalUsage.plan.provenCalls(),
         expected_per_minute: Math.ceil(expectedCallsOfPlan(ledger.externalUsage, ledger.limits, monotonic)),
       },
@@ -114,7 +114,7 @@ function categoryView(ledger: Ledger, category: (typeof CATEGORIES)[number], now
     calls: view.sent,
     in_flight: callsInFlight(view),
     consecutive_refusals: rejections,
-    others: {
+    external_usage: {
       calls: ledger.externalUsage[category].provenCalls(),
       expected_per_window: ledger.externalUsage[category].expectedCalls(now),
     },
@@ -131,10 +131,10 @@ function collectorView({ plan, collectors, monotonic, snapshot }: StatusSnapshot
   const ages = snapshot === null ? null : ageSummary(snapshot, collector, monotonic);
   return {
     planned: planned && {
-      wish_seconds: secondsOf(planned.requestedMs),
+      requested_interval_seconds: secondsOf(planned.requestedMs),
       interval_seconds: secondsOf(planned.pacedMs),
       fresh_seconds: secondsOf(planned.freshMs),
-      stretch: Number((planned.pacedMs / planned.requestedMs).toFixed(3)),
+      slowdown: Number((planned.pacedMs / planned.requestedMs).toFixed(3)),
       bound_by: planned.boundBy,
       calls_per_minute: Number(planned.callsPerMinute.toFixed(3)),
     },

@@ -124,7 +124,7 @@ describe("status and nodes show a fleet", () => {
     expect(out).toContain("actions held  inventory_shrunk: 20 nodes are listed\n");
     const { out: json } = await runInProcess("status", "--url", url, "--output", "json");
     expect(JSON.parse(json)).toMatchObject({
-      status: { version: "1.2.3", warden: remediationStatusView(status, 0, 0) },
+      status: { version: "1.2.3", remediation: remediationStatusView(status, 0, 0) },
       budget: { month: { calls: expect.any(Number) } },
       policies: [],
     });

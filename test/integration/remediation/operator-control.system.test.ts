@@ -176,9 +176,9 @@ test("while the list leaves out much of the fleet every node is held until accep
   const warden = async () =>
     (
       (await (await daemon.ask("/api/v1/status")).json()) as {
-        warden: { trusted: boolean; trust: { reason: string }[] };
+        remediation: { trusted: boolean; trust: { reason: string }[] };
       }
-    ).warden;
+    ).remediation;
   await waitUntil("the list shows too few nodes", async () =>
     (await warden()).trust.some(({ reason }) => reason === "inventory_shrunk"),
   );

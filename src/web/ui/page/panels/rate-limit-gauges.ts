@@ -114,8 +114,8 @@ function freshnessRow(name: string, collector: Collector, nodes: number): HTMLEl
   const age = age_seconds?.max ?? null;
   const share = age === null ? 0 : age / planned.fresh_seconds;
   const slowdown =
-    planned.stretch >= SLOWDOWN_SHOWN_MIN
-      ? ` · slowed down ${formatSlowdown(planned.stretch)} by ${humanize(planned.bound_by ?? "the plan")}`
+    planned.slowdown >= SLOWDOWN_SHOWN_MIN
+      ? ` · slowed down ${formatSlowdown(planned.slowdown)} by ${humanize(planned.bound_by ?? "the plan")}`
       : "";
   const problem = failure === null ? "" : `${humanize(failure.reason)}: ${failure.message} · `;
   const median =
