@@ -123,7 +123,7 @@ function holdTexts({
     paused &&
       `paused since ${formatTime(paused.at)}${paused.operator === null ? "" : ` by ${paused.operator}`}${paused.until === null ? "" : `, until ${formatTime(paused.until)}`}: ${paused.reason}`,
     breaker &&
-      `the circuit breaker has been open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired; reset-breaker closes it`,
+      `the circuit breaker has been open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired or were lost; reset-breaker closes it`,
     ...trust.map(({ reason, detail }) => `${reason}: ${detail}`),
     storm && `storm: too many nodes unhealthy; actions held until at least ${formatTime(storm)}`,
     journal,

@@ -13,6 +13,7 @@ import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { BillingMonth } from "../../rate-limit/monthly-budget.ts";
 import { callsInFlight, remainingAtLeast } from "../../rate-limit/stated-limit.ts";
 import type { Plan } from "../../scheduling/planner.ts";
+import { formatCount } from "../ui/page/format.ts";
 import { summarizeInSteps, summarizeTimes } from "./fleet-columns.ts";
 import { byName, iso, seconds, secondsOf } from "./json-values.ts";
 
@@ -72,7 +73,8 @@ export function statusLine({ snapshot, collectors }: StatusSnapshot): string {
   const suffix = failures === "" ? "" : `; failing: ${failures}`;
   if (snapshot === null || snapshot.fleet.walkedAt === null) return `the fleet is not known yet${suffix}`;
   const counts = Object.entries(statusCounts(snapshot.fleet)).filter(([, count]) => count > 0);
-  return `${snapshot.fleet.count} nodes: ${counts.map(([status, count]) => `${count} ${status}`).join(", ")}${suffix}`;
+  const byStatus = counts.map(([status, count]) => `${formatCount(count)} ${status}`).join(", ");
+  return `${formatCount(snapshot.fleet.count)} nodes: ${byStatus}${suffix}`;
 }
 
 /** `GET /api/v1/budget`. */

@@ -116,7 +116,7 @@ describe("status and nodes show a fleet", () => {
       "actions held  paused since 2026-11-21 03:00:00 UTC by alice, until 2026-11-21 03:00:00 UTC: deploy\n",
     );
     expect(out).toContain(
-      "actions held  the circuit breaker has been open since 2026-11-21 03:00:00 UTC: 12 nodes fired; reset-breaker closes it\n",
+      "actions held  the circuit breaker has been open since 2026-11-21 03:00:00 UTC: 12 nodes fired or were lost; reset-breaker closes it\n",
     );
     expect(out).toContain(
       "actions held  storm: too many nodes unhealthy; actions held until at least 2026-11-21 03:00:00 UTC\nactions held  no round has succeeded\n",

@@ -53,7 +53,7 @@ function bannersOf({
   }
   if (remediation.breaker !== null) {
     const { opened_at, nodes } = remediation.breaker;
-    const text = `since ${timeOfDay(opened_at, now)}: ${countNoun(nodes, "node")} fired. All actions are on hold until an operator resets it.`;
+    const text = `since ${timeOfDay(opened_at, now)}: ${countNoun(nodes, "node")} fired or were lost. All actions are on hold until an operator resets it.`;
     const alert = "ProxywardenBreakerOpen";
     banners.push({ tone: "bad", title: "The breaker is open", text, command: resetBreaker, alert });
   }
@@ -74,7 +74,7 @@ function bannersOf({
   }
   if (remediation.round_failure !== null) {
     const text = `${remediation.round_failure}. The log has the details.`;
-    banners.push({ tone: "bad", title: "No node is healed", text, alert: "ProxywardenRemediationStalled" });
+    banners.push({ tone: "bad", title: "Remediation has stalled", text, alert: "ProxywardenRemediationStalled" });
   }
   if (remediation.journal !== null) {
     // A leader whose lease has ended is shown like a standby.

@@ -25,7 +25,7 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
   const { held_by, in_seconds } = category.next_poll;
   const delayed =
     in_seconds === null
-      ? "no further call for polling, held by"
+      ? "no calls left for polling, limited by"
       : `next call in ${formatDuration(in_seconds)}, delayed by`;
   const next = held_by === null ? "the next call can be sent now" : `${delayed} ${humanize(held_by)}`;
   const window = window_seconds === 60 ? "minute" : formatDuration(window_seconds);
