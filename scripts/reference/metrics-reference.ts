@@ -204,6 +204,13 @@ export function insertHoldTable(text: string): string {
     const { counts, condition, ends, operatorAction = "–", alert }: HoldReasonRow = HOLD_REASON_ROWS[reason];
     return [code(reason), counts, condition, ends, operatorAction, alert == null ? "–" : code(alert)];
   });
-  const head = ["reason", "what it checks", "when it holds", "how it ends", "what to do", "alert if it lasts (within 6 h)"];
+  const head = [
+    "reason",
+    "what it checks",
+    "when it holds",
+    "how it ends",
+    "what to do",
+    "alert if it lasts (within 6 h)",
+  ];
   return `${text.slice(0, begin)}\n${table(head, rows)}\n${text.slice(end)}`;
 }
