@@ -1,5 +1,6 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import { oncePerKey } from "../base/once-per-key.ts";
+import { runAtOnce } from "../base/steps.ts";
 import type { TrustAssessment } from "../inventory/trust.ts";
 import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
@@ -66,11 +67,12 @@ export class RemediationRound {
     this.trustTracker = new InventoryTrustTracker(context);
     this.health = new RoundHealth(context);
     const { fleetHealth, trustTracker } = this;
-    this.#collectFacts = createGuardFacts(context, fleetHealth, trustTracker);
+    const collectFacts = createGuardFacts(context, fleetHealth, trustTracker);
+    this.#collectFacts = (dryRun) => runAtOnce(collectFacts(dryRun));
     this.#actionPlanner = new ActionPlanner(context);
     const { decisionLog } = this.#actionPlanner;
     this.view = createStatusView({
-      ...{ context, fleetHealth, collectFacts: this.#collectFacts },
+      ...{ context, fleetHealth, collectFacts },
       trustBlockers: () => trustTracker.current().blockers,
       roundFailure: () => this.health.failure(),
       lastDecisions: () => [...decisionLog.lastDecisions()],

@@ -164,7 +164,9 @@ test("a command that was journaled although the response was lost changes nothin
   await group.advance(20 * SECOND_MS);
   expect(group.leaders()).toEqual(["two"]);
   expect(two!.roleSwitch.active.view.status().paused).toBeNull();
-  expect(two!.roleSwitch.active.view.explain(node).holds).toMatchObject([{ kind: "held", operator: "alice" }]);
+  expect(runAtOnce(two!.roleSwitch.active.view.explain(node)).holds).toMatchObject([
+    { kind: "held", operator: "alice" },
+  ]);
 });
 
 test("a standby shows a pause of a leader that does not know the time yet", async () => {
@@ -189,7 +191,7 @@ test("a standby shows episodes, actions and decisions of the leader, and follows
   expect(view.status()).toMatchObject({ inFlight: 1, largestWalkNodes: 60, journal: null });
   expect(runAtOnce(view.policies())).toMatchObject([{ firing: 1, mode: "enforce" }]);
   const why = "this daemon stands by; only the leader, one (http://one), observes the fleet";
-  expect(view.explain(node)).toMatchObject({
+  expect(runAtOnce(view.explain(node))).toMatchObject({
     known: false,
     policies: [{ verdict: "unknown", timer: { state: "firing" }, episode: { state: "acting" }, unknowns: [{ why }] }],
   });
@@ -214,7 +216,7 @@ test("a leader that can't renew stops polling before its lease ends, and continu
   const { view } = one!.roleSwitch.active;
   const ended = /^the lease of this daemon has ended; .*database answers.*: the database can't be reached\)$/;
   expect(view.status().journal).toMatch(ended);
-  expect(view.explain(node).policies[0]!.blockers).toContainEqual({
+  expect(runAtOnce(view.explain(node)).policies[0]!.blockers).toContainEqual({
     reason: "journal",
     detail: expect.stringMatching(ended),
   });

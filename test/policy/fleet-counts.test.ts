@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { runAtOnce } from "../../src/base/steps.ts";
 import { type FailureDomain, NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
 import {
   type Action,
@@ -33,7 +34,7 @@ const recordsOf = ({
   new RemediationRecords({ timers, episodes, actions, holds: [], facts: new Map(), lastNumber: 0 });
 
 function countScenario({ nodes, policies = [activePolicy()], shadow: dryRun = false, ...rest }: FleetScenario) {
-  return countFleet(buildFleet(nodes), recordsOf(rest), policies, dryRun);
+  return runAtOnce(countFleet(buildFleet(nodes), recordsOf(rest), policies, dryRun));
 }
 
 const quarantine = { action: "act-9", endsAt: NOON, seen: true, seenOnline: 0, overdue: false };
@@ -45,8 +46,10 @@ const node = (id: string, status: NodeFixture["status"] = "online", region = "r"
 });
 
 describe("disrupted nodes", () => {
-  const of = (overrides: Partial<Episode>, dryRun = false, actions: readonly Action[] = []) =>
-    disruptedEpisodes(recordsOf({ episodes: [episodeOf(1, overrides)], actions }), dryRun).map((each) => each.node);
+  const of = (overrides: Partial<Episode>, dryRun = false, actions: readonly Action[] = []) => {
+    const records = recordsOf({ episodes: [episodeOf(1, overrides)], actions });
+    return runAtOnce(disruptedEpisodes(records, dryRun)).map((each) => each.node);
+  };
 
   test("are those with a step in progress, in our quarantine, or lost after an action", () => {
     for (const state of OPEN_STATES) {

@@ -146,7 +146,7 @@ export type Approval = Action & { readonly expiresAt: EpochMs };
 export interface RemediationView extends Pick<JournalQueries, "decisions" | "actions" | "operatorCommands"> {
   status(): RemediationStatus;
   policies(): Generator<undefined, readonly PolicyStatus[]>;
-  explain(node: NodeId): NodeExplanation;
+  explain(node: NodeId): Generator<undefined, NodeExplanation>;
   /** Returns the latest rows about a node, up to the time `until` if it is given. */
   historyOf(node: NodeId, until?: EpochMs): Promise<NodeHistory>;
   /** Actions that wait for approval. */

@@ -188,7 +188,7 @@ export const emptyHistory: NodeHistory = { episodes: [], actions: [], decisions:
 export const idleRemediation: RemediationView = {
   status: () => idleStatus,
   policies: () => stepsOf([]),
-  explain: emptyExplanation,
+  explain: (node) => stepsOf(emptyExplanation(node)),
   historyOf: async () => emptyHistory,
   decisions: async () => [],
   actions: async () => [],
@@ -248,7 +248,7 @@ export function sampleRemediation(queries: JournalQuery[] = []): RemediationView
   return {
     ...idleRemediation,
     policies: () => stepsOf([policyStatus]),
-    explain: sampleExplanation,
+    explain: (node) => stepsOf(sampleExplanation(node)),
     historyOf: async (node) => sampleHistory(node),
     decisions: async (query) => {
       queries.push(query);
