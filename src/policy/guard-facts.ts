@@ -198,8 +198,6 @@ export function* countFleet(
   dryRun: boolean,
 ): Steps<FleetCounts> {
   const { locationIndex, status, locations } = fleet;
-  // Another fleet may have been looked at since the last step, so the map is not kept.
-  const slotOf = (node: NodeId) => slotsById(fleet).get(node);
   const counted = countRecords(fleet);
   const isUnhealthy = counted.isUnhealthy.slice();
   let { unhealthy } = counted;
@@ -222,7 +220,7 @@ export function* countFleet(
   const disrupted = yield* disruptedEpisodes(records, dryRun);
   let notListed = 0;
   for (const episode of disrupted) {
-    const slot = slotOf(episode.node);
+    const slot = slotsById(fleet).get(episode.node);
     if (slot === undefined) {
       notListed++;
       add(episode, { nodes: 1, online: 0, disrupted: 1 });
@@ -233,10 +231,7 @@ export function* countFleet(
     }
   }
   for (const { policy } of policies.filter((policy) => dryRun || !isDryRun(policy))) {
-    yield* eachInSteps(records.timersOf(policy.rule.name), ([node, { state }]) => {
-      const slot = state === "firing" ? slotOf(node) : undefined;
-      if (slot !== undefined) markUnhealthy(slot);
-    });
+    for (const slot of yield* firingSlots(fleet, records, policy.rule.name)) markUnhealthy(slot);
   }
   return {
     nodes: fleet.count + notListed,
@@ -245,6 +240,37 @@ export function* countFleet(
     lost: disrupted.filter(isLost),
     domains,
   };
+}
+
+/** Slots of listed nodes on which policies fire, and the ids and the revision of the timers for which they are valid. */
+interface FiringSlots {
+  readonly ids: Fleet["ids"];
+  readonly revision: number;
+  readonly byPolicy: Map<string, readonly number[]>;
+}
+
+/** The last ones. Reading those of a mass event takes milliseconds, and each decision on an action needs them. */
+const lastFiringSlots = new WeakMap<RemediationRecords, FiringSlots>();
+
+/** Returns the slots of listed nodes on which a policy fires, in steps unless they are known. */
+function* firingSlots(fleet: Fleet, records: RemediationRecords, policy: string): Steps<readonly number[]> {
+  const [ids, revision] = [fleet.ids, records.timersRevision()];
+  let last = lastFiringSlots.get(records);
+  if (last?.ids !== ids || last.revision !== revision) {
+    last = { ids, revision, byPolicy: new Map() };
+    lastFiringSlots.set(records, last);
+  }
+  const known = last.byPolicy.get(policy);
+  if (known !== undefined) return known;
+  const slots: number[] = [];
+  yield* eachInSteps(records.timersOf(policy), ([node, { state }]) => {
+    // Another fleet may have been looked at since the last step, so the map is not kept.
+    const slot = state === "firing" ? slotsById(fleet).get(node) : undefined;
+    if (slot !== undefined) slots.push(slot);
+  });
+  // Not used again if a timer was set between two steps.
+  last.byPolicy.set(policy, slots);
+  return slots;
 }
 
 /** The last observation of a node, as guards read it. */

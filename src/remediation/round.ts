@@ -6,7 +6,7 @@ import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { nextTurn, runInSlices } from "../platform/event-loop.ts";
 import { precondition } from "../policy/decision.ts";
-import { type Candidate, isDryRun, nextStep } from "../policy/guard-facts.ts";
+import { type Candidate, countFleet, isDryRun, nextStep } from "../policy/guard-facts.ts";
 import type { RemediationContext } from "./context.ts";
 import { ActionPlanner, lapseApprovals } from "./evaluation/action-planner.ts";
 import {
@@ -106,7 +106,7 @@ export class RemediationRound {
 
   /** Brings everything that decisions depend on up to date with the latest snapshot. */
   async #assess(): Promise<void> {
-    const { client, clock, inventory, observed, remediationState } = this.#context;
+    const { client, clock, inventory, observed, policies, remediationState } = this.#context;
     this.#assessed = observed.latest!.snapshot.sequence;
     // The journal's clock follows only once, so it must not follow a single wrong Date.
     await remediationState.checkClock(() =>
@@ -124,6 +124,8 @@ export class RemediationRound {
     const wasUntrusted = this.trustTracker.current().isUntrusted;
     if (wasUntrusted) await this.#ruleEvaluator.markUntrusted();
     else await this.#evaluate();
+    // Finds the firing nodes in slices, so that the counts from here on don't block the event loop.
+    await runInSlices(countFleet(observed.fleet, remediationState.records, policies.active(), true), clock);
     await nextTurn();
     inventory.setDetailDeadlines(detailDeadlines(this.#context));
     // A newer snapshot may have arrived in the meantime.

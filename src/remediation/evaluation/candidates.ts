@@ -181,6 +181,7 @@ export const createGuardFacts = (
     const { apiKey, observed, policies, remediationState, rules } = context;
     const { records } = remediationState;
     const fleetCounts = yield* countFleet(observed.fleet, records, policies.active(), dryRun);
+    yield;
     const trust = trustTracker.current();
     const now = remediationState.now();
     const assumed = dryRun ? [] : assumedActionTimes(remediationState.firstStartedAt(), rules.safety, now);
