@@ -5,6 +5,7 @@ import { LIMITER_KINDS } from "../../src/model/scenario.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { type DaemonGroup, startDaemonGroup } from "../harness/daemon-group.ts";
 import { commandsOf } from "../harness/operator-commands.ts";
+import { marksOf } from "../harness/remediation-results.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { createPlanLimits, everyMinuteSettings } from "../harness/virtual-daemon.ts";
 
@@ -195,7 +196,7 @@ test("a standby shows episodes, actions and decisions of the leader, and follows
     known: false,
     policies: [{ verdict: "unknown", timer: { state: "firing" }, episode: { state: "acting" }, unknowns: [{ why }] }],
   });
-  expect(runAtOnce(view.nodeMarks()).get(node)).toBe("acting");
+  expect(marksOf(view).get(node)).toBe("acting");
   expect(runtime.eventLog.after(0, 100).rows.map(({ event }) => event.kind)).toContain("action");
   group.daemons[1]!.database.isReachable = false;
   await group.advance(5 * SECOND_MS);

@@ -76,7 +76,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
         .map((action) => ({ ...action, expiresAt: action.createdAt + context.rules.safety.approvalTtlMs })),
     heldNodes: (query) => heldNodesOf(context, deps.lastDecisions(), query),
     heldNodeCount: () => heldNodeCountOf(context, deps.lastDecisions()),
-    nodeMarks: () => nodeMarksOf(context, deps.lastDecisions()),
+    nodeMarks: (mark) => nodeMarksOf(context, deps.lastDecisions(), mark),
   };
 }
 

@@ -196,7 +196,7 @@ export const idleRemediation: RemediationView = {
   approvals: () => [],
   heldNodes: () => stepsOf([]),
   heldNodeCount: () => stepsOf(0),
-  nodeMarks: () => stepsOf(new Map()),
+  nodeMarks: () => stepsOf(undefined),
 };
 
 /** Explanation of node_1, with an episode, a decision and two actions; of other nodes it is empty. */
