@@ -74,7 +74,7 @@ export class RemediationRecords {
     return this.#timers.get(policy) ?? NO_TIMERS;
   }
 
-  /** A number that is another one after each change to a timer. */
+  /** Returns a number that grows whenever a timer is set. */
   timersRevision(): number {
     return this.#timersRevision;
   }
