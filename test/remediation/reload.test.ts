@@ -7,7 +7,7 @@ import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../ha
 import { START_MS } from "../harness/virtual-daemon.ts";
 
 const hold = { maxActions: { amount: 0, perMs: HOUR_MS } };
-const timerOf = (network: QuietNetwork, node: string) => network.controller().view.explain(node).policies[0]!.timer;
+const timerOf = (network: QuietNetwork, node: string) => network.explain(node).policies[0]!.timer;
 
 test("an unchanged policy keeps its timers and episodes when other policies change", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], hold) });
@@ -162,7 +162,7 @@ test("from enforce to dry_run during our quarantine: it is tracked to its end, a
   network.interventions.liftQuarantine("node_caffe390");
   await network.advance(5 * MINUTE_MS);
   expect(network.episodes().filter(({ shadow: dryRun }) => !dryRun)).toMatchObject([{ state: "freed" }]);
-  expect(network.controller().view.explain("node_caffe390").holds).toMatchObject([{ kind: "vetoed" }]);
+  expect(network.explain("node_caffe390").holds).toMatchObject([{ kind: "vetoed" }]);
 });
 
 test("a reload in the same process keeps the time that timers have counted", async () => {

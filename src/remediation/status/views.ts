@@ -146,7 +146,7 @@ export type Approval = Action & { readonly expiresAt: EpochMs };
 export interface RemediationView extends Pick<JournalQueries, "decisions" | "actions" | "operatorCommands"> {
   status(): RemediationStatus;
   policies(): Generator<undefined, readonly PolicyStatus[]>;
-  explain(node: NodeId): NodeExplanation;
+  explain(node: NodeId): Generator<undefined, NodeExplanation>;
   /** Returns the latest rows about a node, up to the time `until` if it is given. */
   historyOf(node: NodeId, until?: EpochMs): Promise<NodeHistory>;
   /** Actions that wait for approval. */
@@ -158,6 +158,6 @@ export interface RemediationView extends Pick<JournalQueries, "decisions" | "act
   heldNodes(query: HeldNodesQuery): Generator<undefined, readonly HeldNode[]>;
   /** Returns the number of nodes in {@link heldNodes} without a query, in less time. */
   heldNodeCount(): Generator<undefined, number>;
-  /** Returns the most important mark of each node that has one. */
-  nodeMarks(): Generator<undefined, ReadonlyMap<NodeId, NodeMark>>;
+  /** Calls `mark` with every mark of every node that has one. Only the most important one of a node counts. */
+  nodeMarks(mark: (node: NodeId, mark: NodeMark) => void): Generator<undefined, void>;
 }
