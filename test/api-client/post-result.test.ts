@@ -59,7 +59,6 @@ describe("an action that the service accepts", () => {
       success: true,
       message: `Node ${node} has been quarantined`,
       durationMinutes: 90,
-      disconnectedSessions: expect.any(Number),
     });
     expect(sent[0]).toMatchObject({
       method: "POST",
@@ -283,8 +282,8 @@ test("a call is prepared once it has a permit, and onSending is called right bef
 });
 
 test("an empty or invalid response to an action has only null fields", () => {
-  const nothing = { success: null, message: null, durationMinutes: null, disconnectedSessions: null };
+  const nothing = { success: null, message: null, durationMinutes: null };
   for (const json of [null, 7, "done", [], {}]) expect(decodeActionReply(json)).toEqual(nothing);
-  const nonsense = { success: "yes", message: 7, duration_minutes: "90", disconnected_sessions: -1 };
+  const nonsense = { success: "yes", message: 7, duration_minutes: "90" };
   expect(decodeActionReply(nonsense)).toEqual(nothing);
 });

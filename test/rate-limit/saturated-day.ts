@@ -60,7 +60,7 @@ export function simulateDay(day: SaturatedDay): DayReport {
   const events: Event[] = [];
   const at = (time: number, run: () => void) => insert(events, { at: time, run });
   let now = 0;
-  let daemon = { ledger: createLedger(day.limits, 0, 0), alive: true };
+  let daemon = { ledger: createLedger(day.limits, 0), alive: true };
   let wakeAt = Number.POSITIVE_INFINITY;
   let calls = 0;
   let rejected = 0;
@@ -137,7 +137,7 @@ export function simulateDay(day: SaturatedDay): DayReport {
 
   const restart = () => {
     daemon.alive = false;
-    daemon = { ledger: createLedger(day.limits, 0, now), alive: true };
+    daemon = { ledger: createLedger(day.limits, now), alive: true };
     tryNextCall();
     at(now - Math.log(1 - random()) * day.restartEveryMs, restart);
   };
