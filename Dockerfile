@@ -1,7 +1,7 @@
 # The daemon with only its production dependencies: no shell, no package manager, no tests.
 #
 #   docker build -t proxywarden .
-#   docker run --read-only -p 127.0.0.1:9713:9713 -v ./config:/etc/proxywarden:ro -v state:/var/lib/proxywarden \
+#   docker run --read-only --stop-timeout 20 -p 127.0.0.1:9713:9713 -v ./config:/etc/proxywarden:ro -v state:/var/lib/proxywarden \
 #     -e PROXYWARDEN_API_KEY proxywarden
 #
 # The daemon writes only to the volume. For a release, replace the tag of the last stage with its digest:

@@ -95,6 +95,7 @@ function emptyFleet(nodes: number, upTo: (count: number) => number) {
     locations: LOCATIONS,
     status: new Uint8Array(nodes),
     listedAt: zeros,
+    otherStatusAt: NumberColumn.from(slots.map(() => Number.NaN)),
     detailedAt: zeros,
     detailedAtEpochMs: NumberColumn.from(slots.map(() => Number.NaN)),
     usageKnown: true,

@@ -30,7 +30,7 @@ minute. The limits rarely allow that, so contenders seldom have calls to spare. 
 - **oracle** is the lower bound. It knows where a fault is, and reads that node at the first moment that the limits, the reserve and
   the month's calls, spent evenly, allow. It finds offline nodes in the list, which it reads no more often than requested, and no more often
   than the limits would allow whole walks if nothing else were read. But the first page that it reads is always the one with the fault. (A detail
-  read shows the status as well, so other contenders may find an offline node slightly sooner.)
+  read shows the status as well, so other contenders may find an offline node sooner.)
 
 Polling may use the limit less the reserve of 20%, and 99% of the month's calls: the last 1% is kept for actions. A month has 30 days. Pages
 hold ${PAGE_SIZE.toLocaleString("en")} nodes unless stated otherwise below.

@@ -84,9 +84,10 @@ nodes have been read once, they are read up to three times as fast as planned.
 ${scaleTable(results)}
 
 The limits don't delay the first walks of these runs: the service states that more calls are left than one window allows, so pages are
-read as soon as earlier ones are answered, and the daemon takes the CPU time shown to process them on one thread. A service that counts
-calls by windows allows no such burst, and the walks take the time at the even rate. Each collector starts after a random wait of up to
-2 s. The cost per node falls as the fleet grows: a part of memory and CPU does not depend on the fleet, and the limits bound detail reads.
+read as soon as earlier ones are answered, and the daemon takes the CPU time shown to process them on one thread. If a service
+counts calls in windows, no such burst is possible, and the walks take the time shown for the even rate. Each collector starts after a
+random wait of up to 2 s. The cost per node falls as the fleet grows: a part of memory and CPU does not depend on the fleet, and the
+limits bound detail reads.
 
 With a million nodes, \`export.series_max\` (2,000,000) drops the largest families. \`npm run bench:scale -- --size 100k\`
 measures one size, and \`npm run bench\` compares the rendering of metrics with prom-client.
@@ -124,6 +125,6 @@ seconds to store each scrape: set \`scrape_timeout\` accordingly, and scrape eve
 - A shorter scrape interval: values change only when lists and details are read.
 - Higher limits than the intervals need: polling is already at the requested rate.
 - More memory than the peak: only the current state is kept in memory.
-- A faster disk: the number of calls is written about twice a second, and little else is.
+- A faster disk: the number of calls is written about twice a second, and little else is written.
 `;
 }

@@ -66,8 +66,8 @@ export async function measureMassEvent(daemon: ChildProcess, url: string, nodes:
   while (heldNodes < nodes * HELD_SHARE_MIN || heldNodes !== before) {
     if (performance.now() > until) throw new Error(`only ${heldNodes} nodes are held`);
     await sleep(5 * SECOND_MS);
-    const answer = (await (await fetch(`${url}/api/v1/status`)).json()) as { warden: { held_nodes: number } };
-    [before, heldNodes] = [heldNodes, answer.warden.held_nodes];
+    const answer = (await (await fetch(`${url}/api/v1/status`)).json()) as { remediation: { held_nodes: number } };
+    [before, heldNodes] = [heldNodes, answer.remediation.held_nodes];
   }
   return { heldNodes, routes: await measureRoutes(daemon, url) };
 }

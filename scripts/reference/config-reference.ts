@@ -29,7 +29,7 @@ config/proxywarden.yaml:12:18: collect.nodes.every: found "1 minute"; a duration
 config/proxywarden.yaml:19:1: exports: unknown key; did you mean "export"?
 \`\`\`
 
-Editors with yaml-language-server use \`proxywarden.schema.json\`, which the first line of the file names, to complete and check it.`;
+Editors with yaml-language-server complete and check the file if its first line names \`proxywarden.schema.json\`, as in the example.`;
 
 const WEB_INTRO = `## The web configuration file
 
@@ -53,7 +53,7 @@ off only when the configuration is reloaded, so a half-written file can't remove
 const POLICIES_INTRO = `# Policies
 
 A policy defines which nodes are unhealthy, and the steps to remediate them. Policies are in YAML files, which are listed under \`policies\`
-in the configuration. Its section \`safety\` ([config.md](config.md#safety)) limits all policies together. \`check\` validates the files and
+in the configuration. The configuration's section [\`safety\`](config.md#safety) limits all policies together. \`check\` validates the files and
 prints the maximum number of nodes that the policies could act on in an hour.
 
 Policies are evaluated in the order of their file paths, and within a file from top to bottom. If several policies match a
@@ -69,7 +69,7 @@ config/policies/offline.yaml:11:11: policies[0].when: found "node.stauts == \\"o
 config/policies/offline.yaml:18:37: policies[0].steps[3].receiver: found "oncal"; must be the name of a receiver: oncall; did you mean "oncall"?
 \`\`\`
 
-Editors with yaml-language-server use \`policies.schema.json\` to complete and check a policy file whose first line is
+Editors with yaml-language-server complete and check a policy file whose first line is
 \`# yaml-language-server: $schema=../policies.schema.json\`.`;
 
 const STEPS_INTRO = `A list. Each step has an \`action\` and these keys:`;

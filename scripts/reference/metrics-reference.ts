@@ -78,7 +78,7 @@ export const metricsReference = (): string =>
     CAPS_INTRO,
     table(
       ["values", "of", "family"],
-      Object.entries(LABEL_CAPS).map(([family, { values, of }]) => [String(values), of, code(family)]),
+      Object.entries(LABEL_CAPS).map(([family, { values, of }]) => [values.toLocaleString("en"), of, code(family)]),
     ),
     "## Example queries\n",
     ...QUERY_EXAMPLES.map(([title, query]) => `${title}:\n\n\`\`\`promql\n${query}\n\`\`\`\n`),
@@ -203,6 +203,13 @@ export function insertHoldTable(text: string): string {
     const { counts, condition, ends, operatorAction = "–", alert } = HOLD_REASON_ROWS[reason];
     return [code(reason), counts, condition, ends, operatorAction, alert == null ? "–" : code(alert)];
   });
-  const head = ["reason", "what it checks", "when it holds", "how it ends", "what to do", "alert within 6 h"];
+  const head = [
+    "reason",
+    "what it checks",
+    "when it holds",
+    "how it ends",
+    "what to do",
+    "alert if it lasts (within 6 h)",
+  ];
   return `${text.slice(0, begin)}\n${table(head, rows)}\n${text.slice(end)}`;
 }

@@ -105,12 +105,13 @@ export class MonthCallCount {
       await store.add(day, calls);
       this.#unstored -= calls;
       this.#storedOn = day;
-      if (this.#isStoreFailing) log.info({ calls }, "calls can be stored again");
+      if (this.#isStoreFailing) log.info({ calls }, "the monthly call count can be stored again");
       this.#isStoreFailing = false;
     } catch (error) {
       // The count in memory suffices for this process, so polling continues. The failure is logged once, not at each
       // call.
-      if (!this.#isStoreFailing) log.error({ err: error }, "calls not stored; they are counted in memory");
+      if (!this.#isStoreFailing)
+        log.error({ err: error }, "the monthly call count can't be stored; calls are counted in memory");
       this.#isStoreFailing = true;
     }
   }
@@ -146,12 +147,12 @@ export class MonthCallCount {
     try {
       this.#ledger.monthUsed = calls.since(month.firstDay) + this.#unstored;
       this.#month = month;
-      if (this.#isUnread) log.info({}, "calls of the month can be read again");
+      if (this.#isUnread) log.info({}, "the monthly call count can be read again");
       this.#isUnread = false;
     } catch (error) {
       // The old count stays until the store is readable: too few calls are better than too many. It is read again with
       // each call, and the failure is logged once.
-      if (!this.#isUnread) log.error({ err: error }, "calls of the month not readable");
+      if (!this.#isUnread) log.error({ err: error }, "the monthly call count can't be read");
       this.#isUnread = true;
     }
   }

@@ -31,7 +31,7 @@ export function parseDuration(text: string): Result<DurationMs, string> {
     return fail("a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d");
   }
   const total = units.reduce((sum, unit, index) => sum + Number(match[index + 1] ?? 0) * unitMs[unit], 0);
-  return Number.isSafeInteger(total) ? ok(total) : fail("a duration is at most some 285,000 years");
+  return Number.isSafeInteger(total) ? ok(total) : fail("a duration is at most about 285,000 years");
 }
 
 /** Formats a duration as Prometheus does; the inverse of {@link parseDuration} for whole milliseconds. */

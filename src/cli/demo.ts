@@ -13,6 +13,7 @@ import { createLog } from "../platform/log.ts";
 import { createScaledClock } from "../simulator/clock.ts";
 import { demoScenario, SIMULATION_KEY } from "../simulator/default-scenarios.ts";
 import { type SimulatorServer, startServer } from "../simulator/http/server.ts";
+import { formatCount } from "../web/ui/page/format.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, PROGRAM } from "./context.ts";
 import { createConsoleReporter } from "./output/console-reporter.ts";
@@ -89,7 +90,7 @@ function printIntro(
   { out }: CommandContext,
 ): void {
   const pace = speed === 1 ? "in real time" : `at ${speed} times real time`;
-  out.write(`proxywarden monitors a simulated network of ${nodes} nodes and ${sessions} sessions, ${pace}, and remediates its nodes
+  out.write(`proxywarden monitors a simulated network of ${formatCount(nodes)} nodes and ${formatCount(sessions)} sessions, ${pace}, and remediates its nodes
 
   status page  ${daemon.url()}/
   metrics      ${daemon.url()}/metrics

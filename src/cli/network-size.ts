@@ -159,7 +159,7 @@ export function formatLimits(config: Config, size: FleetSize | null, isProbed: b
   });
   const actions = `${countNoun(safety.maxActions.amount, "action")} in ${formatDuration(safety.maxActions.perMs)}`;
   const unhealthy = `${countNoun(limits.maxUnhealthy, "node")} ${limits.maxUnhealthy === 1 ? "is" : "are"} unhealthy`;
-  const firing = `${countNoun(limits.breaker, "node")} fire within ${formatDuration(safety.breaker.withinMs)}`;
+  const firing = `${countNoun(limits.breaker, "node")} fire or are lost within ${formatDuration(safety.breaker.withinMs)}`;
   const terms = [
     `at most ${[`${countNoun(limits.maxDisrupted, "node")} disrupted at once`, ...perDomain].join(", ")}`,
     `at most ${actions}, ${safety.maxInFlight} in flight`,

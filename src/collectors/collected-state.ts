@@ -82,7 +82,7 @@ const pageCount = (records: number, listBehavior: ListBehavior): number =>
   Math.ceil(records / (listBehavior.pageSize ?? listBehavior.limit));
 
 /** Stores, once, that the list shows failed sessions. */
-export function storeFailedListed({ sessions, facts }: CollectedState): void {
+export function recordFailedSessionsListed({ sessions, facts }: CollectedState): void {
   if (sessions.view()?.failedListed !== true || facts.read(FAILED_SESSIONS_LISTED_FACT) === "true") return;
   facts.write(FAILED_SESSIONS_LISTED_FACT, "true");
 }

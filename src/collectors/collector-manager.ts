@@ -8,7 +8,7 @@ import { COLLECTORS, type Collector, perCollector, type Snapshot } from "../mode
 import { callsInFlightMax } from "../rate-limit/collector-concurrency.ts";
 import type { Limits } from "../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../scheduling/planner.ts";
-import { createListBehaviors, networkSizeOf, storeFailedListed } from "./collected-state.ts";
+import { createListBehaviors, networkSizeOf, recordFailedSessionsListed } from "./collected-state.ts";
 import type { CollectorHealth, RunOutcome } from "./collector-health.ts";
 import { runDetailCollector } from "./detail-collector.ts";
 import { collectNodes, collectSessions, type ListCollectorDeps } from "./list-collectors.ts";
@@ -200,7 +200,7 @@ function startCollectors(
         const outcome = await COLLECT[collector]({ ...deps, client }, signal);
         if (outcome.complete && (collector === "nodes" || collector === "sessions"))
           pollingPlan.recordCompleteList(collector);
-        storeFailedListed(collected);
+        recordFailedSessionsListed(collected);
         // If the nodes are forbidden too, the cause is not a scope that only this collector needs.
         forbiddenRuns = isForbidden(outcome) && !isNodeListForbidden() ? forbiddenRuns + 1 : 0;
         return outcome;

@@ -4,7 +4,6 @@ import type { OnLabelsFolded } from "../model/label-values.ts";
 import {
   DETAIL_NUMBER_NAMES,
   type DetailNumber,
-  NODE_STATUSES,
   type NodeDetail,
   type NodeId,
   type NodeRecord,
@@ -261,13 +260,14 @@ export class Inventory {
 
   /** Writes the fields of the list form, unless later ones were observed. Returns whether it did. */
   #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs): boolean {
-    if (this.#columns.isOutdated(slot, record, at)) return false;
-    this.#columns.setListed(slot, record);
+    if (this.#columns.isOutdated(slot, record, at)) {
+      this.#columns.recordOutdated(slot, record, at);
+      return false;
+    }
+    this.#columns.setListed(slot, record, at);
     const [country, region] = [record.country ?? "", record.region ?? ""];
     if (!this.#isLocatedIn(slot, country, region))
       this.#columns.setLocation(slot, this.#locations.index(country, region));
-    this.#columns.setStatus(slot, NODE_STATUSES.indexOf(record.status));
-    this.#columns.setNumber("listedAt", slot, at);
     return true;
   }
 

@@ -17,6 +17,7 @@ const NUMBER_COLUMNS = [
   ...LISTED_NUMBER_NAMES,
   ...DETAIL_NUMBER_NAMES,
   "listedAt",
+  "otherStatusAt",
   "detailedAt",
   "detailedAtEpochMs",
 ] as const;
@@ -81,11 +82,24 @@ export class NodeColumns {
 
   /** Returns whether an outdated record was observed at `at` after the stored one, and states another status. */
   contradicts(slot: number, record: NodeRecord, at: MonotonicMs): boolean {
-    return at >= this.number("listedAt", slot) && NODE_STATUSES[this.#status.values[slot]!] !== record.status;
+    return at >= this.number("listedAt", slot) && !this.#hasStatus(slot, record);
   }
 
-  /** Sets the texts and numbers of the list, except the location. */
-  setListed(slot: number, record: NodeRecord): void {
+  /** Records that an outdated record was observed at `at`. Only the time of another status is stored. */
+  recordOutdated(slot: number, record: NodeRecord, at: MonotonicMs): void {
+    if (this.#hasStatus(slot, record) || this.number("otherStatusAt", slot) > at) return;
+    this.setNumber("otherStatusAt", slot, at);
+  }
+
+  #hasStatus(slot: number, { status }: NodeRecord): boolean {
+    return NODE_STATUSES[this.#status.values[slot]!] === status;
+  }
+
+  /** Sets the fields of the list as observed at `at`, except the location. */
+  setListed(slot: number, record: NodeRecord, at: MonotonicMs): void {
+    if (!this.#hasStatus(slot, record)) this.setNumber("otherStatusAt", slot, this.number("listedAt", slot));
+    write(this.#status, slot, NODE_STATUSES.indexOf(record.status));
+    this.setNumber("listedAt", slot, at);
     for (const { name, column } of this.#listedTexts) writeText(column, slot, record[name] ?? "");
     for (const { name, column } of this.#listedNumbers) column.set(slot, record[name] ?? Number.NaN);
   }
@@ -96,11 +110,6 @@ export class NodeColumns {
 
   setLocation(slot: number, index: number): void {
     write(this.#locationIndex, slot, index);
-  }
-
-  /** `index` is an index into NODE_STATUSES. */
-  setStatus(slot: number, index: number): void {
-    write(this.#status, slot, index);
   }
 
   /** Adds a slot and returns it. */
@@ -120,7 +129,7 @@ export class NodeColumns {
     for (const name of TEXT_COLUMNS) this.setText(name, slot, "");
     for (const name of NUMBER_COLUMNS) this.setNumber(name, slot, null);
     this.setLocation(slot, 0);
-    this.setStatus(slot, UNKNOWN_STATUS);
+    write(this.#status, slot, UNKNOWN_STATUS);
   }
 
   /** Sets all usages to missing. */

@@ -74,7 +74,7 @@ export function assessTrust(inventory: InventoryStatus, trust: Safety["trust"]):
 function incompleteDetail({ completeWalks, missing }: InventoryStatus, trust: Safety["trust"]): string {
   if (missing !== null) {
     const share = formatPercent(trust.maxMissing);
-    return `the last walk of the nodes misses ${missing.nodes} of ${missing.of}, more than ${share}; the hold ends with a walk that misses fewer, or with accept-inventory if that is right`;
+    return `the last walk missed ${missing.nodes} of ${missing.of} nodes, more than ${share}; the hold ends with a walk that misses fewer, or with accept-inventory if the missing nodes do not exist`;
   }
   return completeWalks === 0
     ? "no walk of the node list has completed yet"

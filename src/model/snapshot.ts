@@ -36,6 +36,11 @@ export interface Fleet
    * they were requested, since a response may be delayed.
    */
   readonly listedAt: NumberColumn;
+  /**
+   * When a record that was observed last stated another {@link status} than the current one, likewise, or NaN if never.
+   * It was observed before the current one, or is older by its last_seen.
+   */
+  readonly otherStatusAt: NumberColumn;
   /** When the detail was observed, likewise, or NaN if never. */
   readonly detailedAt: NumberColumn;
   /** The same time as {@link detailedAt} by the daemon's wall clock, in EpochMs, or NaN if never. */

@@ -128,7 +128,7 @@ export const isLost = (episode: Episode): boolean =>
  * Returns whether an operator can accept that the node of an episode is gone or down: it is lost, or a step has left it
  * down and no step is in progress.
  */
-export const isAcceptable = (episode: Episode): boolean =>
+export const isAcceptableLoss = (episode: Episode): boolean =>
   isLost(episode) || (isDown(episode) && episode.state !== "acting" && episode.quarantine === null);
 
 /** Returns when a lost node was lost. */

@@ -33,10 +33,10 @@ export function comparePolicies(
   return [
     ...after.flatMap((rule) => {
       const was = old.get(rule.name);
-      if (was === undefined) return [describePresence(rule, "more", "is new")];
+      if (was === undefined) return [describePresence(rule, "more", "new")];
       return comparePolicy(was, rule).map((difference) => ({ policy: rule.name, ...difference }));
     }),
-    ...removed.map((rule) => describePresence(rule, "less", "is gone")),
+    ...removed.map((rule) => describePresence(rule, "less", "removed")),
     ...compareOrder(before, after),
   ];
 }

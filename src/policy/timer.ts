@@ -26,7 +26,7 @@ export type TimerState = "inactive" | "pending" | "firing" | "lapsed";
 /**
  * An event of a timer. `true`, `false` and `unknown` are verdicts of `when`. With `proven` it was true for `for`, with
  * `cleared` false for `clear_for`. With `unseen` the node left the fleet, or `when` was unknown for longer than
- * `max_age + for`. With `untrusted` fleet data is not trusted.
+ * `max_age + for`. With `untrusted` fleet data is not trusted, or a record of the node contradicts the last observation.
  */
 export type TimerEvent = "true" | "proven" | "false" | "cleared" | "unknown" | "unseen" | "untrusted";
 
@@ -88,6 +88,10 @@ export interface Observation {
   readonly at: MonotonicMs;
   /** When the newest data was observed, not before `at`. Counting starts here. Absent means equal to `at`. */
   readonly newest?: MonotonicMs;
+  /**
+   * When a record last showed data with which the verdict may have been another one. Absent or NaN means that none did.
+   */
+  readonly contradictedAt?: MonotonicMs;
   /** The journal's clock. */
   readonly now: EpochMs;
 }
@@ -115,7 +119,8 @@ export function observeCondition(
   { clearFrozen = false }: { readonly clearFrozen?: boolean } = {},
 ): Timer {
   const { verdict, now } = observation;
-  const before = !clearFrozen && isUnknownTooLong(timer, now, rule) ? markUnseen(timer) : timer;
+  const seen = !clearFrozen && isUnknownTooLong(timer, now, rule) ? markUnseen(timer) : timer;
+  const before = isContradicted(seen, observation) ? restart(seen) : seen;
   if (before.state === "inactive") return verdict === "true" ? startTimer(observation, rule) : INACTIVE;
   if (verdict === "unknown") return interrupt(before, clearFrozen ? null : now);
   const newest = newestDatumAt(observation);
@@ -129,6 +134,17 @@ export function observeCondition(
 }
 
 const newestDatumAt = ({ at, newest = at }: Observation): MonotonicMs => newest;
+
+/** Returns whether a record since the last observation may have shown another verdict, which was not evaluated. */
+const isContradicted = ({ last }: Timer, { contradictedAt = Number.NaN }: Observation): boolean =>
+  contradictedAt > (last?.newest ?? Number.NEGATIVE_INFINITY);
+
+/** Returns the timer with counts that start again from zero. A firing one keeps its state. */
+function restart(timer: Timer): Timer {
+  const state = nextTimerState(timer.state, "untrusted");
+  if (state === "inactive") return INACTIVE;
+  return { ...interrupt(timer, null), trueMs: retainedTrueMs(timer), clearMs: 0 };
+}
 
 /** Returns whether `when` was unknown for longer than `max_age + for`. */
 const isUnknownTooLong = ({ unknownSince }: Timer, now: EpochMs, { gapMsMax, forMs }: TimerRule): boolean =>

@@ -36,13 +36,13 @@ export function createExternalActions(
     const status = NODE_STATUSES[fleet.status[slot]!]!;
     if (status === "quarantined") {
       const isOurs = records.openEpisodesOf(node, false).some(({ quarantine }) => quarantine !== null);
-      return isOurs ? null : "it was quarantined, but not by us";
+      return isOurs ? null : "it was quarantined, but not by the daemon";
     }
     const [before, now] = [uptimeOf(previousFleet, node, slot), uptimeOf(fleet, node, slot)];
     if (status !== "rebooting" && !isBootShown(before.hours, now.hours, now.at - before.at)) return null;
     if (wasRebootedByUs(records, node, remediationState.now())) return null;
-    if (status === "rebooting") return "it was rebooted, but not by us";
-    return `its uptime fell from ${before.hours} h to ${now.hours} h without a reboot of ours`;
+    if (status === "rebooting") return "it was rebooted, but not by the daemon";
+    return `its uptime fell from ${before.hours} h to ${now.hours} h without a reboot by the daemon`;
   }
 
   function holdNode(node: NodeId, reason: string): JournalChange[] {

@@ -15,7 +15,12 @@ import type { RemediationControllerDeps } from "./context.ts";
 import { approvalExpiry } from "./evaluation/candidates.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
 import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
-import { acceptableNodes, acceptLosses, actionChange, type EpisodeContext } from "./execution/episode-transitions.ts";
+import {
+  acceptLosses,
+  actionChange,
+  type EpisodeContext,
+  nodesOfAcceptableLosses,
+} from "./execution/episode-transitions.ts";
 import type { ObservedFleet } from "./observed-fleet.ts";
 import { formatEnd, PAUSE_FACT } from "./operator-holds.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
@@ -214,7 +219,7 @@ function planAcceptInventory({ context, trustTracker }: OperatorCommandsDeps): P
   const missing = walk.missing === 0 ? "" : `; ${countNoun(walk.missing, "missing node")} accepted`;
   const missingSessions = context.sessionWalks.acceptable()?.missing ?? 0;
   const sessions = missingSessions === 0 ? "" : `; ${countNoun(missingSessions, "missing session")} accepted`;
-  const lost = acceptableNodes(context).size;
+  const lost = nodesOfAcceptableLosses(context).size;
   const losses = lost === 0 ? "" : `; the loss of ${countNoun(lost, "node")} after an action is accepted`;
   const reply = `the inventory baseline is now ${countNoun(walk.seenNodes, "node")}${missing}${sessions}${losses}`;
   const applyAll = () => {

@@ -29,7 +29,7 @@ export function formatEnd(
 ): string {
   if (until === null) return command;
   const end = clock.behindSince() === null ? formatTime(until) : `${formatSecondsLeft(until - at)} from now`;
-  return `${end}, or ${command}`;
+  return `${end} or ${command}`;
 }
 
 type ExpiryDeps = Pick<EpisodeContext, "log" | "metrics" | "remediationState">;

@@ -128,7 +128,7 @@ export function forgetReplacedNode(context: EpisodeContext & IdentityDeps, node:
     remediationState.record(
       episodes.map((episode) => ({ kind: "episode", row: { ...episode, nodeCreatedAt: createdAt } })),
     );
-    context.log.warn(fields, "created_at changed after our reboot; earlier attempts and holds still count");
+    context.log.warn(fields, "created_at changed after a reboot by the daemon; earlier attempts and holds still count");
     return;
   }
   const dropped = records.holdsOn(node).filter(({ kind }) => kind !== "held");

@@ -58,6 +58,8 @@ export class RemediationRound {
   /** Sequence number of the snapshot that was assessed last. */
   #assessed = 0;
   #prunedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+  /** Whether a snapshot since the last assessment was not trusted. */
+  #hasBeenUntrusted = false;
 
   constructor(context: RemediationContext, signals: ExecutionSignals) {
     this.#context = context;
@@ -80,6 +82,11 @@ export class RemediationRound {
     this.#episodeTracker = new EpisodeTracker(context);
     this.#externalActions = createExternalActions(context);
     this.#sendFleetAlerts = createFleetAlerts(context, this.fleetHealth);
+  }
+
+  /** Notes whether the last snapshot is trusted, and starts a cool-down if it is not. */
+  checkTrust(): void {
+    this.#hasBeenUntrusted ||= this.trustTracker.current().isUntrusted;
   }
 
   /** Runs the round, and sets the gauges of remediation. */
@@ -120,8 +127,10 @@ export class RemediationRound {
       return;
     }
     const wasUntrusted = this.trustTracker.current().isUntrusted;
-    if (wasUntrusted) await this.#ruleEvaluator.markUntrusted();
-    else await this.#evaluate();
+    const hasBeenUntrusted = wasUntrusted || this.#hasBeenUntrusted;
+    this.#hasBeenUntrusted = false;
+    if (hasBeenUntrusted) await this.#ruleEvaluator.markUntrusted();
+    if (!wasUntrusted) await this.#evaluate();
     await nextTurn();
     inventory.setDetailDeadlines(detailDeadlines(this.#context));
     // A newer snapshot may have arrived in the meantime.

@@ -79,8 +79,8 @@ test("a count that can't be read when the month changes is logged once, and read
   for (let call = 0; call < 3; call++) month.update();
   expect(ledger.monthUsed).toBe(0);
   expect(log.lines.map(({ level, message }) => `${level} ${message}`)).toEqual([
-    "error calls of the month not readable",
-    "info calls of the month can be read again",
+    "error the monthly call count can't be read",
+    "info the monthly call count can be read again",
   ]);
 });
 

@@ -109,7 +109,7 @@ test("logs once if the store fails, counts in memory, and stores the calls later
   await call();
   await call();
   expect(rateLimiter.ledger.monthUsed).toBe(9);
-  expect(log.lines).toMatchObject([{ level: "error", message: expect.stringContaining("calls not stored") }]);
+  expect(log.lines).toMatchObject([{ level: "error", message: expect.stringContaining("call count can't be stored") }]);
   isFull = false;
   await call();
   expect(counted).toBe(3);

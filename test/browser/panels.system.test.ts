@@ -193,7 +193,7 @@ test("limits, ages and charts say what their numbers mean", async () => {
     consecutive_refusals: 0,
     next_poll: { in_seconds: 0, held_by: null },
   };
-  const planned = { interval_seconds: 900, fresh_seconds: 2_700, stretch: 1, bound_by: null };
+  const planned = { interval_seconds: 900, fresh_seconds: 2_700, slowdown: 1, bound_by: null };
   const details = { planned, age_seconds: { median: 20, max: 34 }, nodes_read: 12, failure: null };
   const base = new LargeFleet(1).webDeps();
   const at = Array.from({ length: 60 }, (_, index) => 1_800_000_000 + 10 * index);

@@ -46,7 +46,7 @@ test("prints the limits for the given number of nodes", async () => {
     "  at most 5 nodes disrupted at once, 1 per region",
     "  at most 6 actions in 1h, 1 in flight",
     "  no action while more than 100 nodes are unhealthy",
-    "  the breaker opens when more than 25 nodes fire within 1h",
+    "  the breaker opens when more than 25 nodes fire or are lost within 1h",
     "  a node held by one of these limits is freed automatically; only the breaker waits for an operator: npm start -- reset-breaker",
   ]);
 });
@@ -85,7 +85,7 @@ test("without --nodes it uses the fleet size that the daemon saw last", async ()
   expect(limitsIn((await run(file)).out)).toEqual(
     expect.arrayContaining([
       "limits on 700 nodes (as last seen by the daemon)",
-      "  the breaker opens when more than 35 nodes fire within 1h",
+      "  the breaker opens when more than 35 nodes fire or are lost within 1h",
     ]),
   );
   expect(limitsIn((await run(file, 100)).out)[0]).toBe("limits on 100 nodes (from the command line)");

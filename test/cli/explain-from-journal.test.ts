@@ -93,7 +93,7 @@ describe("explain reads the journal", () => {
         "  episode   ep-1 (dry run): quarantined since 2026-11-21 03:15:00 UTC",
         "            at step 2 of 2 (forced reboot), 1 would have been sent, 2 failed attempts",
         "            waits until 2026-11-21 03:17:00 UTC",
-        "            our quarantine (act-2) ends 2026-11-22 03:00:00 UTC, overdue",
+        "            quarantine (act-2) ends 2026-11-22 03:00:00 UTC, overdue",
       ]),
     );
     expect(out).toContain("no clear response: the outcome is determined by observation");

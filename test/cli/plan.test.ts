@@ -38,7 +38,7 @@ async function planned(options: Omit<PlanOptions, "output">) {
     month: { whole: boolean; calls: number; calls_limit: number };
     collectors: Record<
       string,
-      { interval_seconds: number; stretch: number; bound_by: string; calls_per_minute: number }
+      { interval_seconds: number; slowdown: number; bound_by: string; calls_per_minute: number }
     >;
     calls_per_month: number;
   };
@@ -75,7 +75,7 @@ describe("for the given number of nodes and sessions", () => {
     });
     expect(network).toMatchObject({ source: "options", nodes: 5_000, node_pages: 5, session_pages: 50 });
     expect(month).toMatchObject({ whole: true, calls_limit: 1_000_000 });
-    expect(collectors.nodes).toMatchObject({ interval_seconds: 60, stretch: 1, bound_by: null });
+    expect(collectors.nodes).toMatchObject({ interval_seconds: 60, slowdown: 1, bound_by: null });
     expect(collectors.details!.bound_by).toBe("month");
     expect(calls_per_month).toBeCloseTo(990_000, 3);
   });

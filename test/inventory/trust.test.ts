@@ -51,7 +51,7 @@ describe("an inventory that is not ready", () => {
   test("is incomplete if a walk misses too many nodes, and the blocker says how the hold ends", () => {
     expect(assess({ lastComplete: false, missing: { nodes: 12, of: 100 } })).toEqual(
       notReady(
-        "inventory_incomplete: the last walk of the nodes misses 12 of 100, more than 2%; the hold ends with a walk that misses fewer, or with accept-inventory if that is right",
+        "inventory_incomplete: the last walk missed 12 of 100 nodes, more than 2%; the hold ends with a walk that misses fewer, or with accept-inventory if the missing nodes do not exist",
       ),
     );
   });

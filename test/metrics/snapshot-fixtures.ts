@@ -44,6 +44,7 @@ export function buildFleet(fixtures: readonly (NodeFixture | null)[], settledAt:
     locations: places,
     status: Uint8Array.from(fixtures, (node) => NODE_STATUSES.indexOf(node?.status ?? "online")),
     listedAt: numbers(({ listedAt }) => listedAt ?? 0),
+    otherStatusAt: numbers(() => undefined),
     detailedAt: numbers(({ detailedAt }) => detailedAt),
     detailedAtEpochMs: numbers(({ detailedAtEpochMs }) => detailedAtEpochMs),
     usageKnown: true,

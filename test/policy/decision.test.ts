@@ -128,7 +128,7 @@ describe("the mode approve", () => {
   });
 
   test("does not ask for a rejected step again in the episode", () => {
-    const end = '"release node_0" has the step requested again';
+    const end = '"release node_0" lets it be requested again';
     expect(blockers([asked("rejected", { step: 1 })])).toEqual([`rejected: act-2 was rejected; ${end}`]);
     expect(blockers([asked("rejected", { step: 1, detail: "a person rejected act-2: not on a Friday" })])).toEqual([
       `rejected: a person rejected act-2: not on a Friday; ${end}`,
@@ -170,7 +170,7 @@ describe("the canary of a changed policy", () => {
   });
 
   test("stays the canary while it is lost, with an action in flight or without", () => {
-    const lost = `${held}; it left the list or is down after our action, and stays the canary until it is available again or accept-inventory is run`;
+    const lost = `${held}; it left the list or is down after an action, and stays the canary until it is available again or accept-inventory is run`;
     expect(tried({ state: "suspended", acted: 1, unlistedAt: NOON })).toEqual([lost]);
     expect(tried({ state: "suspended", acted: 1, downSince: NOON })).toEqual([lost]);
   });

@@ -132,8 +132,8 @@ test("a difference in one of many fields is found", () => {
 test("a new or removed policy has an effect only if it acts on nodes", () => {
   const rule = rebootOffline({ steps: [steps.reboot, steps.notify] });
   const what = 'enforce, reboot, notify oncall, when node.status == "offline"';
-  expect(differenceTexts([], [rule])).toEqual([`more policy: is new: ${what}`]);
-  expect(differenceTexts([rule], [])).toEqual([`less policy: is gone: ${what}`]);
+  expect(differenceTexts([], [rule])).toEqual([`more policy: new: ${what}`]);
+  expect(differenceTexts([rule], [])).toEqual([`less policy: removed: ${what}`]);
   const [dryRun, notifyOnly] = [rebootOffline({ mode: "dry_run" }), rebootOffline({ steps: [steps.notify] })];
   expect(comparePolicies([], [dryRun, { ...notifyOnly, name: "b" }]).map(({ effect }) => effect)).toEqual([
     "other",

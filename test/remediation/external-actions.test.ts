@@ -86,12 +86,12 @@ test.each([
   {
     change: "whose uptime fell",
     act: async ({ interventions }: QuietNetwork, node: string) => interventions.restart(node),
-    detail: /^ownership: .*its uptime fell from \d+ h to 0 h without a reboot of ours/,
+    detail: /^ownership: .*its uptime fell from \d+ h to 0 h without a reboot by the daemon/,
   },
   {
     change: "that is rebooting",
     act: rebootByOperator,
-    detail: /^ownership: .*it was rebooted, but not by us/,
+    detail: /^ownership: .*it was rebooted, but not by the daemon/,
   },
 ])("a node $change only in the read before the action is not acted on", async ({ act, detail }) => {
   const network = await startQuietNetwork({ rules: remediationRules([]) });

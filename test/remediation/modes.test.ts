@@ -156,7 +156,7 @@ test("release lifts a rejection, and approval of the step is requested again", a
   expect(blockers).toEqual([
     {
       reason: "rejected",
-      detail: `alice rejected ${rejected!.id}: not during the release; "release ${node}" has the step requested again`,
+      detail: `alice rejected ${rejected!.id}: not during the release; "release ${node}" lets it be requested again`,
     },
   ]);
   expect(await network.commands("bob").release(node!)).toMatchObject({

@@ -23,7 +23,7 @@ test("a signal that reports the whole fleet as unhealthy holds every node, and i
   expect(notificationsOf(network, "storm")).toHaveLength(1);
 });
 
-test("after a storm a cool-down follows, and then one node at a time (karpenter PR#3192)", async () => {
+test("after a storm a cooldown follows, and then one node at a time (karpenter PR#3192)", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], storms) });
   const unhealthy = network.nodes().slice(0, 18);
   const healAt = network.daemon.clock.now() + 30 * MINUTE_MS;
@@ -65,7 +65,7 @@ test("while half of the inventory is missing no node is acted on, even if it fir
       .trust.map(({ reason }) => reason),
   ).toContain("inventory_shrunk");
   expect(notificationsOf(network, "untrusted")).toMatchObject([{ endsAt: null }]);
-  // Once the inventory is complete, the whole of `for` and the cool-down have to pass again.
+  // Once the inventory is complete, the whole of `for` and the cooldown have to pass again.
   network.setFault(null);
   await network.advance(25 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
@@ -132,7 +132,7 @@ test("a region that goes offline is one incident, notified once, and none of its
   expect(network.holdReasons(network.nodes("ap-southeast")[0]!)).toEqual(["correlated"]);
   // Its nodes are not notified separately.
   expect(network.notifications).toMatchObject([{ kind: "incident", region: "ap-southeast", endsAt: null }]);
-  // The region is back: the incident ends after its cool-down, and nothing is left to do.
+  // The region is back: the incident ends after its cooldown, and nothing is left to do.
   network.setFault(null);
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);

@@ -33,6 +33,7 @@ export function buildFleet(nodes: readonly FleetNode[]): Fleet {
     locations: places,
     status: Uint8Array.from(nodes, ({ status }) => NODE_STATUSES.indexOf(status ?? "online")),
     listedAt: unknown,
+    otherStatusAt: unknown,
     detailedAt: unknown,
     detailedAtEpochMs: unknown,
     usageKnown: false,

@@ -70,7 +70,7 @@ export function missingFieldReason(
   labels: ReadonlySet<NodeLabel>,
 ): string | null {
   const from = FIELD_SOURCES.get(name);
-  if (from === undefined) return "not exported in the form policies read";
+  if (from === undefined) return "not exported in the form that policies read";
   if (source === "details" && !families.has(DETAIL_TIMES.name)) return `${DETAIL_TIMES.name} has no samples`;
   if (!families.has(from.family)) return `${from.family} has no samples`;
   const label = name.startsWith("region.") ? "region" : from.label;

@@ -60,7 +60,7 @@ function skippedRunWarnings(plan: Plan, requestedIntervals: PlanInput["requested
   return COLLECTORS.flatMap((collector) => {
     const { boundBy = null, slowdown = 1, requestedMs = 0 } = plan[collector] ?? {};
     if (boundBy === null || requestedIntervals[collector]?.isCron !== true) return [];
-    const message = `runs every ${formatDuration(requestedMs)}, which ${BOUND_TEXTS[boundBy]} don't allow: ${skippedText(slowdown)} are skipped, and more where a run takes more than one call`;
+    const message = `runs every ${formatDuration(requestedMs)}, which ${BOUND_TEXTS[boundBy]} don't allow: ${skippedText(slowdown)} are skipped, and more if a run takes more than one call`;
     return [locateProblem(keys, { key: `collect.${collector}.cron`, message })];
   });
 }

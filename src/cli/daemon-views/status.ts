@@ -10,7 +10,7 @@ import { type DaemonViewOptions, showView } from "./daemon-view.ts";
 import { formatHeldNodes, readHeldNodes } from "./nodes.ts";
 
 type Status = ReturnType<typeof statusView> & {
-  readonly warden: ReturnType<typeof remediationStatusView>;
+  readonly remediation: ReturnType<typeof remediationStatusView>;
   readonly leader?: LeaderView;
 };
 
@@ -35,7 +35,7 @@ export function runStatus(options: DaemonViewOptions, context: CommandContext): 
 }
 
 async function readStatus(daemon: DaemonClient): Promise<Result<DaemonStatus, string>> {
-  const status = await daemon.get<Status>("/api/v1/status", { collectors: "object", warden: "object" });
+  const status = await daemon.get<Status>("/api/v1/status", { collectors: "object", remediation: "object" });
   if (!status.ok) return status;
   const budget = await daemon.get<Budget>("/api/v1/budget", { categories: "object", month: "object" });
   if (!budget.ok) return budget;
@@ -47,7 +47,7 @@ async function readStatus(daemon: DaemonClient): Promise<Result<DaemonStatus, st
 }
 
 function formatStatus({ status, budget, policies, held }: DaemonStatus, paint: Paint): string {
-  const { warden } = status;
+  const { remediation } = status;
   const upMs = Date.parse(status.now) - Date.parse(status.started_at);
   const summary: readonly (readonly [label: string, text: string | null])[] = [
     ["daemon", `proxywarden ${status.version}, up ${formatLength(upMs)}${leaderText(status.leader ?? null)}`],
@@ -57,9 +57,9 @@ function formatStatus({ status, budget, policies, held }: DaemonStatus, paint: P
     ["sessions", countsText(status.sessions) + failureText(status, "sessions")],
     [
       "mode",
-      `safety.mode is ${warden.mode}; ${countNoun(warden.in_flight, "action")} in flight, ${countNoun(warden.awaiting_approval, "approval")} waiting${warden.awaiting_approval === 0 ? "" : `: ${PROGRAM} approvals`}`,
+      `safety.mode is ${remediation.mode}; ${countNoun(remediation.in_flight, "action")} in flight, ${countNoun(remediation.awaiting_approval, "approval")} waiting${remediation.awaiting_approval === 0 ? "" : `: ${PROGRAM} approvals`}`,
     ],
-    ...holdTexts(warden).map((text) => ["actions held", text] as const),
+    ...holdTexts(remediation).map((text) => ["actions held", text] as const),
     ...Object.entries(budget.categories).map(
       ([category, row]) => ["limits", `${category}: ${categoryText(row)}`] as const,
     ),
@@ -68,7 +68,7 @@ function formatStatus({ status, budget, policies, held }: DaemonStatus, paint: P
   const lines = summary.flatMap(([label, text]) =>
     text === null ? [] : [`${label.padEnd(14)}${stripControlCharacters(text)}\n`],
   );
-  const heldNodes = heldTable(held, warden.held_nodes, paint);
+  const heldNodes = heldTable(held, remediation.held_nodes, paint);
   return [lines.join(""), collectorTable(status, paint), policyTable(policies, paint), heldNodes]
     .filter(Boolean)
     .join("\n");
@@ -111,12 +111,19 @@ function failureText({ collectors, now }: Status, collector: "nodes" | "sessions
 }
 
 /** Returns what holds all actions, with null for what does not. */
-function holdTexts({ paused, breaker, trust, storm_until: storm, journal, round_failure: round }: Status["warden"]) {
+function holdTexts({
+  paused,
+  breaker,
+  trust,
+  storm_until: storm,
+  journal,
+  round_failure: round,
+}: Status["remediation"]) {
   return [
     paused &&
       `paused since ${formatTime(paused.at)}${paused.operator === null ? "" : ` by ${paused.operator}`}${paused.until === null ? "" : `, until ${formatTime(paused.until)}`}: ${paused.reason}`,
     breaker &&
-      `the circuit breaker has been open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired; reset-breaker closes it`,
+      `the circuit breaker has been open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired or were lost; reset-breaker closes it`,
     ...trust.map(({ reason, detail }) => `${reason}: ${detail}`),
     storm && `storm: too many nodes unhealthy; actions held until at least ${formatTime(storm)}`,
     journal,

@@ -12,7 +12,7 @@ import { summarizeTimes } from "../../web/api/fleet-columns.ts";
 import { actionView, decisionView } from "../../web/api/row-views.ts";
 import { type StatusSnapshot, sessionsByStatus, statusLine } from "../../web/api/status-views.ts";
 import { evidenceText, requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
-import { countNoun } from "../../web/ui/page/format.ts";
+import { countNoun, formatCount } from "../../web/ui/page/format.ts";
 import { formatLength, type Tone } from "./text.ts";
 
 /** One line of output, and its color. */
@@ -75,10 +75,12 @@ function toneOf(status: NodeStatus): ReportLine["tone"] {
 
 function budgetLine({ ledger, snapshot }: StatusSnapshot): string {
   const detailed = snapshot === null ? 0 : summarizeTimes(snapshot.fleet.detailedAt).count;
-  const [node, session] = CATEGORIES.map((category) => remainingAtLeast(ledger.categories[category].headers) ?? "?");
-  const active = snapshot?.sessions ? sessionsByStatus(snapshot.sessions).active : "?";
-  const data = `${active} active sessions, details of ${detailed} nodes`;
-  return `${data} | ${ledger.monthUsed} calls; ${node} node and ${session} session calls left`;
+  const [node, session] = CATEGORIES.map((category) =>
+    formatCount(remainingAtLeast(ledger.categories[category].headers)),
+  );
+  const active = formatCount(snapshot?.sessions ? sessionsByStatus(snapshot.sessions).active : null);
+  const data = `${active} active sessions, details of ${formatCount(detailed)} nodes`;
+  return `${data} | ${formatCount(ledger.monthUsed)} calls; ${node} node and ${session} session calls left`;
 }
 
 function formatElapsed(ms: DurationMs): string {

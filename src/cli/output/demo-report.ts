@@ -1,7 +1,7 @@
 import type { Daemon } from "../../daemon/daemon.ts";
 import { rateLimitedCount, replyCounts, type SimulatedService } from "../../simulator/http/service.ts";
 import { statusView } from "../../web/api/status-views.ts";
-import { formatDuration } from "../../web/ui/page/format.ts";
+import { formatCount, formatDuration } from "../../web/ui/page/format.ts";
 
 /** Number of scrapes whose median is the scrape time. */
 const SCRAPES_MEASURED = 21;
@@ -30,7 +30,7 @@ ${actions.length === 0 ? "  none" : actions.join("\n")}
 age of the data, median and maximum
 ${ages.join("\n")}
 
-scrape: ${plain.ms.toFixed(1)} ms for ${plain.bytes} bytes, ${packed.ms.toFixed(1)} ms for ${packed.bytes} bytes with gzip
+scrape: ${plain.ms.toFixed(1)} ms for ${formatCount(plain.bytes)} bytes, ${packed.ms.toFixed(1)} ms for ${formatCount(packed.bytes)} bytes with gzip
 memory: ${Math.round(process.memoryUsage.rss() / 2 ** 20)} MiB resident, including the simulated service
 `;
 }

@@ -136,7 +136,7 @@ function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly (
     `at step ${episode.step + 1}${count}${name}, ${episode.acted} ${episode.shadow ? "would have been sent" : "sent"}${failed}`,
     retryAt && `waits until ${formatTime(retryAt)}`,
     quarantine &&
-      `our quarantine (${quarantine.action}) ends ${formatTime(quarantine.ends_at)}${quarantine.overdue ? ", overdue" : ""}`,
+      `quarantine (${quarantine.action}) ends ${formatTime(quarantine.ends_at)}${quarantine.overdue ? ", overdue" : ""}`,
   ];
 }
 

@@ -93,10 +93,10 @@ export function planJson({ size, source, input, plan, isFullMonth }: PlanReport)
       collector,
       {
         endpoint: ENDPOINTS[collector],
-        wish_seconds: requestedMs / SECOND_MS,
+        requested_interval_seconds: requestedMs / SECOND_MS,
         // JSON has no Infinity, so this is null if no calls are left.
         interval_seconds: finite(intervalMs / SECOND_MS),
-        stretch: finite(slowdown),
+        slowdown: finite(slowdown),
         bound_by: boundBy,
         calls_per_minute: callsPerMinute,
         calls_per_month: callsPerMinute * MINUTES_A_MONTH,

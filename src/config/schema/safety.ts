@@ -41,7 +41,9 @@ const trust = section({
     ),
   max_missing: share(100)
     .prefault("2%")
-    .describe("Maximum share of the list's total that a walk may miss, after missing nodes have been looked up by id."),
+    .describe(
+      "Maximum share of the list's total that a walk may miss, after missing nodes have been looked up by id; a share above 0 allows at least one node.",
+    ),
   max_unknown: share(100)
     .prefault("10%")
     .describe("Maximum share of records that are unreadable or have an unknown status."),
@@ -64,7 +66,7 @@ const breaker = section({
   .transform(({ percent, amount, within }) => ({ share: percent, amount, withinMs: within }))
   .prefault({})
   .describe(
-    "Circuit breaker. It counts the nodes that begin to fire, or are lost after one of our actions, within the period. It opens if there are more than `percent` or `amount`, whichever is more, and stays open until an operator resets it.",
+    "Circuit breaker. It counts the nodes that begin to fire, or are lost after an action, within the period. It opens if there are more than `percent` or `amount`, whichever is more, and stays open until an operator resets it.",
   );
 
 const correlated = section({
@@ -91,11 +93,13 @@ export const safetySchema = section({
       "Upper limit for the mode of every policy. `dry_run`: actions are recorded, not sent; `approve`: an operator approves each action; `enforce`: actions are sent.",
     ),
   trust,
-  max_unhealthy: section({ percent: share(100).prefault("20%").describe("Share of the fleet.") })
+  max_unhealthy: section({
+    percent: share(100).prefault("20%").describe("Share of the fleet; a share above 0 allows at least one node."),
+  })
     .transform(({ percent }) => ({ share: percent }))
     .prefault({})
     .describe(
-      "Maximum share of nodes that are offline, of unknown status, firing or disrupted by our actions at once. Above it, no action is taken (storm).",
+      "Maximum share of nodes that are offline, of unknown status, firing or disrupted at once. Above it, no action is taken (storm).",
     ),
   max_disrupted: section({
     percent: share(100).prefault("5%").describe("Share of the fleet; a share above 0 allows at least one node."),
@@ -104,10 +108,10 @@ export const safetySchema = section({
     .transform(({ percent, amount }) => ({ share: percent, amount }))
     .prefault({})
     .describe(
-      "Maximum number of nodes that our actions make unavailable at the same time: nodes that are rebooting, disconnected, in our quarantine (unless they were offline before it), or down or missing from the list since one of our actions. The smaller of `percent` and `amount` applies.",
+      "Maximum number of nodes that the daemon's actions make unavailable at the same time: nodes that are rebooting, disconnected, quarantined by the daemon (unless they were offline before), or down or missing from the list since an action. The smaller of `percent` and `amount` applies.",
     ),
   max_disrupted_per: perDomain(
-    "Maximum number of nodes that our actions make unavailable at the same time, per region, per country or both.",
+    "Maximum number of nodes that the daemon's actions make unavailable at the same time, per region, per country or both.",
     "Maximum number of disrupted nodes in any",
   ),
   min_online_per: perDomain(

@@ -100,7 +100,7 @@ export async function createLeaderStore(
   let closing: Promise<void> | null = null;
   async function close(): Promise<void> {
     const warn = (problem: string) => (error: unknown) => log.warn({ err: error }, problem);
-    await callBlocks.close().catch(warn("unused calls not given back; they count as used"));
+    await callBlocks.close().catch(warn("unused calls not returned; they count as used"));
     await lease.release().catch(warn("lease not released; another daemon can take over once it has ended"));
   }
   return {

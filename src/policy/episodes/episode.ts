@@ -18,7 +18,7 @@ import type { StepResult } from "./verification.ts";
  *
  * firing, or repaired by an operator      ──cleared────▶ cleared
  * firing, acting, recovering, probation   ──steps_over─▶ given_up
- *   while our quarantine lasts            ──quarantined▶ quarantined
+ *   while the daemon's quarantine lasts   ──quarantined▶ quarantined
  *   while a step has left the node down   ──unseen─────▶ suspended
  * any open state                          ──unseen─────▶ suspended
  * suspended, when its step times out      ──step_lost──▶ suspended, at the next step

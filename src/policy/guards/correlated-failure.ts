@@ -20,9 +20,9 @@ export interface Onset {
 /**
  * Nodes of one region or country that failed together. No action is taken on them.
  *
- *   enough onsets in one region or country within the time ──▶ active ◀──▶ cool-down ──▶ over
- *   active → cool-down: fewer of its nodes are unhealthy than {@link nodesToContinue}
- *   active or cool-down → over: {@link INCIDENT_MS_MAX} after the last onset
+ *   enough onsets in one region or country within the time ──▶ active ◀──▶ cooldown ──▶ over
+ *   active → cooldown: fewer of its nodes are unhealthy than {@link nodesToContinue}
+ *   active or cooldown → over: {@link INCIDENT_MS_MAX} after the last onset
  */
 export interface Incident {
   /** Region or country. */
@@ -33,7 +33,7 @@ export interface Incident {
   readonly to: EpochMs;
   /** All nodes that failed, including nodes that have recovered. */
   readonly nodes: ReadonlySet<NodeId>;
-  /** End of the cool-down, or null if the incident is active. */
+  /** End of the cooldown, or null if the incident is active. */
   readonly until: EpochMs | null;
 }
 

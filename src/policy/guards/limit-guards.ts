@@ -42,7 +42,7 @@ export const disruptedGuard = defineGuard({
   reasons: {
     disrupted: {
       counts:
-        "nodes that our actions make unavailable: rebooting, disconnected, down after an action, in our quarantine (unless they were offline before it), or lost",
+        "nodes that the daemon's actions make unavailable: rebooting, disconnected, down after an action, quarantined by the daemon (unless they were offline before), or lost",
       condition: "there would be more than `amount` or `percent` of `safety.max_disrupted`, whichever is fewer",
       ends: "automatically, once one of them is available again; for lost nodes also with `accept-inventory`",
       operatorAction: "`accept-inventory` if the lost nodes will not come back",

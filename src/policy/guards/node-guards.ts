@@ -6,10 +6,10 @@ import { type GuardFacts, isDryRun, isLost, isRecentReboot, wasRebootedByUs } fr
 import { defineGuard, type HoldReasonRow } from "./guard.ts";
 
 const OWNERSHIP: HoldReasonRow = {
-  counts: "actions on the node that are not ours",
+  counts: "actions on the node that the daemon did not take",
   condition:
-    "it is in a quarantine that is not ours or is overdue, or it was rebooted in the last 15 minutes, but not by us",
-  ends: "automatically, 15 minutes after the quarantine or reboot was last seen (an overdue quarantine of ours: as soon as it ends), or with `release` once that quarantine is over",
+    "it is in a quarantine that the daemon did not start or that is overdue, or it was rebooted in the last 15 minutes, but not by the daemon",
+  ends: "automatically, 15 minutes after the quarantine or reboot was last seen (an overdue quarantine by the daemon: as soon as it ends), or with `release` once that quarantine is over",
   operatorAction: "check that no second daemon or script acts on this fleet",
 };
 
@@ -42,7 +42,7 @@ export const holdGuard = defineGuard({
       operatorAction: "`release` once the node may be acted on",
     },
     vetoed: {
-      counts: "quarantines of ours that an operator lifted",
+      counts: "quarantines by the daemon that an operator lifted",
       condition: "one was lifted less than `retry.every` ago",
       ends: "automatically, after `retry.every`, or with `release`",
     },
@@ -72,7 +72,7 @@ export const statusGuard = defineGuard({
     status: {
       counts: "the status of the node",
       condition:
-        "it is in maintenance or of unknown status; it is rebooting, but this policy did not reboot it; or it is in our quarantine under another policy",
+        "it is in maintenance or of unknown status; it is rebooting, but this policy did not reboot it; or the daemon has quarantined it under another policy",
       ends: "automatically, when the status changes",
     },
     ownership: OWNERSHIP,
@@ -92,8 +92,8 @@ function rebootBlockers(node: NodeId, episode: Episode | null, facts: GuardFacts
   if (ours !== null)
     return [{ reason: "status", detail: `it is being rebooted by ${ours.id} (policy ${ours.policy})` }];
   const cause = wasRebootedByUs(facts.records, node, facts.now)
-    ? "after one of our actions"
-    : "not caused by one of our actions";
+    ? "after an action of the daemon"
+    : "not caused by an action of the daemon";
   return [{ reason: "status", detail: `the node is rebooting, ${cause}` }];
 }
 
@@ -110,12 +110,11 @@ function quarantineBlockers(
   if (quarantine === null) {
     const real = records.openEpisode(node, false);
     const isOurs = real !== null && real.quarantine !== null && now < real.quarantine.endsAt;
-    if (!isOurs)
-      return [{ reason: "ownership", detail: "the node is in a quarantine that this daemon did not create" }];
+    if (!isOurs) return [{ reason: "ownership", detail: "the node is in a quarantine that the daemon did not start" }];
     return [{ reason: "status", detail: `it is quarantined by ${real.id} (policy ${real.policy})` }];
   }
   if (now < quarantine.endsAt) return [];
-  const detail = `our quarantine should have ended ${formatSecondsLeft(now - quarantine.endsAt)} ago, but the node is still quarantined`;
+  const detail = `the daemon's quarantine should have ended ${formatSecondsLeft(now - quarantine.endsAt)} ago, but the node is still quarantined`;
   return [{ reason: "ownership", detail }];
 }
 

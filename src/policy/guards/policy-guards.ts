@@ -1,4 +1,4 @@
-import { isAcceptable, isDryRun } from "../guard-facts.ts";
+import { isAcceptableLoss, isDryRun } from "../guard-facts.ts";
 import { defineGuard } from "./guard.ts";
 
 /** Holds a node whose condition is unknown. */
@@ -62,7 +62,7 @@ export const approvalGuard = defineGuard({
     const actions = episode === null ? [] : records.actionsOf(episode.id).filter(({ step }) => step === episode.step);
     const rejected = actions.find(({ state }) => state === "rejected");
     if (rejected !== undefined) {
-      const detail = `${rejected.detail ?? `${rejected.id} was rejected`}; "release ${node.id}" has the step requested again`;
+      const detail = `${rejected.detail ?? `${rejected.id} was rejected`}; "release ${node.id}" lets it be requested again`;
       return [{ reason: "rejected", detail }];
     }
     const waiting = actions.find(({ state }) => state === "awaiting");
@@ -89,8 +89,8 @@ export const canaryGuard = defineGuard({
     if (!facts.safety.canary || active.proven || isDryRun(active)) return [];
     const canary = facts.canaryEpisode(active.policy);
     if (canary === null || canary.node === node.id) return [];
-    const lost = isAcceptable(canary)
-      ? "; it left the list or is down after our action, and stays the canary until it is available again or accept-inventory is run"
+    const lost = isAcceptableLoss(canary)
+      ? "; it left the list or is down after an action, and stays the canary until it is available again or accept-inventory is run"
       : "";
     const detail = `the policy is new or changed, and ${facts.nameOf(canary.node)} (${canary.id}) is the canary${lost}`;
     return [{ reason: "canary", detail }];

@@ -41,12 +41,12 @@ export function recordFirings(
 }
 
 /**
- * A storm lasts while too many nodes are unhealthy (`blowing`), and for a cool-down after that, which ends at `until`.
+ * A storm is active while too many nodes are unhealthy. Its cooldown follows, and ends at `until`.
  */
 export interface Storm {
   readonly since: EpochMs;
   readonly until: EpochMs;
-  readonly blowing: boolean;
+  readonly isActive: boolean;
   /** The counts when it began. Absent in a journal of an earlier version. */
   readonly onset?: UnhealthyCounts;
 }
@@ -58,7 +58,7 @@ export interface UnhealthyCounts {
   readonly limit: number;
 }
 
-/** Returns the storm as of `now`, or null if there is none and the cool-down is over. */
+/** Returns the storm as of `now`, or null if there is none and the cooldown is over. */
 export function evaluateStorm(
   storm: Storm | null,
   counts: UnhealthyCounts,
@@ -66,11 +66,11 @@ export function evaluateStorm(
   cooldownMs: number,
 ): Storm | null {
   if (counts.unhealthy > counts.limit) {
-    // A new breach during the cool-down continues the same storm.
-    return { ...(storm ?? { since: now, onset: counts }), until: now + cooldownMs, blowing: true };
+    // A new breach during the cooldown continues the same storm.
+    return { ...(storm ?? { since: now, onset: counts }), until: now + cooldownMs, isActive: true };
   }
   if (storm === null || now >= storm.until) return null;
-  return storm.blowing ? { ...storm, blowing: false } : storm;
+  return storm.isActive ? { ...storm, isActive: false } : storm;
 }
 
 /** Holds every node while too many nodes are unhealthy at once, including nodes observed since the last evaluation. */
@@ -115,7 +115,7 @@ export const breakerGuard = defineGuard({
       counts: "nodes that began to fire, or were lost, within `safety.breaker.within`",
       condition: "there were more than `amount` or `percent` of `safety.breaker`, whichever is more",
       ends: "with `reset-breaker`",
-      operatorAction: "find out why so many nodes fired, then `reset-breaker`",
+      operatorAction: "find out why so many nodes fired or were lost, then `reset-breaker`",
       alert: "ProxywardenBreakerOpen",
       policyWide: true,
     },
@@ -126,7 +126,7 @@ export const breakerGuard = defineGuard({
       : [
           {
             reason: "breaker",
-            detail: `it opened at ${formatTime(breaker.open.openedAt)} when ${breaker.open.nodes} nodes fired; reset-breaker closes it`,
+            detail: `it opened at ${formatTime(breaker.open.openedAt)} after ${breaker.open.nodes} nodes had fired or been lost; reset-breaker closes it`,
           },
         ],
 });

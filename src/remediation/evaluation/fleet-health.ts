@@ -75,8 +75,10 @@ export class FleetHealth {
     this.#countedPolicies = fact<string[]>(ACTING_FACT) ?? [];
     this.#real = {
       breaker: fact<Breaker>(BREAKER_FACT) ?? CLOSED_BREAKER,
-      // A storm that was active when the process stopped may have lasted until now, so its cool-down starts over.
-      storm: storm?.blowing === true ? { ...storm, until: now + rules.safety.stormCooldownMs } : storm,
+      // A storm that was active when the process stopped may have lasted until now, so its cooldown starts over. In a
+      // journal of an earlier version, `isActive` is absent.
+      storm:
+        storm === null || storm.isActive === false ? storm : { ...storm, until: now + rules.safety.stormCooldownMs },
     };
     const { resetAt = 0 } = this.#real.breaker;
     this.#lossesCountedUntil = Math.max(resetAt, now - rules.safety.breaker.withinMs);
@@ -201,7 +203,7 @@ export class FleetHealth {
   #changedStorm(previous: Storm | null): JournalChange[] {
     const { storm } = this.#real;
     const now = this.#context.remediationState.now();
-    const hasChanged = (storm === null) !== (previous === null) || storm?.blowing !== previous?.blowing;
+    const hasChanged = (storm === null) !== (previous === null) || storm?.isActive !== previous?.isActive;
     if (!hasChanged && now - this.#stormWrittenAt < STORM_REWRITE_MS) return [];
     const changes = this.#changedFact(STORM_FACT, storm);
     if (changes.length > 0) this.#stormWrittenAt = now;

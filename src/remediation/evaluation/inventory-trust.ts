@@ -35,21 +35,21 @@ export const ACCEPTED_MISSING_FACT = "warden.accepted_missing";
 export const ACCEPTED_SESSIONS_FACT = "warden.accepted_missing_sessions";
 /** Key of the fact that holds the {@link Cooldown}. */
 const COOLDOWN_FACT = "warden.sight_cooldown";
-/** Value of {@link COOLDOWN_FACT} while fleet data is not trusted. The cool-down starts when trust returns. */
+/** Value of {@link COOLDOWN_FACT} while fleet data is not trusted. The cooldown starts when trust returns. */
 const NOT_STARTED = "broken";
-/** When the cool-down ends, by the journal's clock, or 0 if there was none. */
+/** When the cooldown ends, by the journal's clock, or 0 if there was none. */
 type Cooldown = typeof NOT_STARTED | EpochMs;
 /** How far a last_seen may lie after its own observation, since clocks differ. */
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
 
-/** Tracks trust over time, and journals the largest walk of the last days and the cool-down after untrusted data. */
+/** Tracks trust over time, and journals the largest walk of the last days and the cooldown after untrusted data. */
 export class InventoryTrustTracker {
   readonly #context: TrustDeps;
   /** When this process first received a snapshot. */
   #startedAt: MonotonicMs | null = null;
   #hadCompleteWalk = false;
   #recordedWalkAt: MonotonicMs | null = null;
-  /** Age of the freshest `last_seen` at the last look, or Infinity if no node had one. */
+  /** Age of the freshest `last_seen` in the last evaluation, or Infinity if no node had one. */
   #freshestLastSeenMs: DurationMs = 0;
   /** When this daemon was last not allowed to poll. */
   #unpolledUntil: MonotonicMs = Number.NEGATIVE_INFINITY;
@@ -144,7 +144,7 @@ export class InventoryTrustTracker {
     remediationState.record([{ kind: "fact", key: BASELINE_FACT, value: JSON.stringify([...recent]) }]);
   }
 
-  /** Returns the blocker of a cool-down. It begins when trust returns, and lasts even if the process restarts. */
+  /** Returns the blocker of a cooldown. It begins when trust returns, and lasts even if the process restarts. */
   #updateCooldown(isUntrusted: boolean, fleet: Fleet, freshMs: DurationMs): TrustBlocker[] {
     const { remediationState, rules } = this.#context;
     const { stormCooldownMs } = rules.safety;

@@ -27,6 +27,8 @@ interface PolicyPass {
   readonly scope: ScopeData;
   /** The `created_at` of the nodes that are evaluated, by slot, or NaN if unknown. */
   readonly createdAtMs: Fleet["createdAtMs"];
+  /** When a record last stated another status, by slot, or null if the condition does not depend on it. */
+  readonly otherStatusAt: Fleet["otherStatusAt"] | null;
   readonly maxAgeOf: MaxAgeOf;
   readonly rule: TimerRule;
   readonly dryRun: boolean;
@@ -176,7 +178,7 @@ export class RuleEvaluator {
     this.#comparedIds = ids;
   }
 
-  #preparePass(policy: Policy, scope: ScopeData, { createdAtMs, slots }: Fleet): PolicyPass {
+  #preparePass(policy: Policy, scope: ScopeData, { createdAtMs, otherStatusAt, slots }: Fleet): PolicyPass {
     const { name } = policy.rule;
     const { clock, observed, policies, remediationState } = this.#context;
     const lastFalseAt = growColumn(this.#lastFalseAt.get(name) ?? new Float64Array(0), slots, Number.NaN);
@@ -187,6 +189,7 @@ export class RuleEvaluator {
       policy,
       scope,
       createdAtMs,
+      otherStatusAt: readsStatus(policy) ? otherStatusAt : null,
       maxAgeOf: observed.maxAgeOf(policy.rule),
       rule: observed.timerRule(policy),
       dryRun: isDryRun(policies.activate(policy)),
@@ -219,7 +222,7 @@ export class RuleEvaluator {
 
   /** Returns a node's timer after this observation, and whether the node was observed to become unhealthy. */
   #evaluateNode(
-    { policy, scope, maxAgeOf, rule, dryRun, lastFalseAt, unknownSlots, now, monotonic }: PolicyPass,
+    { policy, scope, otherStatusAt, maxAgeOf, rule, dryRun, lastFalseAt, unknownSlots, now, monotonic }: PolicyPass,
     node: NodeId,
     slot: number,
     timer: Timer,
@@ -233,7 +236,8 @@ export class RuleEvaluator {
     if (timer === INACTIVE && verdict !== "true") return { timer, isOnset: false };
     const episode = this.#episodeOf(policy.rule.name, node, dryRun);
     const clearFrozen = episode !== null && (episode.state === "acting" || episode.quarantine !== null);
-    const next = observeCondition(timer, { verdict, at, newest, now }, rule, { clearFrozen });
+    const contradictedAt = otherStatusAt?.at(slot) ?? Number.NaN;
+    const next = observeCondition(timer, { verdict, at, newest, contradictedAt, now }, rule, { clearFrozen });
     return { timer: next, isOnset: timer.state === "inactive" && wasFalse };
   }
 
@@ -262,6 +266,10 @@ export class RuleEvaluator {
     }
   }
 }
+
+/** Returns whether the condition of a policy depends on the status of its node. */
+const readsStatus = ({ match, when }: Policy): boolean =>
+  [...(match?.fields ?? []), ...when.fields].some(({ name }) => name === "node.status");
 
 /** The nodes that began to fire or became unhealthy, by policy, and that limits don't count yet. */
 const noUncountedNodes = () => ({ firing: new Map<string, NodeId[]>(), onsets: new Map<string, NodeId[]>() });

@@ -8,7 +8,7 @@ import type { Notification } from "../../model/remediation/notification.ts";
 import type { Notifier } from "../../notify/notifier.ts";
 import { givenUpHold, measureEfficacy } from "../../policy/episodes/attempts.ts";
 import { transition } from "../../policy/episodes/episode.ts";
-import { isAcceptable, isInFlight, isLost, isUnlisted } from "../../policy/guard-facts.ts";
+import { isAcceptableLoss, isInFlight, isLost, isUnlisted } from "../../policy/guard-facts.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { isUnfinished } from "../../policy/remediation-records.ts";
 import { buildCandidate, type DecisionContext } from "../evaluation/candidates.ts";
@@ -95,16 +95,16 @@ export function finishActions(context: EpisodeContext, { id }: Episode, detail: 
 }
 
 /** Returns the episodes whose loss an operator can accept. A POST that is under way must first have an outcome. */
-const acceptableEpisodes = ({ remediationState: { records } }: EpisodeContext): Episode[] =>
+const acceptableLosses = ({ remediationState: { records } }: EpisodeContext): Episode[] =>
   records
     .openEpisodes()
     .filter(
-      (episode) => isAcceptable(episode) && !records.actionsOf(episode.id).some(({ state }) => state === "posting"),
+      (episode) => isAcceptableLoss(episode) && !records.actionsOf(episode.id).some(({ state }) => state === "posting"),
     );
 
 /** Returns the nodes that left the list after an action of ours, or are down after it, which an operator can accept. */
-export const acceptableNodes = (context: EpisodeContext): ReadonlySet<NodeId> =>
-  new Set(acceptableEpisodes(context).map(({ node }) => node));
+export const nodesOfAcceptableLosses = (context: EpisodeContext): ReadonlySet<NodeId> =>
+  new Set(acceptableLosses(context).map(({ node }) => node));
 
 /** Closes an episode that can't go on, and finishes its actions. */
 export function withdraw(context: EpisodeContext, episode: Episode, why: string): void {
@@ -117,7 +117,7 @@ export function withdraw(context: EpisodeContext, episode: Episode, why: string)
  * limits or policies.
  */
 export function acceptLosses(context: EpisodeContext): void {
-  for (const episode of acceptableEpisodes(context))
+  for (const episode of acceptableLosses(context))
     withdraw(context, episode, "an operator accepted the loss of the node");
 }
 

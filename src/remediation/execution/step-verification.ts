@@ -25,7 +25,8 @@ import { readNode, type ServiceContext } from "./executor.ts";
 export type VerificationDeps = EpisodeContext & Pick<ServiceContext, "client" | "clock" | "observed">;
 
 /** Detail of an action whose node recovered while an operator worked on it. */
-const REPAIRED_DETAIL = "before this was verified the node was in maintenance, or in a quarantine that is not ours";
+const REPAIRED_DETAIL =
+  "the node was in maintenance, or in a quarantine that the daemon did not start, before this was verified";
 
 /** Detail of an action that the service answered, and whose effect no observation showed. */
 const UNKNOWN_DETAIL = "it stayed unknown whether the step helped";

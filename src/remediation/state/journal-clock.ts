@@ -28,14 +28,14 @@ export interface JournaledTime {
 const AGREEMENT_MS: DurationMs = 5 * MINUTE_MS;
 /**
  * Time for which a disagreement or a correction holds actions. By then the default times of max_actions and of the
- * cool-downs have passed.
+ * cooldowns have passed.
  */
 const DISAGREEMENT_MS: DurationMs = HOUR_MS;
 
 /**
  * The clock of all rows of the journal. It advances with the monotonic clock, and continues where the last process
  * stopped. The downtime is added once the wall clock and the service's Date agree. Either of them alone may be wrong,
- * and a jump would end cool-downs, free limits and prune rows.
+ * and a jump would end cooldowns, free limits and prune rows.
  *
  *     unchecked ──▶ settled               the clocks agree, or one of them agrees with the journal
  *         └───────▶ disputed ──▶ settled  the clocks agree, or DISAGREEMENT_MS has passed
@@ -147,7 +147,7 @@ export class JournalClock {
       this.#uncertainUntil = Number.POSITIVE_INFINITY;
     } else {
       // The downtime by the earlier of the two clocks is no more than the true one unless both are wrong. It is added
-      // immediately, so that the end of the disagreement does not skip a cool-down that started during it.
+      // immediately, so that the end of the disagreement does not skip a cooldown that started during it.
       this.#advanceTo(earliest([wall, serviceNow]));
       this.#isDowntimeUnknown = true;
     }

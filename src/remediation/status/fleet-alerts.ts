@@ -38,7 +38,7 @@ export function createFleetAlerts(
     }
     const { open } = breaker;
     if (open !== null) {
-      const summary = `The circuit breaker is open: ${open.nodes} nodes fired; no action is taken until an operator resets it`;
+      const summary = `The circuit breaker is open: ${open.nodes} nodes fired or were lost; no action is taken until an operator resets it`;
       yield { kind: "breaker", key: `breaker/${open.openedAt}`, summary, startsAt: open.openedAt };
     }
     for (const { place: domain, nodes, from, to } of incidents) {

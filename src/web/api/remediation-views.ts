@@ -22,7 +22,7 @@ export const timerView = ({ state, since, trueMs, clearMs }: PresentedTimer) => 
   clear_seconds: secondsOf(clearMs),
 });
 
-/** The section `warden` of `GET /api/v1/status`. */
+/** The section `remediation` of `GET /api/v1/status`. */
 export const remediationStatusView = (status: RemediationStatus, approvals: number, heldNodes: number) => ({
   ...pick(status, "mode", "trust", "journal", "limits"),
   paused: status.paused && {

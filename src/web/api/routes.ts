@@ -149,8 +149,8 @@ async function fullStatus(deps: WebDeps, clock: WebContext["clock"]): Promise<ob
   const remediation = deps.remediation();
   return {
     ...status,
-    takes_orders: deps.operators().length > 0,
-    warden: remediationStatusView(remediation.status(), remediation.approvals().length, heldNodes),
+    accepts_commands: deps.operators().length > 0,
+    remediation: remediationStatusView(remediation.status(), remediation.approvals().length, heldNodes),
   };
 }
 

@@ -13,6 +13,7 @@ import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { BillingMonth } from "../../rate-limit/monthly-budget.ts";
 import { callsInFlight, remainingAtLeast } from "../../rate-limit/stated-limit.ts";
 import type { Plan } from "../../scheduling/planner.ts";
+import { formatCount } from "../ui/page/format.ts";
 import { summarizeInSteps, summarizeTimes } from "./fleet-columns.ts";
 import { byName, iso, seconds, secondsOf } from "./json-values.ts";
 
@@ -72,7 +73,8 @@ export function statusLine({ snapshot, collectors }: StatusSnapshot): string {
   const suffix = failures === "" ? "" : `; failing: ${failures}`;
   if (snapshot === null || snapshot.fleet.walkedAt === null) return `the fleet is not known yet${suffix}`;
   const counts = Object.entries(statusCounts(snapshot.fleet)).filter(([, count]) => count > 0);
-  return `${snapshot.fleet.count} nodes: ${counts.map(([status, count]) => `${count} ${status}`).join(", ")}${suffix}`;
+  const byStatus = counts.map(([status, count]) => `${formatCount(count)} ${status}`).join(", ");
+  return `${formatCount(snapshot.fleet.count)} nodes: ${byStatus}${suffix}`;
 }
 
 /** `GET /api/v1/budget`. */
@@ -86,7 +88,7 @@ export function budgetView(statusSnapshot: StatusSnapshot) {
     plan: {
       requests_per_minute: plan.requestsPerMinute,
       concurrent_requests: plan.concurrentRequests,
-      others: {
+      external_usage: {
         calls: ledger.externalUsage.plan.provenCalls(),
         expected_per_minute: Math.ceil(expectedCallsOfPlan(ledger.externalUsage, ledger.limits, monotonic)),
       },
@@ -112,7 +114,7 @@ function categoryView(ledger: Ledger, category: (typeof CATEGORIES)[number], now
     calls: view.sent,
     in_flight: callsInFlight(view),
     consecutive_refusals: rejections,
-    others: {
+    external_usage: {
       calls: ledger.externalUsage[category].provenCalls(),
       expected_per_window: ledger.externalUsage[category].expectedCalls(now),
     },
@@ -129,10 +131,10 @@ function collectorView({ plan, collectors, monotonic, snapshot }: StatusSnapshot
   const ages = snapshot === null ? null : ageSummary(snapshot, collector, monotonic);
   return {
     planned: planned && {
-      wish_seconds: secondsOf(planned.requestedMs),
+      requested_interval_seconds: secondsOf(planned.requestedMs),
       interval_seconds: secondsOf(planned.pacedMs),
       fresh_seconds: secondsOf(planned.freshMs),
-      stretch: Number((planned.pacedMs / planned.requestedMs).toFixed(3)),
+      slowdown: Number((planned.pacedMs / planned.requestedMs).toFixed(3)),
       bound_by: planned.boundBy,
       calls_per_minute: Number(planned.callsPerMinute.toFixed(3)),
     },

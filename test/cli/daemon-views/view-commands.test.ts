@@ -116,7 +116,7 @@ describe("status and nodes show a fleet", () => {
       "actions held  paused since 2026-11-21 03:00:00 UTC by alice, until 2026-11-21 03:00:00 UTC: deploy\n",
     );
     expect(out).toContain(
-      "actions held  the circuit breaker has been open since 2026-11-21 03:00:00 UTC: 12 nodes fired; reset-breaker closes it\n",
+      "actions held  the circuit breaker has been open since 2026-11-21 03:00:00 UTC: 12 nodes fired or were lost; reset-breaker closes it\n",
     );
     expect(out).toContain(
       "actions held  storm: too many nodes unhealthy; actions held until at least 2026-11-21 03:00:00 UTC\nactions held  no round has succeeded\n",
@@ -124,7 +124,7 @@ describe("status and nodes show a fleet", () => {
     expect(out).toContain("actions held  inventory_shrunk: 20 nodes are listed\n");
     const { out: json } = await runInProcess("status", "--url", url, "--output", "json");
     expect(JSON.parse(json)).toMatchObject({
-      status: { version: "1.2.3", warden: remediationStatusView(status, 0, 0) },
+      status: { version: "1.2.3", remediation: remediationStatusView(status, 0, 0) },
       budget: { month: { calls: expect.any(Number) } },
       policies: [],
     });

@@ -190,7 +190,7 @@ test("names the fields that the history does not hold, and durations that are to
   );
   const { history: read } = reportOf((await backtest("--policies", candidate, "--step", "5m", "--output", "json")).out);
   expect(read.missing_fields).toEqual([
-    { read_by: "failing", field: "sessions.failed_ratio", why: "not exported in the form policies read" },
+    { read_by: "failing", field: "sessions.failed_ratio", why: "not exported in the form that policies read" },
     {
       read_by: "failing",
       field: "node.ip_address",

@@ -111,9 +111,10 @@ describe("demo", () => {
     expect(out).toMatch(/[1-9]\d* {2}GET \/v1\/nodes {2}200/);
     expect(out).toMatch(/ 0 {2}answered 429/);
     expect(out).toMatch(/nodes +[\d.]+s {2}[\d.]+s/);
-    const [, text, gzip] = /scrape: \d+\.\d ms for (\d+) bytes, \d+\.\d ms for (\d+) bytes with gzip/.exec(out)!;
-    expect(Number(text)).toBeGreaterThan(4 * Number(gzip));
-    expect(Number(gzip)).toBeGreaterThan(1_000);
+    const sizes = /scrape: \d+\.\d ms for ([\d,]+) bytes, \d+\.\d ms for (\d+,[\d,]+) bytes with gzip/.exec(out)!;
+    const [text, gzip] = sizes.slice(1).map((size) => Number(size.replaceAll(",", "")));
+    expect(text).toBeGreaterThan(4 * gzip!);
+    expect(gzip).toBeGreaterThan(1_000);
   });
 
   test("exits with 1 and names the address if it can't listen", async () => {

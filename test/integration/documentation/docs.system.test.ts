@@ -41,7 +41,7 @@ const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[
   [`npm install --global proxywarden-${VERSION}.tgz`, "test/integration/cli/package.system.test.ts"],
   [`docker build -t proxywarden:${VERSION} .`, "test/deploy/image.test.ts"],
   [
-    `docker run --read-only -p 127.0.0.1:9713:9713 -v ./config:/etc/proxywarden:ro -v state:/var/lib/proxywarden -e PROXYWARDEN_API_KEY proxywarden:${VERSION}`,
+    `docker run --read-only --stop-timeout 20 -p 127.0.0.1:9713:9713 -v ./config:/etc/proxywarden:ro -v state:/var/lib/proxywarden -e PROXYWARDEN_API_KEY proxywarden:${VERSION}`,
     "test/deploy/image.test.ts",
   ],
   ["docker compose up --build", "test/deploy/compose.test.ts"],

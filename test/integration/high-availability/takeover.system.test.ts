@@ -31,12 +31,14 @@ test(
       new RegExp(`^paused: deploy until 14:00; .*; executed by the leader, ${name} \\(${url}\\)$`),
     );
     const operator = "admin";
-    expect(await leader.get("/api/v1/status")).toMatchObject({ warden: { paused: { ...reason, operator } } });
+    expect(await leader.get("/api/v1/status")).toMatchObject({ remediation: { paused: { ...reason, operator } } });
     await until(
       () => "the standby shows the pause",
       async () => {
-        const { warden } = await standby.get<{ readonly warden: { readonly paused: unknown } }>("/api/v1/status");
-        return warden.paused;
+        const { remediation } = await standby.get<{ readonly remediation: { readonly paused: unknown } }>(
+          "/api/v1/status",
+        );
+        return remediation.paused;
       },
     );
     expect(await standby.order("/api/v1/actions/act-999/approve")).toMatchObject({ status: 404 });

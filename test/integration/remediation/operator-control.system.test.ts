@@ -71,7 +71,7 @@ test("a pause holds every node, a hold one node; both end with a command over HT
 
   const held = await daemon.runCli("hold", second, "--for", "1d", "--reason", "its disk is swapped");
   expect(held.out).toMatch(
-    /^[a-z]+-\d+ is held: its disk is swapped; no policy acts on it until 20\S+ \S+ UTC, or release\n$/,
+    /^[a-z]+-\d+ is held: its disk is swapped; no policy acts on it until 20\S+ \S+ UTC or release\n$/,
   );
   interventions.startFailure(second, OUTAGE);
   await untilHeld(daemon, second, "held");
@@ -143,7 +143,9 @@ test("the circuit breaker stays open until reset-breaker, and explain names ever
   for (const story of [live, kept]) {
     expect(story).toMatch(/paused: since \S+ \S+ UTC by admin: a deploy/);
     expect(story).toContain("held: admin holds it: its disk is swapped");
-    expect(story).toMatch(/breaker: it opened at \S+ \S+ UTC when 2 nodes fired; reset-breaker closes it/);
+    expect(story).toMatch(
+      /breaker: it opened at \S+ \S+ UTC after 2 nodes had fired or been lost; reset-breaker closes it/,
+    );
     expect(story).toContain("node.status = offline");
   }
   const { out } = await runInProcess("explain", first, "--config", file, "--output", "json");
@@ -174,9 +176,9 @@ test("while the list leaves out much of the fleet every node is held until accep
   const warden = async () =>
     (
       (await (await daemon.ask("/api/v1/status")).json()) as {
-        warden: { trusted: boolean; trust: { reason: string }[] };
+        remediation: { trusted: boolean; trust: { reason: string }[] };
       }
-    ).warden;
+    ).remediation;
   await waitUntil("the list shows too few nodes", async () =>
     (await warden()).trust.some(({ reason }) => reason === "inventory_shrunk"),
   );

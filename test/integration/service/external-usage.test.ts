@@ -20,9 +20,9 @@ test("calls of another user of the key appear in /metrics and in the budget; wit
   const proven = await waitUntil("the calls are counted", async () => (await externalCalls("node_management")) || null);
   expect(proven).toBeLessThanOrEqual(40);
   const budget = (await (await daemon.ask("/api/v1/budget")).json()) as {
-    categories: { node_management: { others: { calls: number; expected_per_window: number } } };
+    categories: { node_management: { external_usage: { calls: number; expected_per_window: number } } };
   };
-  const { calls, expected_per_window: expected } = budget.categories.node_management.others;
+  const { calls, expected_per_window: expected } = budget.categories.node_management.external_usage;
   expect(calls).toBeGreaterThan(0);
   expect(calls).toBeLessThanOrEqual(40);
   expect(expected).toBeGreaterThanOrEqual(calls);

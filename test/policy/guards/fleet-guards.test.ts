@@ -53,10 +53,10 @@ describe("a storm", () => {
     expect(blockersOfGuard(stormGuard, {}, { nodes: withOffline(30), facts: calm })).toHaveLength(1);
   });
 
-  test("that is over holds until its cool-down ends", () => {
+  test("that is over holds until its cooldown ends", () => {
     const over = { since: NOON - HOUR_MS, until: NOON + 90 * SECOND_MS };
-    for (const blowing of [true, false]) {
-      expect(blockersOfGuard(stormGuard, {}, { facts: { storm: { ...over, blowing } } })).toEqual([
+    for (const isActive of [true, false]) {
+      expect(blockersOfGuard(stormGuard, {}, { facts: { storm: { ...over, isActive } } })).toEqual([
         "storm_cooldown: the storm is over; held for another 1m30s",
       ]);
     }
@@ -108,7 +108,7 @@ describe("a correlated failure", () => {
 test("an open breaker holds every node until an operator resets it", () => {
   const open = { firings: [], open: { openedAt: Date.parse("2026-02-27T03:04:05Z"), nodes: 11 } };
   expect(blockersOfGuard(breakerGuard, {}, { facts: { breaker: open } })).toEqual([
-    "breaker: it opened at 2026-02-27 03:04:05 UTC when 11 nodes fired; reset-breaker closes it",
+    "breaker: it opened at 2026-02-27 03:04:05 UTC after 11 nodes had fired or been lost; reset-breaker closes it",
   ]);
   expect(blockersOfGuard(breakerGuard)).toEqual(NO_BLOCKERS);
 });

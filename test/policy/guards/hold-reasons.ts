@@ -71,7 +71,7 @@ export const HOLD_CAUSES: Readonly<Record<HoldReason, HoldCause>> = {
   retry_limit: { options: { episodes: [closedEpisode(73, 9 * HOUR_MS, {}), closedEpisode(74, 8 * HOUR_MS, {})] } },
   backoff: { episode: { failures: 1, retryAt: NOON + 1 } },
   storm: { options: { safety: { maxUnhealthy: { share: 0 } } } },
-  storm_cooldown: factsCause({ storm: { since: 0, until: NOON + 1, blowing: false } }),
+  storm_cooldown: factsCause({ storm: { since: 0, until: NOON + 1, isActive: false } }),
   correlated: factsCause({
     incidents: [
       { place: "r-0", from: NOON - HOUR_MS, to: NOON - HOUR_MS, nodes: new Set(["node_0"]), until: NOON + 1 },

@@ -87,7 +87,7 @@ describe("the status guard", () => {
   });
 
   test("treats a reboot as ours only if we sent one in the last hour, under any policy", () => {
-    const notOurs = ["status: the node is rebooting, not caused by one of our actions"];
+    const notOurs = ["status: the node is rebooting, not caused by an action of the daemon"];
     const episode = openEpisode({ acted: 1 });
     const sent = actionOf(2, "ep-1", { node: "node_0", sentAt: NOON - MINUTE_MS });
     const afterAction = (changes: Partial<Action>) =>
@@ -107,12 +107,12 @@ describe("the status guard", () => {
     ]);
     const over = { ...another, state: "healed", closedAt: NOON } as const;
     expect(blockers("rebooting", null, { episodes: [over], actions })).toEqual([
-      "status: the node is rebooting, after one of our actions",
+      "status: the node is rebooting, after an action of the daemon",
     ]);
   });
 
   test("treats a quarantine as ours until the time at which it should end", () => {
-    const notOurs = ["ownership: the node is in a quarantine that this daemon did not create"];
+    const notOurs = ["ownership: the node is in a quarantine that the daemon did not start"];
     const until = (endsAt: number) =>
       openEpisode({
         acted: 1,
@@ -128,10 +128,10 @@ describe("the status guard", () => {
     const over = { episodes: [{ ...until(NOON), id: "ep-7", policy: "cut-off" }] };
     expect(blockersOfGuard(statusGuard, { node: buildObservation({ status: "quarantined" }) }, over)).toEqual(notOurs);
     expect(blockers("quarantined", until(NOON))).toEqual([
-      "ownership: our quarantine should have ended 0s ago, but the node is still quarantined",
+      "ownership: the daemon's quarantine should have ended 0s ago, but the node is still quarantined",
     ]);
     expect(blockers("quarantined", until(NOON - 90 * SECOND_MS))).toEqual([
-      "ownership: our quarantine should have ended 1m30s ago, but the node is still quarantined",
+      "ownership: the daemon's quarantine should have ended 1m30s ago, but the node is still quarantined",
     ]);
   });
 });

@@ -18,32 +18,32 @@ describe("a storm", () => {
 
   test("begins above the limit, not at it", () => {
     expect(evaluateStorm(null, calm, 100, COOLDOWN)).toBeNull();
-    expect(evaluateStorm(null, over, 100, COOLDOWN)).toEqual({ since: 100, until: 130, blowing: true, onset: over });
+    expect(evaluateStorm(null, over, 100, COOLDOWN)).toEqual({ since: 100, until: 130, isActive: true, onset: over });
     expect(evaluateStorm(null, { unhealthy: 1, nodes: 1, limit: 0 }, 100, COOLDOWN)).not.toBeNull();
   });
 
   test("extends its end while it lasts, and then cools down", () => {
     const first = evaluateStorm(null, over, 100, COOLDOWN);
     const second = evaluateStorm(first, over, 110, COOLDOWN);
-    expect(second).toEqual({ since: 100, until: 140, blowing: true, onset: over });
+    expect(second).toEqual({ since: 100, until: 140, isActive: true, onset: over });
     const cooling = evaluateStorm(second, calm, 120, COOLDOWN);
-    expect(cooling).toEqual({ since: 100, until: 140, blowing: false, onset: over });
+    expect(cooling).toEqual({ since: 100, until: 140, isActive: false, onset: over });
     expect(evaluateStorm(cooling, calm, 139, COOLDOWN)).toEqual(cooling);
     expect(evaluateStorm(cooling, calm, 140, COOLDOWN)).toBeNull();
   });
 
-  test("that returns during the cool-down is followed by another cool-down", () => {
-    const cooling: Storm = { since: 100, until: 140, blowing: false };
+  test("that returns during the cooldown is followed by another cooldown", () => {
+    const cooling: Storm = { since: 100, until: 140, isActive: false };
     const again = evaluateStorm(cooling, over, 139, COOLDOWN);
-    expect(again).toEqual({ since: 100, until: 169, blowing: true });
+    expect(again).toEqual({ since: 100, until: 169, isActive: true });
     expect(evaluateStorm(again, calm, 168, COOLDOWN)).not.toBeNull();
   });
 
-  test("without a cool-down ends with the first evaluation below the limit", () => {
+  test("without a cooldown ends with the first evaluation below the limit", () => {
     expect(evaluateStorm(evaluateStorm(null, over, 100, 0), calm, 101, 0)).toBeNull();
   });
 
-  test("is over only if every evaluation during the last cool-down was below the limit", () => {
+  test("is over only if every evaluation during the last cooldown was below the limit", () => {
     const observations = fc.array(fc.record({ step: fc.nat({ max: 40 }), nodes: fc.integer({ min: 18, max: 23 }) }), {
       maxLength: 40,
       size: "max",
@@ -57,7 +57,7 @@ describe("a storm", () => {
           if (nodes > 20) lastBreach = now;
           storm = evaluateStorm(storm, { unhealthy: nodes, nodes: 100, limit: 20 }, now, COOLDOWN);
           expect(storm !== null).toBe(now - lastBreach < COOLDOWN);
-          expect(storm?.blowing ?? false).toBe(lastBreach === now && nodes > 20);
+          expect(storm?.isActive ?? false).toBe(lastBreach === now && nodes > 20);
         }
       }),
       PROPERTY_RUNS,

@@ -9,30 +9,9 @@ import {
   observeCondition,
   restoreTimer,
   type Timer,
-  type TimerRule,
   toTimerRow,
 } from "../../../src/policy/timer.ts";
-
-const rule: TimerRule = { forMs: 15 * MINUTE_MS, clearForMs: 10 * MINUTE_MS, gapMsMax: 5 * MINUTE_MS };
-const EPOCH = Date.UTC(2026, 2, 1);
-
-const observation = (minute: number, verdict: Observation["verdict"]): Observation => ({
-  verdict,
-  at: minute * MINUTE_MS,
-  now: EPOCH + minute * MINUTE_MS,
-});
-
-/** `t`, `f`, `u`: true, false or unknown, one observation a minute; `.`: a minute without one. */
-function observeAll(verdicts: string, from: Timer = INACTIVE, by: TimerRule = rule, firstMinute = 0): Timer {
-  const words = { t: "true", f: "false", u: "unknown" } as const;
-  return [...verdicts].reduce((timer, letter, minute) => {
-    const verdict = words[letter as keyof typeof words];
-    return verdict === undefined ? timer : observeCondition(timer, observation(firstMinute + minute, verdict), by);
-  }, from);
-}
-
-const timerText = ({ state, trueMs, clearMs }: Timer) => `${state} ${trueMs / MINUTE_MS}m ${clearMs / MINUTE_MS}m`;
-const firingTimer = observeAll("t".repeat(16));
+import { EPOCH, firingTimer, observation, observeAll, rule, timerText } from "./minute-observations.ts";
 
 describe("a timer", () => {
   test.each([

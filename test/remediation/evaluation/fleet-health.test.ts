@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { HOUR_MS } from "../../../src/base/duration.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { Inventory } from "../../../src/inventory/inventory.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import { silentLog } from "../../../src/platform/log.ts";
-import { FleetHealth } from "../../../src/remediation/evaluation/fleet-health.ts";
+import { FleetHealth, STORM_FACT } from "../../../src/remediation/evaluation/fleet-health.ts";
 import { ObservedFleet } from "../../../src/remediation/observed-fleet.ts";
 import { PolicySet } from "../../../src/remediation/policy-set.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
@@ -36,4 +36,15 @@ test("a breaker that opens while the reset of a policy is journaled stays open",
   expect(health.state(false).breaker.open).toMatchObject({ nodes: NODES.length });
   reset.apply();
   expect(health.state(false).breaker.open).toMatchObject({ nodes: NODES.length });
+});
+
+test("a storm in the journal of an earlier version counts as active, so its cooldown starts over", async () => {
+  const clock = createVirtualClock(START_MS);
+  const { journal } = createMemoryStateStore();
+  const remediationState = await openRemediationState({ journal, clock, log: silentLog, lostReason: null });
+  const row = { since: START_MS - HOUR_MS, until: START_MS + MINUTE_MS, blowing: true };
+  remediationState.record([{ kind: "fact", key: STORM_FACT, value: JSON.stringify(row) }]);
+  const rules = remediationRules([rebootOffline()], { ...withoutLimits, stormCooldownMs: HOUR_MS });
+  const health = new FleetHealth({ remediationState, rules, clock } as never);
+  expect(health.state(false).storm?.until).toBe(remediationState.now() + HOUR_MS);
 });

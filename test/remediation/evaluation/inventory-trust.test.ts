@@ -23,7 +23,7 @@ async function hideNodes(network: QuietNetwork, missing: number): Promise<readon
   return network.nodes().filter((id) => !listed.has(id));
 }
 
-test("after the inventory vanished, pending timers start from zero, and a cool-down passes before any action", async () => {
+test("after the inventory vanished, pending timers start from zero, and a cooldown passes before any action", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ forMs: 10 * MINUTE_MS })], { stormCooldownMs: HOUR_MS }),
   });
@@ -44,7 +44,7 @@ test("after the inventory vanished, pending timers start from zero, and a cool-d
   expect(nodesActedOn(network)).toEqual([node]);
 });
 
-test("the cool-down after untrusted data survives a restart", async () => {
+test("the cooldown after untrusted data survives a restart", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.setFault({ kind: "empty_list" });
@@ -68,7 +68,7 @@ test("a step that is under way while the inventory vanishes is verified when tru
   expect(episodeStates(network)).toEqual(["acting"]);
   network.setFault(null);
   await network.advance(5 * MINUTE_MS);
-  // The first step is verified with current data; the second waits for the cool-down.
+  // The first step is verified with current data; the second waits for the cooldown.
   expect(actionLines(network)).toEqual(["reboot: ineffective"]);
   expect(episodeStates(network)).toEqual(["firing"]);
   await network.advance(40 * MINUTE_MS);
@@ -211,7 +211,7 @@ test("the episode of a node that does not come back ends after forget_after if n
   expect(notificationsOf(network, "episode")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
 });
 
-test("after a kill while fleet data is not trusted, the whole cool-down follows once trust returns", async () => {
+test("after a kill while fleet data is not trusted, the whole cooldown follows once trust returns", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -228,7 +228,7 @@ test("after a kill while fleet data is not trusted, the whole cool-down follows 
   expect(nodesActedOn(network)).toEqual([node]);
 });
 
-test("the cool-down begins with the first complete walk after a restart, not with the restart", async () => {
+test("the cooldown begins with the first complete walk after a restart, not with the restart", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.setFault({ kind: "status", status: 503 }, "GET /v1/nodes?");
@@ -245,7 +245,7 @@ test("the cool-down begins with the first complete walk after a restart, not wit
   expect(nodesActedOn(network)).toEqual([node]);
 });
 
-test("a service that does not answer from the start makes fleet data untrusted, and a cool-down follows", async () => {
+test("a service that does not answer from the start makes fleet data untrusted, and a cooldown follows", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);

@@ -18,7 +18,7 @@ function makeUnhealthy(network: QuietNetwork, nodes: readonly string[], minutes:
     network.interventions.startFailure(node, { failureMode: "outage", remedy: "time", recoverAt: healAt });
 }
 
-test("while 30% of the fleet are offline, a storm holds every node, and a cool-down follows", async () => {
+test("while 30% of the fleet are offline, a storm holds every node, and a cooldown follows", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], windy) });
   const [node] = network.nodes("us-east").slice(-1);
   network.failNode(node!);
@@ -99,7 +99,7 @@ test("a region that went offline is not acted on while its nodes come back one b
   ]);
 });
 
-test("the remaining nodes of an incident are healed one by one after its cool-down, which a restart does not shorten", async () => {
+test("the remaining nodes of an incident are healed one by one after its cooldown, which a restart does not shorten", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [left, ...others] = network.nodes("ap-southeast");
   network.failNode(left!);

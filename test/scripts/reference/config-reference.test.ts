@@ -54,7 +54,7 @@ describe("the reference of the configuration", () => {
     ["safety.mode", "dry_run, approve, enforce | `dry_run` | Upper limit"],
     [
       "safety.max_disrupted_per",
-      "mapping | `{region: 1}` | Maximum number of nodes that our actions make unavailable at the same time",
+      "mapping | `{region: 1}` | Maximum number of nodes that the daemon's actions make unavailable at the same time",
     ],
     ["safety.protected", "CEL expression | – | Nodes on which no action"],
     ["policies", "list of: glob | `[]` | Globs of policy files"],

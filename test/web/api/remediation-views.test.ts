@@ -252,8 +252,8 @@ describe("the status", () => {
     const web = await startTestServer({ remediation: () => ({ ...sampleRemediation(), status: () => status }) });
     expect(JSON.parse((await fetchFrom(web, "/api/v1/status")).text)).toEqual({
       version: "0.1.0",
-      takes_orders: false,
-      warden: {
+      accepts_commands: false,
+      remediation: {
         mode: "enforce",
         paused: { at: "2026-11-21T03:00:00.000Z", until: null, reason: "deploy", operator: "alice" },
         breaker: { opened_at: "2026-11-21T03:00:00.000Z", nodes: 12 },
@@ -271,7 +271,7 @@ describe("the status", () => {
 
   test("shows that nothing holds actions", async () => {
     const web = await startTestServer();
-    expect(JSON.parse((await fetchFrom(web, "/api/v1/status")).text).warden).toMatchObject({
+    expect(JSON.parse((await fetchFrom(web, "/api/v1/status")).text).remediation).toMatchObject({
       ...{
         paused: null,
         breaker: null,

@@ -45,9 +45,9 @@ test("the status shows the plan, the age and the failure of each collector", asy
     expect(status.nodes.total).toBe(40);
     expect(status.collectors.nodes).toMatchObject({
       planned: {
-        wish_seconds: 60,
+        requested_interval_seconds: 60,
         interval_seconds: 60,
-        stretch: 1,
+        slowdown: 1,
         bound_by: null,
         calls_per_minute: expect.closeTo(1, 1),
       },
@@ -102,10 +102,10 @@ test("the budget shows stated limits, remaining calls and the next poll", async 
           configured: { requests: 100, burst: 200, window_seconds: 60 },
           stated: { limit: 100 },
           consecutive_refusals: 0,
-          others: { calls: 0, expected_per_window: 0 },
+          external_usage: { calls: 0, expected_per_window: 0 },
         },
       },
-      plan: { requests_per_minute: 500, concurrent_requests: 50, others: { calls: 0, expected_per_minute: 0 } },
+      plan: { requests_per_minute: 500, concurrent_requests: 50, external_usage: { calls: 0, expected_per_minute: 0 } },
       month: { started_at: "2026-03-01T00:00:00.000Z", ends_at: "2026-04-01T00:00:00.000Z", calls_limit: 1_000_000 },
     });
   });

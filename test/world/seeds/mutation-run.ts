@@ -13,7 +13,7 @@ const ROOT = join(import.meta.dirname, "../../..");
 const FOLDERS = ["src", "test"];
 
 /**
- * Runs every deliberate fault until an invariant is violated. Returns whether all were caught. `only`: part of a name;
+ * Runs every deliberate fault until an invariant is violated. Returns whether there was one and all were caught. `only`: part of a name;
  * null: all.
  */
 export async function runMutations(workers: number, only: string | null): Promise<boolean> {
@@ -34,7 +34,7 @@ export async function runMutations(workers: number, only: string | null): Promis
   await Promise.all(Array.from({ length: workers }, work));
   unmutated.close();
   print(`${found} of ${selected.length} deliberate faults are caught`);
-  return found === selected.length;
+  return selected.length > 0 && found === selected.length;
 }
 
 /** Returns the first invariant that only the mutated tree violates, with its seed; null: none. */

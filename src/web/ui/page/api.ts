@@ -4,10 +4,10 @@ import type { budgetView, LeaderView, LinksView, statusView } from "../../api/st
 
 /** `GET api/v1/status`. */
 export type Status = ReturnType<typeof statusView> & {
-  readonly takes_orders: boolean;
+  readonly accepts_commands: boolean;
   readonly leader: LeaderView;
   readonly links: LinksView;
-  readonly warden: ReturnType<typeof remediationStatusView>;
+  readonly remediation: ReturnType<typeof remediationStatusView>;
 };
 /** A collector of that status. */
 export type Collector = Status["collectors"]["nodes"];

@@ -94,7 +94,7 @@ export class LiveData {
       this.#connection.update({ problem: status.error.message });
       return;
     }
-    const { now: dataAt, takes_orders: takesCommands } = status.value;
+    const { now: dataAt, accepts_commands: takesCommands } = status.value;
     if (this.#connection.update({ dataAt, takesCommands, problem: null })) {
       this.#reconnect();
       this.#refreshAll();

@@ -13,7 +13,7 @@ export const REMEDIATION_STATES: readonly RemediationState[] = [
   {
     name: "treated",
     label: "being treated",
-    meaning: "A step is in progress, its effect is being observed, or the node is in our quarantine.",
+    meaning: "A step is in progress, its effect is being observed, or the daemon has quarantined the node.",
     marks: ["acting", "episode"],
   },
   {
@@ -25,7 +25,7 @@ export const REMEDIATION_STATES: readonly RemediationState[] = [
   {
     name: "canary",
     label: "waiting (canary)",
-    meaning: "Waits until the first action under a changed policy is verified (safety.canary).",
+    meaning: "Waits until the first action under a new or changed policy is verified (safety.canary).",
     marks: ["canary"],
   },
   {

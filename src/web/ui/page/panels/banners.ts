@@ -26,7 +26,13 @@ export function showBanners(status: Status): void {
   fill(byId("banners"), [banners, status.links], () => banners.map((banner) => bannerElement(banner, status.links)));
 }
 
-function bannersOf({ warden, leader, collectors, config_rejected_at: rejectedAt, now: at }: Status): readonly Banner[] {
+function bannersOf({
+  remediation,
+  leader,
+  collectors,
+  config_rejected_at: rejectedAt,
+  now: at,
+}: Status): readonly Banner[] {
   const now = Date.parse(at);
   const isStandby = leader !== null && !leader.is_this;
   const banners: Banner[] = [];
@@ -40,25 +46,25 @@ function bannersOf({ warden, leader, collectors, config_rejected_at: rejectedAt,
     const text = `${humanize(failure.reason)}: ${failure.message}. ${asOf}`;
     banners.push({ tone: "bad", title: "The nodes can't be read", text, alert: "ProxywardenBlind" });
   }
-  if (warden.paused !== null) {
-    const { at: pausedAt, until, reason, operator } = warden.paused;
+  if (remediation.paused !== null) {
+    const { at: pausedAt, until, reason, operator } = remediation.paused;
     const text = `${sinceText(pausedAt, operator, until, now)}: ${reason}. All actions are on hold.`;
     banners.push({ tone: "wait", title: "Paused", text, command: resume, alert: "ProxywardenPaused" });
   }
-  if (warden.breaker !== null) {
-    const { opened_at, nodes } = warden.breaker;
-    const text = `since ${timeOfDay(opened_at, now)}: ${countNoun(nodes, "node")} fired. All actions are on hold until an operator resets it.`;
+  if (remediation.breaker !== null) {
+    const { opened_at, nodes } = remediation.breaker;
+    const text = `since ${timeOfDay(opened_at, now)}: ${countNoun(nodes, "node")} fired or were lost. All actions are on hold until an operator resets it.`;
     const alert = "ProxywardenBreakerOpen";
     banners.push({ tone: "bad", title: "The breaker is open", text, command: resetBreaker, alert });
   }
-  for (const { reason, detail } of isStandby ? [] : warden.trust) {
+  for (const { reason, detail } of isStandby ? [] : remediation.trust) {
     const command = reason === "inventory_shrunk" ? { command: acceptInventory } : {};
     const text = `${humanize(reason)}: ${detail}`;
     const title = "Fleet data is not trusted; actions are on hold";
     banners.push({ tone: "wait", title, text, alert: "ProxywardenUntrusted", ...command });
   }
-  if (warden.storm_until !== null) {
-    const text = `Too many nodes are unhealthy at once. Actions are on hold until at least ${timeOfDay(warden.storm_until, now)}.`;
+  if (remediation.storm_until !== null) {
+    const text = `Too many nodes are unhealthy at once. Actions are on hold until at least ${timeOfDay(remediation.storm_until, now)}.`;
     banners.push({ tone: "wait", title: "Storm", text, alert: "ProxynetFleetOffline" });
   }
   if (rejectedAt !== null) {
@@ -66,14 +72,14 @@ function bannersOf({ warden, leader, collectors, config_rejected_at: rejectedAt,
     const title = "The new configuration was rejected";
     banners.push({ tone: "wait", title, text, alert: "ProxywardenConfigReloadFailed" });
   }
-  if (warden.round_failure !== null) {
-    const text = `${warden.round_failure}. The log has the details.`;
-    banners.push({ tone: "bad", title: "No node is healed", text, alert: "ProxywardenRemediationStalled" });
+  if (remediation.round_failure !== null) {
+    const text = `${remediation.round_failure}. The log has the details.`;
+    banners.push({ tone: "bad", title: "Remediation has stalled", text, alert: "ProxywardenRemediationStalled" });
   }
-  if (warden.journal !== null) {
+  if (remediation.journal !== null) {
     // A leader whose lease has ended is shown like a standby.
     const title = isStandby ? "The journal can't be reached" : "Actions can't be recorded, and are on hold";
-    banners.push({ tone: "bad", title, text: warden.journal, alert: "ProxywardenJournalNotWritable" });
+    banners.push({ tone: "bad", title, text: remediation.journal, alert: "ProxywardenJournalNotWritable" });
   }
   return banners;
 }

@@ -34,4 +34,5 @@ export const acceptInventory: OperatorCommand = {
 };
 
 /** Returns the command of the header, which pauses or resumes the daemon. */
-export const pauseOrResume = ({ warden }: Status): OperatorCommand => (warden.paused === null ? pause : resume);
+export const pauseOrResume = ({ remediation }: Status): OperatorCommand =>
+  remediation.paused === null ? pause : resume;

@@ -124,7 +124,7 @@ export const hasToken = (): boolean => storedToken() !== null;
 /** Forgets the token. */
 export function forgetToken(): void {
   storeToken(null);
-  toast("Token removed.");
+  toast("Token forgotten.");
 }
 
 let toastTimer = 0;

@@ -25,7 +25,7 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
   const { held_by, in_seconds } = category.next_poll;
   const delayed =
     in_seconds === null
-      ? "no further call for polling, held by"
+      ? "no calls left for polling, limited by"
       : `next call in ${formatDuration(in_seconds)}, delayed by`;
   const next = held_by === null ? "the next call can be sent now" : `${delayed} ${humanize(held_by)}`;
   const window = window_seconds === 60 ? "minute" : formatDuration(window_seconds);
@@ -114,8 +114,8 @@ function freshnessRow(name: string, collector: Collector, nodes: number): HTMLEl
   const age = age_seconds?.max ?? null;
   const share = age === null ? 0 : age / planned.fresh_seconds;
   const slowdown =
-    planned.stretch >= SLOWDOWN_SHOWN_MIN
-      ? ` · slowed down ${formatSlowdown(planned.stretch)} by ${humanize(planned.bound_by ?? "the plan")}`
+    planned.slowdown >= SLOWDOWN_SHOWN_MIN
+      ? ` · slowed down ${formatSlowdown(planned.slowdown)} by ${humanize(planned.bound_by ?? "the plan")}`
       : "";
   const problem = failure === null ? "" : `${humanize(failure.reason)}: ${failure.message} · `;
   const median =

@@ -50,7 +50,7 @@ export function showTiles(
     },
     ...REMEDIATION_STATES.filter(({ name }) => TILE_NOTES[name] !== undefined).map(({ name, label, marks }): Tile => {
       const count = fleet && countNodes(fleet, (_, mark) => marks.includes(mark));
-      const note = name === "treated" ? `${formatCount(status?.warden.in_flight)} in flight` : TILE_NOTES[name]!;
+      const note = name === "treated" ? `${formatCount(status?.remediation.in_flight)} in flight` : TILE_NOTES[name]!;
       const href = filtered({ remediation: name });
       return {
         name: capitalize(label),
@@ -104,7 +104,7 @@ const MODE_MEANINGS: Readonly<Record<string, string>> = {
 };
 
 /** Shows the mode and the uptime of the daemon. */
-export function showChips({ version, now, started_at, warden: { mode } }: Status): void {
+export function showChips({ version, now, started_at, remediation: { mode } }: Status): void {
   const up = (Date.parse(now) - Date.parse(started_at)) / 1_000;
   const runs = up < 60 ? "just started" : `up ${formatDuration(60 * Math.floor(up / 60))}`;
   fill(byId("chips"), [mode, runs], () => [
