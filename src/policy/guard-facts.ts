@@ -1,6 +1,7 @@
 import { type DurationMs, HOUR_MS } from "../base/duration.ts";
 import { eachInSteps, type Steps } from "../base/steps.ts";
 import type { Safety } from "../config/schema/safety.ts";
+import type { TrustBlocker } from "../inventory/trust.ts";
 import { FAILURE_DOMAINS, type FailureDomain, NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
 import type { Mode, Step } from "../model/policy/policy.ts";
 import type { Blocker } from "../model/remediation/decision.ts";
@@ -90,7 +91,7 @@ export interface GuardFacts {
   readonly journalError: string | null;
   /** Why the service rejects our actions, or null if it has not rejected one recently. */
   readonly credentialsError: string | null;
-  readonly trustBlockers: readonly Blocker[];
+  readonly trustBlockers: readonly TrustBlocker[];
   readonly storm: Storm | null;
   readonly breaker: Breaker;
   readonly incidents: readonly Incident[];
@@ -101,7 +102,7 @@ export interface GuardFacts {
   /** How many of them are assumed because the journal is new. */
   readonly assumedActionCount: number;
   /** Returns the blockers from the windows and external blockers of a policy. */
-  policyBlockers(policy: Policy): readonly Blocker[];
+  policyBlockers(policy: Policy): readonly Blocker<"window" | "blocked_by">[];
   /** Returns the canary episode of an unproven policy. If it is null, the next episode to act becomes the canary. */
   canaryEpisode(policy: Policy): Episode | null;
 }

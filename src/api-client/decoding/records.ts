@@ -154,18 +154,15 @@ export interface ActionReply {
   readonly message: string | null;
   /** Duration of a quarantine. */
   readonly durationMinutes: number | null;
-  readonly disconnectedSessions: number | null;
 }
 
 /** Decodes the response to an action. Fields that are missing or invalid are null. */
 export function decodeActionReply(json: unknown): ActionReply {
   const raw = asRawRecord(json);
-  const number = (value: unknown) => (isQuantity(value) ? quantityOrNull(value) : null);
   return {
     success: typeof raw.success === "boolean" ? raw.success : null,
     message: isText(raw.message) ? textOrNull(raw.message) : null,
-    durationMinutes: number(raw.duration_minutes),
-    disconnectedSessions: number(raw.disconnected_sessions),
+    durationMinutes: isQuantity(raw.duration_minutes) ? quantityOrNull(raw.duration_minutes) : null,
   };
 }
 

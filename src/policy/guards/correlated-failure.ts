@@ -1,7 +1,7 @@
 import { type DurationMs, formatDuration, formatSecondsLeft, HOUR_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
-import type { GuardRow } from "./guards.ts";
+import { defineGuard } from "./guard.ts";
 import { incidentNodesMin } from "./safety-limits.ts";
 
 /**
@@ -151,7 +151,7 @@ function removeFromWindow(inWindow: Map<NodeId, number>, node: NodeId): void {
 }
 
 /** Holds nodes of one failure domain that failed together. */
-export const correlatedGuard: GuardRow = {
+export const correlatedGuard = defineGuard({
   reasons: {
     correlated: {
       counts: "nodes of one region or country that became unhealthy within `safety.correlated.within`",
@@ -178,4 +178,4 @@ export const correlatedGuard: GuardRow = {
     const summary = `${nodes.size} nodes of the ${by} ${place || "(none)"} failed together: treated as one incident`;
     return [{ reason: "correlated", detail: `${summary}; ${end}` }];
   },
-};
+});

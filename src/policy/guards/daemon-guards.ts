@@ -1,9 +1,9 @@
-import type { GuardRow } from "./guards.ts";
+import { defineGuard } from "./guard.ts";
 
 const UNTRUSTED = "ProxywardenUntrusted";
 
 /** Holds every node while an operator has paused actions. */
-export const pauseGuard: GuardRow = {
+export const pauseGuard = defineGuard({
   reasons: {
     paused: {
       counts: "operator commands",
@@ -15,10 +15,10 @@ export const pauseGuard: GuardRow = {
     },
   },
   check: (_candidate, { pauseDetail }) => (pauseDetail === null ? [] : [{ reason: "paused", detail: pauseDetail }]),
-};
+});
 
 /** Holds every node while this daemon can't record actions. */
-export const journalGuard: GuardRow = {
+export const journalGuard = defineGuard({
   reasons: {
     journal: {
       counts: "writes to the journal",
@@ -32,10 +32,10 @@ export const journalGuard: GuardRow = {
   },
   appliesToNotify: true,
   check: (_candidate, { journalError }) => (journalError === null ? [] : [{ reason: "journal", detail: journalError }]),
-};
+});
 
 /** Holds every node after the service rejected the API key. */
-export const credentialsGuard: GuardRow = {
+export const credentialsGuard = defineGuard({
   reasons: {
     credentials: {
       counts: "responses to actions, and to the reads before them",
@@ -49,10 +49,10 @@ export const credentialsGuard: GuardRow = {
   },
   check: (_candidate, { credentialsError }) =>
     credentialsError === null ? [] : [{ reason: "credentials", detail: credentialsError }],
-};
+});
 
 /** Holds every node while fleet data is not trusted. */
-export const trustGuard: GuardRow = {
+export const trustGuard = defineGuard({
   reasons: {
     warming_up: {
       counts: "complete walks since the start",
@@ -113,7 +113,7 @@ export const trustGuard: GuardRow = {
   },
   appliesToNotify: true,
   check: (_candidate, { trustBlockers }) => trustBlockers,
-};
+});
 
 /** The guards that hold every node because of the daemon itself. */
-export const DAEMON_GUARDS: readonly GuardRow[] = [pauseGuard, journalGuard, credentialsGuard, trustGuard];
+export const DAEMON_GUARDS = [pauseGuard, journalGuard, credentialsGuard, trustGuard];

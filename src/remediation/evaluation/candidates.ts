@@ -127,7 +127,7 @@ export function approvalExpiry(
 export function oldSessionsBlocker(
   { observed, clock }: Pick<DecisionContext, "observed" | "clock">,
   candidate: Candidate,
-): Blocker | null {
+): Blocker<"verdict_unknown"> | null {
   const { policy } = candidate.active;
   if (nextStep(candidate)?.action === "notify" || !policySources(policy).includes("sessions")) return null;
   const walkedAt = observed.latest?.snapshot.sessions?.settledAt ?? null;

@@ -1,8 +1,13 @@
 import { DAY_MS, type DurationMs, formatDuration, formatSecondsLeft, MINUTE_MS } from "../../base/duration.ts";
 import type { AcceptedSessions } from "../../inventory/sessions/session-walks.ts";
-import { assessTrust, BASELINE_DAYS, type InventoryStatus, type TrustAssessment } from "../../inventory/trust.ts";
+import {
+  assessTrust,
+  BASELINE_DAYS,
+  type InventoryStatus,
+  type TrustAssessment,
+  type TrustBlocker,
+} from "../../inventory/trust.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
-import type { Blocker } from "../../model/remediation/decision.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
@@ -71,7 +76,8 @@ export class InventoryTrustTracker {
     this.#forgetAccepted();
     const cooldownBlockers = this.#updateCooldown(isUntrusted, fleet, freshMs);
     const clockProblem = remediationState.clock.problem() ?? this.#dateProblem();
-    const clockBlockers: Blocker[] = clockProblem === null ? [] : [{ reason: "service_clock", detail: clockProblem }];
+    const clockBlockers: TrustBlocker[] =
+      clockProblem === null ? [] : [{ reason: "service_clock", detail: clockProblem }];
     return { blockers: [...clockBlockers, ...blockers, ...cooldownBlockers], isUntrusted };
   }
 
@@ -139,7 +145,7 @@ export class InventoryTrustTracker {
   }
 
   /** Returns the blocker of a cooldown. It begins when trust returns, and lasts even if the process restarts. */
-  #updateCooldown(isUntrusted: boolean, fleet: Fleet, freshMs: DurationMs): Blocker[] {
+  #updateCooldown(isUntrusted: boolean, fleet: Fleet, freshMs: DurationMs): TrustBlocker[] {
     const { remediationState, rules } = this.#context;
     const { stormCooldownMs } = rules.safety;
     const isUnexplained = isUntrusted && !this.#isOldForLackOfLeadership(fleet);

@@ -1,12 +1,12 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { eachInSteps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
-import { HOLD_REASONS } from "../../model/remediation/decision.ts";
 import type { NodeHold } from "../../model/remediation/episode.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { selectInSteps } from "../../policy/cel/fleet-aggregates.ts";
 import { isDryRun } from "../../policy/guard-facts.ts";
+import { HOLD_REASONS } from "../../policy/guards/guards.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
 import { type DecisionContext, isGivenUp } from "../evaluation/candidates.ts";
 import type { EpisodeContext } from "../execution/episode-transitions.ts";

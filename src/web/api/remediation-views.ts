@@ -1,8 +1,7 @@
 import type { ExternalBlocker, PolicyRule, Step } from "../../model/policy/policy.ts";
-import type { HoldReason } from "../../model/remediation/decision.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
 import { isoAt } from "../../model/time.ts";
-import { HOLD_REASON_ROWS } from "../../policy/guards/guards.ts";
+import { HOLD_REASON_ROWS, type HoldReason } from "../../policy/guards/guards.ts";
 import type { PresentedTimer } from "../../policy/timer.ts";
 import type {
   Approval,
