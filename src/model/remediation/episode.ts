@@ -87,6 +87,8 @@ export interface Episode {
   readonly downSince?: EpochMs | null;
   /** The node's `created_at`. Absent if unknown. If it changes, the id belongs to another node. */
   readonly nodeCreatedAt?: EpochMs;
+  /** The node's name when the episode began. Null or absent if it is unknown whether the id still belongs to that node. */
+  readonly nodeName?: string | null;
   /** Whether the id now belongs to another node, which the episode does not concern. Absent means false. */
   readonly replaced?: true;
   /**

@@ -67,8 +67,7 @@ export class ApiKeyStatus {
   /** Records a 403 for a node, and returns when the first of those that still count was received. */
   #recordForbidden(node: NodeId): MonotonicMs {
     const now = this.#clock.monotonic();
-    for (const [id, { lastAt }] of this.#forbidden)
-      if (now - lastAt >= REJECTION_MEMORY_MS) this.#forbidden.delete(id);
+    for (const [id, { lastAt }] of this.#forbidden) if (now - lastAt >= REJECTION_MEMORY_MS) this.#forbidden.delete(id);
     const firstAt = this.#forbidden.get(node)?.firstAt ?? now;
     this.#forbidden.set(node, { firstAt, lastAt: now });
     return firstAt;
