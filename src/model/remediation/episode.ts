@@ -211,4 +211,9 @@ export interface NodeHold {
   readonly releasedAt?: EpochMs;
   /** The operator who holds it. Absent if no operator does, or if none were configured. */
   readonly operator?: string;
+  /** The hold of kind `ownership` that follows when an operator's hold expires. Absent if there is none. */
+  readonly ownership?: OwnershipHold;
 }
+
+/** A hold of a node that another client or an operator acted on. */
+type OwnershipHold = Pick<NodeHold, "at" | "reason"> & { readonly until: EpochMs };
