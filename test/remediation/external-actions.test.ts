@@ -114,7 +114,11 @@ test.each(["before", "after"])("a hold by an operator %s a reboot by others keep
   const [node] = network.nodes("us-east");
   await network.reload({ rules: remediationRules([rebootOnline(`node.id == "${node}"`)]) });
   await network.advance(10 * MINUTE_MS);
-  const holds = () => network.controller().view.explain(node!).holds.map(({ kind, operator }) => [kind, operator]);
+  const holds = () =>
+    network
+      .controller()
+      .view.explain(node!)
+      .holds.map(({ kind, operator }) => [kind, operator]);
   const hold = () => network.commands("alice").hold(node!, "a test", 5 * MINUTE_MS);
   if (order === "before") await hold();
   network.interventions.restart(node!);
