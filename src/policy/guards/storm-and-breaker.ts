@@ -69,8 +69,11 @@ export function evaluateStorm(
     // A new breach during the cool-down continues the same storm.
     return { ...(storm ?? { since: now, onset: counts }), until: now + cooldownMs, blowing: true };
   }
-  if (storm === null || now >= storm.until) return null;
-  return storm.blowing ? { ...storm, blowing: false } : storm;
+  if (storm === null) return null;
+  // The cool-down may have been shortened since the storm.
+  const until = Math.min(storm.until, now + cooldownMs);
+  if (now >= until) return null;
+  return storm.blowing || until !== storm.until ? { ...storm, until, blowing: false } : storm;
 }
 
 /** Holds every node while too many nodes are unhealthy at once, including nodes observed since the last evaluation. */
