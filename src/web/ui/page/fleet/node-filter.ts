@@ -39,11 +39,11 @@ function compileSearch(fleet: FleetModel, text: string): ((cell: Cell) => boolea
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return null;
   const { countries, texts } = searchIndex(fleet);
-  const tests = words.map((word) => {
-    return countries.has(word)
+  const tests = words.map((word) =>
+    countries.has(word)
       ? ({ country }: Cell) => country.toLowerCase() === word
-      : ({ index }: Cell) => texts[index]!.includes(word);
-  });
+      : ({ index }: Cell) => texts[index]!.includes(word),
+  );
   return (cell) => tests.every((test) => test(cell));
 }
 
