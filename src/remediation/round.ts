@@ -86,7 +86,7 @@ export class RemediationRound {
     this.#sendFleetAlerts = createFleetAlerts(context, this.fleetHealth);
   }
 
-  /** Notes whether the last snapshot is trusted, and starts a cool-down if it is not. */
+  /** Notes whether the last snapshot is trusted, and starts a cooldown if it is not. */
   checkTrust(): void {
     this.#hasBeenUntrusted ||= this.trustTracker.current().isUntrusted;
   }

@@ -246,3 +246,20 @@ test("a reload waits for a command that is being journaled, and takes it over", 
   await network.advance(5 * MINUTE_MS);
   expect(network.controller().view.status()).toMatchObject({ breaker: null, paused: null });
 });
+
+test("a reload that shortens `storm_cooldown` shortens the hold after untrusted data", async () => {
+  const rulesWith = (stormCooldownMs: number) => remediationRules([rebootOffline()], { stormCooldownMs });
+  const network = await startQuietNetwork({ rules: rulesWith(12 * HOUR_MS) });
+  const [node] = network.nodes("us-east");
+  network.setFault({ kind: "empty_list" });
+  await network.advance(10 * MINUTE_MS);
+  network.setFault(null);
+  network.failNode(node!);
+  await network.advance(HOUR_MS);
+  expect(network.holdReasons(node!)).toEqual(["sight_cooldown"]);
+  await network.reload({ rules: rulesWith(15 * MINUTE_MS) });
+  await network.advance(14 * MINUTE_MS);
+  expect(network.holdReasons(node!)).toEqual(["sight_cooldown"]);
+  await network.advance(2 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([node]);
+});

@@ -110,7 +110,8 @@ export function updateIncidents(
     const nodesMin = nodesToContinue(incident, sizeOf(incident.place));
     if (incident.nodes.values().filter(isUnhealthy).take(nodesMin).toArray().length === nodesMin)
       return incident.until === null ? incident : { ...incident, until: null };
-    const until = incident.until ?? now + cooldownMs;
+    // The cooldown may have been shortened since it began.
+    const until = Math.min(incident.until ?? Number.POSITIVE_INFINITY, now + cooldownMs);
     if (now >= until) return [];
     return until === incident.until ? incident : { ...incident, until };
   });

@@ -40,7 +40,7 @@ export const credentialsGuard = defineGuard({
     credentials: {
       counts: "responses to actions, and to the reads before them",
       condition:
-        "the service answered an action, or the read of the node before it, with 401 or 403; a repeated 403 for one node does not count if an action on another node was accepted in between",
+        "the service answered an action, or the read of the node before it, with 401 or 403; a repeated 403 for one node within two hours does not count if an action on another node was accepted in between",
       ends: "automatically after 15 minutes, when one action is tried",
       operatorAction: "renew the API key, or give it the scope `nodes:write`",
       alert: "ProxywardenApiKeyRefused",

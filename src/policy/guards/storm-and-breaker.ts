@@ -69,8 +69,11 @@ export function evaluateStorm(
     // A new breach during the cooldown continues the same storm.
     return { ...(storm ?? { since: now, onset: counts }), until: now + cooldownMs, isActive: true };
   }
-  if (storm === null || now >= storm.until) return null;
-  return storm.isActive ? { ...storm, isActive: false } : storm;
+  if (storm === null) return null;
+  // The cooldown may have been shortened since the storm.
+  const until = Math.min(storm.until, now + cooldownMs);
+  if (now >= until) return null;
+  return storm.isActive || until !== storm.until ? { ...storm, until, isActive: false } : storm;
 }
 
 /** Holds every node while too many nodes are unhealthy at once, including nodes observed since the last evaluation. */

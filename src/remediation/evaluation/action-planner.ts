@@ -114,6 +114,7 @@ export class ActionPlanner {
     const failedBefore = isDryRun(active) ? [] : consecutiveFailures(records, node.id, active.policy.rule, now);
     const episode = {
       ...beginEpisode(active, node, records.nextId("ep"), now),
+      nodeName: observed.nameOf(node.id),
       ...(failedBefore.length === 0 ? {} : { failedBefore }),
       ...(createdAt === null ? {} : { nodeCreatedAt: createdAt }),
     };

@@ -158,8 +158,11 @@ export class InventoryTrustTracker {
       return [{ reason: "sight_cooldown", detail }];
     }
     const now = remediationState.now();
-    if (isNotStarted) this.#setCooldown(now + stormCooldownMs);
-    const left = Number(this.#cooldown()) - now;
+    // The configured duration may have been shortened since the cooldown began.
+    const known = this.#cooldown();
+    const end = Math.min(known === NOT_STARTED ? Number.POSITIVE_INFINITY : known, now + stormCooldownMs);
+    this.#setCooldown(end);
+    const left = end - now;
     if (left <= 0) return [];
     const detail = `fleet data was not trusted until recently; the hold ends in ${formatSecondsLeft(left)}, if the data stays trusted`;
     return [{ reason: "sight_cooldown", detail }];
