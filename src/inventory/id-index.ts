@@ -50,7 +50,7 @@ export class IdIndex {
     this.#empty(this.#entryOf(this.#low[row]!, this.#high[row]!));
   }
 
-  /** Moves an id to another row, which must be free. */
+  /** Moves an id to a row with a lower number, which must be free. */
   move(from: number, to: number): void {
     const [low, high] = [this.#low[from]!, this.#high[from]!];
     this.#entries[this.#entryOf(low, high)] = to + 1;
