@@ -8,7 +8,7 @@ const LOAD_FACTOR_MIN = 0.15;
 
 /**
  * Finds the row of an id in a table, with an open-addressing hash index. Ids are compared by a 64-bit hash: among a
- * million, the probability of a collision is 1 in 37 million. It takes 14 to 40 bytes per id. In a large table it is
+ * million, the probability of a collision is 1 in 37 million. It takes 14 to 37 bytes per id. In a large table it is
  * several times as fast as a Map, which reads an object and a string from anywhere in memory for each comparison.
  */
 export class IdIndex {
