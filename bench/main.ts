@@ -1,9 +1,9 @@
-import { parseArgs } from "node:util";
+import { scriptOptions } from "../test/harness/script-options.ts";
 import { benchEvaluation, EVALUATION_CPU_MS_MAX, EVALUATION_GAP_MS_MAX, type EvaluationResult } from "./evaluation.ts";
 import { benchExposition, type ExpositionResult, targets } from "./exposition.ts";
 import { benchParsing, PARSING_RATIO_MAX, type ParsingResult } from "./parsing.ts";
 
-const { values: options } = parseArgs({ options: { json: { type: "boolean" }, quick: { type: "boolean" } } });
+const options = scriptOptions({ json: { type: "boolean" }, quick: { type: "boolean" } });
 const sizes = options.quick ? [1_000, 10_000] : [1_000, 10_000, 100_000];
 
 const results: ExpositionResult[] = [];

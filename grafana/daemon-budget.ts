@@ -10,7 +10,9 @@ const limit = selector("proxywarden_month_calls_limit");
 const reset = selector("proxywarden_month_reset_timestamp_seconds");
 
 /** The API budget: limits, use, and what remains. */
-export const budgetPanels = () => [
+export const budgetPanels = () => [...summaryPanels(), ...limitPanels(), ...requestPanels(), ...limiterPanels()];
+
+const summaryPanels = () => [
   stat({
     ...quarter,
     title: "Monthly calls used",
@@ -45,6 +47,9 @@ export const budgetPanels = () => [
   })
     .decimals(1)
     .thresholds(steps("green", [1.5, "orange"], [4, "red"])),
+];
+
+const limitPanels = () => [
   timeSeries({
     ...third,
     title: "Monthly calls",
@@ -80,6 +85,9 @@ export const budgetPanels = () => [
       },
     ],
   }),
+];
+
+const requestPanels = () => [
   stacked({
     ...third,
     title: "Requests by endpoint",
@@ -101,6 +109,9 @@ export const budgetPanels = () => [
     unit: "reqpm",
     queries: [{ expr: selector("proxywarden_plan_calls_per_minute"), legend: "{{collector}}" }],
   }),
+];
+
+const limiterPanels = () => [
   timeSeries({
     ...third,
     title: "External usage",

@@ -10,7 +10,9 @@ const interval = selector("proxywarden_plan_interval_seconds");
 const fresh = selector("proxywarden_plan_fresh_seconds");
 
 /** Freshness of the data of each collector. */
-export const collectionPanels = () => [
+export const collectionPanels = () => [...agePanels(), ...completenessPanels(), ...planPanels(), ...failurePanels()];
+
+const agePanels = () => [
   timeSeries({
     ...third,
     title: "Age relative to the freshness limit",
@@ -50,6 +52,9 @@ export const collectionPanels = () => [
     unit: "s",
     queries: [{ expr: selector("proxywarden_collect_duration_seconds"), legend: "{{collector}}" }],
   }),
+];
+
+const completenessPanels = () => [
   stateTimeline({
     ...third,
     title: "Complete",
@@ -89,6 +94,9 @@ export const collectionPanels = () => [
       { expr: selector("proxywarden_session_table_sessions"), legend: "sessions" },
     ],
   }),
+];
+
+const planPanels = () => [
   timeSeries({
     ...half,
     title: "Limiting factor",
@@ -103,6 +111,9 @@ export const collectionPanels = () => [
     unit: "s",
     queries: [{ expr: selector("proxywarden_plan_age_seconds"), legend: "{{collector}}: {{age}}" }],
   }),
+];
+
+const failurePanels = () => [
   counts({
     ...half,
     title: "Failures",
@@ -133,7 +144,9 @@ export const collectionPanels = () => [
 ];
 
 /** The process, and the cost of scrapes. */
-export const processPanels = () => [
+export const processPanels = () => [...resourcePanels(), ...exportPanels(), ...connectionPanels()];
+
+const resourcePanels = () => [
   timeSeries({
     ...third,
     title: "Memory",
@@ -155,6 +168,9 @@ export const processPanels = () => [
     unit: "s",
     queries: [{ expr: selector("nodejs_eventloop_lag_p99_seconds"), legend: "{{instance}}" }],
   }),
+];
+
+const exportPanels = () => [
   timeSeries({
     ...third,
     title: "Exported series",
@@ -187,6 +203,9 @@ export const processPanels = () => [
     unit: "none",
     queries: [{ expr: gainedWithin("1h", "proxywarden_labels_folded_total") }],
   }).thresholds(NONE_STEPS),
+];
+
+const connectionPanels = () => [
   bars({
     width: 4,
     height: 8,

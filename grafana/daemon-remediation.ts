@@ -8,6 +8,14 @@ const half = { width: 12, height: 9 };
 
 /** Decisions, holds and actions. */
 export const remediationPanels = () => [
+  ...episodePanels(),
+  ...holdPanels(),
+  ...actionPanels(),
+  ...limitPanels(),
+  ...recordPanels(),
+];
+
+const episodePanels = () => [
   stateTimeline({
     ...third,
     title: "Actions possible",
@@ -42,6 +50,9 @@ export const remediationPanels = () => [
     unit: "none",
     queries: [{ expr: `sum by (policy) (${selector("proxywarden_episodes")})`, legend: "{{policy}}" }],
   }),
+];
+
+const holdPanels = () => [
   stacked({
     ...third,
     title: "Held nodes by reason",
@@ -69,6 +80,9 @@ export const remediationPanels = () => [
     unit: "none",
     queries: [{ expr: `max by (policy) (${selector("proxywarden_policy_unknown_nodes")})`, legend: "{{policy}}" }],
   }),
+];
+
+const actionPanels = () => [
   counts({
     ...half,
     title: "Decisions by reason",
@@ -98,6 +112,9 @@ export const remediationPanels = () => [
       },
     ],
   }),
+];
+
+const limitPanels = () => [
   stateTimeline({
     ...third,
     title: "Effective modes",
@@ -115,6 +132,9 @@ export const remediationPanels = () => [
     unit: "none",
     queries: [{ expr: selector("proxywarden_limit_nodes"), legend: "{{limit}}", shape: "now" }],
   }),
+];
+
+const recordPanels = () => [
   table({
     width: 16,
     height: 9,

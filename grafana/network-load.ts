@@ -156,7 +156,9 @@ const statisticPanel = (
   ).thresholds(steps("text"));
 
 /** The service's own statistics, for comparison with the lists. */
-export const statisticsPanels = () => [
+export const statisticsPanels = () => [...dayStatistics(), ...hourStatistics(), ...largestPanels()];
+
+const dayStatistics = () => [
   statisticPanel(
     "Active",
     "Active sessions, as reported by the service's statistics.",
@@ -188,6 +190,9 @@ export const statisticsPanels = () => [
     "proxynet_stats_session_duration_average_seconds",
     "avg",
   ),
+];
+
+const hourStatistics = () => [
   stat({
     ...small,
     title: "Last full hour",
@@ -214,6 +219,9 @@ export const statisticsPanels = () => [
     "decbytes",
     "proxynet_hourly_bandwidth_bytes",
   ),
+];
+
+const largestPanels = () => [
   bars({
     width: 6,
     height: 8,

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { parseArgs } from "node:util";
+import { scriptOptions } from "../../test/harness/script-options.ts";
 import { allCells, type Cell, titleOf } from "./cell.ts";
 import type { CellRun } from "./cell-run.ts";
 import { DETECTION_KINDS, quantile } from "./detection.ts";
@@ -11,15 +11,16 @@ import { resultTables, targetTable } from "./report.ts";
 import { CONTENDERS, type Result } from "./result.ts";
 import { checkTargets } from "./targets.ts";
 
-const { values: options } = parseArgs({
-  options: {
+const options = scriptOptions(
+  {
     seed: { type: "string", default: "1" },
     nodes: { type: "string" },
     plan: { type: "string" },
     conditions: { type: "string" },
     json: { type: "boolean", default: false },
   },
-});
+  ["seed", "nodes"],
+);
 const seed = Number(options.seed);
 const cells = allCells(seed)
   .filter(({ nodes }) => options.nodes === undefined || nodes === Number(options.nodes))

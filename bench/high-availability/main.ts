@@ -1,14 +1,14 @@
-import { parseArgs } from "node:util";
 import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
 import { startPostgres } from "../../test/harness/postgres-cluster.ts";
+import { scriptOptions } from "../../test/harness/script-options.ts";
 import { median } from "../bench-process.ts";
 import { measureCommits } from "./commits.ts";
 import { disturbances, measurePauses } from "./pauses.ts";
 
 // `npm run bench:ha` measures how long healing pauses when something fails, and what the journal in PostgreSQL costs.
 
-const { values: options } = parseArgs({
-  options: {
+const options = scriptOptions(
+  {
     runs: { type: "string", default: "20" },
     /** Time runs this many times as fast. A busy machine needs a low speed. */
     speed: { type: "string", default: "5" },
@@ -16,7 +16,8 @@ const { values: options } = parseArgs({
     parallel: { type: "string", default: "2" },
     only: { type: "string" },
   },
-});
+  ["runs", "speed", "parallel"],
+);
 
 const waiting = Object.keys(disturbances).filter((name) => options.only === undefined || name === options.only);
 if (waiting.length === 0)

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { MINUTE_MS } from "../../src/base/duration.ts";
+import { scriptOptions } from "../../test/harness/script-options.ts";
 import { type FleetSize, runDaemon, type ScaleResult } from "./daemon-run.ts";
 import { performanceDocument, routesTable, scaleTable } from "./document.ts";
 
@@ -13,12 +13,13 @@ const SIZES: Readonly<Record<string, FleetSize>> = {
 
 const DEFAULT_SIZES = "1k,10k,100k,1m";
 
-const { values: options } = parseArgs({
-  options: {
+const options = scriptOptions(
+  {
     size: { type: "string", default: DEFAULT_SIZES },
     minutes: { type: "string", default: "10" },
   },
-});
+  ["minutes"],
+);
 const results: ScaleResult[] = [];
 for (const name of options.size.split(",")) {
   const size = SIZES[name];

@@ -16,12 +16,11 @@ import {
 } from "../../src/model/label-values.ts";
 import { NODE_STATUSES } from "../../src/model/node.ts";
 import { ACTION_KINDS, MODES } from "../../src/model/policy/policy.ts";
-import { HOLD_REASONS } from "../../src/model/remediation/decision.ts";
 import { ACTION_OUTCOMES } from "../../src/model/remediation/episode.ts";
 import { OPERATOR_COMMANDS } from "../../src/model/remediation/operator-command.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
 import { COLLECTORS } from "../../src/model/snapshot.ts";
-import { HOLD_REASON_ROWS, type HoldReasonRow } from "../../src/policy/guards/guards.ts";
+import { HOLD_REASON_ROWS, HOLD_REASONS } from "../../src/policy/guards/guards.ts";
 import { LIMIT_SCOPES } from "../../src/rate-limit/external-usage/external-usage.ts";
 import { PLAN_BOUNDS } from "../../src/scheduling/polling-rates.ts";
 
@@ -201,7 +200,7 @@ export function insertHoldTable(text: string): string {
   const [begin, end] = [text.indexOf(HOLDS_BEGIN) + HOLDS_BEGIN.length, text.indexOf(HOLDS_END)];
   if (begin < HOLDS_BEGIN.length || end < begin) throw new Error("the document has no marks for the table of holds");
   const rows = HOLD_REASONS.map((reason) => {
-    const { counts, condition, ends, operatorAction = "–", alert }: HoldReasonRow = HOLD_REASON_ROWS[reason];
+    const { counts, condition, ends, operatorAction = "–", alert } = HOLD_REASON_ROWS[reason];
     return [code(reason), counts, condition, ends, operatorAction, alert == null ? "–" : code(alert)];
   });
   const head = [

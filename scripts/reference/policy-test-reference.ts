@@ -1,6 +1,9 @@
 import { policyTestSchema } from "../../src/config/schema/policy-test.ts";
+import { HOLD_REASONS } from "../../src/policy/guards/guards.ts";
 import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
 import { keyRows, keyTable } from "./key-table.ts";
+
+const schema = policyTestSchema(HOLD_REASONS);
 
 const INTRO = `# Policy tests
 
@@ -26,12 +29,12 @@ tested as if they were enforced, even those in \`dry_run\`.`;
 
 /** Returns the reference of policy tests in Markdown. `example`: a whole file. */
 export function policyTestReference(example: string): string {
-  const { safety, time_intervals, ...keys } = policyTestSchema.shape;
-  const rows = Object.entries(keys).flatMap(([key, schema]) => keyRows(key, schema));
+  const { safety, time_intervals, ...keys } = schema.shape;
+  const rows = Object.entries(keys).flatMap(([key, value]) => keyRows(key, value));
   const shared =
     "A file may also have the sections `safety` and `time_intervals` of [the configuration](config.md), with the same defaults.";
   return `${[INTRO, "## Keys", shared, keyTable(rows), `## Example\n\n\`\`\`yaml\n${example.trimEnd()}\n\`\`\``].join("\n\n")}\n`;
 }
 
 /** JSON Schema of policy tests, for editors. */
-export const policyTestJsonSchema = (): JsonSchema => jsonSchemaOf(policyTestSchema, "proxywarden policy tests");
+export const policyTestJsonSchema = (): JsonSchema => jsonSchemaOf(schema, "proxywarden policy tests");

@@ -41,8 +41,6 @@ export type CallAttempt =
   | {
       readonly kind: "answered";
       readonly response: TransportResponse;
-      /** When the response was received. */
-      readonly at: MonotonicMs;
       /** When its content was observed: see {@link ServiceClock}. */
       readonly observedAt: MonotonicMs;
       /** The API key that the request carried. */
@@ -116,7 +114,7 @@ export async function attemptCall(
   // An error without the service's headers may come from a gateway, which has a clock of its own.
   const date = reading === null && response.status >= 300 ? null : serviceDate(response.headers);
   const observedAt = date === null ? sentAt : deps.serviceClock.recordDate(date, sentAt, at);
-  return { kind: "answered", response, at, observedAt, key };
+  return { kind: "answered", response, observedAt, key };
 }
 
 /** `code` is the status code, or the kind of failure. */

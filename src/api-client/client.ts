@@ -83,7 +83,7 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
       if (attempt.kind === "failed") {
         return { kind: attempt.isUnsent ? "not_sent" : "in_doubt", message: attempt.error.message };
       }
-      const result = postResultOf(call, attempt.response, attempt.at, clock.now());
+      const result = postResultOf(call, attempt.response, clock.now());
       const isUnauthorized = result.kind === "credentials" && result.status === 401;
       return isUnauthorized ? { ...result, message: refreshKey(result.message) } : result;
     },

@@ -1,8 +1,8 @@
 import type { DurationMs } from "../base/duration.ts";
 import { truncate } from "../base/text.ts";
 import type { TransportResponse } from "../model/ports.ts";
-import type { EpochMs, MonotonicMs } from "../model/time.ts";
-import { decodeActionReply } from "./decoding/records.ts";
+import type { EpochMs } from "../model/time.ts";
+import { type ActionReply, decodeActionReply } from "./decoding/records.ts";
 import { type ActionCall, ENDPOINTS } from "./endpoints.ts";
 import { excerpt } from "./errors.ts";
 import { bodyText, readJson } from "./json-body.ts";
@@ -10,7 +10,7 @@ import { retryAfterOf } from "./rate-limit-headers.ts";
 
 /**
  * Result of a POST, which is sent only once.
- * - `done`: 2xx. `json` is null if there is no body, or if it is not JSON, which `remark` explains.
+ * - `done`: 2xx. If the body is not JSON, the message of `reply` says so.
  * - `refused`: a 4xx other than 401, 403 and 429, or a 2xx with `success: false`: the service rejected the action.
  * - `credentials`: 401 or 403: not executed. A cap of the plan may also cause a 403.
  * - `limited`: 429: not executed.
@@ -18,7 +18,7 @@ import { retryAfterOf } from "./rate-limit-headers.ts";
  * - `in_doubt`: no clear response: the action may have been executed or not.
  */
 export type PostResult =
-  | { readonly kind: "done"; readonly json: unknown; readonly at: MonotonicMs; readonly remark: string | null }
+  | { readonly kind: "done"; readonly reply: ActionReply }
   | { readonly kind: "refused"; readonly status: number; readonly message: string }
   | { readonly kind: "credentials"; readonly status: 401 | 403; readonly message: string }
   | { readonly kind: "limited"; readonly retryAfterMs: DurationMs | null; readonly message: string }
@@ -32,13 +32,13 @@ export const QUOTED_BYTES_MAX = 400;
  * Interprets a complete response. `now` is the wall clock time of the response, for a Retry-After without a Date
  * header.
  */
-export function postResultOf(call: ActionCall, response: TransportResponse, at: MonotonicMs, now: EpochMs): PostResult {
+export function postResultOf(call: ActionCall, response: TransportResponse, now: EpochMs): PostResult {
   const { status, headers } = response;
   const answered = `POST ${call.path} answered ${status}`;
   const body = excerpt(bodyText(response.body.subarray(0, QUOTED_BYTES_MAX)));
   switch (true) {
     case status >= 200 && status < 300:
-      return resultOfSuccess(answered, response, at);
+      return resultOfSuccess(answered, response);
     case status === 401:
       return { kind: "credentials", status: 401, message: `${answered}: the API key is not accepted` };
     case status === 403: {
@@ -60,16 +60,16 @@ export function postResultOf(call: ActionCall, response: TransportResponse, at: 
   }
 }
 
-function resultOfSuccess(answered: string, response: TransportResponse, at: MonotonicMs): PostResult {
+function resultOfSuccess(answered: string, response: TransportResponse): PostResult {
   const text = bodyText(response.body);
-  if (text.trim() === "") return { kind: "done", json: null, at, remark: null };
+  if (text.trim() === "") return { kind: "done", reply: decodeActionReply(null) };
   const json = readJson(response);
-  if (!json.ok) return { kind: "done", json: null, at, remark: `${answered}: ${json.error}` };
-  const { success, message } = decodeActionReply(json.value);
-  if (success !== false) return { kind: "done", json: json.value, at, remark: null };
+  if (!json.ok) return { kind: "done", reply: { ...decodeActionReply(null), message: `${answered}: ${json.error}` } };
+  const reply = decodeActionReply(json.value);
+  if (reply.success !== false) return { kind: "done", reply };
   return {
     kind: "refused",
     status: response.status,
-    message: `${answered}, success false: ${truncate(message ?? text)}`,
+    message: `${answered}, success false: ${truncate(reply.message ?? text)}`,
   };
 }

@@ -62,7 +62,7 @@ const RECHECK_MS_MIN: DurationMs = 1;
 /** Creates a rate limiter with a new ledger and the month's calls from the store. */
 export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
   const { clock } = deps;
-  const ledger = createLedger(deps.limits, 0, clock.monotonic());
+  const ledger = createLedger(deps.limits, clock.monotonic());
   const month = new MonthCallCount(deps, ledger, deps.monthStartsOn);
   const countExternalCalls = createExternalCallCount(ledger, month, deps.onExternalCalls);
   const actions = forEachCategory(() => createRecentCallCounter());

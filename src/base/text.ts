@@ -1,6 +1,10 @@
 /** Returns a count and its noun, such as `1 node` or `2 nodes`. */
 export const countNoun = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
+/** Returns whether two texts are the same but for their case. Null is only the same as null. */
+export const equalsIgnoringCase = (one: string | null, other: string | null): boolean =>
+  one?.toLowerCase() === other?.toLowerCase();
+
 /** Enough for an excerpt in a message. */
 const EXCERPT_CHARACTERS_MAX = 80;
 

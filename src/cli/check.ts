@@ -39,7 +39,7 @@ import {
 } from "./network-size.ts";
 import { createPaint } from "./output/text.ts";
 import { formatProbe, type ProbeReport, probeJson, probeService } from "./probe/probe.ts";
-import { stateProblem } from "./state-store.ts";
+import { stateProblem } from "./state/state-store.ts";
 
 interface CheckOptions extends OutputOption {
   readonly config: string;

@@ -21,7 +21,7 @@ import {
   withRecordedPolicies,
 } from "./output/node-explanation.ts";
 import { formatNodeReport } from "./output/node-explanation-text.ts";
-import { readConfiguredState } from "./state-store.ts";
+import { readConfiguredState } from "./state/state-store.ts";
 
 /** Options of `explain`. */
 export interface ExplainOptions extends DaemonConnectionOptions, OutputOption {

@@ -22,7 +22,7 @@ import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 import { PROGRAM } from "./context.ts";
 import { type CountSource, SOURCE_TEXTS } from "./output/plan-table.ts";
-import { readConfiguredState } from "./state-store.ts";
+import { readConfiguredState } from "./state/state-store.ts";
 
 /** Numbers of nodes and sessions given on the command line. Absent if not given. */
 export interface GivenCounts {

@@ -109,14 +109,14 @@ const STATE_COMMANDS: readonly CommandRow[] = [
     description: "write the journal of a configuration as lines of JSON; - is standard output",
     example: "state export --config proxywarden.yaml state.jsonl",
     options: [CONFIG],
-    run: onDemand(async () => (await import("./state.ts")).runStateExport),
+    run: onDemand(async () => (await import("./state/state.ts")).runStateExport),
   },
   {
     usage: "import <file>",
     description: "read an exported journal into the empty journal of a configuration; - is standard input",
     example: "state import --config proxywarden.yaml state.jsonl",
     options: [CONFIG],
-    run: onDemand(async () => (await import("./state.ts")).runStateImport),
+    run: onDemand(async () => (await import("./state/state.ts")).runStateImport),
   },
 ];
 

@@ -12,7 +12,7 @@ import { placeholderProblem, readConfigFile } from "./config/config-loading.ts";
 import { readConfigInThread } from "./config/config-thread.ts";
 import { planWarnings } from "./config/plan-warnings.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, untilAborted } from "./context.ts";
-import { openConfiguredStore } from "./state-store.ts";
+import { openConfiguredStore } from "./state/state-store.ts";
 
 /** Settings of V8's heap, which NODE_OPTIONS does not accept. */
 const HEAP_FLAGS = [

@@ -24,6 +24,8 @@ export interface ConfigChecks {
   cron(expression: string): string | null;
   /** The names of all metric families. */
   readonly families: readonly string[];
+  /** Every reason to hold a node. */
+  readonly holdReasons: readonly string[];
   /** Returns the fields that a CEL expression reads, or what is wrong with it, and at which characters (from 0). */
   expression(
     text: string,

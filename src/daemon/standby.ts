@@ -64,7 +64,7 @@ export class StandbyConfig implements ActiveConfig {
     this.#runtime = runtime;
     this.#shared = runtime.shared!;
     this.#leader = leader;
-    this.#ledger = createLedger(resources.settings.limits, 0, clock.monotonic());
+    this.#ledger = createLedger(resources.settings.limits, clock.monotonic());
     const unread = new RemediationState(this.#stateDeps(), new JournalClock({ last: null }, clock, log), EMPTY_JOURNAL);
     this.#journaled = this.#viewOf(unread);
   }

@@ -1,11 +1,6 @@
+import { growColumn } from "../base/typed-column.ts";
 import { type CappedFamily, LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-values.ts";
-
-/** A value with a count of its own. */
-interface LabelCount {
-  count: number;
-  /** Whether the current read has shown the value. */
-  occurs: boolean;
-}
+import { IdIndex } from "./id-index.ts";
 
 /**
  * Creates counts by the value of one label of a family, for at most as many values as the cap of the family, and
@@ -13,46 +8,64 @@ interface LabelCount {
  */
 export function createLabelCounts(family: CappedFamily, onFolded: OnLabelsFolded) {
   const { values: valuesMax } = LABEL_CAPS[family];
-  /** Values keep their count from one read to the next, regardless of the order of the records. */
-  const counts = new Map<string, LabelCount>();
-  const other: LabelCount = { count: 0, occurs: false };
+  /** Values keep their row from one read to the next, regardless of the order of the records. */
+  const rows = new IdIndex();
+  /** The value in each row, or null if the row is free, its count, and 1 if the current read has shown it. */
+  const values: (string | null)[] = [];
+  const freeRows: number[] = [];
+  let counts = new Float64Array(0);
+  let occurs = new Uint8Array(0);
+  const other = { count: 0, occurs: false };
   let foldedCount = 0;
 
-  /** Returns the count of a value that has none yet. It is that of `other` if the cap is reached. */
-  function newCount(value: string): LabelCount {
-    if (value === OTHER_LABEL) return other;
-    if (counts.size >= valuesMax) {
+  /** Returns the row of a value that has none yet, or -1 if it is counted under `other`, because the cap is reached. */
+  function addRow(value: string): number {
+    if (value === OTHER_LABEL) return -1;
+    if (rows.size >= valuesMax) {
       foldedCount++;
-      return other;
+      return -1;
     }
-    const added = { count: 0, occurs: false };
-    counts.set(value, added);
-    return added;
+    const row = rows.findOrAdd(value, freeRows.pop() ?? values.length);
+    values[row] = value;
+    counts = growColumn(counts, row);
+    occurs = growColumn(occurs, row);
+    return row;
   }
 
   /** Begins a read: resets every count to 0. */
   function begin(): void {
     if (foldedCount > 0) onFolded(family, foldedCount);
     foldedCount = 0;
-    for (const each of [other, ...counts.values()]) {
-      each.count = 0;
-      each.occurs = false;
-    }
+    counts.fill(0);
+    occurs.fill(0);
+    other.count = 0;
+    other.occurs = false;
   }
 
   return {
     begin,
     add(value: string, count: number): void {
-      const label = counts.get(value) ?? newCount(value);
-      label.count += count;
-      label.occurs = true;
+      const known = rows.find(value);
+      const row = known >= 0 ? known : addRow(value);
+      if (row >= 0) {
+        counts[row]! += count;
+        occurs[row] = 1;
+      } else {
+        other.count += count;
+        other.occurs = true;
+      }
     },
     /** Ends a read and returns its counts. A value that did not occur loses its place under the cap. */
     finish(): ReadonlyMap<string, number> {
       const settled = new Map<string, number>();
-      for (const [value, { count, occurs }] of counts) {
-        if (occurs) settled.set(value, count);
-        else counts.delete(value);
+      for (const [row, value] of values.entries()) {
+        if (value === null) continue;
+        if (occurs[row] === 1) settled.set(value, counts[row]!);
+        else {
+          rows.remove(row);
+          values[row] = null;
+          freeRows.push(row);
+        }
       }
       if (other.occurs) settled.set(OTHER_LABEL, other.count);
       begin();

@@ -38,9 +38,20 @@ export interface InventoryStatus {
   readonly hasServiceTime: boolean;
 }
 
+/** A reason not to trust fleet data, or to wait although it is trusted again. */
+export type TrustBlocker = Blocker<
+  | "warming_up"
+  | "inventory_incomplete"
+  | "inventory_shrunk"
+  | "inventory_unknown"
+  | "last_seen_stale"
+  | "service_clock"
+  | "sight_cooldown"
+>;
+
 /** Blockers that hold every action, and whether fleet data is untrusted rather than just incomplete. */
 export interface TrustAssessment {
-  readonly blockers: readonly Blocker[];
+  readonly blockers: readonly TrustBlocker[];
   /** Whether the data is untrusted. Then pending timers restart from zero, and a cooldown follows. */
   readonly isUntrusted: boolean;
 }
@@ -48,7 +59,7 @@ export interface TrustAssessment {
 /** Returns every reason not to trust the inventory. Evaluated before any policy. */
 export function assessTrust(inventory: InventoryStatus, trust: Safety["trust"]): TrustAssessment {
   const untrusted = [...inventoryBlockers(inventory, trust), ...clockBlockers(inventory, trust)];
-  const notReady: Blocker[] = [];
+  const notReady: TrustBlocker[] = [];
   if (inventory.completeWalks < trust.warmupWalks) {
     const detail = `${inventory.completeWalks} of ${trust.warmupWalks} complete walks since the start`;
     notReady.push({ reason: "warming_up", detail });
@@ -73,9 +84,9 @@ function incompleteDetail({ completeWalks, missing }: InventoryStatus, trust: Sa
 const hasNoFreshWalk = ({ completeWalkAgeMs, freshMs }: InventoryStatus): boolean =>
   completeWalkAgeMs !== null && completeWalkAgeMs > freshMs;
 
-function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): Blocker[] {
+function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): TrustBlocker[] {
   const { completeWalks, nodes, recordsRead, largestWalkNodes, unknownRecords, completeWalkAgeMs, freshMs } = inventory;
-  const blockers: Blocker[] = [];
+  const blockers: TrustBlocker[] = [];
   if (hasNoFreshWalk(inventory)) {
     const reason = inventory.missing === null ? "" : `; ${incompleteDetail(inventory, trust)}`;
     const age = seconds(completeWalkAgeMs!);
@@ -99,7 +110,7 @@ function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): 
   return blockers;
 }
 
-function clockBlockers(inventory: InventoryStatus, trust: Safety["trust"]): Blocker[] {
+function clockBlockers(inventory: InventoryStatus, trust: Safety["trust"]): TrustBlocker[] {
   const { completeWalks, nodes, freshestLastSeenMs, hasServiceTime } = inventory;
   if (completeWalks === 0 || nodes === 0) return [];
   if (!hasServiceTime) {

@@ -1,5 +1,4 @@
 import { ACTION_KINDS } from "./policy/policy.ts";
-import { HOLD_REASONS } from "./remediation/decision.ts";
 import { OPEN_STATES } from "./remediation/episode.ts";
 
 /** Values of the label `endpoint`: the endpoints of the spec (section 4) that the daemon calls. */
@@ -71,12 +70,6 @@ export const WEB_REFUSAL_MEANINGS = {
 export type WebRefusal = keyof typeof WEB_REFUSAL_MEANINGS;
 /** The reasons, in the order of the table. */
 export const WEB_REFUSALS = Object.keys(WEB_REFUSAL_MEANINGS) as readonly WebRefusal[];
-
-/**
- * Values of the label `reason` of `proxywarden_decisions_total`: the reasons to hold a node, and `all_clear` for an
- * action.
- */
-export const DECISION_REASONS = [...HOLD_REASONS, "all_clear"] as const;
 
 /** Values of the label `state` of `proxywarden_inventory_nodes`: listed by the last walk, or only by an earlier one. */
 export const INVENTORY_STATES = ["listed", "unlisted"] as const;

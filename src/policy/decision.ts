@@ -3,7 +3,7 @@ import type { Decision } from "../model/remediation/decision.ts";
 import type { Action, ActionRequest, Episode } from "../model/remediation/episode.ts";
 import type { EpochMs } from "../model/time.ts";
 import { type Candidate, type GuardFacts, isDown, isDryRun, isInFlight, isLost, nextStep } from "./guard-facts.ts";
-import { findBlockers, HOLD_REASON_ROWS } from "./guards/guards.ts";
+import { findBlockers, HOLD_REASON_ROWS, type HoldReason } from "./guards/guards.ts";
 import type { Policy } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";
 
@@ -51,7 +51,7 @@ const isDue = ({ evaluation, timer, episode }: Candidate): boolean =>
   evaluation.verdict === "true" && timer.state === "firing" && (episode === null || episode.state === "firing");
 
 /** Decides on a candidate with a firing timer: to act if there are no blockers, and otherwise to hold. */
-export function decide(candidate: Candidate, facts: GuardFacts): Decision {
+export function decide(candidate: Candidate, facts: GuardFacts): Decision<HoldReason> {
   const { active, node, episode, evaluation } = candidate;
   const blockers = findBlockers(candidate, facts);
   return {
@@ -68,7 +68,7 @@ export function decide(candidate: Candidate, facts: GuardFacts): Decision {
 }
 
 /** Returns whether the decision allows an episode to begin. */
-export const mayBeginEpisode = ({ blockers }: Decision): boolean =>
+export const mayBeginEpisode = ({ blockers }: Decision<HoldReason>): boolean =>
   blockers.every(({ reason }) => !HOLD_REASON_ROWS[reason].preventsEpisode);
 
 /** Returns the action of a candidate's next step, with its evidence. Throws if the step is not an action. */

@@ -1,5 +1,7 @@
 import { type DurationMs, HOUR_MS } from "../base/duration.ts";
+import { eachInSteps, type Steps } from "../base/steps.ts";
 import type { Safety } from "../config/schema/safety.ts";
+import type { TrustBlocker } from "../inventory/trust.ts";
 import { FAILURE_DOMAINS, type FailureDomain, NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
 import type { Mode, Step } from "../model/policy/policy.ts";
 import type { Blocker } from "../model/remediation/decision.ts";
@@ -89,7 +91,7 @@ export interface GuardFacts {
   readonly journalError: string | null;
   /** Why the service rejects our actions, or null if it has not rejected one recently. */
   readonly credentialsError: string | null;
-  readonly trustBlockers: readonly Blocker[];
+  readonly trustBlockers: readonly TrustBlocker[];
   readonly storm: Storm | null;
   readonly breaker: Breaker;
   readonly incidents: readonly Incident[];
@@ -100,7 +102,7 @@ export interface GuardFacts {
   /** How many of them are assumed because the journal is new. */
   readonly assumedActionCount: number;
   /** Returns the blockers from the windows and external blockers of a policy. */
-  policyBlockers(policy: Policy): readonly Blocker[];
+  policyBlockers(policy: Policy): readonly Blocker<"window" | "blocked_by">[];
   /** Returns the canary episode of an unproven policy. If it is null, the next episode to act becomes the canary. */
   canaryEpisode(policy: Policy): Episode | null;
 }
@@ -135,17 +137,22 @@ export const lostSince = (episode: Episode): EpochMs =>
   isDown(episode) ? episode.stateAt : (episode.unlistedAt ?? episode.stateAt);
 
 /**
- * Returns the episodes whose node is disrupted: a step is in progress, a step has left the node down, our quarantine
- * lasts, or the node is lost. There is one for each node, although several policies may have lost the same node.
+ * Returns, in steps, the episodes whose node is disrupted: a step is in progress, a step has left the node down, our
+ * quarantine lasts, or the node is lost. There is one for each node, although several policies may have lost the same
+ * node.
  */
-export function disruptedEpisodes(records: RemediationRecords, dryRun: boolean): readonly Episode[] {
-  const episodes = records.openEpisodes().filter((episode) => {
-    if (episode.shadow !== dryRun) return false;
-    if (episode.state === "suspended") return isLost(episode);
-    if (episode.state === "acting" || isDown(episode)) return true;
-    return episode.quarantine !== null && !wasOffline(records, episode);
+export function* disruptedEpisodes(records: RemediationRecords, dryRun: boolean): Steps<readonly Episode[]> {
+  const byNode = new Map<NodeId, Episode>();
+  yield* eachInSteps(records.openEpisodes(), (episode) => {
+    if (episode.shadow === dryRun && isDisrupted(records, episode)) byNode.set(episode.node, episode);
   });
-  return [...new Map(episodes.map((episode) => [episode.node, episode])).values()];
+  return [...byNode.values()];
+}
+
+function isDisrupted(records: RemediationRecords, episode: Episode): boolean {
+  if (episode.state === "suspended") return isLost(episode);
+  if (episode.state === "acting" || isDown(episode)) return true;
+  return episode.quarantine !== null && !wasOffline(records, episode);
 }
 
 /** Time for which a reboot that we sent explains a rebooting node or a lower uptime. */
@@ -181,17 +188,17 @@ function wasOffline(records: RemediationRecords, { id }: Episode): boolean {
 const ONLINE = NODE_STATUSES.indexOf("online");
 
 /**
- * Counts the nodes of a fleet. Nodes also count as unhealthy if a timer of `policies` is firing on them. Unless
- * `dryRun` is set, policies in dry_run are ignored.
+ * Counts the nodes of a fleet, in steps. Nodes also count as unhealthy if a timer of `policies` is firing on them. Unless
+ * `dryRun` is set, policies in dry_run are ignored. Decisions need all steps at once, because the records may change
+ * between two of them.
  */
-export function countFleet(
+export function* countFleet(
   fleet: Fleet,
   records: RemediationRecords,
   policies: readonly ActivePolicy[],
   dryRun: boolean,
-): FleetCounts {
+): Steps<FleetCounts> {
   const { locationIndex, status, locations } = fleet;
-  const slots = slotsById(fleet);
   const counted = countRecords(fleet);
   const isUnhealthy = counted.isUnhealthy.slice();
   let { unhealthy } = counted;
@@ -211,10 +218,10 @@ export function countFleet(
     const nodes = counted.nodes[index]!;
     if (nodes > 0) add(location, { nodes, online: counted.online[index]!, disrupted: 0 });
   }
-  const disrupted = disruptedEpisodes(records, dryRun);
+  const disrupted = yield* disruptedEpisodes(records, dryRun);
   let notListed = 0;
   for (const episode of disrupted) {
-    const slot = slots.get(episode.node);
+    const slot = slotsById(fleet).get(episode.node);
     if (slot === undefined) {
       notListed++;
       add(episode, { nodes: 1, online: 0, disrupted: 1 });
@@ -225,10 +232,7 @@ export function countFleet(
     }
   }
   for (const { policy } of policies.filter((policy) => dryRun || !isDryRun(policy))) {
-    for (const [node, { state }] of records.timersOf(policy.rule.name)) {
-      const slot = state === "firing" ? slots.get(node) : undefined;
-      if (slot !== undefined) markUnhealthy(slot);
-    }
+    for (const slot of yield* firingSlots(fleet, records, policy.rule.name)) markUnhealthy(slot);
   }
   return {
     nodes: fleet.count + notListed,
@@ -237,6 +241,37 @@ export function countFleet(
     lost: disrupted.filter(isLost),
     domains,
   };
+}
+
+/** Slots of listed nodes on which policies fire, and the ids and the revision of the timers for which they are valid. */
+interface FiringSlots {
+  readonly ids: Fleet["ids"];
+  readonly revision: number;
+  readonly byPolicy: Map<string, readonly number[]>;
+}
+
+/** The last ones that were read. Reading those of a mass event takes milliseconds, and each decision on an action needs them. */
+const lastFiringSlots = new WeakMap<RemediationRecords, FiringSlots>();
+
+/** Returns the slots of listed nodes on which a policy fires, in steps unless they are known. */
+function* firingSlots(fleet: Fleet, records: RemediationRecords, policy: string): Steps<readonly number[]> {
+  const [ids, revision] = [fleet.ids, records.timersRevision()];
+  let last = lastFiringSlots.get(records);
+  if (last?.ids !== ids || last.revision !== revision) {
+    last = { ids, revision, byPolicy: new Map() };
+    lastFiringSlots.set(records, last);
+  }
+  const known = last.byPolicy.get(policy);
+  if (known !== undefined) return known;
+  const slots: number[] = [];
+  yield* eachInSteps(records.timersOf(policy), ([node, { state }]) => {
+    // Another fleet may have been looked at since the last step, so the map is not kept.
+    const slot = state === "firing" ? slotsById(fleet).get(node) : undefined;
+    if (slot !== undefined) slots.push(slot);
+  });
+  // Not used again if a timer was set between two steps.
+  last.byPolicy.set(policy, slots);
+  return slots;
 }
 
 /** The last observation of a node, as guards read it. */

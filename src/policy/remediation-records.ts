@@ -35,6 +35,7 @@ export class RemediationRecords {
   readonly #actionsByEpisode = new Map<string, Map<string, Action>>();
   readonly #holds = new Map<NodeId, readonly NodeHold[]>();
   readonly #facts: Map<string, string>;
+  #timersRevision = 0;
   #lastNumber: number;
 
   constructor({ timers, episodes, actions, holds, facts, lastNumber }: JournalContents) {
@@ -58,6 +59,7 @@ export class RemediationRecords {
    * because a newer snapshot may already show another node with the id. By default it is that of the journal.
    */
   setTimer(policy: string, node: NodeId, timer: Timer, createdAt = this.loadedCreatedAt.get(node)): TimerChange {
+    this.#timersRevision++;
     const known = this.#timers.get(policy);
     if (timer.state !== "inactive") {
       if (known === undefined) this.#timers.set(policy, new Map([[node, timer]]));
@@ -70,6 +72,11 @@ export class RemediationRecords {
   /** Timers of a policy that are not inactive. */
   timersOf(policy: string): ReadonlyMap<NodeId, Timer> {
     return this.#timers.get(policy) ?? NO_TIMERS;
+  }
+
+  /** Returns a number that grows whenever a timer is set. */
+  timersRevision(): number {
+    return this.#timersRevision;
   }
 
   policiesWithTimers(): readonly string[] {

@@ -61,7 +61,7 @@ export interface Ledger extends ConcurrentCalls {
  * Creates a ledger without observations. Each bucket starts empty, and one call per category is sent to learn its
  * limit.
  */
-export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs): Ledger {
+export function createLedger(limits: Limits, now: MonotonicMs): Ledger {
   return {
     limits,
     startedAt: now,
@@ -73,7 +73,7 @@ export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs
     planRejectedUntil: Number.NEGATIVE_INFINITY,
     gatewayPaidUntil: Number.NEGATIVE_INFINITY,
     ...createConcurrentCalls(limits, now),
-    monthUsed,
+    monthUsed: 0,
     externalUsage: createExternalUsage(),
   };
 }

@@ -1,6 +1,7 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import { eachInSteps } from "../base/steps.ts";
 import { NODE_STATUSES, type NodeId } from "../model/node.ts";
+import type { NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import { runInSlices } from "../platform/event-loop.ts";
@@ -9,6 +10,7 @@ import { isBootShown } from "../policy/episodes/verification.ts";
 import { wasRebootedByUs } from "../policy/guard-facts.ts";
 import type { DecisionContext } from "./evaluation/candidates.ts";
 import type { EpisodeContext } from "./execution/episode-transitions.ts";
+import { ownershipOf } from "./operator-holds.ts";
 
 /**
  * Time for which a node is held after others acted on it, which is what the shipped policy for offline nodes allows for
@@ -49,10 +51,15 @@ export function createExternalActions(
     const now = remediationState.now();
     const until = now + EXTERNAL_ACTION_HOLD_MS;
     const known = records.holdsOn(node).find(({ policy }) => policy === null);
-    if (known !== undefined && (known.until === null || known.until > until - HOLD_REWRITE_MS)) return [];
-    if (known?.kind !== "ownership")
+    const before = ownershipOf(known);
+    if (known?.until === null || Math.max(known?.until ?? 0, before?.until ?? 0) > until - HOLD_REWRITE_MS) return [];
+    if ((before?.until ?? 0) <= now)
       context.log.warn({ node, reason }, "node held: another client or an operator acted on it");
-    return [{ kind: "hold", row: { node, policy: null, kind: "ownership", at: now, until, reason } }];
+    const ownership = { at: now, until, reason };
+    // An operator's hold ends when the operator said.
+    const row: NodeHold =
+      known?.kind === "held" ? { ...known, ownership } : { node, policy: null, kind: "ownership", ...ownership };
+    return [{ kind: "hold", row }];
   }
 
   /** Returns the changes that hold a node, if others acted on it. */

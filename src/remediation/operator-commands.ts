@@ -22,7 +22,7 @@ import {
   nodesOfAcceptableLosses,
 } from "./execution/episode-transitions.ts";
 import type { ObservedFleet } from "./observed-fleet.ts";
-import { formatEnd, PAUSE_FACT } from "./operator-holds.ts";
+import { formatEnd, ownershipOf, PAUSE_FACT } from "./operator-holds.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
 import type { OperatorCommands } from "./status/views.ts";
 
@@ -156,11 +156,10 @@ function planHold({ context }: OperatorCommandsDeps, command: OperatorCommand): 
     return reject("conflict", message);
   }
   const at = remediationState.now();
-  // The row replaces one of `ownership`, which must not end earlier because of it.
-  const owned = remediationState.records.holdsOn(node).find(({ kind }) => kind === "ownership")?.until ?? 0;
-  const until = forMs === null ? null : Math.max(at + forMs, owned);
+  const until = forMs === null ? null : at + forMs;
+  const ownership = ownershipOf(remediationState.records.holdsOn(node).find(({ policy }) => policy === null));
   const reason = suffix(command.reason);
-  const base = { node, policy: null, kind: "held", at, until } as const;
+  const base = { node, policy: null, kind: "held", at, until, ...(ownership && { ownership }) } as const;
   const row = { ...base, reason: `${nameOfOperator(command)} holds it${reason}`, ...operatorField(command) };
   const note = isUnlisted(node) ? "; no node of that id is listed now, and the hold applies once it is" : "";
   const reply = `${observed.nameOf(node)} is held${reason}; no policy acts on it until ${formatEnd(row, "release", remediationState.clock)}${note}`;

@@ -1,4 +1,5 @@
 import { type DurationMs, formatSecondsLeft } from "../base/duration.ts";
+import type { NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { OperatorCommandName, Pause } from "../model/remediation/operator-command.ts";
 import { type EpochMs, formatTime } from "../model/time.ts";
@@ -32,6 +33,12 @@ export function formatEnd(
   return `${end} or ${command}`;
 }
 
+/** Returns the hold because others acted on the node, alone or behind a hold by an operator; undefined if there is none. */
+export const ownershipOf = (hold: NodeHold | undefined): NodeHold["ownership"] =>
+  hold?.kind === "ownership" && hold.until !== null
+    ? { at: hold.at, until: hold.until, reason: hold.reason }
+    : hold?.ownership;
+
 type ExpiryDeps = Pick<EpisodeContext, "log" | "metrics" | "remediationState">;
 
 /** Ends the pause and the holds of operators that have expired. Journals, logs and counts each. */
@@ -49,10 +56,14 @@ export function endExpiredHolds({ remediationState, metrics, log }: ExpiryDeps):
     metrics.inc("proxywarden_operator_commands_total", { command: "resume", source: "expiry" });
     log.info({ operator: pause.operator, reason: pause.reason }, "pause expired");
   }
-  for (const { node, policy, kind, until, ...hold } of records.allHolds()) {
+  for (const { node, policy, kind, until, ownership, ...hold } of records.allHolds()) {
     if (kind !== "held" || until === null || until > now) continue;
     const detail = `the hold${byOperator(hold)} has expired`;
-    remediationState.record([{ kind: "hold_gone", node, policy }, orderRow("release", node, detail)]);
+    const next: JournalChange =
+      ownership !== undefined && ownership.until > now
+        ? { kind: "hold", row: { node, policy, kind: "ownership", ...ownership } }
+        : { kind: "hold_gone", node, policy };
+    remediationState.record([next, orderRow("release", node, detail)]);
     metrics.inc("proxywarden_operator_commands_total", { command: "release", source: "expiry" });
     log.info({ node, operator: hold.operator, reason: hold.reason }, "hold expired");
   }

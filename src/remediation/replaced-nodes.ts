@@ -1,25 +1,27 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { CollectorReporter } from "../collectors/collector-health.ts";
 import type { NodeId } from "../model/node.ts";
+import type { Episode } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
 import { wasRebootedByUs } from "../policy/guard-facts.ts";
-import type { DecisionContext } from "./evaluation/candidates.ts";
+import { type IdentityDeps, isOurBoot } from "./boot-times.ts";
 import { type EpisodeContext, withdraw } from "./execution/episode-transitions.ts";
+import { canaryFactKey } from "./policy-set.ts";
+import type { RemediationState } from "./state/journaled-state.ts";
 
 /** Creation times that differ by less are the same. Some responses may round them. */
 const CREATED_AT_TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
 
 type CreationTimes = Pick<Fleet, "ids" | "createdAtMs">;
 
-type IdentityDeps = Pick<DecisionContext, "observed" | "remediationState">;
-
 /**
  * Returns the ids that have come to belong to another node since the last call, or since the journal was written. A
  * different `created_at` shows this (spec, section 2.1), which only the detail of a node has. It is read in turn, and
  * before each action. An id is returned again until the state of its previous node was dropped. A `created_at` that
- * changes too often is reported, and shows nothing if the service states many such values.
+ * changes too often is reported, and shows nothing if the service states many such values, or if it changed with our
+ * reboot.
  */
 export function findReplacedNodes(
   deps: IdentityDeps,
@@ -43,6 +45,11 @@ export function findReplacedNodes(
     if (observed.createdAtOf(node) === null) continue;
     if (isDifferent(deps, at, node)) nodes.add(node);
     records.loadedCreatedAt.delete(node);
+  }
+  for (const node of nodes) {
+    if (!isOurBoot(deps, node)) continue;
+    nodes.delete(node);
+    adoptCreatedAt(remediationState, otherEpisodes(deps, node), observed.createdAtOf(node)!);
   }
   recordCreatedAt(deps);
   return nodes;
@@ -118,16 +125,12 @@ export function forgetReplacedNode(context: EpisodeContext & IdentityDeps, node:
   for (const episode of records.openEpisodesOf(node)) {
     if (isRebooting && episode.state === "acting") continue;
     withdraw(context, episode, "the id belongs to another node: its created_at differs");
+    discardProof(remediationState, episode);
   }
-  const episodes = [...records.openEpisodesOf(node), ...records.closedEpisodesOf(node)].filter(
-    ({ nodeCreatedAt = Number.NaN }) =>
-      createdAt === null || !(Math.abs(nodeCreatedAt - createdAt) <= CREATED_AT_TOLERANCE_MS),
-  );
+  const episodes = otherEpisodes(context, node);
   const fields = { node, episodes: episodes.length };
   if (isOurReboot) {
-    remediationState.record(
-      episodes.map((episode) => ({ kind: "episode", row: { ...episode, nodeCreatedAt: createdAt } })),
-    );
+    adoptCreatedAt(remediationState, episodes, createdAt);
     context.log.warn(fields, "created_at changed after a reboot by the daemon; earlier attempts and holds still count");
     return;
   }
@@ -138,3 +141,27 @@ export function forgetReplacedNode(context: EpisodeContext & IdentityDeps, node:
   ]);
   context.log.warn(fields, "the id belongs to another node; the state of the previous one is dropped");
 }
+
+/** Makes a policy unproven if only an action of this episode was verified, because its node was not healed but replaced. */
+function discardProof(state: RemediationState, { id, policy }: Episode): void {
+  const { records } = state;
+  const key = canaryFactKey(policy);
+  const proving = [...records.actions()].filter(
+    ({ policy: name, shadow, outcome, fingerprint }) =>
+      name === policy && !shadow && outcome === "verified" && fingerprint === records.fact(key),
+  );
+  if (proving.length > 0 && proving.every(({ episode }) => episode === id))
+    state.record([{ kind: "fact", key, value: null }]);
+}
+
+/** Returns the episodes of a node that have another `created_at`, or none. */
+function otherEpisodes({ observed, remediationState: { records } }: IdentityDeps, node: NodeId): readonly Episode[] {
+  const createdAt = observed.createdAtOf(node) ?? Number.NaN;
+  return [...records.openEpisodesOf(node), ...records.closedEpisodesOf(node)].filter(
+    ({ nodeCreatedAt = Number.NaN }) => !(Math.abs(nodeCreatedAt - createdAt) <= CREATED_AT_TOLERANCE_MS),
+  );
+}
+
+/** Gives episodes the new `created_at` of their node. */
+const adoptCreatedAt = (state: RemediationState, episodes: readonly Episode[], nodeCreatedAt: EpochMs): void =>
+  state.record(episodes.map((episode) => ({ kind: "episode", row: { ...episode, nodeCreatedAt } })));

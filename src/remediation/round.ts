@@ -1,11 +1,12 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import { oncePerKey } from "../base/once-per-key.ts";
+import { runAtOnce } from "../base/steps.ts";
 import type { TrustAssessment } from "../inventory/trust.ts";
 import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { nextTurn, runInSlices } from "../platform/event-loop.ts";
 import { precondition } from "../policy/decision.ts";
-import { type Candidate, isDryRun, nextStep } from "../policy/guard-facts.ts";
+import { type Candidate, countFleet, isDryRun, nextStep } from "../policy/guard-facts.ts";
 import type { RemediationContext } from "./context.ts";
 import { ActionPlanner, lapseApprovals } from "./evaluation/action-planner.ts";
 import {
@@ -68,11 +69,12 @@ export class RemediationRound {
     this.trustTracker = new InventoryTrustTracker(context);
     this.health = new RoundHealth(context);
     const { fleetHealth, trustTracker } = this;
-    this.#collectFacts = createGuardFacts(context, fleetHealth, trustTracker);
+    const collectFacts = createGuardFacts(context, fleetHealth, trustTracker);
+    this.#collectFacts = (dryRun) => runAtOnce(collectFacts(dryRun));
     this.#actionPlanner = new ActionPlanner(context);
     const { decisionLog } = this.#actionPlanner;
     this.view = createStatusView({
-      ...{ context, fleetHealth, collectFacts: this.#collectFacts },
+      ...{ context, fleetHealth, collectFacts },
       trustBlockers: () => trustTracker.current().blockers,
       roundFailure: () => this.health.failure(),
       lastDecisions: () => [...decisionLog.lastDecisions()],
@@ -84,7 +86,7 @@ export class RemediationRound {
     this.#sendFleetAlerts = createFleetAlerts(context, this.fleetHealth);
   }
 
-  /** Notes whether the last snapshot is trusted, and starts a cool-down if it is not. */
+  /** Notes whether the last snapshot is trusted, and starts a cooldown if it is not. */
   checkTrust(): void {
     this.#hasBeenUntrusted ||= this.trustTracker.current().isUntrusted;
   }
@@ -111,7 +113,7 @@ export class RemediationRound {
 
   /** Brings everything that decisions depend on up to date with the latest snapshot. */
   async #assess(): Promise<void> {
-    const { client, clock, inventory, observed, remediationState } = this.#context;
+    const { client, clock, inventory, observed, policies, remediationState } = this.#context;
     this.#assessed = observed.latest!.snapshot.sequence;
     // The journal's clock follows only once, so it must not follow a single wrong Date.
     await remediationState.checkClock(() =>
@@ -131,6 +133,8 @@ export class RemediationRound {
     this.#hasBeenUntrusted = false;
     if (hasBeenUntrusted) await this.#policyEvaluator.markUntrusted();
     if (!wasUntrusted) await this.#evaluate();
+    // Finds the firing nodes in slices, so that the counts from here on don't block the event loop.
+    await runInSlices(countFleet(observed.fleet, remediationState.records, policies.active(), true), clock);
     await nextTurn();
     inventory.setDetailDeadlines(detailDeadlines(this.#context));
     // A newer snapshot may have arrived in the meantime.

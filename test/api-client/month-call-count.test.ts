@@ -10,7 +10,7 @@ import { createPlanLimits, createRecordingLog, START_MS } from "../harness/virtu
 function startCount() {
   const { calls } = createMemoryStateStore();
   const clock = createVirtualClock(START_MS);
-  const ledger = createLedger(createPlanLimits("enterprise"), 0, 0);
+  const ledger = createLedger(createPlanLimits("enterprise"), 0);
   const seen = { writes: 0, sent: 0 };
   const log = createRecordingLog();
   const fault = { isUnreadable: false };

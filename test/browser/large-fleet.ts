@@ -3,7 +3,7 @@ import type { Fleet } from "../../src/model/snapshot.ts";
 import { NODE_MARKS, type NodeMark } from "../../src/remediation/status/views.ts";
 import type { WebDeps } from "../../src/web/api/routes.ts";
 import { idleRemediation } from "../web/api/remediation-view-fixture.ts";
-import { buildFleet, stepsOf, withStatus } from "../web/fleet-fixture.ts";
+import { buildFleet, marksInSteps, withStatus } from "../web/fleet-fixture.ts";
 import { quietStatus } from "./quiet-daemon.ts";
 
 const REGIONS = ["eu-west", "eu-central", "us-east", "us-west", "ap-south", "ap-northeast", "sa-east", "af-south"];
@@ -55,7 +55,7 @@ export class LargeFleet {
     return {
       ...quietStatus(),
       fleet: () => this.#fleet,
-      remediation: () => ({ ...idleRemediation, nodeMarks: () => stepsOf(this.#marks) }),
+      remediation: () => ({ ...idleRemediation, nodeMarks: (mark) => marksInSteps(this.#marks, mark) }),
     };
   }
 }

@@ -7,6 +7,7 @@ import type { JournalQuery } from "../../src/model/remediation/journal.ts";
 import type { WebDeps } from "../../src/web/api/routes.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import {
+  emptyExplanation,
   heldDecision,
   idleRemediation,
   idleStatus,
@@ -139,18 +140,19 @@ test("the panel of a held node says who holds it, since when and why", async () 
       node: (id) => ({ id }),
       remediation: () => ({
         ...idleRemediation,
-        explain: (node) => ({
-          ...idleRemediation.explain(node),
-          at: SAMPLES_START_MS + 60_000,
-          holds: [
-            {
-              ...hold,
-              until: SAMPLES_START_MS + 7_200_000,
-              operator: "alice",
-              reason: "alice holds it: disk swap",
-            },
-          ],
-        }),
+        explain: (node) =>
+          stepsOf({
+            ...emptyExplanation(node),
+            at: SAMPLES_START_MS + 60_000,
+            holds: [
+              {
+                ...hold,
+                until: SAMPLES_START_MS + 7_200_000,
+                operator: "alice",
+                reason: "alice holds it: disk swap",
+              },
+            ],
+          }),
       }),
     },
     "/#node/node_1",

@@ -11,7 +11,7 @@ import {
   sampleHold,
   sampleRemediation,
 } from "../web/api/remediation-view-fixture.ts";
-import { buildFleet } from "../web/fleet-fixture.ts";
+import { buildFleet, stepsOf } from "../web/fleet-fixture.ts";
 import { startServerWithFiles } from "../web/http/secured-server.ts";
 import { adminOperators, startTestServer } from "../web/http/test-server.ts";
 import { paragraph, printExplanation as run } from "./explain-command.ts";
@@ -86,23 +86,24 @@ decisions, newest first
     const { url } = await startTestServer({
       remediation: () => ({
         ...idleRemediation,
-        explain: (node) => ({
-          ...emptyExplanation(node),
-          known: true,
-          holds: [sampleHold],
-          policies: [
-            {
-              ...policy!,
-              verdict: "unknown",
-              matched: null,
-              unknowns: [{ field: "node.cpu_usage", why: "observed 20m ago, older than 15m" }],
-              fields: {},
-              timer: { ...policy!.timer!, state: "pending", trueMs: 4 * MINUTE },
-              episode: null,
-              blockers: [],
-            },
-          ],
-        }),
+        explain: (node) =>
+          stepsOf({
+            ...emptyExplanation(node),
+            known: true,
+            holds: [sampleHold],
+            policies: [
+              {
+                ...policy!,
+                verdict: "unknown",
+                matched: null,
+                unknowns: [{ field: "node.cpu_usage", why: "observed 20m ago, older than 15m" }],
+                fields: {},
+                timer: { ...policy!.timer!, state: "pending", trueMs: 4 * MINUTE },
+                episode: null,
+                blockers: [],
+              },
+            ],
+          }),
       }),
     });
     const { out } = await run("node_1", { url });
@@ -135,10 +136,11 @@ decisions, newest first
     const { url } = await startTestServer({
       remediation: () => ({
         ...sampleRemediation(),
-        explain: (node) => ({
-          ...sampleExplanation(node),
-          policies: [{ ...unmatched, policy: "full-disk" }, unmatched],
-        }),
+        explain: (node) =>
+          stepsOf({
+            ...sampleExplanation(node),
+            policies: [{ ...unmatched, policy: "full-disk" }, unmatched],
+          }),
       }),
     });
     const { out } = await run("node_1", { url });
@@ -162,7 +164,7 @@ decisions, newest first
     const { url } = await startTestServer({
       remediation: () => ({
         ...sampleRemediation(),
-        explain: (node) => ({ ...sampleExplanation(node), policies: [] }),
+        explain: (node) => stepsOf({ ...sampleExplanation(node), policies: [] }),
       }),
     });
     const { out } = await run("node_1", { url });

@@ -7,6 +7,7 @@ import type { Config } from "../../src/config/schema/config.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
 import { readWebFile } from "../../src/config/web-file.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
+import { HOLD_REASONS } from "../../src/policy/guards/guards.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 
 /** Environment of the tests. */
@@ -19,6 +20,7 @@ export type TestEnvironment = Record<string, string>;
 export const checks: ConfigChecks = {
   cron: (expression) => (/^(\S+ ){4,5}\S+$/.test(expression) ? null : "it has another number of fields"),
   families: ["proxynet_nodes", "proxynet_node_info"],
+  holdReasons: HOLD_REASONS,
   expression(text) {
     const offset = text.search(/\bwrong\b/);
     if (offset >= 0) return fail([{ message: "something is wrong", offset }]);

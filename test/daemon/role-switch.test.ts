@@ -5,6 +5,7 @@ import { LIMITER_KINDS } from "../../src/model/scenario.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { type DaemonGroup, startDaemonGroup } from "../harness/daemon-group.ts";
 import { commandsOf } from "../harness/operator-commands.ts";
+import { marksOf } from "../harness/remediation-results.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { createPlanLimits, everyMinuteSettings } from "../harness/virtual-daemon.ts";
 
@@ -164,7 +165,9 @@ test("a command that was journaled although the response was lost changes nothin
   await group.advance(20 * SECOND_MS);
   expect(group.leaders()).toEqual(["two"]);
   expect(two!.roleSwitch.active.view.status().paused).toBeNull();
-  expect(two!.roleSwitch.active.view.explain(node).holds).toMatchObject([{ kind: "held", operator: "alice" }]);
+  expect(runAtOnce(two!.roleSwitch.active.view.explain(node)).holds).toMatchObject([
+    { kind: "held", operator: "alice" },
+  ]);
 });
 
 test("a standby shows a pause of a leader that does not know the time yet", async () => {
@@ -189,11 +192,11 @@ test("a standby shows episodes, actions and decisions of the leader, and follows
   expect(view.status()).toMatchObject({ inFlight: 1, largestWalkNodes: 60, journal: null });
   expect(runAtOnce(view.policies())).toMatchObject([{ firing: 1, mode: "enforce" }]);
   const why = "this daemon stands by; only the leader, one (http://one), observes the fleet";
-  expect(view.explain(node)).toMatchObject({
+  expect(runAtOnce(view.explain(node))).toMatchObject({
     known: false,
     policies: [{ verdict: "unknown", timer: { state: "firing" }, episode: { state: "acting" }, unknowns: [{ why }] }],
   });
-  expect(runAtOnce(view.nodeMarks()).get(node)).toBe("acting");
+  expect(marksOf(view).get(node)).toBe("acting");
   expect(runtime.eventLog.after(0, 100).rows.map(({ event }) => event.kind)).toContain("action");
   group.daemons[1]!.database.isReachable = false;
   await group.advance(5 * SECOND_MS);
@@ -214,7 +217,7 @@ test("a leader that can't renew stops polling before its lease ends, and continu
   const { view } = one!.roleSwitch.active;
   const ended = /^the lease of this daemon has ended; .*database answers.*: the database can't be reached\)$/;
   expect(view.status().journal).toMatch(ended);
-  expect(view.explain(node).policies[0]!.blockers).toContainEqual({
+  expect(runAtOnce(view.explain(node)).policies[0]!.blockers).toContainEqual({
     reason: "journal",
     detail: expect.stringMatching(ended),
   });

@@ -1,5 +1,6 @@
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
+import { runAtOnce } from "../../src/base/steps.ts";
 import { createNetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import { COLLECTORS } from "../../src/model/snapshot.ts";
@@ -58,7 +59,7 @@ export const createTarget = (): FuzzTarget<Input> => ({
       };
       for (const steps = createNetworkRenderer().refresh(input); ; ) if (steps.next().done === true) break;
     }
-    for (const id of last?.fleet.ids ?? []) daemon.controller!.view.explain(id);
+    for (const id of last?.fleet.ids ?? []) runAtOnce(daemon.controller!.view.explain(id));
     await stopVirtualDaemon(daemon);
     const error = daemon.log.lines.find(({ level, fields }) => level === "error" && fields.err instanceof Error);
     insist(error === undefined, `${error?.message}: ${(error?.fields.err as Error | undefined)?.stack}`);

@@ -1,4 +1,4 @@
-import { parseArgs } from "node:util";
+import { scriptOptions } from "../harness/script-options.ts";
 import { type CampaignResult, type FuzzFailure, runCampaign } from "./campaign.ts";
 import { TARGETS } from "./targets.ts";
 
@@ -6,14 +6,15 @@ import { TARGETS } from "./targets.ts";
 const INPUT_CHARACTERS_MAX = 4_000;
 const MILLION = 1_000_000;
 
-const { values } = parseArgs({
-  options: {
+const values = scriptOptions(
+  {
     cases: { type: "string", default: String(MILLION) },
     seed: { type: "string", default: "1" },
     target: { type: "string" },
     case: { type: "string" },
   },
-});
+  ["cases", "seed", "case"],
+);
 const [cases, seed] = [Number(values.cases), Number(values.seed)];
 const targets = TARGETS.filter(({ name }) => values.target === undefined || values.target === name);
 if (targets.length === 0)

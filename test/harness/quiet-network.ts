@@ -1,5 +1,6 @@
 import { onTestFinished } from "vitest";
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { runAtOnce } from "../../src/base/steps.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
 import { createMemoryStateStore, type SqliteStateStore } from "../../src/journal/sqlite/store.ts";
 import type { Transport } from "../../src/model/ports.ts";
@@ -9,6 +10,7 @@ import type { Notification, Receiver } from "../../src/model/remediation/notific
 import type { Fault, FaultKind, FleetRates, Scenario } from "../../src/model/scenario.ts";
 import type { RemediationRules } from "../../src/remediation/context.ts";
 import type { RemediationController } from "../../src/remediation/controller.ts";
+import type { NodeExplanation } from "../../src/remediation/status/views.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import {
@@ -58,6 +60,7 @@ export interface QuietNetwork {
   actions(): readonly Action[];
   episodes(): readonly Episode[];
   decisions(): readonly Decision[];
+  explain(node: string): NodeExplanation;
   /** Returns why the policy that fires holds a node now. */
   holdReasons(node: string): readonly string[];
   /** Replaces the faults of the service from now on. */
@@ -135,11 +138,9 @@ export async function startQuietNetwork(options: QuietNetworkOptions): Promise<Q
       throw new Error(`the condition did not hold within ${WAIT_SECONDS_MAX} s: ${condition}`);
     },
     failNode: (node, remedy = "reboot") => network.interventions.startFailure(node, { failureMode: "outage", remedy }),
+    explain: (node) => runAtOnce(network.controller().view.explain(node)),
     holdReasons(node) {
-      const explained = network
-        .controller()
-        .view.explain(node)
-        .policies.find(({ timer }) => timer?.state === "firing");
+      const explained = network.explain(node).policies.find(({ timer }) => timer?.state === "firing");
       return explained?.blockers.map(({ reason }) => reason) ?? [];
     },
     setFault: (fault, match) =>

@@ -1,4 +1,6 @@
+import { runAtOnce } from "../../src/base/steps.ts";
 import type { Notification, NotificationKind } from "../../src/model/remediation/notification.ts";
+import { NODE_MARKS, type NodeMark, type RemediationView } from "../../src/remediation/status/views.ts";
 import type { QuietNetwork } from "./quiet-network.ts";
 
 /**
@@ -30,3 +32,11 @@ export const holdReasonsOf = (network: Pick<QuietNetwork, "decisions">): readonl
 export const nodesActedOn = (network: Pick<QuietNetwork, "actions">): readonly string[] => [
   ...new Set(network.actions().flatMap(({ sentAt, node }) => (sentAt === null ? [] : [node]))),
 ];
+
+/** Returns the most important mark of each node. */
+export function marksOf(view: RemediationView): ReadonlyMap<string, NodeMark> {
+  const marks = new Map<string, NodeMark>();
+  const rankOf = (mark: NodeMark | undefined) => (mark === undefined ? -1 : NODE_MARKS.indexOf(mark));
+  runAtOnce(view.nodeMarks((node, mark) => rankOf(mark) > rankOf(marks.get(node)) && marks.set(node, mark)));
+  return marks;
+}

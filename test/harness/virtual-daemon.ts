@@ -135,24 +135,14 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
   const random = seededRandom(options.seed ?? 1);
   const metrics = createDaemonMetrics({ process: false });
   const log = createRecordingLog();
+  const common = { clock, random, metrics, log };
   const store = options.store ?? createMemoryStateStore();
-  const rateLimiter = createRateLimiter({
-    clock,
-    random,
-    log,
-    calls: store.calls,
-    limits: settings.limits,
-    monthStartsOn: settings.monthStartsOn,
-    onWait: () => {},
-  });
+  const { limits, monthStartsOn } = settings;
+  const rateLimiter = createRateLimiter({ ...common, calls: store.calls, limits, monthStartsOn, onWait: () => {} });
   const serviceClock = options.serviceClock ?? new ServiceClock();
   const transport = options.transport ?? createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
   const client = createApiClient({
-    serviceClock,
-    transport,
-    rateLimiter,
-    clock,
-    random,
+    ...{ serviceClock, transport, rateLimiter, clock, random },
     secret: options.secret ?? fixedKey(options.key ?? SIMULATION_KEY),
     timeoutMs: 10_000,
     metrics: { inc: metrics.inc, set() {}, observe() {} },
@@ -170,36 +160,26 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     }));
   const collected =
     options.collected ?? createCollectedState(settings, remediationState.facts, { clock, log, metrics });
-  const notifier = createNotifier({ receivers: options.receivers ?? [], clock, random, log, metrics });
+  const notifier = createNotifier({ ...common, receivers: options.receivers ?? [] });
   notifier.resume(options.activeNotifications ?? []);
   const controller =
     options.rules === undefined
       ? null
       : new RemediationController({
+          ...common,
+          ...{ remediationState, client, notifier },
           rules: options.rules,
           serviceUrl: options.serviceUrl ?? "https://proxy.example.net",
-          remediationState,
-          client,
           journal: store.journal,
           inventory: collected.inventory,
           sessionWalks: collected.sessionWalks,
           detailReporter: collected.reporters.details,
-          notifier,
           externalBlockers: options.externalBlockers ?? noExternalBlockers,
-          clock,
-          metrics,
-          log,
           onRead: () => collectorManager.markChanged(),
         });
   const collectorManager: CollectorManager = startCollectorManager({
-    settings,
-    collected,
-    client,
-    rateLimiter,
-    clock,
-    random,
-    metrics,
-    log,
+    ...common,
+    ...{ settings, collected, client, rateLimiter },
     cron: createCron(),
     publishCheckMs: PUBLISH_CHECK_MS,
     publishIntervalMs: PUBLISH_INTERVAL_MS,
@@ -208,20 +188,8 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     snapshots.last = snapshot;
     controller?.update(snapshot, plan);
   });
-  return {
-    clock,
-    service,
-    rateLimiter,
-    metrics,
-    log,
-    snapshots,
-    collectorManager,
-    controller,
-    notifier,
-    remediationState,
-    collected,
-    serviceClock,
-  };
+  const kept = { remediationState, collected, serviceClock };
+  return { clock, service, rateLimiter, metrics, log, snapshots, collectorManager, controller, notifier, ...kept };
 }
 
 /** Returns what the status views of a daemon read, as version 1.2.3. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { MODES } from "../../src/model/policy/policy.ts";
-import { type Decision, HOLD_REASONS } from "../../src/model/remediation/decision.ts";
+import type { Decision } from "../../src/model/remediation/decision.ts";
 import {
   ACTION_OUTCOMES,
   type Action,
@@ -12,6 +12,7 @@ import {
 } from "../../src/model/remediation/episode.ts";
 import { formatId, type JournalChange } from "../../src/model/remediation/journal.ts";
 import { OPERATOR_COMMANDS, type OperatorCommandRow } from "../../src/model/remediation/operator-command.ts";
+import { HOLD_REASONS } from "../../src/policy/guards/guards.ts";
 
 /** Returns an open episode with the given overrides. */
 export const episodeOf = (number: number, overrides: Partial<Episode> = {}): Episode => ({

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { HOLD_REASONS, type HoldReason } from "../../src/model/remediation/decision.ts";
-import { HOLD_MS_MAX, HOLD_REASON_ROWS } from "../../src/policy/guards/guards.ts";
+import { HOLD_MS_MAX, HOLD_REASON_ROWS, HOLD_REASONS, type HoldReason } from "../../src/policy/guards/guards.ts";
 import { enforcedShippedPolicies } from "../harness/shipped-policies.ts";
 import { textOf } from "./repository-files.ts";
 

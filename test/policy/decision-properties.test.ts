@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MODES } from "../../src/model/policy/policy.ts";
-import { HOLD_REASONS } from "../../src/model/remediation/decision.ts";
+import type { Blocker } from "../../src/model/remediation/decision.ts";
 import { decide } from "../../src/policy/decision.ts";
-import { GUARDS, HOLD_REASON_ROWS } from "../../src/policy/guards/guards.ts";
+import { GUARDS, HOLD_REASON_ROWS, HOLD_REASONS } from "../../src/policy/guards/guards.ts";
 import { steps } from "../harness/policies.ts";
 import { buildEvaluation, firingTimer } from "./guard-case.ts";
 import { CAUSED_REASONS, EXCLUSIVE_REASONS, guardCase, type Reason } from "./guards/hold-reasons.ts";
@@ -58,7 +58,7 @@ describe("every reason to hold", () => {
       fc.property(someReasons, (all) => {
         const { candidate, facts } = guardCase(all);
         const { blockers } = decide(candidate, facts);
-        for (const alone of GUARDS.flatMap((guard) => guard.check(candidate, facts)))
+        for (const alone of GUARDS.flatMap((guard): readonly Blocker[] => guard.check(candidate, facts)))
           expect(blockers).toContainEqual(alone);
       }),
       PROPERTY_RUNS,
@@ -134,7 +134,6 @@ test("a notify step is held only by unknown data and repetition", () => {
 });
 
 test("every guard returns only the reasons in its row, and each reason documents how its hold ends", () => {
-  expect(new Set(GUARDS.flatMap(({ reasons }) => Object.keys(reasons)))).toEqual(new Set(HOLD_REASONS));
   for (const reason of CAUSED_REASONS) {
     const { candidate, facts } = guardCase([reason]);
     for (const guard of GUARDS) {

@@ -1,10 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
-import { HOLD_REASONS, type HoldReason } from "../../src/model/remediation/decision.ts";
 import { type Action, CLOSED_STATES, type Episode, OPEN_STATES } from "../../src/model/remediation/episode.ts";
 import { canProceed, decide, mayBeginEpisode } from "../../src/policy/decision.ts";
 import type { Candidate } from "../../src/policy/guard-facts.ts";
-import { findBlockers } from "../../src/policy/guards/guards.ts";
+import { findBlockers, HOLD_REASONS, type HoldReason } from "../../src/policy/guards/guards.ts";
 import { steps } from "../harness/policies.ts";
 import { actionOf, decisionOf, episodeOf } from "../journal/arbitrary-changes.ts";
 import {
@@ -199,7 +198,7 @@ describe("the canary of a changed policy", () => {
 
 describe("an episode begins", () => {
   const may = (...held: readonly HoldReason[]) =>
-    mayBeginEpisode(decisionOf(NOON, { blockers: held.map((reason) => ({ reason, detail: "…" })) }));
+    mayBeginEpisode({ ...decisionOf(NOON), blockers: held.map((reason) => ({ reason, detail: "…" })) });
 
   test("unless the node had one recently, has another, was given up, or is unhealthy together with many others", () => {
     expect(may()).toBe(true);

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { runAtOnce } from "../../src/base/steps.ts";
 import { type FailureDomain, NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
 import {
   type Action,
@@ -10,6 +11,7 @@ import {
 } from "../../src/model/remediation/episode.ts";
 import { type ActivePolicy, countFleet, disruptedEpisodes, isInFlight } from "../../src/policy/guard-facts.ts";
 import { RemediationRecords } from "../../src/policy/remediation-records.ts";
+import { INACTIVE } from "../../src/policy/timer.ts";
 import { propertyRuns } from "../harness/run-length.ts";
 import { actionOf, episodeOf } from "../journal/arbitrary-changes.ts";
 import { buildFleet, type NodeFixture } from "../metrics/snapshot-fixtures.ts";
@@ -33,7 +35,7 @@ const recordsOf = ({
   new RemediationRecords({ timers, episodes, actions, holds: [], facts: new Map(), lastNumber: 0 });
 
 function countScenario({ nodes, policies = [activePolicy()], shadow: dryRun = false, ...rest }: FleetScenario) {
-  return countFleet(buildFleet(nodes), recordsOf(rest), policies, dryRun);
+  return runAtOnce(countFleet(buildFleet(nodes), recordsOf(rest), policies, dryRun));
 }
 
 const quarantine = { action: "act-9", endsAt: NOON, seen: true, seenOnline: 0, overdue: false };
@@ -45,8 +47,10 @@ const node = (id: string, status: NodeFixture["status"] = "online", region = "r"
 });
 
 describe("disrupted nodes", () => {
-  const of = (overrides: Partial<Episode>, dryRun = false, actions: readonly Action[] = []) =>
-    disruptedEpisodes(recordsOf({ episodes: [episodeOf(1, overrides)], actions }), dryRun).map((each) => each.node);
+  const of = (overrides: Partial<Episode>, dryRun = false, actions: readonly Action[] = []) => {
+    const records = recordsOf({ episodes: [episodeOf(1, overrides)], actions });
+    return runAtOnce(disruptedEpisodes(records, dryRun)).map((each) => each.node);
+  };
 
   test("are those with a step in progress, in our quarantine, or lost after an action", () => {
     for (const state of OPEN_STATES) {
@@ -129,6 +133,37 @@ test("a lost node counts as unhealthy, disrupted and in its region; a node that 
   expect(seen).toMatchObject({ nodes: 2, unhealthy: 1, disrupted: new Set(["gone"]), lost: [{ node: "gone" }] });
   expect(seen.domains.region.get("s")).toEqual({ nodes: 1, online: 0, disrupted: 1 });
   expect(seen.domains.country.get("DE")).toEqual({ nodes: 2, online: 1, disrupted: 1 });
+});
+
+describe("the counts of a mass event", () => {
+  const ids = Array.from({ length: 3_000 }, (_, index) => `node_${index}`);
+  const fleet = buildFleet(ids.map((id) => node(id)));
+  const massEvent = () => recordsOf({ timers: ids.map((id) => timerRow(id)) });
+  const stepsOf = (records: RemediationRecords, of = fleet) => countFleet(of, records, [activePolicy()], false);
+
+  test("take many steps, and few until a timer changes", () => {
+    const records = massEvent();
+    expect([...stepsOf(records)].length).toBeGreaterThan(10);
+    expect([...stepsOf(records)].length).toBeLessThan(3);
+    records.setTimer("reboot-offline", ids[0]!, INACTIVE);
+    expect([...stepsOf(records)].length).toBeGreaterThan(10);
+  });
+
+  test("follow every change to timers and nodes, also between two steps", () => {
+    const records = massEvent();
+    const unhealthy = (of = fleet) => runAtOnce(stepsOf(records, of)).unhealthy;
+    expect(unhealthy()).toBe(3_000);
+    expect(unhealthy(buildFleet([node("another"), ...ids.slice(0, 10).map((id) => node(id))]))).toBe(10);
+    expect(unhealthy()).toBe(3_000);
+    records.setTimer("reboot-offline", ids[0]!, INACTIVE);
+    expect(unhealthy()).toBe(2_999);
+    records.setTimer("reboot-offline", ids[1]!, INACTIVE);
+    const steps = stepsOf(records);
+    for (let step = 0; step < 5; step++) steps.next();
+    records.setTimer("reboot-offline", ids[2]!, INACTIVE);
+    runAtOnce(steps);
+    expect(unhealthy()).toBe(2_997);
+  });
 });
 
 describe("fleet counts", () => {

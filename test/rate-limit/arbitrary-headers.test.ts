@@ -78,7 +78,7 @@ function headersOf(received: Answer, nowMs: number): Record<string, string> {
 
 /** Makes sequential calls with these responses, each as soon as it is available. */
 function playAnswers(answers: readonly Answer[], onWait: (waitMs: number) => void) {
-  const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
+  const ledger = createLedger(limitsWithoutPlan("business"), 0);
   let now = 0;
   for (const received of answers) {
     const { at } = availabilityOf(ledger, received.category, "detail", now);

@@ -49,7 +49,7 @@ interface LedgerState {
 
 /** A ledger after one call, whose paces allow calls immediately unless set otherwise. */
 function ledgerWith({ reading = null, statedAt = LATER, from = LATER, ...overrides }: LedgerState = {}): Ledger {
-  const ledger = createLedger(limitsWith(overrides.requestsPerMinute), 0, 0);
+  const ledger = createLedger(limitsWith(overrides.requestsPerMinute), 0);
   answer(ledger, statedAt, reading);
   const state = ledger.categories.node_management;
   const paidUntil = (calls: number | undefined, costMs: number) =>
@@ -71,7 +71,7 @@ const stated = (remaining: number, more: Partial<LimitReading> = {}): LimitReadi
 
 describe("a new process", () => {
   test("waits for the cost of its first call, and sends one call at a time until a response arrives", () => {
-    const ledger = createLedger(limitsWith(), 0, 0);
+    const ledger = createLedger(limitsWith(), 0);
     expect(nodeAvailability(ledger, "walk", 0)).toEqual({ at: COST_MS, waitReason: "pace" });
     expect(nodeAvailability(ledger, "walk", 1_000)).toEqual({ at: 1_000, waitReason: null });
     takePermit(ledger, "node_management", "walk", 1_000);
@@ -79,7 +79,7 @@ describe("a new process", () => {
   });
 
   test("makes another call if the first one is lost", () => {
-    const ledger = createLedger(limitsWith(), 0, 0);
+    const ledger = createLedger(limitsWith(), 0);
     settlePermit(ledger, takePermit(ledger, "node_management", "walk", 1_000), { kind: "lost" }, 0, 1_100);
     expect(nodeAvailability(ledger, "walk", 5_000)).toEqual({ at: 5_000, waitReason: null });
     takePermit(ledger, "node_management", "walk", 5_000);

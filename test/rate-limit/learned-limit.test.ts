@@ -160,7 +160,7 @@ test("under a learned limit calls are spaced evenly, and actions use at most hal
 
 describe("the limit of a gateway", () => {
   test("is unknown at first, so no call pays for it", () => {
-    const ledger = createLedger(limitsWithoutPlan("enterprise"), 0, 0);
+    const ledger = createLedger(limitsWithoutPlan("enterprise"), 0);
     payGatewayLimit(ledger, "node_management", "action", 0);
     expect(learnedLimitOf(ledger, "node_management", 0)).toBe(null);
     expect(gatewayAvailableAt(ledger, "node_management", "action")).toBe(NEVER);
@@ -168,7 +168,7 @@ describe("the limit of a gateway", () => {
   });
 
   test("spaces the calls of all categories at the sum of their limits", () => {
-    const ledger = createLedger(limitsWithoutPlan("enterprise"), 0, 0);
+    const ledger = createLedger(limitsWithoutPlan("enterprise"), 0);
     Object.assign(ledger.categories.node_management.learned, { calls: 10, decreasedAt: 0 });
     expect([learnedLimitOf(ledger, "node_management", 0), learnedLimitOf(ledger, "session_monitoring", 0)]).toEqual([
       10,

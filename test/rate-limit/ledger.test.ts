@@ -6,7 +6,7 @@ import { type CallOutcome, settlePermit, takePermit } from "../../src/rate-limit
 import { limitsWithoutPlan } from "./limited-service.ts";
 
 const waitsAfterRejections = (retryAfterMs: number | null, jitter: number, rejections: number): number[] => {
-  const ledger = createLedger(limitsWithoutPlan("enterprise"), 0, 0);
+  const ledger = createLedger(limitsWithoutPlan("enterprise"), 0);
   let now = 10_000;
   return Array.from({ length: rejections }, () => {
     const permit = takePermit(ledger, "node_management", "walk", now);
@@ -29,7 +29,7 @@ test("a 429 with Retry-After waits as long, plus a second for rounding", () => {
 });
 
 test("a 429 that states the plan's limit holds both categories", () => {
-  const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
+  const ledger = createLedger(limitsWithoutPlan("business"), 0);
   const permit = takePermit(ledger, "node_management", "walk", 10_000);
   const reading = { limit: 500, remaining: 0, resetAt: null };
   settlePermit(ledger, permit, { kind: "refused", reading, retryAfterMs: 20_000 }, 0, 10_000);
@@ -42,13 +42,13 @@ const callNodes = (ledger: Ledger, at: number, outcome: CallOutcome) =>
 const unexplained: CallOutcome = { kind: "refused", reading: null, retryAfterMs: 20_000 };
 
 test("a 429 without headers may concern the whole account, and holds both categories", () => {
-  const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
+  const ledger = createLedger(limitsWithoutPlan("business"), 0);
   callNodes(ledger, 10_000, unexplained);
   expect(availabilityOf(ledger, "session_monitoring", "action", 10_000)).toEqual({ at: 31_000, waitReason: "refused" });
 });
 
 test("429s concern only their category if a call of the other one succeeds in between", () => {
-  const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
+  const ledger = createLedger(limitsWithoutPlan("business"), 0);
   callNodes(ledger, 10_000, unexplained);
   const session = takePermit(ledger, "session_monitoring", "walk", 40_000);
   settlePermit(ledger, session, { kind: "answered", reading: null }, 0, 40_000);
@@ -58,7 +58,7 @@ test("429s concern only their category if a call of the other one succeeds in be
 });
 
 test("a category that was held for the 429 of another is available for as long afterwards", () => {
-  const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
+  const ledger = createLedger(limitsWithoutPlan("business"), 0);
   const sessionsAvailableAt = (now: number) => availabilityOf(ledger, "session_monitoring", "walk", now).at;
   const rejectedForHours: CallOutcome = { kind: "refused", reading: null, retryAfterMs: 3_600_000 };
   callNodes(ledger, 10_000, rejectedForHours);
@@ -71,13 +71,13 @@ test("a category that was held for the 429 of another is available for as long a
 });
 
 test("a 429 that states the category's limit holds only that category", () => {
-  const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
+  const ledger = createLedger(limitsWithoutPlan("business"), 0);
   callNodes(ledger, 10_000, { ...unexplained, reading: { limit: 100, remaining: 0, resetAt: null } });
   expect(availabilityOf(ledger, "session_monitoring", "action", 10_000).waitReason).toBeNull();
 });
 
 test("429s of concurrent calls double the wait once", () => {
-  const ledger = createLedger(limitsWithoutPlan("enterprise"), 0, 0);
+  const ledger = createLedger(limitsWithoutPlan("enterprise"), 0);
   const permits = [1, 2, 3, 4, 5].map(() => takePermit(ledger, "node_management", "walk", 10_000));
   for (const permit of permits)
     settlePermit(ledger, permit, { kind: "refused", reading: null, retryAfterMs: null }, 1, 10_050);
@@ -90,7 +90,7 @@ test("a repeated Retry-After is replaced by the doubled backoff once that is lon
 });
 
 test("an overloaded service holds its category for the requested time, up to a quarter of an hour", () => {
-  const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
+  const ledger = createLedger(limitsWithoutPlan("business"), 0);
   callNodes(ledger, 10_000, { kind: "answered", reading: null, retryAfterMs: 60_000 });
   expect(availabilityOf(ledger, "node_management", "action", 10_000)).toEqual({ at: 71_000, waitReason: "refused" });
   callNodes(ledger, 100_000, { kind: "answered", reading: null, retryAfterMs: 86_400_000 });
@@ -99,14 +99,15 @@ test("an overloaded service holds its category for the requested time, up to a q
 
 test("actions may use the rest of a month that polling has used up", () => {
   const limits = { ...limitsWithoutPlan("starter"), plan: PLANS.starter };
-  const ledger = createLedger(limits, 99_000, 0);
+  const ledger = createLedger(limits, 0);
+  ledger.monthUsed = 99_000;
   expect(availabilityOf(ledger, "node_management", "walk", 10_000).waitReason).toBe("month");
   expect(availabilityOf(ledger, "node_management", "action", 10_000).waitReason).toBeNull();
 });
 
 test("polling leaves a reserve of the plan's concurrency, which actions may use", () => {
   const limits = { ...limitsWithoutPlan("enterprise"), plan: { ...PLANS.enterprise, concurrentRequests: 10 } };
-  const ledger = createLedger(limits, 0, 0);
+  const ledger = createLedger(limits, 0);
   const reading = { limit: 500, remaining: 499, resetAt: null };
   settlePermit(
     ledger,
@@ -125,7 +126,7 @@ test("polling leaves a reserve of the plan's concurrency, which actions may use"
 
 test("a call pays for its category and the plan, and an action also among actions", () => {
   const paidBy = (lane: "walk" | "action") => {
-    const ledger = createLedger(limitsWithoutPlan("starter"), 7, 0);
+    const ledger = createLedger(limitsWithoutPlan("starter"), 0);
     takePermit(ledger, "node_management", lane, 100_000);
     const { pace } = ledger.categories.node_management;
     const { plan, inFlight, monthUsed } = ledger;
@@ -133,18 +134,18 @@ test("a call pays for its category and the plan, and an action also among action
     const costs = paidUntil.map((at) => Math.max(0, Math.round(at - 100_000)));
     return { costs, inFlight, monthUsed };
   };
-  expect(paidBy("walk")).toEqual({ costs: [759, 759, 0, 0], inFlight: 1, monthUsed: 8 });
-  expect(paidBy("action")).toEqual({ costs: [759, 759, 1_500, 1_500], inFlight: 1, monthUsed: 8 });
+  expect(paidBy("walk")).toEqual({ costs: [759, 759, 0, 0], inFlight: 1, monthUsed: 1 });
+  expect(paidBy("action")).toEqual({ costs: [759, 759, 1_500, 1_500], inFlight: 1, monthUsed: 1 });
 });
 
 test("a call that was not sent does not count in the month, and a lost one does", () => {
   const usedAfter = (kind: "unused" | "lost") => {
-    const ledger = createLedger(limitsWithoutPlan("starter"), 7, 0);
+    const ledger = createLedger(limitsWithoutPlan("starter"), 0);
     settlePermit(ledger, takePermit(ledger, "node_management", "walk", 1_000), { kind }, 0, 1_100);
     return [ledger.monthUsed, ledger.inFlight, ledger.categories.node_management.headers.sent];
   };
   expect([usedAfter("unused"), usedAfter("lost")]).toEqual([
-    [7, 0, 0],
-    [8, 0, 1],
+    [0, 0, 0],
+    [1, 0, 1],
   ]);
 });

@@ -1,8 +1,8 @@
 import { type Random, seededRandom } from "../../src/base/random.ts";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
 import { LIMIT_SCOPES } from "../../src/rate-limit/external-usage/external-usage.ts";
-import { createLedger, type Permit } from "../../src/rate-limit/ledger.ts";
-import { CATEGORIES, type Category, type Lane } from "../../src/rate-limit/limits.ts";
+import { createLedger, type Ledger, type Permit } from "../../src/rate-limit/ledger.ts";
+import type { Category, Lane } from "../../src/rate-limit/limits.ts";
 import { type CallOutcome, settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
 import { parseLimitReading } from "../../src/rate-limit/stated-limit.ts";
 import { createLimitedService, type LimiterSetup, type StatedHeaders } from "./limited-service.ts";
@@ -53,142 +53,159 @@ export interface Event {
 }
 
 /** Runs the ledger against the simulator's limiters, with latencies, lost responses and restarts. */
-export function simulateDay(day: SaturatedDay): DayReport {
-  const random = seededRandom(day.seed);
-  const endMs = day.hours * 3_600_000;
-  const service = createLimitedService(day);
-  const events: Event[] = [];
-  const at = (time: number, run: () => void) => insert(events, { at: time, run });
-  let now = 0;
-  let daemon = { ledger: createLedger(day.limits, 0, 0), alive: true };
-  let wakeAt = Number.POSITIVE_INFINITY;
-  let calls = 0;
-  let rejected = 0;
-  let externalCalls = 0;
-  let externalRejected = 0;
-  const minutes: number[] = new Array(Math.ceil(day.hours * 60)).fill(0);
-  const minutesWithRejections: number[] = minutes.slice();
-  let actions = 0;
-  let polledAt = 0;
-  let pollingGapMs = 0;
-  const wanted = Object.fromEntries(CATEGORIES.map((category) => [category, 0])) as Record<Category, number>;
+export const simulateDay = (day: SaturatedDay): DayReport => new DayRun(day).run();
 
-  const send = (permit: Permit, owner: typeof daemon) => {
-    calls++;
-    minutes[Math.floor(now / 60_000)]!++;
-    const arrives = now + 1 + random() * 100;
-    const lost = random() < 0.002;
-    at(arrives, () => {
-      const answer = service.answer(permit.category, now);
-      if (answer.kind === "refused") {
-        rejected++;
-        minutesWithRejections[Math.floor(now / 60_000)]!++;
+class DayRun {
+  readonly #day: SaturatedDay;
+  readonly #endMs: number;
+  readonly #random: Random;
+  readonly #service: ReturnType<typeof createLimitedService>;
+  readonly #events: Event[] = [];
+  #now = 0;
+  #daemon: { readonly ledger: Ledger; alive: boolean };
+  /** When the next event tries to make a call. */
+  #wakeAt = Number.POSITIVE_INFINITY;
+  #polledAt = 0;
+  /** Actions that are requested and not yet sent. */
+  readonly #wanted = new Map<Category, number>();
+  readonly #counts = { calls: 0, rejected: 0, actions: 0, externalCalls: 0, externalRejected: 0, pollingGapMs: 0 };
+  readonly #minutes: number[];
+  readonly #minutesWithRejections: number[];
+
+  constructor(day: SaturatedDay) {
+    this.#day = day;
+    this.#endMs = day.hours * 3_600_000;
+    this.#random = seededRandom(day.seed);
+    this.#service = createLimitedService(day);
+    this.#daemon = { ledger: createLedger(day.limits, 0), alive: true };
+    this.#minutes = new Array(Math.ceil(day.hours * 60)).fill(0);
+    this.#minutesWithRejections = this.#minutes.slice();
+  }
+
+  run(): DayReport {
+    this.#scheduleFirstEvents();
+    for (let event = this.#events.pop(); event !== undefined && event.at <= this.#endMs; event = this.#events.pop()) {
+      this.#now = event.at;
+      event.run();
+    }
+    const { externalUsage } = this.#daemon.ledger;
+    return {
+      ...this.#counts,
+      callsPerMinute: this.#counts.calls / (this.#endMs / 60_000),
+      provenExternalCalls: LIMIT_SCOPES.reduce((sum, scope) => sum + externalUsage[scope].provenCalls(), 0),
+      minutes: this.#minutes,
+      minutesWithRejections: this.#minutesWithRejections,
+    };
+  }
+
+  #scheduleFirstEvents(): void {
+    const { restartEveryMs, externalCallsPerMinute, externalCallsDuring, categories, actionFlood } = this.#day;
+    this.#at(0, () => this.#tryNextCall());
+    this.#at(restartEveryMs * this.#random(), () => this.#restart());
+    const startsAt = externalCallsDuring?.[0] ?? 0;
+    if (externalCallsPerMinute !== undefined)
+      for (const category of categories)
+        this.#at(startsAt + this.#random() * 1_000, () => this.#callExternally(category));
+    if (actionFlood !== undefined)
+      this.#at(actionFlood.everyMs * this.#random(), () => this.#requestActions(actionFlood));
+  }
+
+  #at(time: number, run: () => void): void {
+    insert(this.#events, { at: time, run });
+  }
+
+  /** Sends every call that the ledger allows now, and schedules the next attempt. */
+  #tryNextCall(): void {
+    const next = Math.min(...this.#day.categories.map((category) => this.#sendCalls(category)));
+    if (next >= this.#wakeAt) return;
+    this.#wakeAt = next;
+    this.#at(next, () => {
+      if (this.#wakeAt !== next) return;
+      this.#wakeAt = Number.POSITIVE_INFINITY;
+      this.#tryNextCall();
+    });
+  }
+
+  /** Sends the requested actions and then polling calls, and returns when the next call is allowed. */
+  #sendCalls(category: Category): number {
+    let actionAllowedAt = Number.POSITIVE_INFINITY;
+    for (let left = this.#wanted.get(category) ?? 0; left > 0; left--) {
+      const allowedAt = this.#sendCall(category, "action");
+      if (allowedAt > this.#now) {
+        actionAllowedAt = allowedAt;
+        break;
       }
-      at(now + 1 + random() * 100, () => {
+      this.#wanted.set(category, left - 1);
+      this.#counts.actions++;
+    }
+    for (;;) {
+      const allowedAt = this.#sendCall(category, this.#day.lane(this.#random));
+      if (allowedAt > this.#now) return Math.min(actionAllowedAt, allowedAt);
+      this.#counts.pollingGapMs = Math.max(this.#counts.pollingGapMs, this.#now - this.#polledAt);
+      this.#polledAt = this.#now;
+    }
+  }
+
+  /** Sends a call if the ledger allows it now, and returns when it allows it. */
+  #sendCall(category: Category, lane: Lane): number {
+    const { ledger } = this.#daemon;
+    const { at } = availabilityOf(ledger, category, lane, this.#now);
+    if (at <= this.#now) this.#send(takePermit(ledger, category, lane, this.#now));
+    return at;
+  }
+
+  #send(permit: Permit): void {
+    const owner = this.#daemon;
+    this.#counts.calls++;
+    this.#minutes[Math.floor(this.#now / 60_000)]!++;
+    const arrives = this.#now + 1 + this.#random() * 100;
+    const lost = this.#random() < 0.002;
+    this.#at(arrives, () => {
+      const answer = this.#service.answer(permit.category, this.#now);
+      if (answer.kind === "refused") {
+        this.#counts.rejected++;
+        this.#minutesWithRejections[Math.floor(this.#now / 60_000)]!++;
+      }
+      this.#at(this.#now + 1 + this.#random() * 100, () => {
         if (!owner.alive) return;
-        settlePermit(owner.ledger, permit, lost ? { kind: "lost" } : read(answer), random(), now);
-        tryNextCall();
+        const outcome: CallOutcome = lost ? { kind: "lost" } : this.#read(answer);
+        settlePermit(owner.ledger, permit, outcome, this.#random(), this.#now);
+        this.#tryNextCall();
       });
     });
-  };
+  }
 
-  const tryNextCall = () => {
-    let next = Number.POSITIVE_INFINITY;
-    for (const category of day.categories) {
-      while (wanted[category] > 0) {
-        const availability = availabilityOf(daemon.ledger, category, "action", now);
-        if (availability.at > now) {
-          next = Math.min(next, availability.at);
-          break;
-        }
-        wanted[category]--;
-        actions++;
-        send(takePermit(daemon.ledger, category, "action", now), daemon);
-      }
-      for (;;) {
-        const lane = day.lane(random);
-        const availability = availabilityOf(daemon.ledger, category, lane, now);
-        if (availability.at > now) {
-          next = Math.min(next, availability.at);
-          break;
-        }
-        pollingGapMs = Math.max(pollingGapMs, now - polledAt);
-        polledAt = now;
-        send(takePermit(daemon.ledger, category, lane, now), daemon);
-      }
-    }
-    if (next < wakeAt) {
-      wakeAt = next;
-      at(next, () => {
-        if (wakeAt !== next) return;
-        wakeAt = Number.POSITIVE_INFINITY;
-        tryNextCall();
-      });
-    }
-  };
-
-  const read = (answer: StatedHeaders): CallOutcome => {
-    const reading =
-      answer.headers === null ? null : parseLimitReading({ ...answer.headers, dateEpochMs: answer.dateMs }, now);
-    return answer.kind === "answered"
+  #read({ kind, headers, dateMs, retryAfterSeconds }: StatedHeaders): CallOutcome {
+    const reading = headers === null ? null : parseLimitReading({ ...headers, dateEpochMs: dateMs }, this.#now);
+    return kind === "answered"
       ? { kind: "answered", reading }
-      : { kind: "refused", reading, retryAfterMs: millisecondsOf(answer.retryAfterSeconds) };
-  };
+      : { kind: "refused", reading, retryAfterMs: millisecondsOf(retryAfterSeconds) };
+  }
 
-  const restart = () => {
-    daemon.alive = false;
-    daemon = { ledger: createLedger(day.limits, 0, now), alive: true };
-    tryNextCall();
-    at(now - Math.log(1 - random()) * day.restartEveryMs, restart);
-  };
-  const {
-    externalCallsAtOnce = 1,
-    areExternalCallsEven = false,
-    externalCallsDuring: [startsAt, endsAt] = [0, endMs],
-  } = day;
-  const callExternally = (category: Category) => {
-    if (now > endsAt) return;
+  #restart(): void {
+    this.#daemon.alive = false;
+    this.#daemon = { ledger: createLedger(this.#day.limits, this.#now), alive: true };
+    this.#tryNextCall();
+    this.#at(this.#now - Math.log(1 - this.#random()) * this.#day.restartEveryMs, () => this.#restart());
+  }
+
+  #callExternally(category: Category): void {
+    const { externalCallsAtOnce = 1, areExternalCallsEven = false, externalCallsDuring } = this.#day;
+    if (this.#now > (externalCallsDuring?.[1] ?? this.#endMs)) return;
     for (let call = 0; call < externalCallsAtOnce; call++) {
-      externalCalls++;
-      if (service.answer(category, now).kind === "refused") externalRejected++;
+      this.#counts.externalCalls++;
+      if (this.#service.answer(category, this.#now).kind === "refused") this.#counts.externalRejected++;
     }
-    const spacing = (60_000 * externalCallsAtOnce) / day.externalCallsPerMinute!;
-    at(now + spacing * (areExternalCallsEven ? 1 : 0.5 + random()), () => callExternally(category));
-  };
-
-  const requestActions = (calls: number, everyMs: number) => {
-    for (const category of day.categories) wanted[category] = calls;
-    tryNextCall();
-    at(now + everyMs, () => requestActions(calls, everyMs));
-  };
-
-  at(0, tryNextCall);
-  at(day.restartEveryMs * random(), restart);
-  if (day.externalCallsPerMinute !== undefined)
-    for (const category of day.categories) at(startsAt + random() * 1_000, () => callExternally(category));
-  if (day.actionFlood !== undefined) {
-    const { calls, everyMs } = day.actionFlood;
-    at(everyMs * random(), () => requestActions(calls, everyMs));
+    const spacing = (60_000 * externalCallsAtOnce) / this.#day.externalCallsPerMinute!;
+    const factor = areExternalCallsEven ? 1 : 0.5 + this.#random();
+    this.#at(this.#now + spacing * factor, () => this.#callExternally(category));
   }
-  for (let event = events.pop(); event !== undefined && event.at <= endMs; event = events.pop()) {
-    now = event.at;
-    event.run();
+
+  #requestActions(flood: NonNullable<SaturatedDay["actionFlood"]>): void {
+    for (const category of this.#day.categories) this.#wanted.set(category, flood.calls);
+    this.#tryNextCall();
+    this.#at(this.#now + flood.everyMs, () => this.#requestActions(flood));
   }
-  const proven = LIMIT_SCOPES.reduce((sum, scope) => sum + daemon.ledger.externalUsage[scope].provenCalls(), 0);
-  return {
-    calls,
-    rejected,
-    callsPerMinute: calls / (endMs / 60_000),
-    actions,
-    ...{
-      externalCalls,
-      externalRejected,
-      provenExternalCalls: proven,
-      minutes,
-      minutesWithRejections,
-      pollingGapMs,
-    },
-  };
 }
 
 const millisecondsOf = (seconds: number | null): number | null => (seconds === null ? null : seconds * 1_000);

@@ -18,7 +18,7 @@ const limits: Limits = {
   plan: { requestsPerMinute: 500, concurrentRequests: 50, callsPerMonth: 1_000_000 },
   reserve: 0.2,
 };
-const start = () => createLedger(limits, 0, 0);
+const start = () => createLedger(limits, 0);
 const usedUp = (limit: number): LimitReading => ({ limit, remaining: 0, resetAt: null });
 
 interface RejectionOptions {

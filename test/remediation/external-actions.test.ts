@@ -109,6 +109,25 @@ test.each([
   expect(network.events.filter((event) => event.kind === "request" && event.method === "POST")).toEqual([]);
 });
 
+test.each(["before", "after"])("a hold by an operator %s a reboot by others keeps its end", async (order) => {
+  const network = await startQuietNetwork({ rules: remediationRules([]) });
+  const [node] = network.nodes("us-east");
+  await network.reload({ rules: remediationRules([rebootOnline(`node.id == "${node}"`)]) });
+  await network.advance(10 * MINUTE_MS);
+  const holds = () => network.explain(node!).holds.map(({ kind, operator }) => [kind, operator]);
+  const hold = () => network.commands("alice").hold(node!, "a test", 5 * MINUTE_MS);
+  if (order === "before") await hold();
+  network.interventions.restart(node!);
+  await network.advance(2 * MINUTE_MS);
+  if (order === "after") await hold();
+  expect(holds()).toEqual([["held", "alice"]]);
+  await network.advance(6 * MINUTE_MS);
+  expect(holds()).toEqual([["ownership", undefined]]);
+  expect(journalRows(network.store, "orders").at(-1)).toMatchObject({ detail: "the hold by alice has expired" });
+  await network.advance(10 * MINUTE_MS);
+  expect(network.holdReasons(node!)).toEqual(["approval"]);
+});
+
 test.each(["rounded", "exact"] as const)(
   "an uptime that is %s in details does not seem to fall in the list",
   async (detailUptime) => {

@@ -56,7 +56,7 @@ test("two observations show that an operator lifted our quarantine early, and th
   expect(episodeStates(network)).toEqual(["quarantined"]);
   await network.advance(MINUTE_MS);
   expect(episodeStates(network)).toEqual(["freed"]);
-  expect(network.controller().view.explain(node!).holds).toMatchObject([{ kind: "vetoed", policy: "reboot-offline" }]);
+  expect(network.explain(node!).holds).toMatchObject([{ kind: "vetoed", policy: "reboot-offline" }]);
 });
 
 test("the veto after an operator lifted our quarantine survives a restart, and release ends it", async () => {
@@ -203,7 +203,7 @@ test("a node that is not listed can be held in advance: the reply says so, and t
     ok: true,
     value: expect.stringMatching(/^node_new is held: not in service yet; .*no node of that id is listed now/),
   });
-  expect(network.controller().view.explain("node_new").holds).toMatchObject([{ kind: "held", node: "node_new" }]);
+  expect(network.explain("node_new").holds).toMatchObject([{ kind: "held", node: "node_new" }]);
   for (let n = 1; n < UNLISTED_HOLDS_MAX; n++)
     expect(await network.commands().hold(`node_new_${n}`, "")).toMatchObject({ ok: true });
   expect(await network.commands().hold("node_more", "")).toMatchObject({

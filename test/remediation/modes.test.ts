@@ -152,7 +152,7 @@ test("release lifts a rejection, and approval of the step is requested again", a
   await network.commands("alice").reject(rejected!.id, "not during the release");
   await network.restart({ downMs: 24 * HOUR_MS });
   await network.advance(10 * MINUTE_MS);
-  const { blockers } = network.controller().view.explain(node!).policies[0]!;
+  const { blockers } = network.explain(node!).policies[0]!;
   expect(blockers).toEqual([
     {
       reason: "rejected",

@@ -169,7 +169,7 @@ test("the blockers of a pause and of a hold name the operator", async () => {
   await network.commands("alice").pause("a release");
   await network.commands("bob").hold(node!, "its disk is swapped");
   await network.advance(10 * MINUTE_MS);
-  const { holds, policies } = network.controller().view.explain(node!);
+  const { holds, policies } = network.explain(node!);
   expect(holds).toMatchObject([{ operator: "bob", reason: "bob holds it: its disk is swapped" }]);
   const details = policies.flatMap(({ blockers }) => blockers.map(({ reason, detail }) => `${reason}: ${detail}`));
   expect(details).toContainEqual(expect.stringMatching(/^paused: .* by alice: a release$/));

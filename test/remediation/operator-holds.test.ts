@@ -32,10 +32,7 @@ test("a pause for half an hour holds every node, and then ends by itself: journa
   await network.advance(29 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   expect(network.controller().view.status().paused).toMatchObject({ operator: "alice", until });
-  const details = network
-    .controller()
-    .view.explain(node!)
-    .policies.flatMap(({ blockers }) => blockers);
+  const details = network.explain(node!).policies.flatMap(({ blockers }) => blockers);
   expect(details.find(({ reason }) => reason === "paused")?.detail).toMatch(
     new RegExp(`^since .* by alice, until ${end}: a release$`),
   );
@@ -60,11 +57,11 @@ test("a hold for two hours keeps policies from one node, and then ends by itself
   network.failNode(node!);
   await network.advance(119 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
-  expect(network.controller().view.explain(node!).holds).toMatchObject([{ kind: "held", operator: "bob" }]);
+  expect(network.explain(node!).holds).toMatchObject([{ kind: "held", operator: "bob" }]);
   await network.advance(6 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
-  expect(network.controller().view.explain(node!).holds).toEqual([]);
-  expect(network.controller().view.explain(other!).holds).toMatchObject([{ kind: "held", until: null }]);
+  expect(network.explain(node!).holds).toEqual([]);
+  expect(network.explain(other!).holds).toMatchObject([{ kind: "held", until: null }]);
   expect(journalled(network).at(-1)).toEqual(["release", null, node, "the hold by bob has expired"]);
   expect(await countOf(network, "release", "expiry")).toBe("1");
 });
@@ -100,7 +97,7 @@ test("a new pause or hold replaces the previous one with its end, and resume and
   await commands.hold(node!, "two", HOUR_MS);
   await network.advance(20 * MINUTE_MS);
   expect(network.controller().view.status().paused).toMatchObject({ reason: "two", until: null });
-  expect(network.controller().view.explain(node!).holds).toMatchObject([{ reason: "alice holds it: two" }]);
+  expect(network.explain(node!).holds).toMatchObject([{ reason: "alice holds it: two" }]);
   await commands.resume();
   await commands.release(node!);
   await network.advance(HOUR_MS);

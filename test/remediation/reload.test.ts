@@ -7,7 +7,7 @@ import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../ha
 import { START_MS } from "../harness/virtual-daemon.ts";
 
 const hold = { maxActions: { amount: 0, perMs: HOUR_MS } };
-const timerOf = (network: QuietNetwork, node: string) => network.controller().view.explain(node).policies[0]!.timer;
+const timerOf = (network: QuietNetwork, node: string) => network.explain(node).policies[0]!.timer;
 
 test("an unchanged policy keeps its timers and episodes when other policies change", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], hold) });
@@ -162,7 +162,7 @@ test("from enforce to dry_run during our quarantine: it is tracked to its end, a
   network.interventions.liftQuarantine("node_caffe390");
   await network.advance(5 * MINUTE_MS);
   expect(network.episodes().filter(({ shadow: dryRun }) => !dryRun)).toMatchObject([{ state: "freed" }]);
-  expect(network.controller().view.explain("node_caffe390").holds).toMatchObject([{ kind: "vetoed" }]);
+  expect(network.explain("node_caffe390").holds).toMatchObject([{ kind: "vetoed" }]);
 });
 
 test("a reload in the same process keeps the time that timers have counted", async () => {
@@ -245,4 +245,21 @@ test("a reload waits for a command that is being journaled, and takes it over", 
   await network.reload({ rules });
   await network.advance(5 * MINUTE_MS);
   expect(network.controller().view.status()).toMatchObject({ breaker: null, paused: null });
+});
+
+test("a reload that shortens `storm_cooldown` shortens the hold after untrusted data", async () => {
+  const rulesWith = (stormCooldownMs: number) => remediationRules([rebootOffline()], { stormCooldownMs });
+  const network = await startQuietNetwork({ rules: rulesWith(12 * HOUR_MS) });
+  const [node] = network.nodes("us-east");
+  network.setFault({ kind: "empty_list" });
+  await network.advance(10 * MINUTE_MS);
+  network.setFault(null);
+  network.failNode(node!);
+  await network.advance(HOUR_MS);
+  expect(network.holdReasons(node!)).toEqual(["sight_cooldown"]);
+  await network.reload({ rules: rulesWith(15 * MINUTE_MS) });
+  await network.advance(14 * MINUTE_MS);
+  expect(network.holdReasons(node!)).toEqual(["sight_cooldown"]);
+  await network.advance(2 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([node]);
 });

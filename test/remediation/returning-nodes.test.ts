@@ -24,7 +24,7 @@ async function startReusingIds(policy: PolicyRule, safety: Partial<Safety> = {})
 
 /** Returns the timer of the first policy on a node: its state, and the minutes that count towards `for`. */
 function timerOf(network: QuietNetwork, node: string) {
-  const timer = network.controller().view.explain(node).policies[0]?.timer ?? null;
+  const timer = network.explain(node).policies[0]?.timer ?? null;
   return timer === null ? "inactive" : `${timer.state} ${minutes(timer.trueMs)}m`;
 }
 
@@ -216,7 +216,7 @@ describe("an approval", () => {
     await network.advance(5 * MINUTE_MS);
     expect(network.postCount()).toBe(0);
     expect(network.controller().view.approvals()).toMatchObject([{ node, state: "awaiting" }]);
-    const explained = network.controller().view.explain(node).policies[0]!.blockers;
+    const explained = network.explain(node).policies[0]!.blockers;
     expect(explained).toMatchObject([
       { reason: "approval", detail: expect.stringContaining(`${request!.id} expired: the approval expired after 1h`) },
     ]);

@@ -72,7 +72,7 @@ test("after a return to the first service nothing resumes: our earlier quarantin
   expect(nodesActedOn(network)).toEqual([node]);
   expect(episodeStates(network)).toEqual(["withdrawn"]);
   // A hold by an operator stays at every service.
-  expect(network.controller().view.explain("node_caffe390").holds).toHaveLength(1);
+  expect(network.explain("node_caffe390").holds).toHaveLength(1);
 });
 
 test("the inventory of one service is not compared with that of another", async () => {

@@ -1,6 +1,7 @@
 import { NumberColumn } from "../../src/base/number-column.ts";
 import { NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
+import type { NodeMark, RemediationView } from "../../src/remediation/status/views.ts";
 import { fieldColumns } from "../inventory/inventory-fixtures.ts";
 
 /** A node of a test fleet. */
@@ -54,4 +55,13 @@ export function withStatus(fleet: Fleet, changed: Readonly<Record<number, NodeSt
 export function* stepsOf<Result>(result: Result): Generator<undefined, Result> {
   yield;
   return result;
+}
+
+/** Calls `mark` with these marks in a step, as {@link RemediationView.nodeMarks} does. */
+export function* marksInSteps(
+  marks: ReadonlyMap<string, NodeMark>,
+  mark: (node: string, mark: NodeMark) => void,
+): Generator<undefined, void> {
+  yield;
+  for (const [node, each] of marks) mark(node, each);
 }

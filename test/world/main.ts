@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { scriptOptions } from "../harness/script-options.ts";
 import { nodesOf } from "./runs/world-input.ts";
 import { runMutations } from "./seeds/mutation-run.ts";
 import { createSeedPool } from "./seeds/seed-pool.ts";
@@ -41,7 +41,7 @@ async function runSuites(filters: readonly string[]): Promise<number> {
 }
 
 async function runOptions(options: readonly string[]): Promise<number> {
-  const { values } = parseArgs({ args: [...options], options: OPTIONS });
+  const values = scriptOptions(OPTIONS, ["seeds", "seed", "from", "days", "nodes", "workers"], options);
   const workers = Number(values.workers ?? availableParallelism());
   if (values.mutations) return (await runMutations(workers, values.seed ?? null)) ? 0 : 1;
   const first = Number(values.seed ?? values.from);

@@ -6,7 +6,7 @@ import { createDaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
 import type { ExternalBlockers } from "../../model/ports.ts";
-import type { Decision, HoldReason } from "../../model/remediation/decision.ts";
+import type { Decision } from "../../model/remediation/decision.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { createNotifier } from "../../notify/notifier.ts";
 import { createFailureLog } from "../../platform/log.ts";
@@ -113,7 +113,7 @@ interface HoldCount {
 export class ReplayOutcome {
   readonly policies: readonly PolicyRule[];
   readonly actions: ReplayedAction[] = [];
-  readonly #holds = new Map<string, Map<HoldReason, HoldCount>>();
+  readonly #holds = new Map<string, Map<string, HoldCount>>();
 
   constructor(policies: readonly PolicyRule[]) {
     this.policies = policies;
@@ -125,7 +125,7 @@ export class ReplayOutcome {
       this.actions.push({ at, policy, node, step, action: stepName(rule.steps[step]!) });
       return;
     }
-    const reasons = this.#holds.get(policy) ?? new Map<HoldReason, HoldCount>();
+    const reasons = this.#holds.get(policy) ?? new Map<string, HoldCount>();
     this.#holds.set(policy, reasons);
     for (const { reason, detail } of blockers) {
       const count = reasons.get(reason) ?? { times: 0, nodes: new Set(), example: detail };

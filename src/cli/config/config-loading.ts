@@ -12,6 +12,7 @@ import type { PolicyRule } from "../../model/policy/policy.ts";
 import { cronError } from "../../platform/cron.ts";
 import { NO_SUCH_FILE, readTextFile, readTextInput } from "../../platform/text-file.ts";
 import { compileExpression } from "../../policy/cel/expression.ts";
+import { HOLD_REASONS } from "../../policy/guards/guards.ts";
 import type { CommandContext } from "../context.ts";
 
 type Environment = CommandContext["env"];
@@ -20,6 +21,7 @@ type Environment = CommandContext["env"];
 export const CONFIG_CHECKS: ConfigChecks = {
   cron: cronError,
   families: networkFamilyNames(),
+  holdReasons: HOLD_REASONS,
   expression: compileExpression,
 };
 

@@ -1,5 +1,6 @@
 import { DAY_MS, type DurationMs } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
+import { equalsIgnoringCase } from "../../base/text.ts";
 import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, isoAt } from "../../model/time.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
@@ -80,7 +81,8 @@ async function searchRows<Row extends JournalRow>(
   const isFiltered = region !== undefined || country !== undefined;
   const node = named === undefined ? ok(null) : await resolveNode(named, daemon);
   if (!node.ok) return node;
-  const isThere = (row: Row) => (region ?? row.region) === row.region && (country ?? row.country) === row.country;
+  const isThere = (row: Row) =>
+    (region ?? row.region) === row.region && equalsIgnoringCase(country ?? row.country, row.country);
   const sinceText = since === undefined ? "" : isoAt(since);
   const oldest = since === undefined ? "" : isoAt(Math.max(0, since - shownLaterMs));
   // Pages overlap, because several rows may have the time at which a page ends.

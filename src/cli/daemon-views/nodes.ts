@@ -1,5 +1,6 @@
 import { SECOND_MS } from "../../base/duration.ts";
 import { ok, type Result } from "../../base/result.ts";
+import { equalsIgnoringCase } from "../../base/text.ts";
 import type { NodesView } from "../../web/api/node-views.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
 import type { HeldNodeView } from "../../web/api/remediation-views.ts";
@@ -82,7 +83,7 @@ export function runHeldNodes(options: NodesOptions, context: CommandContext): Pr
   let heldCount = 0;
   const isWanted = (held: HeldNodeView) =>
     (region ?? held.region) === held.region &&
-    (country ?? held.country) === held.country &&
+    equalsIgnoringCase(country ?? held.country, held.country) &&
     [held.node, held.name, held.ip_address ?? ""].some((text) => text.toLowerCase().includes(search.toLowerCase()));
   const daemon = new DaemonClient(options, context);
   const read = async () => {

@@ -144,7 +144,7 @@ function monthText({ calls, calls_limit: limit, ends_at: end }: Budget["month"])
 }
 
 function collectorTable({ collectors }: Status, paint: Paint): string {
-  const cells = Object.entries(collectors).map(([collector, { planned, age_seconds: age, failure }]) => {
+  const cells = Object.entries(collectors).map(([collector, { planned, age_seconds: age, ...last }]) => {
     // The plan keeps the last interval that the month allowed.
     const isSpent = planned?.calls_per_minute === 0 && planned.bound_by === "month";
     const interval = planned === null ? "not collected" : `every ${formatLength(planned.interval_seconds * SECOND_MS)}`;
@@ -153,14 +153,21 @@ function collectorTable({ collectors }: Status, paint: Paint): string {
       isSpent ? "stopped" : interval,
       age === null ? "-" : formatLength(age.median * SECOND_MS),
       age === null ? "-" : formatLength(age.max * SECOND_MS),
-      failure === null
-        ? isSpent
-          ? "no monthly calls left for polling"
-          : "ok"
-        : `${failure.reason}: ${failure.message}`,
+      isSpent && last.failure === null ? "no monthly calls left for polling" : stateText({ planned, ...last }),
     ];
   });
   return formatTable(["collector", "planned", "age: median", "oldest", "state"], cells, paint);
+}
+
+/** Returns the result of the last read of a collector. */
+function stateText({
+  planned,
+  failure,
+  last_success_at: readAt,
+}: Pick<Status["collectors"]["nodes"], "planned" | "failure" | "last_success_at">): string {
+  if (failure !== null) return `${failure.reason}: ${failure.message}`;
+  if (readAt !== null) return "ok";
+  return planned === null ? "-" : "not read yet";
 }
 
 function policyTable(policies: readonly PolicyView[], paint: Paint): string {

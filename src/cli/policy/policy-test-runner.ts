@@ -4,6 +4,7 @@ import { ServiceClock } from "../../api-client/service-clock.ts";
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { seededRandom } from "../../base/random.ts";
 import { ok } from "../../base/result.ts";
+import { runAtOnce } from "../../base/steps.ts";
 import { createCollectedState } from "../../collectors/collected-state.ts";
 import { type CollectionSettings, startCollectorManager } from "../../collectors/collector-manager.ts";
 import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
@@ -144,7 +145,7 @@ async function observedOutcome(
   { view }: RemediationController,
   { node, policy }: Expectation,
 ): Promise<ObservedOutcome> {
-  const explained = view.explain(node).policies.find((row) => row.policy === policy)!;
+  const explained = runAtOnce(view.explain(node)).policies.find((row) => row.policy === policy)!;
   return {
     verdict: explained.verdict,
     unknowns: explained.unknowns.map(({ field, why }) => `${field}: ${why}`),

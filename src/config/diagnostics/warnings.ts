@@ -134,6 +134,7 @@ const modeRank = (mode: Mode): number => MODES.indexOf(mode);
 const LEAP_YEAR = 2028;
 const DAYS_CHECKED = 366;
 const DAY_MINUTES = 24 * 60;
+const YEAR_MONTHS = 12;
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"] as const;
 
 /**
@@ -151,8 +152,23 @@ function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks
       .map(([key]) =>
         warning([...here, key], "must have a range", "is empty, so it is never open; leave it out to restrict nothing"),
       );
-    return [...empty, ...midnightWarnings(spec, intervals, here)];
+    const unmatched = empty.length > 0 ? empty : dateWarnings(spec, here);
+    return [...unmatched, ...midnightWarnings(spec, intervals, here)];
   });
+}
+
+/** Warns about months that don't exist, and about days that none of the months has. Alertmanager accepts both. */
+function dateWarnings({ months, daysOfMonth }: IntervalSpec, path: Path): Warning[] {
+  const noMonths = (months ?? []).flatMap(({ begin, end }, index) => {
+    if (begin <= YEAR_MONTHS && end >= 1) return [];
+    const message = "is not a month, so it matches nothing; months are from 1 to 12";
+    return [warning([...path, "months", index], "must be from 1 to 12", message)];
+  });
+  if (noMonths.length > 0 || months === undefined || daysOfMonth === undefined) return noMonths;
+  const first = Date.UTC(LEAP_YEAR, 0) / DAY_MS;
+  for (let day = first; day < first + DAYS_CHECKED; day++) if (matchesDay({ months, daysOfMonth }, day)) return [];
+  const message = "are not days of these months, so it is never open";
+  return [warning([...path, "days_of_month"], "must be days of one of the months", message)];
 }
 
 /**

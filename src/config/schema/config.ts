@@ -67,7 +67,7 @@ const limitsSection = section({
     )
     .prefault("business")
     .describe("Plan of the API key: its name, or its limits."),
-  reserve: share(0, 90)
+  reserve: share(90)
     .prefault("20%")
     .describe(
       "Share of every window that polling leaves for other users of the API key; at least 12%, even if less is configured. Actions may use half of it.",

@@ -4,7 +4,6 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
 import type { Series, Span } from "../../model/policy/policy-test.ts";
-import { HOLD_REASONS } from "../../model/remediation/decision.ts";
 import { parseIsoTime } from "../../model/time.ts";
 import { type ConfigSource, createCheckContext, readOptionsOf } from "../checks.ts";
 import {
@@ -143,71 +142,74 @@ const fleet = section({
   .prefault({})
   .describe("Additional nodes, which count toward limits given as percentages.");
 
-const expectation = section({
-  at: duration("0s", "365d").describe("Time since the start of the test."),
-  node: nonBlankText("a node's id").describe("Id of a node in this test."),
-  policy: nonBlankText("the name of a policy")
-    .exactOptional()
-    .describe("Name of the policy. May be left out if there is only one."),
-  verdict: oneOf(["true", "false", "unknown"])
-    .exactOptional()
-    .describe('Verdict of the policy on the node, in quotes: `"true"`.'),
-  timer: oneOf(["inactive", "pending", "firing"]).exactOptional().describe("State of the timer."),
-  held: list(oneOf(HOLD_REASONS), "reasons", HOLD_REASONS.length)
-    .exactOptional()
-    .describe("All reasons that would hold an action at that time; `[]` if there are none."),
-  actions: list(
-    text("an action", { name: "action" }).regex(
-      /^(?:disconnect|(?:forced )?reboot|quarantine)(?:: (?:verified|ineffective|refused|failed|in_doubt|dry_run))?$/,
-      "must be disconnect, reboot, forced reboot or quarantine, or one with its outcome, as in reboot: verified",
-    ),
-    "actions",
-    EXPECTATIONS_MAX,
-  )
-    .exactOptional()
-    .describe(
-      'All actions of the policy on the node so far, oldest first, as in `["reboot: ineffective", forced reboot]`.',
-    ),
-});
+const expectation = (holdReasons: readonly string[]) =>
+  section({
+    at: duration("0s", "365d").describe("Time since the start of the test."),
+    node: nonBlankText("a node's id").describe("Id of a node in this test."),
+    policy: nonBlankText("the name of a policy")
+      .exactOptional()
+      .describe("Name of the policy. May be left out if there is only one."),
+    verdict: oneOf(["true", "false", "unknown"])
+      .exactOptional()
+      .describe('Verdict of the policy on the node, in quotes: `"true"`.'),
+    timer: oneOf(["inactive", "pending", "firing"]).exactOptional().describe("State of the timer."),
+    held: list(oneOf(holdReasons), "reasons", holdReasons.length)
+      .exactOptional()
+      .describe("All reasons that would hold an action at that time; `[]` if there are none."),
+    actions: list(
+      text("an action", { name: "action" }).regex(
+        /^(?:disconnect|(?:forced )?reboot|quarantine)(?:: (?:verified|ineffective|refused|failed|in_doubt|dry_run))?$/,
+        "must be disconnect, reboot, forced reboot or quarantine, or one with its outcome, as in reboot: verified",
+      ),
+      "actions",
+      EXPECTATIONS_MAX,
+    )
+      .exactOptional()
+      .describe(
+        'All actions of the policy on the node so far, oldest first, as in `["reboot: ineffective", forced reboot]`.',
+      ),
+  });
 
-const policyTest = section({
-  name: nonBlankText("a sentence").describe("What the test shows, as a sentence."),
-  fleet,
-  nodes: list(testNodeSchema, "nodes", NODES_MAX).min(1, "must have at least one node").describe("Nodes under test."),
-  blocked: series("word (no or yes)", "no", (written) => (written === "yes" ? true : written === "no" ? false : null))
-    .prefault("no")
-    .describe("Whether the queries and alerts of `blocked_by` block."),
-  expect: list(expectation, "expectations", EXPECTATIONS_MAX)
-    .min(1, "must have at least one expectation")
-    .describe("Expectations, each for a point in time."),
-});
+const policyTest = (holdReasons: readonly string[]) =>
+  section({
+    name: nonBlankText("a sentence").describe("What the test shows, as a sentence."),
+    fleet,
+    nodes: list(testNodeSchema, "nodes", NODES_MAX).min(1, "must have at least one node").describe("Nodes under test."),
+    blocked: series("word (no or yes)", "no", (written) => (written === "yes" ? true : written === "no" ? false : null))
+      .prefault("no")
+      .describe("Whether the queries and alerts of `blocked_by` block."),
+    expect: list(expectation(holdReasons), "expectations", EXPECTATIONS_MAX)
+      .min(1, "must have at least one expectation")
+      .describe("Expectations, each for a point in time."),
+  });
 
 const START_PATTERN = /^\d{4}-\d\d-\d\dT/;
 const START_EXPECTED = "must be a time such as 2026-11-20T23:30:00Z";
 
-/** A file of policy tests. */
-export const policyTestSchema = section({
-  policies: list(nonBlankText("a glob of policy files", { name: "glob", check: "glob" }), "globs of policy files", 20)
-    .min(1, "must have at least one glob")
-    .describe("Globs of the policy files under test, relative to this file."),
-  mode: oneOf(["enforce", "as_written"])
-    .default("enforce")
-    .describe("`enforce`: every policy and `safety.mode` are set to enforce; `as_written`: they are used unchanged."),
-  start: parsedText({ name: "time" }, START_EXPECTED, START_PATTERN.source, (text) => {
-    const at = START_PATTERN.test(text) ? parseIsoTime(text) : Number.NaN;
-    return Number.isNaN(at) ? fail(START_EXPECTED) : ok(at);
-  })
-    .prefault("2026-01-05T12:00:00Z")
-    .describe("Start time of each test, which matters for windows."),
-  interval: duration("10s", "1h").prefault("1m").describe("Interval of walks, and of the detail reads of each node."),
-  safety: safetySchema,
-  time_intervals: intervalsSchema,
-  tests: list(policyTest, "tests", TESTS_MAX).min(1, "must have at least one test").describe("Tests."),
-});
+/** Returns the schema of a file of policy tests, given every reason to hold a node. */
+export const policyTestSchema = (holdReasons: readonly string[]) =>
+  section({
+    policies: list(nonBlankText("a glob of policy files", { name: "glob", check: "glob" }), "globs of policy files", 20)
+      .min(1, "must have at least one glob")
+      .describe("Globs of the policy files under test, relative to this file."),
+    mode: oneOf(["enforce", "as_written"])
+      .default("enforce")
+      .describe("`enforce`: every policy and `safety.mode` are set to enforce; `as_written`: they are used unchanged."),
+    start: parsedText({ name: "time" }, START_EXPECTED, START_PATTERN.source, (text) => {
+      const at = START_PATTERN.test(text) ? parseIsoTime(text) : Number.NaN;
+      return Number.isNaN(at) ? fail(START_EXPECTED) : ok(at);
+    })
+      .prefault("2026-01-05T12:00:00Z")
+      .describe("Start time of each test, which matters for windows."),
+    interval: duration("10s", "1h").prefault("1m").describe("Interval of walks, and of the detail reads of each node."),
+    safety: safetySchema,
+    time_intervals: intervalsSchema,
+    tests: list(policyTest(holdReasons), "tests", TESTS_MAX).min(1, "must have at least one test").describe("Tests."),
+  });
 
 /** A file of policy tests and its policies. */
 export interface LoadedPolicyTests {
-  readonly file: z.output<typeof policyTestSchema>;
+  readonly file: z.output<ReturnType<typeof policyTestSchema>>;
   readonly policies: readonly PolicyRule[];
   readonly marks: Marks;
 }
@@ -215,7 +217,7 @@ export interface LoadedPolicyTests {
 /** Reads a file of policy tests and its policies. Fails with every error of all files. */
 export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests, readonly ConfigProblem[]> {
   const checkContext = createCheckContext(source);
-  const main = readYaml(policyTestSchema, source, readOptionsOf(checkContext));
+  const main = readYaml(policyTestSchema(source.checks.holdReasons), source, readOptionsOf(checkContext));
   const windows = main.ok ? main.value.value.time_intervals.map(({ name }) => name) : null;
   // Tests define time intervals, but neither receivers nor integrations.
   const names = windows && { receivers: null, windows, prometheus: true, alertmanager: true };

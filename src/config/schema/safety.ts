@@ -34,17 +34,17 @@ const perDomain = (meaning: string, limit: string) =>
     .describe(meaning);
 
 const trust = section({
-  min_inventory: share(0, 100)
+  min_inventory: share(100)
     .prefault("80%")
     .describe(
       "Minimum number of nodes, as a share of the largest complete walk of the last 7 days. While the list shows a smaller share of the earlier nodes, no node is removed from the inventory.",
     ),
-  max_missing: share(0, 100)
+  max_missing: share(100)
     .prefault("2%")
     .describe(
       "Maximum share of the list's total that a walk may miss, after missing nodes have been looked up by id; a share above 0 allows at least one node.",
     ),
-  max_unknown: share(0, 100)
+  max_unknown: share(100)
     .prefault("10%")
     .describe("Maximum share of records that are unreadable or have an unknown status."),
   max_freshest_last_seen: duration("1s", "30d")
@@ -59,7 +59,7 @@ const trust = section({
   .describe("When fleet data is trusted. While it is not, no action is taken.");
 
 const breaker = section({
-  percent: share(0, 100).prefault("5%").describe("Share of the fleet."),
+  percent: share(100).prefault("5%").describe("Share of the fleet."),
   amount: nodes().default(10).describe("Number of nodes."),
   within: duration("1m", "1d").prefault("1h").describe("Period in which nodes are counted."),
 })
@@ -72,7 +72,7 @@ const breaker = section({
 const correlated = section({
   by: oneOf(FAILURE_DOMAINS).default("region").describe("Failure domain in which nodes are counted."),
   nodes: nodes(2).default(5).describe("Number of nodes in one failure domain that become unhealthy together."),
-  percent: share(0, 100)
+  percent: share(100)
     .prefault("50%")
     .describe("Share of the nodes in one failure domain that become unhealthy together."),
   within: duration("1s", "7d")
@@ -94,7 +94,7 @@ export const safetySchema = section({
     ),
   trust,
   max_unhealthy: section({
-    percent: share(0, 100).prefault("20%").describe("Share of the fleet; a share above 0 allows at least one node."),
+    percent: share(100).prefault("20%").describe("Share of the fleet; a share above 0 allows at least one node."),
   })
     .transform(({ percent }) => ({ share: percent }))
     .prefault({})
@@ -102,7 +102,7 @@ export const safetySchema = section({
       "Maximum share of nodes that are offline, of unknown status, firing or disrupted at once. Above it, no action is taken (storm).",
     ),
   max_disrupted: section({
-    percent: share(0, 100).prefault("5%").describe("Share of the fleet; a share above 0 allows at least one node."),
+    percent: share(100).prefault("5%").describe("Share of the fleet; a share above 0 allows at least one node."),
     amount: nodes().default(5).describe("Number of nodes."),
   })
     .transform(({ percent, amount }) => ({ share: percent, amount }))
@@ -153,7 +153,7 @@ export const safetySchema = section({
       .describe(
         "Number of most recently treated nodes that are counted. Episodes that closed more than 30 days ago don't count.",
       ),
-    min_success: share(0, 100).prefault("50%").describe("Minimum share of the counted nodes that were healed."),
+    min_success: share(100).prefault("50%").describe("Minimum share of the counted nodes that were healed."),
   })
     .transform((section) => camelKeys(section))
     .prefault({})

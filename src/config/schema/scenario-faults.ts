@@ -32,7 +32,7 @@ const matchKeys = {
     .describe(
       "Requests that the fault affects: a method, the beginning of a path, or both, as in `GET /v1/nodes`; with a trailing `?`, only the list. Defaults to every request. Not for `region_dark` and `clock_skew`.",
     ),
-  share: share(0, 100)
+  share: share(100)
     .exactOptional()
     .describe(
       "Share of those requests that the fault affects. Defaults to all of them. Not for `region_dark` and `clock_skew`.",
@@ -113,7 +113,7 @@ const faults = [
     "bad_records",
     "Makes records of a list invalid: an unknown status, a number out of range, no id, an unusual name or timestamp.",
     {
-      spoiled: share(0, 100).describe("Share of the records that are invalid."),
+      spoiled: share(100).describe("Share of the records that are invalid."),
     },
   ),
   requestFault(
@@ -139,7 +139,7 @@ const faults = [
     "vanished",
     "Leaves a share of the records out of the lists. A node that is left out is not found by its id either, unless `match` covers only the list: `GET /v1/nodes?`.",
     {
-      missing: share(0, 100).describe("Share of the records that are missing."),
+      missing: share(100).describe("Share of the records that are missing."),
     },
   ),
   requestFault("empty_list", "Returns empty lists with a total of 0.", {}),
@@ -152,7 +152,7 @@ const faults = [
       .describe("Page number in the response: the requested one, or that of the first page."),
   }),
   requestFault("bad_details", "Makes the details of a share of the nodes unreadable. The nodes are always the same.", {
-    nodes: share(0, 100).describe("Share of the nodes."),
+    nodes: share(100).describe("Share of the nodes."),
     answer: oneOf(["not_found", "unreadable", "server_error"]).describe(
       "Response to a read of such a node: 404, 200 without a usable field, or 500.",
     ),

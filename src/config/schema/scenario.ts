@@ -202,7 +202,7 @@ const timeOrNever = (defaultMs: number, meaning: string) =>
     .describe(meaning);
 
 const proportion = (defaultValue: number, meaning: string) =>
-  share(0, 100).prefault(formatPercent(defaultValue)).describe(meaning);
+  share(100).prefault(formatPercent(defaultValue)).describe(meaning);
 
 /** Reads a scenario file. Fails with every error in it. */
 export function loadScenario(source: YamlSource, defaults: Scenario): Result<Scenario, readonly ConfigProblem[]> {

@@ -90,13 +90,13 @@ function durationBound(text: string): DurationMs {
   return read.value;
 }
 
-/** A percentage from `min` to `max` percent, converted to a share from 0 to 1. */
-export function share(min: number, max: number) {
-  const range = `${min}% to ${max}%`;
+/** A percentage from 0 to `max` percent, converted to a share from 0 to 1. */
+export function share(max: number) {
+  const range = `0% to ${max}%`;
   const expected = `must be a percentage from ${range}, such as ${Math.min(20, max)}%`;
   return parsedText({ name: "percentage", range }, expected, "^\\d+(?:\\.\\d+)?%$", (text): Result<Share, string> => {
     const read = parsePercent(text);
-    return read.ok && read.value >= min / 100 && read.value <= max / 100 ? read : fail(expected);
+    return read.ok && read.value <= max / 100 ? read : fail(expected);
   });
 }
 

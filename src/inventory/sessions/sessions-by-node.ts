@@ -3,6 +3,7 @@ import { growColumn } from "../../base/typed-column.ts";
 import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../../model/label-values.ts";
 import { SESSION_STATUSES } from "../../model/session.ts";
 import type { SessionNodes } from "../../model/snapshot.ts";
+import { IdIndex } from "../id-index.ts";
 
 /** Quiet walks are counted up to this number. */
 const QUIET_WALKS_MAX = 255;
@@ -35,7 +36,7 @@ export interface SessionNodeTableDeps {
  */
 export class SessionNodeTable {
   readonly #deps: SessionNodeTableDeps;
-  readonly #slots = new Map<string, number>();
+  readonly #slots = new IdIndex();
   readonly #freeSlots: number[] = [];
   readonly #ids: string[] = [];
   /** A copy of the ids, or null if they have changed since. */
@@ -64,16 +65,19 @@ export class SessionNodeTable {
    * is open or ended recently.
    */
   count(nodeId: string, slot: number | null, status: number, isRecent: boolean): void {
-    if (this.#current.wasFleetKnown && !this.#deps.isKnownNode(nodeId)) this.countUnassigned();
-    else this.#current.assigned++;
-    if (slot === null || this.#ids[slot] !== nodeId) this.#current.folded++;
-    if (slot === null) return;
+    this.#current.sessions++;
+    if (slot === null || (this.#ids[slot] === OTHER_LABEL && nodeId !== OTHER_LABEL)) this.#current.folded++;
+    if (slot === null) {
+      this.#current.unlisted++;
+      return;
+    }
     this.#current.counts[status]![slot]!++;
     if (isRecent) this.#current.recent[status]![slot]!++;
   }
 
   /** Counts a session that may be that of any node of the fleet. */
   countUnassigned(): void {
+    this.#current.sessions++;
     this.#current.unassigned++;
   }
 
@@ -99,39 +103,43 @@ export class SessionNodeTable {
       if (this.#current.failing[slot] === 1) this.#quietWalks[slot] = 0;
       else if (complete) this.#quietWalks[slot] = Math.min(QUIET_WALKS_MAX, this.#quietWalks[slot]! + 1);
     }
-    yield* this.forgetIdle();
+    this.#accepted.unlisted += yield* this.forgetIdle();
   }
 
-  /** Removes the nodes that have no sessions and are not in the fleet. Yields after every few thousand nodes. */
-  *forgetIdle(): Generator<void, void> {
-    const columns = [...this.#accepted.counts, ...this.#current.counts];
+  /**
+   * Removes the nodes that have no sessions and are not in the fleet. Yields after every few thousand nodes. Returns the
+   * number of accepted sessions of nodes that are not in the fleet.
+   */
+  *forgetIdle(): Generator<void, number> {
+    const [accepted, current] = [this.#accepted.counts, this.#current.counts];
+    const sessionsIn = (columns: typeof current, slot: number) =>
+      columns.reduce((sum, column) => sum + (column[slot] ?? 0), 0);
+    let unlisted = 0;
     this.#unknownNodes = 0;
-    let checked = 0;
-    for (const [nodeId, slot] of this.#slots) {
-      if (checked++ % NODES_PER_STEP === 0) yield;
-      if (this.#deps.isKnownNode(nodeId)) continue;
-      if (columns.some((column) => (column[slot] ?? 0) > 0)) {
-        if (nodeId !== OTHER_LABEL) this.#unknownNodes++;
-        continue;
-      }
-      this.#removeSlot(nodeId, slot);
+    for (const [slot, nodeId] of this.#ids.entries()) {
+      if (slot % NODES_PER_STEP === 0) yield;
+      if (nodeId === "" || this.#deps.isKnownNode(nodeId)) continue;
+      const sessions = sessionsIn(accepted, slot);
+      unlisted += sessions;
+      if (sessions + sessionsIn(current, slot) === 0) this.#removeSlot(slot);
+      else if (nodeId !== OTHER_LABEL) this.#unknownNodes++;
     }
+    return unlisted;
   }
 
   /** Applies the cap of a known fleet: counts the sessions of unknown nodes beyond it under `other`. */
   *#foldSurplus(): Generator<void, void> {
     this.#unknownNodesMax = UNKNOWN_NODES_MAX;
     this.#unknownNodes = 0;
-    let checked = 0;
-    for (const [nodeId, slot] of this.#slots) {
-      if (checked++ % NODES_PER_STEP === 0) yield;
-      if (nodeId === OTHER_LABEL || this.#deps.isKnownNode(nodeId)) continue;
+    for (const [slot, nodeId] of this.#ids.entries()) {
+      if (slot % NODES_PER_STEP === 0) yield;
+      if (nodeId === "" || nodeId === OTHER_LABEL || this.#deps.isKnownNode(nodeId)) continue;
       if (this.#unknownNodes < UNKNOWN_NODES_MAX) {
         this.#unknownNodes++;
         continue;
       }
       const other = this.#otherSlot();
-      this.#removeSlot(nodeId, slot);
+      this.#removeSlot(slot);
       const { counts, recent } = this.#current;
       for (const column of counts) this.#current.folded += column[slot]!;
       for (const column of [...counts, ...recent]) {
@@ -164,8 +172,8 @@ export class SessionNodeTable {
    * node of the fleet has the id `other`.
    */
   slotOf(nodeId: string): number | null {
-    const slot = this.#slots.get(nodeId);
-    if (slot !== undefined) return slot;
+    const slot = this.#slots.find(nodeId);
+    if (slot >= 0) return slot;
     if (this.#deps.isKnownNode(nodeId)) return this.#addSlot(nodeId);
     if (nodeId !== OTHER_LABEL && this.#unknownNodes < this.#unknownNodesMax) {
       this.#unknownNodes++;
@@ -176,13 +184,15 @@ export class SessionNodeTable {
 
   /** Returns the slot of `other`, and adds it if there is none, or null if a node of the fleet has that id. */
   #otherSlot(): number | null {
-    return this.#deps.isKnownNode(OTHER_LABEL) ? null : (this.#slots.get(OTHER_LABEL) ?? this.#addSlot(OTHER_LABEL));
+    if (this.#deps.isKnownNode(OTHER_LABEL)) return null;
+    const slot = this.#slots.find(OTHER_LABEL);
+    return slot >= 0 ? slot : this.#addSlot(OTHER_LABEL);
   }
 
   #addSlot(nodeId: string): number {
     const slot = this.#freeSlots.pop() ?? this.#ids.length;
     if (slot >= this.#sent.length) this.#grow(slot);
-    this.#slots.set(nodeId, slot);
+    this.#slots.findOrAdd(nodeId, slot);
     this.#ids[slot] = nodeId;
     this.#sharedIds = null;
     this.#quietWalks[slot] = 0;
@@ -191,8 +201,8 @@ export class SessionNodeTable {
     return slot;
   }
 
-  #removeSlot(nodeId: string, slot: number): void {
-    this.#slots.delete(nodeId);
+  #removeSlot(slot: number): void {
+    this.#slots.remove(slot);
     this.#ids[slot] = "";
     this.#sharedIds = null;
     this.#freeSlots.push(slot);
@@ -217,16 +227,18 @@ const createCounts = (length: number) => ({
   failing: new Uint8Array(length),
   /** Sessions counted under `other`. */
   folded: 0,
-  /** Sessions that name a node of the fleet, or any node if the fleet is unknown, and those that may be of any node. */
-  assigned: 0,
+  /** All sessions, those that may be of any node, and, at the end of the walk, those of nodes that are not in the fleet. */
+  sessions: 0,
   unassigned: 0,
+  unlisted: 0,
   /** Whether the fleet was known when the walk began. Then no session of a node of the fleet is counted under `other`. */
   wasFleetKnown: false,
 });
 
-/** Returns whether too many sessions name no node of the fleet. One may in any case. */
-const isUnassigned = ({ assigned, unassigned }: { readonly assigned: number; readonly unassigned: number }): boolean =>
-  unassigned > Math.max(1, (assigned + unassigned) * UNASSIGNED_MAX);
+/** Returns whether too many sessions name no node, or, of a known fleet, none of its nodes. One may in any case. */
+function isUnassigned({ sessions, unassigned, unlisted, wasFleetKnown }: ReturnType<typeof createCounts>): boolean {
+  return unassigned + (wasFleetKnown ? unlisted : 0) > Math.max(1, sessions * UNASSIGNED_MAX);
+}
 
 /** Returns the first `length` slots of counts that no longer change, with zeros after them if there are fewer. */
 function firstSlots(column: Uint32Array, length: number): Uint32Array {

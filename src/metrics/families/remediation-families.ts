@@ -1,8 +1,8 @@
-import { DECISION_REASONS, EPISODE_ACTIONS, EPISODE_STATES } from "../../model/label-values.ts";
+import { EPISODE_ACTIONS, EPISODE_STATES } from "../../model/label-values.ts";
 import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
-import { HOLD_REASONS } from "../../model/remediation/decision.ts";
 import { ACTION_OUTCOMES, OPEN_STATES } from "../../model/remediation/episode.ts";
 import { OPERATOR_COMMANDS } from "../../model/remediation/operator-command.ts";
+import { HOLD_REASONS } from "../../policy/guards/guards.ts";
 import { counter, type DaemonFamily, gauge, histogram } from "./family.ts";
 
 /** Buckets from a disconnect that works immediately to the longest usual step, in seconds. */
@@ -12,7 +12,7 @@ const ACTION_BUCKETS_SECONDS = [15, 30, 60, 120, 300, 600, 900, 1_800, 3_600] as
 export const REMEDIATION_FAMILIES = {
   proxywarden_decisions_total: counter(
     "Decisions on nodes: each decision to take a step, and each change in the reasons to hold a node.",
-    { policy: null, verdict: ["act", "hold"], reason: DECISION_REASONS },
+    { policy: null, verdict: ["act", "hold"], reason: [...HOLD_REASONS, "all_clear"] },
   ),
   proxywarden_actions_total: counter(
     "Actions by outcome; an action in doubt is counted as in_doubt at once, and again if it ends with another outcome.",

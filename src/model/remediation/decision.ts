@@ -2,51 +2,9 @@ import type { NodeId } from "../node.ts";
 import type { Mode } from "../policy/policy.ts";
 import type { EpochMs } from "../time.ts";
 
-/**
- * The reasons to hold a node. Each is a row in `src/policy/guards`. All that apply are reported, not just the first.
- */
-export const HOLD_REASONS = [
-  "paused",
-  "journal",
-  "credentials",
-  "warming_up",
-  "inventory_incomplete",
-  "inventory_shrunk",
-  "inventory_unknown",
-  "last_seen_stale",
-  "service_clock",
-  "sight_cooldown",
-  "verdict_unknown",
-  "window",
-  "blocked_by",
-  "approval",
-  "rejected",
-  "canary",
-  "protected",
-  "held",
-  "status",
-  "ownership",
-  "vetoed",
-  "other_episode",
-  "cooldown",
-  "retry_wait",
-  "retry_limit",
-  "backoff",
-  "storm",
-  "storm_cooldown",
-  "correlated",
-  "breaker",
-  "in_flight",
-  "disrupted",
-  "disrupted_domain",
-  "min_online",
-  "max_actions",
-] as const;
-export type HoldReason = (typeof HOLD_REASONS)[number];
-
-/** One reason to hold, with a text that contains the numbers. */
-export interface Blocker {
-  readonly reason: HoldReason;
+/** One reason to hold a node, with a text that contains the numbers. `src/policy/guards` has a row for each reason. */
+export interface Blocker<Reason extends string = string> {
+  readonly reason: Reason;
   readonly detail: string;
 }
 
@@ -59,7 +17,7 @@ export interface Evidence {
 }
 
 /** Whether an action is taken on a node or the node is held, and why. */
-export interface Decision {
+export interface Decision<Reason extends string = string> {
   readonly at: EpochMs;
   readonly policy: string;
   readonly node: NodeId;
@@ -71,6 +29,6 @@ export interface Decision {
   readonly mode: Mode;
   readonly verdict: "act" | "hold";
   /** Empty if the verdict is `act`. */
-  readonly blockers: readonly Blocker[];
+  readonly blockers: readonly Blocker<Reason>[];
   readonly evidence: Evidence;
 }

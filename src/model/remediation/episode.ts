@@ -87,6 +87,8 @@ export interface Episode {
   readonly downSince?: EpochMs | null;
   /** The node's `created_at`. Absent if unknown. If it changes, the id belongs to another node. */
   readonly nodeCreatedAt?: EpochMs;
+  /** The node's name when the episode began. Null or absent if it is unknown whether the id still belongs to that node. */
+  readonly nodeName?: string | null;
   /** Whether the id now belongs to another node, which the episode does not concern. Absent means false. */
   readonly replaced?: true;
   /**
@@ -209,4 +211,9 @@ export interface NodeHold {
   readonly releasedAt?: EpochMs;
   /** The operator who holds it. Absent if no operator does, or if none were configured. */
   readonly operator?: string;
+  /** The hold of kind `ownership` that follows when an operator's hold expires. Absent if there is none. */
+  readonly ownership?: OwnershipHold;
 }
+
+/** A hold of a node that another client or an operator acted on. */
+type OwnershipHold = Pick<NodeHold, "at" | "reason"> & { readonly until: EpochMs };

@@ -124,9 +124,10 @@ export const clearEpisode = (episode: Episode, now: EpochMs): Episode => {
   return transition(episode, recovered && episode.repaired !== true ? "healed" : "cleared", now);
 };
 
-/** Suspends an episode after its node left the list. */
+/** Suspends an episode after its node left the list. Its id may come back as another node. */
 export const markUnlisted = (episode: Episode, now: EpochMs): Episode => ({
   ...(episode.state === "suspended" ? episode : transition(episode, "unseen", now)),
+  nodeName: null,
   unlistedAt: now,
 });
 

@@ -1,7 +1,7 @@
 import { type DurationMs, formatDuration, formatSecondsLeft, HOUR_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
-import type { GuardRow } from "./guards.ts";
+import { defineGuard } from "./guard.ts";
 import { incidentNodesMin } from "./safety-limits.ts";
 
 /**
@@ -110,7 +110,8 @@ export function updateIncidents(
     const nodesMin = nodesToContinue(incident, sizeOf(incident.domain));
     if (incident.nodes.values().filter(isUnhealthy).take(nodesMin).toArray().length === nodesMin)
       return incident.until === null ? incident : { ...incident, until: null };
-    const until = incident.until ?? now + cooldownMs;
+    // The cooldown may have been shortened since it began.
+    const until = Math.min(incident.until ?? Number.POSITIVE_INFINITY, now + cooldownMs);
     if (now >= until) return [];
     return until === incident.until ? incident : { ...incident, until };
   });
@@ -151,7 +152,7 @@ function removeFromWindow(inWindow: Map<NodeId, number>, node: NodeId): void {
 }
 
 /** Holds nodes of one failure domain that failed together. */
-export const correlatedGuard: GuardRow = {
+export const correlatedGuard = defineGuard({
   reasons: {
     correlated: {
       counts: "nodes of one region or country that became unhealthy within `safety.correlated.within`",
@@ -178,4 +179,4 @@ export const correlatedGuard: GuardRow = {
     const summary = `${nodes.size} nodes of the ${by} ${domain || "(none)"} failed together: treated as one incident`;
     return [{ reason: "correlated", detail: `${summary}; ${end}` }];
   },
-};
+});

@@ -1,9 +1,9 @@
-import type { GuardRow } from "./guards.ts";
+import { defineGuard } from "./guard.ts";
 
 const UNTRUSTED = "ProxywardenUntrusted";
 
 /** Holds every node while an operator has paused actions. */
-export const pauseGuard: GuardRow = {
+export const pauseGuard = defineGuard({
   reasons: {
     paused: {
       counts: "operator commands",
@@ -15,10 +15,10 @@ export const pauseGuard: GuardRow = {
     },
   },
   check: (_candidate, { pauseDetail }) => (pauseDetail === null ? [] : [{ reason: "paused", detail: pauseDetail }]),
-};
+});
 
 /** Holds every node while this daemon can't record actions. */
-export const journalGuard: GuardRow = {
+export const journalGuard = defineGuard({
   reasons: {
     journal: {
       counts: "writes to the journal",
@@ -32,15 +32,15 @@ export const journalGuard: GuardRow = {
   },
   appliesToNotify: true,
   check: (_candidate, { journalError }) => (journalError === null ? [] : [{ reason: "journal", detail: journalError }]),
-};
+});
 
 /** Holds every node after the service rejected the API key. */
-export const credentialsGuard: GuardRow = {
+export const credentialsGuard = defineGuard({
   reasons: {
     credentials: {
       counts: "responses to actions, and to the reads before them",
       condition:
-        "the service answered an action, or the read of the node before it, with 401 or 403; a repeated 403 for one node does not count if an action on another node was accepted in between",
+        "the service answered an action, or the read of the node before it, with 401 or 403; a repeated 403 for one node within two hours does not count if an action on another node was accepted in between",
       ends: "automatically after 15 minutes, when one action is tried",
       operatorAction: "renew the API key, or give it the scope `nodes:write`",
       alert: "ProxywardenApiKeyRefused",
@@ -49,10 +49,10 @@ export const credentialsGuard: GuardRow = {
   },
   check: (_candidate, { credentialsError }) =>
     credentialsError === null ? [] : [{ reason: "credentials", detail: credentialsError }],
-};
+});
 
 /** Holds every node while fleet data is not trusted. */
-export const trustGuard: GuardRow = {
+export const trustGuard = defineGuard({
   reasons: {
     warming_up: {
       counts: "complete walks since the start",
@@ -113,7 +113,7 @@ export const trustGuard: GuardRow = {
   },
   appliesToNotify: true,
   check: (_candidate, { trustBlockers }) => trustBlockers,
-};
+});
 
 /** The guards that hold every node because of the daemon itself. */
-export const DAEMON_GUARDS: readonly GuardRow[] = [pauseGuard, journalGuard, credentialsGuard, trustGuard];
+export const DAEMON_GUARDS = [pauseGuard, journalGuard, credentialsGuard, trustGuard];

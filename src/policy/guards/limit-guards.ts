@@ -6,13 +6,13 @@ import type { Episode } from "../../model/remediation/episode.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { type DomainCount, type FleetCounts, NO_NODES } from "../guard-facts.ts";
-import type { GuardRow } from "./guards.ts";
+import { defineGuard } from "./guard.ts";
 
 /** Maximum number of nodes or actions that a detail names. The rest are only counted. */
 const NAMES_MAX = 3;
 
 /** Limits how many actions are sent and not yet verified. */
-export const inFlightGuard: GuardRow = {
+export const inFlightGuard = defineGuard({
   reasons: {
     in_flight: {
       counts: "actions that are sent and not yet verified, including those of lost nodes",
@@ -35,10 +35,10 @@ export const inFlightGuard: GuardRow = {
       },
     ];
   },
-};
+});
 
 /** Limits how many nodes our actions make unavailable at the same time. */
-export const disruptedGuard: GuardRow = {
+export const disruptedGuard = defineGuard({
   reasons: {
     disrupted: {
       counts:
@@ -55,7 +55,7 @@ export const disruptedGuard: GuardRow = {
     const detail = `${countOf(fleetCounts.disrupted.size)} disrupted; the limit is ${limits.maxDisrupted}`;
     return [{ reason: "disrupted", detail: `${detail}${describeLostNodes(fleetCounts.lost)}` }];
   },
-};
+});
 
 const countOf = (nodes: number): string => `${nodes} ${nodes === 1 ? "node is" : "nodes are"}`;
 
@@ -68,7 +68,7 @@ function describeLostNodes(lost: readonly Episode[]): string {
 }
 
 /** Limits the disrupted nodes of a region or country. */
-export const disruptedDomainGuard: GuardRow = {
+export const disruptedDomainGuard = defineGuard({
   reasons: {
     disrupted_domain: {
       counts: "such nodes in the region or country of the node",
@@ -86,12 +86,12 @@ export const disruptedDomainGuard: GuardRow = {
       return { reason: "disrupted_domain", detail };
     });
   },
-};
+});
 
 /**
  * Keeps a minimum of online nodes in a region or country. An action on an offline node does not reduce their number.
  */
-export const minOnlineGuard: GuardRow = {
+export const minOnlineGuard = defineGuard({
   reasons: {
     min_online: {
       counts: "online nodes of the region or country",
@@ -110,10 +110,10 @@ export const minOnlineGuard: GuardRow = {
       return { reason: "min_online", detail };
     });
   },
-};
+});
 
 /** Limits how many actions are sent within a period. */
-export const maxActionsGuard: GuardRow = {
+export const maxActionsGuard = defineGuard({
   reasons: {
     max_actions: {
       counts: "actions sent, of any kind: every POST that the service answered or may have received",
@@ -132,18 +132,18 @@ export const maxActionsGuard: GuardRow = {
     const detail = `${countNoun(sentAtTimes.length, "action")} within ${formatDuration(perMs)}; the limit is ${amount}${next}${assumed}`;
     return [{ reason: "max_actions", detail }];
   },
-};
+});
 
 /** Returns when the action was sent that must become too old to count before another action is allowed. */
 const blockingSince = (sentAtTimes: readonly EpochMs[], limit: number): EpochMs =>
   sentAtTimes.toSorted((a, b) => a - b)[sentAtTimes.length - limit]!;
 
-function checkDomains(
+function checkDomains<Reason extends string>(
   location: Location,
   { domains }: FleetCounts,
   limits: PerFailureDomain,
-  check: (count: DomainCount, limit: number, domain: FailureDomain) => Blocker | null,
-): Blocker[] {
+  check: (count: DomainCount, limit: number, domain: FailureDomain) => Blocker<Reason> | null,
+): Blocker<Reason>[] {
   return FAILURE_DOMAINS.flatMap((domain) => {
     const limit = limits[domain];
     if (limit === null) return [];
@@ -152,10 +152,4 @@ function checkDomains(
 }
 
 /** The guards that limit actions. */
-export const LIMIT_GUARDS: readonly GuardRow[] = [
-  inFlightGuard,
-  disruptedGuard,
-  disruptedDomainGuard,
-  minOnlineGuard,
-  maxActionsGuard,
-];
+export const LIMIT_GUARDS = [inFlightGuard, disruptedGuard, disruptedDomainGuard, minOnlineGuard, maxActionsGuard];

@@ -3,7 +3,7 @@ import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { type GuardFacts, isDryRun, isLost, isRecentReboot, wasRebootedByUs } from "../guard-facts.ts";
-import type { GuardRow, HoldReasonRow } from "./guards.ts";
+import { defineGuard, type HoldReasonRow } from "./guard.ts";
 
 const OWNERSHIP: HoldReasonRow = {
   counts: "actions on the node that the daemon did not take",
@@ -14,7 +14,7 @@ const OWNERSHIP: HoldReasonRow = {
 };
 
 /** Holds nodes that `safety.protected` matches, and nodes for which the expression is unknown. */
-export const protectedGuard: GuardRow = {
+export const protectedGuard = defineGuard({
   reasons: {
     protected: {
       counts: "the expression `safety.protected`",
@@ -30,10 +30,10 @@ export const protectedGuard: GuardRow = {
         : "the fields that safety.protected reads are unknown";
     return [{ reason: "protected", detail }];
   },
-};
+});
 
 /** Holds nodes that an operator holds or vetoed, and nodes that another client or an operator acted on recently. */
-export const holdGuard: GuardRow = {
+export const holdGuard = defineGuard({
   reasons: {
     held: {
       counts: "operator commands",
@@ -64,10 +64,10 @@ export const holdGuard: GuardRow = {
         return [{ reason: kind, detail: `${reason}${end}` }];
       });
   },
-};
+});
 
 /** Holds nodes on which an operator, the service or another policy is acting. */
-export const statusGuard: GuardRow = {
+export const statusGuard = defineGuard({
   reasons: {
     status: {
       counts: "the status of the node",
@@ -83,10 +83,10 @@ export const statusGuard: GuardRow = {
     if (node.status === "rebooting") return rebootBlockers(node.id, episode, facts);
     return node.status === "quarantined" ? quarantineBlockers(node.id, episode, facts) : [];
   },
-};
+});
 
 /** Returns blockers unless this episode rebooted the node. */
-function rebootBlockers(node: NodeId, episode: Episode | null, facts: GuardFacts): readonly Blocker[] {
+function rebootBlockers(node: NodeId, episode: Episode | null, facts: GuardFacts): readonly Blocker<"status">[] {
   if (sentReboot(episode, facts) !== null) return [];
   const ours = sentReboot(facts.records.openEpisode(node, false), facts);
   if (ours !== null)
@@ -101,7 +101,11 @@ const sentReboot = (episode: Episode | null, { records, now }: GuardFacts): Acti
   (episode === null ? [] : records.actionsOf(episode.id)).findLast((action) => isRecentReboot(action, now)) ?? null;
 
 /** Returns blockers unless the quarantine is ours and has not ended by the journal's clock. */
-function quarantineBlockers(node: NodeId, episode: Episode | null, { now, records }: GuardFacts): readonly Blocker[] {
+function quarantineBlockers(
+  node: NodeId,
+  episode: Episode | null,
+  { now, records }: GuardFacts,
+): readonly Blocker<"status" | "ownership">[] {
   const quarantine = episode?.quarantine ?? null;
   if (quarantine === null) {
     const real = records.openEpisode(node, false);
@@ -118,7 +122,7 @@ function quarantineBlockers(node: NodeId, episode: Episode | null, { now, record
  * Holds a node that has an open episode of another policy, because a node has one episode at a time, and a node that an
  * episode of the policy has left down after its last step.
  */
-export const otherEpisodeGuard: GuardRow = {
+export const otherEpisodeGuard = defineGuard({
   reasons: {
     other_episode: {
       counts: "open episodes of the node",
@@ -131,7 +135,7 @@ export const otherEpisodeGuard: GuardRow = {
   appliesToNotify: true,
   check: ({ active, node, episode }, { records }) => {
     const { name, steps } = active.policy.rule;
-    const blockers: Blocker[] = [];
+    const blockers: Blocker<"other_episode">[] = [];
     const open = records.openEpisode(node.id, isDryRun(active));
     if (open !== null && open.id !== episode?.id) {
       const detail = `the node is in ${open.id} of the policy ${open.policy}`;
@@ -144,7 +148,7 @@ export const otherEpisodeGuard: GuardRow = {
     }
     return blockers;
   },
-};
+});
 
 /** The guards that depend on the node. */
-export const NODE_GUARDS: readonly GuardRow[] = [protectedGuard, holdGuard, statusGuard, otherEpisodeGuard];
+export const NODE_GUARDS = [protectedGuard, holdGuard, statusGuard, otherEpisodeGuard];

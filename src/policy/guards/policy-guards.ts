@@ -1,8 +1,8 @@
 import { isAcceptableLoss, isDryRun } from "../guard-facts.ts";
-import type { GuardRow } from "./guards.ts";
+import { defineGuard } from "./guard.ts";
 
 /** Holds a node whose condition is unknown. */
-export const verdictGuard: GuardRow = {
+export const verdictGuard = defineGuard({
   reasons: {
     verdict_unknown: {
       counts: "the fields that decide whether `when` holds",
@@ -18,10 +18,10 @@ export const verdictGuard: GuardRow = {
     const detail = evaluation.unknowns.map(({ field, why }) => `${field}: ${why}`).join(", ");
     return [{ reason: "verdict_unknown", detail }];
   },
-};
+});
 
 /** Holds all nodes of a policy outside its windows, and while an external blocker is active. */
-export const policyBlockersGuard: GuardRow = {
+export const policyBlockersGuard = defineGuard({
   reasons: {
     window: {
       counts: "the time of day",
@@ -38,10 +38,10 @@ export const policyBlockersGuard: GuardRow = {
     },
   },
   check: ({ active }, facts) => facts.policyBlockers(active.policy),
-};
+});
 
 /** Holds a step until an operator approves it. */
-export const approvalGuard: GuardRow = {
+export const approvalGuard = defineGuard({
   reasons: {
     approval: {
       counts: "approvals",
@@ -72,10 +72,10 @@ export const approvalGuard: GuardRow = {
       waiting === undefined ? "approval by an operator is required" : `${waiting.id} is waiting for approval`;
     return [{ reason: "approval", detail: `${detail}${before}` }];
   },
-};
+});
 
 /** Under a new or changed policy, holds every node except the canary until an action on the canary is verified. */
-export const canaryGuard: GuardRow = {
+export const canaryGuard = defineGuard({
   reasons: {
     canary: {
       counts: "canaries of a new or changed policy",
@@ -95,7 +95,7 @@ export const canaryGuard: GuardRow = {
     const detail = `the policy is new or changed, and ${facts.nameOf(canary.node)} (${canary.id}) is the canary${lost}`;
     return [{ reason: "canary", detail }];
   },
-};
+});
 
 /** The guards that depend on the policy. */
-export const POLICY_GUARDS: readonly GuardRow[] = [verdictGuard, policyBlockersGuard, approvalGuard, canaryGuard];
+export const POLICY_GUARDS = [verdictGuard, policyBlockersGuard, approvalGuard, canaryGuard];

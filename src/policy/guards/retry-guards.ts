@@ -4,12 +4,12 @@ import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import { countsAsAttempt, endedAt, givenUpHold, releasedAt } from "../episodes/attempts.ts";
 import { type Candidate, type GuardFacts, isDryRun, isLost, nextStep } from "../guard-facts.ts";
-import type { GuardRow } from "./guards.ts";
+import { defineGuard } from "./guard.ts";
 
 const GIVEN_UP = "ProxywardenNodeGivenUp";
 
 /** Enforces a minimum time between two episodes of a node, under any policy. */
-export const cooldownGuard: GuardRow = {
+export const cooldownGuard = defineGuard({
   reasons: {
     cooldown: {
       counts: "the time since the last episode of the node",
@@ -36,10 +36,10 @@ export const cooldownGuard: GuardRow = {
       },
     ];
   },
-};
+});
 
 /** Limits how often a policy treats a node, and holds a node that the policy has given up. */
-export const retryGuard: GuardRow = {
+export const retryGuard = defineGuard({
   reasons: {
     retry_wait: {
       counts: "the time since an episode in which the policy gave up",
@@ -63,7 +63,7 @@ export const retryGuard: GuardRow = {
   check: (candidate, facts) => {
     const { node, active } = candidate;
     const { name, retry, steps } = active.policy.rule;
-    const blockers: Blocker[] = [];
+    const blockers: Blocker<"retry_limit" | "retry_wait">[] = [];
     // After a change the policy may have fewer steps than the episode has taken.
     if (nextStep(candidate) === null) {
       const detail = `the episode has taken all ${steps.length} steps of the policy: given up`;
@@ -95,10 +95,10 @@ export const retryGuard: GuardRow = {
     }
     return blockers;
   },
-};
+});
 
 /** Delays the next attempt at a step that was not executed. */
-export const backoffGuard: GuardRow = {
+export const backoffGuard = defineGuard({
   reasons: {
     backoff: {
       counts: "attempts at the step that were not executed",
@@ -113,7 +113,7 @@ export const backoffGuard: GuardRow = {
     const detail = `${backoffCause(episode)}; the next in ${formatSecondsLeft(episode.retryAt - now)}`;
     return [{ reason: "backoff", detail }];
   },
-};
+});
 
 function backoffCause({ failures, limited = 0 }: Episode): string {
   if (failures === 0) return "the service answered 429";
@@ -132,4 +132,4 @@ function previousEpisodes({ active, node, episode }: Candidate, { records, now }
 }
 
 /** The guards that depend on earlier attempts. */
-export const RETRY_GUARDS: readonly GuardRow[] = [cooldownGuard, retryGuard, backoffGuard];
+export const RETRY_GUARDS = [cooldownGuard, retryGuard, backoffGuard];

@@ -1,7 +1,7 @@
 import { formatSecondsLeft } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
-import type { GuardRow } from "./guards.ts";
+import { defineGuard } from "./guard.ts";
 
 /** A node that began to fire. */
 export interface FiringNode {
@@ -69,12 +69,15 @@ export function evaluateStorm(
     // A new breach during the cooldown continues the same storm.
     return { ...(storm ?? { since: now, onset: counts }), until: now + cooldownMs, isActive: true };
   }
-  if (storm === null || now >= storm.until) return null;
-  return storm.isActive ? { ...storm, isActive: false } : storm;
+  if (storm === null) return null;
+  // The cooldown may have been shortened since the storm.
+  const until = Math.min(storm.until, now + cooldownMs);
+  if (now >= until) return null;
+  return storm.isActive || until !== storm.until ? { ...storm, until, isActive: false } : storm;
 }
 
 /** Holds every node while too many nodes are unhealthy at once, including nodes observed since the last evaluation. */
-export const stormGuard: GuardRow = {
+export const stormGuard = defineGuard({
   reasons: {
     storm: {
       counts: "nodes that are offline, of unknown status, firing, disrupted or lost",
@@ -106,10 +109,10 @@ export const stormGuard: GuardRow = {
       },
     ];
   },
-};
+});
 
 /** Holds every node while the circuit breaker is open. It stays open across restarts until an operator resets it. */
-export const breakerGuard: GuardRow = {
+export const breakerGuard = defineGuard({
   reasons: {
     breaker: {
       counts: "nodes that began to fire, or were lost, within `safety.breaker.within`",
@@ -129,4 +132,4 @@ export const breakerGuard: GuardRow = {
             detail: `it opened at ${formatTime(breaker.open.openedAt)} after ${breaker.open.nodes} nodes had fired or been lost; reset-breaker closes it`,
           },
         ],
-};
+});

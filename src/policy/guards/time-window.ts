@@ -96,10 +96,10 @@ export function windowBlockers(
   names: readonly string[],
   intervals: ReadonlyMap<string, TimeInterval>,
   at: readonly EpochMs[],
-): readonly Blocker[] {
+): readonly Blocker<"window">[] {
   const blockers = names
     .filter((name) => !intervals.has(name))
-    .map((name): Blocker => ({ reason: "window", detail: `unknown time interval ${name}` }));
+    .map((name): Blocker<"window"> => ({ reason: "window", detail: `unknown time interval ${name}` }));
   const known = names.flatMap((name) => intervals.get(name) ?? []);
   if (known.length === 0) return blockers;
   if (at.length === 0 || !at.every(Number.isFinite)) {

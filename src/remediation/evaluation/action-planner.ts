@@ -1,11 +1,12 @@
 import type { NodeId } from "../../model/node.ts";
-import type { Decision, HoldReason } from "../../model/remediation/decision.ts";
+import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 import { decide, mayBeginEpisode } from "../../policy/decision.ts";
 import { consecutiveFailures } from "../../policy/episodes/attempts.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
 import { type ActivePolicy, type Candidate, type GuardFacts, isDryRun } from "../../policy/guard-facts.ts";
+import type { HoldReason } from "../../policy/guards/guards.ts";
 import {
   actionChange,
   commitTransition,
@@ -113,6 +114,7 @@ export class ActionPlanner {
     const failedBefore = isDryRun(active) ? [] : consecutiveFailures(records, node.id, active.policy.rule, now);
     const episode = {
       ...beginEpisode(active, node, records.nextId("ep"), now),
+      nodeName: observed.nameOf(node.id),
       ...(failedBefore.length === 0 ? {} : { failedBefore }),
       ...(createdAt === null ? {} : { nodeCreatedAt: createdAt }),
     };
@@ -120,7 +122,7 @@ export class ActionPlanner {
     return episode;
   }
 
-  #actOrHold(candidate: Candidate, decision: Decision): Candidate | null {
+  #actOrHold(candidate: Candidate, decision: Decision<HoldReason>): Candidate | null {
     if (decision.verdict === "act") return candidate;
     this.decisionLog.record(decision);
     const [blocker, ...others] = decision.blockers;
@@ -155,7 +157,7 @@ class DecisionLog {
   }
 
   /** Counts, logs and journals a decision if it is a change. */
-  record(decision: Decision): void {
+  record(decision: Decision<HoldReason>): void {
     const { policy, node, episode, step, verdict, blockers, mode } = decision;
     const reasons = [...new Set(blockers.map(({ reason }) => reason))];
     // Each step that is taken is a decision of its own.

@@ -1,5 +1,6 @@
 import { type DurationMs, formatDuration, formatSecondsLeft, SECOND_MS } from "../../base/duration.ts";
 import { oncePerKey } from "../../base/once-per-key.ts";
+import type { Steps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Clock } from "../../model/ports.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
@@ -126,7 +127,7 @@ export function approvalExpiry(
 export function oldSessionsBlocker(
   { observed, clock }: Pick<DecisionContext, "observed" | "clock">,
   candidate: Candidate,
-): Blocker | null {
+): Blocker<"verdict_unknown"> | null {
   const { policy } = candidate.active;
   if (nextStep(candidate)?.action === "notify" || !policySources(policy).includes("sessions")) return null;
   const walkedAt = observed.latest?.snapshot.sessions?.settledAt ?? null;
@@ -165,17 +166,24 @@ export function isGivenUp(
 /** Returns the facts for real actions or for dry runs. */
 export type FactsOf = (dryRun: boolean) => GuardFacts;
 
+/** The steps that collect the facts, of which all but the counts of the fleet are as of the last step. */
+export type FactsSteps = (dryRun: boolean) => Steps<GuardFacts>;
+
 type FactsDeps = DecisionContext & Pick<ServiceContext, "apiKey" | "client" | "externalBlockerCache">;
 
 /** Returns a function that collects the current facts. */
-export const createGuardFacts =
-  (context: FactsDeps, fleetHealth: FleetHealth, trustTracker: InventoryTrustTracker): FactsOf =>
-  (dryRun) => {
+export const createGuardFacts = (
+  context: FactsDeps,
+  fleetHealth: FleetHealth,
+  trustTracker: InventoryTrustTracker,
+): FactsSteps =>
+  function* collectFacts(dryRun) {
     const { apiKey, observed, policies, remediationState, rules } = context;
     const { records } = remediationState;
+    const fleetCounts = yield* countFleet(observed.fleet, records, policies.active(), dryRun);
+    yield;
     const trust = trustTracker.current();
     const now = remediationState.now();
-    const fleetCounts = countFleet(observed.fleet, records, policies.active(), dryRun);
     const assumed = dryRun ? [] : assumedActionTimes(remediationState.firstStartedAt(), rules.safety, now);
     const countedFrom = now - rules.safety.maxActions.perMs;
     const actions = [...records.actions()].filter(({ shadow }) => shadow === dryRun);

@@ -54,7 +54,7 @@ export function createExternalBlockerCache(externalBlockers: ExternalBlockers, c
 
   return {
     /** Returns what blocks a policy. A query without a recent result blocks as well. */
-    blockers: ({ rule }: Policy): readonly Blocker[] =>
+    blockers: ({ rule }: Policy): readonly Blocker<"blocked_by">[] =>
       rule.blockedBy.flatMap((blockedBy) => {
         const result = resultWithin(blockedBy, RESULT_AGE_MS_MAX);
         const detail = result === null ? "there is no recent result" : result.blockedDetail;

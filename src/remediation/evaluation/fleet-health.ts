@@ -1,4 +1,5 @@
 import { MINUTE_MS } from "../../base/duration.ts";
+import { runAtOnce } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
@@ -185,7 +186,7 @@ export class FleetHealth {
 
   #countFleet(dryRun: boolean): FleetCounts {
     const { observed, policies, remediationState } = this.#context;
-    return countFleet(observed.fleet, remediationState.records, policies.active(), dryRun);
+    return runAtOnce(countFleet(observed.fleet, remediationState.records, policies.active(), dryRun));
   }
 
   #changedCounts(): JournalChange[] {

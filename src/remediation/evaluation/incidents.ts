@@ -1,4 +1,5 @@
 import type { DurationMs } from "../../base/duration.ts";
+import { runAtOnce } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { type ActivePolicy, countFleet, isDryRun } from "../../policy/guard-facts.ts";
@@ -114,7 +115,7 @@ export class IncidentTracker {
   #nodesMinByDomain(): (domain: string) => number {
     const { observed, remediationState, rules } = this.#context;
     // Without policies no timers are counted, which the number of nodes does not depend on.
-    const fleetCounts = countFleet(observed.fleet, remediationState.records, [], false);
+    const fleetCounts = runAtOnce(countFleet(observed.fleet, remediationState.records, [], false));
     const domains = fleetCounts.domains[rules.safety.correlated.by];
     return (domain) => incidentNodesMin(rules.safety, domains.get(domain)?.nodes ?? 0);
   }

@@ -1,8 +1,13 @@
 import { DAY_MS, type DurationMs, formatDuration, formatSecondsLeft, MINUTE_MS } from "../../base/duration.ts";
 import type { AcceptedSessions } from "../../inventory/sessions/session-walks.ts";
-import { assessTrust, BASELINE_DAYS, type InventoryStatus, type TrustAssessment } from "../../inventory/trust.ts";
+import {
+  assessTrust,
+  BASELINE_DAYS,
+  type InventoryStatus,
+  type TrustAssessment,
+  type TrustBlocker,
+} from "../../inventory/trust.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
-import type { Blocker } from "../../model/remediation/decision.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
@@ -71,7 +76,8 @@ export class InventoryTrustTracker {
     this.#forgetAccepted();
     const cooldownBlockers = this.#updateCooldown(isUntrusted, fleet, freshMs);
     const clockProblem = remediationState.clock.problem() ?? this.#dateProblem();
-    const clockBlockers: Blocker[] = clockProblem === null ? [] : [{ reason: "service_clock", detail: clockProblem }];
+    const clockBlockers: TrustBlocker[] =
+      clockProblem === null ? [] : [{ reason: "service_clock", detail: clockProblem }];
     return { blockers: [...clockBlockers, ...blockers, ...cooldownBlockers], isUntrusted };
   }
 
@@ -139,7 +145,7 @@ export class InventoryTrustTracker {
   }
 
   /** Returns the blocker of a cooldown. It begins when trust returns, and lasts even if the process restarts. */
-  #updateCooldown(isUntrusted: boolean, fleet: Fleet, freshMs: DurationMs): Blocker[] {
+  #updateCooldown(isUntrusted: boolean, fleet: Fleet, freshMs: DurationMs): TrustBlocker[] {
     const { remediationState, rules } = this.#context;
     const { stormCooldownMs } = rules.safety;
     const isUnexplained = isUntrusted && !this.#isOldForLackOfLeadership(fleet);
@@ -152,8 +158,11 @@ export class InventoryTrustTracker {
       return [{ reason: "sight_cooldown", detail }];
     }
     const now = remediationState.now();
-    if (isNotStarted) this.#setCooldown(now + stormCooldownMs);
-    const left = Number(this.#cooldown()) - now;
+    // The configured duration may have been shortened since the cooldown began.
+    const known = this.#cooldown();
+    const end = Math.min(known === NOT_STARTED ? Number.POSITIVE_INFINITY : known, now + stormCooldownMs);
+    this.#setCooldown(end);
+    const left = end - now;
     if (left <= 0) return [];
     const detail = `fleet data was not trusted until recently; the hold ends in ${formatSecondsLeft(left)}, if the data stays trusted`;
     return [{ reason: "sight_cooldown", detail }];

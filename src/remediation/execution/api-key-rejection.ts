@@ -17,7 +17,10 @@ export interface ApiKeyRejection {
 const API_KEY_REJECTION_FACT = "warden.credentials";
 /** A rejection holds all actions for this long. Then one is tried, because the key may have been replaced. */
 const REJECTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
-/** A rejection is forgotten this long after the last one if no action was needed since. */
+/**
+ * A rejection is forgotten this long after the last one if no action was needed since. So are the 403s of one node,
+ * because the key that was accepted since then may have been replaced.
+ */
 const REJECTION_MEMORY_MS: DurationMs = 2 * HOUR_MS;
 
 /** Tracks whether the service accepts the API key for actions. */
@@ -27,8 +30,8 @@ export class ApiKeyStatus {
   #hold: { readonly message: string; readonly until: MonotonicMs } | null = null;
   /** When an action was last accepted. */
   #acceptedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
-  /** When an action was first answered 403, by node, if none on the node was accepted since. */
-  readonly #forbiddenAt = new Map<NodeId, MonotonicMs>();
+  /** When an action was first and last answered 403, by node, if none on the node was accepted since. */
+  readonly #forbidden = new Map<NodeId, { readonly firstAt: MonotonicMs; readonly lastAt: MonotonicMs }>();
 
   constructor(state: RemediationState, clock: Clock) {
     this.#state = state;
@@ -54,20 +57,27 @@ export class ApiKeyStatus {
    * all actions for a while, unless one was accepted since the first 403 for this node, which then is what is forbidden.
    */
   recordRejected(node: NodeId, message: string, isForbidden: boolean): void {
-    const forbiddenAt = this.#forbiddenAt.get(node) ?? this.#clock.monotonic();
-    if (isForbidden && forbiddenAt < this.#acceptedAt) return;
-    if (isForbidden) this.#forbiddenAt.set(node, forbiddenAt);
+    if (isForbidden && this.#recordForbidden(node) < this.#acceptedAt) return;
     const now = this.#state.now();
     const rejection: ApiKeyRejection = { message, since: this.rejection()?.since ?? now, refusedAt: now };
     this.#hold = { message, until: this.#clock.monotonic() + REJECTION_HOLD_MS };
     this.#state.record([{ kind: "fact", key: API_KEY_REJECTION_FACT, value: JSON.stringify(rejection) }]);
   }
 
+  /** Records a 403 for a node, and returns when the first of those that still count was received. */
+  #recordForbidden(node: NodeId): MonotonicMs {
+    const now = this.#clock.monotonic();
+    for (const [id, { lastAt }] of this.#forbidden) if (now - lastAt >= REJECTION_MEMORY_MS) this.#forbidden.delete(id);
+    const firstAt = this.#forbidden.get(node)?.firstAt ?? now;
+    this.#forbidden.set(node, { firstAt, lastAt: now });
+    return firstAt;
+  }
+
   /** Records that the service accepted the key for an action on a node. */
   recordAccepted(node: NodeId): void {
     this.#hold = null;
     this.#acceptedAt = this.#clock.monotonic();
-    this.#forbiddenAt.delete(node);
+    this.#forbidden.delete(node);
     if (this.#state.records.fact(API_KEY_REJECTION_FACT) !== null)
       this.#state.record([{ kind: "fact", key: API_KEY_REJECTION_FACT, value: null }]);
   }

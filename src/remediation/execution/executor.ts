@@ -1,5 +1,4 @@
 import type { ApiClient } from "../../api-client/client.ts";
-import { decodeActionReply } from "../../api-client/decoding/records.ts";
 import { actionCall } from "../../api-client/endpoints.ts";
 import type { ApiError } from "../../api-client/errors.ts";
 import type { PostResult } from "../../api-client/post-result.ts";
@@ -184,7 +183,7 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
   switch (result.kind) {
     case "done": {
       context.apiKey.recordAccepted(node);
-      const { message, durationMinutes } = decodeActionReply(result.json);
+      const { message, durationMinutes } = result.reply;
       const isPlausible = (durationMinutes ?? 0) > 0 && durationMinutes! <= QUARANTINE_MINUTES_MAX;
       context.log.info({ ...fields, message }, "action sent");
       const next = recordSent(episode, action, isPlausible ? durationMinutes : null, now);

@@ -132,6 +132,8 @@ const READ_INTERVAL_MS_MIN: DurationMs = 15 * SECOND_MS;
 const READ_INTERVAL_MS_MAX: DurationMs = 2 * MINUTE_MS;
 /** Interval at which the actions in flight are checked for due reads. */
 const CHECK_INTERVAL_MS: DurationMs = 5 * SECOND_MS;
+/** Maximum number of concurrent reads, so that few calls wait for permits ahead of the next action. */
+const READS_IN_FLIGHT_MAX = 4;
 
 /**
  * Reads nodes on which actions are in flight if the collectors are too slow to verify them. Ends when `signal` aborts.
@@ -140,18 +142,28 @@ export async function startVerificationReads(context: ReadDeps, signal: AbortSig
   const { remediationState, clock } = context;
   // When the node of each action in flight was last read, successfully or not.
   let lastReadAt: ReadonlyMap<string, MonotonicMs> = new Map();
+  // A read of a node that does not respond takes long, and must not delay the others.
+  const reads = new Map<string, Promise<void>>();
   while (!signal.aborted) {
     await clock.sleep(CHECK_INTERVAL_MS, signal);
+    if (signal.aborted) break;
     const readAttempts = new Map<string, MonotonicMs>();
     for (const action of [...remediationState.records.actions()].filter(isInFlight)) {
-      if (signal.aborted) return;
-      const last = lastReadAt.get(action.id) ?? Number.NEGATIVE_INFINITY;
-      const isReading = !action.shadow && isReadDue(context, action, last);
-      readAttempts.set(action.id, isReading ? clock.monotonic() : last);
-      if (isReading) await readForVerification(context, action, signal);
+      const { id, shadow } = action;
+      const last = lastReadAt.get(id) ?? Number.NEGATIVE_INFINITY;
+      const mayRead = !shadow && !reads.has(id) && reads.size < READS_IN_FLIGHT_MAX;
+      const isReading = mayRead && isReadDue(context, action, last);
+      readAttempts.set(id, isReading ? clock.monotonic() : last);
+      if (!isReading) continue;
+      const read = readForVerification(context, action, signal);
+      reads.set(
+        id,
+        read.finally(() => reads.delete(id)),
+      );
     }
     lastReadAt = readAttempts;
   }
+  await Promise.all(reads.values());
 }
 
 function isReadDue(context: ReadDeps, action: Action, lastReadAt: MonotonicMs): boolean {

@@ -1,16 +1,16 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { eachInSteps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
-import { HOLD_REASONS } from "../../model/remediation/decision.ts";
 import type { NodeHold } from "../../model/remediation/episode.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { selectInSteps } from "../../policy/cel/fleet-aggregates.ts";
 import { isDryRun } from "../../policy/guard-facts.ts";
+import { HOLD_REASONS } from "../../policy/guards/guards.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
 import { type DecisionContext, isGivenUp } from "../evaluation/candidates.ts";
 import type { EpisodeContext } from "../execution/episode-transitions.ts";
-import { type HeldNode, type HeldNodesQuery, NODE_MARKS, type NodeMark } from "./views.ts";
+import type { HeldNode, HeldNodesQuery, NodeMark } from "./views.ts";
 
 type HoldDeps = Pick<DecisionContext, "remediationState" | "policies">;
 
@@ -145,23 +145,16 @@ function heldMs(
   return Math.max(0, now - Math.max((since ?? now) + forMs, closedAt));
 }
 
-/** The position of each mark in {@link NODE_MARKS}. */
-const RANKS = Object.fromEntries(NODE_MARKS.map((mark, rank) => [mark, rank])) as Readonly<Record<NodeMark, number>>;
-
 /**
- * Returns the most important mark of each node that has one, in steps. `lastDecisions` is null on a standby, which shows
+ * Calls `mark` with every mark of every node that has one, in steps. `lastDecisions` is null on a standby, which shows
  * every node that fires as held.
  */
 export function* nodeMarksOf(
   { remediationState, policies }: Pick<DecisionContext, "remediationState" | "policies">,
   lastDecisions: readonly LastDecision[] | null,
-): Generator<undefined, ReadonlyMap<NodeId, NodeMark>> {
+  mark: (node: NodeId, mark: NodeMark) => void,
+): Generator<undefined, void> {
   const { records } = remediationState;
-  const marks = new Map<NodeId, NodeMark>();
-  const mark = (node: NodeId, newMark: NodeMark) => {
-    const known = marks.get(node);
-    if (known === undefined || RANKS[newMark] > RANKS[known]) marks.set(node, newMark);
-  };
   // Without a decision the condition of a firing node has ended, and `clear_for` runs.
   const undecided = lastDecisions === null ? "firing" : "pending";
   for (const active of policies.active()) {
@@ -183,7 +176,6 @@ export function* nodeMarksOf(
   });
   yield* eachInSteps(holdsInForce(remediationState), ({ node }) => mark(node, "held"));
   yield* eachInSteps(records.actions(), ({ node, state }) => state === "awaiting" && mark(node, "awaiting"));
-  return marks;
 }
 
 /** Returns the mark of a node that is held. It shows whether the node only waits for other actions. */

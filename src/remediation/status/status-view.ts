@@ -1,14 +1,14 @@
-import { oncePerKey } from "../../base/once-per-key.ts";
-import { eachInSteps } from "../../base/steps.ts";
+import { eachInSteps, type Steps } from "../../base/steps.ts";
 import { EPISODE_STATES } from "../../model/label-values.ts";
+import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
-import { type ActivePolicy, isDryRun, isInFlight } from "../../policy/guard-facts.ts";
+import { type ActivePolicy, type GuardFacts, isDryRun, isInFlight } from "../../policy/guard-facts.ts";
 import { findBlockers } from "../../policy/guards/guards.ts";
 import { limitsByName } from "../../policy/guards/safety-limits.ts";
 import { presentTimer, toTimerRow } from "../../policy/timer.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
-import { buildCandidate, type DecisionContext, type FactsOf, isGivenUp } from "../evaluation/candidates.ts";
+import { buildCandidate, type DecisionContext, type FactsSteps, isGivenUp } from "../evaluation/candidates.ts";
 import { FleetHealth } from "../evaluation/fleet-health.ts";
 import { largestWalkNodes } from "../evaluation/inventory-trust.ts";
 import { ObservedFleet } from "../observed-fleet.ts";
@@ -28,7 +28,7 @@ export interface StatusViewDeps {
   /** Returns why rounds don't succeed, or null if they do, or on a standby, which has none. */
   roundFailure(): string | null;
   /** Collects the facts for guards. Not called on a standby, which observes no node. */
-  readonly collectFacts: FactsOf;
+  readonly collectFacts: FactsSteps;
   /** Returns why this daemon observes no node. Absent if it does. */
   unobserved?(): string;
   /** Returns the last decisions, or null on a standby, which decides nothing. */
@@ -45,14 +45,14 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
   return {
     status: () => remediationStatus(deps),
     policies: () => policyStatuses(deps),
-    explain(node) {
-      const factsOf = oncePerKey(deps.collectFacts);
+    *explain(node) {
+      const policies = yield* explainPolicies(deps, node);
       const now = context.remediationState.now();
       return {
         node,
         known: context.observed.slotOf(node) !== null,
         at: now,
-        policies: context.policies.active().flatMap((active) => explainPolicy(deps, active, node, factsOf)),
+        policies,
         // The row of a policy stays after its release, because attempts are counted from there.
         holds: records.holdsOn(node).filter(({ until }) => until === null || until > now),
       };
@@ -76,7 +76,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
         .map((action) => ({ ...action, expiresAt: action.createdAt + context.rules.safety.approvalTtlMs })),
     heldNodes: (query) => heldNodesOf(context, deps.lastDecisions(), query),
     heldNodeCount: () => heldNodeCountOf(context, deps.lastDecisions()),
-    nodeMarks: () => nodeMarksOf(context, deps.lastDecisions()),
+    nodeMarks: (mark) => nodeMarksOf(context, deps.lastDecisions(), mark),
   };
 }
 
@@ -158,12 +158,27 @@ function* policyStatuses({
   return statuses;
 }
 
+/** Explains every policy on a node, in steps. */
+function* explainPolicies(deps: StatusViewDeps, node: NodeId): Steps<readonly PolicyExplanation[]> {
+  const { observed, policies } = deps.context;
+  const facts = new Map<boolean, GuardFacts>();
+  const explained: PolicyExplanation[] = [];
+  for (const active of policies.active()) {
+    yield;
+    const dryRun = isDryRun(active);
+    // Guards are asked only about listed nodes.
+    if (observed.slotOf(node) !== null && !facts.has(dryRun)) facts.set(dryRun, yield* deps.collectFacts(dryRun));
+    explained.push(...explainPolicy(deps, active, node, facts.get(dryRun)));
+  }
+  return explained;
+}
+
 /** Explains a policy on a node. On a standby only what is recorded is known; on the leader, an unlisted node has none. */
 function explainPolicy(
   { context, unobserved }: StatusViewDeps,
   active: ActivePolicy,
-  node: string,
-  factsOf: FactsOf,
+  node: NodeId,
+  facts: GuardFacts | undefined,
 ): PolicyExplanation[] {
   const { records } = context.remediationState;
   const { name, forMs, steps } = active.policy.rule;
@@ -184,6 +199,6 @@ function explainPolicy(
     return [{ ...recorded, verdict: "unknown", matched: null, unknowns, fields: {}, blockers: [] }];
   }
   const { verdict, matched, unknowns, fields } = candidate.evaluation;
-  const blockers = matched === false ? [] : findBlockers(candidate, factsOf(dryRun));
+  const blockers = matched === false ? [] : findBlockers(candidate, facts!);
   return [{ ...recorded, verdict, matched, unknowns, fields: fields(), blockers }];
 }

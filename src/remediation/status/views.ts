@@ -1,7 +1,7 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Mode, PolicyRule } from "../../model/policy/policy.ts";
-import type { Blocker, Decision, HoldReason } from "../../model/remediation/decision.ts";
+import type { Blocker, Decision } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { JournalQueries, JournalQuery } from "../../model/remediation/journal.ts";
 import type {
@@ -13,6 +13,7 @@ import type {
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { ActivePolicy } from "../../policy/guard-facts.ts";
+import type { HoldReason } from "../../policy/guards/guards.ts";
 import type { PolicyEvaluation } from "../../policy/policy.ts";
 import type { PresentedTimer } from "../../policy/timer.ts";
 
@@ -58,7 +59,7 @@ export interface PolicyExplanation
   readonly timer: PresentedTimer | null;
   readonly episode: Episode | null;
   /** Everything that would hold an action now, even if the policy does not fire. Empty if it does not match the node. */
-  readonly blockers: readonly Blocker[];
+  readonly blockers: readonly Blocker<HoldReason>[];
 }
 
 /** Explains why a node was or was not acted on. */
@@ -146,7 +147,7 @@ export type Approval = Action & { readonly expiresAt: EpochMs };
 export interface RemediationView extends Pick<JournalQueries, "decisions" | "actions" | "operatorCommands"> {
   status(): RemediationStatus;
   policies(): Generator<undefined, readonly PolicyStatus[]>;
-  explain(node: NodeId): NodeExplanation;
+  explain(node: NodeId): Generator<undefined, NodeExplanation>;
   /** Returns the latest rows about a node, up to the time `until` if it is given. */
   historyOf(node: NodeId, until?: EpochMs): Promise<NodeHistory>;
   /** Actions that wait for approval. */
@@ -158,6 +159,6 @@ export interface RemediationView extends Pick<JournalQueries, "decisions" | "act
   heldNodes(query: HeldNodesQuery): Generator<undefined, readonly HeldNode[]>;
   /** Returns the number of nodes in {@link heldNodes} without a query, in less time. */
   heldNodeCount(): Generator<undefined, number>;
-  /** Returns the most important mark of each node that has one. */
-  nodeMarks(): Generator<undefined, ReadonlyMap<NodeId, NodeMark>>;
+  /** Calls `mark` with every mark of every node that has one. Only the most important one of a node counts. */
+  nodeMarks(mark: (node: NodeId, mark: NodeMark) => void): Generator<undefined, void>;
 }

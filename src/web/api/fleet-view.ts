@@ -1,8 +1,8 @@
 import type { Steps } from "../../base/steps.ts";
-import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
+import { NODE_STATUSES } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { slotsById } from "../../policy/cel/field-readers.ts";
-import { NODE_MARKS, type NodeMark } from "../../remediation/status/views.ts";
+import { NODE_MARKS, type RemediationView } from "../../remediation/status/views.ts";
 import { cacheStepsByColumn } from "./fleet-columns.ts";
 
 /** A node's slot, its status and its mark, the last two as indexes of NODE_STATUSES and NODE_MARKS. */
@@ -23,7 +23,7 @@ export type FleetGrid = ReturnType<typeof createFleetGrid>;
 interface FleetGridDeps {
   /** Null before the first walk. */
   fleet(): Fleet | null;
-  marks(): Steps<ReadonlyMap<NodeId, NodeMark>>;
+  readonly marks: RemediationView["nodeMarks"];
 }
 
 /** For most fleets, a list of more changes would be longer than the whole document. */
@@ -57,7 +57,7 @@ export function createFleetGrid(deps: FleetGridDeps) {
         revision++;
         return { from: revision - 1, revision, cells: null };
       }
-      const now: GridState = { fleet, marks: yield* markColumn(fleet, yield* deps.marks()) };
+      const now: GridState = { fleet, marks: yield* markColumn(fleet, deps.marks) };
       const cells = last === null || !isSameLayout(last.fleet, fleet) ? null : yield* findCellChanges(last, now);
       last = now;
       if (cells?.length === 0) return null;
@@ -88,15 +88,13 @@ const isSameLayout = (one: Fleet, other: Fleet): boolean =>
 /** Values that are read or written in one step, which takes a fraction of a millisecond. */
 const VALUES_PER_STEP = 1_024;
 
-function* markColumn(fleet: Fleet, marks: ReadonlyMap<NodeId, NodeMark>): Steps<Uint8Array> {
+function* markColumn(fleet: Fleet, marks: FleetGridDeps["marks"]): Steps<Uint8Array> {
   const column = new Uint8Array(fleet.slots);
-  let read = 0;
-  for (const [node, mark] of marks) {
-    if (read++ % VALUES_PER_STEP === 0) yield;
+  yield* marks((node, mark) => {
     // Another fleet may have been looked at since the last step, so the map is not kept.
     const slot = slotsById(fleet).get(node);
-    if (slot !== undefined) column[slot] = NODE_MARKS.indexOf(mark);
-  }
+    if (slot !== undefined) column[slot] = Math.max(column[slot]!, NODE_MARKS.indexOf(mark));
+  });
   return column;
 }
 

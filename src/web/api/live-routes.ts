@@ -15,7 +15,7 @@ const RETRY_AFTER_S = 30;
 
 /** Returns the routes of the fleet grid, the event stream and the history. */
 export function liveRoutes(deps: WebDeps, context: WebContext): readonly Route[] {
-  const fleetGrid = createFleetGrid({ fleet: deps.fleet, marks: () => deps.remediation().nodeMarks() });
+  const fleetGrid = createFleetGrid({ fleet: deps.fleet, marks: (mark) => deps.remediation().nodeMarks(mark) });
   const broadcaster = new EventBroadcaster({ ...context, ...deps, fleetGrid });
   let compressed: { readonly json: Buffer; readonly gzipped: Promise<Buffer> } | null = null;
 

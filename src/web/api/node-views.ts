@@ -1,4 +1,5 @@
 import type { Steps } from "../../base/steps.ts";
+import { equalsIgnoringCase } from "../../base/text.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import { SESSION_STATUSES } from "../../model/session.ts";
 import type { Fleet } from "../../model/snapshot.ts";
@@ -51,7 +52,7 @@ export function nodeView(statusSnapshot: StatusSnapshot, id: string) {
 /** The columns that are searched for a text. */
 const SEARCHED_COLUMNS = ["ids", "name", "ipAddress"] as const;
 
-/** `node` is the id or the name of a node. `q` is a part of a searched column; its case is ignored. */
+/** `node` is the id or the name of a node. `q` is a part of a searched column. The case of `q` and `country` is ignored. */
 function* matchingSlots(fleet: Fleet, { node, status, country, region, q = "" }: Query): Steps<readonly number[]> {
   const text = q.toLowerCase();
   const slots: number[] = [];
@@ -61,7 +62,7 @@ function* matchingSlots(fleet: Fleet, { node, status, country, region, q = "" }:
     if (node !== undefined && fleet.ids[slot] !== node && fleet.name[slot] !== node) continue;
     if (status !== undefined && NODE_STATUSES[fleet.status[slot]!] !== status) continue;
     const location = fleet.locations[fleet.locationIndex[slot]!];
-    if (country !== undefined && location?.country !== country) continue;
+    if (country !== undefined && !equalsIgnoringCase(location?.country ?? null, country)) continue;
     if (region !== undefined && location?.region !== region) continue;
     if (text === "" || SEARCHED_COLUMNS.some((name) => fleet[name][slot]!.toLowerCase().includes(text)))
       slots.push(slot);

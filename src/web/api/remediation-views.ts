@@ -1,11 +1,12 @@
 import type { ExternalBlocker, PolicyRule, Step } from "../../model/policy/policy.ts";
-import type { HoldReason } from "../../model/remediation/decision.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
 import { isoAt } from "../../model/time.ts";
-import { HOLD_REASON_ROWS } from "../../policy/guards/guards.ts";
+import { HOLD_REASON_ROWS, type HoldReason } from "../../policy/guards/guards.ts";
 import type { PresentedTimer } from "../../policy/timer.ts";
 import type {
+  Approval,
   HeldNode,
+  NodeExplanation,
   NodeHistory,
   PolicyExplanation,
   PolicyStatus,
@@ -61,9 +62,8 @@ export async function actionsView(remediation: RemediationView, awaiting: boolea
 }
 
 /** The part of `GET /api/v1/nodes/ID` that explains why the daemon did or did not act on the node. */
-export function explanationView(remediation: RemediationView, node: string, history: NodeHistory) {
-  const explanation = remediation.explain(node);
-  const approvals = new Map(remediation.approvals().map((action) => [action.id, action]));
+export function explanationView(explanation: NodeExplanation, approvals: readonly Approval[], history: NodeHistory) {
+  const approvalsById = new Map(approvals.map((action) => [action.id, action]));
   return {
     /** Whether the node is in the fleet now. */
     known: explanation.known,
@@ -71,7 +71,7 @@ export function explanationView(remediation: RemediationView, node: string, hist
     policies: explanation.policies.map(policyExplanationView),
     holds: explanation.holds.map(holdView),
     episodes: history.episodes.map(episodeView),
-    actions: history.actions.map((action) => actionView(approvals.get(action.id) ?? action)),
+    actions: history.actions.map((action) => actionView(approvalsById.get(action.id) ?? action)),
     decisions: history.decisions.map(decisionView),
     orders: history.operatorCommands.map(operatorCommandView),
   };

@@ -79,7 +79,8 @@ export function webRoutes(deps: WebDeps, context: WebContext): readonly Route[] 
   ];
 }
 
-function jsonRoutes(deps: WebDeps, { clock, requestQueue }: WebContext): readonly Route[] {
+function jsonRoutes(deps: WebDeps, context: WebContext): readonly Route[] {
+  const { clock, requestQueue } = context;
   const remediation = () => deps.remediation();
   const list = (
     path: string,
@@ -109,7 +110,7 @@ function jsonRoutes(deps: WebDeps, { clock, requestQueue }: WebContext): readonl
       method: "GET",
       path: "/api/v1/nodes/:id",
       parameters: ["until"],
-      handle: (request, reply) => answerNode(deps, request, reply),
+      handle: (request, reply) => answerNode(deps, context, request, reply),
     },
     list("decisions", ["node", "policy", "until", "limit"], async (query) =>
       withNodes((await remediation().decisions(rowsQuery(query))).map(decisionView), deps.fleet()),
@@ -155,14 +156,20 @@ async function fullStatus(deps: WebDeps, clock: WebContext["clock"]): Promise<ob
 }
 
 /** A node that has left the fleet is still explained while the journal has rows about it. */
-async function answerNode(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): Promise<object> {
+async function answerNode(
+  deps: WebDeps,
+  { clock, requestQueue }: WebContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<object> {
   const { id } = request.params as { id: string };
   const node = deps.node(id);
+  const explained = await requestQueue.occupy(runInSlices(deps.remediation().explain(id), clock));
   const { until } = rowsQuery(request.query as Query);
   const history = await deps.remediation().historyOf(id, until);
   // Reading the journal has taken a part of this turn.
   await nextTurn();
-  const explanation = explanationView(deps.remediation(), id, history);
+  const explanation = explanationView(explained, deps.remediation().approvals(), history);
   if (node === null && !hasHistory(explanation)) {
     return sendError(request, reply, 404, `no node ${JSON.stringify(id)} in the fleet`);
   }

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
 import { budgetView, type StatusSnapshot, statusView } from "../../../src/web/api/status-views.ts";
+import { remediationRules } from "../../harness/policies.ts";
+import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
 import { idleRemediation, SAMPLES_START_MS } from "../../web/api/remediation-view-fixture.ts";
 import { startTestServer } from "../../web/http/test-server.ts";
@@ -20,7 +22,23 @@ test("status says which collectors have no monthly calls left", async () => {
   });
   const { out } = await runInProcess("status", "--url", url);
   expect(out).toMatch(/^nodes {6}stopped .* no monthly calls left for polling$/m);
-  expect(out).toMatch(/^sessions {3}every .* ok$/m);
+  expect(out).toMatch(/^sessions {3}every .* not read yet$/m);
+});
+
+test("status does not say that details are ok while the service has not been reached yet", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([]), settings: {} });
+  network.setFault({ kind: "reset" });
+  await network.restart();
+  await network.advance(MINUTE);
+  const known = statusSnapshotOf(network.daemon);
+  const { url } = await startTestServer({
+    status: () => statusView(known),
+    budget: () => budgetView(known),
+    remediation: () => idleRemediation,
+  });
+  const { out } = await runInProcess("status", "--url", url);
+  expect(out).toMatch(/^details +every \w+ +- +- +not read yet$/m);
+  expect(out).not.toMatch(/ ok$/m);
 });
 
 test("status says that the last reload was rejected, and that the service's clock differs", async () => {

@@ -132,6 +132,26 @@ describe("time intervals", () => {
     expect(configWarnings(withService(text))).toEqual([]);
   });
 
+  test.each([
+    ["months: ['6:8', 13]", "months[1]: is not a month, so it matches nothing; months are from 1 to 12"],
+    ["months: ['-1']", "months[0]: is not a month, so it matches nothing; months are from 1 to 12"],
+    [
+      "months: [february]\ndays_of_month: ['30:31']",
+      "days_of_month: are not days of these months, so it is never open",
+    ],
+  ])("%s: warns of what matches nothing, which Alertmanager accepts", (keys, warned) => {
+    const text = `time_intervals:\n  - name: n\n    ${keys.replaceAll("\n", "\n    ")}\n`;
+    expect(configWarnings(withService(text))).toEqual([expect.stringContaining(`: time_intervals[0].${warned}`)]);
+  });
+
+  test.each(["months: ['11:13']", "months: [february, april]\ndays_of_month: ['30']", "days_of_month: ['-31']"])(
+    "%s: no warning, because it matches a day",
+    (keys) => {
+      const text = `time_intervals:\n  - name: n\n    ${keys.replaceAll("\n", "\n    ")}\n`;
+      expect(configWarnings(withService(text))).toEqual([]);
+    },
+  );
+
   test("warns of one that is never open", () => {
     const text = "time_intervals:\n  - name: a\n  - name: b\n    time_intervals: [{ weekdays: [] }]\n";
     expect(configWarnings(withService(text))).toEqual([

@@ -161,6 +161,11 @@ describe("an incident over time", () => {
     expect(nodesToContinue(incident({}, ...Array.from({ length: 138 }, (_, index) => `n${index}`)), 5)).toBe(69);
   });
 
+  test("cools down no longer than a cooldown that is shortened in the meantime", () => {
+    const cooling = { ...tenNodes, until: 500 + 2 * COOLDOWN_MS };
+    expect(as("abcd", 500, cooling)).toEqual([{ ...tenNodes, until: 500 + COOLDOWN_MS }]);
+  });
+
   test("ends six hours after its last onset, even if nodes are still unhealthy", () => {
     const end = 102 + INCIDENT_MS_MAX;
     expect(as("abcdefghij", end - 1)).toEqual([tenNodes]);

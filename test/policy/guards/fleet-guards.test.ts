@@ -4,7 +4,7 @@ import type { Safety } from "../../../src/config/schema/safety.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
 import type { Candidate } from "../../../src/policy/guard-facts.ts";
 import { correlatedGuard, type Incident } from "../../../src/policy/guards/correlated-failure.ts";
-import type { GuardRow } from "../../../src/policy/guards/guards.ts";
+import type { GuardRow } from "../../../src/policy/guards/guard.ts";
 import {
   disruptedDomainGuard,
   disruptedGuard,

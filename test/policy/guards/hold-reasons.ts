@@ -1,8 +1,9 @@
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { TrustBlocker } from "../../../src/inventory/trust.ts";
 import type { PolicyRule } from "../../../src/model/policy/policy.ts";
-import type { HoldReason } from "../../../src/model/remediation/decision.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
 import type { ActivePolicy, Candidate, GuardFacts, NodeObservation } from "../../../src/policy/guard-facts.ts";
+import type { HoldReason } from "../../../src/policy/guards/guards.ts";
 import { CLOSED_BREAKER } from "../../../src/policy/guards/storm-and-breaker.ts";
 import { actionOf, closedEpisodeOf, episodeOf, holdOf } from "../../journal/arbitrary-changes.ts";
 import {
@@ -27,7 +28,8 @@ export interface HoldCause {
 }
 
 const factsCause = (changed: Partial<GuardFacts>): HoldCause => ({ options: { facts: changed } });
-const trustCause = (reason: HoldReason): HoldCause => factsCause({ trustBlockers: [{ reason, detail: "…" }] });
+const trustCause = (reason: TrustBlocker["reason"]): HoldCause =>
+  factsCause({ trustBlockers: [{ reason, detail: "…" }] });
 const closedEpisode = (number: number, agoMs: number, overrides: Partial<Episode>): Episode =>
   closedEpisodeOf(number, NOON - agoMs, { node: "node_0", acted: 1, ...overrides });
 

@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { NodeStatus } from "../../../src/model/node.ts";
 import type { Action, Episode, NodeHold } from "../../../src/model/remediation/episode.ts";
 import type { Candidate } from "../../../src/policy/guard-facts.ts";
-import type { GuardRow } from "../../../src/policy/guards/guards.ts";
+import type { GuardRow } from "../../../src/policy/guards/guard.ts";
 import { holdGuard, otherEpisodeGuard, protectedGuard, statusGuard } from "../../../src/policy/guards/node-guards.ts";
 import { backoffGuard, cooldownGuard, retryGuard } from "../../../src/policy/guards/retry-guards.ts";
 import { rebootOffline } from "../../harness/policies.ts";

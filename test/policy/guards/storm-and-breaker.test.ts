@@ -39,6 +39,12 @@ describe("a storm", () => {
     expect(evaluateStorm(again, calm, 168, COOLDOWN)).not.toBeNull();
   });
 
+  test("cools down no longer than a cooldown that is shortened in the meantime", () => {
+    const cooling: Storm = { since: 100, until: 140, isActive: false };
+    expect(evaluateStorm(cooling, calm, 120, 5)).toEqual({ ...cooling, until: 125 });
+    expect(evaluateStorm(cooling, calm, 120, 0)).toBeNull();
+  });
+
   test("without a cooldown ends with the first evaluation below the limit", () => {
     expect(evaluateStorm(evaluateStorm(null, over, 100, 0), calm, 101, 0)).toBeNull();
   });

@@ -38,7 +38,7 @@ describe("availability beside external usage", () => {
     overrides: Partial<ExternalUsageOfLimit>,
     { lane = "walk", remaining = null, plan, ofPlan = {} }: Options = {},
   ) => {
-    const ledger = createLedger(limitsWith(plan ?? null), 0, 0);
+    const ledger = createLedger(limitsWith(plan ?? null), 0);
     Object.assign(ledger.externalUsage, { node_management: usageWith(overrides), plan: usageWith(ofPlan) });
     const { headers } = ledger.categories.node_management;
     if (remaining !== null) recordAnswered(headers, 0, { limit: 100, remaining: remaining - 1, resetAt: null }, 0);

@@ -13,7 +13,7 @@ const limitsOf = (plan: keyof typeof PLANS): Limits => ({
   plan: { ...PLANS[plan], callsPerMonth: null },
   reserve: 0.2,
 });
-const start = (plan: keyof typeof PLANS) => createLedger(limitsOf(plan), 0, 0);
+const start = (plan: keyof typeof PLANS) => createLedger(limitsOf(plan), 0);
 
 /** Makes a call whose response states a limit. */
 function callStating(ledger: Ledger, category: Category, limit: number, remaining: number, now: number): void {

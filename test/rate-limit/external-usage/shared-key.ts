@@ -36,7 +36,7 @@ export function runSharedKey(
   onAnswer?: (learned: number, admitted: number, now: number, ledger: Ledger) => void,
 ): { readonly learned: number; readonly likely: number; readonly admitted: number; readonly ledger: Ledger } {
   const service = createLimitedService(limiting);
-  const ledger = createLedger(limiting.limits, 0, 0);
+  const ledger = createLedger(limiting.limits, 0);
   const events: Event[] = [];
   const at = (time: number, run: () => void) => insert(events, { at: time, run });
   let now = 0;

@@ -108,7 +108,7 @@ test("an incident whose nodes stay unhealthy ends six hours after the last of th
   await network.advance(2 * HOUR_MS + 50 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   expect(network.holdReasons(incidentNodes(network)[0]!)).toEqual(["correlated"]);
-  const explained = network.controller().view.explain(incidentNodes(network)[0]!);
+  const explained = network.explain(incidentNodes(network)[0]!);
   expect(explained.policies[0]!.blockers[0]!.detail).toMatch(
     /it ends 30m after .* and no later than 2026-03-01 06:0\d/,
   );

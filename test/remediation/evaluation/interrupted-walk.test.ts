@@ -11,7 +11,7 @@ test("a page that shows the node online resets its pending timer, although the w
     settings: { ...listsOnlySettings, pageLimit: 50 },
   });
   const node = network.nodes().find((id) => network.status(id) === "online")!;
-  const timer = () => network.controller().view.explain(node).policies[0]!.timer;
+  const timer = () => network.explain(node).policies[0]!.timer;
   // The next two walks show the node offline, and the third one shows it online.
   const recoverAt = network.daemon.clock.now() + 2 * MINUTE_MS;
   network.interventions.startFailure(node, { failureMode: "outage", remedy: "time", recoverAt });

@@ -11,7 +11,7 @@ const trustReasons = (network: QuietNetwork) =>
     .view.status()
     .trust.map(({ reason }) => reason);
 
-const timerOf = (network: QuietNetwork, node: string) => network.controller().view.explain(node).policies[0]!.timer;
+const timerOf = (network: QuietNetwork, node: string) => network.explain(node).policies[0]!.timer;
 
 /** Nodes that the fault hides: the same ones each time. */
 async function hideNodes(network: QuietNetwork, missing: number): Promise<readonly string[]> {

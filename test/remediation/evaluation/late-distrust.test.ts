@@ -53,7 +53,7 @@ test("a short list that arrives during an evaluation does not suspend episodes",
   expect(states).not.toContain("suspended");
 });
 
-test("a short list that another walk follows during the same evaluation still begins a cool-down", async () => {
+test("a short list that another walk follows during the same evaluation still begins a cooldown", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], withoutLimits) });
   const [node, other] = network.nodes();
   const isPublished = publishDuringEvaluation(network, node!, (last) => [

@@ -240,7 +240,7 @@ describe("nodes that stay down after an action", () => {
     const [node] = down(network);
     const { view } = network.controller();
     const detail = expect.stringMatching(/^ep-1 has left the node down.* accept-inventory/);
-    expect(view.explain(node!).policies[0]!.blockers).toContainEqual({ reason: "other_episode", detail });
+    expect(runAtOnce(view.explain(node!)).policies[0]!.blockers).toContainEqual({ reason: "other_episode", detail });
     expect(runAtOnce(view.heldNodes({ node: node! }))).toMatchObject([{ reasons: ["other_episode"] }]);
     await network.commands().acceptInventory();
     await network.advance(MINUTE_MS);

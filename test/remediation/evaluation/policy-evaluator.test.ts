@@ -26,7 +26,8 @@ const POLICY = "reboot-offline";
 async function startEvaluator({ journal } = createMemoryStateStore(), changed: Partial<PolicyRule> = {}) {
   const clock = createVirtualClock(START_MS);
   const remediationState = await openRemediationState({ journal, clock, log: silentLog, lostReason: null });
-  const observed = new ObservedFleet({ serviceTime: (at) => at });
+  const client = { serviceTime: (at: number) => at };
+  const observed = new ObservedFleet(client);
   const policies = new PolicySet(remediationRules([rebootOffline(changed)]), remediationState.records);
   // Time passes with each reading of the clock, so that every slice is as short as possible.
   let readings = 0;
@@ -47,7 +48,7 @@ async function startEvaluator({ journal } = createMemoryStateStore(), changed: P
   return {
     ...{ clock, evaluator, fleetHealth, timers: () => remediationState.records.timersOf(POLICY) },
     remediationState,
-    findReplaced: () => findReplacedNodes({ observed, remediationState }, { reportRemark: () => {} }),
+    findReplaced: () => findReplacedNodes({ client, observed, remediationState }, { reportRemark: () => {} }),
     /** Makes the evaluation fail after this many readings of the clock. */
     failAfter: (count: number) => {
       failingReading = readings + count;

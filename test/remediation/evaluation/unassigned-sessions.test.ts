@@ -43,7 +43,7 @@ const unassigned: readonly (readonly [what: string, change: (session: Session, i
 test.each(unassigned)("no node is taken for idle if the sessions %s", async (_, change) => {
   const network = await rebootIdle(change);
   expect(network.postCount()).toBe(0);
-  const [explained] = network.controller().view.explain(network.nodes()[0]!).policies;
+  const [explained] = network.explain(network.nodes()[0]!).policies;
   expect(explained).toMatchObject({
     verdict: "unknown",
     unknowns: [{ field: "sessions.total", why: "unassigned" }],
@@ -55,6 +55,6 @@ test("a few sessions that name no node, and those that are being established, le
     index % 20 === 0 || session.status === "connecting" ? { ...session, node_id: null } : session,
   );
   await network.advance(MINUTE_MS);
-  const [explained] = network.controller().view.explain(network.nodes()[0]!).policies;
+  const [explained] = network.explain(network.nodes()[0]!).policies;
   expect(explained).toMatchObject({ verdict: "false", unknowns: [] });
 });

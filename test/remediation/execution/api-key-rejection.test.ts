@@ -75,3 +75,22 @@ test("a 403 to the actions on some nodes does not keep the others from being hea
   await network.advance(2 * HOUR_MS);
   expect(new Set(episodeStates(network))).toEqual(new Set(["healed"]));
 });
+
+test("a node that was forbidden before another action was accepted shows a later rejection of the key", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const [forbidden, other] = onePerRegion(network, 2);
+  network.setFault({ kind: "status", status: 403 }, `POST /v1/nodes/${forbidden}`);
+  network.interventions.startFailure(forbidden!, {
+    failureMode: "outage",
+    remedy: "time",
+    recoverAt: network.daemon.clock.now() + 12 * MINUTE_MS,
+  });
+  await network.advanceUntil(() => notificationsOf(network, "credentials").length > 0);
+  network.failNode(other!);
+  await network.advance(6 * HOUR_MS);
+  expect(new Set(episodeStates(network))).toEqual(new Set(["cleared", "healed"]));
+  network.setFault({ kind: "status", status: 403 }, "POST");
+  network.failNode(forbidden!);
+  await network.advance(HOUR_MS);
+  expect(notificationsOf(network, "credentials").map(({ endsAt }) => endsAt === null)).toEqual([true, false, true]);
+});

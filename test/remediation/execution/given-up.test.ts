@@ -59,7 +59,7 @@ test("a node stays given up across a kill at the end of its last episode, until 
   await network.restart();
   await network.advance(2 * retry.everyMs);
   expect(network.postCount()).toBe(2);
-  const blockers = network.controller().view.explain(node!).policies[0]!.blockers;
+  const blockers = network.explain(node!).policies[0]!.blockers;
   expect(blockers).toMatchObject([
     {
       reason: "retry_limit",
@@ -73,7 +73,7 @@ test("a node stays given up across a kill at the end of its last episode, until 
     recoverAt: network.daemon.clock.now() + MINUTE_MS,
   });
   await network.advance(30 * MINUTE_MS);
-  const { holds } = network.controller().view.explain(node!);
+  const { holds } = network.explain(node!);
   expect(holds.filter(({ kind }) => kind === "given_up")).toEqual([]);
   await network.advance(HOUR_MS);
   network.failNode(node!);
@@ -97,7 +97,7 @@ test("after release a policy tries a given-up node as often as the first time", 
     ok: false,
     error: { kind: "not_found" },
   });
-  expect(network.controller().view.explain(node!).holds).toEqual([]);
+  expect(network.explain(node!).holds).toEqual([]);
   network.kill();
   await network.restart();
   await network.advanceUntil(() => notificationsOf(network, "given_up").length === 2);

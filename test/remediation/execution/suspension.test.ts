@@ -37,7 +37,7 @@ async function startUnknown(healAfterMs: number, policies = [busy(`node.id == "$
     recoverAt: now(network) + healAfterMs,
   });
   await network.advance(2 * MINUTE_MS);
-  expect(network.controller().view.explain(ONE).policies[0]!.verdict).toBe("unknown");
+  expect(network.explain(ONE).policies[0]!.verdict).toBe("unknown");
   return network;
 }
 

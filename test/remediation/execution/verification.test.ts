@@ -1,10 +1,12 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Step } from "../../../src/model/policy/policy.ts";
 import type { Transport } from "../../../src/model/ports.ts";
-import { rebootOffline, remediationRules, steps, withoutRetries } from "../../harness/policies.ts";
-import { listsOnlySettings, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { rebootOffline, remediationRules, steps, withoutLimits, withoutRetries } from "../../harness/policies.ts";
+import { listsOnlySettings, onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
+import { START_MS } from "../../harness/virtual-daemon.ts";
 
 const expecting = <S extends Exclude<Step, { action: "notify" }>>(step: S, text: string): S => ({
   ...step,
@@ -69,6 +71,33 @@ test("a policy that reads details is verified in time, even if details are read 
   expect(network.actions()).toMatchObject([
     { node, outcome: "verified", evidence: { fields: { "node.cpu_usage": expect.any(Number) } } },
   ]);
+});
+
+test("nodes whose reads hang do not delay the verification of another one", async () => {
+  const clock = createVirtualClock(START_MS);
+  const requests: { readonly path: string; readonly at: number }[] = [];
+  const wrapTransport = (service: Transport): Transport => ({
+    ...service,
+    request(request, signal) {
+      requests.push({ path: request.path, at: clock.monotonic() });
+      return service.request(request, signal);
+    },
+  });
+  const rules = remediationRules([busy], withoutLimits);
+  const network = await startQuietNetwork({ rules, settings: detailed, clock, wrapTransport });
+  const nodes = onePerRegion(network, 4);
+  const load = { resource: "cpu", overMs: 0, level: 1, until: Number.POSITIVE_INFINITY } as const;
+  for (const node of nodes) network.interventions.setLoad(node, { ...load, since: network.daemon.clock.now() });
+  await network.advanceUntil(() => network.postCount() === nodes.length);
+  const [node, ...hanging] = network.actions().map((action) => action.node);
+  const hang = { kind: "hang" } as const;
+  network.setFaults(hanging.map((each) => ({ fault: hang, match: `GET /v1/nodes/${each}` })));
+  requests.length = 0;
+  await network.advance(8 * MINUTE_MS);
+  const times = requests.filter(({ path }) => path === `/v1/nodes/${node}`).map(({ at }) => at);
+  // A node is read eight times within the ten minutes of its step, and due reads are looked for every 5 s.
+  const gaps = times.slice(1).map((at, index) => at - times[index]!);
+  expect(Math.max(...gaps)).toBeLessThan(81 * SECOND_MS);
 });
 
 test("a step whose verdict stays unknown long after its time is in doubt, and the episode is given up", async () => {

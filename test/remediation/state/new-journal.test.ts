@@ -16,7 +16,7 @@ test("with a new journal max_actions counts as used up evenly over the last hour
   for (const node of [first!, second!, third!]) network.failNode(node);
   await network.advance(20 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([]);
-  const { blockers } = network.controller().view.explain(first!).policies[0]!;
+  const { blockers } = network.explain(first!).policies[0]!;
   expect(blockers).toMatchObject([
     {
       reason: "max_actions",

@@ -21,7 +21,7 @@ test("a timer continues after a restart, and downtime does not count", async () 
   network.kill();
   await network.restart({ downMs: 2 * HOUR_MS });
   await network.advance(5 * MINUTE_MS);
-  const { timer } = network.controller().view.explain(node!).policies[0]!;
+  const { timer } = network.explain(node!).policies[0]!;
   expect(timer).toMatchObject({ state: "pending" });
   expect(timer!.trueMs).toBeGreaterThan(11 * MINUTE_MS);
   expect(timer!.trueMs).toBeLessThan(17 * MINUTE_MS);

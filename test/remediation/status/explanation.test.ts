@@ -1,12 +1,13 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 const notOnline = { when: 'node.status != "online"', forMs: HOUR_MS };
 
 function blockersBy(network: QuietNetwork, node: string): Record<string, readonly string[]> {
-  const { policies } = network.controller().view.explain(node);
+  const { policies } = network.explain(node);
   return Object.fromEntries(
     policies.map(({ policy, blockers }) => [policy, blockers.map(({ reason, detail }) => `${reason}: ${detail}`)]),
   );
@@ -56,6 +57,32 @@ test("a policy that does not match a node reports nothing that would hold its ac
     "reboot-offline": expect.arrayContaining([expect.stringMatching(/^paused: /)]),
     elsewhere: [],
   });
+});
+
+test("during a mass event a node is explained in many steps, and holds that begin meanwhile are reported", async () => {
+  const nodes = 3_000;
+  const policies = [
+    rebootOffline({ when: 'node.status == "online"' }),
+    rebootOffline({ name: "rehearsed", mode: "dry_run" }),
+  ];
+  const network = await startQuietNetwork({ rules: remediationRules(policies), scenario: { nodes } });
+  const [node] = network.nodes();
+  const { view } = network.controller();
+  await network.advanceUntil(() => runAtOnce(view.heldNodeCount()) === nodes);
+  // A timer was set since the nodes were counted.
+  const { records } = network.daemon.remediationState;
+  records.setTimer("reboot-offline", node!, records.timer("reboot-offline", node!));
+  expect([...view.explain(node!)].length).toBeGreaterThan(15);
+  const steps = view.explain(node!);
+  steps.next();
+  await network.commands().pause("a release");
+  const explained = runAtOnce(steps);
+  const storm = `${nodes} of ${nodes} nodes are unhealthy; the limit is 600 (storm)`;
+  for (const { blockers } of explained.policies) {
+    expect(blockers).toContainEqual({ reason: "storm", detail: storm });
+    expect(blockers).toContainEqual({ reason: "paused", detail: expect.stringContaining("a release") });
+  }
+  expect(runAtOnce(view.explain(node!))).toEqual(explained);
 });
 
 test("every step that is acted on has its own decision row", async () => {

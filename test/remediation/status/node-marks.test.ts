@@ -7,6 +7,7 @@ import { openRemediationState } from "../../../src/remediation/state/journaled-s
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationRules, steps, withoutLimits } from "../../harness/policies.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
+import { marksOf } from "../../harness/remediation-results.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 
 test("a node has the most important mark of its current state", async () => {
@@ -14,24 +15,22 @@ test("a node has the most important mark of its current state", async () => {
   const [node] = network.nodes("us-east");
   const { view } = network.controller();
   const orders = network.commands();
-  expect([...runAtOnce(view.nodeMarks())]).toEqual([]);
+  expect([...marksOf(view)]).toEqual([]);
   network.failNode(node!);
-  await network.advanceUntil(() => runAtOnce(view.nodeMarks()).get(node!) === "pending");
-  await network.advanceUntil(() => runAtOnce(view.nodeMarks()).get(node!) === "awaiting");
-  expect([...runAtOnce(view.nodeMarks()).keys()]).toEqual([node]);
+  await network.advanceUntil(() => marksOf(view).get(node!) === "pending");
+  await network.advanceUntil(() => marksOf(view).get(node!) === "awaiting");
+  expect([...marksOf(view).keys()]).toEqual([node]);
   // A request for approval is more important than a hold. Once it is approved, the hold is shown.
   expect(await orders.hold(node!, "its disk is swapped")).toMatchObject({ ok: true });
-  expect(runAtOnce(view.nodeMarks()).get(node!)).toBe("awaiting");
+  expect(marksOf(view).get(node!)).toBe("awaiting");
   expect(await orders.approve(view.approvals()[0]!.id)).toMatchObject({ ok: true });
-  expect(runAtOnce(view.nodeMarks()).get(node!)).toBe("held");
+  expect(marksOf(view).get(node!)).toBe("held");
   await orders.release(node!);
-  await network.advanceUntil(
-    () => runAtOnce(view.nodeMarks()).get(node!) === "awaiting" || runAtOnce(view.nodeMarks()).get(node!) === "acting",
-  );
-  if (runAtOnce(view.nodeMarks()).get(node!) === "awaiting") await orders.approve(view.approvals()[0]!.id);
-  await network.advanceUntil(() => runAtOnce(view.nodeMarks()).get(node!) === "acting");
-  await network.advanceUntil(() => runAtOnce(view.nodeMarks()).get(node!) === "episode");
-  await network.advanceUntil(() => runAtOnce(view.nodeMarks()).size === 0);
+  await network.advanceUntil(() => marksOf(view).get(node!) === "awaiting" || marksOf(view).get(node!) === "acting");
+  if (marksOf(view).get(node!) === "awaiting") await orders.approve(view.approvals()[0]!.id);
+  await network.advanceUntil(() => marksOf(view).get(node!) === "acting");
+  await network.advanceUntil(() => marksOf(view).get(node!) === "episode");
+  await network.advanceUntil(() => marksOf(view).size === 0);
 });
 
 test("dry runs and firing nodes without an episode have their own marks", async () => {
@@ -43,10 +42,10 @@ test("dry runs and firing nodes without an episode have their own marks", async 
   const [dryRun, real] = [network.nodes("eu-west")[0]!, network.nodes("us-east")[0]!];
   const { view } = network.controller();
   network.failNode(dryRun, "person");
-  await network.advanceUntil(() => runAtOnce(view.nodeMarks()).get(dryRun) === "shadow");
+  await network.advanceUntil(() => marksOf(view).get(dryRun) === "shadow");
   network.failNode(real, "person");
   // The only step was ineffective: the node is given up, and still fires.
-  await network.advanceUntil(() => runAtOnce(view.nodeMarks()).get(real) === "given_up");
+  await network.advanceUntil(() => marksOf(view).get(real) === "given_up");
 });
 
 test("nodes that wait for other actions are told from nodes that guards hold", async () => {
@@ -59,7 +58,7 @@ test("nodes that wait for other actions are told from nodes that guards hold", a
   const nodes = network.nodes("us-east").slice(0, 3);
   const { view } = network.controller();
   const operatorCommands = network.commands();
-  const marks = () => nodes.map((node) => runAtOnce(view.nodeMarks()).get(node)).toSorted();
+  const marks = () => nodes.map((node) => marksOf(view).get(node)).toSorted();
   for (const node of nodes) network.failNode(node);
   // The first action is the canary, and the only one in flight.
   await network.advanceUntil(() => marks().join() === "acting,canary,canary");

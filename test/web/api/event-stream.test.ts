@@ -25,7 +25,7 @@ function startBroadcaster() {
     clock,
     epoch: "e1",
     log,
-    fleetGrid: createFleetGrid({ fleet, marks: () => stepsOf(new Map()) }),
+    fleetGrid: createFleetGrid({ fleet, marks: () => stepsOf(undefined) }),
   });
   onTestFinished(() => broadcaster.close());
   return { clock, eventLog, now, broadcaster };

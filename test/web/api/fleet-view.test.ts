@@ -5,12 +5,15 @@ import { slotsById } from "../../../src/policy/cel/field-readers.ts";
 import type { NodeMark } from "../../../src/remediation/status/views.ts";
 import { createFleetGrid, type FleetGrid } from "../../../src/web/api/fleet-view.ts";
 import { applyChange, type FleetModel, markOf, readFleet, statusOf } from "../../../src/web/ui/page/fleet/fleet.ts";
-import { buildFleet, stepsOf, withStatus } from "../fleet-fixture.ts";
+import { buildFleet, marksInSteps, withStatus } from "../fleet-fixture.ts";
 
 /** A fleet grid over a fleet that a test replaces. */
 function gridOver(fleet: Fleet | null, marks: ReadonlyMap<string, NodeMark> = new Map()) {
   const now = { fleet, marks };
-  return { now, fleetGrid: createFleetGrid({ fleet: () => now.fleet, marks: () => stepsOf(now.marks) }) };
+  return {
+    now,
+    fleetGrid: createFleetGrid({ fleet: () => now.fleet, marks: (mark) => marksInSteps(now.marks, mark) }),
+  };
 }
 
 const refresh = (fleetGrid: FleetGrid) => runAtOnce(fleetGrid.refresh());
@@ -81,6 +84,20 @@ test("marks belong to the fleet of the first step, even if another fleet is look
   expect(slotsById(swapped).get("b")).toBe(0);
   expect(runAtOnce(steps)).toEqual({ from: 0, revision: 1, cells: null });
   expect(read(fleetGrid)).toMatchObject({ ids: ["a", "", "b"], mark: "009" });
+});
+
+test("a node with several marks has the most important one, whichever comes last", () => {
+  const fleetGrid = createFleetGrid({
+    fleet: () => threeNodes,
+    *marks(mark) {
+      for (const each of ["pending", "held", "firing"] as const) {
+        mark("b", each);
+        yield;
+      }
+    },
+  });
+  refresh(fleetGrid);
+  expect(read(fleetGrid)).toMatchObject({ mark: "009" });
 });
 
 test("a change lists only the cells that changed", () => {

@@ -188,7 +188,7 @@ export const emptyHistory: NodeHistory = { episodes: [], actions: [], decisions:
 export const idleRemediation: RemediationView = {
   status: () => idleStatus,
   policies: () => stepsOf([]),
-  explain: emptyExplanation,
+  explain: (node) => stepsOf(emptyExplanation(node)),
   historyOf: async () => emptyHistory,
   decisions: async () => [],
   actions: async () => [],
@@ -196,7 +196,7 @@ export const idleRemediation: RemediationView = {
   approvals: () => [],
   heldNodes: () => stepsOf([]),
   heldNodeCount: () => stepsOf(0),
-  nodeMarks: () => stepsOf(new Map()),
+  nodeMarks: () => stepsOf(undefined),
 };
 
 /** Explanation of node_1, with an episode, a decision and two actions; of other nodes it is empty. */
@@ -248,7 +248,7 @@ export function sampleRemediation(queries: JournalQuery[] = []): RemediationView
   return {
     ...idleRemediation,
     policies: () => stepsOf([policyStatus]),
-    explain: sampleExplanation,
+    explain: (node) => stepsOf(sampleExplanation(node)),
     historyOf: async (node) => sampleHistory(node),
     decisions: async (query) => {
       queries.push(query);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { JournalQuery } from "../../../src/model/remediation/journal.ts";
+import { stepsOf } from "../fleet-fixture.ts";
 import { fetchFrom, startTestServer } from "../http/test-server.ts";
 import {
   emptyHistory,
@@ -215,7 +216,7 @@ describe("a node", () => {
     const web = await startTestServer({
       remediation: () => ({
         ...idleRemediation,
-        explain: (node) => ({ ...sampleExplanation(node), holds: [{ ...sampleHold, operator: "alice" }, veto] }),
+        explain: (node) => stepsOf({ ...sampleExplanation(node), holds: [{ ...sampleHold, operator: "alice" }, veto] }),
       }),
     });
     const { holds } = JSON.parse((await fetchFrom(web, "/api/v1/nodes/node_1")).text);

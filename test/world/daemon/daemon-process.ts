@@ -99,27 +99,7 @@ const never = <T>(): Promise<T> => new Promise<T>(() => {});
 export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<DaemonProcess> {
   const { lifetime } = deps;
   const { isAlive } = lifetime;
-  const clock = clockOfProcess(deps, isAlive);
-  const random = seededRandom(deps.seed);
-  const log = logOfProcess(deps.log, isAlive);
-  const store = storeOfProcess(deps, isAlive);
-  const metrics = createDaemonMetrics({ process: false });
-  const common = { clock, random, metrics, log };
-  const { calls } = store;
-  const { limits, monthStartsOn } = deps.settings;
-  const rateLimiter = createRateLimiter({ clock, random, log, calls, limits, monthStartsOn, onWait: () => {} });
-  const client = createApiClient({
-    rateLimiter,
-    clock,
-    random,
-    transport: transportOfProcess(deps, lifetime),
-    serviceClock: new ServiceClock(),
-    secret: fixedKey(SIMULATION_KEY),
-    timeoutMs: 10_000,
-    agent: "proxywarden/world",
-  });
-  const remediationState = await openRemediationState({ journal: store.journal, clock, log, lostReason: null });
-  const collected = createCollectedState(deps.settings, remediationState.facts, { clock, log, metrics });
+  const { common, journal, rateLimiter, client, remediationState, collected } = await openProcess(deps);
   let configuration: Configuration = deps;
   let reloading = Promise.resolve();
   let controller = startController(deps);
@@ -132,13 +112,13 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
       rules,
       remediationState,
       client,
-      journal: store.journal,
+      journal,
       externalBlockers: deps.externalBlockers,
       serviceUrl: "https://simulated.invalid",
       inventory: collected.inventory,
       sessionWalks: collected.sessionWalks,
       detailReporter: collected.reporters.details,
-      notifier: createNotifier({ receivers: [], clock, random, log, metrics }),
+      notifier: createNotifier({ receivers: [], ...common }),
       onRead: () => collectors.markChanged(),
     });
   }
@@ -180,7 +160,7 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
     get remediation() {
       return controller;
     },
-    metrics,
+    metrics: common.metrics,
     snapshot: () => collectors.latest(),
     plan: () => collectors.plan(),
     serviceTime: client.serviceTime,
@@ -195,6 +175,31 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
       lifetime.kill();
     },
   };
+}
+
+/** Opens what a process keeps when it reloads its configuration. */
+async function openProcess(deps: DaemonProcessDeps) {
+  const { lifetime, settings } = deps;
+  const clock = clockOfProcess(deps, lifetime.isAlive);
+  const random = seededRandom(deps.seed);
+  const log = logOfProcess(deps.log, lifetime.isAlive);
+  const { calls, journal } = storeOfProcess(deps, lifetime.isAlive);
+  const metrics = createDaemonMetrics({ process: false });
+  const { limits, monthStartsOn } = settings;
+  const rateLimiter = createRateLimiter({ clock, random, log, calls, limits, monthStartsOn, onWait: () => {} });
+  const client = createApiClient({
+    rateLimiter,
+    clock,
+    random,
+    transport: transportOfProcess(deps, lifetime),
+    serviceClock: new ServiceClock(),
+    secret: fixedKey(SIMULATION_KEY),
+    timeoutMs: 10_000,
+    agent: "proxywarden/world",
+  });
+  const remediationState = await openRemediationState({ journal, clock, log, lostReason: null });
+  const collected = createCollectedState(settings, remediationState.facts, { clock, log, metrics });
+  return { common: { clock, random, metrics, log }, journal, rateLimiter, client, remediationState, collected };
 }
 
 function clockOfProcess({ clock, onMoment }: DaemonProcessDeps, isAlive: () => boolean): Clock {

@@ -1,7 +1,7 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
 import type { PolicyRule } from "../../../src/model/policy/policy.ts";
-import type { HoldReason } from "../../../src/model/remediation/decision.ts";
+import type { HoldReason } from "../../../src/policy/guards/guards.ts";
 import type { PolicyExplanation } from "../../../src/remediation/status/views.ts";
 import type { SimulatedNode } from "../../../src/simulator/fleet/node.ts";
 import type { DaemonProcess } from "../daemon/daemon-process.ts";
@@ -74,7 +74,7 @@ export class LivenessInvariants {
 
   #checkNode(daemonProcess: DaemonProcess, node: SimulatedNode, held: Map<string, number>): void {
     const now = this.#parts.clock.monotonic();
-    for (const explained of daemonProcess.remediation.view.explain(node.id).policies) {
+    for (const explained of runAtOnce(daemonProcess.remediation.view.explain(node.id)).policies) {
       if (!isHolding(explained)) continue;
       const all = explained.blockers.map(({ reason }) => reason);
       // An approval is requested only when nothing else holds the node.
@@ -117,7 +117,7 @@ export class LivenessInvariants {
     const offlineMs = this.#parts.serviceNow() - Math.max(node.changedAt, observableSince);
     const withinMs = Math.min(...applicable.map(({ forMs }) => forMs)) + 3 * freshMs + TOLERANCE_MS;
     if (offlineMs <= withinMs) return true;
-    const { policies: explained, holds } = daemonProcess.remediation.view.explain(node.id);
+    const { policies: explained, holds } = runAtOnce(daemonProcess.remediation.view.explain(node.id));
     const isGivenUp = holds.some(({ kind }) => kind === "given_up");
     return isGivenUp || explained.some(({ timer, episode }) => timer?.state === "firing" || episode !== null);
   }
@@ -191,7 +191,7 @@ function longestFreshMs(daemonProcess: DaemonProcess): DurationMs {
 
 /** Describes what the daemon has done about a failing node. */
 function outcomeOf(daemonProcess: DaemonProcess, { inFlight, actions }: RecordedState, { id }: SimulatedNode): string {
-  const { policies, holds } = daemonProcess.remediation.view.explain(id);
+  const { policies, holds } = runAtOnce(daemonProcess.remediation.view.explain(id));
   if (holds.some(({ kind }) => kind === "given_up")) return "given up";
   if ([...inFlight].some((action) => actions.get(action)!.node === id)) return "in flight";
   const real = policies.filter(({ mode }) => mode !== "dry_run");

@@ -1,4 +1,5 @@
 import { type DurationMs, MINUTE_MS } from "../../../src/base/duration.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import type { RenderInput } from "../../../src/metrics/families/family.ts";
 import { createNetworkRenderer } from "../../../src/metrics/render/renderer.ts";
 import { COLLECTORS } from "../../../src/model/snapshot.ts";
@@ -84,7 +85,7 @@ export const metricsInvariants: Readonly<Record<string, MetricsInvariant>> = {
     const unknown = fleet.nodes.filter(
       ({ id }) =>
         !fleet.membershipChanges.some((move) => move.id === id && !isSettled(move.at)) &&
-        !process.remediation.view.explain(id).known,
+        !runAtOnce(process.remediation.view.explain(id)).known,
     );
     return unknown.length === 0 ? null : `unknown: ${unknown.map(({ id }) => id)}`;
   },

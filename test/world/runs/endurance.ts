@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { parseArgs } from "node:util";
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
@@ -22,6 +21,7 @@ import {
 } from "../../../src/simulator/http/service.ts";
 import { commandsOf } from "../../harness/operator-commands.ts";
 import { bodyOf } from "../../harness/scrape-body.ts";
+import { scriptOptions } from "../../harness/script-options.ts";
 import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 import { type EnduranceSize, enduranceScenario, writeEnduranceConfig } from "./endurance-fleet.ts";
@@ -224,13 +224,14 @@ async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => v
   };
 }
 
-const { values } = parseArgs({
-  options: {
+const values = scriptOptions(
+  {
     days: { type: "string", default: "90" },
     nodes: { type: "string", default: "2000" },
     seed: { type: "string", default: "1" },
   },
-});
+  ["days", "nodes", "seed"],
+);
 const size = { days: Number(values.days), nodes: Number(values.nodes), seed: Number(values.seed) };
 const end = await runEndurance(size, (day) => console.log(JSON.stringify({ day })));
 console.log(JSON.stringify({ end }));

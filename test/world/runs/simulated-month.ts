@@ -1,4 +1,5 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import type { FleetRates } from "../../../src/model/scenario.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { enforcedShippedPolicies } from "../../harness/shipped-policies.ts";
@@ -72,7 +73,7 @@ export async function runMonth(options: MonthOptions): Promise<MonthReport> {
     const failing = failureCensus.failures.filter(
       (each) => each.until === null && each.firstFiring !== null && isCurable(each),
     );
-    const explained = failing.map(({ node }) => view.explain(node));
+    const explained = failing.map(({ node }) => runAtOnce(view.explain(node)));
     record.observe(at, explained, alertsOf(await daemonProcess.metrics.render("text")));
   }
   await simulation.stop();

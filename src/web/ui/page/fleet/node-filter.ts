@@ -39,12 +39,11 @@ function compileSearch(fleet: FleetModel, text: string): ((cell: Cell) => boolea
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return null;
   const { countries, texts } = searchIndex(fleet);
-  const tests = words.map((word) => {
-    const country = countries.get(word);
-    return country === undefined
-      ? ({ index }: Cell) => texts[index]!.includes(word)
-      : (cell: Cell) => cell.country === country;
-  });
+  const tests = words.map((word) =>
+    countries.has(word)
+      ? ({ country }: Cell) => country.toLowerCase() === word
+      : ({ index }: Cell) => texts[index]!.includes(word),
+  );
   return (cell) => tests.every((test) => test(cell));
 }
 
@@ -55,8 +54,8 @@ export function searchNodes(fleet: FleetModel | null, text: string): readonly Ce
 }
 
 interface SearchIndex {
-  /** Country codes by their lower-case form. */
-  readonly countries: ReadonlyMap<string, string>;
+  /** Country codes in lower case. */
+  readonly countries: ReadonlySet<string>;
   /** Searched text of each node, in lower case, by its index. */
   readonly texts: readonly string[];
 }
@@ -68,9 +67,7 @@ function searchIndex(fleet: FleetModel): SearchIndex {
   const known = indexes.get(fleet);
   if (known !== undefined) return known;
   const built = {
-    countries: new Map(
-      fleet.cells.flatMap(({ country }) => (country === "" ? [] : [[country.toLowerCase(), country]])),
-    ),
+    countries: new Set(fleet.cells.map(({ country }) => country.toLowerCase())),
     // No word contains a line break, so none matches across two fields.
     texts: fleet.cells.map(({ id, name, region }) => `${name}\n${id}\n${region}`.toLowerCase()),
   };

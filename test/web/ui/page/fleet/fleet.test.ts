@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { applyChange, countNodes, readFleet } from "../../../../../src/web/ui/page/fleet/fleet.ts";
-import { compileFilter, type NodeFilter } from "../../../../../src/web/ui/page/fleet/node-filter.ts";
+import { compileFilter, type NodeFilter, searchNodes } from "../../../../../src/web/ui/page/fleet/node-filter.ts";
 import { type NodeOrder, sortNodes } from "../../../../../src/web/ui/page/fleet/node-order.ts";
 import { document } from "./fleet-document.ts";
 
@@ -61,6 +61,14 @@ test.each([
   ["  ", null],
 ])("the search %j finds nodes by name, id, region and country code", (search, ids) => {
   expect(found({ search })).toEqual(ids);
+});
+
+test("a country code that the service writes in lower and in upper case finds the nodes of both", () => {
+  const locations = document.locations.map((location, index) =>
+    index === 2 ? { ...location, country: "us" } : location,
+  );
+  const fleet = readFleet({ ...document, locations });
+  expect(searchNodes(fleet, "US")?.map(({ id }) => id)).toEqual(["n4", "n2", "n1", "n5"]);
 });
 
 test("nodes are filtered by status and state of remediation", () => {

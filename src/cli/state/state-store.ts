@@ -1,23 +1,23 @@
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { errorMessage, fail, ok, type Result } from "../base/result.ts";
-import type { KeyProblem } from "../config/diagnostics/problem.ts";
-import type { Config } from "../config/schema/config.ts";
+import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
+import type { KeyProblem } from "../../config/diagnostics/problem.ts";
+import type { Config } from "../../config/schema/config.ts";
 import {
   damagedFailure,
   isCorruption,
   type StoreFailure,
   stateFolderProblem,
   storeFailure,
-} from "../journal/open-failure.ts";
-import type { DatabaseDeps } from "../journal/postgres/database.ts";
-import { DATABASE_FILE, openSqliteReader, openSqliteStore } from "../journal/sqlite/store.ts";
-import type { StateReader, StateRow } from "../journal/state-export.ts";
-import type { Clock, Log, StateStore } from "../model/ports.ts";
-import type { SharedState } from "../model/shared-state.ts";
-import { createSystemClock } from "../platform/clock.ts";
-import { silentLog } from "../platform/log.ts";
-import { fileSecret } from "../platform/secret-file.ts";
+} from "../../journal/open-failure.ts";
+import type { DatabaseDeps } from "../../journal/postgres/database.ts";
+import { DATABASE_FILE, openSqliteReader, openSqliteStore } from "../../journal/sqlite/store.ts";
+import type { StateReader, StateRow } from "../../journal/state-export.ts";
+import type { Clock, Log, StateStore } from "../../model/ports.ts";
+import type { SharedState } from "../../model/shared-state.ts";
+import { createSystemClock } from "../../platform/clock.ts";
+import { silentLog } from "../../platform/log.ts";
+import { fileSecret } from "../../platform/secret-file.ts";
 
 type StateConfig = Config["state"];
 
@@ -30,7 +30,7 @@ export async function openConfiguredStore(
   const database = databaseOf(postgres, deps);
   if (!database.ok) return database;
   // Loaded only here, so that pg is not in memory if SQLite is used.
-  const { openSharedState } = await import("../journal/postgres/store.ts");
+  const { openSharedState } = await import("../../journal/postgres/store.ts");
   const opened = await openSharedState({
     ...database.value,
     leaseMs: postgres.lease,
@@ -57,7 +57,7 @@ export async function readConfiguredState<T>(
   if (state.postgres === undefined) return readFolder(state.path!, read);
   const database = databaseOf(state.postgres);
   if (!database.ok) return database;
-  const { readPostgresState } = await import("../journal/postgres/store.ts");
+  const { readPostgresState } = await import("../../journal/postgres/store.ts");
   return readPostgresState(database.value, read);
 }
 
@@ -85,7 +85,7 @@ export async function importConfiguredState(
   if (postgres === undefined) return importIntoFolder(path!, rows);
   const database = databaseOf(postgres);
   if (!database.ok) return fail(database.error.message);
-  const { importState } = await import("../journal/postgres/store.ts");
+  const { importState } = await import("../../journal/postgres/store.ts");
   return importState(database.value, rows);
 }
 
@@ -110,7 +110,7 @@ export async function stateProblem({ path, postgres }: StateConfig): Promise<Key
   }
   const url = fileSecret(postgres.url_file, createSystemClock());
   if (!url.ok) return { key: URL_FILE_KEY, message: url.error };
-  const { parseDatabaseUrl } = await import("../journal/postgres/url.ts");
+  const { parseDatabaseUrl } = await import("../../journal/postgres/url.ts");
   const address = parseDatabaseUrl(url.value.value());
   const message = address.ok ? null : `the URL of the database can't be used: ${address.error}`;
   return message === null ? null : { key: URL_FILE_KEY, message };

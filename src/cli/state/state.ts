@@ -1,11 +1,11 @@
 import { constants } from "node:buffer";
 import { createReadStream, renameSync, rmSync, writeFileSync } from "node:fs";
-import { errorMessage } from "../base/result.ts";
-import { exportLines, parseExport } from "../journal/state-export.ts";
-import { readTextStream, STANDARD_INPUT } from "../platform/text-file.ts";
-import { countNoun } from "../web/ui/page/format.ts";
-import { readConfigFile } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "./context.ts";
+import { errorMessage } from "../../base/result.ts";
+import { exportLines, parseExport } from "../../journal/state-export.ts";
+import { readTextStream, STANDARD_INPUT } from "../../platform/text-file.ts";
+import { countNoun } from "../../web/ui/page/format.ts";
+import { readConfigFile } from "../config/config-loading.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "../context.ts";
 import { importConfiguredState, readConfiguredState } from "./state-store.ts";
 
 interface StateOptions {

@@ -1,12 +1,12 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
-import { runStateExport, runStateImport } from "../../src/cli/state.ts";
-import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
-import type { StateStore } from "../../src/model/ports.ts";
-import { createTempFolder, type TempFolder } from "../harness/temp-folder.ts";
-import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "../journal/arbitrary-changes.ts";
-import { newSchema, openPostgres, postgresDeps, removeCluster, sharedCluster } from "../journal/state-stores.ts";
-import { captureOutput, runInProcess } from "./terminal.ts";
+import { runStateExport, runStateImport } from "../../../src/cli/state/state.ts";
+import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
+import type { StateStore } from "../../../src/model/ports.ts";
+import { createTempFolder, type TempFolder } from "../../harness/temp-folder.ts";
+import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "../../journal/arbitrary-changes.ts";
+import { newSchema, openPostgres, postgresDeps, removeCluster, sharedCluster } from "../../journal/state-stores.ts";
+import { captureOutput, runInProcess } from "../terminal.ts";
 
 afterAll(removeCluster);
 
