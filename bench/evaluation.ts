@@ -4,7 +4,7 @@ import { createMemoryStateStore } from "../src/journal/sqlite/store.ts";
 import type { Fleet } from "../src/model/snapshot.ts";
 import { createSystemClock } from "../src/platform/clock.ts";
 import { silentLog } from "../src/platform/log.ts";
-import { RuleEvaluator } from "../src/remediation/evaluation/rule-evaluator.ts";
+import { PolicyEvaluator } from "../src/remediation/evaluation/policy-evaluator.ts";
 import { ObservedFleet } from "../src/remediation/observed-fleet.ts";
 import { PolicySet } from "../src/remediation/policy-set.ts";
 import { openRemediationState } from "../src/remediation/state/journaled-state.ts";
@@ -50,7 +50,7 @@ export async function benchEvaluation(): Promise<EvaluationResult[]> {
   });
   const observed = new ObservedFleet({ serviceTime: (at) => at });
   const policies = new PolicySet(remediationRules(POLICIES), remediationState.records);
-  const evaluator = new RuleEvaluator({ clock, observed, policies, remediationState }, { recordChanges: () => [] });
+  const evaluator = new PolicyEvaluator({ clock, observed, policies, remediationState }, { recordChanges: () => [] });
   const source = createFleetSource(NODES);
   let previous = source.next(1);
 

@@ -4,7 +4,7 @@ import { steps } from "./palette.ts";
 import { counts, stat, table, timeSeries } from "./panel.ts";
 import { OF_NODE, ofPolicies, TABLE_ROWS_MAX } from "./sql.ts";
 
-/** The dashboard of the journal in PostgreSQL: who ordered what, what was done, and why. */
+/** The dashboard of the journal in PostgreSQL: which operator gave which command, what was done, and why. */
 export const auditDashboard = (): DashboardBuilder =>
   createDashboard({
     uid: UIDS.audit,

@@ -21,7 +21,7 @@ import { JOURNAL } from "./sql.ts";
 export const UIDS = {
   network: "proxywarden-network",
   node: "proxywarden-node",
-  daemon: "proxywarden-warden",
+  daemon: "proxywarden-daemon",
   audit: "proxywarden-audit",
 } as const;
 

@@ -23,7 +23,7 @@ function formatApprovals(waiting: readonly WithNode<ActionView>[]): string {
   if (waiting.length === 0) return "no actions are waiting for approval\n";
   const blocks = waiting.map((action) =>
     [
-      `${action.id}  ${requestLabel(action.request)} ${action.name ?? action.node} (${placeText(action)})`,
+      `${action.id}  ${requestLabel(action.request)} ${action.name ?? action.node} (${locationText(action)})`,
       `    by ${action.policy}, step ${action.step + 1} of ${action.episode}, waiting since ${formatTime(action.created_at)} ${expiryText(action)}`.trimEnd(),
       `    based on data observed ${formatTime(action.evidence.observed_at)}:`,
       ...fieldLines(action.evidence.fields, action.evidence.observed_at).map((line) => `      ${line}`),
@@ -34,5 +34,5 @@ function formatApprovals(waiting: readonly WithNode<ActionView>[]): string {
   return `${blocks.join("\n\n")}\n\n${PROGRAM} approve ${waiting[0]!.id}, or reject. An action also expires when its evidence no longer holds.\n`;
 }
 
-const placeText = ({ node, name, country, region }: WithNode<ActionView>): string =>
+const locationText = ({ node, name, country, region }: WithNode<ActionView>): string =>
   [...(name === null ? [] : [node]), country, region].join(", ");

@@ -79,7 +79,7 @@ function printReport(
 ): void {
   const { config, policies } = loaded;
   const isDamaged = !stored.ok && stored.error.kind === "damaged";
-  const obstacles = enforcementObstacles(loaded);
+  const notEnforcedReasons = reasonsNotEnforced(loaded);
   const worst = worstCase(config.safety, policies);
   const seen = stored.ok ? stored.value : null;
   const size = fleetSize(options.nodes, probe?.ok ? probe.value.nodes : null, seen);
@@ -93,7 +93,7 @@ function printReport(
     ...{ file: options.config, valid: true, errors: [], warnings },
     worst_case: worstCaseJson(worst),
     limits: limitsJson(config, size),
-    enforces_nothing_because: obstacles,
+    enforces_nothing_because: notEnforcedReasons,
     probe: probe && (probe.ok ? probeJson(probe.value) : { error: probe.error.join("; ") }),
   };
   if (options.output === "text") {
@@ -109,7 +109,7 @@ function printReport(
       policies.length === 0
         ? ""
         : `${formatWorstCase(worst, config, policies.length)}${formatLimits(config, size, probe !== null)}`;
-    return `${verdict}${safety}${formatObstacles(obstacles)}${probe?.ok ? formatProbe(probe.value) : ""}`;
+    return `${verdict}${safety}${formatNotEnforcedReasons(notEnforcedReasons)}${probe?.ok ? formatProbe(probe.value) : ""}`;
   });
 }
 
@@ -178,17 +178,17 @@ function worstCaseJson({ activeMode, modes }: WorstCase): object {
 }
 
 /** Returns why no policy acts without an operator. The list is empty if at least one policy may act. */
-function enforcementObstacles({ config, policies: rules }: LoadedConfig): readonly string[] {
-  if (rules.length === 0) return ["no policy is in force: policies names no file"];
-  const obstacles = fleetObstacles(config);
-  const ofPolicies = rules.map((rule) => policyObstacles(rule, config));
-  if (ofPolicies.every((reasons) => reasons.length > 0)) {
-    obstacles.push(...rules.map(({ name }, index) => `policy ${name} ${ofPolicies[index]!.join(", and ")}`));
+function reasonsNotEnforced({ config, policies }: LoadedConfig): readonly string[] {
+  if (policies.length === 0) return ["no policy is in force: policies names no file"];
+  const reasons = fleetReasons(config);
+  const ofPolicies = policies.map((policy) => policyReasons(policy, config));
+  if (ofPolicies.every((each) => each.length > 0)) {
+    reasons.push(...policies.map(({ name }, index) => `policy ${name} ${ofPolicies[index]!.join(", and ")}`));
   }
-  return obstacles;
+  return reasons;
 }
 
-function fleetObstacles({ safety }: Config): string[] {
+function fleetReasons({ safety }: Config): string[] {
   const ceilings = {
     dry_run: ["safety.mode is dry_run, the upper limit for the mode of every policy"],
     approve: ["safety.mode is approve: an operator must approve each action"],
@@ -197,17 +197,17 @@ function fleetObstacles({ safety }: Config): string[] {
   return [...ceilings[safety.mode], ...zeroLimits(safety).map((limit) => `safety.${limit} is 0`)];
 }
 
-function policyObstacles(rule: PolicyRule, { service }: Config): string[] {
-  const compiled = compileExpression(rule.when);
+function policyReasons(policy: PolicyRule, { service }: Config): string[] {
+  const compiled = compileExpression(policy.when);
   const readsUsage = compiled.ok && compiled.value.fields.some(({ isUsage }) => isUsage);
   return [
-    ...(rule.mode === "dry_run" ? ["has the mode dry_run"] : []),
-    ...(rule.mode === "approve" ? ["has the mode approve: an operator must approve each action"] : []),
-    ...(actsOnNodes(rule) ? [] : ["has no step that acts on a node"]),
+    ...(policy.mode === "dry_run" ? ["has the mode dry_run"] : []),
+    ...(policy.mode === "approve" ? ["has the mode approve: an operator must approve each action"] : []),
+    ...(actsOnNodes(policy) ? [] : ["has no step that acts on a node"]),
     ...(readsUsage && service.usage_scale === undefined ? ["reads usage, and service.usage_scale is not set"] : []),
   ];
 }
 
-/** Formats the obstacles. Returns an empty string if there are none. */
-const formatObstacles = (obstacles: readonly string[]): string =>
-  obstacles.length === 0 ? "" : `enforces nothing because\n${obstacles.map((obstacle) => `  ${obstacle}\n`).join("")}`;
+/** Formats the reasons. Returns an empty string if there are none. */
+const formatNotEnforcedReasons = (reasons: readonly string[]): string =>
+  reasons.length === 0 ? "" : `enforces nothing because\n${reasons.map((reason) => `  ${reason}\n`).join("")}`;

@@ -148,8 +148,8 @@ function compareLists(key: string, was: readonly string[], is: readonly string[]
  * Compares the order. The first policy that fires acts on the node, so another order may change which policy that is.
  */
 function compareOrder(before: readonly PolicyRule[], after: readonly PolicyRule[]): readonly PolicyDifference[] {
-  const sharedNames = (rules: readonly PolicyRule[], others: readonly PolicyRule[]) =>
-    rules.map(({ name }) => name).filter((name) => others.some((other) => other.name === name));
+  const sharedNames = (policies: readonly PolicyRule[], others: readonly PolicyRule[]) =>
+    policies.map(({ name }) => name).filter((name) => others.some((other) => other.name === name));
   const [was, is] = [sharedNames(before, after), sharedNames(after, before)];
   const first = is.find((name, index) => was[index] !== name);
   if (first === undefined) return [];

@@ -53,8 +53,8 @@ export const policySources = ({ match, when }: Pick<Policy, "match" | "when">): 
   expressionSources([match, when]);
 
 /** Returns every expression of some policies. */
-export const expressionsOf = (rules: readonly PolicyRule[]): (Expression | null)[] =>
-  rules.map(compilePolicy).flatMap(({ match, when, expects }) => [match, when, ...expects]);
+export const expressionsOf = (policies: readonly PolicyRule[]): (Expression | null)[] =>
+  policies.map(compilePolicy).flatMap(({ match, when, expects }) => [match, when, ...expects]);
 
 /** Returns the lower of two modes. */
 export const lowerMode = (one: Mode, other: Mode): Mode => MODES[Math.min(MODES.indexOf(one), MODES.indexOf(other))]!;

@@ -25,7 +25,7 @@ export type WaitReason =
   | "learning"
   | "learned"
   | "remaining"
-  | "others"
+  | "external_usage"
   | "pace"
   | "plan"
   | "concurrency"
@@ -59,7 +59,7 @@ export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, n
   const constraints: Availability[] = [
     { at: rejectedUntil(ledger, category, lane), waitReason: "refused" },
     statedLimitAvailability(ledger, category, lane, now),
-    { at: availableBesideExternalUsage(ledger, category, lane, now), waitReason: "others" },
+    { at: availableBesideExternalUsage(ledger, category, lane, now), waitReason: "external_usage" },
     paceAvailability(ledger, category, lane, now),
     { at: gatewayAvailableAt(ledger, category, lane), waitReason: "learned" },
     planAvailability(ledger, lane, now),
@@ -69,7 +69,7 @@ export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, n
   const last = constraints.reduce((latest, constraint) => (constraint.at > latest.at ? constraint : latest));
   if (last.at <= now) return { at: now, waitReason: null };
   // Other users may need less than expected, which only a call of ours can show.
-  const isExternal = last.waitReason === "others" || last.waitReason === "remaining";
+  const isExternal = last.waitReason === "external_usage" || last.waitReason === "remaining";
   if (!isExternal || ledger.externalUsage[category].expectedCalls(now) === 0) return last;
   return { ...last, at: Math.min(last.at, now + ledger.limits.categories[category].windowMs / RECHECKS_PER_WINDOW) };
 }
@@ -128,12 +128,12 @@ function statedLimitAvailability(ledger: Ledger, category: Category, lane: Lane,
   const isSpent = remaining <= externalFloorOf(limit);
   // If the remaining calls are reserved for other users, an occasional call shows whether they still need them.
   const provenCalls = ledger.externalUsage[category].callsInWindow(now);
-  const isLeftToOthers = !isSpent && remaining + provenCalls > reservedCalls(limit, ledger.limits.reserve);
+  const isLeftToOtherUsers = !isSpent && remaining + provenCalls > reservedCalls(limit, ledger.limits.reserve);
   const usage = ledger.externalUsage[limitScopeOf(ledger, category, limit)];
   // Its estimate may exceed our own calls in a window by a few, although the pace leaves the reserve.
   const isEstimated = !isSpent && usage.isSlidingCounter();
   const rechecks = isEstimated ? SLIDING_RECHECKS_PER_WINDOW : OBSERVATIONS_PER_WINDOW;
-  const recheckAt = isEstimated || isLeftToOthers ? at + windowMs / rechecks : expiresAt;
+  const recheckAt = isEstimated || isLeftToOtherUsers ? at + windowMs / rechecks : expiresAt;
   const reopensAt = Math.min(isSpent ? expiresAt : (resetAt ?? expiresAt), recheckAt, expiresAt);
   return now < reopensAt ? { at: reopensAt, waitReason: "remaining" } : aloneInFlight;
 }

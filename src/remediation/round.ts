@@ -21,7 +21,7 @@ import { detailDeadlines } from "./evaluation/detail-demand.ts";
 import { QUERY_INTERVAL_MS } from "./evaluation/external-blockers.ts";
 import { FleetHealth } from "./evaluation/fleet-health.ts";
 import { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
-import { RuleEvaluator } from "./evaluation/rule-evaluator.ts";
+import { PolicyEvaluator } from "./evaluation/policy-evaluator.ts";
 import { EpisodeTracker } from "./execution/episode-tracker.ts";
 import { releaseRecoveredNodes } from "./execution/episode-transitions.ts";
 import { type ExecutionSignals, executeAction, recordDryRun, sendNotifyStep } from "./execution/executor.ts";
@@ -51,7 +51,7 @@ export class RemediationRound {
   readonly #collectFacts: FactsOf;
   readonly #context: RemediationContext;
   readonly #signals: ExecutionSignals;
-  readonly #ruleEvaluator: RuleEvaluator;
+  readonly #policyEvaluator: PolicyEvaluator;
   readonly #episodeTracker: EpisodeTracker;
   readonly #actionPlanner: ActionPlanner;
   readonly #externalActions;
@@ -78,9 +78,9 @@ export class RemediationRound {
       trustBlockers: () => trustTracker.current().blockers,
       roundFailure: () => this.health.failure(),
       lastDecisions: () => [...decisionLog.lastDecisions()],
-      unknownNodes: (policy) => this.#ruleEvaluator.unknownNodes(policy),
+      unknownNodes: (policy) => this.#policyEvaluator.unknownNodes(policy),
     });
-    this.#ruleEvaluator = new RuleEvaluator(context, this.fleetHealth);
+    this.#policyEvaluator = new PolicyEvaluator(context, this.fleetHealth);
     this.#episodeTracker = new EpisodeTracker(context);
     this.#externalActions = createExternalActions(context);
     this.#sendFleetAlerts = createFleetAlerts(context, this.fleetHealth);
@@ -131,7 +131,7 @@ export class RemediationRound {
     const wasUntrusted = this.trustTracker.current().isUntrusted;
     const hasBeenUntrusted = wasUntrusted || this.#hasBeenUntrusted;
     this.#hasBeenUntrusted = false;
-    if (hasBeenUntrusted) await this.#ruleEvaluator.markUntrusted();
+    if (hasBeenUntrusted) await this.#policyEvaluator.markUntrusted();
     if (!wasUntrusted) await this.#evaluate();
     // Finds the firing nodes in slices, so that the counts from here on don't block the event loop.
     await runInSlices(countFleet(observed.fleet, remediationState.records, policies.active(), true), clock);
@@ -147,7 +147,7 @@ export class RemediationRound {
   /** Brings timers and episodes up to date with the snapshot. */
   async #evaluate(): Promise<void> {
     const replaced = findReplacedNodes(this.#context, this.#context.detailReporter);
-    await this.#ruleEvaluator.evaluate(replaced);
+    await this.#policyEvaluator.evaluate(replaced);
     await nextTurn();
     await this.#externalActions.detect();
     const { isUntrusted } = this.trustTracker.current();

@@ -93,7 +93,7 @@ describe.each<FaultKind>([
   test("polling continues within ten seconds", async () => {
     const { clock, client, service, calls } = createClientSetup();
     const refused = () => calls.includes(`nodes_list ${"status" in fault ? fault.status : ""}`);
-    // A first look, and a full bucket: 200 left.
+    // The first responses of a full bucket: 200 left.
     let load = startSaturatingLoad(client, clock, nodes, 1);
     await clock.advance(2 * MINUTE_MS);
     load.stop();

@@ -88,7 +88,7 @@ test("the activity tells policy from status, groups equal holds, expands its row
 test("banners name the operator, and link the section of the runbook and Grafana", async () => {
   const status = {
     ...(new LargeFleet(1).webDeps().status() as object),
-    leader: { is_this: true, name: "warden-1", url: null },
+    leader: { is_this: true, name: "proxywarden-1", url: null },
     config_rejected_at: "2026-11-21T03:06:00.000Z",
     links: { runbook: "https://docs.example.net/runbook", grafana: "https://grafana.example.net" },
     collectors: {
@@ -127,7 +127,7 @@ test("banners name the operator, and link the section of the runbook and Grafana
   expect(runbook.slice(0, 3)).toEqual(["proxywardenblind", "proxywardenpaused", "proxywardenbreakeropen"]);
   expect((await links()).filter((link) => link === `https://grafana.example.net/d/${UIDS.daemon}`)).toHaveLength(8);
   Object.assign(status.leader, { is_this: false });
-  await page.locator(".banner").getByText("The leader is warden-1.").waitFor();
+  await page.locator(".banner").getByText("The leader is proxywarden-1.").waitFor();
   expect((await links())[0]).toBe("https://docs.example.net/runbook#proxywardennoleader");
   // A leader whose lease has ended is shown like a standby.
   expect(await page.locator(".banner b").last().textContent()).toBe("The journal can't be reached");

@@ -58,8 +58,8 @@ test("skips runs of a cron schedule if the month has too few calls", async () =>
 }, 120_000);
 
 test("plans the calls that find the end of a list: six hours use their share of the month", async () => {
-  const wish = { kind: "every", intervalMs: MINUTE_MS } as const;
-  const schedules = { nodes: wish, details: wish, sessions: null, stats: null, hourly: null };
+  const everyMinute = { kind: "every", intervalMs: MINUTE_MS } as const;
+  const schedules = { nodes: everyMinute, details: everyMinute, sessions: null, stats: null, hourly: null };
   const service = { ...defaultScenario.service, plan: "starter" } as const;
   const daemon = await startVirtualDaemon({
     settings: { limits: starter, schedules },

@@ -53,7 +53,7 @@ export function loadConfigText(text: string, env: TestEnvironment = {}): Config 
   return loaded.value.config;
 }
 
-/** The errors of a text, as people see them, without the name of the file. */
+/** The errors of a text, as operators see them, without the name of the file. */
 export const configErrors = (text: string, env: TestEnvironment = {}): string[] =>
   formatProblems(configProblems(text, env));
 
@@ -92,7 +92,7 @@ export function loadPolicyText(text: string, sections = ""): LoadedConfig {
   return loaded.value;
 }
 
-/** The errors of a policy file, as people see them, without its name. */
+/** The errors of a policy file, as operators see them, without its name. */
 export function policyErrors(text: string, sections = "", env: TestEnvironment = {}): string[] {
   const loaded = loadWith(withService(`policies: [a.yaml]\n${sections}`), { "a.yaml": text }, env);
   return loaded.ok ? [] : loaded.error.map((problem) => formatProblem(problem).replace(/^a\.yaml:/, ""));
@@ -103,7 +103,7 @@ export function readWebText(file: string, text: string, env: TestEnvironment = {
   return readWebFile(file, env, (path) => ok(path === file ? text : "sesame"));
 }
 
-/** The errors of a web configuration, as people see them, without its name. */
+/** The errors of a web configuration, as operators see them, without its name. */
 export function webErrors(text: string, env: TestEnvironment = {}): string[] {
   const read = readWebText("web.yml", text, env);
   return read.ok ? [] : read.error.map((problem) => formatProblem(problem).replace(/^web\.yml:/, ""));

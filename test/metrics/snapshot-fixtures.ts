@@ -24,12 +24,12 @@ export function buildFleet(fixtures: readonly (NodeFixture | null)[], settledAt:
   const slots = fixtures.length;
   const numbers = (read: (node: NodeFixture) => number | undefined) =>
     NumberColumn.from(fixtures.map((node) => (node === null ? Number.NaN : (read(node) ?? Number.NaN))));
-  const places: { country: string; region: string }[] = [];
-  const place = Uint32Array.from(fixtures, (node) => {
+  const locations: { country: string; region: string }[] = [];
+  const locationIndex = Uint32Array.from(fixtures, (node) => {
     const country = node?.country ?? "";
     const region = node?.region ?? "";
-    const known = places.findIndex((one) => one.country === country && one.region === region);
-    return known < 0 ? places.push({ country, region }) - 1 : known;
+    const known = locations.findIndex((one) => one.country === country && one.region === region);
+    return known < 0 ? locations.push({ country, region }) - 1 : known;
   });
   return {
     slots,
@@ -40,8 +40,8 @@ export function buildFleet(fixtures: readonly (NodeFixture | null)[], settledAt:
       (name, slot) => fixtures[slot]?.[name] ?? "",
       (name, slot) => fixtures[slot]?.[name] ?? Number.NaN,
     ),
-    locationIndex: place,
-    locations: places,
+    locationIndex: locationIndex,
+    locations: locations,
     status: Uint8Array.from(fixtures, (node) => NODE_STATUSES.indexOf(node?.status ?? "online")),
     listedAt: numbers(({ listedAt }) => listedAt ?? 0),
     otherStatusAt: numbers(() => undefined),

@@ -14,7 +14,7 @@ import { textOf } from "./repository-files.ts";
 import { seriesReadBy } from "./rule-files.ts";
 
 const inGrafana = (path: string) => fileURLToPath(new URL(`../../grafana/${path}`, import.meta.url));
-const everyBoard = [...dashboards];
+const everyDashboard = [...dashboards];
 
 test("the committed dashboards match the sources: npm run dashboards writes them", () => {
   expect(staleFiles(dashboardFiles()).map(({ path }) => path)).toEqual([]);
@@ -72,7 +72,8 @@ test("the schema is that of the Grafana which compose.yaml starts", () => {
   const { services } = parse(textOf("compose.yaml")) as { services: { grafana: { image: string } } };
   const { version } = JSON.parse(textOf("node_modules/@grafana/schema/package.json")) as { version: string };
   expect(services.grafana.image).toBe(`grafana/grafana:${version}`);
-  for (const [file, { schemaVersion }] of everyBoard) expect(schemaVersion, file).toBe(defaultDashboard.schemaVersion);
+  for (const [file, { schemaVersion }] of everyDashboard)
+    expect(schemaVersion, file).toBe(defaultDashboard.schemaVersion);
 });
 
 const legendCalcs = (options: unknown) =>
@@ -80,7 +81,7 @@ const legendCalcs = (options: unknown) =>
 
 const AUDIT_SOURCE = { type: "grafana-postgresql-datasource", uid: ["$", "{journal}"].join("") };
 
-describe.each(everyBoard)("%s", (file, dashboard) => {
+describe.each(everyDashboard)("%s", (file, dashboard) => {
   const panels = panelsOf(dashboard);
 
   test("every panel has a description, a unit and the selected data source", () => {
@@ -163,7 +164,7 @@ describe.each(everyBoard)("%s", (file, dashboard) => {
 
 test("the lists of nodes link to the node's dashboard and to its explanation, and so does that dashboard", () => {
   const linkedTo = (address: string) =>
-    everyBoard.flatMap(([file, dashboard]) =>
+    everyDashboard.flatMap(([file, dashboard]) =>
       panelsOf(dashboard)
         .filter((panel) => JSON.stringify(panel).includes(address))
         .map(({ title }) => `${file}: ${title}`),
@@ -179,7 +180,7 @@ test("the lists of nodes link to the node's dashboard and to its explanation, an
     "daemon.json: Open episodes",
     "network.json: Unhealthy nodes",
   ]);
-  expect(everyBoard.map(([, { uid }]) => uid).toSorted()).toEqual(Object.values(UIDS).toSorted());
+  expect(everyDashboard.map(([, { uid }]) => uid).toSorted()).toEqual(Object.values(UIDS).toSorted());
 });
 
 test("Grafana is provisioned with the data sources and with the folder that the dashboards are mounted in", () => {

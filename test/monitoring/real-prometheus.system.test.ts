@@ -39,7 +39,7 @@ const rebootOffline = {
   steps: [{ action: "reboot", verify: { within: "20m" } }],
 };
 
-/** A network under the eyes of all that is shipped: daemon, Prometheus with its rules, Alertmanager. */
+/** Starts a simulated network with everything that is shipped: daemon, Prometheus with its rules, Alertmanager. */
 async function startShippedStack() {
   const never = Number.POSITIVE_INFINITY;
   const rates = { ...defaultScenario.rates, faultEveryMs: never, maintenanceEveryMs: never };
@@ -97,7 +97,7 @@ const labelsIn = (legend: string): readonly string[] => legend.match(/(?<=\{\{)\
 test("on the shipped configuration of a real Prometheus every query of the dashboards has data, every rule is evaluated, and a 429 reaches the Alertmanager", async () => {
   const { network, daemon, prometheus, alertmanager } = await startShippedStack();
   expect(await daemon.app.reload()).toMatchObject({ ok: true });
-  const people = createInterventions(network.service, network.clock.now);
+  const interventions = createInterventions(network.service, network.clock.now);
   // Two nodes that have sessions, of different regions: one incident they are not.
   const busy = await waitUntil("sessions have moved bytes", async () => {
     const moved = "query?query=proxynet_session_sent_bytes_total>0";
@@ -107,13 +107,13 @@ test("on the shipped configuration of a real Prometheus every query of the dashb
   const nodes = [...network.service.world.fleet.nodes].filter(({ id }) => busy.includes(id));
   const { id: sick, region } = nodes[0]!;
   const { id: hopeless } = nodes.find((node) => node.region !== region)!;
-  people.startFailure(sick, { failureMode: "outage", remedy: "reboot" });
+  interventions.startFailure(sick, { failureMode: "outage", remedy: "reboot" });
   // It has its turn first: while an action is not verified there is no other.
   await waitUntil("it is rebooted", async () => {
     const acting = await prometheus.query('proxywarden_node_episode{state="acting"}');
     return acting.length > 0;
   });
-  people.startFailure(hopeless, { failureMode: "outage", remedy: "person" });
+  interventions.startFailure(hopeless, { failureMode: "outage", remedy: "person" });
 
   const isOfAlerts = ({ expr }: DashboardQuery) => expr.startsWith("ALERTS{");
   let empty = allDashboardQueries.filter((query) => !isOfAlerts(query));

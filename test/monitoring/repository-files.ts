@@ -38,8 +38,8 @@ export const hastyRules = (text: string): string =>
   text.replaceAll(/^ +interval: .*\n/gm, "").replaceAll("for: 1m\n", "for: 1s\n");
 
 /**
- * The shipped configuration of Prometheus, but for the addresses, the files of rules, TLS, and its haste: it looks
- * every second.
+ * The shipped configuration of Prometheus, but for the addresses, the files of rules, TLS, and its intervals: it
+ * scrapes and evaluates every second.
  */
 export function hastyPrometheus(
   { proxywarden, prometheus, alertmanager }: Addresses,

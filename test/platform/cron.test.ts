@@ -6,7 +6,7 @@ import { createCron, cronError } from "../../src/platform/cron.ts";
 
 const cron = createCron();
 
-/** The ring after an instant, both as ISO text. */
+/** Returns the first run after a time, both as ISO text. */
 function nextRunAfter(expression: string, after: string): string | null {
   const next = cron.nextAfter(expression, Date.parse(after));
   return next === null ? null : new Date(next).toISOString().replace(".000Z", "Z");
@@ -63,7 +63,7 @@ describe("the next run", () => {
         const task = createTask(expression, () => {}, { timezone: "UTC" });
         task.destroy();
         expect(task.match(new Date(found))).toBe(true);
-        // Nothing in between: asked again from anywhere before it, the bell gives the same ring.
+        // Nothing in between: the next run after any time before it is the same one.
         for (const share of [0.1, 0.5, 0.9]) {
           expect(cron.nextAfter(expression, Math.floor(after + (found - after - 1) * share))).toBe(found);
         }

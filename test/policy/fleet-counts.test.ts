@@ -114,11 +114,11 @@ describe("unhealthy", () => {
 
   test("are not nodes that fire only under a policy in dry_run, except in the counts for dry runs", () => {
     const dry = activePolicy({ name: "dry" }, { mode: "dry_run" });
-    const scene = { nodes: [node("a"), node("b")], policies: [activePolicy(), dry] };
+    const scenario = { nodes: [node("a"), node("b")], policies: [activePolicy(), dry] };
     const timers = [timerRow("a", { policy: "dry" }), timerRow("b")];
-    expect(countScenario({ ...scene, timers }).unhealthy).toBe(1);
-    expect(countScenario({ ...scene, timers, shadow: true }).unhealthy).toBe(2);
-    expect(countScenario({ ...scene, timers: [timerRow("a", { policy: "removed" })] }).unhealthy).toBe(0);
+    expect(countScenario({ ...scenario, timers }).unhealthy).toBe(1);
+    expect(countScenario({ ...scenario, timers, shadow: true }).unhealthy).toBe(2);
+    expect(countScenario({ ...scenario, timers: [timerRow("a", { policy: "removed" })] }).unhealthy).toBe(0);
   });
 });
 
@@ -173,7 +173,7 @@ describe("fleet counts", () => {
     country: fc.constantFrom("DE", "FR", ""),
     region: fc.constantFrom("r", "s", ""),
   });
-  const scenes: fc.Arbitrary<FleetScenario> = fc
+  const scenarios: fc.Arbitrary<FleetScenario> = fc
     .record({
       sketches: fc.array(fc.option(sketch), { minLength: 12, maxLength: 12 }),
       timers: fc.uniqueArray(
@@ -210,12 +210,12 @@ describe("fleet counts", () => {
 
   test("equals counts made node by node", () => {
     fc.assert(
-      fc.property(scenes, (scene) => {
-        const { unhealthy, nodes, domains: places, disrupted } = countScenario(scene);
-        const plain = referenceCounts(scene);
+      fc.property(scenarios, (scenario) => {
+        const { unhealthy, nodes, domains, disrupted } = countScenario(scenario);
+        const plain = referenceCounts(scenario);
         expect({ unhealthy, nodes }).toEqual({ unhealthy: plain.unhealthy, nodes: plain.nodes });
         expect(disrupted).toEqual(plain.disrupted);
-        expect(places).toEqual(plain.places);
+        expect(domains).toEqual(plain.domains);
       }),
       propertyRuns(1_000),
     );
@@ -245,20 +245,20 @@ function referenceCounts({ nodes, timers = [], episodes = [], policies = [], sha
     status === "unknown" ||
     isDisrupted(id) ||
     mine.some((timer) => timer.node === id && timer.state === "firing");
-  const countsBy = (domain: FailureDomain) =>
+  const countsBy = (by: FailureDomain) =>
     new Map(
-      [...new Set(counting.map((each) => each[domain]!))].map((place) => {
-        const there = counting.filter((each) => each[domain] === place);
+      [...new Set(counting.map((each) => each[by]!))].map((domain) => {
+        const there = counting.filter((each) => each[by] === domain);
         const free = there.filter(({ id }) => !isDisrupted(id));
         const online = free.filter(({ status }) => status === "online").length;
-        return [place, { nodes: there.length, online, disrupted: there.length - free.length }] as const;
+        return [domain, { nodes: there.length, online, disrupted: there.length - free.length }] as const;
       }),
     );
-  const places = { region: countsBy("region"), country: countsBy("country") };
+  const domains = { region: countsBy("region"), country: countsBy("country") };
   return {
     nodes: counting.length,
     unhealthy: counting.filter(isUnhealthy).length,
     disrupted: new Set(disrupting.map((each) => each.node)),
-    places,
+    domains,
   };
 }

@@ -59,7 +59,7 @@ test("over arbitrary worlds a verdict is that of a plain evaluation: known if kn
 
 test("with less data the verdict is the same or unknown", () => {
   const seen = { true: 0, false: 0, unknown: 0 };
-  // Of a place less is known when a node of it is not: its counts and medians are then those of the others.
+  // Without one of its nodes, the counts and medians of a region are those of its other nodes.
   const own = rules.filter(
     ({ match, when }) => ![...(match?.fields ?? []), ...when.fields].some((name) => /^(fleet|region)/.test(name)),
   );

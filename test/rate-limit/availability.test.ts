@@ -233,8 +233,8 @@ describe("with external usage", () => {
     const waiting = (at: number): LedgerState => ({
       externalUsage: { expectedCalls: () => 50, ownCallsFewerThan: () => at, lastOwnCallAt: () => NEVER },
     });
-    expect(of(waiting(LATER + 3_000))).toEqual({ at: LATER + 3_000, waitReason: "others" });
-    expect(of(waiting(LATER + 8_000))).toEqual({ at: LATER + 5_000, waitReason: "others" });
+    expect(of(waiting(LATER + 3_000))).toEqual({ at: LATER + 3_000, waitReason: "external_usage" });
+    expect(of(waiting(LATER + 8_000))).toEqual({ at: LATER + 5_000, waitReason: "external_usage" });
     expect(of({ ...waiting(LATER + 8_000), ahead: 15 })).toEqual({ at: LATER + 15 * COST_MS, waitReason: "pace" });
   });
 });

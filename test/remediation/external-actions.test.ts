@@ -164,9 +164,9 @@ test("a node that was seen rebooting is held, even if a newer snapshot arrives d
   const observed = new ObservedFleet({ serviceTime: (at) => at });
   const nodes = Array.from({ length: 1_000 }, (_, index) => `node_${index}`);
   for (const node of nodes) records.setTimer("policy", node, { ...INACTIVE, state: "firing" });
-  // Time passes with each look at the clock, so that every slice is as short as possible.
-  let looks = 0;
-  const passing = { ...clock, monotonic: () => clock.monotonic() + 2 * looks++ };
+  // Time passes with each reading of the clock, so that every slice is as short as possible.
+  let readings = 0;
+  const passing = { ...clock, monotonic: () => clock.monotonic() + 2 * readings++ };
   const externalActions = createExternalActions({ clock: passing, log: silentLog, observed, remediationState });
   const publish = (status: NodeStatus) => {
     const inventory = new Inventory("ratio");

@@ -245,7 +245,7 @@ test("forgetUsage removes the suspects of usages", () => {
   expect(priority.suspectAt()).toBeLessThan(now + 30);
   priority.forgetUsage();
   expect(priority.suspectAt()).toBe(Number.POSITIVE_INFINITY);
-  // Nor does the next look at what waits for a policy bring them back.
+  // New deadlines of policies do not bring them back either.
   priority.setPolicyDeadlines(new Map([[5, now]]));
   priority.setPolicyDeadlines(new Map());
   expect(priority.suspectAt()).toBe(Number.POSITIVE_INFINITY);

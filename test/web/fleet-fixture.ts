@@ -15,7 +15,7 @@ interface FleetNode {
 
 /** Creates a fleet in which all values that are not given are unknown. The id "" leaves a slot empty. */
 export function buildFleet(nodes: readonly FleetNode[]): Fleet {
-  const places = [...new Set(nodes.map(({ region }) => region ?? "eu-west"))].map((region) => ({
+  const locations = [...new Set(nodes.map(({ region }) => region ?? "eu-west"))].map((region) => ({
     country: "DE",
     region,
   }));
@@ -29,9 +29,9 @@ export function buildFleet(nodes: readonly FleetNode[]): Fleet {
       return name === "name" && id !== "" ? own : "";
     }),
     locationIndex: Uint32Array.from(nodes, ({ region }) =>
-      places.findIndex((place) => place.region === (region ?? "eu-west")),
+      locations.findIndex((location) => location.region === (region ?? "eu-west")),
     ),
-    locations: places,
+    locations,
     status: Uint8Array.from(nodes, ({ status }) => NODE_STATUSES.indexOf(status ?? "online")),
     listedAt: unknown,
     otherStatusAt: unknown,

@@ -111,16 +111,16 @@ interface HoldCount {
 
 /** Collects the decisions of the policies in a replay. */
 export class ReplayOutcome {
-  readonly rules: readonly PolicyRule[];
+  readonly policies: readonly PolicyRule[];
   readonly actions: ReplayedAction[] = [];
   readonly #holds = new Map<string, Map<string, HoldCount>>();
 
-  constructor(rules: readonly PolicyRule[]) {
-    this.rules = rules;
+  constructor(policies: readonly PolicyRule[]) {
+    this.policies = policies;
   }
 
   record({ at, policy, node, step, verdict, blockers }: Decision): void {
-    const rule = this.rules.find(({ name }) => name === policy)!;
+    const rule = this.policies.find(({ name }) => name === policy)!;
     if (verdict === "act") {
       this.actions.push({ at, policy, node, step, action: stepName(rule.steps[step]!) });
       return;

@@ -34,9 +34,9 @@ export function backtestReport(result: BacktestResult) {
 }
 
 function outcomeReport(outcome: ReplayOutcome, names: BacktestResult["names"]) {
-  const { rules, actions } = outcome;
+  const { policies, actions } = outcome;
   return {
-    policies: rules.map(({ name, mode }) => {
+    policies: policies.map(({ name, mode }) => {
       const own = actions.filter(({ policy }) => policy === name);
       return {
         policy: name,
@@ -66,7 +66,7 @@ function nodesOf(actions: readonly ReplayedAction[], names: BacktestResult["name
 }
 
 function differenceReport(inForce: ReplayOutcome, candidate: ReplayOutcome, names: BacktestResult["names"]) {
-  const policies = [...new Set([...inForce.rules, ...candidate.rules].map(({ name }) => name))];
+  const policies = [...new Set([...inForce.policies, ...candidate.policies].map(({ name }) => name))];
   const countOf = ({ actions }: ReplayOutcome, name: string) => actions.filter(({ policy }) => policy === name).length;
   const nodesIn = ({ actions }: ReplayOutcome) => new Set(actions.map(({ node }) => node));
   const [before, after] = [nodesIn(inForce), nodesIn(candidate)];
@@ -85,7 +85,7 @@ function differenceReport(inForce: ReplayOutcome, candidate: ReplayOutcome, name
 
 /** Returns the keys of policies whose durations are shorter than the resolution of the history. */
 function tooShort({ resolutionMs, inForce, candidate }: BacktestResult) {
-  const found = [...inForce.rules, ...(candidate?.rules ?? [])].flatMap(
+  const found = [...inForce.policies, ...(candidate?.policies ?? [])].flatMap(
     ({ name: policy, forMs, clearForMs, maxAgeMs, steps }) => {
       const durations = [
         ["for", forMs],

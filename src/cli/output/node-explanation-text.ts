@@ -38,8 +38,8 @@ function summaryLines(report: NodeReport): readonly string[] {
   const { id, explained_at, seen, holds, policies } = report;
   const isTimed = policies.some(({ timer }) => timer !== null);
   const isEmpty = !isTimed && seen === null && [report.episodes, report.actions, report.decisions].every(hasNoRows);
-  const place = [seen?.country, seen?.region].filter((part) => part !== null && part !== undefined);
-  const state = seen && `${seen.status}${place.length === 0 ? "" : ` (${place.join(", ")})`}`;
+  const location = [seen?.country, seen?.region].filter((part) => part !== null && part !== undefined);
+  const state = seen && `${seen.status}${location.length === 0 ? "" : ` (${location.join(", ")})`}`;
   const { last_seen: lastSeen = null, age_seconds: ageSeconds = null } = seen ?? {};
   const ago = (at: string) => `${formatLength(Date.parse(explained_at) - Date.parse(at))} ago`;
   return [

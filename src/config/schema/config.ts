@@ -164,7 +164,7 @@ const postgresSection = section({
   instance: nonBlankText("the name of this daemon")
     .exactOptional()
     .describe("Name by which the other daemons refer to this one while it leads. Defaults to its host name."),
-  public_url: httpUrl("an http or https URL, such as http://warden-1.example.net:9713", () => null)
+  public_url: httpUrl("an http or https URL, such as http://proxywarden-1.example.net:9713", () => null)
     .exactOptional()
     .describe("URL at which operators reach this daemon. While it leads, the status pages of the others link to it."),
 });

@@ -2,7 +2,7 @@
 const time = (milliseconds: string): string => `to_timestamp((${milliseconds})::float8 / 1000)`;
 
 /**
- * Returns the SQL that creates the views for people and dashboards. They are documented in docs/high-availability.md,
+ * Returns the SQL that creates the views for operators and dashboards. They are documented in docs/high-availability.md,
  * so columns may be added, but neither removed nor changed. `s` is the quoted name of the schema. Steps count from 1.
  */
 export const createViews = (s: string): string => `

@@ -13,7 +13,7 @@ export interface Onset {
   readonly policy: string;
   readonly node: NodeId;
   /** Region or country of the node, by `safety.correlated.by`. */
-  readonly place: string;
+  readonly domain: string;
   readonly at: EpochMs;
 }
 
@@ -26,7 +26,7 @@ export interface Onset {
  */
 export interface Incident {
   /** Region or country. */
-  readonly place: string;
+  readonly domain: string;
   /** Time of the first onset. */
   readonly from: EpochMs;
   /** Time of the last onset. */
@@ -57,15 +57,15 @@ export function addOnsets(
   incidentsBefore: readonly Incident[],
   onsets: readonly Onset[],
   withinMs: DurationMs,
-  sizeOf: (place: string) => number,
+  sizeOf: (domain: string) => number,
 ): readonly Incident[] {
   let incidents = incidentsBefore;
-  for (const [place, onsetsThere] of Map.groupBy(onsets, (onset) => onset.place)) {
-    for (const span of findClusters(onsetsThere, withinMs, sizeOf(place))) {
-      incidents = mergeIncident(incidents, { place, ...span, nodes: new Set(), until: null });
+  for (const [domain, domainOnsets] of Map.groupBy(onsets, (onset) => onset.domain)) {
+    for (const span of findClusters(domainOnsets, withinMs, sizeOf(domain))) {
+      incidents = mergeIncident(incidents, { domain, ...span, nodes: new Set(), until: null });
     }
     incidents = incidents.map((incident) =>
-      incident.place === place ? extendIncident(incident, onsetsThere, withinMs) : incident,
+      incident.domain === domain ? extendIncident(incident, domainOnsets, withinMs) : incident,
     );
   }
   return incidents;
@@ -73,10 +73,10 @@ export function addOnsets(
 
 /** Adds an incident, merged with the incidents of its region or country that it overlaps. */
 export function mergeIncident(incidents: readonly Incident[], more: Incident): readonly Incident[] {
-  const isSame = ({ place, from, to }: Incident) => place === more.place && from <= more.to && more.from <= to;
+  const isSame = ({ domain, from, to }: Incident) => domain === more.domain && from <= more.to && more.from <= to;
   const same = incidents.filter(isSame);
   const combined: Incident = {
-    place: more.place,
+    domain: more.domain,
     from: Math.min(more.from, ...same.map(({ from }) => from)),
     to: Math.max(more.to, ...same.map(({ to }) => to)),
     nodes: new Set([...same.flatMap(({ nodes }) => [...nodes]), ...more.nodes]),
@@ -103,11 +103,11 @@ export function updateIncidents(
   isUnhealthy: (node: NodeId) => boolean,
   now: EpochMs,
   cooldownMs: DurationMs,
-  sizeOf: (place: string) => number,
+  sizeOf: (domain: string) => number,
 ): readonly Incident[] {
   const updated = incidents.flatMap((incident) => {
     if (now >= incident.to + INCIDENT_MS_MAX) return [];
-    const nodesMin = nodesToContinue(incident, sizeOf(incident.place));
+    const nodesMin = nodesToContinue(incident, sizeOf(incident.domain));
     if (incident.nodes.values().filter(isUnhealthy).take(nodesMin).toArray().length === nodesMin)
       return incident.until === null ? incident : { ...incident, until: null };
     // The cooldown may have been shortened since it began.
@@ -166,17 +166,17 @@ export const correlatedGuard = defineGuard({
     const incident = findIncident(incidents, node.id);
     if (incident === null) return [];
     const { by } = safety.correlated;
-    const { place, to, until, nodes } = incident;
+    const { domain, to, until, nodes } = incident;
     const latestEnd = to + INCIDENT_MS_MAX;
     const nodesMin = nodesToContinue(
       incident,
-      incidentNodesMin(safety, fleetCounts.domains[by].get(place)?.nodes ?? 0),
+      incidentNodesMin(safety, fleetCounts.domains[by].get(domain)?.nodes ?? 0),
     );
     const end =
       until === null
         ? `it ends ${formatDuration(safety.stormCooldownMs)} after fewer than ${nodesMin} of them are unhealthy, and no later than ${formatTime(latestEnd)}`
         : `it is over, and ends in ${formatSecondsLeft(Math.min(until, latestEnd) - now)}`;
-    const summary = `${nodes.size} nodes of the ${by} ${place || "(none)"} failed together: treated as one incident`;
+    const summary = `${nodes.size} nodes of the ${by} ${domain || "(none)"} failed together: treated as one incident`;
     return [{ reason: "correlated", detail: `${summary}; ${end}` }];
   },
 });

@@ -99,15 +99,15 @@ export interface WorstCase {
 }
 
 /** Returns the worst case that the limits allow, for any fleet and any conditions. */
-export function worstCase(safety: Safety, rules: readonly PolicyRule[]): WorstCase {
-  const modes = MODES.map((mode) => [mode, modeWorstCase(mode, safety, rules)] as const);
+export function worstCase(safety: Safety, policies: readonly PolicyRule[]): WorstCase {
+  const modes = MODES.map((mode) => [mode, modeWorstCase(mode, safety, policies)] as const);
   return { activeMode: safety.mode, modes: Object.fromEntries(modes) as Record<Mode, ModeWorstCase> };
 }
 
-function modeWorstCase(ceiling: Mode, safety: Safety, rules: readonly PolicyRule[]): ModeWorstCase {
-  const actingRules = rules.filter(actsOnNodes);
+function modeWorstCase(ceiling: Mode, safety: Safety, policies: readonly PolicyRule[]): ModeWorstCase {
+  const acting = policies.filter(actsOnNodes);
   const namesOf = (mode: Mode) =>
-    actingRules.filter((rule) => lowerMode(rule.mode, ceiling) === mode).map(({ name }) => name);
+    acting.filter((policy) => lowerMode(policy.mode, ceiling) === mode).map(({ name }) => name);
   const [automaticPolicies, approvalPolicies] = [namesOf("enforce"), namesOf("approve")];
   const isIdle = automaticPolicies.length + approvalPolicies.length === 0 || zeroLimits(safety).length > 0;
   const atOnce = isIdle ? 0 : safety.maxDisrupted.amount;

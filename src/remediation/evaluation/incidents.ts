@@ -19,10 +19,10 @@ export const INCIDENTS_FACT = "warden.correlated";
 /** Number of walks whose failures may form one incident, because one walk may not show all nodes that fail together. */
 const WALKS_PER_INCIDENT = 2;
 
-/** What the journal stores. */
+/** What the journal stores. `place` in its rows is the failure domain. */
 interface IncidentsFact {
   /** Always empty: a build before `groups` stored the onsets here, and expects an array. */
-  readonly onsets: readonly Onset[];
+  readonly onsets: readonly (Omit<OnsetGroup, "nodes"> & { readonly node: NodeId })[];
   /** After a mass event they name most of the fleet, so what onsets have in common is stored once. */
   readonly groups?: readonly OnsetGroup[];
   readonly real: readonly IncidentFact[];
@@ -30,9 +30,9 @@ interface IncidentsFact {
 }
 
 /** Onsets of one policy in one region or country at the same time. */
-type OnsetGroup = Omit<Onset, "node"> & { readonly nodes: readonly NodeId[] };
+type OnsetGroup = Omit<Onset, "node" | "domain"> & { readonly place: string; readonly nodes: readonly NodeId[] };
 
-type IncidentFact = Omit<Incident, "nodes"> & { readonly nodes: readonly NodeId[] };
+type IncidentFact = Omit<Incident, "domain" | "nodes"> & { readonly place: string; readonly nodes: readonly NodeId[] };
 
 /** Tracks incidents, and the onsets that may still become part of one. */
 export class IncidentTracker {
@@ -50,7 +50,8 @@ export class IncidentTracker {
     const fact = context.remediationState.records.fact(INCIDENTS_FACT);
     const stored = JSON.parse(fact ?? '{"onsets":[],"real":[],"shadow":[]}') as IncidentsFact;
     this.#context = context;
-    this.#onsets = [...stored.onsets, ...(stored.groups ?? []).flatMap(fromOnsetGroup)];
+    const single = stored.onsets.map(({ node, ...onset }) => ({ ...onset, nodes: [node] }));
+    this.#onsets = [...single, ...(stored.groups ?? [])].flatMap(fromOnsetGroup);
     this.#real = stored.real.map(fromIncidentFact);
     this.#dryRun = stored.shadow.map(fromIncidentFact);
   }
@@ -130,20 +131,27 @@ export class IncidentTracker {
     return nodes.flatMap((node) =>
       observed.slotOf(node) === null
         ? []
-        : [{ policy, node, place: observed.locationOf(node)[rules.safety.correlated.by], at }],
+        : [{ policy, node, domain: observed.locationOf(node)[rules.safety.correlated.by], at }],
     );
   }
 }
 
-const toIncidentFact = (incident: Incident): IncidentFact => ({ ...incident, nodes: [...incident.nodes] });
-const fromIncidentFact = (row: IncidentFact): Incident => ({ ...row, nodes: new Set(row.nodes) });
+const toIncidentFact = ({ domain, nodes, ...incident }: Incident): IncidentFact => ({
+  ...incident,
+  ...{ place: domain, nodes: [...nodes] },
+});
+const fromIncidentFact = ({ place, nodes, ...incident }: IncidentFact): Incident => ({
+  ...incident,
+  ...{ domain: place, nodes: new Set(nodes) },
+});
 
 function toOnsetGroups(onsets: readonly Onset[]): OnsetGroup[] {
-  const groups = Map.groupBy(onsets, ({ policy, place, at }) => `${at} ${policy} ${place}`);
+  const groups = Map.groupBy(onsets, ({ policy, domain, at }) => `${at} ${policy} ${domain}`);
   return [...groups.values()].map((group) => {
-    const { policy, place, at } = group[0]!;
-    return { policy, place, at, nodes: group.map(({ node }) => node) };
+    const { policy, domain, at } = group[0]!;
+    return { policy, place: domain, at, nodes: group.map(({ node }) => node) };
   });
 }
 
-const fromOnsetGroup = ({ nodes, ...onset }: OnsetGroup): Onset[] => nodes.map((node) => ({ ...onset, node }));
+const fromOnsetGroup = ({ nodes, place, ...onset }: OnsetGroup): Onset[] =>
+  nodes.map((node) => ({ ...onset, node, domain: place }));

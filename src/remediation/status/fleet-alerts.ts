@@ -41,7 +41,7 @@ export function createFleetAlerts(
       const summary = `The circuit breaker is open: ${open.nodes} nodes fired or were lost; no action is taken until an operator resets it`;
       yield { kind: "breaker", key: `breaker/${open.openedAt}`, summary, startsAt: open.openedAt };
     }
-    for (const { place: domain, nodes, from, to } of incidents) {
+    for (const { domain, nodes, from, to } of incidents) {
       const latest = formatTime(to + INCIDENT_MS_MAX);
       const summary = `Correlated failure: ${nodes.size} nodes of ${domain || "an unknown location"} failed together; no action is taken on them until they recover, or until ${latest}`;
       yield { kind: "incident", key: `incident/${domain}`, summary, startsAt: from, region: domain };

@@ -45,7 +45,7 @@ export function* heldNodesOf(
     if (!held.has(node) && isSought(row)) held.set(node, row);
   }
   const rows = yield* firstRows([...held.values()], query.limit ?? Number.POSITIVE_INFINITY);
-  // Only the rows that are shown get names and places, because thousands may be held.
+  // Only the rows that are shown get names and locations, because thousands may be held.
   return rows.map(({ node, ...row }) => ({
     ...{ node, name: observed.nameOf(node), ipAddress: observed.ipAddressOf(node) },
     ...observed.locationOf(node),

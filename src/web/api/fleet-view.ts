@@ -154,9 +154,10 @@ function* joined(parts: readonly Buffer[]): Steps<Buffer> {
 
 function* writeDocument(revision: number, grid: GridState | null): Steps<Buffer> {
   const head = `{"revision":${revision},"statuses":${JSON.stringify(NODE_STATUSES)},"marks":${JSON.stringify(NODE_MARKS)}`;
-  if (grid === null) return Buffer.from(`${head},"places":[],"ids":[],"names":[],"place":[],"status":"","mark":""}`);
+  if (grid === null)
+    return Buffer.from(`${head},"locations":[],"ids":[],"names":[],"location":[],"status":"","mark":""}`);
   const { fleet, marks } = grid;
-  const columns = { places: fleet.locations, ids: fleet.ids, names: fleet.name, place: fleet.locationIndex };
+  const columns = { locations: fleet.locations, ids: fleet.ids, names: fleet.name, location: fleet.locationIndex };
   const parts: Buffer[] = [Buffer.from(head)];
   for (const [name, column] of Object.entries(columns)) {
     parts.push(Buffer.from(`,"${name}":`), yield* columnText(column));

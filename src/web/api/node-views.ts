@@ -61,9 +61,9 @@ function* matchingSlots(fleet: Fleet, { node, status, country, region, q = "" }:
     if (index % NODES_PER_STEP === 0) yield;
     if (node !== undefined && fleet.ids[slot] !== node && fleet.name[slot] !== node) continue;
     if (status !== undefined && NODE_STATUSES[fleet.status[slot]!] !== status) continue;
-    const place = fleet.locations[fleet.locationIndex[slot]!];
-    if (country !== undefined && !equalsIgnoringCase(place?.country ?? null, country)) continue;
-    if (region !== undefined && place?.region !== region) continue;
+    const location = fleet.locations[fleet.locationIndex[slot]!];
+    if (country !== undefined && !equalsIgnoringCase(location?.country ?? null, country)) continue;
+    if (region !== undefined && location?.region !== region) continue;
     if (text === "" || SEARCHED_COLUMNS.some((name) => fleet[name][slot]!.toLowerCase().includes(text)))
       slots.push(slot);
   }
@@ -71,13 +71,13 @@ function* matchingSlots(fleet: Fleet, { node, status, country, region, q = "" }:
 }
 
 function listView(statusSnapshot: StatusSnapshot, fleet: Fleet, slot: number) {
-  const place = fleet.locations[fleet.locationIndex[slot]!];
+  const location = fleet.locations[fleet.locationIndex[slot]!];
   return {
     id: fleet.ids[slot],
     name: textOrNull(fleet.name[slot]),
     status: NODE_STATUSES[fleet.status[slot]!],
-    country: textOrNull(place?.country),
-    region: textOrNull(place?.region),
+    country: textOrNull(location?.country),
+    region: textOrNull(location?.region),
     ip_address: textOrNull(fleet.ipAddress[slot]),
     version: textOrNull(fleet.version[slot]),
     last_seen: iso(fleet.lastSeenMs.at(slot)),

@@ -78,9 +78,9 @@ export type HoldView = ReturnType<typeof holdView>;
 export const withNodes = <Row extends { readonly node: NodeId | null }>(rows: readonly Row[], fleet: Fleet | null) =>
   rows.map((row) => {
     const slot = fleet === null ? undefined : slotsById(fleet).get(row.node ?? "");
-    const place = slot === undefined ? undefined : fleet?.locations[fleet.locationIndex[slot]!];
+    const location = slot === undefined ? undefined : fleet?.locations[fleet.locationIndex[slot]!];
     const name = slot === undefined ? null : fleet?.name[slot] || null;
-    return { name, country: place?.country ?? null, region: place?.region ?? null, ...row };
+    return { name, country: location?.country ?? null, region: location?.region ?? null, ...row };
   });
-/** A row with the name and the place of its node. */
+/** A row with the name and the location of its node. */
 export type WithNode<Row extends { readonly node: NodeId | null }> = ReturnType<typeof withNodes<Row>>[number];

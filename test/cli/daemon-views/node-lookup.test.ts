@@ -53,8 +53,8 @@ describe("a node is named by its id or its name", () => {
 
   test.each([
     [
-      { is_this: false, name: "warden-1", url: "http://warden-1:9713" },
-      "this daemon stands by and knows no nodes: ask the leader at http://warden-1:9713, or name the node by its id",
+      { is_this: false, name: "proxywarden-1", url: "http://proxywarden-1:9713" },
+      "this daemon stands by and knows no nodes: ask the leader at http://proxywarden-1:9713, or name the node by its id",
     ],
     [null, "the daemon knows no nodes yet: try again after its first poll, or name the node by its id"],
   ])("a daemon that knows no nodes, with the leader %j, holds and releases by id only", async (leader, message) => {

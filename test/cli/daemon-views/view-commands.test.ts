@@ -248,12 +248,12 @@ describe("decisions and actions", () => {
     const remediation = () => ({ ...idleRemediation, decisions: async () => [heldDecision, left] });
     const standby = await startTestServer({
       remediation,
-      status: () => ({ leader: { is_this: false, name: "warden-1", url: null } }),
+      status: () => ({ leader: { is_this: false, name: "proxywarden-1", url: null } }),
     });
     expect(await runInProcess("decisions", "--url", standby.url, "--region", "eu-west")).toEqual({
       code: 1,
       out: "",
-      err: "proxywarden: this daemon stands by and knows no nodes: ask the leader at warden-1\n",
+      err: "proxywarden: this daemon stands by and knows no nodes: ask the leader at proxywarden-1\n",
     });
     const { url } = await startTestServer({ remediation, fleet: () => fleet });
     const { out, err } = await runInProcess("decisions", "--url", url, "--region", "eu-west");

@@ -6,7 +6,7 @@ test("a server is configured as in Prometheus", () => {
   const text = `
 prometheus:
   url: https://prometheus:9090/prefix/
-  basic_auth: { username: warden, password_file: pw }
+  basic_auth: { username: proxywarden, password_file: pw }
   tls_config: { ca_file: ca.pem, cert_file: c.pem, key_file: k.pem, server_name: p, insecure_skip_verify: true }
 alertmanager:
   url: http://alertmanager:9093
@@ -16,7 +16,7 @@ alertmanager:
   expect([read.prometheus, read.alertmanager]).toEqual([
     {
       url: "https://prometheus:9090/prefix",
-      basic_auth: { username: "warden", password_file: "pw" },
+      basic_auth: { username: "proxywarden", password_file: "pw" },
       tls_config: {
         ca_file: "ca.pem",
         cert_file: "c.pem",

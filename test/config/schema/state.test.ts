@@ -25,9 +25,9 @@ test.each([
 
 test("a daemon has a name and a URL of its own if they are given", () => {
   const { postgres: given } = loadConfigText(
-    postgres("url_file: a, instance: warden-1, public_url: https://warden-1.example.net:9713"),
+    postgres("url_file: a, instance: proxywarden-1, public_url: https://proxywarden-1.example.net:9713"),
   ).state;
-  expect(given).toMatchObject({ instance: "warden-1", public_url: "https://warden-1.example.net:9713" });
+  expect(given).toMatchObject({ instance: "proxywarden-1", public_url: "https://proxywarden-1.example.net:9713" });
 });
 
 test("a schema may have any name", () => {

@@ -13,7 +13,7 @@ import { createNetworkPage } from "../../harness/network-page.ts";
 import { START_MS, startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../../harness/virtual-daemon.ts";
 import { requireProgram } from "../process.ts";
 
-/** A stretch of simulated time with a daemon, as a Prometheus that scraped the daemon holds it. */
+/** A period of simulated time with a daemon, as a Prometheus that scraped the daemon holds it. */
 export interface RecordedHistory {
   /** Data folder for Prometheus. */
   readonly data: string;

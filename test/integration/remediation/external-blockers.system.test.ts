@@ -20,13 +20,13 @@ async function externalBlockersOf(daemon: RunningDaemon, node: string): Promise<
   return policy.blockers.filter(({ reason }) => reason === "blocked_by").map(({ detail }) => detail);
 }
 
-async function untilHeldBy(daemon: RunningDaemon, node: string, ...obstacles: readonly string[]): Promise<void> {
+async function untilHeldBy(daemon: RunningDaemon, node: string, ...details: readonly string[]): Promise<void> {
   let last: readonly string[] = [];
   await waitUntil(
-    () => `it is held by ${obstacles.join(" and ")}; it is by ${last.join(" and ")}`,
+    () => `it is held by ${details.join(" and ")}; it is by ${last.join(" and ")}`,
     async () => {
       last = await externalBlockersOf(daemon, node);
-      return JSON.stringify(last) === JSON.stringify(obstacles);
+      return JSON.stringify(last) === JSON.stringify(details);
     },
   );
 }

@@ -173,16 +173,16 @@ test("while the list leaves out much of the fleet every node is held until accep
   const { setup, daemon } = await startTrustedDaemon();
   const { network, nodes } = setup;
   network.setFault({ kind: "vanished", missing: 0.4 });
-  const warden = async () =>
+  const remediationStatus = async () =>
     (
       (await (await daemon.ask("/api/v1/status")).json()) as {
         remediation: { trusted: boolean; trust: { reason: string }[] };
       }
     ).remediation;
   await waitUntil("the list shows too few nodes", async () =>
-    (await warden()).trust.some(({ reason }) => reason === "inventory_shrunk"),
+    (await remediationStatus()).trust.some(({ reason }) => reason === "inventory_shrunk"),
   );
-  expect(await warden()).toMatchObject({ trusted: false });
+  expect(await remediationStatus()).toMatchObject({ trusted: false });
   expect((await daemon.scrape()).sum("proxywarden_trusted")).toBe(0);
   const headers = { authorization: `Bearer ${SIMULATION_KEY}` };
   const { data: listed } = (await (await fetch(`${network.url}/v1/nodes?limit=100`, { headers })).json()) as {
@@ -201,7 +201,7 @@ test("while the list leaves out much of the fleet every node is held until accep
     const { data } = (await (await daemon.ask("/api/v1/nodes?limit=100")).json()) as { data: readonly object[] };
     return data.length === listed.length;
   });
-  expect(await warden()).toMatchObject({ trusted: true, trust: [] });
+  expect(await remediationStatus()).toMatchObject({ trusted: true, trust: [] });
 });
 
 test("routes and metrics show decisions and actions, and promtool and the strict parser accept /metrics", async () => {

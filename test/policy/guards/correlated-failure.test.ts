@@ -19,7 +19,7 @@ const PROPERTY_RUNS = propertyRuns(2_000);
 const WITHIN_MS = 5;
 const COOLDOWN_MS = 30;
 
-const onset = (node: string, at: number, place = "r"): Onset => ({ policy: "p", node, place, at });
+const onset = (node: string, at: number, domain = "r"): Onset => ({ policy: "p", node, domain, at });
 
 /** Different nodes, one for each instant. */
 const onsetsAt = (...instants: number[]): Onset[] => instants.map((each, index) => onset(`node_${index}`, each));
@@ -28,7 +28,7 @@ const incidentsAfter = (onsets: readonly Onset[], size = 3, before: readonly Inc
   addOnsets(before, onsets, WITHIN_MS, () => size);
 
 const incident = (overrides: Partial<Omit<Incident, "nodes">> = {}, ...nodes: string[]): Incident => ({
-  place: "r",
+  domain: "r",
   from: 100,
   to: 102,
   until: null,
@@ -65,8 +65,8 @@ describe("nodes of one region or country that fail together", () => {
       ...onsetsAt(100, 101, 102).slice(0, count),
       ...["x", "y", "z"].map((node) => onset(node, 101, "s")),
     ];
-    expect(incidentsAfter(both(3)).map(({ place }) => place)).toEqual(["r", "s"]);
-    expect(incidentsAfter(both(2)).map(({ place }) => place)).toEqual(["s"]);
+    expect(incidentsAfter(both(3)).map(({ domain }) => domain)).toEqual(["r", "s"]);
+    expect(incidentsAfter(both(2)).map(({ domain }) => domain)).toEqual(["s"]);
   });
 
   test("are found exactly where an exhaustive search finds them", () => {
@@ -130,7 +130,7 @@ describe("an incident over time", () => {
   });
 
   test("is limited to its region, and a later one is separate", () => {
-    const others = [incident({ place: "s", from: 90, to: 110 }, "a"), incident({ from: 10, to: 12 }, "b")];
+    const others = [incident({ domain: "s", from: 90, to: 110 }, "a"), incident({ from: 10, to: 12 }, "b")];
     const now = incidentsAfter(onsetsAt(100, 101, 102), 3, others);
     expect(now).toEqual([...others, incident({}, "node_0", "node_1", "node_2")]);
   });
@@ -174,6 +174,6 @@ describe("an incident over time", () => {
 });
 
 test("a node belongs to the incident that it failed in", () => {
-  const all = [incident({}, "a", "b"), incident({ place: "s" }, "c")];
+  const all = [incident({}, "a", "b"), incident({ domain: "s" }, "c")];
   expect(["a", "c", "d"].map((node) => findIncident(all, node))).toEqual([all[0], all[1], null]);
 });

@@ -54,9 +54,9 @@ describe("effective limits", () => {
 });
 
 test("an incident needs at least two nodes, however small the region or the share", () => {
-  const size = (nodes: number, share: number, place: number) =>
-    incidentNodesMin({ ...defaultSafety, correlated: { ...defaultSafety.correlated, nodes, share } }, place);
-  expect([0, 1, 3, 5, 6, 9, 10, 500].map((place) => size(5, 0.5, place))).toEqual([2, 2, 2, 2, 3, 4, 5, 5]);
+  const size = (nodes: number, share: number, domainNodes: number) =>
+    incidentNodesMin({ ...defaultSafety, correlated: { ...defaultSafety.correlated, nodes, share } }, domainNodes);
+  expect([0, 1, 3, 5, 6, 9, 10, 500].map((domainNodes) => size(5, 0.5, domainNodes))).toEqual([2, 2, 2, 2, 3, 4, 5, 5]);
   expect(size(5, 0, 100)).toBe(2);
   expect(size(2, 1, 100)).toBe(2);
 });

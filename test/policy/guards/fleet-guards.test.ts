@@ -73,7 +73,7 @@ describe("a storm", () => {
 
 describe("a correlated failure", () => {
   const incident: Incident = {
-    place: "r-0",
+    domain: "r-0",
     from: NOON - 20 * MINUTE_MS,
     to: NOON - 19 * MINUTE_MS,
     nodes: new Set(Array.from({ length: 7 }, (_, index) => `node_${index}`)),
@@ -101,7 +101,7 @@ describe("a correlated failure", () => {
 
   test("reports nodes without a region or country as (none)", () => {
     const safety = { correlated: { by: "country", nodes: 5, share: 0.5, withinMs: 5 * MINUTE_MS } } as const;
-    expect(blockers({ place: "" }, {}, { safety })[0]).toMatch(/^correlated: 7 nodes of the country \(none\) failed/);
+    expect(blockers({ domain: "" }, {}, { safety })[0]).toMatch(/^correlated: 7 nodes of the country \(none\) failed/);
   });
 });
 

@@ -74,7 +74,7 @@ export const HOLD_CAUSES: Readonly<Record<HoldReason, HoldCause>> = {
   storm_cooldown: factsCause({ storm: { since: 0, until: NOON + 1, isActive: false } }),
   correlated: factsCause({
     incidents: [
-      { place: "r-0", from: NOON - HOUR_MS, to: NOON - HOUR_MS, nodes: new Set(["node_0"]), until: NOON + 1 },
+      { domain: "r-0", from: NOON - HOUR_MS, to: NOON - HOUR_MS, nodes: new Set(["node_0"]), until: NOON + 1 },
     ],
   }),
   breaker: factsCause({ breaker: { ...CLOSED_BREAKER, open: { openedAt: NOON, nodes: 11 } } }),

@@ -9,7 +9,7 @@ export const rules: fc.Arbitrary<TimerRule> = fc.record({
   gapMsMax: fc.integer({ min: 1, max: 5 }),
 });
 
-/** Long stretches of one verdict, so that timers fill. */
+/** Long runs of one verdict, so that timers fire. */
 const verdicts = fc
   .array(
     fc.record({
@@ -18,13 +18,13 @@ const verdicts = fc
     }),
     { maxLength: 12 },
   )
-  .map((stretches) => stretches.flatMap(({ verdict, length }) => Array.from({ length }, () => verdict)))
+  .map((runs) => runs.flatMap(({ verdict, length }) => Array.from({ length }, () => verdict)))
   .filter((all) => all.length <= 40);
 
 /** The journal's clock stands nearly still: no timer is unseen for long. */
 const SLOW_CLOCK_RATE = 1e-6;
 
-/** Looks in which the youngest datum moves on by `step`, and the oldest is up to `lag` older than it. */
+/** Observations whose newest value is newer by `step`, and the oldest is up to `lag` older than it. */
 export const observationsWith = (
   step: fc.Arbitrary<number>,
   lag: fc.Arbitrary<number>,

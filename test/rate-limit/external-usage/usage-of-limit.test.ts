@@ -80,9 +80,9 @@ describe.each(LIMITER_SETUPS)("with a $limiter whose headers state: $headers", (
   });
 });
 
-const call = (afterMs: number, others = 0): SharedKeyEvent => ({
+const call = (afterMs: number, externalCalls = 0): SharedKeyEvent => ({
   afterMs,
-  externalCalls: others,
+  externalCalls,
   category: "node_management",
   fate: "answered",
   outMs: 30,

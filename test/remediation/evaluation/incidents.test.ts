@@ -119,8 +119,8 @@ test("an incident whose nodes stay unhealthy ends six hours after the last of th
 /** Changes the stored onsets to the form in which each names its node, as builds before the groups wrote them. */
 function storeOnsetsOneByOne({ daemon: { remediationState } }: QuietNetwork): void {
   const { groups, ...fact } = JSON.parse(remediationState.records.fact(INCIDENTS_FACT)!);
-  const onsets = groups.flatMap(({ nodes, ...onset }: { nodes: string[] }) =>
-    nodes.map((node) => ({ ...onset, node })),
+  const onsets = groups.flatMap(({ policy, place, at, nodes }: Record<string, unknown> & { nodes: string[] }) =>
+    nodes.map((node) => ({ policy, place, at, node })),
   );
   expect(onsets).toHaveLength(3);
   remediationState.record([{ kind: "fact", key: INCIDENTS_FACT, value: JSON.stringify({ ...fact, onsets }) }]);

@@ -17,7 +17,7 @@ test("while our reboot of a node is under way, every policy reports it as ours, 
   const policies = [
     rebootOffline(),
     rebootOffline({ name: "other", ...notOnline }),
-    rebootOffline({ name: "rehearsed", mode: "dry_run", ...notOnline }),
+    rebootOffline({ name: "dry-run", mode: "dry_run", ...notOnline }),
   ];
   const network = await startQuietNetwork({ rules: remediationRules(policies) });
   const [node] = network.nodes("us-east");
@@ -28,14 +28,14 @@ test("while our reboot of a node is under way, every policy reports it as ours, 
   const rebooting = `status: it is being rebooted by ${action!.id} (policy reboot-offline)`;
   expect(blockers["reboot-offline"]).toEqual([]);
   expect(blockers.other).toContain(rebooting);
-  expect(blockers.rehearsed).toContain(rebooting);
+  expect(blockers["dry-run"]).toContain(rebooting);
   expect(Object.values(blockers).flat().join("\n")).not.toMatch(/not by the daemon|did not (?:start|take)|in_flight/);
 });
 
 test("while our quarantine of a node lasts, other policies report that it is ours", async () => {
   const policies = [
     rebootOffline({ steps: [steps.quarantine] }),
-    rebootOffline({ name: "rehearsed", mode: "dry_run", ...notOnline }),
+    rebootOffline({ name: "dry-run", mode: "dry_run", ...notOnline }),
   ];
   const network = await startQuietNetwork({ rules: remediationRules(policies) });
   const [node] = network.nodes("us-east");
@@ -43,7 +43,7 @@ test("while our quarantine of a node lasts, other policies report that it is our
   await network.advance(15 * MINUTE_MS);
   expect(network.status(node!)).toBe("quarantined");
   const [episode] = network.episodes();
-  expect(blockersBy(network, node!).rehearsed).toEqual([
+  expect(blockersBy(network, node!)["dry-run"]).toEqual([
     `status: it is quarantined by ${episode!.id} (policy reboot-offline)`,
   ]);
 });

@@ -28,7 +28,7 @@ const threeNodes = buildFleet([
 test("before the first walk the document is empty", () => {
   const { fleetGrid } = gridOver(null);
   expect(refresh(fleetGrid)).toBeNull();
-  expect(read(fleetGrid)).toMatchObject({ revision: 0, ids: [], places: [], status: "", mark: "" });
+  expect(read(fleetGrid)).toMatchObject({ revision: 0, ids: [], locations: [], status: "", mark: "" });
 });
 
 test("the document has columns by slot, a digit for each status and mark", () => {
@@ -41,14 +41,14 @@ test("the document has columns by slot, a digit for each status and mark", () =>
       ...["none", "pending", "shadow", "firing", "episode", "acting"],
       ...["in_flight", "canary", "given_up", "held", "awaiting"],
     ],
-    places: [
+    locations: [
       { country: "DE", region: "eu-west" },
       { country: "DE", region: "nowhere" },
       { country: "DE", region: "us-east" },
     ],
     ids: ["a", "", "b"],
     names: ["name of a", "", "name of b"],
-    place: [0, 1, 2],
+    location: [0, 1, 2],
     status: "001",
     mark: "005",
   });
@@ -141,19 +141,20 @@ test("applying the changes gives the same as reading the document again", () => 
   const { fleetGrid, now } = gridOver(first);
   refresh(fleetGrid);
   const readModel = (): FleetModel => readFleet(read(fleetGrid));
-  const looks = (model: FleetModel) => model.cells.map((cell) => [cell.id, statusOf(model, cell), markOf(model, cell)]);
+  const cellsOf = (model: FleetModel) =>
+    model.cells.map((cell) => [cell.id, statusOf(model, cell), markOf(model, cell)]);
   const followed = readModel();
   for (let step = 0; step < 40; step++) {
     now.fleet = withStatus(now.fleet!, { [(step * 7) % 50]: step % 3 === 0 ? "offline" : "online" });
     now.marks = new Map([[`node_${(step * 11) % 50}`, step % 2 === 0 ? "pending" : "acting"]]);
     const change = refresh(fleetGrid);
     if (change !== null) expect(applyChange(followed, change)).not.toBeNull();
-    expect(looks(followed)).toEqual(looks(readModel()));
+    expect(cellsOf(followed)).toEqual(cellsOf(readModel()));
   }
   // Known changes are ignored; changes that do not continue the known revision are rejected.
   expect(applyChange(followed, { from: 3, revision: 4, cells: [[0, 5, 0]] })).toEqual([]);
   expect(applyChange(followed, { from: 90, revision: 91, cells: [[0, 5, 0]] })).toBeNull();
-  expect(looks(followed)).toEqual(looks(readModel()));
+  expect(cellsOf(followed)).toEqual(cellsOf(readModel()));
 });
 
 test("a document that is read during an update shows the last revision", () => {

@@ -202,7 +202,7 @@ const LEAVING_MS = 2_000;
 
 /**
  * Returns reboot POSTs whose node left the fleet at the end of the reboot and is still gone, unless an operator
- * accepted that, or the node was given up while the list still showed it: then it is left to people.
+ * accepted that, or the node was given up while the list still showed it: then it is left to operators.
  */
 export function lostNodes({
   service,

@@ -200,7 +200,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "a record that contradicts the last observation does not restart `for`",
     edits: [
       {
-        file: "src/remediation/evaluation/rule-evaluator.ts",
+        file: "src/remediation/evaluation/policy-evaluator.ts",
         find: "const contradictedAt = otherStatusAt?.at(slot) ?? Number.NaN;",
         replace: "const contradictedAt = Number.NaN;",
       },

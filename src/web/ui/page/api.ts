@@ -21,10 +21,10 @@ export interface FleetDocument {
   readonly revision: number;
   readonly statuses: readonly string[];
   readonly marks: readonly string[];
-  readonly places: readonly { readonly country: string; readonly region: string }[];
+  readonly locations: readonly { readonly country: string; readonly region: string }[];
   readonly ids: readonly string[];
   readonly names: readonly string[];
-  readonly place: readonly number[];
+  readonly location: readonly number[];
   /** One base-36 digit per slot, an index into `statuses`. */
   readonly status: string;
   /** One base-36 digit per slot, an index into `marks`. */

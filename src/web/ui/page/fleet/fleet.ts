@@ -65,7 +65,7 @@ export function readFleet(document: FleetDocument): FleetModel {
   const bySlot: (Cell | undefined)[] = new Array(document.ids.length);
   const groups: Group[] = [];
   const cells: Cell[] = [];
-  for (const { country, region, slots } of slotsByPlace(document)) {
+  for (const { country, region, slots } of slotsByLocation(document)) {
     let group = groups.at(-1);
     if (group?.region !== region) {
       group = { region, cells: [], online: 0 };
@@ -97,19 +97,19 @@ export function readFleet(document: FleetDocument): FleetModel {
   return fleet;
 }
 
-/** Returns the places that have nodes, by region and country, with the slots of their nodes by name. */
-function slotsByPlace({ ids, names, place, places }: FleetDocument) {
+/** Returns the locations that have nodes, by region and country, with the slots of their nodes by name. */
+function slotsByLocation({ ids, names, location, locations }: FleetDocument) {
   const compare = nameOrder(ids.length);
-  const byPlace = places.map(({ country, region }) => ({
+  const byLocation = locations.map(({ country, region }) => ({
     country,
     region: region || NO_REGION,
     slots: [] as number[],
   }));
-  for (let slot = 0; slot < ids.length; slot++) if (ids[slot] !== "") byPlace[place[slot]!]!.slots.push(slot);
-  for (const { slots } of byPlace) {
+  for (let slot = 0; slot < ids.length; slot++) if (ids[slot] !== "") byLocation[location[slot]!]!.slots.push(slot);
+  for (const { slots } of byLocation) {
     slots.sort((one, other) => compare(names[one] || ids[one]!, names[other] || ids[other]!));
   }
-  return byPlace
+  return byLocation
     .filter(({ slots }) => slots.length > 0)
     .sort((one, other) => compareNatural(one.region, other.region) || compareNatural(one.country, other.country));
 }

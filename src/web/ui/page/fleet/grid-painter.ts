@@ -12,7 +12,7 @@ const RING_COLORS: Readonly<Record<string, string>> = Object.fromEntries(
 );
 
 /** The fleet and the positions of its cells. */
-interface Scene {
+interface PlacedFleet {
   readonly fleet: FleetModel;
   readonly layout: Layout;
 }
@@ -22,7 +22,7 @@ export class GridPainter {
   readonly #canvas: HTMLCanvasElement;
   readonly #context: CanvasRenderingContext2D;
   readonly #theme = new GridTheme();
-  #scene: Scene | null = null;
+  #placed: PlacedFleet | null = null;
   #shows: ((cell: Cell) => boolean) | null = null;
   #dirty: Set<number> | "all" = new Set();
   #frame = 0;
@@ -35,7 +35,7 @@ export class GridPainter {
 
   /** Paints another fleet or layout. */
   place(fleet: FleetModel, layout: Layout): void {
-    this.#scene = { fleet, layout };
+    this.#placed = { fleet, layout };
     const scale = devicePixelRatio;
     this.#canvas.width = Math.round(layout.width * scale);
     this.#canvas.height = Math.round(layout.height * scale);
@@ -73,7 +73,7 @@ export class GridPainter {
   }
 
   #loadTheme(): void {
-    const statuses = this.#scene?.fleet.statuses ?? [];
+    const statuses = this.#placed?.fleet.statuses ?? [];
     const rings = new Set(Object.values(RING_COLORS));
     this.#theme.load(this.#canvas.parentElement!, [...statuses, ...rings]);
   }
@@ -82,15 +82,15 @@ export class GridPainter {
     this.#frame = 0;
     const due = this.#dirty;
     this.#dirty = new Set();
-    const scene = this.#scene;
-    if (scene === null) return;
+    const placed = this.#placed;
+    if (placed === null) return;
     this.#paints++;
     this.#canvas.dataset.paints = String(this.#paints);
-    this.#paintCells(scene, due);
+    this.#paintCells(placed, due);
   }
 
   /** Paints cells grouped by their look, because changing the canvas state is slow. */
-  #paintCells({ fleet, layout }: Scene, due: ReadonlySet<number> | "all"): void {
+  #paintCells({ fleet, layout }: PlacedFleet, due: ReadonlySet<number> | "all"): void {
     const { blocks, columns, pitch, size } = layout;
     const context = this.#context;
     const batches = new Map<number, number[]>();

@@ -18,7 +18,7 @@ interface Banner {
 }
 
 /** Dashboard of the daemon (see `grafana/`). */
-const DAEMON_DASHBOARD = "/d/proxywarden-warden";
+const DAEMON_DASHBOARD = "/d/proxywarden-daemon";
 
 /** Shows the conditions that hold all actions, each with the command that ends it. */
 export function showBanners(status: Status): void {

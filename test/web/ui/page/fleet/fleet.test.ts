@@ -15,9 +15,17 @@ test("nodes are sorted by region, country and name, with numbers in names as num
 });
 
 test("regions that differ only in leading zeros are separate groups, each with all of its countries", () => {
-  const places = ["DE", "FR"].flatMap((country) => ["eu-1", "eu-01"].map((region) => ({ country, region })));
+  const locations = ["DE", "FR"].flatMap((country) => ["eu-1", "eu-01"].map((region) => ({ country, region })));
   const ids = ["n1", "n2", "n3", "n4"];
-  const fleet = readFleet({ ...document, places, ids, names: ids, place: [0, 1, 2, 3], status: "0000", mark: "0000" });
+  const fleet = readFleet({
+    ...document,
+    locations,
+    ids,
+    names: ids,
+    location: [0, 1, 2, 3],
+    status: "0000",
+    mark: "0000",
+  });
   expect(fleet.groups.map(({ region, cells }) => [region, cells.map(({ country }) => country)])).toEqual([
     ["eu-01", ["DE", "FR"]],
     ["eu-1", ["DE", "FR"]],
@@ -56,8 +64,10 @@ test.each([
 });
 
 test("a country code that the service writes in lower and in upper case finds the nodes of both", () => {
-  const places = document.places.map((place, index) => (index === 2 ? { ...place, country: "us" } : place));
-  const fleet = readFleet({ ...document, places });
+  const locations = document.locations.map((location, index) =>
+    index === 2 ? { ...location, country: "us" } : location,
+  );
+  const fleet = readFleet({ ...document, locations });
   expect(searchNodes(fleet, "US")?.map(({ id }) => id)).toEqual(["n4", "n2", "n1", "n5"]);
 });
 

@@ -53,7 +53,7 @@ const EVALUATIONS_PER_STEP = 200;
 const SLOTS_PER_STEP = 4_096;
 
 /** Runs the timers of all policies over the observed nodes. */
-export class RuleEvaluator {
+export class PolicyEvaluator {
   readonly #context: Omit<DecisionContext, "rules">;
   readonly #fleetHealth: Pick<FleetHealth, "recordChanges">;
   /**

@@ -6,7 +6,7 @@ import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import type { Fleet } from "../../../src/model/snapshot.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import type { ObservedChanges } from "../../../src/remediation/evaluation/fleet-health.ts";
-import { RuleEvaluator } from "../../../src/remediation/evaluation/rule-evaluator.ts";
+import { PolicyEvaluator } from "../../../src/remediation/evaluation/policy-evaluator.ts";
 import { ObservedFleet } from "../../../src/remediation/observed-fleet.ts";
 import { PolicySet } from "../../../src/remediation/policy-set.ts";
 import { findReplacedNodes } from "../../../src/remediation/replaced-nodes.ts";
@@ -29,16 +29,16 @@ async function startEvaluator({ journal } = createMemoryStateStore(), changed: P
   const client = { serviceTime: (at: number) => at };
   const observed = new ObservedFleet(client);
   const policies = new PolicySet(remediationRules([rebootOffline(changed)]), remediationState.records);
-  // Time passes with each look at the clock, so that every slice is as short as possible.
-  let looks = 0;
-  let failingLook = Number.POSITIVE_INFINITY;
+  // Time passes with each reading of the clock, so that every slice is as short as possible.
+  let readings = 0;
+  let failingReading = Number.POSITIVE_INFINITY;
   const monotonic = () => {
-    if (looks === failingLook) throw new Error("interrupted");
-    return clock.monotonic() + 2 * looks++;
+    if (readings === failingReading) throw new Error("interrupted");
+    return clock.monotonic() + 2 * readings++;
   };
   const passing = { ...clock, monotonic };
   const fleetHealth = { recordChanges: (_changes: ObservedChanges): readonly [] => [] };
-  const evaluator = new RuleEvaluator({ clock: passing, observed, policies, remediationState }, fleetHealth);
+  const evaluator = new PolicyEvaluator({ clock: passing, observed, policies, remediationState }, fleetHealth);
   let sequence = 0;
   function publishFleet(fleet: Fleet): void {
     sequence++;
@@ -49,9 +49,9 @@ async function startEvaluator({ journal } = createMemoryStateStore(), changed: P
     ...{ clock, evaluator, fleetHealth, timers: () => remediationState.records.timersOf(POLICY) },
     remediationState,
     findReplaced: () => findReplacedNodes({ client, observed, remediationState }, { reportRemark: () => {} }),
-    /** Makes the evaluation fail after this many looks at the clock. */
+    /** Makes the evaluation fail after this many readings of the clock. */
     failAfter: (count: number) => {
-      failingLook = looks + count;
+      failingReading = readings + count;
     },
     /** Publishes a walk that shows these nodes, all of them offline, and their `created_at` unless it is null. */
     publish(nodes: readonly string[], createdAtMs: number | null = null) {
