@@ -18,6 +18,7 @@ const OPTIONS = {
   workers: { type: "string" },
   keep: { type: "string" },
   mutations: { type: "boolean", default: false },
+  mutation: { type: "string" },
 } as const;
 
 /** Number of seeds if `--seeds` is absent. */
@@ -43,7 +44,8 @@ async function runSuites(filters: readonly string[]): Promise<number> {
 async function runOptions(options: readonly string[]): Promise<number> {
   const values = scriptOptions(OPTIONS, ["seeds", "seed", "from", "days", "nodes", "workers"], options);
   const workers = Number(values.workers ?? availableParallelism());
-  if (values.mutations) return (await runMutations(workers, values.seed ?? null)) ? 0 : 1;
+  if (values.mutations || values.mutation !== undefined)
+    return (await runMutations(workers, values.mutation ?? null)) ? 0 : 1;
   const first = Number(values.seed ?? values.from);
   const count = values.seed === undefined ? Number(values.seeds ?? SEEDS_DEFAULT) : 1;
   const tasks = Array.from({ length: count }, (_, index) => ({
