@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Transport } from "../../../src/model/ports.ts";
+import { rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { startQuietNetwork } from "../../harness/quiet-network.ts";
+
+/** Changes the records of nodes in the pages of the list. */
+const withRecords =
+  (change: (record: Record<string, unknown>) => object) =>
+  (service: Transport): Transport => ({
+    ...service,
+    async request(request, signal) {
+      const answer = await service.request(request, signal);
+      if (!answer.ok || answer.value.status !== 200 || !request.path.startsWith("/v1/nodes?")) return answer;
+      const page = JSON.parse(new TextDecoder().decode(answer.value.body));
+      const body = JSON.stringify({ ...page, data: page.data.map(change) });
+      return { ok: true, value: { ...answer.value, body: new TextEncoder().encode(body) } };
+    },
+  });
+
+test("a list that shows a node online, as it was an hour ago, restarts the `for` of the node", async () => {
+  let olderNode: string | null = null;
+  const wrapTransport = withRecords((record) =>
+    record.id === olderNode
+      ? { ...record, status: "online", last_seen: new Date(Date.parse(String(record.last_seen)) - HOUR_MS) }
+      : record,
+  );
+  const rules = remediationRules([rebootOffline({ forMs: 4 * MINUTE_MS })]);
+  const network = await startQuietNetwork({ rules, wrapTransport });
+  const node = network.nodes()[0]!;
+  network.failNode(node);
+  await network.advance(3 * MINUTE_MS);
+  olderNode = node;
+  await network.advance(MINUTE_MS);
+  olderNode = null;
+  await network.advance(3 * MINUTE_MS);
+  expect(network.status(node)).toBe("offline");
+  expect(network.postCount()).toBe(0);
+  await network.advance(3 * MINUTE_MS);
+  expect(network.postCount()).toBe(1);
+});
