@@ -196,18 +196,4 @@ export const MUTATIONS: readonly Mutation[] = [
     ...safety,
     seeds: from(1),
   },
-  {
-    name: "a record that contradicts the last observation does not restart `for`",
-    edits: [
-      {
-        file: "src/remediation/evaluation/policy-evaluator.ts",
-        find: "const contradictedAt = otherStatusAt?.at(slot) ?? Number.NaN;",
-        replace: "const contradictedAt = Number.NaN;",
-      },
-    ],
-    nodes: 300,
-    days: 2,
-    hours: 36,
-    seeds: [828],
-  },
 ];
