@@ -170,7 +170,10 @@ const COMMANDS: readonly CommandRow[] = [
         "number of nodes for which to show limits and warnings; default: as last seen by the daemon",
         wholeNumber(1, 10_000_000),
       ),
-      option("--probe", "query the service, read-only, for usage scale, pages, limits, headers and scopes"),
+      option(
+        "--probe",
+        "query the service, read-only, for usage scale, pages, limits, headers and scopes; also run the queries in blocked_by",
+      ),
       OUTPUT,
     ],
     run: onDemand(async () => (await import("./check.ts")).runCheck),

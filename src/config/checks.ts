@@ -18,6 +18,12 @@ export interface FieldUse {
   readonly isUsage: boolean;
 }
 
+/** What is known of a valid CEL expression. */
+export interface ExpressionUse {
+  readonly fields: readonly FieldUse[];
+  readonly remarks: readonly string[];
+}
+
 /** Checks that are passed to the loader. */
 export interface ConfigChecks {
   /** Returns what is wrong with a cron expression, or null if it is valid. */
@@ -26,10 +32,11 @@ export interface ConfigChecks {
   readonly families: readonly string[];
   /** Every reason to hold a node. */
   readonly holdReasons: readonly string[];
-  /** Returns the fields that a CEL expression reads, or what is wrong with it, and at which characters (from 0). */
-  expression(
-    text: string,
-  ): Result<{ readonly fields: readonly FieldUse[] }, readonly { readonly message: string; readonly offset: number }[]>;
+  /**
+   * Returns the fields that a CEL expression reads and remarks on what is probably a mistake, or what is wrong with it,
+   * and at which characters (from 0).
+   */
+  expression(text: string): Result<ExpressionUse, readonly { readonly message: string; readonly offset: number }[]>;
 }
 
 /** A configuration file, and what is needed to check it. */

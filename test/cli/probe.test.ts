@@ -1,64 +1,10 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import type { FaultKind, Scenario, ServiceOptions } from "../../src/model/scenario.ts";
-import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
+import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { replyCounts } from "../../src/simulator/http/service.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
-import { startNetwork } from "../integration/simulated-network.ts";
+import { probe, startService } from "./probed-service.ts";
 import { runInProcess } from "./terminal.ts";
-
-interface ProbedService {
-  readonly options?: Partial<ServiceOptions>;
-  readonly scenario?: Partial<Scenario>;
-  /** Section `service` of the configuration. */
-  readonly service?: object;
-  readonly limits?: object;
-  readonly fault?: FaultKind;
-  /** Paths of the requests that have the fault; absent: all. */
-  readonly faultAt?: string;
-}
-
-/** With limits as high as these, a probe does not wait between its calls. */
-const HIGH_LIMITS = {
-  plan: { requests_per_minute: 60_000, concurrent_requests: 50, calls_per_month: 1_000_000 },
-  node_management: { requests: 60_000, burst: 120_000 },
-};
-
-/** Starts a simulated service, and a configuration for it. */
-async function startService({ options, scenario, service, limits = HIGH_LIMITS, fault, faultAt }: ProbedService) {
-  const sizes = { nodes: 260, sessions: 300, ...scenario };
-  const network = await startNetwork({
-    speed: 1,
-    scenario: { ...sizes, service: { ...defaultScenario.service, ...options } },
-  });
-  if (fault !== undefined) network.setFault(fault, faultAt);
-  const folder = createTempFolder();
-  const config = {
-    service: { base_url: network.url, api_key: SIMULATION_KEY, page_limit: 100, ...service },
-    state: { path: folder.pathOf("state") },
-    limits,
-  };
-  return { network, file: folder.write("proxywarden.yaml", JSON.stringify(config)) };
-}
-
-interface JsonFinding {
-  readonly value: unknown;
-  readonly certain: boolean;
-  readonly problem: boolean;
-  readonly text: string;
-}
-
-/** Runs `check --probe` and returns its findings. */
-async function probe(probed: ProbedService = {}) {
-  const { network, file } = await startService(probed);
-  const { code, out } = await runInProcess("check", "--config", file, "--probe", "--output", "json");
-  const { findings, calls } = (
-    JSON.parse(out) as {
-      probe: { findings: Record<string, JsonFinding>; calls: { path: string; status: number | null }[] };
-    }
-  ).probe;
-  return { code, findings, calls, network };
-}
 
 test("announces its calls, prints what the service showed, and ends with the number of calls", async () => {
   const { network, file } = await startService({});

@@ -3,7 +3,10 @@ import { formatProblem } from "../../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { closeResources, openConfigResources } from "../../daemon/config-resources.ts";
 import type { StoreFailure } from "../../journal/open-failure.ts";
+import type { PolicyRule } from "../../model/policy/policy.ts";
+import type { ExternalBlockers } from "../../model/ports.ts";
 import { createSystemClock } from "../../platform/clock.ts";
+import { nameOfExternalBlocker } from "../../remediation/evaluation/external-blockers.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import type { CommandContext } from "../context.ts";
 import { createServiceAccess, type StoredState } from "../network-size.ts";
@@ -49,10 +52,36 @@ export async function probeService(
     const access = createServiceAccess(resources.value, version);
     const observed = await withProgress(`asking ${url}`, observeService(access, settings.pageLimit, stop), { err });
     const nodes = observed.nodes?.page.total ?? null;
-    return ok({ url, calls: observed.calls, findings: findingsOf(observed, config), nodes });
+    const blockers = await probeBlockers(loaded.policies, resources.value.integrations.externalBlockers, stop);
+    return ok({ url, calls: observed.calls, findings: [...findingsOf(observed, config), ...blockers], nodes });
   } finally {
     await closeResources(resources.value);
   }
+}
+
+/**
+ * Runs the queries in `blocked_by` of each policy once: one that fails, such as invalid PromQL, holds the policy. Returns
+ * one finding, or none if no policy has any.
+ */
+async function probeBlockers(
+  policies: readonly PolicyRule[],
+  externalBlockers: ExternalBlockers,
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  const answers = await Promise.all(
+    policies.flatMap(({ name, blockedBy }) =>
+      blockedBy.map(async (blocker) => {
+        const answer = await externalBlockers.blocks(blocker, signal);
+        const outcome = answer.ok ? (answer.value ? "blocks now" : "does not block now") : `fails: ${answer.error}`;
+        return { answer, text: `policy ${name}: ${nameOfExternalBlocker(blocker)}: ${outcome}` };
+      }),
+    ),
+  );
+  if (answers.length === 0) return [];
+  const problem = answers.some(({ answer }) => !answer.ok);
+  const hint = problem ? "; a query that fails holds its policy" : "";
+  const text = `${answers.map((answer) => answer.text).join("; ")}${hint}`;
+  return [{ about: "blocked_by", value: !problem, certain: true, text, problem }];
 }
 
 /** Formats a probe as text. The last line is the number of calls. */

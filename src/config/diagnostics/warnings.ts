@@ -2,7 +2,7 @@ import { DAY_MS } from "../../base/duration.ts";
 import { FAILURE_DOMAINS } from "../../model/node.ts";
 import { MODES, type Mode, type PolicyRule } from "../../model/policy/policy.ts";
 import { type IntervalSpec, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
-import type { ConfigChecks, FieldUse } from "../checks.ts";
+import type { ConfigChecks, ExpressionUse, FieldUse } from "../checks.ts";
 import type { PolicyFile } from "../policy-file.ts";
 import { type Config, configSchema } from "../schema/config.ts";
 import { kindOf, schemaAt } from "../schema/introspection.ts";
@@ -30,6 +30,9 @@ export function findWarnings(
   const policies = policyFiles.flatMap(({ read }) => read.value.policies);
   const own = [
     ...scaleWarnings(config, checks),
+    ...(config.safety.protected === null
+      ? []
+      : remarkWarnings(["safety", "protected"], config.safety.protected, checks)),
     ...secretWarnings(marks),
     ...limitWarnings(config),
     ...adminWarnings(config, policies),
@@ -71,10 +74,16 @@ function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warni
   return [unset, warning(["safety", "protected"], "must read known fields", message)];
 }
 
-function fieldsOf(text: string, { expression }: ConfigChecks): readonly FieldUse[] {
+/** What is known of an expression; of one that is not valid, nothing. */
+function useOf(text: string, { expression }: ConfigChecks): ExpressionUse {
   const compiled = expression(text);
-  return compiled.ok ? compiled.value.fields : [];
+  return compiled.ok ? compiled.value : { fields: [], remarks: [] };
 }
+
+const fieldsOf = (text: string, checks: ConfigChecks): readonly FieldUse[] => useOf(text, checks).fields;
+
+const remarkWarnings = (path: Path, text: string, checks: ConfigChecks): Warning[] =>
+  useOf(text, checks).remarks.map((remark) => warning(path, "must hold for some nodes", remark));
 
 const usageOf = (fields: readonly FieldUse[]): string[] =>
   fields.filter(({ isUsage }) => isUsage).map(({ name }) => name);
@@ -204,6 +213,7 @@ function policyWarnings(policy: PolicyRule, config: Config, checks: ConfigChecks
     warnings.push(warning(["retry", "episodes"], "must be more than 0", "is 0, so this policy acts on no node"));
   }
   for (const [path, text] of expressionsOf(policy)) {
+    warnings.push(...remarkWarnings(path, text, checks));
     const usage = usageOf(fieldsOf(text, checks));
     if (config.service.usage_scale !== undefined || usage.length === 0) continue;
     const message = `reads ${usage.join(", ")} while service.usage_scale is not set: its verdict is always unknown`;

@@ -66,7 +66,8 @@ export const endpoint = (port: number, meaning: string) =>
   section({
     url: httpUrl(`an http or https URL, such as http://localhost:${port}`, (url) => {
       if (url.username !== "" || url.password !== "") return "a URL without credentials, which belong in basic_auth";
-      return url.search !== "" || url.hash !== "" ? "a URL without a query or fragment" : null;
+      if (url.search !== "" || url.hash !== "") return "a URL without a query or fragment";
+      return /\/api\/v\d\/*$/.test(url.pathname) ? "a URL without /api/… at its end, which is appended" : null;
     }).describe("Base URL. `/api/…` is appended."),
     ...authSections,
   })

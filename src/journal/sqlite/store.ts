@@ -1,5 +1,5 @@
-import { mkdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import type { StateStore } from "../../model/ports.ts";
@@ -74,6 +74,16 @@ function closeOnce(database: DatabaseSync): void {
 }
 
 /**
+ * Creates a folder and the missing ones above it. The option `recursive` of mkdirSync never returns where the kernel
+ * answers ENOENT for a folder in one that exists, as in /proc.
+ */
+function createFolder(path: string): void {
+  if (existsSync(path)) return;
+  createFolder(dirname(path));
+  mkdirSync(path, { mode: 0o700 });
+}
+
+/**
  * Locks the folder for this process. The lock is an exclusive transaction on a database of its own that is never
  * committed. The kernel releases it with the process, even if that is killed, so there are no stale locks. A lock on
  * the store's own database would also exclude readers.
@@ -81,7 +91,7 @@ function closeOnce(database: DatabaseSync): void {
 function lockFolder(folder: string): Result<DatabaseSync, StoreFailure> {
   let lock: DatabaseSync | null = null;
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    createFolder(resolve(folder));
     lock = new DatabaseSync(join(folder, LOCK_FILE));
     lock.exec("BEGIN EXCLUSIVE");
     return ok(lock);

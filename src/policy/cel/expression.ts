@@ -2,7 +2,7 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import type { ExpressionProblem } from "./error-messages.ts";
 import type { Field } from "./fields.ts";
 import { parseTerm } from "./grammar.ts";
-import { findImplausible } from "./plausibility.ts";
+import { findImplausible, findUnlikely } from "./plausibility.ts";
 import { type Arithmetic, type Comparison, fieldsOfTerm, type Term, type TermPair, type Value } from "./term.ts";
 import { checkTypes, parseCel } from "./type-check.ts";
 
@@ -12,6 +12,8 @@ export interface Expression extends Program {
   readonly text: string;
   /** The syntax tree. */
   readonly condition: Term;
+  /** What is valid, but probably a mistake. */
+  readonly remarks: readonly string[];
 }
 
 /** Maximum number of characters of an expression, which suffices for a list of two hundred node ids. */
@@ -43,7 +45,8 @@ export function compileExpression(text: string): Result<Expression, readonly Exp
   if (!term.ok || found.length > 0) return fail(found.toSorted((one, other) => one.offset - other.offset));
   const condition = term.value;
   const implausible = findImplausible(condition);
-  return implausible.length === 0 ? ok({ text, condition, ...compileProgram(condition) }) : fail(implausible);
+  if (implausible.length > 0) return fail(implausible);
+  return ok({ text, condition, remarks: findUnlikely(condition), ...compileProgram(condition) });
 }
 
 /** Values of the fields, in the order of {@link Program.fields}, or null if unknown. */

@@ -144,17 +144,39 @@ function readField(node: SyntaxNode): Term {
   if (within !== undefined)
     return reject(offset, `${path} is not a field; name one of its fields, such as ${within.name}`);
   const suggestion = suggestField(path);
-  const quotes = path.includes(".") ? "" : `; text is written in quotes, as in "${path}"`;
-  return reject(offset, `unknown field ${path}${suggestion === null ? quotes : `; did you mean ${suggestion}?`}`);
+  return reject(
+    offset,
+    `unknown field ${path}; ${suggestion === null ? describeFields(path) : `did you mean ${suggestion}?`}`,
+  );
+}
+
+/** Returns the names of the fields of an object such as `node`, without the object. */
+const fieldsOfObject = (object: string): readonly string[] =>
+  FIELDS.flatMap(({ name }) => (name.startsWith(`${object}.`) ? [name.slice(object.length + 1)] : []));
+
+/** Says which fields exist, for a path to which none is similar. */
+function describeFields(path: string): string {
+  const [object, ...rest] = path.split(".");
+  if (rest.length === 0) return `text is written in quotes, as in "${path}"`;
+  const names = fieldsOfObject(object!);
+  return names.length === 0
+    ? "fields belong to node, sessions, fleet or region"
+    : `the fields of ${object} are ${names.join(", ")}`;
 }
 
 /** Suggests `fleet.median.cpu_usage` for `fleet.cpu_usage` and `fleet.median.cpu`, and `node.status` for `status`. */
 function suggestField(path: string): string | null {
   const names = FIELDS.map(({ name }) => name);
-  const segments = path.split(".");
-  const within = names.find((name) => name.startsWith(`${segments[0]}.`) && name.endsWith(`.${segments.at(-1)}`));
+  const [object, ...rest] = path.split(".");
+  const within = names.find((name) => name.startsWith(`${object}.`) && name.endsWith(`.${rest.at(-1)}`));
   const longer = names.find((name) => name.startsWith(`${path}_`));
-  return within ?? longer ?? names.find((name) => name.endsWith(`.${path}`)) ?? nearest(path, names);
+  const found = within ?? longer ?? names.find((name) => name.endsWith(`.${path}`));
+  if (found !== undefined) return found;
+  const siblings = fieldsOfObject(object!);
+  if (siblings.length === 0) return nearest(path, names);
+  // A correct object is not compared, because it would make every field look similar.
+  const sibling = nearest(rest.join("."), siblings);
+  return sibling === null ? null : `${object}.${sibling}`;
 }
 
 function fieldPathOf({ op, args }: SyntaxNode): string | null {

@@ -2,7 +2,7 @@ import { nearest } from "../../base/nearest-word.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import type { ExpressionProblem } from "./error-messages.ts";
 import type { Field, FieldRange } from "./fields.ts";
-import { type ComparisonTerm, childTerms, isText, type Term, type TermPair, type Value } from "./term.ts";
+import { type ComparisonTerm, childTerms, isText, type Term, type TermPair, type Value, walkTerms } from "./term.ts";
 
 /**
  * Returns the parts of a condition that always or never hold, such as a misspelled value, a percentage in place of a
@@ -11,6 +11,24 @@ import { type ComparisonTerm, childTerms, isText, type Term, type TermPair, type
 export function findImplausible(condition: Term): readonly ExpressionProblem[] {
   const problem = describeImplausible(condition);
   return problem === null ? childTerms(condition).flatMap(findImplausible) : [problem];
+}
+
+/**
+ * Returns remarks on comparisons that hold for no node of most services, but may for some: the service does not define
+ * the case of country codes.
+ */
+export const findUnlikely = (condition: Term): readonly string[] =>
+  [...walkTerms(condition)].flatMap(comparedPairs).flatMap(([left, right]) => {
+    const [field, literal] = left.kind === "field" ? [left, right] : [right, left];
+    if (field.kind !== "field" || field.field.range !== "country" || literal.kind !== "literal") return [];
+    const [found, code] = [String(literal.value), String(literal.value).toUpperCase()];
+    if (found === code) return [];
+    return [`compares ${field.field.name} with "${found}", but country codes are usually in upper case: "${code}"`];
+  });
+
+function comparedPairs(term: Term): readonly TermPair[] {
+  if (term.kind === "in") return term.list.map((literal) => [term.member, literal]);
+  return term.kind === "comparison" ? [term.sides] : [];
 }
 
 function describeImplausible(term: Term): ExpressionProblem | null {

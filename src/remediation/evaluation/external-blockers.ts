@@ -58,7 +58,9 @@ export function createExternalBlockerCache(externalBlockers: ExternalBlockers, c
       rule.blockedBy.flatMap((blockedBy) => {
         const result = resultWithin(blockedBy, RESULT_AGE_MS_MAX);
         const detail = result === null ? "there is no recent result" : result.blockedDetail;
-        return detail === null ? [] : [{ reason: "blocked_by", detail: `${nameOf(blockedBy)}: ${detail}` }];
+        return detail === null
+          ? []
+          : [{ reason: "blocked_by", detail: `${nameOfExternalBlocker(blockedBy)}: ${detail}` }];
       }),
     /** Runs the queries of a policy whose results are older than `maxAgeMs`. Never rejects. */
     async refresh({ rule }: Policy, signal: AbortSignal, maxAgeMs: DurationMs): Promise<void> {
@@ -68,7 +70,8 @@ export function createExternalBlockerCache(externalBlockers: ExternalBlockers, c
   };
 }
 
-const nameOf = (blockedBy: ExternalBlocker): string =>
+/** Names an external blocker in messages. */
+export const nameOfExternalBlocker = (blockedBy: ExternalBlocker): string =>
   blockedBy.kind === "query" ? `the query ${blockedBy.query}` : `alerts with ${blockedBy.matchers.join(", ")}`;
 
 /**

@@ -56,6 +56,17 @@ describe("warns of a limit that limits nothing:", () => {
   });
 });
 
+test("warns of what is remarkable in an expression", () => {
+  const steps = "steps: [{ action: reboot, verify: { expect: node.doubtful } }]";
+  const text = policy("match: node.doubtful\nwhen: node.doubtful").replace("steps: [{ action: reboot }]", steps);
+  expect(warningsFor(withService("safety: { protected: node.doubtful }\n"), text)).toEqual([
+    "p.yaml:2:22: safety.protected: is doubtful",
+    "a.yaml:4:49: policies[0].steps[0].verify.expect: is doubtful",
+    "a.yaml:5:12: policies[0].match: is doubtful",
+    "a.yaml:6:11: policies[0].when: is doubtful",
+  ]);
+});
+
 test("warns of a mode above the ceiling", () => {
   const text = policy("when: node.a\nmode: enforce");
   expect(warningsFor(withService(""), text)).toEqual([

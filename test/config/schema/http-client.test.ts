@@ -78,6 +78,10 @@ describe("is rejected with the position and the expected value:", () => {
       '2:20: prometheus.url: found "http://***@h"; must be a URL without credentials, which belong in basic_auth',
     ],
     [
+      "alertmanager: { url: 'http://h/am/api/v2/' }",
+      '2:22: alertmanager.url: found "http://h/am/api/v2/"; must be a URL without /api/… at its end, which is appended',
+    ],
+    [
       "prometheus: { url: 'http://h', basic_auth: { username: u } }",
       "2:32: prometheus.basic_auth: found the keys username; must have either password or password_file",
     ],

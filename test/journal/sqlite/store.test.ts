@@ -9,6 +9,11 @@ import { openStore, useStoreFolder } from "./store-folder.ts";
 
 const folder = useStoreFolder();
 
+test("a folder in a file system that can't hold folders, such as /proc, is rejected with the reason", () => {
+  const opened = openSqliteStore("/proc/proxywarden/state");
+  expect(opened.ok ? null : opened.error.message).toMatch(/can't hold state: ENOENT/);
+});
+
 describe.each([
   ["on disk", () => folder.open()],
   ["in memory", createMemoryStateStore],

@@ -157,6 +157,21 @@ describe("the fields that an expression names", () => {
   });
 });
 
+test.each([
+  ['node.country == "de"', ["de"]],
+  ['!("De" != node.country) && node.name == "de"', ["De"]],
+  ['node.country in ["DE", "fr", "nl"]', ["fr", "nl"]],
+  ['node.country == "DE" || node.country in ["FR"]', []],
+])("a country code that is not in upper case is remarked: %s", (text, codes) => {
+  const compiled = compileExpression(text);
+  expect(compiled.ok && compiled.value.remarks).toEqual(
+    codes.map(
+      (code) =>
+        `compares node.country with "${code}", but country codes are usually in upper case: "${code.toUpperCase()}"`,
+    ),
+  );
+});
+
 test("strings can be compared, looked up in a list and searched", () => {
   const values = { "node.name": "vip-7.example", "node.country": "DE", "node.status": "offline" };
   expect(

@@ -23,9 +23,15 @@ describe("an expression is rejected, with the position,", () => {
     ["@fleet.cpu_usage > 0.5", "unknown field fleet.cpu_usage; did you mean fleet.median.cpu_usage?"],
     ["node.cpu_usage > @region.median.cpu", "unknown field region.median.cpu; did you mean region.median.cpu_usage?"],
     ["node.status == @offline", 'unknown field offline; text is written in quotes, as in "offline"'],
-    ["@node.constructor == 1", "unknown field node.constructor"],
+    [
+      "@node.constructor == 1",
+      expect.stringMatching(/^unknown field node\.constructor; the fields of node are id, name, status, /),
+    ],
+    ["@node.load > 1", expect.stringContaining("the fields of node are ")],
+    ["@nodes.load > 1", "unknown field nodes.load; fields belong to node, sessions, fleet or region"],
+    ['@nodes.name == "a"', "unknown field nodes.name; did you mean node.name?"],
   ])("for an unknown field: %s", (text, message) => {
-    expect(problemOf(text)).toBe(message);
+    expect(problemOf(text)).toEqual(message);
   });
 
   test.each([
