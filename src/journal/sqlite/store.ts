@@ -80,7 +80,12 @@ function closeOnce(database: DatabaseSync): void {
 function createFolder(path: string): void {
   if (existsSync(path)) return;
   createFolder(dirname(path));
-  mkdirSync(path, { mode: 0o700 });
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have created it in the meantime.
+    if (!existsSync(path)) throw error;
+  }
 }
 
 /**
