@@ -87,7 +87,9 @@ export class NodeColumns {
 
   /** Records that an outdated record was observed at `at`. Only the time of another known status is stored. */
   recordOutdated(slot: number, record: NodeRecord, at: MonotonicMs): void {
-    if (record.status !== "unknown" && !this.#hasStatus(slot, record)) this.#recordOtherStatus(slot, at);
+    if (record.status === "unknown" || this.#hasStatus(slot, record)) return;
+    // Timers may have counted up to the stored record, so a record that arrives late counts as one that follows it.
+    this.#recordOtherStatus(slot, Math.max(at, this.number("listedAt", slot) + 1));
   }
 
   #recordOtherStatus(slot: number, at: MonotonicMs): void {

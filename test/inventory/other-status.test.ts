@@ -38,6 +38,13 @@ describe("when a record last stated another status", () => {
     expect(otherStatusAt(inventory)).toBe(20);
   });
 
+  test("is just after the last record if an earlier one arrives late", () => {
+    const inventory = new Inventory("ratio");
+    inventory.recordListed(record("a", { status: "offline" }), 30);
+    inventory.recordListed(record("a"), 20);
+    expect(otherStatusAt(inventory)).toBe(31);
+  });
+
   test("is not that of a record of unknown status", () => {
     const inventory = new Inventory("ratio");
     inventory.recordListed(record("a", { status: "offline", lastSeenMs: 60_000 }), 10);

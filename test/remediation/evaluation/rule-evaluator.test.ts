@@ -197,7 +197,12 @@ test.each([
 
 test.each([
   ["every third record is of unknown status", 'node.status == "offline"', ["offline", "offline", "unknown"], 3],
-  ["it alternates between two statuses that meet the condition", 'node.status != "online"', ["offline", "rebooting"], 8],
+  [
+    "it alternates between two statuses that meet the condition",
+    'node.status != "online"',
+    ["offline", "rebooting"],
+    8,
+  ],
 ] as const)("a node counts its minutes under a condition although %s", async (_, when, statuses, minutes) => {
   const { clock, evaluator, publishFleet, timers } = await startEvaluator(undefined, { when });
   const inventory = new Inventory("ratio");
