@@ -85,10 +85,15 @@ export class NodeColumns {
     return at >= this.number("listedAt", slot) && !this.#hasStatus(slot, record);
   }
 
-  /** Records that an outdated record was observed at `at`. Only the time of another status is stored. */
+  /** Records that an outdated record was observed at `at`. Only the time of another known status is stored. */
   recordOutdated(slot: number, record: NodeRecord, at: MonotonicMs): void {
-    if (this.#hasStatus(slot, record) || this.number("otherStatusAt", slot) > at) return;
-    this.setNumber("otherStatusAt", slot, at);
+    if (record.status === "unknown" || this.#hasStatus(slot, record)) return;
+    // Timers may have counted up to the stored record, so a record that arrives late counts as one that follows it.
+    this.#recordOtherStatus(slot, Math.max(at, this.number("listedAt", slot) + 1));
+  }
+
+  #recordOtherStatus(slot: number, at: MonotonicMs): void {
+    if (!(this.number("otherStatusAt", slot) > at)) this.setNumber("otherStatusAt", slot, at);
   }
 
   #hasStatus(slot: number, { status }: NodeRecord): boolean {
@@ -97,7 +102,8 @@ export class NodeColumns {
 
   /** Sets the fields of the list as observed at `at`, except the location. */
   setListed(slot: number, record: NodeRecord, at: MonotonicMs): void {
-    if (!this.#hasStatus(slot, record)) this.setNumber("otherStatusAt", slot, this.number("listedAt", slot));
+    if (!this.#hasStatus(slot, record) && this.#status.values[slot] !== UNKNOWN_STATUS)
+      this.#recordOtherStatus(slot, this.number("listedAt", slot));
     write(this.#status, slot, NODE_STATUSES.indexOf(record.status));
     this.setNumber("listedAt", slot, at);
     for (const { name, column } of this.#listedTexts) writeText(column, slot, record[name] ?? "");

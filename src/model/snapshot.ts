@@ -37,8 +37,8 @@ export interface Fleet
    */
   readonly listedAt: NumberColumn;
   /**
-   * When a record that was observed last stated another {@link status} than the current one, likewise, or NaN if never.
-   * It was observed before the current one, or is older by its last_seen.
+   * When a record that was observed last stated a known status that differs from the next one, likewise, or NaN if
+   * never. It was observed before the current one, or is older by its last_seen.
    */
   readonly otherStatusAt: NumberColumn;
   /** When the detail was observed, likewise, or NaN if never. */

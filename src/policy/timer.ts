@@ -139,11 +139,16 @@ const newestDatumAt = ({ at, newest = at }: Observation): MonotonicMs => newest;
 const isContradicted = ({ last }: Timer, { contradictedAt = Number.NaN }: Observation): boolean =>
   contradictedAt > (last?.newest ?? Number.NEGATIVE_INFINITY);
 
-/** Returns the timer with counts that start again from zero. A firing one keeps its state. */
+/**
+ * Returns the timer with counts that start again from zero. A firing one keeps its state, and `when` stays unknown if it
+ * was.
+ */
 function restart(timer: Timer): Timer {
   const state = nextTimerState(timer.state, "untrusted");
   if (state === "inactive") return INACTIVE;
-  return { ...interrupt(timer, null), trueMs: retainedTrueMs(timer), clearMs: 0 };
+  const interrupted = interrupt(timer, timer.unknownSince);
+  const trueMs = retainedTrueMs(timer);
+  return trueMs === timer.trueMs && timer.clearMs === 0 ? interrupted : { ...interrupted, trueMs, clearMs: 0 };
 }
 
 /** Returns whether `when` was unknown for longer than `max_age + for`. */

@@ -54,9 +54,9 @@ export class RemediationController {
 
   /** Schedules a round over a new snapshot. Returns immediately. Rounds run one after another. */
   update(snapshot: Snapshot, plan: Plan): void {
-    this.#context.observed.latest = { snapshot, plan };
-    // A round that is running may see only the snapshot after this one.
+    // The round that is running may not have assessed the snapshot before this one.
     if (this.#isRunning) this.#round.checkTrust();
+    this.#context.observed.latest = { snapshot, plan };
     this.#requestRound();
   }
 

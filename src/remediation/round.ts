@@ -86,7 +86,7 @@ export class RemediationRound {
     this.#sendFleetAlerts = createFleetAlerts(context, this.fleetHealth);
   }
 
-  /** Notes whether the last snapshot is trusted, and starts a cooldown if it is not. */
+  /** Notes whether the last snapshot is trusted, and starts a cooldown if it is not. Call before a newer one replaces it. */
   checkTrust(): void {
     this.#hasBeenUntrusted ||= this.trustTracker.current().isUntrusted;
   }

@@ -29,4 +29,29 @@ describe("when a record last stated another status", () => {
     inventory.recordDetail(detail("a", 0.5), 15, 15);
     expect(otherStatusAt(inventory)).toBe(20);
   });
+
+  test("stays that of an ignored record if the status changes after it", () => {
+    const inventory = new Inventory("ratio");
+    inventory.recordListed(record("a", { status: "offline", lastSeenMs: 60_000 }), 10);
+    inventory.recordListed(record("a", { lastSeenMs: 10_000 }), 20);
+    inventory.recordListed(record("a", { status: "rebooting", lastSeenMs: 60_000 }), 30);
+    expect(otherStatusAt(inventory)).toBe(20);
+  });
+
+  test("is just after the last record if an earlier one arrives late", () => {
+    const inventory = new Inventory("ratio");
+    inventory.recordListed(record("a", { status: "offline" }), 30);
+    inventory.recordListed(record("a"), 20);
+    expect(otherStatusAt(inventory)).toBe(31);
+  });
+
+  test("is not that of a record of unknown status", () => {
+    const inventory = new Inventory("ratio");
+    inventory.recordListed(record("a", { status: "offline", lastSeenMs: 60_000 }), 10);
+    inventory.recordListed(record("a", { status: "unknown", lastSeenMs: 10_000 }), 20);
+    expect(otherStatusAt(inventory)).toBeNaN();
+    inventory.recordListed(record("a", { status: "unknown", lastSeenMs: 60_000 }), 30);
+    inventory.recordListed(record("a", { status: "offline", lastSeenMs: 60_000 }), 40);
+    expect(otherStatusAt(inventory)).toBe(10);
+  });
 });

@@ -9,6 +9,11 @@ test("derives the same input from the same seed and a different one from another
   expect(worldInput(8, size)).not.toEqual(worldInput(7, size));
 });
 
+test("varies what the service states as created_at by the number of the seed alone", () => {
+  const createdAt = (seed: number) => worldInput(seed, size).scenario.service.createdAt;
+  expect([7, 8, 16].map(createdAt)).toEqual(["creation", "boot", "request"]);
+});
+
 test("keeps only the named faults and events, in order", () => {
   const input = worldInput(7, size);
   const names = causesOf(input).map(({ name }) => name);

@@ -211,7 +211,7 @@ export interface NodeHold {
   readonly releasedAt?: EpochMs;
   /** The operator who holds it. Absent if no operator does, or if none were configured. */
   readonly operator?: string;
-  /** The hold of kind `ownership` that follows when an operator's hold expires. Absent if there is none. */
+  /** The hold of kind `ownership` that applies as well as an operator's, and may end later. Absent if there is none. */
   readonly ownership?: OwnershipHold;
 }
 

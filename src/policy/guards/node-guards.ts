@@ -1,7 +1,7 @@
 import { formatSecondsLeft } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
-import type { Action, Episode } from "../../model/remediation/episode.ts";
+import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import { type GuardFacts, isDryRun, isLost, isRecentReboot, wasRebootedByUs } from "../guard-facts.ts";
 import { defineGuard, type HoldReasonRow } from "./guard.ts";
 
@@ -55,6 +55,7 @@ export const holdGuard = defineGuard({
     const isReported = statusGuard.check(candidate, facts).some(({ reason }) => reason === "ownership");
     return records
       .holdsOn(node.id)
+      .flatMap(withOwnership)
       .filter(
         ({ policy, until }) => (policy === null || policy === active.policy.rule.name) && (until ?? now + 1) > now,
       )
@@ -65,6 +66,10 @@ export const holdGuard = defineGuard({
       });
   },
 });
+
+/** Returns a hold and the one of kind `ownership` behind it, which may last longer. */
+const withOwnership = (hold: NodeHold): readonly NodeHold[] =>
+  hold.ownership === undefined ? [hold] : [hold, { ...hold, kind: "ownership", ...hold.ownership }];
 
 /** Holds nodes on which an operator, the service or another policy is acting. */
 export const statusGuard = defineGuard({

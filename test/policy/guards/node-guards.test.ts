@@ -39,6 +39,14 @@ describe("a hold", () => {
     expect(held({ kind: "held", reason: "disk is being swapped" })).toEqual(["held: disk is being swapped"]);
   });
 
+  test("of an operator on a node that others acted on holds it for both reasons, even once the first has expired", () => {
+    const ownership = { at: NOON - MINUTE_MS, until: NOON + 14 * MINUTE_MS, reason: "it was rebooted by others" };
+    const both = { kind: "held", reason: "a test", ownership } as const;
+    const owned = "ownership: it was rebooted by others; for another 14m";
+    expect(held({ ...both, until: NOON + MINUTE_MS })).toEqual(["held: a test; for another 1m", owned]);
+    expect(held({ ...both, until: NOON })).toEqual([owned]);
+  });
+
   test("applies only to its node", () => {
     expect(blockersOfGuard(holdGuard, {}, { holds: [holdOf("node_1")] })).toEqual(NO_BLOCKERS);
   });

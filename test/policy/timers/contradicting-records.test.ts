@@ -30,4 +30,14 @@ describe("a record that contradicts the last observation", () => {
     expect(timerText(contradicted(restored, 9, "true", 8))).toBe("pending 0m 0m");
     expect(timerText(observeCondition(restored, observation(9, "true"), rule))).toBe("pending 3m 0m");
   });
+
+  test("lets a firing timer lapse if the condition stays unknown for too long, however often records contradict", () => {
+    const minutes = Array.from({ length: 22 }, (_, index) => 16 + index);
+    const timers = (last: number) =>
+      minutes
+        .filter((minute) => minute <= last)
+        .reduce((timer, minute) => contradicted(timer, minute, "unknown", minute - 0.5), firingTimer);
+    expect(timerText(timers(36))).toBe("firing 15m 0m");
+    expect(timerText(timers(37))).toBe("lapsed 0m 0m");
+  });
 });

@@ -66,3 +66,16 @@ test("a short list that another walk follows during the same evaluation still be
   expect(network.holdReasons(node!)).toEqual(["sight_cooldown"]);
   expect(network.postCount()).toBe(0);
 });
+
+test("a short list that another walk follows before its round has begun still begins a cooldown", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], withoutLimits) });
+  const [node, other] = network.nodes();
+  network.failNode(node!);
+  await network.advance(3 * MINUTE_MS);
+  const { last } = network.daemon.snapshots;
+  for (const snapshot of [shortSnapshot(last!, other!), { ...last!, sequence: last!.sequence + 0.75 }])
+    network.controller().update(snapshot, network.daemon.collectorManager.plan());
+  await network.advanceUntil(() => network.holdReasons(node!).length > 0);
+  expect(network.holdReasons(node!)).toEqual(["sight_cooldown"]);
+  expect(network.postCount()).toBe(0);
+});

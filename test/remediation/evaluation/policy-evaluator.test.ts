@@ -194,3 +194,25 @@ test.each([
   }
   expect(found).toEqual(onsets);
 });
+
+test.each([
+  ["every third record is of unknown status", 'node.status == "offline"', ["offline", "offline", "unknown"], 3],
+  [
+    "it alternates between two statuses that meet the condition",
+    'node.status != "online"',
+    ["offline", "rebooting"],
+    8,
+  ],
+] as const)("a node counts its minutes under a condition although %s", async (_, when, statuses, minutes) => {
+  const { clock, evaluator, publishFleet, timers } = await startEvaluator(undefined, { when });
+  const inventory = new Inventory("ratio");
+  for (let minute = 0; minute < 9; minute++) {
+    inventory.recordListed(record("a", { status: statuses[minute % statuses.length]! }), clock.monotonic());
+    const walk = { end: "exact", total: 1, seen: 1, rejected: 0, maxMissing: 0 } as const;
+    inventory.endWalk(walk, clock.monotonic());
+    publishFleet(inventory.currentFleet());
+    await evaluator.evaluate(new Set());
+    await clock.advance(MINUTE_MS);
+  }
+  expect(timers().get("a")?.trueMs).toBe(minutes * MINUTE_MS);
+});

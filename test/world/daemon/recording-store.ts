@@ -22,7 +22,8 @@ const NEXT_STATES: Readonly<Record<Action["state"], readonly Action["state"][]>>
   sent: ["sent", "ended"],
   ended: [],
   withdrawn: [],
-  rejected: [],
+  // An operator may lift the rejection.
+  rejected: ["lapsed"],
   lapsed: [],
 };
 

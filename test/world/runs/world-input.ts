@@ -66,7 +66,11 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
   const quietAtMs = Math.max(WARM_UP_MS, endMs - QUIET_PERIOD_MS);
   const plan = choices.pick(["starter", "business", "business", "enterprise"] as const);
   const callsPerMonth = plan === "starter" && choices.chance(0.3) ? 60_000 : null;
-  const service = { ...walkable(serviceOf(choices, plan)), detailUptime: detailUptimeOf(seed) };
+  const service = {
+    ...walkable(serviceOf(choices, plan)),
+    detailUptime: detailUptimeOf(seed),
+    createdAt: createdAtOf(seed),
+  };
   const settings = settingsOf(choices, limitsOf(plan, callsPerMonth));
   const rules = randomRules(choices);
   const scenario: Scenario = {
@@ -136,6 +140,12 @@ function walkable(service: ServiceOptions): ServiceOptions {
 /** Drawn separately, so that all else stays as it was. */
 const detailUptimeOf = (seed: number): ServiceOptions["detailUptime"] =>
   createRandomChoices(seededRandom(seed * 4_799)).pick(["floored", "floored", "rounded", "exact"]);
+
+/** Derived from the number of the seed alone, so that all else stays as it was. */
+function createdAtOf(seed: number): ServiceOptions["createdAt"] {
+  if (seed % 16 === 0) return "request";
+  return seed % 8 === 0 ? "boot" : "creation";
+}
 
 function serviceOf(choices: RandomChoices, plan: ServiceOptions["plan"]): ServiceOptions {
   const service = demoScenario.service;
