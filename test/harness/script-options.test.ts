@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 
 const WORLD = join(import.meta.dirname, "../world/main.ts");
 const OPTIONS =
-  "the options are --seeds VALUE, --seed VALUE, --from VALUE, --days VALUE, --nodes VALUE, --workers VALUE, --keep VALUE, --mutations\n";
+  "the options are --seeds VALUE, --seed VALUE, --from VALUE, --days VALUE, --nodes VALUE, --workers VALUE, --keep VALUE, --mutations, --mutation VALUE\n";
 
 test.each([
   [["--help"], `Unknown option '--help'; ${OPTIONS}`],

@@ -12,6 +12,7 @@ import {
   isInFlight,
   type NodeObservation,
 } from "../../src/policy/guard-facts.ts";
+import type { GuardRow } from "../../src/policy/guards/guard.ts";
 import { effectiveLimits } from "../../src/policy/guards/safety-limits.ts";
 import { CLOSED_BREAKER } from "../../src/policy/guards/storm-and-breaker.ts";
 import { compilePolicy, type PolicyEvaluation, type Verdict } from "../../src/policy/policy.ts";
@@ -154,3 +155,7 @@ export const blockerTexts = (blockers: readonly Blocker[]): readonly string[] =>
 /** An open episode of the candidate. */
 export const openEpisode = (overrides: Partial<Episode> = {}): Episode =>
   episodeOf(1, { node: "node_0", openedAt: NOON - HOUR_MS, ...overrides });
+
+/** Returns the blockers of a guard for a candidate and facts, as texts. */
+export const blockersOfGuard = (guard: GuardRow, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) =>
+  blockerTexts(guard.check(buildCandidate(candidate), buildFacts(facts)));

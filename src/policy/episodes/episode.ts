@@ -240,9 +240,9 @@ export function observeAfterStep(episode: Episode, action: Action, status: NodeS
 /** Updates an episode after an observation of the node's status. */
 export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs): Episode {
   const repairedOrNot = isOperatorRepair(before, status) ? { ...before, repaired: true } : before;
-  // A quarantined node may still be down.
-  const isAvailable = status === "online" || status === "maintenance";
-  const episode = isDown(before) && isAvailable ? { ...repairedOrNot, downSince: null } : repairedOrNot;
+  // A node in quarantine or maintenance may still be down.
+  const isUpAgain = isDown(before) && status === "online";
+  const episode = isUpAgain ? { ...repairedOrNot, downSince: null } : repairedOrNot;
   const { quarantine } = episode;
   if (quarantine === null) return episode;
   if (status === "quarantined") {

@@ -27,6 +27,7 @@ const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[
   ["npm run world -- --seeds 300 --days 3", "test/world/main.ts"],
   ["npm run world -- --seed 17 --days 3", "test/world/main.ts"],
   ["npm run world -- --mutations", "test/world/seeds/mutations.ts"],
+  ["npm run world -- --mutation canary", "test/world/seeds/mutations.ts"],
   [
     "npm start -- policy backtest --config config/my.yaml --prometheus http://127.0.0.1:9090 --since 30d",
     "test/integration/backtest/backtest.system.test.ts",

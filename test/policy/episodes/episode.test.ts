@@ -158,6 +158,14 @@ describe("a step with another result", () => {
     expect(downSince("rebooting", "offline")).toBeNull();
   });
 
+  test("that left the node down has left it down until the node is online, even if it is in maintenance before", () => {
+    const down = openEpisode({ step: 1, acted: 1, state: "suspended", downSince: NOON });
+    const downSince = (status: NodeStatus) => observeStatus(down, status, LATER).downSince;
+    expect(downSince("maintenance")).toBe(NOON);
+    expect(downSince("quarantined")).toBe(NOON);
+    expect(downSince("online")).toBeNull();
+  });
+
   test("is repeated with a doubled delay, at most half an hour, if it was not sent", () => {
     let episode = openEpisode({ step: 1 });
     const waits: number[] = [];
