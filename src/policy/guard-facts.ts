@@ -168,7 +168,8 @@ export const isRecentReboot = ({ request, sentAt, outcome }: Action, now: EpochM
 
 /** Returns whether we rebooted a node recently, under any policy. */
 export function wasRebootedByUs(records: RemediationRecords, node: NodeId, now: EpochMs): boolean {
-  return [...records.closedEpisodesOf(node, false), ...records.openEpisodesOf(node, false)]
+  return records
+    .episodesOf(node, false)
     .flatMap(({ id }) => records.actionsOf(id))
     .some((action) => isRecentReboot(action, now));
 }

@@ -104,6 +104,14 @@ export class RemediationRecords {
   }
 
   /**
+   * Open and closed episodes of a node, without closed ones of an earlier node with the same id. If `dryRun` is absent,
+   * they are real ones and those of dry runs.
+   */
+  episodesOf(node: NodeId, dryRun?: boolean): readonly Episode[] {
+    return this.#episodesOf(node, dryRun).filter(({ closedAt, replaced }) => closedAt === null || replaced !== true);
+  }
+
+  /**
    * Open episodes of a node, including suspended ones. If `dryRun` is absent, they are real ones and those of dry runs.
    */
   openEpisodesOf(node: NodeId, dryRun?: boolean): readonly Episode[] {

@@ -30,7 +30,8 @@ export function isOurBoot({ observed, remediationState, client }: IdentityDeps, 
   if (serviceNow === null || createdAt === null) return false;
   const bootedAt = createdAt - serviceNow + remediationState.epochOf(at);
   return (
-    [...records.closedEpisodesOf(node, false), ...records.openEpisodesOf(node, false)]
+    records
+      .episodesOf(node, false)
       .filter(({ nodeName }) => nodeName === observed.nameOf(node))
       .flatMap(({ id }) => records.actionsOf(id))
       .some((action) => isRecentReboot(action, bootedAt) && action.sentAt! <= bootedAt + TOLERANCE_MS) &&

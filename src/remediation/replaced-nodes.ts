@@ -63,9 +63,9 @@ export function isReplacedNode(deps: IdentityDeps, node: NodeId): boolean {
   if (slot === null || !identities.changes.identifies(node)) return false;
   if (identities.compared !== null && isChanged(identities.compared, observed.fleet, slot)) return true;
   if (isDifferent(deps, records.loadedCreatedAt.get(node), node)) return true;
-  return [...records.openEpisodesOf(node), ...records.closedEpisodesOf(node)].some(
-    ({ nodeCreatedAt, replaced }) => replaced !== true && isDifferent(deps, nodeCreatedAt, node),
-  );
+  return records
+    .episodesOf(node)
+    .some(({ nodeCreatedAt, replaced }) => replaced !== true && isDifferent(deps, nodeCreatedAt, node));
 }
 
 /** Returns the ids that are in the same slot as before, with another `created_at`. */
@@ -157,9 +157,9 @@ function discardProof(state: RemediationState, { id, policy }: Episode): void {
 /** Returns the episodes of a node that have another `created_at`, or none. */
 function otherEpisodes({ observed, remediationState: { records } }: IdentityDeps, node: NodeId): readonly Episode[] {
   const createdAt = observed.createdAtOf(node) ?? Number.NaN;
-  return [...records.openEpisodesOf(node), ...records.closedEpisodesOf(node)].filter(
-    ({ nodeCreatedAt = Number.NaN }) => !(Math.abs(nodeCreatedAt - createdAt) <= CREATED_AT_TOLERANCE_MS),
-  );
+  return records
+    .episodesOf(node)
+    .filter(({ nodeCreatedAt = Number.NaN }) => !(Math.abs(nodeCreatedAt - createdAt) <= CREATED_AT_TOLERANCE_MS));
 }
 
 /** Gives episodes the new `created_at` of their node. */
