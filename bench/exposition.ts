@@ -63,8 +63,8 @@ const lengths = (nodes: number, quick: boolean): Length => {
   return nodes >= 100_000 ? { warm: 4, rounds: 7 } : { warm: 15, rounds: 25 };
 };
 
-const SCRAPES = 31;
-const CHANGED_SCRAPES = 9;
+const SCRAPES = 101;
+const CHANGED_SCRAPES = 31;
 
 /** Measures rendering a whole fleet as text, alternating with prom-client, then compressing it, and gzip scrapes. */
 export async function benchExposition(nodes: number, quick: boolean): Promise<ExpositionResult> {

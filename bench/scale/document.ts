@@ -85,9 +85,8 @@ ${scaleTable(results)}
 
 The limits don't delay the first walks of these runs: the service states that more calls are left than one window allows, so pages are
 read as soon as earlier ones are answered, and the daemon takes the CPU time shown to process them on one thread. If a service
-counts calls in windows, no such burst is possible, and the walks take the time shown for the even rate. Each collector starts after a
-random wait of up to 2 s. The cost per node falls as the fleet grows: a part of memory and CPU does not depend on the fleet, and the
-limits bound detail reads.
+counts calls in windows, no such burst is possible, and the walks take the time shown for the even rate. The cost per node falls as the
+fleet grows: a part of memory and CPU does not depend on the fleet, and the limits bound detail reads.
 
 With a million nodes, \`export.series_max\` (2,000,000) drops the largest families. \`npm run bench:scale -- --size 100k\`
 measures one size, and \`npm run bench\` compares the rendering of metrics with prom-client.

