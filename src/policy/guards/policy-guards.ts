@@ -24,7 +24,7 @@ export const verdictGuard = defineGuard({
 export const policyBlockersGuard = defineGuard({
   reasons: {
     window: {
-      counts: "the time of day",
+      counts: "the current time",
       condition: "it is outside the `windows` of the policy",
       ends: "automatically, when the next window opens",
       policyWide: true,
