@@ -76,7 +76,7 @@ const holdPanels = () => [
     title: "Nodes that a policy can't evaluate",
     empty: "No policies",
     description:
-      "Nodes on which a policy takes no action because a field that decides is missing, null, of unknown scale or older than max_age. `proxywarden explain` names the fields.",
+      "Nodes on which a policy takes no action because a field that determines the verdict is missing, null, of unknown scale or older than max_age. `proxywarden explain` names the fields.",
     unit: "none",
     queries: [{ expr: `max by (policy) (${selector("proxywarden_policy_unknown_nodes")})`, legend: "{{policy}}" }],
   }),

@@ -49,9 +49,9 @@ runs only one of these cells.
 - *Nodes join and leave*: on average one node joins and one node leaves every ${duration(CHURN_EVERY_MS)}. The list is sorted by creation date,
   newest first, so each join moves every record down by one. Pages hold ${PAGE_SIZE_OF_CHURN} nodes, so that the list often changes
   while it is read. *even* and *naive* learn of joins and leaves at once, which favors them. Two targets are added,
-  because the others do not depend on complete walks: the inventory of proxywarden differs from the fleet by at most 1%
-  at any time, counting nodes that it lacks and nodes that it keeps after they left, and the list is always fresh
-  enough for \`/metrics\` to show the nodes.
+  because the others do not depend on complete walks. The inventory of proxywarden must differ from the fleet by at most 1%
+  at any time, counting nodes that it lacks and nodes that it keeps after they left. The list must always be fresh enough
+  for \`/metrics\` to show the nodes.
 - *${percent(BAD_DETAILS.at(-1)!.share)} of details fail*: from the start, reads of the details of ${percent(BAD_DETAILS.at(-1)!.share)} of the nodes return 404, 200 with a body that
   is not a node, or 500, each for about a third of these nodes. The list still shows them. Calls for their details are wasted.
 

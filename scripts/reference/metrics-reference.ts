@@ -45,8 +45,8 @@ const NETWORK_INTRO = `These metrics describe the network, as of the last snapsh
 
 const DAEMON_INTRO = `These metrics describe the daemon at the time of the scrape. \`/metrics\` also has the \`process_*\` and \`nodejs_*\` metrics of the
 Node.js process, which are not listed here. A counter or histogram whose label values are all known in advance starts at zero; a gauge is
-absent until its value is known. The only family with one series per node is \`proxywarden_node_episode\`, for
-at most 1,000 nodes with an open episode.
+absent until its value is known. The only family with series for single nodes is \`proxywarden_node_episode\`, which has one
+series per open episode, at most 1,000.
 `;
 
 const CAPS_INTRO = `Records with values beyond the cap are counted under \`other\`, and in \`proxywarden_labels_folded_total\`. A value

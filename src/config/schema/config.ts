@@ -107,7 +107,7 @@ const schedule = (defaultValue: { every: string } | { cron: string }, meaning: s
     .describe(meaning);
 
 const collectSection = section({
-  nodes: schedule({ every: "1m" }, "Walks of the node list."),
+  nodes: schedule({ every: "1m" }, "Walks of the node list, which read all its pages."),
   details: section({
     max_age: duration("1s", "365d")
       .prefault("15m")
@@ -115,7 +115,7 @@ const collectSection = section({
   })
     .prefault({})
     .describe("Reads of single nodes, one call for each node."),
-  sessions: schedule({ every: "1m" }, "Walks of the session list."),
+  sessions: schedule({ every: "1m" }, "Walks of the session list, which read all its pages."),
   stats: schedule({ every: "1m" }, "Reads of aggregate session statistics."),
   hourly: schedule({ cron: "2 * * * *" }, "Reads of hourly session statistics."),
 })

@@ -101,7 +101,7 @@ const faults = [
   ),
   requestFault(
     "hang",
-    "Accepts the request and never responds. The service works on it for a minute, even if the client leaves.",
+    "Accepts the request and never responds. The service works on it for a minute, even if the client disconnects.",
     {},
   ),
   requestFault("reset", "Breaks the connection before the response.", {}),

@@ -71,7 +71,7 @@ function describeLostNodes(lost: readonly Episode[]): string {
 export const disruptedDomainGuard = defineGuard({
   reasons: {
     disrupted_domain: {
-      counts: "such nodes in the region or country of the node",
+      counts: "disrupted nodes (as above) in the region or country of the node",
       condition: "there would be more than `safety.max_disrupted_per`",
       ends: "automatically, once one of them is available again; for lost nodes also with `accept-inventory`",
       operatorAction: "`accept-inventory` if the lost nodes will not come back",

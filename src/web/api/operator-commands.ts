@@ -41,7 +41,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     name: "approve",
     path: "/api/v1/actions/:id/approve",
     about: "action",
-    description: "approve an action that waits for approval; approvals lists them",
+    description: "approve an action that waits for approval; to list such actions, run approvals",
     example: "act-12",
   },
   {
@@ -49,7 +49,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     path: "/api/v1/actions/:id/reject",
     about: "action",
     hasReason: true,
-    description: "reject an action that waits for approval; approvals lists them",
+    description: "reject an action that waits for approval; to list such actions, run approvals",
     example: 'act-12 --reason "the carrier is on it"',
   },
   {
