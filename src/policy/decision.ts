@@ -29,7 +29,7 @@ export function findCanary(
       );
   const candidates = records
     .openEpisodes()
-    .filter((episode) => !episode.shadow && episode.policy === rule.name && sentActionsOf(episode).length > 0)
+    .filter((episode) => !episode.dryRun && episode.policy === rule.name && sentActionsOf(episode).length > 0)
     .toSorted((a, b) => a.openedAt - b.openedAt);
   return (
     candidates.find((episode) => sentActionsOf(episode).some(isInFlight)) ??
@@ -83,7 +83,7 @@ export function planAction(candidate: Candidate, id: string, now: EpochMs): Acti
     country: node.country,
     region: node.region,
     step: episode.step,
-    shadow: isDryRun(active),
+    dryRun: isDryRun(active),
     fingerprint: active.policy.fingerprint,
     request: actionRequestOf(candidate),
     state: "intended",

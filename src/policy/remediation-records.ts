@@ -92,7 +92,7 @@ export class RemediationRecords {
     const episodes = this.#episodesByNode.get(node) ?? NO_EPISODES;
     return (
       episodes.findLast(
-        ({ closedAt, shadow, state }) => closedAt === null && shadow === dryRun && state !== "suspended",
+        (episode) => episode.closedAt === null && episode.dryRun === dryRun && episode.state !== "suspended",
       ) ?? null
     );
   }
@@ -245,7 +245,7 @@ export class RemediationRecords {
 
   #episodesOf(node: NodeId, dryRun: boolean | undefined): readonly Episode[] {
     const episodes = this.#episodesByNode.get(node) ?? NO_EPISODES;
-    return dryRun === undefined ? episodes : episodes.filter(({ shadow }) => shadow === dryRun);
+    return dryRun === undefined ? episodes : episodes.filter((episode) => episode.dryRun === dryRun);
   }
 
   #otherEpisodes(node: NodeId, id: string): readonly Episode[] {

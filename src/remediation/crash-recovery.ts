@@ -80,7 +80,7 @@ const adoptRule = (timer: Timer, { rule }: Policy, hasActed: boolean): Timer =>
   hasActed ? timer : applyRuleChange(timer, rule);
 
 /** Key of the fact that holds the base URL of the service that the journal belongs to. */
-const SERVICE_FACT = "warden.service";
+const SERVICE_FACT = "remediation.service";
 
 /** Facts that apply only to the fleet of one service. */
 const FACTS_OF_SERVICE: readonly string[] = [

@@ -8,7 +8,7 @@ import type { EpisodeContext } from "./execution/episode-transitions.ts";
 import type { JournalClock } from "./state/journal-clock.ts";
 
 /** Key of the fact that remediation is paused; its value is a {@link Pause} as JSON. */
-export const PAUSE_FACT = "warden.paused";
+export const PAUSE_FACT = "remediation.pause";
 
 /** Returns the pause in force, or null if there is none or it has expired. */
 export function pauseAt(records: RemediationRecords, now: EpochMs): Pause | null {

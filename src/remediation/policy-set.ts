@@ -7,17 +7,17 @@ import type { RemediationRecords } from "../policy/remediation-records.ts";
 import type { RemediationRules } from "./context.ts";
 
 /** Key of the fact that holds the fingerprint of the policy under which an action was verified. */
-export const canaryFactKey = (policy: string): string => `warden.proven.${policy}`;
+export const canaryFactKey = (policy: string): string => `remediation.canary.${policy}`;
 /**
  * Key of the fact that holds the fingerprint of the policy that fell back to `dry_run` because it healed too few nodes.
  */
-export const fallbackFactKey = (policy: string): string => `warden.fallen.${policy}`;
+export const fallbackFactKey = (policy: string): string => `remediation.fallback.${policy}`;
 /**
  * Key of the fact that holds the time from which the policy's efficacy is measured. Absent if no operator has reset it.
  */
-export const efficacySinceFactKey = (policy: string): string => `warden.efficacy_since.${policy}`;
+export const efficacySinceFactKey = (policy: string): string => `remediation.efficacy_since.${policy}`;
 /** Key of the fact that holds the {@link Policy.conditionKey} that the policy's timers last ran under. */
-export const conditionFactKey = (policy: string): string => `warden.about.${policy}`;
+export const conditionFactKey = (policy: string): string => `remediation.condition.${policy}`;
 
 /** The policy under which an action was sent, and how its step is verified. */
 export interface SentUnder {

@@ -147,8 +147,8 @@ function discardProof(state: RemediationState, { id, policy }: Episode): void {
   const { records } = state;
   const key = canaryFactKey(policy);
   const proving = [...records.actions()].filter(
-    ({ policy: name, shadow, outcome, fingerprint }) =>
-      name === policy && !shadow && outcome === "verified" && fingerprint === records.fact(key),
+    ({ policy: name, dryRun, outcome, fingerprint }) =>
+      name === policy && !dryRun && outcome === "verified" && fingerprint === records.fact(key),
   );
   if (proving.length > 0 && proving.every(({ episode }) => episode === id))
     state.record([{ kind: "fact", key, value: null }]);

@@ -139,7 +139,7 @@ export function buildFacts(overrides: GuardCaseOptions = {}): GuardFacts {
     storm: null,
     breaker: CLOSED_BREAKER,
     incidents: [],
-    inFlight: actions.filter((action) => !action.shadow && isInFlight(action)),
+    inFlight: actions.filter((action) => !action.dryRun && isInFlight(action)),
     sentAtTimes: [],
     assumedActionCount: 0,
     policyBlockers: () => [],

@@ -23,7 +23,7 @@ test("dry_run records every step and posts nothing", async () => {
   network.failNode(network.nodes("us-east")[0]!, "person");
   await network.advance(25 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["disconnect: dry_run", "reboot: dry_run", "quarantine: dry_run"]);
-  expect(network.actions().every(({ shadow: dryRun }) => dryRun)).toBe(true);
+  expect(network.actions().every(({ dryRun }) => dryRun)).toBe(true);
   expect(episodeStates(network)).toEqual(["quarantined"]);
   await network.advance(40 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
@@ -53,8 +53,8 @@ test("dry runs have their own limits: they don't count against real ones, and ar
   network.failNode(real!);
   await network.advance(20 * MINUTE_MS);
   expect(network.actions()).toMatchObject([
-    { shadow: true, outcome: "dry_run" },
-    { shadow: false, node: real, outcome: "verified" },
+    { dryRun: true, outcome: "dry_run" },
+    { dryRun: false, node: real, outcome: "verified" },
   ]);
   expect(holdReasonsOf(network)).toContain("max_actions");
 });

@@ -125,12 +125,12 @@ test("from dry_run to enforce: the dry-run episode is withdrawn, and the first r
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(12 * MINUTE_MS);
-  expect(network.episodes()).toMatchObject([{ shadow: true, state: "acting" }]);
+  expect(network.episodes()).toMatchObject([{ dryRun: true, state: "acting" }]);
   await network.restart({ rules: remediationRules([rebootOffline()]) });
   await network.advance(20 * MINUTE_MS);
   expect(network.episodes()).toMatchObject([
-    { shadow: true, state: "withdrawn" },
-    { shadow: false, state: "healed" },
+    { dryRun: true, state: "withdrawn" },
+    { dryRun: false, state: "healed" },
   ]);
   expect(network.postCount()).toBe(1);
 });
@@ -141,9 +141,9 @@ test("from enforce to dry_run during an episode: the step under way is verified,
   await network.advance(8 * MINUTE_MS);
   await network.restart({ rules: remediationRules([rebootOffline({ mode: "dry_run" })]) });
   await network.advance(HOUR_MS);
-  const real = network.episodes().filter(({ shadow: dryRun }) => !dryRun);
+  const real = network.episodes().filter(({ dryRun }) => !dryRun);
   expect(real).toMatchObject([{ state: "withdrawn" }]);
-  expect(network.actions()[0]).toMatchObject({ shadow: false, outcome: "ineffective" });
+  expect(network.actions()[0]).toMatchObject({ dryRun: false, outcome: "ineffective" });
   expect(network.postCount()).toBe(1);
 });
 
@@ -161,7 +161,7 @@ test("from enforce to dry_run during our quarantine: it is tracked to its end, a
   await network.advance(5 * MINUTE_MS);
   network.interventions.liftQuarantine("node_caffe390");
   await network.advance(5 * MINUTE_MS);
-  expect(network.episodes().filter(({ shadow: dryRun }) => !dryRun)).toMatchObject([{ state: "freed" }]);
+  expect(network.episodes().filter(({ dryRun }) => !dryRun)).toMatchObject([{ state: "freed" }]);
   expect(network.explain("node_caffe390").holds).toMatchObject([{ kind: "vetoed" }]);
 });
 

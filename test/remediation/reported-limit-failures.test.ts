@@ -29,8 +29,8 @@ test("no policy exceeds safety.mode (c7n#9153)", async () => {
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(network.actions()).toMatchObject([
-    { shadow: true, outcome: "dry_run" },
-    { shadow: true, outcome: "dry_run" },
+    { dryRun: true, outcome: "dry_run" },
+    { dryRun: true, outcome: "dry_run" },
   ]);
 });
 

@@ -2,11 +2,11 @@
 const time = (milliseconds: string): string => `to_timestamp((${milliseconds})::float8 / 1000)`;
 
 /**
- * Returns the SQL that creates the views for operators and dashboards. They are documented in docs/high-availability.md,
+ * Returns the SQL that creates or replaces the views for operators and dashboards. They are documented in docs/high-availability.md,
  * so columns may be added, but neither removed nor changed. `s` is the quoted name of the schema. Steps count from 1.
  */
 export const createViews = (s: string): string => `
-  CREATE VIEW ${s}.proxywarden_episodes AS SELECT
+  CREATE OR REPLACE VIEW ${s}.proxywarden_episodes AS SELECT
     id,
     number,
     policy,
@@ -14,7 +14,7 @@ export const createViews = (s: string): string => `
     body->>'country' AS country,
     body->>'region' AS region,
     state,
-    (body->>'shadow')::boolean AS dry_run,
+    (body->>'dryRun')::boolean AS dry_run,
     (body->>'step')::integer + 1 AS step,
     (body->>'acted')::integer AS steps_sent,
     (body->>'failures')::integer AS failed_attempts,
@@ -27,7 +27,7 @@ export const createViews = (s: string): string => `
     ${time("body->'quarantine'->>'endsAt'")} AS quarantine_ends_at
   FROM ${s}.episodes;
 
-  CREATE VIEW ${s}.proxywarden_actions AS SELECT
+  CREATE OR REPLACE VIEW ${s}.proxywarden_actions AS SELECT
     id,
     number,
     episode,
@@ -40,7 +40,7 @@ export const createViews = (s: string): string => `
     (body->'request'->>'force')::boolean AS force,
     (body->'request'->>'durationMinutes')::float8 * interval '1 minute' AS quarantine_duration,
     body->'request'->>'reason' AS quarantine_reason,
-    (body->>'shadow')::boolean AS dry_run,
+    (body->>'dryRun')::boolean AS dry_run,
     state,
     body->>'outcome' AS outcome,
     (body->>'inDoubt')::boolean AS in_doubt,
@@ -59,7 +59,7 @@ export const createViews = (s: string): string => `
     body->'evidence'->'fields' AS evidence
   FROM ${s}.actions;
 
-  CREATE VIEW ${s}.proxywarden_decisions AS SELECT
+  CREATE OR REPLACE VIEW ${s}.proxywarden_decisions AS SELECT
     seq,
     ${time("at")} AS at,
     policy,
@@ -74,7 +74,7 @@ export const createViews = (s: string): string => `
     ${time("body->'evidence'->>'observedAt'")} AS observed_at
   FROM ${s}.decisions;
 
-  CREATE VIEW ${s}.proxywarden_orders AS SELECT
+  CREATE OR REPLACE VIEW ${s}.proxywarden_orders AS SELECT
     seq,
     ${time("at")} AS at,
     body->>'operator' AS operator,

@@ -71,7 +71,7 @@ export function measureEfficacy(
   const counted = [...closed]
     .filter(
       (episode) =>
-        episode.policy === policy && episode.fingerprint === fingerprint && !episode.shadow && episode.acted > 0,
+        episode.policy === policy && episode.fingerprint === fingerprint && !episode.dryRun && episode.acted > 0,
     )
     .filter(({ repaired }) => repaired !== true)
     .filter(({ state }) => state === "healed" || state === "cleared" || state === "given_up" || state === "suspended")

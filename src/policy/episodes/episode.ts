@@ -101,7 +101,7 @@ export function beginEpisode(active: ActivePolicy, node: NodeObservation, id: st
     id,
     policy: active.policy.rule.name,
     node: node.id,
-    shadow: isDryRun(active),
+    dryRun: isDryRun(active),
     fingerprint: active.policy.fingerprint,
     country: node.country,
     region: node.region,
@@ -143,7 +143,7 @@ export function recordSent(episode: Episode, action: Action, minutes: number | n
           action: action.id,
           endsAt: (action.sentAt ?? now) + (minutes ?? action.request.durationMinutes) * MINUTE_MS,
           // The quarantine of a dry run can't be observed.
-          seen: episode.shadow,
+          seen: episode.dryRun,
           seenOnline: 0,
           overdue: false,
         };
@@ -233,7 +233,7 @@ const DOWN_STATUSES: ReadonlySet<NodeStatus> = new Set(["offline", "rebooting", 
  */
 export function observeAfterStep(episode: Episode, action: Action, status: NodeStatus, now: EpochMs): Episode {
   const wasUp = action.statusBefore !== "offline" && action.statusBefore !== "rebooting";
-  const mayBeOurs = !episode.shadow && (wasUp || isDown(episode));
+  const mayBeOurs = !episode.dryRun && (wasUp || isDown(episode));
   return mayBeOurs && DOWN_STATUSES.has(status) ? { ...episode, downSince: episode.downSince ?? now } : episode;
 }
 
@@ -257,14 +257,14 @@ export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs)
   }
   if (now >= quarantine.endsAt - QUARANTINE_SLACK_MS) return episode;
   // Until the node was observed in quarantine, the quarantine may not have taken effect yet.
-  if (status !== "online" || !quarantine.seen || episode.shadow) return episode;
+  if (status !== "online" || !quarantine.seen || episode.dryRun) return episode;
   const seenOnline = quarantine.seenOnline + 1;
   if (seenOnline >= FREED_OBSERVATIONS_MIN) return transition(episode, "freed", now);
   return { ...episode, quarantine: { ...quarantine, seenOnline } };
 }
 
 /** Returns whether an observation is the first to show that an operator is working on the node during our step. */
-const isOperatorRepair = ({ state, shadow: dryRun, repaired, quarantine }: Episode, status: NodeStatus): boolean =>
+const isOperatorRepair = ({ state, dryRun, repaired, quarantine }: Episode, status: NodeStatus): boolean =>
   (state === "acting" || state === "quarantined") &&
   !dryRun &&
   repaired !== true &&

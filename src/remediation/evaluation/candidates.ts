@@ -186,7 +186,7 @@ export const createGuardFacts = (
     const now = remediationState.now();
     const assumed = dryRun ? [] : assumedActionTimes(remediationState.firstStartedAt(), rules.safety, now);
     const countedFrom = now - rules.safety.maxActions.perMs;
-    const actions = [...records.actions()].filter(({ shadow }) => shadow === dryRun);
+    const actions = [...records.actions()].filter((action) => action.dryRun === dryRun);
     const sentAtTimes = actions.flatMap(({ sentAt }) => (sentAt !== null && sentAt > countedFrom ? [sentAt] : []));
     const facts: GuardFacts = {
       now,

@@ -38,14 +38,14 @@ interface StormAndBreaker {
 }
 
 /** Key of the fact that holds the circuit breaker. */
-const BREAKER_FACT = "warden.breaker";
+const BREAKER_FACT = "remediation.breaker";
 /** Key of the fact that holds the storm. */
-export const STORM_FACT = "warden.storm";
+export const STORM_FACT = "remediation.storm";
 /**
  * Key of the fact that holds the policies whose firing nodes the breaker counts, which are those that acted at its last
  * update.
  */
-const ACTING_FACT = "warden.acting";
+const ACTING_FACT = "remediation.acting_policies";
 /** How far the end of a storm may move before it is journaled again. */
 const STORM_REWRITE_MS = MINUTE_MS;
 

@@ -15,24 +15,22 @@ import { incidentNodesMin } from "../../policy/guards/safety-limits.ts";
 import type { DecisionContext } from "./candidates.ts";
 
 /** Key of the fact that holds the incidents and recent onsets. */
-export const INCIDENTS_FACT = "warden.correlated";
+export const INCIDENTS_FACT = "remediation.incidents";
 /** Number of walks whose failures may form one incident, because one walk may not show all nodes that fail together. */
 const WALKS_PER_INCIDENT = 2;
 
-/** What the journal stores. `place` in its rows is the failure domain. */
+/** What the journal stores. */
 interface IncidentsFact {
-  /** Always empty: a build before `groups` stored the onsets here, and expects an array. */
-  readonly onsets: readonly (Omit<OnsetGroup, "nodes"> & { readonly node: NodeId })[];
   /** After a mass event they name most of the fleet, so what onsets have in common is stored once. */
-  readonly groups?: readonly OnsetGroup[];
+  readonly onsetGroups?: readonly OnsetGroup[];
   readonly real: readonly IncidentFact[];
-  readonly shadow: readonly IncidentFact[];
+  readonly dryRun: readonly IncidentFact[];
 }
 
 /** Onsets of one policy in one region or country at the same time. */
-type OnsetGroup = Omit<Onset, "node" | "domain"> & { readonly place: string; readonly nodes: readonly NodeId[] };
+type OnsetGroup = Omit<Onset, "node"> & { readonly nodes: readonly NodeId[] };
 
-type IncidentFact = Omit<Incident, "domain" | "nodes"> & { readonly place: string; readonly nodes: readonly NodeId[] };
+type IncidentFact = Omit<Incident, "nodes"> & { readonly nodes: readonly NodeId[] };
 
 /** Tracks incidents, and the onsets that may still become part of one. */
 export class IncidentTracker {
@@ -48,12 +46,11 @@ export class IncidentTracker {
   /** Continues with the incidents of the journal. */
   constructor(context: DecisionContext) {
     const fact = context.remediationState.records.fact(INCIDENTS_FACT);
-    const stored = JSON.parse(fact ?? '{"onsets":[],"real":[],"shadow":[]}') as IncidentsFact;
+    const stored = JSON.parse(fact ?? '{"real":[],"dryRun":[]}') as IncidentsFact;
     this.#context = context;
-    const single = stored.onsets.map(({ node, ...onset }) => ({ ...onset, nodes: [node] }));
-    this.#onsets = [...single, ...(stored.groups ?? [])].flatMap(fromOnsetGroup);
+    this.#onsets = (stored.onsetGroups ?? []).flatMap(fromOnsetGroup);
     this.#real = stored.real.map(fromIncidentFact);
-    this.#dryRun = stored.shadow.map(fromIncidentFact);
+    this.#dryRun = stored.dryRun.map(fromIncidentFact);
   }
 
   /** Returns the incidents of the policies that act; for dry runs, those of all policies. */
@@ -100,8 +97,8 @@ export class IncidentTracker {
   row(): IncidentsFact {
     const parts = [this.#onsets, this.#real, this.#dryRun];
     if (!parts.every((part, index) => part === this.#row?.parts[index])) {
-      const [real, shadow] = [this.#real.map(toIncidentFact), this.#dryRun.map(toIncidentFact)];
-      this.#row = { parts, fact: { onsets: [], groups: toOnsetGroups(this.#onsets), real, shadow } };
+      const [real, dryRun] = [this.#real.map(toIncidentFact), this.#dryRun.map(toIncidentFact)];
+      this.#row = { parts, fact: { onsetGroups: toOnsetGroups(this.#onsets), real, dryRun } };
     }
     return this.#row!.fact;
   }
@@ -136,22 +133,15 @@ export class IncidentTracker {
   }
 }
 
-const toIncidentFact = ({ domain, nodes, ...incident }: Incident): IncidentFact => ({
-  ...incident,
-  ...{ place: domain, nodes: [...nodes] },
-});
-const fromIncidentFact = ({ place, nodes, ...incident }: IncidentFact): Incident => ({
-  ...incident,
-  ...{ domain: place, nodes: new Set(nodes) },
-});
+const toIncidentFact = (incident: Incident): IncidentFact => ({ ...incident, nodes: [...incident.nodes] });
+const fromIncidentFact = (incident: IncidentFact): Incident => ({ ...incident, nodes: new Set(incident.nodes) });
 
 function toOnsetGroups(onsets: readonly Onset[]): OnsetGroup[] {
   const groups = Map.groupBy(onsets, ({ policy, domain, at }) => `${at} ${policy} ${domain}`);
   return [...groups.values()].map((group) => {
     const { policy, domain, at } = group[0]!;
-    return { policy, place: domain, at, nodes: group.map(({ node }) => node) };
+    return { policy, domain, at, nodes: group.map(({ node }) => node) };
   });
 }
 
-const fromOnsetGroup = ({ nodes, place, ...onset }: OnsetGroup): Onset[] =>
-  nodes.map((node) => ({ ...onset, node, domain: place }));
+const fromOnsetGroup = ({ nodes, ...onset }: OnsetGroup): Onset[] => nodes.map((node) => ({ ...onset, node }));

@@ -203,7 +203,7 @@ export class EpisodeTracker {
   #belongsTo(episode: Episode, policy: Policy): boolean {
     const isSameCondition =
       episode.fingerprint === policy.fingerprint || conditionKeyOf(episode.fingerprint) === policy.conditionKey;
-    const hasSwitched = isDryRun(this.#context.policies.activate(policy)) !== episode.shadow;
+    const hasSwitched = isDryRun(this.#context.policies.activate(policy)) !== episode.dryRun;
     return isSameCondition && (!hasSwitched || isUnderWay(episode));
   }
 
@@ -249,7 +249,7 @@ export class EpisodeTracker {
    * Returns whether a suspended episode may have its node again, because no other episode has it or acted on it within
    * the cooldown.
    */
-  #isNodeFree({ node, shadow: dryRun, stateAt }: Episode): boolean {
+  #isNodeFree({ node, dryRun, stateAt }: Episode): boolean {
     const { remediationState, rules } = this.#context;
     if (remediationState.records.openEpisode(node, dryRun) !== null) return false;
     const other = remediationState.records.closedEpisodesOf(node, dryRun).findLast(hasActed);

@@ -34,10 +34,10 @@ export function commitTransition(
   context.remediationState.runBatched(() => {
     context.remediationState.record([...otherChanges, { kind: "episode", row: after }]);
     context.log.info(
-      { episode: after.id, policy: after.policy, node: after.node, state: after.state, dry_run: after.shadow },
+      { episode: after.id, policy: after.policy, node: after.node, state: after.state, dry_run: after.dryRun },
       before === null ? "episode opened" : "episode changed",
     );
-    if (!after.shadow) recordConsequences(context, before, after);
+    if (!after.dryRun) recordConsequences(context, before, after);
   });
 }
 
@@ -73,7 +73,7 @@ export function finishAction(
 ): JournalChange {
   const endedAt = remediationState.now();
   if (outcome === null) return actionChange({ ...action, ...result, state: "withdrawn", endedAt });
-  if (action.shadow) return actionChange({ ...action, ...result, state: "ended", outcome: "dry_run", endedAt });
+  if (action.dryRun) return actionChange({ ...action, ...result, state: "ended", outcome: "dry_run", endedAt });
   const { policy, request, id, node } = action;
   const { kind } = request;
   const isCounted = outcome === "in_doubt" && action.inDoubt;
@@ -146,7 +146,7 @@ export function resumeEpisodeNotifications({ remediationState, notifier }: Episo
   notifier.resume(
     remediationState.records
       .openEpisodes()
-      .filter(({ shadow }) => !shadow)
+      .filter(({ dryRun }) => !dryRun)
       .map(episodeNotification),
   );
 }

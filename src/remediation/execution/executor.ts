@@ -131,7 +131,7 @@ export function sendNotifyStep(context: ExecutorDeps, { active, episode: open }:
   const step = rule.steps[episode.step];
   if (step?.action !== "notify") throw new Error(`step ${episode.step} of ${episode.id} is not a notify step`);
   const summary = `${episode.node} is unhealthy under the policy ${rule.name} (${episode.id}), and has reached step ${episode.step + 1}, a notify step`;
-  if (!episode.shadow)
+  if (!episode.dryRun)
     notifyOfEpisode(context, episode, { kind: "step", severity: "critical", summary }, step.receiver);
   commitTransition(context, episode, advanceStep(episode, rule, context.remediationState.now()));
 }

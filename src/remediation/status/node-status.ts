@@ -162,12 +162,12 @@ export function* nodeMarksOf(
     const dryRun = isDryRun(active);
     yield* eachInSteps(records.timersOf(name), ([node, { state }]) => {
       if (state !== "firing") mark(node, "pending");
-      else if (dryRun) mark(node, "shadow");
+      else if (dryRun) mark(node, "dry_run");
       else mark(node, isGivenUp(remediationState, name, node, false) ? "given_up" : undecided);
     });
   }
-  yield* eachInSteps(records.openEpisodes(), ({ node, shadow: dryRun, state }) => {
-    if (dryRun) mark(node, "shadow");
+  yield* eachInSteps(records.openEpisodes(), ({ node, dryRun, state }) => {
+    if (dryRun) mark(node, "dry_run");
     else if (state === "acting") mark(node, "acting");
     else mark(node, state === "firing" || state === "suspended" ? undecided : "episode");
   });

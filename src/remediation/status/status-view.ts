@@ -122,7 +122,7 @@ function remediationStatus({ context, fleetHealth, trustBlockers, roundFailure }
     roundFailure: roundFailure(),
     largestWalkNodes: largestWalkNodes(records),
     limits: limitsByName(rules.safety, observed.latest?.snapshot.fleet.count ?? 0),
-    inFlight: [...records.actions()].filter((action) => isInFlight(action) && !action.shadow).length,
+    inFlight: [...records.actions()].filter((action) => isInFlight(action) && !action.dryRun).length,
   };
 }
 
@@ -138,9 +138,9 @@ function* policyStatuses({
     episodes: Object.fromEntries(EPISODE_STATES.map((state) => [state, 0])) as Record<string, number>,
   }));
   const byPolicy = new Map(counted.map((each) => [each.active.policy.rule.name, each]));
-  yield* eachInSteps(records.openEpisodes(), ({ policy, shadow, state }) => {
+  yield* eachInSteps(records.openEpisodes(), ({ policy, dryRun, state }) => {
     const counts = byPolicy.get(policy);
-    if (counts?.dryRun === shadow) counts.episodes[state]!++;
+    if (counts?.dryRun === dryRun) counts.episodes[state]!++;
   });
   for (const { active, dryRun, episodes } of counted) {
     const { name } = active.policy.rule;

@@ -94,7 +94,7 @@ export interface OperatorCommands {
 /**
  * The remediation state of a node, from the least to the most important:
  * - `pending`: a policy's `for` or `clear_for` runs.
- * - `shadow`: a policy in dry run fires.
+ * - `dry_run`: a policy in dry run fires.
  * - `firing`: a policy fires, and its guards hold the node.
  * - `episode`: a step was taken, and its effect is observed or our quarantine lasts.
  * - `acting`: a step is under way.
@@ -106,7 +106,7 @@ export interface OperatorCommands {
 export const NODE_MARKS = [
   "none",
   "pending",
-  "shadow",
+  "dry_run",
   "firing",
   "episode",
   "acting",

@@ -124,7 +124,7 @@ describe("a deposed leader", () => {
         { kind: "decision", row: decisionOf(3) },
         { kind: "timer", row: timerOf("node_1") },
         { kind: "hold", row: holdOf("node_1") },
-        { kind: "fact", key: "warden.paused", value: "x" },
+        { kind: "fact", key: "remediation.pause", value: "x" },
         { kind: "fact", key: "key", value: "value" },
       ]),
     ).rejects.toThrow(Deposed);

@@ -35,7 +35,7 @@ test("an episode begins at the first step, without an action, with the policy's 
     id: "ep-9",
     policy: "reboot-offline",
     node: "node_0",
-    shadow: true,
+    dryRun: true,
     fingerprint: active.policy.fingerprint,
     state: "firing",
     openedAt: NOON,
@@ -43,7 +43,7 @@ test("an episode begins at the first step, without an action, with the policy's 
     step: 0,
     acted: 0,
   });
-  expect(beginEpisode(activePolicy({}, { mode: "approve" }), buildObservation(), "ep-9", NOON).shadow).toBe(false);
+  expect(beginEpisode(activePolicy({}, { mode: "approve" }), buildObservation(), "ep-9", NOON).dryRun).toBe(false);
 });
 
 test("the time of a state is when it was entered", () => {
@@ -230,7 +230,7 @@ describe("a quarantine of ours", () => {
   });
 
   test("of a dry run can't be lifted", () => {
-    const madeUp = openEpisode({ state: "quarantined", shadow: true, acted: 1, quarantine: quarantineOf() });
+    const madeUp = openEpisode({ state: "quarantined", dryRun: true, acted: 1, quarantine: quarantineOf() });
     expect(observeStatus(observeStatus(madeUp, "online", LATER), "online", LATER)).toBe(madeUp);
   });
 

@@ -45,7 +45,7 @@ test("consecutive failures include those that the last one names, although they 
 });
 
 test("consecutive failures exclude other policies and nodes, dry runs and episodes without an action", () => {
-  const others: Partial<Episode>[] = [{ policy: "another" }, { node: "node_1" }, { shadow: true }];
+  const others: Partial<Episode>[] = [{ policy: "another" }, { node: "node_1" }, { dryRun: true }];
   for (const other of [...others, { state: "cleared", acted: 0 } as const]) {
     expect(inRow([failed(1, 110), failed(2, 115, other)])).toEqual(["ep-1"]);
   }

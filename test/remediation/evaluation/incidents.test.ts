@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { INCIDENTS_FACT } from "../../../src/remediation/evaluation/incidents.ts";
 import { rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
@@ -116,27 +115,13 @@ test("an incident whose nodes stay unhealthy ends six hours after the last of th
   expect(nodesActedOn(network).toSorted()).toEqual([...incidentNodes(network)].toSorted());
 });
 
-/** Changes the stored onsets to the form in which each names its node, as builds before the groups wrote them. */
-function storeOnsetsOneByOne({ daemon: { remediationState } }: QuietNetwork): void {
-  const { groups, ...fact } = JSON.parse(remediationState.records.fact(INCIDENTS_FACT)!);
-  const onsets = groups.flatMap(({ policy, place, at, nodes }: Record<string, unknown> & { nodes: string[] }) =>
-    nodes.map((node) => ({ policy, place, at, node })),
-  );
-  expect(onsets).toHaveLength(3);
-  remediationState.record([{ kind: "fact", key: INCIDENTS_FACT, value: JSON.stringify({ ...fact, onsets }) }]);
-}
-
-test.each([
-  ["", () => {}],
-  [", also from a journal that stores them one by one", storeOnsetsOneByOne],
-])("onsets before and after a kill make one incident%s", async (_, changeJournal) => {
+test("onsets before and after a kill make one incident", async () => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ forMs: 10 * MINUTE_MS })]),
     scenario,
   });
   for (const node of incidentNodes(network).slice(0, 3)) network.failNode(node);
   await network.advance(90_000);
-  changeJournal(network);
   network.kill();
   await network.restart({ downMs: 1_000 });
   await network.advance(75_000);

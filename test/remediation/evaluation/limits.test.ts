@@ -175,7 +175,7 @@ test("a policy that heals too few nodes falls back to dry_run until its text cha
   const unhealthy = onePerRegion(network, 6);
   failAllNodes(network, unhealthy.slice(0, 3));
   await network.advance(20 * MINUTE_MS);
-  const real = () => network.actions().filter(({ shadow: dryRun }) => !dryRun);
+  const real = () => network.actions().filter(({ dryRun }) => !dryRun);
   expect(real().map(({ outcome }) => outcome)).toEqual(["ineffective", "ineffective", "ineffective"]);
   expect(notificationsOf(network, "efficacy")).toHaveLength(1);
   expect(runAtOnce(network.controller().view.policies())).toMatchObject([{ mode: "dry_run", hasFallenBack: true }]);
@@ -186,7 +186,7 @@ test("a policy that heals too few nodes falls back to dry_run until its text cha
   network.failNode(unhealthy[3]!);
   await network.advance(15 * MINUTE_MS);
   expect(network.postCount()).toBe(3);
-  expect(network.actions().at(-1)).toMatchObject({ shadow: true, outcome: "dry_run" });
+  expect(network.actions().at(-1)).toMatchObject({ dryRun: true, outcome: "dry_run" });
   const changed = rebootOffline({ steps: [steps.reboot], clearForMs: 11 * MINUTE_MS });
   await network.restart({ rules: remediationRules([changed], { ...withoutLimits, efficacy }) });
   await network.advance(20 * MINUTE_MS);

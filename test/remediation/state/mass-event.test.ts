@@ -40,7 +40,7 @@ test("a crash while the timers of a mass event are journaled loses no node of an
     settings,
   });
   await crashWithin(network, "pending");
-  const { timers, fact } = await journaled(network, "pending", "warden.correlated");
+  const { timers, fact } = await journaled(network, "pending", "remediation.incidents");
   expect(timers).toBeGreaterThan(0);
   expect(timers).toBeLessThan(FAILED);
   const mentions = JSON.stringify(fact).split(/"(?=node_)/).length - 1;
@@ -60,7 +60,7 @@ test("a crash while the timers of a mass event are journaled loses no node that 
     settings,
   });
   await crashWithin(network, "firing");
-  const { timers, fact } = await journaled(network, "firing", "warden.breaker");
+  const { timers, fact } = await journaled(network, "firing", "remediation.breaker");
   expect(timers).toBeGreaterThan(0);
   expect(timers).toBeLessThan(FAILED);
   expect(fact.open).toMatchObject({ nodes: FAILED });
@@ -81,6 +81,6 @@ test("a crash while the timers of a mass event are journaled counts each node on
   await crashWithin(network, "firing");
   await network.restart();
   await network.advance(15 * MINUTE_MS);
-  expect((await journaled(network, "firing", "warden.breaker")).timers).toBe(FAILED);
+  expect((await journaled(network, "firing", "remediation.breaker")).timers).toBe(FAILED);
   expect(network.controller().view.status().breaker).toBeNull();
 });

@@ -54,5 +54,5 @@ test("a dry run does not wait for a new journal", async () => {
   });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(8 * MINUTE_MS);
-  expect(network.actions()).toMatchObject([{ shadow: true }]);
+  expect(network.actions()).toMatchObject([{ dryRun: true }]);
 });

@@ -42,7 +42,7 @@ test("dry runs and firing nodes without an episode have their own marks", async 
   const [dryRun, real] = [network.nodes("eu-west")[0]!, network.nodes("us-east")[0]!];
   const { view } = network.controller();
   network.failNode(dryRun, "person");
-  await network.advanceUntil(() => marksOf(view).get(dryRun) === "shadow");
+  await network.advanceUntil(() => marksOf(view).get(dryRun) === "dry_run");
   network.failNode(real, "person");
   // The only step was ineffective: the node is given up, and still fires.
   await network.advanceUntil(() => marksOf(view).get(real) === "given_up");
@@ -117,7 +117,7 @@ test("onChange gets committed and recorded changes, but no change whose commit f
     lostReason: null,
     onChange: (changes) => recorded.push(...changes),
   });
-  const fact = (value: string): JournalChange => ({ kind: "fact", key: "warden.test", value });
+  const fact = (value: string): JournalChange => ({ kind: "fact", key: "remediation.test", value });
   expect(await remediationState.commit([fact("1")])).toBe(true);
   disk.isFull = true;
   expect(await remediationState.commit([fact("2")])).toBe(false);

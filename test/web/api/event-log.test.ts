@@ -11,7 +11,7 @@ const order = { at: 3, order: "pause", operator: "alice", node: null, action: nu
 test("records only decisions, actions and operator commands, in order", () => {
   const eventLog = createEventLog();
   eventLog.record([
-    { kind: "fact", key: "warden.paused", value: "1" },
+    { kind: "fact", key: "remediation.pause", value: "1" },
     decision(1),
     { kind: "timer_gone", policy: "p", node: "n" },
     { kind: "action", row: verifiedAction },

@@ -92,7 +92,7 @@ describe("actions", () => {
       policy: "reboot-offline",
       ...{ node: "node_1", name: null, country: "DE", region: "eu-west" },
       step: 1,
-      shadow: false,
+      dry_run: false,
       request: { kind: "reboot", force: true },
       state: "ended",
       outcome: "verified",

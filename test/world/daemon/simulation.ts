@@ -154,7 +154,7 @@ export class Simulation {
       breakerModel: createBreakerModel({
         rules: () => this.parts.rules,
         nodes: () => Math.max(service.world.fleet.nodes.length, this.parts.process?.snapshot()?.fleet.count ?? 0),
-        hasFallenBack: (policy) => (recordedState.facts.get(`warden.fallen.${policy}`) ?? null) !== null,
+        hasFallenBack: (policy) => (recordedState.facts.get(`remediation.fallback.${policy}`) ?? null) !== null,
       }),
       serviceClock: createServiceClockModel(),
       hasKnownFleet: false,

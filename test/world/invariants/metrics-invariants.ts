@@ -106,8 +106,8 @@ export const metricsInvariants: Readonly<Record<string, MetricsInvariant>> = {
     const sent = new Set(posts.map(({ action }) => action?.id));
     const unsent = [...recordedState.actions.values()].filter(
       // An action in doubt may not have been sent before the process was killed.
-      ({ id, shadow, outcome, inDoubt }) =>
-        !shadow && !inDoubt && (outcome === "verified" || outcome === "ineffective") && !sent.has(id),
+      ({ id, dryRun, outcome, inDoubt }) =>
+        !dryRun && !inDoubt && (outcome === "verified" || outcome === "ineffective") && !sent.has(id),
     );
     return unsent.length === 0 ? null : unsent.map(({ id, node }) => `${id} of ${node}`).join(", ");
   },

@@ -31,7 +31,7 @@ const READ_AGE_MS_MAX = 31 * SECOND_MS;
 export const postInvariants: Readonly<Record<string, PostInvariant>> = {
   "not journalled": ({ action, kind, body, at }) => {
     if (action === null) return 'the journal has no row in the state "posting"';
-    if (action.shadow) return "the action is a dry run";
+    if (action.dryRun) return "the action is a dry run";
     if (action.request.kind !== kind) return `the journal has ${action.request.kind}`;
     if (action.sentAt === null) return "the journal has no sending time";
     return kind === "reboot" && JSON.parse(body).force !== (action.request as { force?: boolean }).force
@@ -50,7 +50,7 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
     const rule = rules.policies.find(({ name }) => name === action?.policy);
     if (rule === undefined) return "the action has no policy";
     if (rules.safety.mode === "dry_run" || rule.mode === "dry_run") return "the policy is in dry_run";
-    if (recordedState.facts.get(`warden.fallen.${rule.name}`) === action?.fingerprint)
+    if (recordedState.facts.get(`remediation.fallback.${rule.name}`) === action?.fingerprint)
       return "the policy has fallen back to dry_run";
     const needsApproval = rules.safety.mode === "approve" || rule.mode === "approve";
     return needsApproval && !recordedState.approved.has(action!.id) ? "the action is not approved" : null;
@@ -108,7 +108,7 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
     return hold === undefined ? null : `${hold.kind}: ${hold.reason}`;
   },
   paused: ({ action }, { recordedState }) => {
-    const paused = recordedState.facts.get("warden.paused") ?? "null";
+    const paused = recordedState.facts.get("remediation.pause") ?? "null";
     const { until = null } = (JSON.parse(paused) ?? {}) as { until?: number | null };
     const isExpired = until !== null && until <= (action?.sentAt ?? 0);
     return paused === "null" || isExpired ? null : paused;
@@ -245,7 +245,7 @@ function lastAttemptOf({ recordedState, service }: SimulationParts, { node, id }
   for (const episode of recordedState.episodes.values()) {
     const hasActed = episode.acted > 0 || episode.state === "given_up";
     const isSameNode = episode.node === node && episode.openedAt >= createdAt;
-    if (isSameNode && episode.id !== id && !episode.shadow && hasActed) last = Math.max(last, episode.closedAt ?? 0);
+    if (isSameNode && episode.id !== id && !episode.dryRun && hasActed) last = Math.max(last, episode.closedAt ?? 0);
   }
   return last;
 }

@@ -87,7 +87,7 @@ export function weekTable(week: WeekReport): string {
   const { failures, posts, options, simulation, violations } = week;
   const { postsOfStep, recordedState } = simulation.parts;
   const { actions, episodes, reasons } = recordedState;
-  const sent = [...actions.values()].filter(({ shadow }) => !shadow);
+  const sent = [...actions.values()].filter(({ dryRun }) => !dryRun);
   const fired = failures.filter((failure) => failure.firstFiring !== null);
   const actedOn = fired.filter((failure) => failure.posts.length > 0);
   const endsOf = (some: readonly NodeFailure[]) => shares(some, ({ endedBy }) => endedBy ?? "ongoing");

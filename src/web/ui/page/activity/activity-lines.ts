@@ -67,7 +67,7 @@ export function actionLine(row: ActionView): ActivityLine {
   const times = [
     ["requested", row.created_at],
     ["answered", row.answered_at],
-    [row.shadow ? "decided" : "sent", row.sent_at],
+    [row.dry_run ? "decided" : "sent", row.sent_at],
     ["ended", row.ended_at],
   ] as const;
   return {
@@ -80,7 +80,7 @@ export function actionLine(row: ActionView): ActivityLine {
     node: row.node,
     summary: requestLabel(row.request),
     policy: row.policy,
-    isDryRun: row.shadow,
+    isDryRun: row.dry_run,
     detail: actionDetail(row),
     blockers: [],
     facts: [

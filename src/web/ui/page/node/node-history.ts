@@ -30,7 +30,7 @@ export function nodeHistoryElement({ id, name, ...node }: NodeDocument): HTMLEle
 
 function episodeEntries(episode: EpisodeView): readonly HistoryEntry[] {
   const { opened_at, closed_at, state, acted } = episode;
-  const text = [episode.id, policyText(episode.policy, episode.shadow)].join(", ");
+  const text = [episode.id, policyText(episode.policy, episode.dry_run)].join(", ");
   const opened = { at: opened_at, tone: "hold", badge: "opened", text, detail: "", blockers: [] };
   if (closed_at === null) return [opened];
   const took = formatDuration((Date.parse(closed_at) - Date.parse(opened_at)) / 1_000);
