@@ -169,8 +169,11 @@ export class StandbyConfig implements ActiveConfig {
   }
 
   #viewOf(remediationState: RemediationState): RemediationView {
-    const { rules } = this.resources;
+    const { remediationConfig } = this.resources;
     const { clock } = this.#runtime;
-    return createStandbyView({ rules, remediationState, journal: this.#shared.journal, clock }, this.#leader);
+    return createStandbyView(
+      { config: remediationConfig, remediationState, journal: this.#shared.journal, clock },
+      this.#leader,
+    );
   }
 }

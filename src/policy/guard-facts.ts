@@ -75,7 +75,7 @@ export interface Candidate {
 
 /** Returns the next step, or null if none is left. */
 export const nextStep = ({ active, episode }: Candidate): Step | null =>
-  active.policy.rule.steps[episode?.step ?? 0] ?? null;
+  active.policy.spec.steps[episode?.step ?? 0] ?? null;
 
 /** What guards read besides the candidate, either for real actions or for dry runs. */
 export interface GuardFacts {
@@ -233,7 +233,7 @@ export function* countFleet(
     }
   }
   for (const { policy } of policies.filter((policy) => dryRun || !isDryRun(policy))) {
-    for (const slot of yield* firingSlots(fleet, records, policy.rule.name)) markUnhealthy(slot);
+    for (const slot of yield* firingSlots(fleet, records, policy.spec.name)) markUnhealthy(slot);
   }
   return {
     nodes: fleet.count + notListed,

@@ -195,7 +195,7 @@ function planResetBreaker({ context, fleetHealth }: OperatorCommandsDeps): Plann
   const isOpen = fleetHealth.state(false).breaker.open !== null;
   const fallen = context.policies
     .active()
-    .flatMap(({ hasFallenBack, policy }) => (hasFallenBack ? [policy.rule.name] : []));
+    .flatMap(({ hasFallenBack, policy }) => (hasFallenBack ? [policy.spec.name] : []));
   if (!isOpen && fallen.length === 0)
     return reject("conflict", "the breaker is not open, and no policy has fallen back to dry_run");
   const { changes, apply } = fleetHealth.resetBreaker(fallen);

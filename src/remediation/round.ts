@@ -172,7 +172,7 @@ export class RemediationRound {
     const { externalBlockerCache, policies, remediationState } = this.#context;
     await Promise.all(
       policies.all
-        .filter(({ rule }) => rule.blockedBy.length > 0 && firingNodes(remediationState, rule.name).length > 0)
+        .filter(({ spec }) => spec.blockedBy.length > 0 && firingNodes(remediationState, spec.name).length > 0)
         .map((policy) => externalBlockerCache.refresh(policy, this.#signals.noNewSteps, QUERY_INTERVAL_MS)),
     );
   }

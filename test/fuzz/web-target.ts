@@ -12,7 +12,7 @@ import type { WebDeps } from "../../src/web/api/routes.ts";
 import { budgetView, type StatusSnapshot, statusView } from "../../src/web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../../src/web/http/server.ts";
 import { createMetricsEndpoint } from "../../src/web/scrape/metrics-endpoint.ts";
-import { rebootOffline, remediationRules, withoutLimits } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig, withoutLimits } from "../harness/policies.ts";
 import { fixedKey, startVirtualDaemon, statusSnapshotOf, type VirtualDaemon } from "../harness/virtual-daemon.ts";
 import { bytesOf, jsonText, mutated, mutatedText, pick, randomBytes, upTo } from "./mutation.ts";
 import { type FuzzTarget, insist } from "./target.ts";
@@ -177,7 +177,7 @@ function steppingClock(): Pick<Clock, "monotonic" | "sleep"> & { step(): void } 
 export async function createTarget(): Promise<FuzzTarget<Input>> {
   const daemon = await startVirtualDaemon({
     scenario: { nodes: 30, sessions: 60 },
-    rules: remediationRules([rebootOffline()], withoutLimits),
+    config: remediationConfig([rebootOffline()], withoutLimits),
   });
   await daemon.clock.advance(10 * MINUTE_MS);
   const errors: string[] = [];

@@ -225,7 +225,7 @@ describe("fleet counts", () => {
 /** Each node by itself, and each count by a search. */
 function referenceCounts({ nodes, timers = [], episodes = [], policies = [], dryRun = false }: FleetScenario) {
   const present = nodes.filter((each) => each !== null);
-  const counted = policies.filter(({ mode }) => dryRun || mode !== "dry_run").map(({ policy }) => policy.rule.name);
+  const counted = policies.filter(({ mode }) => dryRun || mode !== "dry_run").map(({ policy }) => policy.spec.name);
   const mine = timers.filter(({ policy }) => counted.includes(policy));
   const disrupting = episodes.filter(
     (each) =>

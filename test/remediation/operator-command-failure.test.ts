@@ -3,7 +3,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { StateStore } from "../../src/model/ports.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../harness/policies.ts";
 import { listsOnlySettings, startQuietNetwork } from "../harness/quiet-network.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
 
@@ -21,7 +21,7 @@ function createFillableStore() {
 test("a command that can't be journaled changes nothing: the breaker stays open, and the inventory baseline stays", async () => {
   const { disk, store } = createFillableStore();
   const safety = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], safety), store });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], safety), store });
   network.interventions.startFailure(network.nodes()[0]!, { failureMode: "outage", remedy: "person" });
   await network.advance(10 * MINUTE_MS);
   network.setFault({ kind: "vanished", missing: 0.9 }, "GET /v1/nodes?");
@@ -54,7 +54,7 @@ test("accept-inventory is kept, also after a restart, if a walk of the next day 
     },
   };
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()]),
+    config: remediationConfig([rebootOffline()]),
     clock,
     scenario: { nodes: 20, sessions: 0 },
     settings: { schedules: { ...listsOnlySettings.schedules!, nodes: { kind: "every", intervalMs: 10 * MINUTE_MS } } },

@@ -9,7 +9,7 @@ import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
 /** Starts 20 nodes with the shipped policies. Lists and details are collected. */
 const startSmallFleet = () =>
   startQuietNetwork({
-    rules: enforcedShippedPolicies().rules,
+    config: enforcedShippedPolicies().config,
     scenario: { nodes: 20, sessions: 0 },
     settings: { schedules: { ...listsOnlySettings.schedules!, details: everyMinuteSettings.schedules.details } },
   });

@@ -1,6 +1,6 @@
 import { DAY_MS } from "../../base/duration.ts";
 import { FAILURE_DOMAINS } from "../../model/node.ts";
-import { MODES, type Mode, type PolicyRule } from "../../model/policy/policy.ts";
+import { MODES, type Mode, type PolicySpec } from "../../model/policy/policy.ts";
 import { type IntervalSpec, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
 import type { ConfigChecks, ExpressionUse, FieldUse } from "../checks.ts";
 import type { PolicyFile } from "../policy-file.ts";
@@ -130,7 +130,7 @@ function limitWarnings({ safety }: Config): Warning[] {
 export const warning = (path: Path, expected: string, message: string): Warning => ({ path, expected, message });
 
 /** Warns if policies act and no operator is configured who could pause them, approve actions and reset the breaker. */
-function adminWarnings({ web, safety }: Config, policies: readonly PolicyRule[]): Warning[] {
+function adminWarnings({ web, safety }: Config, policies: readonly PolicySpec[]): Warning[] {
   const acts = policies.some(({ mode }) => modeRank(mode) > 0 && modeRank(safety.mode) > 0);
   if (!acts || web.admin_token_file !== undefined || web.operators.length > 0) return [];
   const message = "none, so no operator can pause the daemon, approve an action or reset the breaker";
@@ -202,7 +202,7 @@ function midnightWarnings(spec: IntervalSpec, specs: readonly IntervalSpec[], pa
 }
 
 /** Returns the warnings about a policy, with paths relative to it. */
-function policyWarnings(policy: PolicyRule, config: Config, checks: ConfigChecks): Warning[] {
+function policyWarnings(policy: PolicySpec, config: Config, checks: ConfigChecks): Warning[] {
   const warnings: Warning[] = [];
   const ceiling = config.safety.mode;
   if (modeRank(policy.mode) > modeRank(ceiling)) {
@@ -222,7 +222,7 @@ function policyWarnings(policy: PolicyRule, config: Config, checks: ConfigChecks
   return warnings;
 }
 
-function expressionsOf({ match, when, steps }: PolicyRule): (readonly [path: Path, text: string])[] {
+function expressionsOf({ match, when, steps }: PolicySpec): (readonly [path: Path, text: string])[] {
   const expects = steps.flatMap((step, index) => {
     const expect = step.action === "notify" ? null : step.verify.expect;
     return expect === null ? [] : [[["steps", index, "verify", "expect"], expect] as const];

@@ -57,7 +57,7 @@ export const holdGuard = defineGuard({
       .holdsOn(node.id)
       .flatMap(withOwnership)
       .filter(
-        ({ policy, until }) => (policy === null || policy === active.policy.rule.name) && (until ?? now + 1) > now,
+        ({ policy, until }) => (policy === null || policy === active.policy.spec.name) && (until ?? now + 1) > now,
       )
       .flatMap(({ kind, reason, until }) => {
         if (kind === "given_up" || (kind === "ownership" && isReported)) return [];
@@ -139,7 +139,7 @@ export const otherEpisodeGuard = defineGuard({
   },
   appliesToNotify: true,
   check: ({ active, node, episode }, { records }) => {
-    const { name, steps } = active.policy.rule;
+    const { name, steps } = active.policy.spec;
     const blockers: Blocker<"other_episode">[] = [];
     const open = records.openEpisode(node.id, isDryRun(active));
     if (open !== null && open.id !== episode?.id) {

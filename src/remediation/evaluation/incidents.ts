@@ -66,7 +66,7 @@ export class IncidentTracker {
     this.#onsets = recentOnsets(added.length === 0 ? this.#onsets : [...this.#onsets, ...added], now, withinMs);
     if (added.length === 0) return;
     const nodesMin = this.#nodesMinByDomain();
-    const acting = new Set(policies.filter((policy) => !isDryRun(policy)).map(({ policy }) => policy.rule.name));
+    const acting = new Set(policies.filter((policy) => !isDryRun(policy)).map(({ policy }) => policy.spec.name));
     const realOnsets = this.#onsets.filter(({ policy }) => acting.has(policy));
     this.#real = addOnsets(this.#real, realOnsets, withinMs, nodesMin);
     this.#dryRun = addOnsets(this.#dryRun, this.#onsets, withinMs, nodesMin);
@@ -85,8 +85,8 @@ export class IncidentTracker {
    */
   end(policies: readonly ActivePolicy[]): void {
     if (this.#real.length === 0 && this.#dryRun.length === 0) return;
-    const { remediationState, rules } = this.#context;
-    const { stormCooldownMs } = rules.safety;
+    const { remediationState, config } = this.#context;
+    const { stormCooldownMs } = config.safety;
     const [now, nodesMin] = [remediationState.now(), this.#nodesMinByDomain()];
     const acting = policies.filter((policy) => !isDryRun(policy));
     this.#real = updateIncidents(this.#real, this.#isUnhealthyUnder(acting), now, stormCooldownMs, nodesMin);
@@ -104,31 +104,34 @@ export class IncidentTracker {
   }
 
   #withinMs(): DurationMs {
-    const { observed, rules } = this.#context;
-    return Math.max(rules.safety.correlated.withinMs, WALKS_PER_INCIDENT * (observed.latest?.plan.nodes?.pacedMs ?? 0));
+    const { observed, config } = this.#context;
+    return Math.max(
+      config.safety.correlated.withinMs,
+      WALKS_PER_INCIDENT * (observed.latest?.plan.nodes?.pacedMs ?? 0),
+    );
   }
 
   /** Returns a function that returns how many nodes of a region or country are an incident. */
   #nodesMinByDomain(): (domain: string) => number {
-    const { observed, remediationState, rules } = this.#context;
+    const { observed, remediationState, config } = this.#context;
     // Without policies no timers are counted, which the number of nodes does not depend on.
     const fleetCounts = runAtOnce(countFleet(observed.fleet, remediationState.records, [], false));
-    const domains = fleetCounts.domains[rules.safety.correlated.by];
-    return (domain) => incidentNodesMin(rules.safety, domains.get(domain)?.nodes ?? 0);
+    const domains = fleetCounts.domains[config.safety.correlated.by];
+    return (domain) => incidentNodesMin(config.safety, domains.get(domain)?.nodes ?? 0);
   }
 
   #isUnhealthyUnder(policies: readonly ActivePolicy[]): (node: NodeId) => boolean {
     const { records } = this.#context.remediationState;
-    return (node) => policies.some(({ policy }) => records.timer(policy.rule.name, node).state !== "inactive");
+    return (node) => policies.some(({ policy }) => records.timer(policy.spec.name, node).state !== "inactive");
   }
 
   /** Returns the onsets of nodes. A node that has left the list has no region, and is skipped. */
   #onsetsOf(policy: string, nodes: readonly NodeId[], at: EpochMs): Onset[] {
-    const { observed, rules } = this.#context;
+    const { observed, config } = this.#context;
     return nodes.flatMap((node) =>
       observed.slotOf(node) === null
         ? []
-        : [{ policy, node, domain: observed.locationOf(node)[rules.safety.correlated.by], at }],
+        : [{ policy, node, domain: observed.locationOf(node)[config.safety.correlated.by], at }],
     );
   }
 }

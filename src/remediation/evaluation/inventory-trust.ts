@@ -64,14 +64,14 @@ export class InventoryTrustTracker {
 
   /** Returns whether the data of the last snapshot is trusted now. */
   current(): TrustAssessment {
-    const { clock, observed, remediationState, rules } = this.#context;
+    const { clock, observed, remediationState, config } = this.#context;
     if (observed.latest === null)
       return { blockers: [{ reason: "warming_up", detail: "there is no snapshot yet" }], isUntrusted: false };
     const { fleet } = observed;
     if (remediationState.leadershipProblem() !== null) this.#unpolledUntil = clock.monotonic();
     const freshMs = observed.latest.plan.nodes?.freshMs ?? 0;
     this.#startedAt ??= clock.monotonic();
-    const { blockers, isUntrusted } = assessTrust(this.#inventoryStatus(fleet, freshMs), rules.safety.trust);
+    const { blockers, isUntrusted } = assessTrust(this.#inventoryStatus(fleet, freshMs), config.safety.trust);
     if (fleet.lastWalk?.complete === true) this.#recordWalk(fleet.lastWalk.seenNodes, fleet.settledAt);
     this.#forgetAccepted();
     const cooldownBlockers = this.#updateCooldown(isUntrusted, fleet, freshMs);
@@ -146,8 +146,8 @@ export class InventoryTrustTracker {
 
   /** Returns the blocker of a cooldown. It begins when trust returns, and lasts even if the process restarts. */
   #updateCooldown(isUntrusted: boolean, fleet: Fleet, freshMs: DurationMs): TrustBlocker[] {
-    const { remediationState, rules } = this.#context;
-    const { stormCooldownMs } = rules.safety;
+    const { remediationState, config } = this.#context;
+    const { stormCooldownMs } = config.safety;
     const isUnexplained = isUntrusted && !this.#isOldForLackOfLeadership(fleet);
     if (isUnexplained || this.#startedWithoutFreshWalk(fleet, freshMs)) this.#setCooldown(NOT_STARTED);
     if (isUntrusted) return [];

@@ -69,7 +69,7 @@ function observeStep(
     sessions: isAfter(sessions?.observedFrom),
   };
   // Data from before the step was sent says nothing about its effect, so it counts as stale.
-  const maxAgeOf = observed.maxAgeOf(policy.rule);
+  const maxAgeOf = observed.maxAgeOf(policy.spec);
   const sinceSent: MaxAgeOf = (source) => (isFresh[source] ? maxAgeOf(source) : Number.NEGATIVE_INFINITY);
   const scope = observed.scope();
   const now = context.clock.monotonic();
@@ -95,10 +95,10 @@ function finishStep(
   const proof = action.request.kind === "reboot" && !action.dryRun ? rebootProofOf(context, action, slot) : null;
   const changes = [finishAction(context, action, outcome, { proof, ...detailOf(action, result, isOurs) })];
   if (!action.dryRun && outcome === "verified" && action.fingerprint === policy.fingerprint)
-    changes.push({ kind: "fact", key: canaryFactKey(policy.rule.name), value: policy.fingerprint });
+    changes.push({ kind: "fact", key: canaryFactKey(policy.spec.name), value: policy.fingerprint });
   const now = context.remediationState.now();
   const observed = observeAfterStep(episode, action, context.observed.statusAt(slot), now);
-  commitTransition(context, episode, recordStepResult(observed, action, result, policy.rule, now), changes);
+  commitTransition(context, episode, recordStepResult(observed, action, result, policy.spec, now), changes);
 }
 
 /** Returns why the action ends in doubt. One without a clear response keeps the detail of that. */

@@ -102,9 +102,9 @@ export function* setHoldGauges(
     longestMs.set(policy, Math.max(longestMs.get(policy) ?? 0, heldMs(context, decision, now)));
   }
   for (const [reason, { size }] of nodes) metrics.set("proxywarden_held_nodes", { reason }, size);
-  for (const { rule } of policies.all) {
-    const seconds = (longestMs.get(rule.name) ?? 0) / SECOND_MS;
-    metrics.set("proxywarden_longest_hold_seconds", { policy: rule.name }, seconds);
+  for (const { spec } of policies.all) {
+    const seconds = (longestMs.get(spec.name) ?? 0) / SECOND_MS;
+    metrics.set("proxywarden_longest_hold_seconds", { policy: spec.name }, seconds);
   }
 }
 
@@ -140,7 +140,7 @@ function heldMs(
   const open = records.openEpisode(node, false);
   if (open?.policy === policy && open.acted > 0) return Math.max(0, now - open.stateAt);
   const { since } = records.timer(policy, node);
-  const forMs = policies.find(policy)?.rule.forMs ?? 0;
+  const forMs = policies.find(policy)?.spec.forMs ?? 0;
   const closedAt = records.closedEpisodesOf(node, false).at(-1)?.closedAt ?? Number.NEGATIVE_INFINITY;
   return Math.max(0, now - Math.max((since ?? now) + forMs, closedAt));
 }
@@ -158,7 +158,7 @@ export function* nodeMarksOf(
   // Without a decision the condition of a firing node has ended, and `clear_for` runs.
   const undecided = lastDecisions === null ? "firing" : "pending";
   for (const active of policies.active()) {
-    const { name } = active.policy.rule;
+    const { name } = active.policy.spec;
     const dryRun = isDryRun(active);
     yield* eachInSteps(records.timersOf(name), ([node, { state }]) => {
       if (state !== "firing") mark(node, "pending");

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
@@ -28,27 +28,30 @@ async function expectHealed(network: QuietNetwork): Promise<void> {
 }
 
 test("nodes that were unhealthy at the first evaluation are not an incident", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), scenario, warmUpMs: 0 });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]), scenario, warmUpMs: 0 });
   for (const node of incidentNodes(network)) network.failNode(node);
   await expectHealed(network);
 });
 
 test("nodes that are unhealthy when a condition is edited are not an incident", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([{ ...idle, name: "reboot-offline" }]), scenario });
+  const network = await startQuietNetwork({
+    config: remediationConfig([{ ...idle, name: "reboot-offline" }]),
+    scenario,
+  });
   await failSeparately(network);
-  await network.reload({ rules: remediationRules([rebootOffline()]) });
+  await network.reload({ config: remediationConfig([rebootOffline()]) });
   await expectHealed(network);
 });
 
 test("nodes that are unhealthy when a policy is added are not an incident", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([idle]), scenario });
+  const network = await startQuietNetwork({ config: remediationConfig([idle]), scenario });
   await failSeparately(network);
-  await network.restart({ rules: remediationRules([idle, rebootOffline()]) });
+  await network.restart({ config: remediationConfig([idle, rebootOffline()]) });
   await expectHealed(network);
 });
 
 test("nodes that are unhealthy when trust returns are not an incident", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ forMs: HOUR_MS })]), scenario });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ forMs: HOUR_MS })]), scenario });
   await failSeparately(network);
   network.setFault({ kind: "empty_list" });
   await network.advance(10 * MINUTE_MS);
@@ -59,7 +62,7 @@ test("nodes that are unhealthy when trust returns are not an incident", async ()
 test("nodes whose details are read for the first time are not an incident", async () => {
   const when = 'node.status == "offline" && node.cpu_usage >= 0.0';
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ when })]),
+    config: remediationConfig([rebootOffline({ when })]),
     scenario,
     settings: {},
   });
@@ -84,7 +87,7 @@ const withoutFailures = {
 } as const;
 
 test("an incident ends half an hour after most of its nodes came back, and the remaining nodes are healed", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], withoutFailures), scenario });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], withoutFailures), scenario });
   await outage(network);
   await network.advance(85 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
@@ -97,7 +100,7 @@ test("an incident ends half an hour after most of its nodes came back, and the r
 
 test("an incident whose nodes stay unhealthy ends six hours after the last of them failed, even across a kill", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()], withoutFailures),
+    config: remediationConfig([rebootOffline()], withoutFailures),
     scenario: { nodes: 60 },
   });
   for (const node of incidentNodes(network)) network.failNode(node);
@@ -117,7 +120,7 @@ test("an incident whose nodes stay unhealthy ends six hours after the last of th
 
 test("onsets before and after a kill make one incident", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ forMs: 10 * MINUTE_MS })]),
+    config: remediationConfig([rebootOffline({ forMs: 10 * MINUTE_MS })]),
     scenario,
   });
   for (const node of incidentNodes(network).slice(0, 3)) network.failNode(node);
@@ -132,11 +135,11 @@ test("onsets before and after a kill make one incident", async () => {
 });
 
 test("an incident observed in a dry run holds its nodes when the policy is enforced", async () => {
-  const rules = (mode: "dry_run" | "enforce") => remediationRules([rebootOffline({ mode })], withoutFailures);
-  const network = await startQuietNetwork({ rules: rules("dry_run"), scenario });
+  const config = (mode: "dry_run" | "enforce") => remediationConfig([rebootOffline({ mode })], withoutFailures);
+  const network = await startQuietNetwork({ config: config("dry_run"), scenario });
   for (const node of incidentNodes(network)) network.failNode(node);
   await network.advance(HOUR_MS);
-  await network.reload({ rules: rules("enforce") });
+  await network.reload({ config: config("enforce") });
   await network.advance(HOUR_MS);
   expect(network.holdReasons(incidentNodes(network)[0]!)).toEqual(["correlated"]);
   expect(network.postCount()).toBe(0);
@@ -144,7 +147,7 @@ test("an incident observed in a dry run holds its nodes when the policy is enfor
 
 test("an outage of fleet data doesn't end an incident", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ forMs: 15 * MINUTE_MS })], withoutFailures),
+    config: remediationConfig([rebootOffline({ forMs: 15 * MINUTE_MS })], withoutFailures),
     scenario,
   });
   for (const node of incidentNodes(network)) network.failNode(node);

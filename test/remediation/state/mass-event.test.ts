@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { TimerState } from "../../../src/policy/timer.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
-import { rebootOffline, remediationRules, withoutLimits } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 /** Nodes that fail, more than one transaction has timers. The others show that the service still receives reports. */
@@ -35,7 +35,7 @@ async function journaled(network: QuietNetwork, state: TimerState, fact: string)
 test("a crash while the timers of a mass event are journaled loses no node of an incident", async () => {
   const correlated = { by: "region", nodes: 5, share: 0.02, withinMs: 5 * MINUTE_MS } as const;
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()], { ...withoutLimits, correlated }),
+    config: remediationConfig([rebootOffline()], { ...withoutLimits, correlated }),
     scenario,
     settings,
   });
@@ -55,7 +55,7 @@ test("a crash while the timers of a mass event are journaled loses no node of an
 test("a crash while the timers of a mass event are journaled loses no node that the circuit breaker counts", async () => {
   const breaker = { share: 0.05, amount: 1_050, withinMs: HOUR_MS };
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()], { ...withoutLimits, breaker }),
+    config: remediationConfig([rebootOffline()], { ...withoutLimits, breaker }),
     scenario,
     settings,
   });
@@ -74,7 +74,7 @@ test("a crash while the timers of a mass event are journaled counts each node on
   // The nodes of the last transaction fire twice, but they are no more nodes.
   const breaker = { share: 0.05, amount: FAILED, withinMs: HOUR_MS };
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ mode: "approve" })], { ...withoutLimits, breaker }),
+    config: remediationConfig([rebootOffline({ mode: "approve" })], { ...withoutLimits, breaker }),
     scenario,
     settings,
   });

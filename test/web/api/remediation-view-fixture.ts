@@ -224,7 +224,7 @@ export const sampleExplanation = (node: string): NodeExplanation =>
               since: SAMPLES_START_MS + 15 * MINUTE,
             },
             forMs: 15 * MINUTE,
-            steps: policyStatus.policy.rule.steps,
+            steps: policyStatus.policy.spec.steps,
             episode,
             blockers: [{ reason: "approval", detail: "act-3 waits for approval" }],
           },

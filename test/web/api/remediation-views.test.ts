@@ -136,7 +136,7 @@ describe("actions", () => {
 });
 
 describe("policies", () => {
-  test("show their status and their rule, durations in seconds", async () => {
+  test("show their status and their spec, durations in seconds", async () => {
     const { json } = await getFromSample("/api/v1/policies");
     expect(json).toEqual({
       data: [
@@ -149,7 +149,7 @@ describe("policies", () => {
           firing: 1,
           unknown: 3,
           episodes: { firing: 1 },
-          rule: {
+          spec: {
             mode: "enforce",
             match: null,
             when: 'node.status == "offline"',

@@ -2,7 +2,7 @@ import type { DurationMs } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import type { Action } from "../../../src/model/remediation/episode.ts";
 import type { EpochMs, MonotonicMs } from "../../../src/model/time.ts";
-import type { RemediationRules } from "../../../src/remediation/context.ts";
+import type { RemediationConfig } from "../../../src/remediation/context.ts";
 import type { VirtualClock } from "../../../src/simulator/clock.ts";
 import { findNode } from "../../../src/simulator/fleet/fleet.ts";
 import { NEVER, type SimulatedNode } from "../../../src/simulator/fleet/node.ts";
@@ -75,7 +75,7 @@ export interface SimulationParts {
   readonly clock: VirtualClock;
   readonly recordedState: RecordedState;
   /** Rules of the active configuration. */
-  rules: RemediationRules;
+  config: RemediationConfig;
   /** The service's clock at the start of the simulation. */
   readonly startMs: EpochMs;
   readonly posts: PostAttempt[];

@@ -143,7 +143,7 @@ export class Simulation {
       recordedState,
       startMs,
       violations,
-      rules: this.#options.rules,
+      config: this.#options.config,
       posts: [],
       postsOfStep: new Map(),
       disruptedByUs: new Map(),
@@ -152,7 +152,7 @@ export class Simulation {
       lastFailingAt: new Map(),
       approvals: new Map(),
       breakerModel: createBreakerModel({
-        rules: () => this.parts.rules,
+        config: () => this.parts.config,
         nodes: () => Math.max(service.world.fleet.nodes.length, this.parts.process?.snapshot()?.fleet.count ?? 0),
         hasFallenBack: (policy) => (recordedState.facts.get(`remediation.fallback.${policy}`) ?? null) !== null,
       }),
@@ -242,8 +242,8 @@ export class Simulation {
       seed: this.#options.seed * 1_000 + this.#processCount,
       onMoment: (moment) => this.#options.onMoment?.(moment, this),
       onSnapshot: (snapshot) => this.#checkWalk(snapshot),
-      onConfiguration: ({ rules }) => {
-        parts.rules = rules;
+      onConfiguration: ({ config }) => {
+        parts.config = config;
       },
     });
   }

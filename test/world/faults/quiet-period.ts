@@ -56,9 +56,9 @@ export function startQuietPeriod(simulation: Simulation, operators: Operators): 
 }
 
 /** Returns the nodes that stay unrepaired: mostly nodes that a reboot repairs. */
-function nodesLeftFailing({ service, rules, recordedState }: SimulationParts): readonly SimulatedNode[] {
+function nodesLeftFailing({ service, config, recordedState }: SimulationParts): readonly SimulatedNode[] {
   const { nodes } = service.world.fleet;
-  const room = Math.floor(nodesOfShare(rules.safety.maxUnhealthy.share, nodes.length) / 2) - LATE_FAILURES;
+  const room = Math.floor(nodesOfShare(config.safety.maxUnhealthy.share, nodes.length) / 2) - LATE_FAILURES;
   // Lost nodes are repaired, as they would hold others.
   const lost = new Set(
     [...recordedState.open].flatMap((id) => {

@@ -13,12 +13,12 @@ const SLACK_MS = 5 * SECOND_MS;
  * a fault that is actually active. Returns the reason; null: the inventory may be trusted.
  */
 export function inventoryTrustInvariant(post: PostAttempt, parts: SimulationParts): string | null {
-  const { process: daemonProcess, rules, clock, processStartedAt } = parts;
+  const { process: daemonProcess, config, clock, processStartedAt } = parts;
   const fleet = daemonProcess?.snapshot()?.fleet;
   const walk = fleet?.lastWalk ?? null;
   if (daemonProcess === null || fleet === undefined || walk === null || fleet.settledAt === null)
     return "no walk has completed";
-  const { trust } = rules.safety;
+  const { trust } = config.safety;
   const nodes = Math.min(parts.service.world.fleet.nodes.length, parts.acceptedNodes);
   const now = clock.monotonic() - processStartedAt;
   const freshMs = daemonProcess.plan().nodes?.freshMs ?? 0;

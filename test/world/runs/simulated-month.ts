@@ -45,12 +45,12 @@ const isCurable = ({ remedy }: NodeFailure): boolean => remedy === "reboot" || r
 export async function runMonth(options: MonthOptions): Promise<MonthReport> {
   const { seed, nodes, days, rates } = options;
   const began = performance.now();
-  const { rules, settings } = enforcedShippedPolicies();
+  const { config, settings } = enforcedShippedPolicies();
   let failureCensus: FailureCensus | null = null;
   const sessions = { kind: "every", intervalMs: SESSIONS_EVERY_MS } as const;
   const simulation = new Simulation({
     seed,
-    rules,
+    config,
     settings: { ...settings, schedules: { ...settings.schedules, sessions, stats: null, hourly: null } },
     scenario: { ...demoScenario, seed, nodes, rates, sessions: nodes * SESSIONS_PER_NODE },
     onPost: (post) => failureCensus?.recordPost(post),
@@ -100,8 +100,8 @@ const ACTION_INVARIANTS: ReadonlySet<string> = new Set([
 const RESTARTS_MIN = 3;
 
 /** The simulator does not count flapping as a failure: an action on a flapping node is right if the node restarted. */
-function wrongActions({ parts: { violations, posts, rules } }: Simulation, restarts: RestartCount): readonly string[] {
-  const flapping = rules.policies.find(({ name }) => name === "quarantine-flapping")!;
+function wrongActions({ parts: { violations, posts, config } }: Simulation, restarts: RestartCount): readonly string[] {
+  const flapping = config.policies.find(({ name }) => name === "quarantine-flapping")!;
   return violations
     .filter(({ invariant }) => ACTION_INVARIANTS.has(invariant))
     .filter(({ invariant, at }) => {
