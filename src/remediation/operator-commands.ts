@@ -193,20 +193,20 @@ function planRelease({ context }: OperatorCommandsDeps, command: OperatorCommand
 
 function planResetBreaker({ context, fleetHealth }: OperatorCommandsDeps): Planned {
   const isOpen = fleetHealth.state(false).breaker.open !== null;
-  const fallen = context.policies
+  const fellBack = context.policies
     .active()
     .flatMap(({ hasFallenBack, policy }) => (hasFallenBack ? [policy.spec.name] : []));
-  if (!isOpen && fallen.length === 0)
-    return reject("conflict", "the breaker is not open, and no policy has fallen back to dry_run");
-  const { changes, apply } = fleetHealth.resetBreaker(fallen);
+  if (!isOpen && fellBack.length === 0)
+    return reject("conflict", "the breaker is not open, and no policy has fellBack back to dry_run");
+  const { changes, apply } = fleetHealth.resetBreaker(fellBack);
   const since = String(context.remediationState.now());
-  const policyChanges = fallen.flatMap((name): JournalChange[] => [
+  const policyChanges = fellBack.flatMap((name): JournalChange[] => [
     { kind: "fact", key: fallbackFactKey(name), value: null },
     { kind: "fact", key: efficacySinceFactKey(name), value: since },
   ]);
   const replies = isOpen ? ["the breaker is closed, and counts from zero"] : [];
-  const verb = fallen.length === 1 ? "acts" : "act";
-  if (fallen.length > 0) replies.push(`${fallen.join(" and ")} ${verb} again; efficacy is measured from now on`);
+  const verb = fellBack.length === 1 ? "acts" : "act";
+  if (fellBack.length > 0) replies.push(`${fellBack.join(" and ")} ${verb} again; efficacy is measured from now on`);
   return ok({ changes: [...changes, ...policyChanges], reply: replies.join("; "), apply });
 }
 

@@ -118,7 +118,7 @@ export type PolicyExplanationView = ReturnType<typeof policyExplanationView>;
 const policyView = ({ policy, hasFallenBack, proven, ...status }: PolicyStatus) => ({
   name: policy.spec.name,
   ...status,
-  fallen: hasFallenBack,
+  fell_back: hasFallenBack,
   proven,
   spec: specView(policy.spec),
 });

@@ -220,7 +220,7 @@ test("routes and metrics show decisions and actions, and promtool and the strict
   expect(await daemon.actions()).toMatchObject([{ policy, node, outcome: "verified", request: { kind: "reboot" } }]);
   const policies = (await (await daemon.ask("/api/v1/policies")).json()) as object;
   expect(policies).toMatchObject({
-    data: [{ name: policy, mode: "enforce", fallen: false, proven: true, pending: 0, firing: 0 }],
+    data: [{ name: policy, mode: "enforce", fell_back: false, proven: true, pending: 0, firing: 0 }],
   });
   const page = await daemon.scrape();
   const shown = (name: string, labels: Readonly<Record<string, string>> = {}) => page.sum(name, labels);

@@ -143,7 +143,7 @@ describe("policies", () => {
         {
           name: "reboot-offline",
           mode: "enforce",
-          fallen: false,
+          fell_back: false,
           proven: true,
           pending: 2,
           firing: 1,

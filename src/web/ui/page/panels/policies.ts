@@ -12,7 +12,7 @@ export function showPolicies(policies: readonly PolicyView[]): void {
 }
 
 function policyElement(policy: PolicyView): HTMLElement {
-  const { name, mode, fallen, proven, pending, firing, unknown, episodes, spec } = policy;
+  const { name, mode, fell_back: hasFallenBack, proven, pending, firing, unknown, episodes, spec } = policy;
   const { given_up: givenUp = 0 } = episodes;
   const shownApart = ["pending", "given_up"];
   const states = Object.entries(episodes).filter(([state, amount]) => !shownApart.includes(state) && amount > 0);
@@ -37,7 +37,7 @@ function policyElement(policy: PolicyView): HTMLElement {
       { "data-k": `policy summary ${name}` },
       createElement("b", name),
       createElement(`span.chip.mode-${mode}`, humanize(mode)),
-      fallen ? createElement("span.chip.tone-bad", { title: fellBack }, "fell back") : null,
+      hasFallenBack ? createElement("span.chip.tone-bad", { title: fellBack }, "fell back") : null,
       createElement(
         "span.facts",
         countElement("pending", pending),
