@@ -23,11 +23,18 @@ const FACT_VALUES: Readonly<Record<string, readonly (readonly [from: string, to:
     ['"place":', '"domain":'],
     ['"shadow":', '"dryRun":'],
   ],
+  "remediation.storm": [['"blowing":', '"isActive":']],
   "remediation.trust_cooldown": [["broken", "untrusted"]],
 };
 
-/** Returns the SQL that renames what rows stored as `shadow`, and facts. `prefix` precedes the name of a table. */
-export const renameShadowAndFacts = ({ prefix: p, renamedKey }: Dialect): string => `
+/** Returns the SQL that renames tables, keys of rows, and facts. */
+export const applyRenames = ({ prefix: p, renamedKey }: Dialect): string => `
+  ALTER TABLE ${p}orders RENAME TO operator_commands;
+  DROP INDEX ${p}orders_by_node;
+  DROP INDEX ${p}orders_by_time;
+  CREATE INDEX operator_commands_by_node ON ${p}operator_commands (node, at);
+  CREATE INDEX operator_commands_by_time ON ${p}operator_commands (at);
+  UPDATE ${p}operator_commands SET body = ${renamedKey("order", "command")};
   UPDATE ${p}episodes SET body = ${renamedKey("shadow", "dryRun")};
   UPDATE ${p}actions SET body = ${renamedKey("shadow", "dryRun")};
   ${FACT_KEYS.map(
@@ -42,15 +49,26 @@ export const renameShadowAndFacts = ({ prefix: p, renamedKey }: Dialect): string
     )
     .join("\n  ")}`;
 
-/** Does the same to a row of an exported state. */
+/** Does the same to a row of an exported state, whose kind is already the current one. */
 export function renamedRow(row: StateRow): StateRow {
-  if (row.kind === "fact") {
-    const [from, to] = FACT_KEYS.find(([from]) => row.key.startsWith(from)) ?? ["", ""];
-    const key = to + row.key.slice(from.length);
-    const value = (FACT_VALUES[key] ?? []).reduce((value, [from, to]) => value.replaceAll(from, to), row.value ?? "");
-    return { ...row, key, value };
+  switch (row.kind) {
+    case "fact": {
+      const [from, to] = FACT_KEYS.find(([from]) => row.key.startsWith(from)) ?? ["", ""];
+      const key = to + row.key.slice(from.length);
+      const value = (FACT_VALUES[key] ?? []).reduce((value, [from, to]) => value.replaceAll(from, to), row.value ?? "");
+      return { ...row, key, value };
+    }
+    case "episode":
+    case "action":
+      return { ...row, row: withRenamedKey(row.row, "shadow", "dryRun") } as StateRow;
+    case "command":
+      return { ...row, row: withRenamedKey(row.row, "order", "command") };
+    default:
+      return row;
   }
-  if (row.kind !== "episode" && row.kind !== "action") return row;
-  const { shadow: dryRun, ...rest } = row.row as typeof row.row & { readonly shadow: boolean };
-  return { ...row, row: { ...rest, dryRun } } as StateRow;
 }
+
+const withRenamedKey = <T extends object>(row: T, from: string, to: keyof T): T => {
+  const { [from]: value, ...rest } = row as Record<string, unknown>;
+  return { ...rest, [to]: value } as T;
+};

@@ -21,7 +21,16 @@ export interface StateReader extends JournalQueries {
 }
 
 /** All tables of a state. */
-export const STATE_TABLES = ["calls", "facts", "timers", "episodes", "actions", "decisions", "holds", "orders"];
+export const STATE_TABLES = [
+  "calls",
+  "facts",
+  "timers",
+  "episodes",
+  "actions",
+  "decisions",
+  "holds",
+  "operator_commands",
+];
 
 /** Creates the error of an import into a state with rows in `table`. */
 export const notEmptyError = (table: string): Error => new Error(`the state is not empty: its table ${table} has rows`);
@@ -29,7 +38,7 @@ export const notEmptyError = (table: string): Error => new Error(`the state is n
 /** Version of the export's format. Version 1 had other names. */
 const FORMAT_VERSION = 2;
 const KINDS: ReadonlySet<string> = new Set<StateRow["kind"]>([
-  ...(["timer", "episode", "action", "decision", "hold", "order", "fact", "calls"] as const),
+  ...(["timer", "episode", "action", "decision", "hold", "command", "fact", "calls"] as const),
 ]);
 
 /**
@@ -59,7 +68,7 @@ export function parseExport(text: string): Result<readonly StateRow[], string> {
     return fail("its end is missing or does not match: the export is not complete");
   const rows: StateRow[] = [];
   for (const [index, line] of lines.slice(1, -1).entries()) {
-    const row = parseObject(line);
+    const row = parseObject(version === 1 ? line.replace('{"kind":"order"', '{"kind":"command"') : line);
     if (row === null || !isStateRow(row)) return fail(`line ${index + 2} is not a row of a state`);
     rows.push(version === 1 ? renamedRow(row) : row);
   }

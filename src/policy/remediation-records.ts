@@ -229,7 +229,7 @@ export class RemediationRecords {
       case "timer":
       case "timer_gone":
       case "decision":
-      case "order":
+      case "command":
         break;
       default:
         change satisfies never;

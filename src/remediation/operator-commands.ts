@@ -72,8 +72,8 @@ export const createOperatorCommands = (deps: OperatorCommandsDeps): OperatorComm
     const rest = problems.length > 1 ? ` (and ${problems.length - 1} more)` : "";
     const result = problems.length === 0 ? "the new configuration is active" : `rejected: ${problems[0]}${rest}`;
     const { remediationState } = deps.context;
-    const row = { at: remediationState.now(), order: "reload", operator, node: null, action: null } as const;
-    remediationState.record([{ kind: "order", row: { ...row, detail: `${origin}${result}` } }]);
+    const row = { at: remediationState.now(), command: "reload", operator, node: null, action: null } as const;
+    remediationState.record([{ kind: "command", row: { ...row, detail: `${origin}${result}` } }]);
     countCommand(deps, "reload");
   },
 });
@@ -81,20 +81,20 @@ export const createOperatorCommands = (deps: OperatorCommandsDeps): OperatorComm
 /** Plans a command, journals it and its changes, and applies it. */
 async function execute(deps: OperatorCommandsDeps, command: OperatorCommand): Promise<CommandReply> {
   const { remediationState } = deps.context;
-  const { command: order, operator } = command;
+  const { command: name, operator } = command;
   let planned!: Planned;
   const changesNow = () => {
     planned = planCommand(deps, command);
     if (!planned.ok || planned.value.changes === null) return null;
     const { changes, reply: detail, node = null, action = null } = planned.value;
-    const row = { at: remediationState.now(), order, operator, node, action, detail };
-    return [...changes, { kind: "order", row } as const];
+    const row = { at: remediationState.now(), command: name, operator, node, action, detail };
+    return [...changes, { kind: "command", row } as const];
   };
   const isDone = await remediationState.commitLatest(changesNow, () => planned.ok && planned.value.apply?.());
   if (!planned.ok) return planned;
   if (isDone) {
     deps.onCommand();
-    countCommand(deps, order);
+    countCommand(deps, name);
   }
   if (isDone || planned.value.changes === null) return ok(planned.value.reply);
   const problem = remediationState.journalProblem() ?? "the journal could not be written, but now can";

@@ -224,7 +224,7 @@ const hold: fc.Arbitrary<NodeHold> = fc.record({
 
 const operatorCommand: fc.Arbitrary<OperatorCommandRow> = fc.record({
   at: instant,
-  order: fc.constantFrom(...OPERATOR_COMMANDS),
+  command: fc.constantFrom(...OPERATOR_COMMANDS),
   operator: orNull(text),
   node: orNull(node),
   action: orNull(serial.map((number) => formatId("act", number))),
@@ -241,7 +241,7 @@ export const anyChange: fc.Arbitrary<JournalChange> = fc.oneof(
   rowChange("action", action),
   rowChange("decision", decision),
   rowChange("hold", hold),
-  rowChange("order", operatorCommand),
+  rowChange("command", operatorCommand),
   fc.record({ kind: fc.constant("timer_gone" as const), policy, node }),
   fc.record({ kind: fc.constant("hold_gone" as const), policy: orNull(policy), node }),
   fc.record({

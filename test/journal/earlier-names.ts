@@ -1,4 +1,5 @@
 import type { JournalContents } from "../../src/model/remediation/journal.ts";
+import type { OperatorCommandRow } from "../../src/model/remediation/operator-command.ts";
 import { actionOf, episodeOf } from "./arbitrary-changes.ts";
 
 /** Returns a row as it was stored when `dryRun` was `shadow`. */
@@ -10,10 +11,13 @@ const ACTIONS = [
   actionOf(4, "ep-3", { detail: '{"shadow":true}' }),
 ];
 
+const COMMAND = { at: 5, operator: "alice", node: "node_1", action: null, detail: "held: its order" } as const;
+
 /** Rows as they were stored before names in them were changed. */
 export const EARLIER_ROWS = {
   episodes: EPISODES.map(withShadow),
   actions: ACTIONS.map(withShadow),
+  commands: [{ ...COMMAND, order: "hold" }],
   facts: {
     "warden.clock": "1",
     "warden.clock_uncertain_until": "2",
@@ -21,6 +25,7 @@ export const EARLIER_ROWS = {
     "warden.paused": '{"at":4,"reason":"by hand"}',
     "warden.credentials": "{}",
     "warden.acting": '["warden.acting"]',
+    "warden.storm": '{"since":1,"until":2,"blowing":false}',
     "warden.sight_cooldown": "broken",
     "warden.proven.warden.paused": "fingerprint 1",
     "warden.fallen.reboot-offline": "fingerprint 2",
@@ -34,9 +39,13 @@ export const EARLIER_ROWS = {
 };
 
 /** The same rows with the current names. */
-export const RENAMED_ROWS: Pick<JournalContents, "episodes" | "actions"> & { readonly facts: object } = {
+export const RENAMED_ROWS: Pick<JournalContents, "episodes" | "actions"> & {
+  readonly commands: readonly OperatorCommandRow[];
+  readonly facts: object;
+} = {
   episodes: EPISODES,
   actions: ACTIONS,
+  commands: [{ ...COMMAND, command: "hold" }],
   facts: {
     "remediation.clock": "1",
     "remediation.clock_uncertain_until": "2",
@@ -44,6 +53,7 @@ export const RENAMED_ROWS: Pick<JournalContents, "episodes" | "actions"> & { rea
     "remediation.pause": '{"at":4,"reason":"by hand"}',
     "remediation.api_key_rejection": "{}",
     "remediation.acting_policies": '["warden.acting"]',
+    "remediation.storm": '{"since":1,"until":2,"isActive":false}',
     "remediation.trust_cooldown": "untrusted",
     "remediation.canary.warden.paused": "fingerprint 1",
     "remediation.fallback.reboot-offline": "fingerprint 2",

@@ -123,7 +123,9 @@ test.each(["before", "after"])("a hold by an operator %s a reboot by others keep
   expect(holds()).toEqual([["held", "alice"]]);
   await network.advance(6 * MINUTE_MS);
   expect(holds()).toEqual([["ownership", undefined]]);
-  expect(journalRows(network.store, "orders").at(-1)).toMatchObject({ detail: "the hold by alice has expired" });
+  expect(journalRows(network.store, "operator_commands").at(-1)).toMatchObject({
+    detail: "the hold by alice has expired",
+  });
   await network.advance(10 * MINUTE_MS);
   expect(network.holdReasons(node!)).toEqual(["approval"]);
 });

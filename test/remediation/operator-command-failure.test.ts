@@ -49,7 +49,7 @@ test("accept-inventory is kept, also after a restart, if a walk of the next day 
   const journal: typeof store.journal = {
     ...store.journal,
     async commit(changes) {
-      if (changes.some(({ kind }) => kind === "order")) await clock.sleep(20 * MINUTE_MS);
+      if (changes.some(({ kind }) => kind === "command")) await clock.sleep(20 * MINUTE_MS);
       await store.journal.commit(changes);
     },
   };

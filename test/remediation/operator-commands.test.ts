@@ -7,9 +7,9 @@ import { rebootOffline, remediationConfig } from "../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 
 const journalled = (network: QuietNetwork, node?: string) =>
-  journalRows(network.store, "orders")
+  journalRows(network.store, "operator_commands")
     .filter((row) => node === undefined || row.node === node)
-    .map(({ order, operator, node: about, action }) => [order, operator, about, action]);
+    .map(({ command, operator, node: about, action }) => [command, operator, about, action]);
 
 test("every successful command is journaled with the operator's name, and survives a restart", async () => {
   const safety = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
@@ -51,9 +51,9 @@ test("every successful command is journaled with the operator's name, and surviv
   await network.restart();
   expect(journalled(network)).toEqual(expected);
   const { operatorCommands } = await network.controller().view.historyOf(held!);
-  expect(operatorCommands.map(({ order }) => order)).toEqual(["release", "hold"]);
+  expect(operatorCommands.map(({ command }) => command)).toEqual(["release", "hold"]);
   const earlier = await network.controller().view.historyOf(held!, heldAt);
-  expect(earlier.operatorCommands.map(({ order }) => order)).toEqual(["hold"]);
+  expect(earlier.operatorCommands.map(({ command }) => command)).toEqual(["hold"]);
 });
 
 test("a total of the sessions that is too high stops policies that read sessions until an operator accepts it", async () => {

@@ -10,7 +10,12 @@ const config = remediationConfig([rebootOffline()]);
 
 /** The journalled commands, oldest first. */
 const journalled = (network: QuietNetwork) =>
-  journalRows(network.store, "orders").map(({ order, operator, node, detail }) => [order, operator, node, detail]);
+  journalRows(network.store, "operator_commands").map(({ command, operator, node, detail }) => [
+    command,
+    operator,
+    node,
+    detail,
+  ]);
 
 const countOf = async (network: QuietNetwork, command: string, source: string): Promise<string | undefined> => {
   const text = await network.daemon.metrics.render("text");
@@ -163,7 +168,7 @@ test("a pause that is being journaled while the downtime becomes known keeps its
   const store = createMemoryStateStore();
   let whenOpen = Promise.resolve();
   const commit: typeof store.journal.commit = async (changes) => {
-    if (changes.some(({ kind }) => kind === "order")) await whenOpen;
+    if (changes.some(({ kind }) => kind === "command")) await whenOpen;
     await store.journal.commit(changes);
   };
   const network = await startQuietNetwork({ config, store: { ...store, journal: { ...store.journal, commit } } });

@@ -214,7 +214,7 @@ test("a reload waits for a command that is being journaled, and takes it over", 
   const store = createMemoryStateStore();
   let whenOpen = Promise.resolve();
   const commit: typeof store.journal.commit = async (changes) => {
-    if (changes.some(({ kind }) => kind === "order")) await whenOpen;
+    if (changes.some(({ kind }) => kind === "command")) await whenOpen;
     await store.journal.commit(changes);
   };
   const breaker = { share: 0, amount: 2, withinMs: HOUR_MS };

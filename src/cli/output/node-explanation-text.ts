@@ -193,8 +193,8 @@ function answerLines({ operator, answered_at: at, state }: ActionView): readonly
   return [`    ${state === "rejected" ? "rejected" : "approved"} by ${operator}, ${formatTime(at)}`];
 }
 
-const operatorCommandLine = ({ at, order, operator, detail }: OperatorCommandView): readonly string[] => [
-  `${formatTime(at)}  ${order}${operator === null ? "" : ` by ${operator}`}: ${detail}`,
+const operatorCommandLine = ({ at, command, operator, detail }: OperatorCommandView): readonly string[] => [
+  `${formatTime(at)}  ${command}${operator === null ? "" : ` by ${operator}`}: ${detail}`,
 ];
 
 function decisionLine({ at, policy, verdict, blockers }: DecisionView): readonly string[] {

@@ -196,7 +196,7 @@ const RETENTION = "1 day";
 
 /** Creates the access to forwarded commands in a database whose schema is current. */
 function createForwardedCommands(database: Database): ForwardedCommands {
-  const table = `${database.schema}.forwarded_orders`;
+  const table = `${database.schema}.forwarded_commands`;
   return {
     async submit(command) {
       const sql = `INSERT INTO ${table} (body) VALUES ($1::jsonb) RETURNING id`;

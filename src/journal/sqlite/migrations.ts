@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { addNodeCreatedAt, createJournalTables, createOrders, type Dialect } from "../journal-tables.ts";
-import { renameShadowAndFacts } from "../renames.ts";
+import { applyRenames } from "../renames.ts";
 import { runInTransaction } from "./journal.ts";
 
 const SQLITE: Dialect = {
@@ -27,7 +27,7 @@ export const MIGRATIONS: readonly string[] = [
   createJournalTables(SQLITE),
   createOrders(SQLITE),
   addNodeCreatedAt(SQLITE),
-  renameShadowAndFacts(SQLITE),
+  applyRenames(SQLITE),
 ];
 
 /** Returns the schema version of a database, 0 if it is new. */

@@ -13,7 +13,7 @@ export type JournalChange =
   | { readonly kind: "decision"; readonly row: Decision }
   | { readonly kind: "hold"; readonly row: NodeHold }
   | { readonly kind: "hold_gone"; readonly node: NodeId; readonly policy: string | null }
-  | { readonly kind: "order"; readonly row: OperatorCommandRow }
+  | { readonly kind: "command"; readonly row: OperatorCommandRow }
   | { readonly kind: "fact"; readonly key: string; readonly value: string | null };
 
 /** The content of a journal when it is opened. */

@@ -45,7 +45,7 @@ export const STORM_FACT = "remediation.storm";
  * Key of the fact that holds the policies whose firing nodes the breaker counts, which are those that acted at its last
  * update.
  */
-const ACTING_FACT = "remediation.acting_policies";
+const ACTING_POLICIES_FACT = "remediation.acting_policies";
 /** How far the end of a storm may move before it is journaled again. */
 const STORM_REWRITE_MS = MINUTE_MS;
 
@@ -73,13 +73,11 @@ export class FleetHealth {
     const storm = fact<Storm>(STORM_FACT);
     this.#context = context;
     this.#incidents = new IncidentTracker(context);
-    this.#countedPolicies = fact<string[]>(ACTING_FACT) ?? [];
+    this.#countedPolicies = fact<string[]>(ACTING_POLICIES_FACT) ?? [];
     this.#real = {
       breaker: fact<Breaker>(BREAKER_FACT) ?? CLOSED_BREAKER,
-      // A storm that was active when the process stopped may have lasted until now, so its cooldown starts over. In a
-      // journal of an earlier version, `isActive` is absent.
-      storm:
-        storm === null || storm.isActive === false ? storm : { ...storm, until: now + config.safety.stormCooldownMs },
+      // A storm that was active when the process stopped may have lasted until now, so its cooldown starts over.
+      storm: storm === null || !storm.isActive ? storm : { ...storm, until: now + config.safety.stormCooldownMs },
     };
     const { resetAt = 0 } = this.#real.breaker;
     this.#lossesCountedUntil = Math.max(resetAt, now - config.safety.breaker.withinMs);
@@ -144,7 +142,10 @@ export class FleetHealth {
     const closed: Breaker = { ...CLOSED_BREAKER, resetAt: this.#context.remediationState.now() };
     const change = { kind: "fact", key: BREAKER_FACT, value: JSON.stringify(closed) } as const;
     return {
-      changes: [...(isOpen ? [change] : []), { kind: "fact", key: ACTING_FACT, value: JSON.stringify(counted) }],
+      changes: [
+        ...(isOpen ? [change] : []),
+        { kind: "fact", key: ACTING_POLICIES_FACT, value: JSON.stringify(counted) },
+      ],
       apply: () => {
         // A breaker that has counted nodes or opened in the meantime stays as it is.
         if (isOpen) this.#real.breaker = closed;
@@ -191,7 +192,7 @@ export class FleetHealth {
 
   #changedCounts(): JournalChange[] {
     return [
-      ...this.#changedFact(ACTING_FACT, this.#countedPolicies),
+      ...this.#changedFact(ACTING_POLICIES_FACT, this.#countedPolicies),
       ...this.#changedFact(BREAKER_FACT, this.#real.breaker),
       ...this.#changedFact(INCIDENTS_FACT, this.#incidents.row()),
     ];

@@ -48,7 +48,10 @@ async function fill(place: Place): Promise<void> {
     { kind: "episode", row: episodeOf(3, { node: 'n"2\n' }) },
     { kind: "decision", row: decisionOf(2) },
     { kind: "decision", row: decisionOf(1) },
-    { kind: "order", row: { at: 3, order: "pause", operator: "alice", node: null, action: null, detail: "paused" } },
+    {
+      kind: "command",
+      row: { at: 3, command: "pause", operator: "alice", node: null, action: null, detail: "paused" },
+    },
     { kind: "hold", row: holdOf("node_1") },
     { kind: "fact", key: "remediation.pause", value: "{}" },
     { kind: "fact", key: "collect.network_size", value: "[1]" },
@@ -127,18 +130,20 @@ describe.each([
 
 test("an export of format 1, which had other names, is imported with the current ones", async () => {
   const folder = createTempFolder();
-  const { episodes, actions, facts } = EARLIER_ROWS;
+  const { episodes, actions, commands, facts } = EARLIER_ROWS;
   const rows = [
     ...Object.entries(facts).map(([key, value]) => ({ kind: "fact", key, value })),
     ...episodes.map((row) => ({ kind: "episode", row })),
     ...actions.map((row) => ({ kind: "action", row })),
+    ...commands.map((row) => ({ kind: "order", row })),
   ];
   const lines = [{ proxywarden_state: 1 }, ...rows, { kind: "end", rows: rows.length }];
   const file = folder.write("state.jsonl", `${lines.map((line) => JSON.stringify(line)).join("\n")}\n`);
   const target = sqlitePlace(folder, "target");
   expect(await imported(target, file)).toMatchObject({ code: 0 });
-  const { loaded } = await contentsOf(target);
-  expect({ ...loaded, facts: Object.fromEntries(loaded.facts) }).toMatchObject(RENAMED_ROWS);
+  const contents = await contentsOf(target);
+  const renamed = { ...contents.loaded, facts: Object.fromEntries(contents.loaded.facts), commands: contents.commands };
+  expect(renamed).toMatchObject(RENAMED_ROWS);
 });
 
 test.each(["SQLite", "PostgreSQL"])("an export from %s names the file that can't be written", async (kind) => {

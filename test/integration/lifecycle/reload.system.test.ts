@@ -232,7 +232,11 @@ test("a SIGHUP during the start loads a change that was made after the configura
     await opened.value.close();
     return rows.length > 0 && rows;
   });
-  expect(reload).toMatchObject({ order: "reload", operator: null, detail: "SIGHUP: the new configuration is active" });
+  expect(reload).toMatchObject({
+    command: "reload",
+    operator: null,
+    detail: "SIGHUP: the new configuration is active",
+  });
   stop.abort();
   expect(await ended).toBe(0);
 });

@@ -44,10 +44,11 @@ test("a migration that fails leaves the schema at its version", async () => {
 /** Writes {@link EARLIER_ROWS} into the tables of a schema of version 2. */
 async function fillSecondVersion(database: Database): Promise<void> {
   const { schema: s } = database;
-  const { episodes, actions, facts } = EARLIER_ROWS;
+  const { episodes, actions, commands, facts } = EARLIER_ROWS;
+  const number = ({ id }: { readonly id: string }) => Number(id.split("-")[1]);
   for (const row of episodes)
-    await database.query(`INSERT INTO ${s}.episodes SELECT $1::text::bigint, $2, $3, $4, $5, 1, null, $6::jsonb`, [
-      row.id.slice(3),
+    await database.query(`INSERT INTO ${s}.episodes VALUES ($1, $2, $3, $4, $5, 1, null, $6::jsonb)`, [
+      number(row),
       row.id,
       row.policy,
       row.node,
@@ -55,8 +56,8 @@ async function fillSecondVersion(database: Database): Promise<void> {
       JSON.stringify(row),
     ]);
   for (const row of actions)
-    await database.query(`INSERT INTO ${s}.actions SELECT $1::text::bigint, $2, $3, $4, $5, $6, 1, 1, $7::jsonb`, [
-      row.id.slice(4),
+    await database.query(`INSERT INTO ${s}.actions VALUES ($1, $2, $3, $4, $5, $6, 1, 1, $7::jsonb)`, [
+      number(row),
       row.id,
       row.episode,
       row.policy,
@@ -64,6 +65,8 @@ async function fillSecondVersion(database: Database): Promise<void> {
       row.state,
       JSON.stringify(row),
     ]);
+  const insertCommand = `INSERT INTO ${s}.orders (at, node, body) VALUES ($1, $2, $3::jsonb)`;
+  for (const row of commands) await database.query(insertCommand, [row.at, row.node, JSON.stringify(row)]);
   for (const [key, value] of Object.entries(facts))
     await database.query(`INSERT INTO ${s}.facts VALUES ($1, $2)`, [key, value]);
 }
@@ -74,8 +77,10 @@ test("a dry run that version 2 wrote stays one, and its facts get their new name
   await migrate(database, MIGRATIONS.slice(0, 2));
   await fillSecondVersion(database);
   await migrate(database);
-  const loaded = await createJournalQueries(database).load(0);
-  expect({ ...loaded, facts: Object.fromEntries(loaded.facts) }).toMatchObject(RENAMED_ROWS);
+  const journal = createJournalQueries(database);
+  const loaded = await journal.load(0);
+  const commands = await journal.operatorCommands({ limit: 9 });
+  expect({ ...loaded, facts: Object.fromEntries(loaded.facts), commands }).toMatchObject(RENAMED_ROWS);
   expect([...loaded.episodes, ...loaded.actions].filter((row) => "shadow" in row)).toEqual([]);
   for (const view of ["proxywarden_episodes", "proxywarden_actions"]) {
     const rows = await database.query(`SELECT dry_run FROM ${database.schema}.${view} ORDER BY number`);
@@ -90,10 +95,10 @@ test("a leader of version 2 neither writes nor leads once the schema has later n
   await migrate(database, MIGRATIONS.slice(0, 2));
   const lease = new Lease({ ...deps, database, url: null });
   expect(await lease.acquire()).toBe(true);
-  const journal = createPostgresJournal(database, lease);
-  await journal.commit([{ kind: "fact", key: "month.used_before", value: "7" }]);
   await migrate(database);
-  await expect(journal.commit([{ kind: "episode", row: episodeOf(1) }])).rejects.toThrow(Deposed);
+  await expect(createPostgresJournal(database, lease).commit([{ kind: "episode", row: episodeOf(1) }])).rejects.toThrow(
+    Deposed,
+  );
   expect(lease.isLeader()).toBe(false);
   expect(await createJournalQueries(database).load(0)).toMatchObject({ episodes: [] });
   await database.close();

@@ -38,11 +38,11 @@ test("a breaker that opens while the reset of a policy is journaled stays open",
   expect(health.state(false).breaker.open).toMatchObject({ nodes: NODES.length });
 });
 
-test("a storm in the journal of an earlier version counts as active, so its cooldown starts over", async () => {
+test("the cooldown of a storm that was active when the process stopped starts over", async () => {
   const clock = createVirtualClock(START_MS);
   const { journal } = createMemoryStateStore();
   const remediationState = await openRemediationState({ journal, clock, log: silentLog, lostReason: null });
-  const row = { since: START_MS - HOUR_MS, until: START_MS + MINUTE_MS, blowing: true };
+  const row = { since: START_MS - HOUR_MS, until: START_MS + MINUTE_MS, isActive: true };
   remediationState.record([{ kind: "fact", key: STORM_FACT, value: JSON.stringify(row) }]);
   const config = remediationConfig([rebootOffline()], { ...withoutLimits, stormCooldownMs: HOUR_MS });
   const health = new FleetHealth({ remediationState, config, clock } as never);

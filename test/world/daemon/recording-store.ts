@@ -154,7 +154,7 @@ export class RecordedState {
       case "decision":
         for (const { reason } of change.row.blockers) this.reasons.set(reason, (this.reasons.get(reason) ?? 0) + 1);
         return;
-      case "order":
+      case "command":
         return;
       default:
         change satisfies never;

@@ -33,7 +33,7 @@ export interface ActivityLine {
 export const LINE_BY_KIND: Readonly<Record<RowKind, (row: never) => ActivityLine>> = {
   decisions: decisionLine,
   actions: actionLine,
-  orders: orderLine,
+  orders: commandLine,
 };
 
 /** Returns the line of a decision. */
@@ -93,11 +93,11 @@ export function actionLine(row: ActionView): ActivityLine {
 }
 
 /** Returns the line of an operator command. */
-export function orderLine({ at, order, operator, node, action, detail }: OperatorCommandView): ActivityLine {
-  const isRejected = order === "reload" && detail.includes("rejected: ");
+export function commandLine({ at, command, operator, node, action, detail }: OperatorCommandView): ActivityLine {
+  const isRejected = command === "reload" && detail.includes("rejected: ");
   return {
-    key: `order ${at} ${order} ${node} ${action}`,
-    ...{ kind: "orders", at, storedAt: at, tone: isRejected ? "bad" : "wait", badge: humanize(order), node },
+    key: `command ${at} ${command} ${node} ${action}`,
+    ...{ kind: "orders", at, storedAt: at, tone: isRejected ? "bad" : "wait", badge: humanize(command), node },
     ...{ summary: operator === null ? "" : `by ${operator}`, policy: null, isDryRun: false, detail, blockers: [] },
     facts: [["operator", operator ?? "not named"], ...(action === null ? [] : [["action", action] as const])],
   };
