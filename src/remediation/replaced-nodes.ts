@@ -25,7 +25,7 @@ type CreationTimes = Pick<Fleet, "ids" | "createdAtMs">;
  */
 export function findReplacedNodes(
   deps: IdentityDeps,
-  reporter: Pick<CollectorReporter, "reportRemark">,
+  reporter: Pick<CollectorReporter, "reportProblem">,
 ): ReadonlySet<NodeId> {
   const { observed, remediationState } = deps;
   const { records, identities } = remediationState;
@@ -34,7 +34,7 @@ export function findReplacedNodes(
   const changed = previous === null ? [] : changedNodes(previous, fleet);
   const detail = "created_at changed more than twice within a day";
   for (const id of changed.length === 0 ? [] : changes.record(changed, countKnown(fleet), now))
-    reporter.reportRemark({ reason: "changing_created_at", id, detail });
+    reporter.reportProblem({ reason: "changing_created_at", id, detail });
   for (const node of changed) if (changes.identifies(node)) nodes.add(node);
   // The whole fleet would keep its other columns in memory.
   identities.compared = { ids: fleet.ids, createdAtMs: fleet.createdAtMs };

@@ -202,7 +202,7 @@ test.each([404, 410, 400] as const)(
   async (unknownNodeStatus) => {
     const service = { ...defaultScenario.service, unknownNodeStatus };
     const network = await startQuietNetwork({ config: remediationConfig([]), scenario: { nodes: 200, service } });
-    const { fleet, now } = network.daemon.service.world;
+    const { fleet, now } = network.daemon.service.network;
     for (const node of fleet.nodes.slice(0, 20)) removeNode(fleet, node, now, Number.POSITIVE_INFINITY);
     await network.advance(12 * MINUTE_MS);
     const { count, lastWalk } = network.daemon.snapshots.last!.fleet;

@@ -136,7 +136,7 @@ test("a detail that a policy waits for is read when `for` has passed, not a roun
   });
   await context.advance(4 * HOUR_MS);
   const [node] = context.nodes();
-  context.interventions.startFailure(node!, { failureMode: "full", remedy: "person" });
+  context.interventions.startFailure(node!, { failureMode: "full", remedy: "operator" });
   const slot = context.daemon.snapshots.last!.fleet.ids.indexOf(node!);
   const seen = () => context.daemon.snapshots.last!.fleet;
   await context.advanceUntil(() => seen().diskUsage.at(slot) > 0.9);

@@ -11,7 +11,7 @@ import { rebootOffline, remediationConfig, withoutLimits } from "../harness/poli
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 import { bytesOf, jsonText, mutated } from "./mutation.ts";
-import { type FuzzTarget, insist } from "./target.ts";
+import { assert, type FuzzTarget } from "./target.ts";
 
 interface Input {
   readonly seed: number;
@@ -62,7 +62,7 @@ export const createTarget = (): FuzzTarget<Input> => ({
     for (const id of last?.fleet.ids ?? []) runAtOnce(daemon.controller!.view.explain(id));
     await stopVirtualDaemon(daemon);
     const error = daemon.log.lines.find(({ level, fields }) => level === "error" && fields.err instanceof Error);
-    insist(error === undefined, `${error?.message}: ${(error?.fields.err as Error | undefined)?.stack}`);
+    assert(error === undefined, `${error?.message}: ${(error?.fields.err as Error | undefined)?.stack}`);
   },
 });
 

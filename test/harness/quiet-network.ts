@@ -52,8 +52,8 @@ export interface QuietNetwork {
   /** Returns the ids of the nodes of a region, or of all nodes. */
   nodes(region?: string): readonly string[];
   status(node: string): string;
-  /** Makes a node fail until the remedy; `person`: only an operator can repair it. */
-  failNode(node: string, remedy?: "reboot" | "forced_reboot" | "person"): void;
+  /** Makes a node fail until the remedy; `operator`: only an operator can repair it. */
+  failNode(node: string, remedy?: "reboot" | "forced_reboot" | "operator"): void;
   /** Returns the POSTs that reached the service, by reply. */
   posts(): readonly ReplyCount[];
   postCount(): number;

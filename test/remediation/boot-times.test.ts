@@ -35,7 +35,7 @@ async function startNetwork({ spec = {}, createdAt = "boot", wrapTransport = (se
 
 /** Has a node rebooted, and replaces it during the reboot, after an absence that no walk shows if it is short. */
 async function replaceDuringReboot(network: QuietNetwork, node: string, goneMs: number) {
-  network.failNode(node, "person");
+  network.failNode(node, "operator");
   await network.advanceUntil(() => network.postCount() === 1);
   network.interventions.leaveFleet(node, network.daemon.clock.now() + goneMs);
   await network.advance(goneMs + 9 * MINUTE_MS);

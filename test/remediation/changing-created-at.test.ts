@@ -12,7 +12,7 @@ import { everyMinuteSettings, START_MS } from "../harness/virtual-daemon.ts";
 const withDetails = { schedules: { ...listsOnlySettings.schedules!, details: everyMinuteSettings.schedules.details } };
 
 /** Returns how often a `created_at` was counted as one that changes too often. */
-async function remarks({ daemon }: QuietNetwork): Promise<number> {
+async function problems({ daemon }: QuietNetwork): Promise<number> {
   const page = await daemon.metrics.render("text");
   return Number(/records_rejected_total\{collector="details",reason="changing_created_at"\} (\d+)/.exec(page)?.[1]);
 }
@@ -87,7 +87,7 @@ describe("a node whose created_at", () => {
     expect(episodeStates(network)).toEqual(["healed"]);
   });
 
-  test("changes with each response is healed, and the remark is counted", async () => {
+  test("changes with each response is healed, and the problem is counted", async () => {
     const scenario = { nodes: 20, service: { ...defaultServiceOptions, createdAt: "request" as const } };
     const network = await startQuietNetwork({
       config: remediationConfig([rebootOffline()]),
@@ -98,24 +98,24 @@ describe("a node whose created_at", () => {
     await network.advance(2 * HOUR_MS);
     expect(episodeStates(network).at(-1)).toBe("healed");
     expect(network.postCount()).toBe(1);
-    expect(await remarks(network)).toBeGreaterThan(0);
+    expect(await problems(network)).toBeGreaterThan(0);
   });
 
-  test("changes often on this node alone shows another node each time, and the remark is counted", async () => {
+  test("changes often on this node alone shows another node each time, and the problem is counted", async () => {
     const policy = rebootOffline({ forMs: 30 * MINUTE_MS });
     const scenario = { nodes: 20, churn: { ...defaultScenario.churn, reuseIds: true } };
     const network = await startQuietNetwork({ config: remediationConfig([policy]), scenario, settings: withDetails });
     const node = network.nodes()[0]!;
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     // Between two walks, so that none misses the node.
     await network.advance(20.5 * MINUTE_MS);
     for (let replaced = 1; replaced <= 4; replaced++) {
       network.interventions.leaveFleet(node, network.daemon.clock.now() + 2 * SECOND_MS);
       await network.advance(2 * SECOND_MS);
-      network.failNode(node, "person");
+      network.failNode(node, "operator");
       await network.advance(29 * MINUTE_MS);
       expect(network.postCount()).toBe(0);
     }
-    expect(await remarks(network)).toBe(2);
+    expect(await problems(network)).toBe(2);
   });
 });

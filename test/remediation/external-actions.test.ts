@@ -41,7 +41,7 @@ test("two daemons with separate state don't act on a node while the other verifi
   await network.advance(20_000);
   const second = await startSecond(network, [rebootOffline()]);
   await network.advance(5 * MINUTE_MS);
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(2 * HOUR_MS);
   const sent = [
     ...network.actions().map(({ sentAt }) => ({ by: "first", at: sentAt! })),

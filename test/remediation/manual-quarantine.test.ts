@@ -17,7 +17,7 @@ test("an operator's quarantine during an episode holds the next step for as long
     config: remediationConfig([rebootOffline({ when: 'node.status != "online"' })]),
   });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(7 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   network.interventions.quarantine(node!, now(network) + 3 * HOUR_MS);
@@ -34,7 +34,7 @@ test("a node in maintenance is not acted on", async () => {
   // An operator repairs it: ten minutes of maintenance.
   network.interventions.startFailure(node!, {
     failureMode: "outage",
-    remedy: "person",
+    remedy: "operator",
     recoverAt: now(network) + MINUTE_MS,
   });
   await network.advance(10 * MINUTE_MS);
@@ -81,7 +81,7 @@ test("the veto after an operator lifted our quarantine survives a restart, and r
 test("our quarantine that outlasts its time is notified once as overdue and left as it is, and probation follows its end", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([hide]) });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(15 * MINUTE_MS);
   // An operator extends it.
   network.interventions.quarantine(node!, now(network) + 2 * HOUR_MS);

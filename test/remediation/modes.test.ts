@@ -20,7 +20,7 @@ test("dry_run records every step and posts nothing", async () => {
   const network = await startQuietNetwork({
     config: remediationConfig([rebootOffline({ mode: "dry_run", steps: stepsInOrder })]),
   });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(25 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["disconnect: dry_run", "reboot: dry_run", "quarantine: dry_run"]);
   expect(network.actions().every(({ dryRun }) => dryRun)).toBe(true);
@@ -46,8 +46,8 @@ test("dry runs have their own limits: they don't count against real ones, and ar
     config: remediationConfig(policies, { maxActions: { amount: 1, perMs: HOUR_MS } }),
   });
   const [first, second] = [network.nodes("eu-west")[0]!, network.nodes("us-west")[0]!];
-  network.failNode(first, "person");
-  network.failNode(second, "person");
+  network.failNode(first, "operator");
+  network.failNode(second, "operator");
   await network.advance(8 * MINUTE_MS);
   const [real] = network.nodes("us-east");
   network.failNode(real!);

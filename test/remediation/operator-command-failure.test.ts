@@ -22,7 +22,7 @@ test("a command that can't be journaled changes nothing: the breaker stays open,
   const { disk, store } = createFillableStore();
   const safety = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
   const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], safety), store });
-  network.interventions.startFailure(network.nodes()[0]!, { failureMode: "outage", remedy: "person" });
+  network.interventions.startFailure(network.nodes()[0]!, { failureMode: "outage", remedy: "operator" });
   await network.advance(10 * MINUTE_MS);
   network.setFault({ kind: "vanished", missing: 0.9 }, "GET /v1/nodes?");
   await network.advance(5 * MINUTE_MS);

@@ -15,7 +15,7 @@ test("every successful command is journaled with the operator's name, and surviv
   const safety = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
   const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], safety) });
   const [unhealthy, held] = network.nodes();
-  network.interventions.startFailure(unhealthy!, { failureMode: "outage", remedy: "person" });
+  network.interventions.startFailure(unhealthy!, { failureMode: "outage", remedy: "operator" });
   await network.advance(10 * MINUTE_MS);
   const alice = network.commands("alice");
   await alice.pause("a release");

@@ -77,7 +77,7 @@ test("an action under way when its step is removed from the policy is still veri
   const network = await startQuietNetwork({
     config: remediationConfig([rebootOffline({ steps: [steps.disconnect, steps.reboot] })]),
   });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(10 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["disconnect: ineffective", "reboot: null"]);
   await network.restart({ config: remediationConfig([rebootOffline({ steps: [steps.notify] })]) });
@@ -137,7 +137,7 @@ test("from dry_run to enforce: the dry-run episode is withdrawn, and the first r
 
 test("from enforce to dry_run during an episode: the step under way is verified, and nothing more is sent", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(8 * MINUTE_MS);
   await network.restart({ config: remediationConfig([rebootOffline({ mode: "dry_run" })]) });
   await network.advance(HOUR_MS);
@@ -220,7 +220,7 @@ test("a reload waits for a command that is being journaled, and takes it over", 
   const breaker = { share: 0, amount: 2, withinMs: HOUR_MS };
   const config = remediationConfig([rebootOffline()], { ...withoutLimits, breaker });
   const network = await startQuietNetwork({ config, store: { ...store, journal: { ...store.journal, commit } } });
-  for (const node of network.nodes("us-east").slice(0, 4)) network.failNode(node, "person");
+  for (const node of network.nodes("us-east").slice(0, 4)) network.failNode(node, "operator");
   await network.advance(10 * MINUTE_MS);
   expect(network.controller().view.status().breaker).not.toBeNull();
   let open = () => {};

@@ -39,7 +39,7 @@ test("a node that nothing heals is not rebooted forever (NVSentinel#1543, CAPI#7
   const network = await startQuietNetwork({
     config: remediationConfig([rebootOffline({ steps: [steps.reboot], retry })]),
   });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(3 * HOUR_MS);
   expect(network.postCount()).toBe(2);
 });
@@ -79,7 +79,7 @@ test("limits hold from the first action on, even if many nodes are unhealthy at 
   const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], loose), warmUpMs: 0 });
   await network.advance(MINUTE_MS);
   const unhealthy = onePerRegion(network, 8);
-  for (const node of unhealthy) network.failNode(node, "person");
+  for (const node of unhealthy) network.failNode(node, "operator");
   await network.advance(10 * MINUTE_MS);
   // All of them fire in the same evaluation.
   expect(network.postCount()).toBe(2);

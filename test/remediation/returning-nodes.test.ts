@@ -68,7 +68,7 @@ describe("a node that returns after an absence", () => {
       retry: { episodes: 1, everyMs: DAY_MS, forgetAfterMs: DAY_MS },
     });
     const { network, node } = await startReusingIds(policy, { cooldownMs: DAY_MS });
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     await network.advance(30 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["given_up"]);
     expect(network.holdReasons(node)).toEqual(expect.arrayContaining(["cooldown", "retry_limit"]));
@@ -79,7 +79,7 @@ describe("a node that returns after an absence", () => {
 
   test("is found to be another one as soon as its detail is read, even between two walks", async () => {
     const { network, node } = await startReusingIds(slow);
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     await network.advance(36 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["acting"]);
     network.interventions.leaveFleet(node, now(network) + 20 * SECOND_MS);
@@ -95,7 +95,7 @@ describe("a node that returns after an absence", () => {
 
   test("with another created_at ends the step of a dry run as a dry run, not in doubt: nothing was sent", async () => {
     const { network, node } = await startReusingIds({ ...slow, mode: "dry_run" });
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     await network.advance(36 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["acting"]);
     await leaveAndReturn(network, node, 20 * SECOND_MS);
@@ -116,7 +116,7 @@ describe("a node that returns after an absence", () => {
     expect(episodeStates(network)).toEqual(["healed"]);
     network.interventions.leaveFleet(node, now(network) + 2 * HOUR_MS);
     await network.advance(2 * HOUR_MS);
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     await network.advanceUntil(() => episodeStates(network).includes("withdrawn"));
     expect(network.postCount()).toBe(1);
     await network.advanceUntil(() => network.postCount() === 2);
@@ -141,7 +141,7 @@ describe("a node that returns after an absence", () => {
 
 test("an id found to belong to another node just before a reload has no timer after it", async () => {
   const { network, node } = await startReusingIds(slow);
-  network.failNode(node, "person");
+  network.failNode(node, "operator");
   // Between two walks, so that none misses the node.
   await network.advance(25.5 * MINUTE_MS);
   const createdAt = () => {
@@ -163,7 +163,7 @@ describe("after downtime", () => {
   test("of three days an approval has expired, and is requested again", async () => {
     const network = await startQuietNetwork({ config: remediationConfig([{ ...slow, mode: "approve" }]) });
     const node = network.nodes("us-east")[0]!;
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     await network.advance(40 * MINUTE_MS);
     const [request] = network.controller().view.approvals();
     await network.commands().hold(node, "a test");

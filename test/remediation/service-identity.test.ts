@@ -45,7 +45,7 @@ test("after a change of the service an action under way ends in doubt, no furthe
   const config = remediationConfig([rebootOffline()], { maxActions: { amount: 1, perMs: 24 * HOUR_MS } });
   const network = await startQuietNetwork({ config });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advanceUntil(() => network.postCount() === 1);
   await network.reload(otherService);
   await network.advance(HOUR_MS);
@@ -60,7 +60,7 @@ test("after a return to the first service nothing resumes: our earlier quarantin
     config: remediationConfig([rebootOffline({ steps: [{ ...steps.quarantine, durationMs: DAY_MS }] })]),
   });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(10 * MINUTE_MS);
   expect(network.status(node!)).toBe("quarantined");
   await network.commands().hold("node_caffe390", "not to be touched");

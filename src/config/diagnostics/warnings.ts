@@ -32,7 +32,7 @@ export function findWarnings(
     ...scaleWarnings(config, checks),
     ...(config.safety.protected === null
       ? []
-      : remarkWarnings(["safety", "protected"], config.safety.protected, checks)),
+      : expressionWarnings(["safety", "protected"], config.safety.protected, checks)),
     ...secretWarnings(marks),
     ...limitWarnings(config),
     ...adminWarnings(config, policies),
@@ -77,13 +77,13 @@ function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warni
 /** What is known of an expression; of one that is not valid, nothing. */
 function useOf(text: string, { expression }: ConfigChecks): ExpressionUse {
   const compiled = expression(text);
-  return compiled.ok ? compiled.value : { fields: [], remarks: [] };
+  return compiled.ok ? compiled.value : { fields: [], warnings: [] };
 }
 
 const fieldsOf = (text: string, checks: ConfigChecks): readonly FieldUse[] => useOf(text, checks).fields;
 
-const remarkWarnings = (path: Path, text: string, checks: ConfigChecks): Warning[] =>
-  useOf(text, checks).remarks.map((remark) => warning(path, "must hold for some nodes", remark));
+const expressionWarnings = (path: Path, text: string, checks: ConfigChecks): Warning[] =>
+  useOf(text, checks).warnings.map((message) => warning(path, "must hold for some nodes", message));
 
 const usageOf = (fields: readonly FieldUse[]): string[] =>
   fields.filter(({ isUsage }) => isUsage).map(({ name }) => name);
@@ -213,7 +213,7 @@ function policyWarnings(policy: PolicySpec, config: Config, checks: ConfigChecks
     warnings.push(warning(["retry", "episodes"], "must be more than 0", "is 0, so this policy acts on no node"));
   }
   for (const [path, text] of expressionsOf(policy)) {
-    warnings.push(...remarkWarnings(path, text, checks));
+    warnings.push(...expressionWarnings(path, text, checks));
     const usage = usageOf(fieldsOf(text, checks));
     if (config.service.usage_scale !== undefined || usage.length === 0) continue;
     const message = `reads ${usage.join(", ")} while service.usage_scale is not set: its verdict is always unknown`;

@@ -14,7 +14,7 @@ export function findImplausible(condition: Term): readonly ExpressionProblem[] {
 }
 
 /**
- * Returns remarks on comparisons that hold for no node of most services, but may for some: the service does not define
+ * Returns warnings about comparisons that hold for no node of most services, but may for some: the service does not define
  * the case of country codes.
  */
 export const findUnlikely = (condition: Term): readonly string[] =>

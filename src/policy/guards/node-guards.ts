@@ -93,9 +93,9 @@ export const statusGuard = defineGuard({
 /** Returns blockers unless this episode rebooted the node. */
 function rebootBlockers(node: NodeId, episode: Episode | null, facts: GuardFacts): readonly Blocker<"status">[] {
   if (sentReboot(episode, facts) !== null) return [];
-  const ours = sentReboot(facts.records.openEpisode(node, false), facts);
-  if (ours !== null)
-    return [{ reason: "status", detail: `it is being rebooted by ${ours.id} (policy ${ours.policy})` }];
+  const reboot = sentReboot(facts.records.openEpisode(node, false), facts);
+  if (reboot !== null)
+    return [{ reason: "status", detail: `it is being rebooted by ${reboot.id} (policy ${reboot.policy})` }];
   const cause = wasRebootedByUs(facts.records, node, facts.now)
     ? "after an action of the daemon"
     : "not caused by an action of the daemon";

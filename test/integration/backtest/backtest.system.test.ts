@@ -85,7 +85,7 @@ function causeFaults(at: DurationMs, { service, clock }: VirtualDaemon): void {
       fail(nodes.inGap, 9 * MINUTE_MS);
       break;
     case 250:
-      interventions.startFailure(nodes.hot, { failureMode: "hot", remedy: "person" });
+      interventions.startFailure(nodes.hot, { failureMode: "hot", remedy: "operator" });
       break;
   }
 }

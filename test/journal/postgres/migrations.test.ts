@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "vitest";
 import { type Database, openDatabase } from "../../../src/journal/postgres/database.ts";
 import { createJournalQueries, createPostgresJournal } from "../../../src/journal/postgres/journal.ts";
-import { Deposed, Lease } from "../../../src/journal/postgres/lease.ts";
+import { LeadershipLost, Lease } from "../../../src/journal/postgres/lease.ts";
 import { MIGRATIONS, migrate } from "../../../src/journal/postgres/migrations.ts";
 import { openMigratedDatabase, readPostgresState } from "../../../src/journal/postgres/store.ts";
 import { freePort } from "../../harness/free-port.ts";
@@ -97,7 +97,7 @@ test("a leader of version 2 neither writes nor leads once the schema has later n
   expect(await lease.acquire()).toBe(true);
   await migrate(database);
   await expect(createPostgresJournal(database, lease).commit([{ kind: "episode", row: episodeOf(1) }])).rejects.toThrow(
-    Deposed,
+    LeadershipLost,
   );
   expect(lease.isLeader()).toBe(false);
   expect(await createJournalQueries(database).load(0)).toMatchObject({ episodes: [] });

@@ -64,7 +64,7 @@ const draws = fc.array(fc.record({ draw: fc.nat(), passedMs: fc.nat({ max: 20 * 
 });
 const specs = fc
   .array(fc.constantFrom(...Object.values(steps)), { minLength: 1, maxLength: 6 })
-  .map((ladder) => rebootOffline({ steps: ladder }));
+  .map((steps) => rebootOffline({ steps }));
 
 /** An episode as it moves along, with what was done. */
 interface EpisodeRun {

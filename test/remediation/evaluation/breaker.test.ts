@@ -23,7 +23,7 @@ const breakerOf = (network: QuietNetwork) => network.controller().view.status().
 
 /** Makes half of the fleet fail at the same time. */
 function failHalf(network: QuietNetwork): void {
-  for (const node of network.nodes().slice(0, 20)) network.failNode(node, "person");
+  for (const node of network.nodes().slice(0, 20)) network.failNode(node, "operator");
 }
 
 test("opens after a kill between the commit of the timers that fire and the next commit", async () => {

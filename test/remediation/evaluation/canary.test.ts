@@ -17,7 +17,7 @@ async function startWithFailedCanaryStep(
 ): Promise<{ network: QuietNetwork; unhealthy: readonly string[] }> {
   const network = await startQuietNetwork({ config: config(spec) });
   const unhealthy = onePerRegion(network, 3);
-  network.failNode(unhealthy[0]!, "person");
+  network.failNode(unhealthy[0]!, "operator");
   await network.advance(2 * MINUTE_MS);
   for (const node of unhealthy.slice(1)) network.failNode(node);
   return { network, unhealthy };

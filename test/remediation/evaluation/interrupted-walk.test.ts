@@ -21,7 +21,7 @@ test("a page that shows the node online resets its pending timer, although the w
   expect(network.status(node)).toBe("online");
   expect(timer()).toBeNull();
   network.setFault(null);
-  network.failNode(node, "person");
+  network.failNode(node, "operator");
   await network.advance(2 * MINUTE_MS);
   expect(timer()).toMatchObject({ state: "pending" });
   expect(nodesActedOn(network)).toEqual([]);

@@ -184,7 +184,7 @@ test("a node that leaves the list during its probation is in probation when it i
     config: remediationConfig([rebootOffline({ steps: [steps.quarantine, steps.notify] })]),
   });
   const hidden = await hideNodes(network, 0.05);
-  network.failNode(hidden[0]!, "person");
+  network.failNode(hidden[0]!, "operator");
   await network.advance(2 * HOUR_MS + 8 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["probation"]);
   network.setFault({ kind: "vanished", missing: 0.05 });
@@ -203,7 +203,7 @@ test("the episode of a node that does not come back ends after forget_after if n
     config: remediationConfig([rebootOffline({ retry: forgetful, mode: "approve" })]),
   });
   const hidden = await hideNodes(network, 0.05);
-  network.failNode(hidden[0]!, "person");
+  network.failNode(hidden[0]!, "operator");
   await network.advance(8 * MINUTE_MS);
   network.setFault({ kind: "vanished", missing: 0.05 });
   await network.advance(2 * HOUR_MS + 5 * MINUTE_MS);
@@ -265,7 +265,7 @@ test("a service that does not answer from the start makes fleet data untrusted, 
 test("a node that left the list after an action stays lost after forget_after, and starts over once it is back", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ retry: forgetful })]) });
   const hidden = await hideNodes(network, 0.05);
-  network.failNode(hidden[0]!, "person");
+  network.failNode(hidden[0]!, "operator");
   await network.advance(8 * MINUTE_MS);
   network.setFault({ kind: "vanished", missing: 0.05 });
   await network.advance(2 * HOUR_MS + 5 * MINUTE_MS);

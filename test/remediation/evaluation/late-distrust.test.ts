@@ -37,10 +37,10 @@ test("a short list that arrives during an evaluation does not suspend episodes",
     config: remediationConfig([rebootOffline({ mode: "approve" })], withoutLimits),
   });
   const [node, other] = network.nodes();
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advanceUntil(() => network.episodes().length === 1);
   const isPublished = publishDuringEvaluation(network, other!, (last) => [shortSnapshot(last, node!)]);
-  network.failNode(other!, "person");
+  network.failNode(other!, "operator");
   await network.advance(5 * MINUTE_MS);
   expect(isPublished()).toBe(true);
   const states = network.events.flatMap((event) =>

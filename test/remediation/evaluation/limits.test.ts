@@ -6,7 +6,7 @@ import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harnes
 import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
 const failAllNodes = (network: QuietNetwork, nodes: readonly string[]) => {
-  for (const node of nodes) network.failNode(node, "person");
+  for (const node of nodes) network.failNode(node, "operator");
 };
 
 test("max_in_flight limits the actions that are sent and not yet verified", async () => {
@@ -44,7 +44,7 @@ test("a node that was offline before our quarantine is not disrupted, so another
   const spec = rebootOffline({ steps: [steps.reboot, { ...steps.quarantine, durationMs: 24 * HOUR_MS }] });
   const network = await startQuietNetwork({ config: remediationConfig([spec]) });
   const [dead, curable] = network.nodes("us-east");
-  network.failNode(dead!, "person");
+  network.failNode(dead!, "operator");
   await network.advance(HOUR_MS);
   expect(episodeStates(network)).toEqual(["quarantined"]);
   network.failNode(curable!);
@@ -211,7 +211,7 @@ test("the circuit breaker opens when too many nodes fire within its time, even o
   });
   const network = await startQuietNetwork({ config });
   for (const node of onePerRegion(network, 6)) {
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     await network.advance(12 * MINUTE_MS);
   }
   expect(network.controller().view.status().breaker).toMatchObject({ nodes: 5 });

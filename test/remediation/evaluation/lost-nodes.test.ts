@@ -187,8 +187,8 @@ describe("nodes that stay down after an action", () => {
   }
 
   test("count as disrupted in their region although `when` no longer holds, whether or not a step is left", async () => {
-    for (const ladder of [[steps.reboot], [steps.reboot, steps.force]]) {
-      const network = await startLeavingDown({ steps: ladder }, { canary: false });
+    for (const policySteps of [[steps.reboot], [steps.reboot, steps.force]]) {
+      const network = await startLeavingDown({ steps: policySteps }, { canary: false });
       await network.advance(90 * MINUTE_MS);
       expect(down(network)).toHaveLength(1);
       expect(network.holdReasons(inUsEast(network)[1]!)).toContain("disrupted_domain");
@@ -223,7 +223,7 @@ describe("nodes that stay down after an action", () => {
     await network.advance(HOUR_MS);
     const [{ node, sentAt }] = network.actions() as [Action];
     const recoverAt = sentAt! + 2 * HOUR_MS;
-    network.interventions.startFailure(node, { failureMode: "outage", remedy: "person", recoverAt });
+    network.interventions.startFailure(node, { failureMode: "outage", remedy: "operator", recoverAt });
     await network.advanceUntil(() => network.postCount() === 2);
     await network.restart({ config: remediationConfig([rebootOnline(network)], { canary: false }) });
     await network.advance(HOUR_MS);
@@ -278,7 +278,7 @@ describe("nodes that stay down after an action", () => {
     const [node] = inUsEast(network) as [string];
     network.interventions.startFailure(node, { failureMode: "hot", remedy: "reboot" });
     await network.advanceUntil(() => network.actions()[0]?.outcome === "verified");
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     await network.advance(30 * MINUTE_MS);
     expect(notificationsOf(network, "lost")).toHaveLength(1);
     expect(network.episodes()).toMatchObject([{ state: "suspended" }]);

@@ -48,7 +48,7 @@ async function startEvaluator({ journal } = createMemoryStateStore(), changed: P
   return {
     ...{ clock, evaluator, fleetHealth, timers: () => remediationState.records.timersOf(POLICY) },
     remediationState,
-    findReplaced: () => findReplacedNodes({ client, observed, remediationState }, { reportRemark: () => {} }),
+    findReplaced: () => findReplacedNodes({ client, observed, remediationState }, { reportProblem: () => {} }),
     /** Makes the evaluation fail after this many readings of the clock. */
     failAfter: (count: number) => {
       failingReading = readings + count;

@@ -29,7 +29,7 @@ function eventsOf(network: QuietNetwork, { id, node }: Pick<Action, "id" | "node
 test("every POST is preceded by its journaled intent, a read of the node, and the journaled state `posting`", async () => {
   const policy = rebootOffline({ steps: [steps.disconnect, steps.reboot, steps.quarantine] });
   const network = await startQuietNetwork({ config: remediationConfig([policy]) });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(40 * MINUTE_MS);
   expect(actionLines(network)).toHaveLength(3);
   for (const action of network.actions()) {
@@ -52,7 +52,7 @@ test("the journal before a POST has the whole request and its time", async () =>
     config: remediationConfig([rebootOffline({ steps: [steps.quarantine] })]),
   });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(8 * MINUTE_MS);
   const rows = network.events.flatMap((happening) =>
     happening.kind === "commit"
@@ -133,7 +133,7 @@ test("sessions whose walk began before an action do not end its step", async () 
     ...{ clock, wrapTransport, settings, scenario: { sessions: 60 } },
     config: remediationConfig([rebootOffline({ steps: [step] })]),
   });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.commands().pause("drill");
   await network.advance(20 * MINUTE_MS);
   // The action is sent while the pages of a walk are read.

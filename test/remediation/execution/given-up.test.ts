@@ -15,7 +15,7 @@ const policyOf = (network: QuietNetwork) => runAtOnce(network.controller().view.
 test("three nodes that nothing heals don't make the policy fall back to dry_run", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([spec]), scenario });
   const unresponsive = onePerRegion(network, 3);
-  for (const node of unresponsive) network.failNode(node, "person");
+  for (const node of unresponsive) network.failNode(node, "operator");
   await network.advanceUntil(() => notificationsOf(network, "given_up").length === unresponsive.length);
   await network.advance(2 * retry.everyMs);
   expect(policyOf(network)).toMatchObject({ mode: "enforce", hasFallenBack: false });
@@ -38,7 +38,7 @@ test("a node stays given up if its steps took longer than forget_after", async (
   const quarantineThenNotify = rebootOffline({ steps: [steps.reboot, quarantine, steps.notify], retry });
   const network = await startQuietNetwork({ config: remediationConfig([quarantineThenNotify]), scenario });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(6 * HOUR_MS);
   expect(network.episodes().map(({ state }) => state)).toEqual(["given_up", "given_up"]);
   expect(notificationsOf(network, "given_up")).toHaveLength(1);
@@ -48,7 +48,7 @@ test("a node stays given up if its steps took longer than forget_after", async (
 test("a node stays given up across a kill at the end of its last episode, until it is healthy", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([spec]), scenario });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advanceUntil(() => network.postCount() === 2);
   network.injectedFailures.crashAt = {
     when: "after",
@@ -85,7 +85,7 @@ test("a node stays given up across a kill at the end of its last episode, until 
 test("after release a policy tries a given-up node as often as the first time", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([spec]), scenario });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advanceUntil(() => notificationsOf(network, "given_up").length === 1);
   await network.advance(2 * retry.everyMs);
   expect(network.postCount()).toBe(2);
@@ -134,7 +134,7 @@ test("a policy that fell back acts again after reset-breaker, and its efficacy i
   const once = rebootOffline({ steps: [steps.reboot] });
   const network = await startQuietNetwork({ config: remediationConfig([once], free), scenario });
   const [first, second, third, fourth] = onePerRegion(network, 4);
-  for (const node of [first!, second!, third!]) network.failNode(node, "person");
+  for (const node of [first!, second!, third!]) network.failNode(node, "operator");
   await network.advance(40 * MINUTE_MS);
   expect(policyOf(network)).toMatchObject({ mode: "dry_run", hasFallenBack: true });
   expect(notificationsOf(network, "efficacy")).toMatchObject([
@@ -164,7 +164,7 @@ test("a node is given up although the first of the episodes in a row ended more 
   const quarantine = { ...steps.quarantine, durationMs: 2 * DAY_MS };
   const config = remediationConfig([rebootOffline({ steps: [steps.reboot, quarantine], retry: monthly })]);
   const network = await startQuietNetwork({ config, scenario });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advanceUntil(() => network.episodes()[0]?.state === "quarantined");
   await network.restart({ downMs: 2 * DAY_MS });
   await network.advance(HOUR_MS);
@@ -179,7 +179,7 @@ test("a node is given up although the first of the episodes in a row ended more 
 
 test("a node is still counted as given up after its episodes were forgotten", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([spec]), scenario });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advanceUntil(() => notificationsOf(network, "given_up").length > 0);
   await network.restart({ downMs: 31 * DAY_MS });
   await network.advance(20 * MINUTE_MS);

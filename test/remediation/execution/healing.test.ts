@@ -47,7 +47,7 @@ test("a node that nothing heals gets every step, one at a time, and is then give
     config: remediationConfig([rebootOffline({ steps: allSteps, retry: withoutRetries })]),
   });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(HOUR_MS);
   expect(actionLines(network)).toEqual([
     "disconnect: ineffective",
@@ -70,7 +70,7 @@ test("a node that was not healed is tried again after retry.every, and is given 
   const config = remediationConfig([rebootOffline({ steps: [steps.reboot], retry })]);
   const network = await startQuietNetwork({ config });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(30 * MINUTE_MS);
   expect(network.episodes()).toMatchObject([{ state: "given_up" }]);
   expect(network.holdReasons(node!)).toEqual(["cooldown", "retry_wait"]);

@@ -31,7 +31,7 @@ test("the event loop gets a turn after each notify step of a mass event", async 
       return false;
     },
   };
-  for (const node of network.nodes().slice(0, FAILED)) network.failNode(node, "person");
+  for (const node of network.nodes().slice(0, FAILED)) network.failNode(node, "operator");
   await network.advance(10 * MINUTE_MS);
   expect(notified).toBeGreaterThanOrEqual(FAILED);
   expect(turns).toBeGreaterThanOrEqual(FAILED - 1);

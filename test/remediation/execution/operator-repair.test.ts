@@ -12,7 +12,7 @@ test("a node that an operator repairs after our reboot had no effect does not co
   const network = await startQuietNetwork({ config: oneReboot });
   const [node] = network.nodes("us-east");
   const healAt = network.daemon.clock.now() + 10 * MINUTE_MS;
-  network.interventions.startFailure(node!, { failureMode: "outage", remedy: "person", recoverAt: healAt });
+  network.interventions.startFailure(node!, { failureMode: "outage", remedy: "operator", recoverAt: healAt });
   await network.advance(12 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   expect(network.status(node!)).toBe("maintenance");
@@ -27,7 +27,7 @@ test("a node that an operator repairs after our reboot had no effect does not co
 test("a node that an operator quarantines after our reboot does not count as healed when it is released", async () => {
   const network = await startQuietNetwork({ config: oneReboot });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advanceUntil(() => network.postCount() === 1);
   await network.advance(MINUTE_MS);
   network.interventions.quarantine(node!, network.daemon.clock.now() + 3 * MINUTE_MS);

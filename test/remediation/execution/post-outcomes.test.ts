@@ -246,7 +246,7 @@ for (const [what, echoed, hours] of [
     });
     const config = remediationConfig([rebootOffline({ steps: [steps.quarantine] })]);
     const network = await startQuietNetwork({ wrapTransport, config });
-    network.failNode(network.nodes("us-east")[0]!, "person");
+    network.failNode(network.nodes("us-east")[0]!, "operator");
     await network.advanceUntil(() => episodeStates(network)[0] === "quarantined");
     const [{ sentAt }, { quarantine }] = [network.actions()[0]!, network.episodes()[0]!];
     expect(quarantine).toMatchObject({ endsAt: sentAt! + hours * HOUR_MS });

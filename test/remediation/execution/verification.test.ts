@@ -138,7 +138,7 @@ test("a quarantine whose reply was lost is verified by observation, and lasts", 
     config: remediationConfig([rebootOffline({ steps: [hide, steps.notify] })]),
   });
   network.setFault({ kind: "lost_reply" }, "POST");
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(10 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ outcome: "verified", inDoubt: true }]);
   expect(episodeStates(network)).toEqual(["quarantined"]);
@@ -149,7 +149,7 @@ test("a quarantine that did not take place is ineffective once its time is up, a
     config: remediationConfig([rebootOffline({ steps: [hide, steps.reboot] })]),
   });
   network.setFault({ kind: "reset" }, "POST");
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(7 * MINUTE_MS);
   network.setFault(null);
   await network.advance(5 * MINUTE_MS);
@@ -187,7 +187,7 @@ test("a quarantine lasts as long as the service replied, if that differs from th
     config: remediationConfig([rebootOffline({ steps: [hide, steps.notify] })]),
     wrapTransport: half,
   });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(15 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["quarantined"]);
   // It ended in time: no operator lifted it.

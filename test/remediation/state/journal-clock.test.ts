@@ -208,7 +208,7 @@ test.each([
   { downMs: 6 * MINUTE_MS, stepMs: -6 * MINUTE_MS },
 ])("a request for approval from before a downtime of unknown length expires: %o", async ({ downMs, stepMs }) => {
   const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ mode: "approve" })]) });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advanceUntil(() => network.actions().length > 0);
   network.daemon.clock.stepWallClock(stepMs);
   await network.restart({ downMs });
@@ -225,7 +225,7 @@ test("an approval that is given before the downtime is known is valid for its fu
     stormCooldownMs: HOUR_MS,
   });
   const network = await startQuietNetwork({ config });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advanceUntil(() => network.actions().length > 0);
   network.setFault({ kind: "hang" });
   await network.restart({ downMs: 5 * HOUR_MS });

@@ -17,7 +17,7 @@ const settings = { ...listsOnlySettings, pageLimit: PAGE_LIMIT };
 
 /** Makes most nodes fail, and kills the process after the first of the transactions with timers of that state. */
 async function crashWithin(network: QuietNetwork, state: TimerState): Promise<void> {
-  for (const node of network.nodes().slice(0, FAILED)) network.failNode(node, "person");
+  for (const node of network.nodes().slice(0, FAILED)) network.failNode(node, "operator");
   network.injectedFailures.crashAt = {
     when: "after",
     changes: (all) => all.some((change) => change.kind === "timer" && change.row.state === state),

@@ -138,7 +138,7 @@ const hidden = rebootOffline({ steps: [steps.quarantine, steps.notify] });
 
 test("if our quarantine ends while the daemon is down, probation follows, not another quarantine", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([hidden]) });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(15 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["quarantined"]);
   network.kill();
@@ -154,7 +154,7 @@ test("if our quarantine ends while the daemon is down, probation follows, not an
 test("a restart during our quarantine or its probation changes nothing", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([hidden]) });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(15 * MINUTE_MS);
   await network.restart();
   await network.advance(HOUR_MS);

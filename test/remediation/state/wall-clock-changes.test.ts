@@ -18,7 +18,7 @@ for (const hours of [-30, 5]) {
     const network = await startQuietNetwork({ config: remediationConfig(policies) });
     const [node] = network.nodes("us-east");
     network.daemon.clock.stepWallClock(hours * HOUR_MS);
-    network.interventions.startFailure(node!, { failureMode: "hot", remedy: "person" });
+    network.interventions.startFailure(node!, { failureMode: "hot", remedy: "operator" });
     await network.advance(20 * MINUTE_MS);
     expect(network.postCount()).toBe(0);
     expect(network.episodes()).toEqual([]);
@@ -29,7 +29,7 @@ for (const hours of [-30, 5]) {
     const network = await startQuietNetwork({
       config: remediationConfig([rebootOffline({ steps: [steps.reboot], retry })]),
     });
-    network.failNode(network.nodes("us-east")[0]!, "person");
+    network.failNode(network.nodes("us-east")[0]!, "operator");
     await network.advance(3 * MINUTE_MS);
     network.daemon.clock.stepWallClock(hours * HOUR_MS);
     await network.advance(MINUTE_MS);

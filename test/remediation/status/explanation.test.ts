@@ -39,7 +39,7 @@ test("while our quarantine of a node lasts, other policies report that it is our
   ];
   const network = await startQuietNetwork({ config: remediationConfig(policies) });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(15 * MINUTE_MS);
   expect(network.status(node!)).toBe("quarantined");
   const [episode] = network.episodes();
@@ -88,7 +88,7 @@ test("during a mass event a node is explained in many steps, and holds that begi
 test("every step that is acted on has its own decision row", async () => {
   const config = remediationConfig([rebootOffline({ steps: [steps.disconnect, steps.reboot, steps.force] })]);
   const network = await startQuietNetwork({ config });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(HOUR_MS);
   expect(network.actions()).toHaveLength(3);
   const acts = network.decisions().filter(({ verdict }) => verdict === "act");

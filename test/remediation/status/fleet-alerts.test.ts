@@ -79,7 +79,7 @@ test("disrupted nodes count as unhealthy, so healing does not hide a storm", asy
   const network = await startQuietNetwork({ config });
   const unhealthy = onePerRegion(network, 8);
   for (const node of unhealthy) {
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     await network.advance(8 * MINUTE_MS);
   }
   // Six of 60 are 10%: the seventh makes a storm, although the others are in quarantine.

@@ -37,7 +37,7 @@ test("held nodes count by reason, and the longest hold grows until it ends", asy
 test("a given-up node counts by reason, but not as the longest hold", async () => {
   const policy = rebootOffline({ steps: [steps.reboot], retry: withoutRetries });
   const network = await startQuietNetwork({ config: remediationConfig([policy], withoutLimits) });
-  network.failNode(network.nodes()[0]!, "person");
+  network.failNode(network.nodes()[0]!, "operator");
   await network.advance(3 * HOUR_MS);
   expect(await holdGauges(network)).toEqual({ hours: 0, nodes: { retry_limit: 1 } });
 });
@@ -49,7 +49,7 @@ test("a node that fails again right after it was healed is held, although no epi
   network.failNode(node);
   await network.advance(HOUR_MS);
   expect(network.episodes()).toMatchObject([{ node, state: "healed" }]);
-  network.failNode(node, "person");
+  network.failNode(node, "operator");
   await network.advance(4 * HOUR_MS);
   expect(await holdGauges(network)).toEqual({ hours: 4, nodes: { retry_limit: 1 } });
 });
@@ -58,7 +58,7 @@ test("a node in our quarantine and a dry run are not held", async () => {
   const quarantining = rebootOffline({ steps: [steps.quarantine] });
   const other = rebootOffline({ name: "other", mode: "dry_run" });
   const network = await startQuietNetwork({ config: remediationConfig([quarantining, other], withoutLimits) });
-  network.failNode(network.nodes()[0]!, "person");
+  network.failNode(network.nodes()[0]!, "operator");
   await network.advance(HOUR_MS);
   expect(await holdGauges(network)).toEqual({ hours: 0, nodes: {} });
 });

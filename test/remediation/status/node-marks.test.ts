@@ -41,9 +41,9 @@ test("dry runs and firing nodes without an episode have their own marks", async 
   const network = await startQuietNetwork({ config: remediationConfig(policies) });
   const [dryRun, real] = [network.nodes("eu-west")[0]!, network.nodes("us-east")[0]!];
   const { view } = network.controller();
-  network.failNode(dryRun, "person");
+  network.failNode(dryRun, "operator");
   await network.advanceUntil(() => marksOf(view).get(dryRun) === "dry_run");
-  network.failNode(real, "person");
+  network.failNode(real, "operator");
   // The only step was ineffective: the node is given up, and still fires.
   await network.advanceUntil(() => marksOf(view).get(real) === "given_up");
 });

@@ -153,7 +153,7 @@ export class Simulation {
       approvals: new Map(),
       breakerModel: createBreakerModel({
         config: () => this.parts.config,
-        nodes: () => Math.max(service.world.fleet.nodes.length, this.parts.process?.snapshot()?.fleet.count ?? 0),
+        nodes: () => Math.max(service.network.fleet.nodes.length, this.parts.process?.snapshot()?.fleet.count ?? 0),
         hasFallenBack: (policy) => (recordedState.facts.get(`remediation.fallback.${policy}`) ?? null) !== null,
       }),
       serviceClock: createServiceClockModel(),
@@ -276,9 +276,9 @@ export class Simulation {
   }
 }
 
-function recordFailingNodes({ service: { world }, lastFailingAt }: SimulationParts): void {
-  for (const { id, failureMode, isRegionDown } of world.fleet.nodes)
-    if (failureMode !== "none" || isRegionDown) lastFailingAt.set(id, world.now);
+function recordFailingNodes({ service: { network }, lastFailingAt }: SimulationParts): void {
+  for (const { id, failureMode, isRegionDown } of network.fleet.nodes)
+    if (failureMode !== "none" || isRegionDown) lastFailingAt.set(id, network.now);
 }
 
 /** Creates a log that is discarded. A failed remediation round is a violation. */

@@ -87,7 +87,7 @@ export async function runSteps(crash: CrashPoint): Promise<StepsReport> {
   const { parts, interventions } = simulation;
   await simulation.advance(SETTLE_MS);
   hasFailure = true;
-  interventions.startFailure(parts.service.world.fleet.nodes[7]!.id, { failureMode: "outage", remedy: "person" });
+  interventions.startFailure(parts.service.network.fleet.nodes[7]!.id, { failureMode: "outage", remedy: "operator" });
   await simulation.advance(STEPS_MS);
   if (rateLimitedCount(parts.service) > 0) parts.addViolation("no 429", "a call was answered with 429");
   await simulation.stop();

@@ -12,9 +12,9 @@ export function firingViolation(policy: string, id: string, parts: SimulationPar
   // Sessions from before a recovery may fail after it.
   if (spec === undefined || spec.when.includes("sessions.")) return null;
   const now = serviceNow();
-  const node = findNode(service.world.fleet, id);
+  const node = findNode(service.network.fleet, id);
   if (node === null || node.failureMode !== "none" || node.isRegionDown) return null;
-  const sinceMs = now - (lastFailingAt.get(id) ?? service.world.startMs);
+  const sinceMs = now - (lastFailingAt.get(id) ?? service.network.startMs);
   // A detail counts for the policy's max_age: the node may have been failing when it was read.
   const withinMs = LISTED_MS_MAX + (spec.when.includes("usage") ? detailAgeMs(id, parts) : 0);
   return sinceMs <= withinMs

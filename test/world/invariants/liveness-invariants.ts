@@ -141,7 +141,7 @@ interface Hold {
 
 /** Returns nodes with a failure that does not end without a repair. */
 const failingNodes = ({ service }: SimulationParts): readonly SimulatedNode[] =>
-  service.world.fleet.nodes.filter(({ failureMode, remedy }) => failureMode !== "none" && remedy !== "time");
+  service.network.fleet.nodes.filter(({ failureMode, remedy }) => failureMode !== "none" && remedy !== "time");
 
 /** Returns whether an acting policy fires on the node and has no step in progress. */
 const isHolding = ({ mode, timer, episode, verdict }: PolicyExplanation): boolean =>

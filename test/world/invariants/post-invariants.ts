@@ -69,11 +69,11 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
       config.intervals.some((interval) => spec.windows.includes(interval.name) && isWithin(interval, at));
     // The window must be open on both clocks. At its edges the decision may have been made earlier.
     const isOpenAbout = (at: number) => isOpen(at) || isOpen(at - TOLERANCE_MS) || isOpen(at + TOLERANCE_MS);
-    const skewed = serviceNow() + clockSkewAt(parts.service.world.faultSchedule, serviceNow());
+    const skewed = serviceNow() + clockSkewAt(parts.service.network.faultSchedule, serviceNow());
     return isOpenAbout(clock.now()) && isOpenAbout(skewed) ? null : `${spec.windows} is closed`;
   },
   "protected or not matched": ({ action, node }, parts) => {
-    const { country, region } = findNode(parts.service.world.fleet, node) ?? { country: null, region: null };
+    const { country, region } = findNode(parts.service.network.fleet, node) ?? { country: null, region: null };
     const [, protectedCountry] = /^node\.country == "(.*)"$/.exec(parts.config.safety.protected ?? "") ?? [];
     const [, excludedRegion] = /^node\.region != "(.*)"$/.exec(policyOf(action, parts)?.match ?? "") ?? [];
     if (protectedCountry !== undefined && protectedCountry === country) return `nodes in ${country} are protected`;
@@ -189,7 +189,7 @@ const policyOf = (action: Action | null, { config }: SimulationParts): PolicySpe
 function disruptedMax(parts: SimulationParts): number {
   const { share, amount } = parts.config.safety.maxDisrupted;
   const { recordedState, service, process: daemonProcess } = parts;
-  const actual = service.world.fleet.nodes.length + lostNodes(parts).length;
+  const actual = service.network.fleet.nodes.length + lostNodes(parts).length;
   // A node that left by itself after an action counts as lost: the daemon can't tell why it left.
   const open = [...recordedState.open].map((id) => recordedState.episodes.get(id)!);
   const lost = new Set(open.filter(isLost).map(({ node }) => node));
@@ -241,7 +241,7 @@ const isQuarantineOfOffline = (parts: SimulationParts, { kind, action }: PostAtt
 function lastAttemptOf({ recordedState, service }: SimulationParts, { node, id }: Episode): number {
   let last = Number.NEGATIVE_INFINITY;
   // Before that the id belonged to another node.
-  const createdAt = findNode(service.world.fleet, node)?.createdAt ?? Number.NEGATIVE_INFINITY;
+  const createdAt = findNode(service.network.fleet, node)?.createdAt ?? Number.NEGATIVE_INFINITY;
   for (const episode of recordedState.episodes.values()) {
     const hasActed = episode.acted > 0 || episode.state === "given_up";
     const isSameNode = episode.node === node && episode.openedAt >= createdAt;

@@ -22,9 +22,9 @@ const SLACK_MS = 10 * SECOND_MS;
 export function untrustedSpans({ at }: PostAttempt, parts: SimulationParts): string | null {
   const { service, config, processStartedAt } = parts;
   const interval = parts.process?.plan().nodes?.intervalMs ?? 0;
-  const now = service.world.now - service.world.startMs;
+  const now = service.network.now - service.network.startMs;
   const ageMs = at - processStartedAt;
-  for (const fault of service.world.faultSchedule.faults) {
+  for (const fault of service.network.faultSchedule.faults) {
     const effect = effectOf(fault, interval, parts);
     if (effect === null) continue;
     // For the current process a fault starts with the process at the earliest.
@@ -62,7 +62,7 @@ function effectOf(
     case "vanished":
       return fault.missing >= VANISHED_SHARE_MIN ? { kind: "wrong_data", afterMs: observedAfterMs } : null;
     case "bad_records": {
-      const { seed, fleet } = service.world;
+      const { seed, fleet } = service.network;
       const unusable = fleet.nodes.filter(({ id }) => isUnusable(corruptionOf(seed, fault.spoiled, id))).length;
       return unusable > maxUnknown * fleet.nodes.length + NODES_SLACK
         ? { kind: "wrong_data", afterMs: observedAfterMs }

@@ -6,7 +6,7 @@ import { enforcedShippedPolicies } from "../../harness/shipped-policies.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 import { createRestartCount, type RestartCount } from "../daemon/restart-count.ts";
 import { Simulation, STEP_MS } from "../daemon/simulation.ts";
-import { createFailureCensus, type FailureCensus, type NodeFailure } from "../invariants/failure-census.ts";
+import { createFailureLog, type FailureLog, type NodeFailure } from "../invariants/failure-log.ts";
 import { alertsOf, createHoldRecord, type Hold } from "../invariants/hold-record.ts";
 import { figuresTable, quantiles, shares } from "./figures.ts";
 
@@ -46,7 +46,7 @@ export async function runMonth(options: MonthOptions): Promise<MonthReport> {
   const { seed, nodes, days, rates } = options;
   const began = performance.now();
   const { config, settings } = enforcedShippedPolicies();
-  let failureCensus: FailureCensus | null = null;
+  let failureCensus: FailureLog | null = null;
   const sessions = { kind: "every", intervalMs: SESSIONS_EVERY_MS } as const;
   const simulation = new Simulation({
     seed,
@@ -58,7 +58,7 @@ export async function runMonth(options: MonthOptions): Promise<MonthReport> {
       for (const { policy, node } of firings) failureCensus?.recordFiring(policy, node);
     },
   });
-  failureCensus = createFailureCensus(simulation.parts);
+  failureCensus = createFailureLog(simulation.parts);
   const restarts = createRestartCount(simulation.parts);
   const record = createHoldRecord(CHECK_INTERVAL_MS);
   let breakerHours = 0;

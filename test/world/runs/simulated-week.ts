@@ -6,7 +6,7 @@ import { rateLimitedCount, replyCounts } from "../../../src/simulator/http/servi
 import { createPlanLimits, everyMinuteSettings, START_MS } from "../../harness/virtual-daemon.ts";
 import { Simulation, STEP_MS } from "../daemon/simulation.ts";
 import type { PostAttempt, Violation } from "../daemon/simulation-parts.ts";
-import { createFailureCensus, type FailureCensus, type NodeFailure } from "../invariants/failure-census.ts";
+import { createFailureLog, type FailureLog, type NodeFailure } from "../invariants/failure-log.ts";
 import { figuresTable, quantiles, shares } from "./figures.ts";
 
 /** Options of {@link simulateWeek}. */
@@ -45,7 +45,7 @@ export async function simulateWeek(options: WeekOptions): Promise<WeekReport> {
   const began = performance.now();
   const { schedules } = everyMinuteSettings;
   const sessions = { kind: "every", intervalMs: SESSIONS_EVERY_MS } as const;
-  let failureCensus: FailureCensus | null = null;
+  let failureCensus: FailureLog | null = null;
   const simulation = new Simulation({
     seed,
     config,
@@ -62,7 +62,7 @@ export async function simulateWeek(options: WeekOptions): Promise<WeekReport> {
       for (const { policy, node } of firings) failureCensus?.recordFiring(policy, node);
     },
   });
-  failureCensus = createFailureCensus(simulation.parts);
+  failureCensus = createFailureLog(simulation.parts);
   for (let at = 0; at < days * DAY_MS; at += STEP_MS) {
     await simulation.advance(STEP_MS);
     failureCensus.observe();
