@@ -99,8 +99,8 @@ export class RemediationRecords {
 
   /** The suspended episode of a node under a policy, or null if there is none. */
   suspendedEpisode(policy: string, node: NodeId, dryRun: boolean): Episode | null {
-    const isSought = (episode: Episode) => episode.state === "suspended" && episode.policy === policy;
-    return this.openEpisodesOf(node, dryRun).findLast(isSought) ?? null;
+    const isMatch = (episode: Episode) => episode.state === "suspended" && episode.policy === policy;
+    return this.openEpisodesOf(node, dryRun).findLast(isMatch) ?? null;
   }
 
   /**

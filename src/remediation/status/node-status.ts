@@ -26,7 +26,7 @@ export function* heldNodesOf(
   query: HeldNodesQuery,
 ): Generator<undefined, readonly HeldNode[]> {
   const { remediationState, observed } = context;
-  const isSought = ({ node, policy }: Pick<HeldNode, "node" | "policy">) =>
+  const isMatch = ({ node, policy }: Pick<HeldNode, "node" | "policy">) =>
     (query.node ?? node) === node && (query.policy ?? policy) === policy;
   const now = remediationState.now();
   const held = new Map<NodeId, HeldRow>();
@@ -34,7 +34,7 @@ export function* heldNodesOf(
   const untilOf = new Map(holds.map(({ node, until }) => [node, until]));
   yield* eachInSteps(lastDecisions ?? [], (decision) => {
     // Several policies may hold a node, so a query for one of them must not see the others.
-    if (!isSought(decision) || !isHold(context, decision)) return;
+    if (!isMatch(decision) || !isHold(context, decision)) return;
     const { policy, node, reasons } = decision;
     const row = { node, policy, heldMs: heldMs(context, decision, now), reasons, until: untilOf.get(node) ?? null };
     const known = held.get(node);
@@ -42,7 +42,7 @@ export function* heldNodesOf(
   });
   for (const { node, kind, at, until } of holds) {
     const row = { node, policy: null, heldMs: now - at, reasons: [kind], until };
-    if (!held.has(node) && isSought(row)) held.set(node, row);
+    if (!held.has(node) && isMatch(row)) held.set(node, row);
   }
   const rows = yield* firstRows([...held.values()], query.limit ?? Number.POSITIVE_INFINITY);
   // Only the rows that are shown get names and locations, because thousands may be held.

@@ -17,7 +17,7 @@ const gaps = fc.oneof(
   weighted(3, integerBetween(1_000, 30_000)),
   weighted(1, integerBetween(30_000, 300_000)),
 );
-const fates = fc.oneof(
+const callResults = fc.oneof(
   weighted(20, fc.constant<CallResult>("answered")),
   weighted(1, fc.constantFrom<CallResult>("lost_before", "lost_after", "unsent", "bare")),
 );
@@ -30,7 +30,7 @@ const scripts = (externalCalls: fc.Arbitrary<number>): fc.Arbitrary<SharedKeyEve
       weighted(1, fc.constant<Category>("session_monitoring")),
     ),
     externalCalls,
-    result: fates,
+    result: callResults,
     outMs: integerBetween(1, 400),
     backMs: integerBetween(1, 400),
   });
