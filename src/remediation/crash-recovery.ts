@@ -73,8 +73,8 @@ function adoptPolicyChanges(context: EpisodeContext): void {
 }
 
 /**
- * Returns the timer with the current durations of its policy. It stays as it is while an episode with a sent action needs
- * it.
+ * Returns the timer with the current durations of its policy. It stays as it is while an episode with a sent action
+ * needs it.
  */
 const adoptDurations = (timer: Timer, { spec }: Policy, hasActed: boolean): Timer =>
   hasActed ? timer : applyDurationsChange(timer, spec);

@@ -94,8 +94,8 @@ function prometheusAccess(
 }
 
 /**
- * Returns the configuration in force, and one with the policies of `files`: each replaces the policy with its name, or is
- * added.
+ * Returns the configuration in force, and one with the policies of `files`: each replaces the policy with its name, or
+ * is added.
  */
 async function configsToReplay(
   files: readonly string[],

@@ -92,7 +92,8 @@ export class Lease implements LeasePort {
   }
 
   /**
-   * Renews the lease. Rejects with {@link LeadershipLost} if this daemon does not lead, or if another one has taken the lease.
+   * Renews the lease. Rejects with {@link LeadershipLost} if this daemon does not lead, or if another one has taken the
+   * lease.
    */
   async renew(): Promise<void> {
     const { database, leaseMs, clock } = this.#deps;

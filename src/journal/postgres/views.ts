@@ -1,12 +1,13 @@
 /** Returns the SQL that converts milliseconds since the Unix epoch to timestamptz. */
 const time = (milliseconds: string): string => `to_timestamp((${milliseconds})::float8 / 1000)`;
 
-/** Names in the journal that were changed: keys of rows, and a table. */
+/** The names that a migration changed: keys of rows, and a table. */
 const CURRENT_NAMES = { dryRun: "dryRun", command: "command", operatorCommands: "operator_commands" };
 
 /**
- * Returns the SQL that creates or replaces the views for operators and dashboards. They are documented in docs/high-availability.md,
- * so columns may be added, but neither removed nor changed. `s` is the quoted name of the schema. Steps count from 1.
+ * Returns the SQL that creates or replaces the views for operators and dashboards. They are documented in
+ * docs/high-availability.md, so columns may be added, but neither removed nor changed. `s` is the quoted name of the
+ * schema. Steps count from 1.
  */
 export const createViews = (s: string, { dryRun, command, operatorCommands } = CURRENT_NAMES): string => `
   CREATE OR REPLACE VIEW ${s}.proxywarden_episodes AS SELECT
