@@ -197,7 +197,7 @@ function planResetBreaker({ context, fleetHealth }: OperatorCommandsDeps): Plann
     .active()
     .flatMap(({ hasFallenBack, policy }) => (hasFallenBack ? [policy.spec.name] : []));
   if (!isOpen && fellBack.length === 0)
-    return reject("conflict", "the breaker is not open, and no policy has fellBack back to dry_run");
+    return reject("conflict", "the breaker is not open, and no policy has fallen back to dry_run");
   const { changes, apply } = fleetHealth.resetBreaker(fellBack);
   const since = String(context.remediationState.now());
   const policyChanges = fellBack.flatMap((name): JournalChange[] => [
