@@ -8,7 +8,7 @@ import { PolicyEvaluator } from "../src/remediation/evaluation/policy-evaluator.
 import { ObservedFleet } from "../src/remediation/observed-fleet.ts";
 import { PolicySet } from "../src/remediation/policy-set.ts";
 import { openRemediationState } from "../src/remediation/state/journaled-state.ts";
-import { rebootOffline, remediationRules } from "../test/harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../test/harness/policies.ts";
 import { measure, median } from "./bench-process.ts";
 import { createFleetSource, inputOf } from "./fleet.ts";
 
@@ -49,7 +49,7 @@ export async function benchEvaluation(): Promise<EvaluationResult[]> {
     ...{ journal: store.journal, clock, log: silentLog, lostReason: null },
   });
   const observed = new ObservedFleet({ serviceTime: (at) => at });
-  const policies = new PolicySet(remediationRules(POLICIES), remediationState.records);
+  const policies = new PolicySet(remediationConfig(POLICIES), remediationState.records);
   const evaluator = new PolicyEvaluator({ clock, observed, policies, remediationState }, { recordChanges: () => [] });
   const source = createFleetSource(NODES);
   let previous = source.next(1);

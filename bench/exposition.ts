@@ -69,7 +69,7 @@ const CHANGED_SCRAPES = 31;
 /** Measures rendering a whole fleet as text, alternating with prom-client, then compressing it, and gzip scrapes. */
 export async function benchExposition(nodes: number, quick: boolean): Promise<ExpositionResult> {
   const { warm, rounds } = lengths(nodes, quick);
-  const ours = startContender(new URL("proxywarden.ts", import.meta.url), nodes);
+  const proxywarden = startContender(new URL("proxywarden.ts", import.meta.url), nodes);
   const promClient = startContender(new URL("prom-client.ts", import.meta.url), nodes);
   try {
     const promClientFull: Measured[] = [];
@@ -81,18 +81,18 @@ export async function benchExposition(nodes: number, quick: boolean): Promise<Ex
     for (let round = 0; round < warm + rounds; round++) {
       // prom-client needs less warm-up, and its rounds are long.
       if (round === 0 || round >= warm) promClientFull.push(await promClient.ask<Measured>("full"));
-      text.push(await ours.ask<Measured>("text_of_all"));
-      scatteredText.push(await ours.ask<Measured>("text_of_scattered"));
-      all.push(await ours.ask<Measured>("gzip_of_all"));
-      few.push(await ours.ask<Measured>("gzip_of_few"));
-      scattered.push(await ours.ask<Measured>("gzip_of_scattered"));
+      text.push(await proxywarden.ask<Measured>("text_of_all"));
+      scatteredText.push(await proxywarden.ask<Measured>("text_of_scattered"));
+      all.push(await proxywarden.ask<Measured>("gzip_of_all"));
+      few.push(await proxywarden.ask<Measured>("gzip_of_few"));
+      scattered.push(await proxywarden.ask<Measured>("gzip_of_scattered"));
     }
     if (nodes <= 1_000) await compareTexts(nodes);
-    const urls = await ours.ask<ServerUrls>("serve");
-    const rssMb = await ours.ask<number>("rss");
+    const urls = await proxywarden.ask<ServerUrls>("serve");
+    const rssMb = await proxywarden.ask<number>("rss");
     const promClientRssMb = await promClient.ask<number>("rss");
     promClient.stop();
-    const scrapes = await measureScrapes(ours, urls);
+    const scrapes = await measureScrapes(proxywarden, urls);
     const medianMs = (kind: readonly Measured[]) => median(kind.slice(-rounds).map(({ ms }) => ms));
     const promClientMs = medianMs(promClientFull);
     const kinds = [text, scatteredText, all, few, scattered];
@@ -125,7 +125,7 @@ export async function benchExposition(nodes: number, quick: boolean): Promise<Ex
       changedScrapeRatio: scrapes.changedScrapeMs / scrapes.bareScrapeMs,
     };
   } finally {
-    ours.stop();
+    proxywarden.stop();
     promClient.stop();
   }
 }
@@ -148,29 +148,29 @@ async function compareTexts(nodes: number): Promise<void> {
         .join("\n")
     );
   };
-  const [ours, theirs] = await Promise.all(sides.map(linesOf));
+  const [proxywarden, promClient] = await Promise.all(sides.map(linesOf));
   for (const side of sides) side.stop();
-  if (ours !== theirs) throw new Error("proxywarden and prom-client render different samples");
+  if (proxywarden !== promClient) throw new Error("proxywarden and prom-client render different samples");
 }
 
 interface ServerUrls {
-  readonly ours: string;
+  readonly proxywarden: string;
   readonly bare: string;
 }
 
 async function measureScrapes(contender: Contender, urls: ServerUrls) {
-  const ours: number[] = [];
+  const proxywarden: number[] = [];
   const bare: number[] = [];
   for (let round = 0; round < SCRAPES; round++) {
     bare.push(await scrape(urls.bare));
-    ours.push(await scrape(urls.ours));
+    proxywarden.push(await scrape(urls.proxywarden));
   }
   const changed: number[] = [];
   for (let round = 0; round < CHANGED_SCRAPES; round++) {
     await contender.ask("change");
-    changed.push(await scrape(urls.ours));
+    changed.push(await scrape(urls.proxywarden));
   }
-  return { bareScrapeMs: median(bare), scrapeMs: median(ours), changedScrapeMs: median(changed) };
+  return { bareScrapeMs: median(bare), scrapeMs: median(proxywarden), changedScrapeMs: median(changed) };
 }
 
 /** Returns the milliseconds until the complete body is received. */

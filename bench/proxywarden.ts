@@ -70,7 +70,9 @@ serveRounds({
       response.writeHead(200, { "content-encoding": "gzip", "content-length": bytes.length });
       response.end(bytes);
     });
-    const ours = createServer(async (_request, response) => sendScrape(response, await gzipEndpoint.scrape(gzipped)));
-    return { ours: await listen(ours), bare: await listen(bare) };
+    const proxywarden = createServer(async (_request, response) =>
+      sendScrape(response, await gzipEndpoint.scrape(gzipped)),
+    );
+    return { proxywarden: await listen(proxywarden), bare: await listen(bare) };
   },
 });

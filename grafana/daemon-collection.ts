@@ -1,4 +1,4 @@
-import { NONE_STEPS, steps, truth } from "./palette.ts";
+import { booleanMapping, NONE_STEPS, steps } from "./palette.ts";
 import { bars, counts, stat, stateTimeline, timeSeries } from "./panel.ts";
 import { gained, gainedWithin, selector } from "./query.ts";
 
@@ -63,7 +63,7 @@ const completenessPanels = () => [
       "Whether the last run was complete. A complete walk may miss a small share of the records (nodes: safety.trust.max_missing). While the last walk of the nodes is incomplete, no node is acted on.",
     unit: "none",
     queries: [{ expr: selector("proxywarden_collect_complete"), legend: "{{collector}}" }],
-  }).mappings([truth("complete", "incomplete", 1)]),
+  }).mappings([booleanMapping("complete", "incomplete", 1)]),
   timeSeries({
     ...third,
     title: "Completeness of lists",
@@ -232,7 +232,7 @@ const connectionPanels = () => [
       "Whether the last change to the web configuration file was loaded. If not, the previous settings stay active.",
     unit: "none",
     queries: [{ expr: `min(${selector("proxywarden_web_config_last_reload_successful")})` }],
-  }).mappings([truth("active", "rejected", 1)]),
+  }).mappings([booleanMapping("active", "rejected", 1)]),
   stat({
     width: 4,
     height: 8,

@@ -1,5 +1,5 @@
 import { NODE_LINKS } from "./dashboard.ts";
-import { coloredText, EPISODE_NAMES, truth } from "./palette.ts";
+import { booleanMapping, coloredText, EPISODE_NAMES } from "./palette.ts";
 import { bars, columns, counts, stacked, stateTimeline, table, timeSeries } from "./panel.ts";
 import { gained, rate, selector } from "./query.ts";
 
@@ -32,7 +32,7 @@ const episodePanels = () => [
         legend: "rounds succeed",
       },
     ],
-  }).mappings([truth("yes", "no", 1)]),
+  }).mappings([booleanMapping("yes", "no", 1)]),
   stacked({
     ...third,
     title: "Episodes by state",
@@ -123,7 +123,7 @@ const limitPanels = () => [
       "Mode of each policy: the most restrictive of its own mode, safety.mode, and dry_run if it fell back (safety.efficacy).",
     unit: "none",
     queries: [{ expr: `${selector("proxywarden_policy_mode")} == 1`, legend: "{{policy}}: {{mode}}" }],
-  }).mappings([truth("effective", "not effective", 1)]),
+  }).mappings([booleanMapping("effective", "not effective", 1)]),
   bars({
     ...third,
     title: "Safety limits",

@@ -4,7 +4,7 @@ import { budgetPanels } from "./daemon-budget.ts";
 import { collectionPanels, processPanels } from "./daemon-collection.ts";
 import { remediationPanels } from "./daemon-remediation.ts";
 import { actionAnnotation, alertAnnotation, createDashboard, UIDS } from "./dashboard.ts";
-import { LEADER_NUMBERS, NONE_STEPS, steps, truth } from "./palette.ts";
+import { booleanMapping, LEADER_NUMBERS, NONE_STEPS, steps } from "./palette.ts";
 import { stat, stateTimeline } from "./panel.ts";
 import { gainedWithin, selector } from "./query.ts";
 
@@ -25,7 +25,7 @@ export const daemonDashboard = (): DashboardBuilder =>
     },
   });
 
-type Mapping = ReturnType<typeof truth>;
+type Mapping = ReturnType<typeof booleanMapping>;
 
 const flag = (title: string, description: string, expr: string, mapping: Mapping) =>
   stat({ width: 3, height: 4, title, description, unit: "none", queries: [{ expr }] }).mappings([mapping]);
@@ -35,31 +35,31 @@ const overviewPanels = () => [
     "Trust",
     "Whether fleet data is trusted. While it is not, no node is acted on.",
     `min(${selector("proxywarden_trusted")})`,
-    truth("trusted", "not trusted", 1),
+    booleanMapping("trusted", "not trusted", 1),
   ),
   flag(
     "Pause",
     "Whether an operator paused all actions. `proxywarden resume` ends the pause.",
     `max(${selector("proxywarden_paused")})`,
-    truth("paused", "not paused", 0),
+    booleanMapping("paused", "not paused", 0),
   ),
   flag(
     "Circuit breaker",
     "Open: too many nodes fired or were lost, and no node is acted on until an operator runs `proxywarden reset-breaker`.",
     `max(${selector("proxywarden_breaker_open")})`,
-    truth("open", "closed", 0),
+    booleanMapping("open", "closed", 0),
   ),
   flag(
     "Journal",
     "Whether the journal can be written. While it can't, no node is acted on.",
     `min(${selector("proxywarden_journal_writable")})`,
-    truth("writable", "not writable", 1),
+    booleanMapping("writable", "not writable", 1),
   ),
   flag(
     "Configuration",
     "Whether the last reload succeeded. If not, the previous configuration stays active.",
     `min(${selector("proxywarden_config_last_reload_successful")})`,
-    truth("active", "rejected", 1),
+    booleanMapping("active", "rejected", 1),
   ),
   stat({
     width: 3,

@@ -53,7 +53,7 @@ export const STATUS_NAMES = named(STATUS_COLORS);
 export const EPISODE_NAMES = named(EPISODE_COLORS);
 
 /** Texts for 1 and 0. `good`: the value shown in green; the other is red. */
-export const truth = (one: string, zero: string, good: 0 | 1): ValueMapping => ({
+export const booleanMapping = (one: string, zero: string, good: 0 | 1): ValueMapping => ({
   type: MappingType.ValueToText,
   options: {
     0: { text: zero, color: good === 0 ? "green" : "red", index: 0 },

@@ -113,9 +113,9 @@ function isFresh({ at, fleet }: Snapshot, { nodes }: Plan): boolean {
 }
 
 /** Returns the number of missing and wrongly kept nodes of a snapshot as a share of the fleet. */
-function inventoryError({ fleet }: Snapshot, { world }: SimulatedService): Share {
+function inventoryError({ fleet }: Snapshot, { network }: SimulatedService): Share {
   const known = new Set(fleet.ids.filter((id) => id !== ""));
-  const { nodes } = world.fleet;
+  const { nodes } = network.fleet;
   const common = nodes.filter(({ id }) => known.has(id)).length;
   return (nodes.length - common + known.size - common) / nodes.length;
 }
@@ -135,9 +135,9 @@ async function warmUp(cell: Cell, script: Script): Promise<Engine> {
   });
   collected.inventory.setThresholds(thresholdsOf(mustCompile(WHEN)));
   const engine: Engine = { clock, collected, metrics, log, warnings };
-  const ours = { requests: WARM_UP_REQUESTS, burst: 2 * WARM_UP_REQUESTS, windowMs: MINUTE_MS };
+  const allowance = { requests: WARM_UP_REQUESTS, burst: 2 * WARM_UP_REQUESTS, windowMs: MINUTE_MS };
   const limits: Limits = {
-    categories: { node_management: ours, session_monitoring: ours },
+    categories: { node_management: allowance, session_monitoring: allowance },
     plan: { requestsPerMinute: null, concurrentRequests: null, callsPerMonth: null },
     reserve: 0,
   };

@@ -10,7 +10,7 @@ import { HEARTBEAT_MS, lastHeartbeat, type SimulatedNode } from "../../src/simul
 import { nodeIndex } from "../../src/simulator/fleet/node-identity.ts";
 import { type Resource, type ResourceLoad, resourceUsage } from "../../src/simulator/fleet/resource-usage.ts";
 import { badDetailFault } from "../../src/simulator/http/faults.ts";
-import { advanceWorld, createWorld, type World } from "../../src/simulator/network.ts";
+import { advanceNetwork, createNetwork, type Network } from "../../src/simulator/network.ts";
 import {
   BAD_DETAILS,
   type Cell,
@@ -99,12 +99,12 @@ const NEVER = Number.POSITIVE_INFINITY;
 export function createScript(cell: Cell): Script {
   const scenario = scenarioOf(cell);
   const timetable = timetableOf(cell);
-  const world = createWorld(scenario, START_MS);
+  const network = createNetwork(scenario, START_MS);
   const membershipChanges = membershipChangesOf(scenario, timetable);
   const changed = new Set(membershipChanges.map(({ index }) => index));
   const isReadable = (index: number): boolean => badDetailFault(scenario.faults, cell.seed, index) === null;
-  const eligible = world.fleet.nodes.filter(({ index }) => !changed.has(index) && isReadable(index));
-  const writer = createFaultWriter(cell, timetable, world, eligible);
+  const eligible = network.fleet.nodes.filter(({ index }) => !changed.has(index) && isReadable(index));
+  const writer = createFaultWriter(cell, timetable, network, eligible);
   const counts = Array.from({ length: cell.faults }, (_, count) => count);
   const faults = [
     ...Array.from({ length: offlineCount(cell) }, () => writer.offline()),
@@ -126,7 +126,7 @@ export function createScript(cell: Cell): Script {
     restarts,
     jumps: Array.from({ length: JUMPS }, () => writer.jump()),
     ...{ membershipChanges, isReadable, eligible: eligible.map(({ index }) => index) },
-    listed: nodesInOrder({ options: scenario.service, world }, START_MS, START_MS).map(({ index }) => index),
+    listed: nodesInOrder({ options: scenario.service, network }, START_MS, START_MS).map(({ index }) => index),
     idOf: writer.idOf,
     shows: writer.shows,
   };
@@ -160,12 +160,12 @@ const CHURN = { ...defaultScenario.churn, joinEveryMs: CHURN_EVERY_MS, leaveEver
 /** Starts just after the start of the simulation, before which all details are read. */
 const permanent = (fault: FaultKind) => ({ afterMs: 1, forMs: NEVER, fault });
 
-/** Determines joins and leaves, which depend on the seed, by simulating them in a separate world. */
+/** Determines joins and leaves, which depend on the seed, by simulating them in a separate network. */
 function membershipChangesOf(scenario: Scenario, { endMs }: Timetable): readonly MembershipChange[] {
-  const world = createWorld(scenario, START_MS);
+  const network = createNetwork(scenario, START_MS);
   if (scenario.churn !== CHURN) return [];
-  advanceWorld(world, START_MS + endMs);
-  const { membershipChanges, membershipChangeCount } = world.fleet;
+  advanceNetwork(network, START_MS + endMs);
+  const { membershipChanges, membershipChangeCount } = network.fleet;
   if (membershipChanges.length !== membershipChangeCount)
     throw new Error(`the simulator does not keep all of ${membershipChangeCount} joins and leaves`);
   return membershipChanges.map(({ id, at, kind }) => ({
@@ -175,11 +175,11 @@ function membershipChangesOf(scenario: Scenario, { endMs }: Timetable): readonly
   }));
 }
 
-/** Creates faults on the nodes of a separate world, in which their usage can be computed for any time. */
+/** Creates faults on the nodes of a separate network, in which their usage can be computed for any time. */
 function createFaultWriter(
   cell: Cell,
   { leadMs, windowMs, lastsMs, endMs }: Timetable,
-  { seed, fleet }: World,
+  { seed, fleet }: Network,
   eligible: readonly SimulatedNode[],
 ) {
   const { roundMs, evenWalkMs } = pollingBudgetOf(cell);

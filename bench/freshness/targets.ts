@@ -30,7 +30,7 @@ export const medianOf = ({ latencies }: Result, kind: DetectionKind): number => 
 
 /** Checks all targets of a cell. */
 export function checkTargets({ cell, results }: CellRun): readonly TargetResult[] {
-  const { proxywarden: ours, even, oracle } = results;
+  const { proxywarden, even, oracle } = results;
   const { rate, isScarce } = pollingBudgetOf(cell);
   const cap = PLAN_VARIANTS[cell.plan].limits.plan.callsPerMonth;
   const atMost = (target: string, value: number, bound: number): TargetResult => ({
@@ -42,30 +42,31 @@ export function checkTargets({ cell, results }: CellRun): readonly TargetResult[
     isReached: value >= bound,
   });
   const targetResults = [
-    atMost("calls answered 429", ours.rejected, 0),
+    atMost("calls answered 429", proxywarden.rejected, 0),
     atMost(
       "offline nodes: ratio to the oracle",
-      medianOf(ours, "offline") / medianOf(oracle, "offline"),
+      medianOf(proxywarden, "offline") / medianOf(oracle, "offline"),
       ORACLE_TIMES_MAX,
     ),
   ];
-  if (cap !== null) targetResults.push(atMost("calls in a month of 30 days", Math.round(ours.callsInMonth), cap));
+  if (cap !== null)
+    targetResults.push(atMost("calls in a month of 30 days", Math.round(proxywarden.callsInMonth), cap));
   if (isScarce)
-    targetResults.push(atLeast("used share of the polling budget", ours.callsPerMinute / rate, SPENT_SHARE_MIN));
+    targetResults.push(atLeast("used share of the polling budget", proxywarden.callsPerMinute / rate, SPENT_SHARE_MIN));
   if (cell.nodes === DETAIL_TARGETS_NODES) {
-    const speedup = medianOf(even, "creep") / medianOf(ours, "creep");
+    const speedup = medianOf(even, "creep") / medianOf(proxywarden, "creep");
     targetResults.push(
       atLeast("slow rise of usage: speedup over round robin", speedup, CREEP_TIMES_MIN),
       atMost(
         "jump without a signal: ratio to round robin",
-        medianOf(ours, "jump") / medianOf(even, "jump"),
+        medianOf(proxywarden, "jump") / medianOf(even, "jump"),
         JUMP_TIMES_MAX,
       ),
-      atMost("calls: ratio to round robin", ours.callsPerMinute / even.callsPerMinute, SAME_CALLS_MAX),
+      atMost("calls: ratio to round robin", proxywarden.callsPerMinute / even.callsPerMinute, SAME_CALLS_MAX),
     );
   }
   if (cell.conditions === "churn") {
-    const { error, fresh } = ours.inventory ?? { error: Number.POSITIVE_INFINITY, fresh: 0 };
+    const { error, fresh } = proxywarden.inventory ?? { error: Number.POSITIVE_INFINITY, fresh: 0 };
     targetResults.push(
       atMost("missing or wrongly kept nodes: share of the fleet", error, INVENTORY_ERROR_MAX),
       atLeast("share of time with node metrics", fresh, FRESH_SHARE_MIN),

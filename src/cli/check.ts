@@ -6,7 +6,7 @@ import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
 import { closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import type { StoreFailure } from "../journal/open-failure.ts";
-import { MODES, type PolicyRule } from "../model/policy/policy.ts";
+import { MODES, type PolicySpec } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { compileExpression } from "../policy/cel/expression.ts";
 import {
@@ -197,7 +197,7 @@ function fleetReasons({ safety }: Config): string[] {
   return [...ceilings[safety.mode], ...zeroLimits(safety).map((limit) => `safety.${limit} is 0`)];
 }
 
-function policyReasons(policy: PolicyRule, { service }: Config): string[] {
+function policyReasons(policy: PolicySpec, { service }: Config): string[] {
   const compiled = compileExpression(policy.when);
   const readsUsage = compiled.ok && compiled.value.fields.some(({ isUsage }) => isUsage);
   return [

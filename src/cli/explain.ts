@@ -85,12 +85,12 @@ async function explainFromJournal(
     }));
     if (!journaled.ok) return fail([journaled.error.message]);
     const { rows, timers } = journaled.value;
-    const policies = read.value.policies.map((rule) => {
-      const timer = timers.find(({ policy }) => policy === rule.name);
+    const policies = read.value.policies.map((spec) => {
+      const timer = timers.find(({ policy }) => policy === spec.name);
       return {
-        ...emptyPolicyReport(rule.name),
-        for_seconds: rule.forMs / SECOND_MS,
-        steps: rule.steps.map(stepName),
+        ...emptyPolicyReport(spec.name),
+        for_seconds: spec.forMs / SECOND_MS,
+        steps: spec.steps.map(stepName),
         timer: timer === undefined ? null : timerView(presentTimer(timer)),
       };
     });

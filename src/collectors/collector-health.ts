@@ -1,4 +1,4 @@
-import type { RecordRemark } from "../api-client/decoding/records.ts";
+import type { RecordProblem } from "../api-client/decoding/records.ts";
 import type { ApiError } from "../api-client/errors.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
@@ -48,9 +48,9 @@ export class CollectorReporter {
   readonly #collector: Collector;
   readonly #deps: CollectorReporterDeps;
   #health = NOT_RUN;
-  #remarks: { count: number; first: RecordRemark } | null = null;
-  #hadRemarks = false;
-  #remarksLoggedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+  #problems: { count: number; first: RecordProblem } | null = null;
+  #hadProblems = false;
+  #problemsLoggedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   #loggedFailure: ApiError["kind"] | null = null;
   readonly #failureLoggedAt = new Map<ApiError["kind"], MonotonicMs>();
   #hasTotalDifference = false;
@@ -82,29 +82,29 @@ export class CollectorReporter {
     }
   }
 
-  /** Counts a remark without logging it. */
-  countRemark({ reason }: RecordRemark): void {
+  /** Counts a problem without logging it. */
+  countProblem({ reason }: RecordProblem): void {
     this.#deps.metrics.inc("proxywarden_records_rejected_total", { collector: this.#collector, reason });
   }
 
-  /** Counts a remark on a record of the current run, and logs it with the run. */
-  readonly reportRemark = (remark: RecordRemark): void => {
-    this.countRemark(remark);
-    this.#remarks = { count: (this.#remarks?.count ?? 0) + 1, first: this.#remarks?.first ?? remark };
+  /** Counts a problem on a record of the current run, and logs it with the run. */
+  readonly reportProblem = (problem: RecordProblem): void => {
+    this.countProblem(problem);
+    this.#problems = { count: (this.#problems?.count ?? 0) + 1, first: this.#problems?.first ?? problem };
   };
 
-  /** Logs new remarks, unless there were some before or some were logged recently. A run calls it at its end. */
-  logRemarks(): void {
+  /** Logs new problems, unless there were some before or some were logged recently. A run calls it at its end. */
+  logProblems(): void {
     const { clock, log } = this.#deps;
-    // Detail reads are a run each, and most of them have no remarks.
-    if (this.#remarks !== null && !this.#hadRemarks && clock.monotonic() - this.#remarksLoggedAt >= LOG_REPEAT_MS) {
-      this.#remarksLoggedAt = clock.monotonic();
-      const { reason, id, detail } = this.#remarks.first;
-      const fields = { collector: this.#collector, records: this.#remarks.count, reason, id, detail };
+    // Detail reads are a run each, and most of them have no problems.
+    if (this.#problems !== null && !this.#hadProblems && clock.monotonic() - this.#problemsLoggedAt >= LOG_REPEAT_MS) {
+      this.#problemsLoggedAt = clock.monotonic();
+      const { reason, id, detail } = this.#problems.first;
+      const fields = { collector: this.#collector, records: this.#problems.count, reason, id, detail };
       log.warn(fields, "records do not match the spec");
     }
-    this.#hadRemarks = this.#remarks !== null;
-    this.#remarks = null;
+    this.#hadProblems = this.#problems !== null;
+    this.#problems = null;
   }
 
   #finishRun(outcome: RunOutcome, tookMs: DurationMs): boolean {
@@ -112,7 +112,7 @@ export class CollectorReporter {
     const collector = this.#collector;
     const { complete, error, shownShare, isNodeFailure = false } = outcome;
     const now = clock.now();
-    this.logRemarks();
+    this.logProblems();
     if (error?.kind === "aborted") return false;
     if (!isNodeFailure) this.#logFailure(error);
     if (error === null) {

@@ -1,5 +1,5 @@
 import type { ApiClient } from "../api-client/client.ts";
-import { decodeNodeDetail, type RecordRemark } from "../api-client/decoding/records.ts";
+import { decodeNodeDetail, type RecordProblem } from "../api-client/decoding/records.ts";
 import { readNodeCall } from "../api-client/endpoints.ts";
 import type { ApiError } from "../api-client/errors.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
@@ -202,14 +202,14 @@ export async function readNodeDetail(
 ): Promise<ApiError | null> {
   const response = await client.get(readNodeCall(id), lane, signal, onSending);
   if (!response.ok) return response.error;
-  const remarks: RecordRemark[] = [];
-  const detail = decodeNodeDetail(response.value.json, (remark) => void remarks.push(remark));
+  const problems: RecordProblem[] = [];
+  const detail = decodeNodeDetail(response.value.json, (problem) => void problems.push(problem));
   if (detail === null) {
-    // The failure log covers this node; its remarks are only counted.
-    for (const remark of remarks) reporter.countRemark(remark);
-    return wrongShapeError(`the detail of ${JSON.stringify(id)} can't be read: ${remarks[0]?.detail}`);
+    // The failure log covers this node; its problems are only counted.
+    for (const problem of problems) reporter.countProblem(problem);
+    return wrongShapeError(`the detail of ${JSON.stringify(id)} can't be read: ${problems[0]?.detail}`);
   }
-  for (const remark of remarks) reporter.reportRemark(remark);
+  for (const problem of problems) reporter.reportProblem(problem);
   if (detail.id !== id)
     return wrongShapeError(`the detail of ${JSON.stringify(id)} has the id ${JSON.stringify(detail.id)}`);
   const { at } = response.value;
@@ -219,7 +219,7 @@ export async function readNodeDetail(
     return { kind: "incomplete", message };
   }
   if (recorded === "bad_scale") {
-    reporter.reportRemark({
+    reporter.reportProblem({
       reason: "usage_out_of_scale",
       id,
       detail: "a usage contradicts service.usage_scale: all usage is unknown until the scale is corrected",

@@ -1,5 +1,5 @@
 import type { ApiClient } from "../api-client/client.ts";
-import { decodeNodeRecord, decodePage, decodeSessionRecord, type OnRemark } from "../api-client/decoding/records.ts";
+import { decodeNodeRecord, decodePage, decodeSessionRecord, type OnProblem } from "../api-client/decoding/records.ts";
 import { listNodesCall, listSessionsCall } from "../api-client/endpoints.ts";
 import { isPermanent, isRequestRejected } from "../api-client/errors.ts";
 import type { ListWalk } from "../api-client/pagination/list-behavior.ts";
@@ -49,8 +49,8 @@ export async function collectNodes(deps: ListCollectorDeps, signal: AbortSignal)
   const { inventory } = deps.collected;
   const { maxMissing, minInventory } = deps.settings;
   let rejected = 0;
-  const fold = (record: unknown, at: MonotonicMs, onRemark: OnRemark): boolean => {
-    const node = decodeNodeRecord(record, onRemark);
+  const fold = (record: unknown, at: MonotonicMs, onProblem: OnProblem): boolean => {
+    const node = decodeNodeRecord(record, onProblem);
     if (node !== null) return inventory.recordListed(node, at);
     // An unreadable record still accounts for one record of the total.
     rejected++;
@@ -121,8 +121,8 @@ export async function collectSessions(deps: ListCollectorDeps, signal: AbortSign
   const serviceNow = deps.client.serviceTime(beganAt) ?? deps.clock.now();
   sessions.beginWalk(serviceNow);
   sessionWalks.begin(serviceNow, beganAt);
-  const fold = (record: unknown, at: MonotonicMs, onRemark: OnRemark): boolean => {
-    const session = decodeSessionRecord(record, onRemark);
+  const fold = (record: unknown, at: MonotonicMs, onProblem: OnProblem): boolean => {
+    const session = decodeSessionRecord(record, onProblem);
     // An unreadable record still accounts for one record of the total.
     if (session === null) {
       sessions.addUnreadable();
@@ -165,14 +165,14 @@ type ListReadResult = Awaited<ReturnType<typeof walkList>>;
 function readList(
   list: "nodes" | "sessions",
   { settings: { limits }, collected, client, clock }: ListCollectorDeps,
-  foldRecord: (record: unknown, at: MonotonicMs, onRemark: OnRemark) => boolean,
+  foldRecord: (record: unknown, at: MonotonicMs, onProblem: OnProblem) => boolean,
   signal: AbortSignal,
 ): Promise<ListReadResult> {
   const category = CATEGORY_OF_COLLECTOR[list];
   // Time between two pages at the rate that the limits allow.
   const spacingMs = limits.categories[category].windowMs / pollingCallsPerWindow(limits, category);
   const inFlightMax = callsInFlightMax(limits);
-  const { reportRemark } = collected.reporters[list];
+  const { reportProblem } = collected.reporters[list];
   const behavior = collected.listBehavior[list];
   const { latency, pagesInFlight } = behavior;
   let isFirst = true;
@@ -195,7 +195,7 @@ function readList(
       if (!page.ok) return page;
       const { records, limit, total } = page.value;
       const { length } = records;
-      const fresh = records.reduce<number>((sum, record) => sum + (foldRecord(record, at, reportRemark) ? 1 : 0), 0);
+      const fresh = records.reduce<number>((sum, record) => sum + (foldRecord(record, at, reportProblem) ? 1 : 0), 0);
       // The promises of the call may be old objects by now. They would keep the records until a major collection.
       records.length = 0;
       return ok({ at, total, limit, length, fresh });

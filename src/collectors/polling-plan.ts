@@ -86,7 +86,7 @@ const RUN_CALLS_SMOOTHING = 0.2;
 
 const runFactKey = (collector: Collector): string => `collect.${collector}.run`;
 /** Key of the fact that holds the size of the network, as it was last seen. */
-export const NETWORK_SIZE_FACT = "collect.extent";
+export const NETWORK_SIZE_FACT = "collect.network_size";
 
 /** The current plan, and the runs that follow it. */
 export class PollingPlan {

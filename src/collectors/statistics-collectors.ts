@@ -8,8 +8,8 @@ import type { ListCollectorDeps } from "./list-collectors.ts";
 
 /** Reads the statistics of the sessions (spec, section 4.8). */
 export async function collectStats({ client, collected }: ListCollectorDeps, signal: AbortSignal): Promise<RunOutcome> {
-  const { reportRemark } = collected.reporters.stats;
-  const stats = await readStatistics(client, readStatsCall, (json) => decodeStatistics(json, reportRemark), signal);
+  const { reportProblem } = collected.reporters.stats;
+  const stats = await readStatistics(client, readStatsCall, (json) => decodeStatistics(json, reportProblem), signal);
   if (!stats.ok) return { complete: false, error: stats.error };
   collected.stats = { ...stats.value, value: collected.capTopLists(stats.value.value) };
   return { complete: true, error: null };
@@ -20,8 +20,8 @@ export async function collectHourly(
   { client, collected }: ListCollectorDeps,
   signal: AbortSignal,
 ): Promise<RunOutcome> {
-  const { reportRemark } = collected.reporters.hourly;
-  const hourly = await readStatistics(client, readHourlyCall, (json) => decodeHourly(json, reportRemark), signal);
+  const { reportProblem } = collected.reporters.hourly;
+  const hourly = await readStatistics(client, readHourlyCall, (json) => decodeHourly(json, reportProblem), signal);
   if (!hourly.ok) return { complete: false, error: hourly.error };
   collected.hourly = hourly.value;
   return { complete: true, error: null };

@@ -21,7 +21,7 @@ export interface FieldUse {
 /** What is known of a valid CEL expression. */
 export interface ExpressionUse {
   readonly fields: readonly FieldUse[];
-  readonly remarks: readonly string[];
+  readonly warnings: readonly string[];
 }
 
 /** Checks that are passed to the loader. */
@@ -33,8 +33,8 @@ export interface ConfigChecks {
   /** Every reason to hold a node. */
   readonly holdReasons: readonly string[];
   /**
-   * Returns the fields that a CEL expression reads and remarks on what is probably a mistake, or what is wrong with it,
-   * and at which characters (from 0).
+   * Returns the fields that a CEL expression reads and warnings about what is probably a mistake, or what is wrong with
+   * it, and at which characters (from 0).
    */
   expression(text: string): Result<ExpressionUse, readonly { readonly message: string; readonly offset: number }[]>;
 }

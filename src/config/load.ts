@@ -1,5 +1,5 @@
 import { fail, ok, type Result } from "../base/result.ts";
-import type { PolicyRule } from "../model/policy/policy.ts";
+import type { PolicySpec } from "../model/policy/policy.ts";
 import { type ConfigSource, checkValue, createCheckContext, type DefinedNames } from "./checks.ts";
 import { type ConfigProblem, type KeyPositions, keyPositionsOf, mergeProblems } from "./diagnostics/problem.ts";
 import { findWarnings } from "./diagnostics/warnings.ts";
@@ -12,7 +12,7 @@ import { readWebFile, type WebFile } from "./web-file.ts";
 export interface LoadedConfig {
   readonly config: Config;
   /** Policies, ordered by the paths of their files, then by position. If several fire on a node, the first one acts. */
-  readonly policies: readonly PolicyRule[];
+  readonly policies: readonly PolicySpec[];
   /** Null if no web configuration file is named. */
   readonly webFile: WebFile | null;
   readonly warnings: readonly ConfigProblem[];

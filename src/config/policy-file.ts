@@ -1,5 +1,5 @@
 import { fail, ok, type Result } from "../base/result.ts";
-import type { PolicyRule } from "../model/policy/policy.ts";
+import type { PolicySpec } from "../model/policy/policy.ts";
 import { type CheckContext, readOptionsOf, readReferencedFile } from "./checks.ts";
 import { type ConfigProblem, DOCUMENT_START, mergeProblems, quote, toProblem } from "./diagnostics/problem.ts";
 import { policyFileSchema } from "./schema/policy.ts";
@@ -10,7 +10,7 @@ import { positionIn } from "./yaml/position.ts";
 /** A policy file that was read. */
 export interface PolicyFile {
   readonly file: string;
-  readonly read: ReadDocument<{ readonly policies: readonly PolicyRule[] }>;
+  readonly read: ReadDocument<{ readonly policies: readonly PolicySpec[] }>;
 }
 
 /** Maximum number of policy files. A glob that matches more files is most likely wrong. */
@@ -59,7 +59,7 @@ function sizeProblem(file: string, length: number): ConfigProblem {
 }
 
 /** Returns the policies of some files, in order. */
-export const policiesInOrder = (files: readonly PolicyFile[]): readonly PolicyRule[] =>
+export const policiesInOrder = (files: readonly PolicyFile[]): readonly PolicySpec[] =>
   files.flatMap(({ read }) => read.value.policies);
 
 /**

@@ -41,7 +41,7 @@ export interface CheckedDocument<T> extends YamlDocument {
 export function checkYaml<S extends z.ZodType>(
   schema: S,
   source: YamlSource,
-  rules: ReadOptions,
+  options: ReadOptions,
 ): CheckedDocument<z.output<S>> {
   const document = parseYaml(source);
   const { marks } = document;
@@ -53,8 +53,8 @@ export function checkYaml<S extends z.ZodType>(
     const here = mark.kind === "scalar" ? schemaAt(schema, mark.path, raw) : null;
     const kind = here && kindOf(here);
     if (here === null || kind === null) continue;
-    if (!isPastListMax(schema, mark, raw)) checkFindings.push(...runCheck(kind, mark, raw, rules));
-    adaptValue(here, kind, mark, raw, rules);
+    if (!isPastListMax(schema, mark, raw)) checkFindings.push(...runCheck(kind, mark, raw, options));
+    adaptValue(here, kind, mark, raw, options);
   }
   const parsed = schema.safeParse(raw);
   const context = { schema, value: raw, marks };
@@ -67,9 +67,9 @@ export function checkYaml<S extends z.ZodType>(
 export function readYaml<S extends z.ZodType>(
   schema: S,
   source: YamlSource,
-  rules: ReadOptions,
+  options: ReadOptions,
 ): Result<ReadDocument<z.output<S>>, readonly ConfigProblem[]> {
-  const { parsed, marks, findings } = checkYaml(schema, source, rules);
+  const { parsed, marks, findings } = checkYaml(schema, source, options);
   if (parsed !== null && findings.length === 0) return ok({ value: parsed, marks });
   return fail(toProblems(source.file, findings));
 }
@@ -84,11 +84,11 @@ const isPastListMax = (schema: z.ZodType, { path }: Mark, raw: unknown): boolean
     return list !== null && (step as number) >= itemsMax(list);
   });
 
-function runCheck(kind: ValueKind, mark: Mark, raw: unknown, rules: ReadOptions): Finding[] {
+function runCheck(kind: ValueKind, mark: Mark, raw: unknown, options: ReadOptions): Finding[] {
   const value = valueAt(raw, mark.path);
   // The schema rejects values that are not text, and empty ones.
   if (kind.check === undefined || typeof value !== "string" || value.trim() === "") return [];
-  return rules.check(kind.check, value).map(({ offset, ...finding }) => {
+  return options.check(kind.check, value).map(({ offset, ...finding }) => {
     const position = offset === undefined ? mark.position : (mark.positionAt?.(offset) ?? mark.position);
     return { ...position, path: mark.path, found: quoteFrom(mark, value, offset ?? 0), ...finding };
   });
@@ -104,12 +104,12 @@ function quoteFrom(mark: Mark, value: string, offset: number): string {
 const PATH_CHECKS: ReadonlySet<LoaderCheck> = new Set(["file", "glob", "path", "web"]);
 
 /** Resolves paths, and turns the text of a variable into the number or boolean that the schema expects. */
-function adaptValue(schema: z.core.$ZodType, kind: ValueKind, mark: Mark, raw: unknown, rules: ReadOptions): void {
+function adaptValue(schema: z.core.$ZodType, kind: ValueKind, mark: Mark, raw: unknown, options: ReadOptions): void {
   const value = valueAt(raw, mark.path);
   const last = mark.path.at(-1);
   if (typeof value !== "string" || value === "" || last === undefined) return;
   const owner = valueAt(raw, mark.path.slice(0, -1)) as Record<string | number, unknown>;
-  if (kind.check !== undefined && PATH_CHECKS.has(kind.check)) owner[last] = rules.resolvePath(value);
+  if (kind.check !== undefined && PATH_CHECKS.has(kind.check)) owner[last] = options.resolvePath(value);
   if (mark.variables.length > 0) owner[last] = parseVariable(schema, value);
 }
 

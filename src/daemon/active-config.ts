@@ -117,7 +117,7 @@ export function activateConfig(
   { clock, log, random, metrics, exposition }: Runtime,
   term: LeadershipTerm,
 ): LeaderConfig {
-  const { config, rules, integrations } = resources;
+  const { config, remediationConfig, integrations } = resources;
   const { client, collectorManager } = collection;
   const { collected } = collection.knownService;
   const notifier = createNotifier({ receivers: integrations.receivers, clock, random, log, metrics });
@@ -129,7 +129,8 @@ export function activateConfig(
     seriesMax: config.export.series_max,
   };
   const remediation = new RemediationController({
-    ...{ rules, client, notifier, clock, metrics, log },
+    config: remediationConfig,
+    ...{ client, notifier, clock, metrics, log },
     remediationState: term.remediationState,
     serviceUrl: config.service.base_url,
     journal: term.store.journal,

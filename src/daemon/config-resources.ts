@@ -12,7 +12,7 @@ import type { Collector } from "../model/snapshot.ts";
 import { silentLog } from "../platform/log.ts";
 import { expressionSources, expressionsOf, mustCompile } from "../policy/policy.ts";
 import { type Limits, PLANS } from "../rate-limit/limits.ts";
-import type { RemediationRules } from "../remediation/context.ts";
+import type { RemediationConfig } from "../remediation/context.ts";
 import { createTrustedProxyCheck, type IsTrustedProxy } from "../web/http/client-address.ts";
 import { type LoadedWebSettings, loadWebSettings } from "../web/http/web-settings.ts";
 import {
@@ -28,7 +28,7 @@ import type { DaemonDeps } from "./runtime.ts";
 /** Everything that a configuration names and that can fail to open: secrets, certificates and clients. */
 export interface ConfigResources {
   readonly config: Config;
-  readonly rules: RemediationRules;
+  readonly remediationConfig: RemediationConfig;
   readonly settings: CollectionSettings;
   readonly integrations: Integrations;
   readonly webSettings: LoadedWebSettings;
@@ -65,14 +65,14 @@ export function openConfigResources(
     return fail([...located([...problems, ...ofIntegrations]), ...(webSettings.ok ? [] : webSettings.error)]);
   }
   try {
-    const rules = {
+    const remediationConfig = {
       policies: loaded.policies,
       safety: config.safety,
       intervals: config.time_intervals,
     };
     return ok({
-      ...{ config, rules, secret },
-      settings: collectionSettingsOf(config, rules),
+      ...{ config, remediationConfig, secret },
+      settings: collectionSettingsOf(config, remediationConfig),
       transport: serviceTransport(service, tls),
       integrations: integrations.value,
       webSettings: webSettings.value,
@@ -105,7 +105,7 @@ const serviceTransport = (service: Config["service"], tls: IntegrationTls): Tran
   }));
 
 /** Returns the collectors whose data the policies read. If there is any policy, the node list is one of them. */
-function collectorsReadBy({ policies, safety }: RemediationRules): Collector[] {
+function collectorsReadBy({ policies, safety }: RemediationConfig): Collector[] {
   const guard = safety.protected === null ? null : mustCompile(safety.protected);
   const sources = expressionSources([...expressionsOf(policies), guard]);
   return [...(policies.length === 0 ? [] : (["nodes"] as const)), ...sources];
@@ -115,10 +115,10 @@ function collectorsReadBy({ policies, safety }: RemediationRules): Collector[] {
 export const hasSameResources = (one: ConfigResources, other: ConfigResources): boolean =>
   isDeepStrictEqual(replacedParts(one), replacedParts(other));
 
-/** Of the rules only the policies, since the rest of them is part of the configuration. */
-const replacedParts = ({ config, rules, webSettings }: ConfigResources) => [
+/** Of `remediationConfig` only the policies, since the rest of it is part of `config`. */
+const replacedParts = ({ config, remediationConfig, webSettings }: ConfigResources) => [
   config,
-  rules.policies,
+  remediationConfig.policies,
   webSettings.webFile?.config,
 ];
 
@@ -135,9 +135,9 @@ export const limitsOf = ({ limits }: Config): Limits => ({
 });
 
 /** Returns the settings of the collectors, which depend on what is exported and what policies read. */
-export function collectionSettingsOf(config: Config, rules: RemediationRules): CollectionSettings {
+export function collectionSettingsOf(config: Config, remediationConfig: RemediationConfig): CollectionSettings {
   const exported = neededCollectors(new Set(config.export.deny));
-  const reads = new Set(collectorsReadBy(rules));
+  const reads = new Set(collectorsReadBy(remediationConfig));
   const { nodes, details, sessions, stats, hourly } = config.collect;
   const needs = (collector: Collector) => exported.has(collector) || reads.has(collector);
   return {

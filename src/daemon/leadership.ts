@@ -12,7 +12,7 @@ export interface LeadershipDeps {
   /** Makes this daemon lead. If it rejects, the lease is released. */
   onElected(): Promise<void>;
   /** Makes this daemon stand by. It may be called without {@link onElected}. Must not reject. */
-  onDeposed(): Promise<void>;
+  onLeadershipLost(): Promise<void>;
 }
 
 /** Wait between two attempts to acquire the lease. */
@@ -59,7 +59,7 @@ export class Leadership {
   }
 
   async #run(): Promise<void> {
-    const { clock, lease, log, onDeposed } = this.#deps;
+    const { clock, lease, log, onLeadershipLost } = this.#deps;
     const { signal } = this.#stop;
     while (!signal.aborted) {
       if (await this.#acquire()) {
@@ -71,7 +71,7 @@ export class Leadership {
         await kept;
         if (signal.aborted) return;
         log.warn({}, "no longer the leader");
-        await onDeposed();
+        await onLeadershipLost();
       }
       await clock.sleep(ACQUIRE_INTERVAL_MS, signal);
     }

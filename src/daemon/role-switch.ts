@@ -58,7 +58,7 @@ export class RoleSwitch {
       ...{ lease: shared.lease, leaseMs: resources.config.state.postgres!.lease },
       ...{ clock: this.#runtime.clock, log: this.#runtime.log },
       onElected: () => this.#exclusively(() => this.#elect(shared)),
-      onDeposed: () => this.#exclusively(() => this.#depose()),
+      onLeadershipLost: () => this.#exclusively(() => this.#loseLeadership()),
     });
     await this.#startStandby(resources);
     this.#leadership.start();
@@ -135,7 +135,7 @@ export class RoleSwitch {
   }
 
   /** Ends the term. What was not written is discarded, and the new leader settles it by observation. */
-  async #depose(): Promise<void> {
+  async #loseLeadership(): Promise<void> {
     const leader = this.#active;
     if (this.#isStopping || !leader.isLeading) return;
     const [undelivered] = await Promise.all([leader.stop("leading"), this.#stopForwardedCommands()]);

@@ -146,7 +146,7 @@ export class StandbyConfig implements ActiveConfig {
    */
   async #recordNewRows(journal: JournalQueries): Promise<void> {
     const query = { limit: ROWS_READ };
-    const [decisions, actions, orders] = await Promise.all([
+    const [decisions, actions, commands] = await Promise.all([
       journal.decisions(query),
       journal.actions(query),
       journal.operatorCommands(query),
@@ -154,7 +154,7 @@ export class StandbyConfig implements ActiveConfig {
     const rows = [
       ...decisions.toReversed().map((row) => ({ kind: "decision", row }) as const),
       ...actions.toReversed().map((row) => ({ kind: "action", row }) as const),
-      ...orders.toReversed().map((row) => ({ kind: "order", row }) as const),
+      ...commands.toReversed().map((row) => ({ kind: "command", row }) as const),
     ];
     const texts = rows.map((row) => JSON.stringify(row));
     const known = this.#knownRows;
@@ -169,8 +169,11 @@ export class StandbyConfig implements ActiveConfig {
   }
 
   #viewOf(remediationState: RemediationState): RemediationView {
-    const { rules } = this.resources;
+    const { remediationConfig } = this.resources;
     const { clock } = this.#runtime;
-    return createStandbyView({ rules, remediationState, journal: this.#shared.journal, clock }, this.#leader);
+    return createStandbyView(
+      { config: remediationConfig, remediationState, journal: this.#shared.journal, clock },
+      this.#leader,
+    );
   }
 }

@@ -12,6 +12,8 @@ export interface Dialect {
   /** Options of a table with one of these keys, and of a table with another key. */
   readonly numbered: string;
   readonly keyed: string;
+  /** Returns `body` with a key of the object renamed. */
+  renamedKey(from: string, to: string): string;
 }
 
 /**

@@ -23,7 +23,7 @@ export const TABLES = {
   },
   decisions: { columns: "at float8, policy text, node text, episode text, verdict text, body jsonb", key: "" },
   holds: { columns: "node text, policy text, ends_at float8, body jsonb", key: "node, policy" },
-  orders: { columns: "at float8, node text, body jsonb", key: "" },
+  operator_commands: { columns: "at float8, node text, body jsonb", key: "" },
   facts: { columns: "key text, value text", key: "key" },
 } as const;
 export type TableName = keyof typeof TABLES;
@@ -91,9 +91,9 @@ export function rowChangeOf(change: JournalChange): RowChange {
       const { at, policy, node, episode, verdict } = change.row;
       return { table: "decisions", columns: { at, policy, node, episode, verdict }, body: change.row };
     }
-    case "order": {
+    case "command": {
       const { at, node } = change.row;
-      return { table: "orders", columns: { at, node }, body: change.row };
+      return { table: "operator_commands", columns: { at, node }, body: change.row };
     }
     case "hold": {
       const { node, policy, until } = change.row;
@@ -153,8 +153,8 @@ export const deleteOldRows = (s: string): readonly string[] => [
      ORDER BY at LIMIT $2)`,
   `DELETE FROM ${s}.holds WHERE (node, policy) IN (
      SELECT node, policy FROM ${s}.holds WHERE ends_at < $1 LIMIT $2)`,
-  `DELETE FROM ${s}.orders WHERE seq IN (
-     SELECT seq FROM ${s}.orders WHERE at < $1 ORDER BY at LIMIT $2)`,
+  `DELETE FROM ${s}.operator_commands WHERE seq IN (
+     SELECT seq FROM ${s}.operator_commands WHERE at < $1 ORDER BY at LIMIT $2)`,
 ];
 
 /** Returns the SQL that deletes the oldest decisions beyond the newest `$1`, up to `$2` rows. */

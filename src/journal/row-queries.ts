@@ -35,7 +35,7 @@ const TIMED_TABLES = {
   episodes: { table: "episodes", kind: "episode", at: "opened_at", sequence: "number" },
   actions: { table: "actions", kind: "action", at: "created_at", sequence: "number" },
   decisions: { table: "decisions", kind: "decision", at: "at", sequence: "seq" },
-  orders: { table: "orders", kind: "order", at: "at", sequence: "seq" },
+  commands: { table: "operator_commands", kind: "command", at: "at", sequence: "seq" },
 } as const satisfies Readonly<Record<string, TimedTable>>;
 
 /** Queries of a state. All reject with the database's errors. */
@@ -63,12 +63,12 @@ export function createRowQueries(connection: Queryable, s: string): RowQueries {
     const rows = await connection.query(`SELECT day, used FROM ${s}.calls ORDER BY day`);
     return new Map(rows.map(({ day, used }) => [String(day), Number(used)]));
   };
-  const orders = timed<OperatorCommandRow>(TIMED_TABLES.orders);
+  const commands = timed<OperatorCommandRow>(TIMED_TABLES.commands);
   return {
     decisions: timed<Decision>(TIMED_TABLES.decisions),
     actions: timed<Action>(TIMED_TABLES.actions),
     episodes: timed<Episode>(TIMED_TABLES.episodes),
-    operatorCommands: ({ policy: _, ...query }) => orders(query),
+    operatorCommands: ({ policy: _, ...query }) => commands(query),
     timers: async (node) => timersOf(await connection.query(`${selectTimers(s)} WHERE node = $1`, [node])),
     holds: async (node) =>
       bodiesOf<NodeHold>(await connection.query(`SELECT body FROM ${s}.holds WHERE node = $1`, [node])),

@@ -2,6 +2,7 @@ import { fail, ok, type Result } from "../base/result.ts";
 import type { NodeId } from "../model/node.ts";
 import type { NodeHold, TimerRow } from "../model/remediation/episode.ts";
 import type { JournalChange, JournalQueries } from "../model/remediation/journal.ts";
+import { renamedRow } from "./renames.ts";
 
 /** A row of a state, as it is exported and imported. */
 export type StateRow =
@@ -20,15 +21,24 @@ export interface StateReader extends JournalQueries {
 }
 
 /** All tables of a state. */
-export const STATE_TABLES = ["calls", "facts", "timers", "episodes", "actions", "decisions", "holds", "orders"];
+export const STATE_TABLES = [
+  "calls",
+  "facts",
+  "timers",
+  "episodes",
+  "actions",
+  "decisions",
+  "holds",
+  "operator_commands",
+];
 
 /** Creates the error of an import into a state with rows in `table`. */
 export const notEmptyError = (table: string): Error => new Error(`the state is not empty: its table ${table} has rows`);
 
-/** Version of the export's format. */
-const FORMAT_VERSION = 1;
+/** Version of the export's format. Version 1 had other names. */
+const FORMAT_VERSION = 2;
 const KINDS: ReadonlySet<string> = new Set<StateRow["kind"]>([
-  ...(["timer", "episode", "action", "decision", "hold", "order", "fact", "calls"] as const),
+  ...(["timer", "episode", "action", "decision", "hold", "command", "fact", "calls"] as const),
 ]);
 
 /**
@@ -51,16 +61,16 @@ export function parseExport(text: string): Result<readonly StateRow[], string> {
   const header = parseObject(lines[0]!);
   const version = header?.proxywarden_state;
   if (version === undefined) return fail("line 1 is not the header of an exported state");
-  if (version !== FORMAT_VERSION)
-    return fail(`it has format ${JSON.stringify(version)}, and this proxywarden reads ${FORMAT_VERSION}`);
+  if (version !== 1 && version !== FORMAT_VERSION)
+    return fail(`it has format ${JSON.stringify(version)}, and this proxywarden reads ${FORMAT_VERSION} at most`);
   const end = parseObject(lines.at(-1)!);
   if (end?.kind !== "end" || end.rows !== lines.length - 2)
     return fail("its end is missing or does not match: the export is not complete");
   const rows: StateRow[] = [];
   for (const [index, line] of lines.slice(1, -1).entries()) {
-    const row = parseObject(line);
+    const row = parseObject(version === 1 ? line.replace('{"kind":"order"', '{"kind":"command"') : line);
     if (row === null || !isStateRow(row)) return fail(`line ${index + 2} is not a row of a state`);
-    rows.push(row);
+    rows.push(version === 1 ? renamedRow(row) : row);
   }
   return ok(rows);
 }

@@ -16,7 +16,7 @@ const QUARANTINE_REASON_CHARACTERS_MAX = 500;
  * the oldest episode that has sent an action and can proceed. Null means that the next episode to act becomes the canary.
  */
 export function findCanary(
-  { rule, fingerprint }: Policy,
+  { spec, fingerprint }: Policy,
   records: RemediationRecords,
   canProceed: (episode: Episode) => boolean,
 ): Episode | null {
@@ -29,7 +29,7 @@ export function findCanary(
       );
   const candidates = records
     .openEpisodes()
-    .filter((episode) => !episode.shadow && episode.policy === rule.name && sentActionsOf(episode).length > 0)
+    .filter((episode) => !episode.dryRun && episode.policy === spec.name && sentActionsOf(episode).length > 0)
     .toSorted((a, b) => a.openedAt - b.openedAt);
   return (
     candidates.find((episode) => sentActionsOf(episode).some(isInFlight)) ??
@@ -56,7 +56,7 @@ export function decide(candidate: Candidate, facts: GuardFacts): Decision<HoldRe
   const blockers = findBlockers(candidate, facts);
   return {
     at: facts.now,
-    policy: active.policy.rule.name,
+    policy: active.policy.spec.name,
     node: node.id,
     episode: episode?.id ?? null,
     step: episode?.step ?? 0,
@@ -78,12 +78,12 @@ export function planAction(candidate: Candidate, id: string, now: EpochMs): Acti
   return {
     id,
     episode: episode.id,
-    policy: active.policy.rule.name,
+    policy: active.policy.spec.name,
     node: node.id,
     country: node.country,
     region: node.region,
     step: episode.step,
-    shadow: isDryRun(active),
+    dryRun: isDryRun(active),
     fingerprint: active.policy.fingerprint,
     request: actionRequestOf(candidate),
     state: "intended",
@@ -109,7 +109,7 @@ function actionRequestOf(candidate: Candidate): ActionRequest {
       return { kind: "reboot", force: step.force };
     case "quarantine": {
       const { id, policy, node } = candidate.episode!;
-      const { when } = candidate.active.policy.rule;
+      const { when } = candidate.active.policy.spec;
       const values: Readonly<Record<string, string>> = { policy, when, episode: id, node };
       const reason = step.reason.replace(/\{\{\s*(\w+)\s*\}\}/g, (_, name: string) => values[name] ?? "");
       return {

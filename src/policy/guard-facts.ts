@@ -75,7 +75,7 @@ export interface Candidate {
 
 /** Returns the next step, or null if none is left. */
 export const nextStep = ({ active, episode }: Candidate): Step | null =>
-  active.policy.rule.steps[episode?.step ?? 0] ?? null;
+  active.policy.spec.steps[episode?.step ?? 0] ?? null;
 
 /** What guards read besides the candidate, either for real actions or for dry runs. */
 export interface GuardFacts {
@@ -123,7 +123,7 @@ export const isDown = ({ downSince }: Episode): boolean => downSince !== null &&
  * of its policy until it is available again or an operator accepts the loss.
  */
 export const isLost = (episode: Episode): boolean =>
-  !episode.shadow && episode.acted > 0 && (isUnlisted(episode) || (episode.state === "suspended" && isDown(episode)));
+  !episode.dryRun && episode.acted > 0 && (isUnlisted(episode) || (episode.state === "suspended" && isDown(episode)));
 
 /**
  * Returns whether an operator can accept that the node of an episode is gone or down: it is lost, or a step has left it
@@ -144,7 +144,7 @@ export const lostSince = (episode: Episode): EpochMs =>
 export function* disruptedEpisodes(records: RemediationRecords, dryRun: boolean): Steps<readonly Episode[]> {
   const byNode = new Map<NodeId, Episode>();
   yield* eachInSteps(records.openEpisodes(), (episode) => {
-    if (episode.shadow === dryRun && isDisrupted(records, episode)) byNode.set(episode.node, episode);
+    if (episode.dryRun === dryRun && isDisrupted(records, episode)) byNode.set(episode.node, episode);
   });
   return [...byNode.values()];
 }
@@ -233,7 +233,7 @@ export function* countFleet(
     }
   }
   for (const { policy } of policies.filter((policy) => dryRun || !isDryRun(policy))) {
-    for (const slot of yield* firingSlots(fleet, records, policy.rule.name)) markUnhealthy(slot);
+    for (const slot of yield* firingSlots(fleet, records, policy.spec.name)) markUnhealthy(slot);
   }
   return {
     nodes: fleet.count + notListed,

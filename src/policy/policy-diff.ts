@@ -1,5 +1,5 @@
 import { formatDuration } from "../base/duration.ts";
-import { MODES, type PolicyRule, type Step } from "../model/policy/policy.ts";
+import { MODES, type PolicySpec, type Step } from "../model/policy/policy.ts";
 import { formatTime } from "../model/time.ts";
 import { compilePolicy, type Policy } from "./policy.ts";
 import { constantTimes, isTrueIn, SAMPLE_NOW, type SampledState, sampleStates } from "./policy-diff-samples.ts";
@@ -24,19 +24,19 @@ type KeyDifference = Omit<PolicyDifference, "policy">;
 
 /** Returns how new policies differ from the ones that they replace. */
 export function comparePolicies(
-  before: readonly PolicyRule[],
-  after: readonly PolicyRule[],
+  before: readonly PolicySpec[],
+  after: readonly PolicySpec[],
 ): readonly PolicyDifference[] {
-  const old = new Map(before.map((rule) => [rule.name, rule]));
+  const old = new Map(before.map((spec) => [spec.name, spec]));
   const names = new Set(after.map(({ name }) => name));
   const removed = before.filter(({ name }) => !names.has(name));
   return [
-    ...after.flatMap((rule) => {
-      const was = old.get(rule.name);
-      if (was === undefined) return [describePresence(rule, "more", "new")];
-      return comparePolicy(was, rule).map((difference) => ({ policy: rule.name, ...difference }));
+    ...after.flatMap((spec) => {
+      const was = old.get(spec.name);
+      if (was === undefined) return [describePresence(spec, "more", "new")];
+      return comparePolicy(was, spec).map((difference) => ({ policy: spec.name, ...difference }));
     }),
-    ...removed.map((rule) => describePresence(rule, "less", "removed")),
+    ...removed.map((spec) => describePresence(spec, "less", "removed")),
     ...compareOrder(before, after),
   ];
 }
@@ -45,14 +45,14 @@ export function comparePolicies(
  * Describes a policy that was added or removed. In dry_run, or with notify steps only, a policy acts on no node whether
  * or not it exists.
  */
-const describePresence = (rule: PolicyRule, effect: Effect, change: string): PolicyDifference => ({
-  policy: rule.name,
+const describePresence = (spec: PolicySpec, effect: Effect, change: string): PolicyDifference => ({
+  policy: spec.name,
   key: "policy",
-  effect: rule.mode !== "dry_run" && rule.steps.some(({ action }) => action !== "notify") ? effect : "other",
-  text: `${change}: ${rule.mode}, ${stepsText(rule.steps)}, when ${rule.when}`,
+  effect: spec.mode !== "dry_run" && spec.steps.some(({ action }) => action !== "notify") ? effect : "other",
+  text: `${change}: ${spec.mode}, ${stepsText(spec.steps)}, when ${spec.when}`,
 });
 
-const comparePolicy = (was: PolicyRule, is: PolicyRule): readonly KeyDifference[] => [
+const comparePolicy = (was: PolicySpec, is: PolicySpec): readonly KeyDifference[] => [
   ...NUMBERS.flatMap((row) => compareNumber(row, was, is)),
   ...compareSelection(was, is),
   ...compareMaxAge(was.maxAgeMs, is.maxAgeMs),
@@ -65,7 +65,7 @@ const comparePolicy = (was: PolicyRule, is: PolicyRule): readonly KeyDifference[
 interface NumberRow {
   readonly key: string;
   readonly ifLarger: Effect;
-  read(rule: PolicyRule): number;
+  read(spec: PolicySpec): number;
   format(value: number): string;
 }
 
@@ -84,7 +84,7 @@ const NUMBERS: readonly NumberRow[] = [
   durationRow("retry.forget_after", ({ retry }) => retry.forgetAfterMs),
 ];
 
-function compareNumber({ key, ifLarger, read, format }: NumberRow, was: PolicyRule, is: PolicyRule): KeyDifference[] {
+function compareNumber({ key, ifLarger, read, format }: NumberRow, was: PolicySpec, is: PolicySpec): KeyDifference[] {
   const [from, to] = [read(was), read(is)];
   if (from === to) return [];
   return [{ key, effect: to > from ? ifLarger : OPPOSITE[ifLarger], text: `${format(to)}, was ${format(from)}` }];
@@ -93,7 +93,7 @@ function compareNumber({ key, ifLarger, read, format }: NumberRow, was: PolicyRu
 const OPPOSITE: Readonly<Record<Effect, Effect>> = { more: "less", less: "more", other: "other" };
 
 /** Compares which nodes two versions select, with an example of a node that only one of them selects. */
-function compareSelection(was: PolicyRule, is: PolicyRule): KeyDifference[] {
+function compareSelection(was: PolicySpec, is: PolicySpec): KeyDifference[] {
   if (was.match === is.match && was.when === is.when) return [];
   const key = was.when === is.when ? "match" : was.match === is.match ? "when" : "match and when";
   const [before, after] = [compilePolicy(was), compilePolicy(is)];
@@ -147,8 +147,8 @@ function compareLists(key: string, was: readonly string[], is: readonly string[]
 /**
  * Compares the order. The first policy that fires acts on the node, so another order may change which policy that is.
  */
-function compareOrder(before: readonly PolicyRule[], after: readonly PolicyRule[]): readonly PolicyDifference[] {
-  const sharedNames = (policies: readonly PolicyRule[], others: readonly PolicyRule[]) =>
+function compareOrder(before: readonly PolicySpec[], after: readonly PolicySpec[]): readonly PolicyDifference[] {
+  const sharedNames = (policies: readonly PolicySpec[], others: readonly PolicySpec[]) =>
     policies.map(({ name }) => name).filter((name) => others.some((other) => other.name === name));
   const [was, is] = [sharedNames(before, after), sharedNames(after, before)];
   const first = is.find((name, index) => was[index] !== name);

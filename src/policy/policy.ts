@@ -1,6 +1,6 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Steps } from "../base/steps.ts";
-import { MODES, type Mode, type PolicyRule } from "../model/policy/policy.ts";
+import { MODES, type Mode, type PolicySpec } from "../model/policy/policy.ts";
 import type { Collector } from "../model/snapshot.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { compileExpression, type Expression } from "./cel/expression.ts";
@@ -10,7 +10,7 @@ import type { Value } from "./cel/term.ts";
 
 /** A policy with compiled expressions. */
 export interface Policy {
-  readonly rule: PolicyRule;
+  readonly spec: PolicySpec;
   readonly match: Expression | null;
   readonly when: Expression;
   /** The `expect` of each step. Null means the default of its action. */
@@ -22,17 +22,17 @@ export interface Policy {
 }
 
 /** Compiles a validated policy. Throws if an expression is invalid. */
-export function compilePolicy(rule: PolicyRule): Policy {
-  const { mode: _, ...rest } = rule;
+export function compilePolicy(spec: PolicySpec): Policy {
+  const { mode: _, ...rest } = spec;
   return {
-    rule,
-    match: rule.match === null ? null : mustCompile(rule.match),
-    when: mustCompile(rule.when),
-    expects: rule.steps.map((step) =>
+    spec,
+    match: spec.match === null ? null : mustCompile(spec.match),
+    when: mustCompile(spec.when),
+    expects: spec.steps.map((step) =>
       step.action === "notify" || step.verify.expect === null ? null : mustCompile(step.verify.expect),
     ),
     fingerprint: JSON.stringify(rest),
-    conditionKey: JSON.stringify([rule.match, rule.when]),
+    conditionKey: JSON.stringify([spec.match, spec.when]),
   };
 }
 
@@ -53,7 +53,7 @@ export const policySources = ({ match, when }: Pick<Policy, "match" | "when">): 
   expressionSources([match, when]);
 
 /** Returns every expression of some policies. */
-export const expressionsOf = (policies: readonly PolicyRule[]): (Expression | null)[] =>
+export const expressionsOf = (policies: readonly PolicySpec[]): (Expression | null)[] =>
   policies.map(compilePolicy).flatMap(({ match, when, expects }) => [match, when, ...expects]);
 
 /** Returns the lower of two modes. */

@@ -92,15 +92,15 @@ export class RemediationRecords {
     const episodes = this.#episodesByNode.get(node) ?? NO_EPISODES;
     return (
       episodes.findLast(
-        ({ closedAt, shadow, state }) => closedAt === null && shadow === dryRun && state !== "suspended",
+        (episode) => episode.closedAt === null && episode.dryRun === dryRun && episode.state !== "suspended",
       ) ?? null
     );
   }
 
   /** The suspended episode of a node under a policy, or null if there is none. */
   suspendedEpisode(policy: string, node: NodeId, dryRun: boolean): Episode | null {
-    const isSought = (episode: Episode) => episode.state === "suspended" && episode.policy === policy;
-    return this.openEpisodesOf(node, dryRun).findLast(isSought) ?? null;
+    const isMatch = (episode: Episode) => episode.state === "suspended" && episode.policy === policy;
+    return this.openEpisodesOf(node, dryRun).findLast(isMatch) ?? null;
   }
 
   /**
@@ -229,7 +229,7 @@ export class RemediationRecords {
       case "timer":
       case "timer_gone":
       case "decision":
-      case "order":
+      case "command":
         break;
       default:
         change satisfies never;
@@ -245,7 +245,7 @@ export class RemediationRecords {
 
   #episodesOf(node: NodeId, dryRun: boolean | undefined): readonly Episode[] {
     const episodes = this.#episodesByNode.get(node) ?? NO_EPISODES;
-    return dryRun === undefined ? episodes : episodes.filter(({ shadow }) => shadow === dryRun);
+    return dryRun === undefined ? episodes : episodes.filter((episode) => episode.dryRun === dryRun);
   }
 
   #otherEpisodes(node: NodeId, id: string): readonly Episode[] {

@@ -72,7 +72,7 @@ export interface LastObservation {
 }
 
 /** The durations of a policy. */
-export interface TimerRule {
+export interface TimerDurations {
   readonly forMs: DurationMs;
   readonly clearForMs: DurationMs;
   /**
@@ -115,13 +115,13 @@ export const INACTIVE: Timer = Object.freeze({
 export function observeCondition(
   timer: Timer,
   observation: Observation,
-  rule: TimerRule,
+  durations: TimerDurations,
   { clearFrozen = false }: { readonly clearFrozen?: boolean } = {},
 ): Timer {
   const { verdict, now } = observation;
-  const seen = !clearFrozen && isUnknownTooLong(timer, now, rule) ? markUnseen(timer) : timer;
+  const seen = !clearFrozen && isUnknownTooLong(timer, now, durations) ? markUnseen(timer) : timer;
   const before = isContradicted(seen, observation) ? restart(seen) : seen;
-  if (before.state === "inactive") return verdict === "true" ? startTimer(observation, rule) : INACTIVE;
+  if (before.state === "inactive") return verdict === "true" ? startTimer(observation, durations) : INACTIVE;
   if (verdict === "unknown") return interrupt(before, clearFrozen ? null : now);
   const newest = newestDatumAt(observation);
   if (before.last !== null && newest < before.last.newest) return before;
@@ -130,7 +130,9 @@ export function observeCondition(
     return { ...before, last: { verdict: "unknown", at: newest, newest }, unknownSince: null };
   }
   if (before.last !== null && newest === before.last.newest) return reobserve(before, verdict);
-  return verdict === "true" ? observeTrue(before, observation, rule) : observeFalse(before, observation, rule);
+  return verdict === "true"
+    ? observeTrue(before, observation, durations)
+    : observeFalse(before, observation, durations);
 }
 
 const newestDatumAt = ({ at, newest = at }: Observation): MonotonicMs => newest;
@@ -152,7 +154,7 @@ function restart(timer: Timer): Timer {
 }
 
 /** Returns whether `when` was unknown for longer than `max_age + for`. */
-const isUnknownTooLong = ({ unknownSince }: Timer, now: EpochMs, { gapMsMax, forMs }: TimerRule): boolean =>
+const isUnknownTooLong = ({ unknownSince }: Timer, now: EpochMs, { gapMsMax, forMs }: TimerDurations): boolean =>
   unknownSince !== null && now - unknownSince > gapMsMax + forMs;
 
 /** Returns the timer after the node left the fleet, or after `when` was unknown for too long. */
@@ -165,7 +167,7 @@ export function markUnseen(timer: Timer): Timer {
 }
 
 /** Starts counting at the newest data, which made the condition true. Older data may be from before that. */
-function startTimer(observation: Observation, { forMs }: TimerRule): Timer {
+function startTimer(observation: Observation, { forMs }: TimerDurations): Timer {
   const newest = newestDatumAt(observation);
   return {
     state: nextTimerState("inactive", forMs === 0 ? "proven" : "true"),
@@ -177,23 +179,23 @@ function startTimer(observation: Observation, { forMs }: TimerRule): Timer {
   };
 }
 
-function observeTrue(timer: Timer, observation: Observation, rule: TimerRule): Timer {
-  const trueMs = timer.trueMs + creditMs(timer.last, observation, rule);
+function observeTrue(timer: Timer, observation: Observation, durations: TimerDurations): Timer {
+  const trueMs = timer.trueMs + creditMs(timer.last, observation, durations);
   return {
-    state: nextTimerState(timer.state, trueMs >= rule.forMs ? "proven" : "true"),
+    state: nextTimerState(timer.state, trueMs >= durations.forMs ? "proven" : "true"),
     trueMs,
     clearMs: 0,
     since: timer.since,
-    last: nextLastObservation(timer.last, observation, rule),
+    last: nextLastObservation(timer.last, observation, durations),
     unknownSince: null,
   };
 }
 
-function observeFalse(timer: Timer, observation: Observation, rule: TimerRule): Timer {
-  const clearMs = timer.clearMs + creditMs(timer.last, observation, rule);
-  const state = nextTimerState(timer.state, clearMs >= rule.clearForMs ? "cleared" : "false");
+function observeFalse(timer: Timer, observation: Observation, durations: TimerDurations): Timer {
+  const clearMs = timer.clearMs + creditMs(timer.last, observation, durations);
+  const state = nextTimerState(timer.state, clearMs >= durations.clearForMs ? "cleared" : "false");
   if (state === "inactive") return INACTIVE;
-  const last = nextLastObservation(timer.last, observation, rule);
+  const last = nextLastObservation(timer.last, observation, durations);
   return { ...timer, state, trueMs: retainedTrueMs(timer), clearMs, last, unknownSince: null };
 }
 
@@ -215,18 +217,22 @@ function reobserve(timer: Timer, verdict: "true" | "false"): Timer {
 }
 
 /** Returns the time that an observation adds. */
-function creditMs(last: LastObservation | null, observation: Observation, rule: TimerRule): DurationMs {
-  return last !== null && isContinuous(last, observation, rule) ? Math.max(0, observation.at - last.at) : 0;
+function creditMs(last: LastObservation | null, observation: Observation, durations: TimerDurations): DurationMs {
+  return last !== null && isContinuous(last, observation, durations) ? Math.max(0, observation.at - last.at) : 0;
 }
 
-function nextLastObservation(last: LastObservation | null, observation: Observation, rule: TimerRule): LastObservation {
+function nextLastObservation(
+  last: LastObservation | null,
+  observation: Observation,
+  durations: TimerDurations,
+): LastObservation {
   const newest = newestDatumAt(observation);
-  const isContinuation = last !== null && isContinuous(last, observation, rule);
+  const isContinuation = last !== null && isContinuous(last, observation, durations);
   return { verdict: observation.verdict, at: isContinuation ? Math.max(last.at, observation.at) : newest, newest };
 }
 
 /** Returns whether the time between two observations counts. */
-const isContinuous = (last: LastObservation, observation: Observation, { gapMsMax }: TimerRule): boolean =>
+const isContinuous = (last: LastObservation, observation: Observation, { gapMsMax }: TimerDurations): boolean =>
   last.verdict === observation.verdict && newestDatumAt(observation) - last.newest <= gapMsMax;
 
 /**
@@ -287,7 +293,7 @@ export const presentTimer = (row: TimerRow): PresentedTimer => ({
  * reach a longer `for` becomes pending, or inactive if `when` was observed to be false since. After a shorter `for`, a
  * pending timer fires with the next observation of a true `when`.
  */
-export function applyRuleChange(timer: Timer, { forMs }: Pick<TimerRule, "forMs">): Timer {
+export function applyDurationsChange(timer: Timer, { forMs }: Pick<TimerDurations, "forMs">): Timer {
   if (timer.state !== "firing" || timer.trueMs >= forMs) return timer;
   const isClearing = timer.clearMs > 0 || timer.last?.verdict === "false";
   return isClearing ? INACTIVE : { ...timer, state: "pending" };

@@ -1,6 +1,6 @@
 import type { Safety } from "../config/schema/safety.ts";
 import type { SessionWalkHistory } from "../inventory/sessions/session-walks.ts";
-import type { PolicyRule } from "../model/policy/policy.ts";
+import type { PolicySpec } from "../model/policy/policy.ts";
 import type { TimeInterval } from "../model/policy/time-interval.ts";
 import type { ExternalBlockers } from "../model/ports.ts";
 import type { Journal } from "../model/remediation/journal.ts";
@@ -9,15 +9,15 @@ import type { EpisodeContext } from "./execution/episode-transitions.ts";
 import type { ServiceContext } from "./execution/executor.ts";
 
 /** The policies of a configuration, and the limits over them. */
-export interface RemediationRules {
-  readonly policies: readonly PolicyRule[];
+export interface RemediationConfig {
+  readonly policies: readonly PolicySpec[];
   readonly safety: Safety;
   readonly intervals: readonly TimeInterval[];
 }
 
 /** Dependencies of the remediation controller. */
 export interface RemediationControllerDeps
-  extends Pick<DecisionContext, "clock" | "remediationState" | "rules">,
+  extends Pick<DecisionContext, "clock" | "remediationState" | "config">,
     Pick<EpisodeContext, "log" | "metrics" | "notifier">,
     Pick<ServiceContext, "client" | "detailReporter" | "inventory"> {
   /** `service.base_url`, which identifies the service that the nodes belong to. */

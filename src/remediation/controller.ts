@@ -116,7 +116,7 @@ export class RemediationController {
 /** Creates the parts of a controller that has not seen a snapshot. */
 export const createRemediationContext = (deps: RemediationControllerDeps): RemediationContext => ({
   ...deps,
-  policies: new PolicySet(deps.rules, deps.remediationState.records),
+  policies: new PolicySet(deps.config, deps.remediationState.records),
   observed: new ObservedFleet(deps.client),
   apiKey: new ApiKeyStatus(deps.remediationState, deps.clock),
   externalBlockerCache: createExternalBlockerCache(deps.externalBlockers, deps.clock),

@@ -3,7 +3,7 @@ import type { JournalChange } from "../model/remediation/journal.ts";
 import { recordSent, transition } from "../policy/episodes/episode.ts";
 import { isDryRun } from "../policy/guard-facts.ts";
 import type { Policy } from "../policy/policy.ts";
-import { applyRuleChange, INACTIVE, type Timer } from "../policy/timer.ts";
+import { applyDurationsChange, INACTIVE, type Timer } from "../policy/timer.ts";
 import { STORM_FACT } from "./evaluation/fleet-health.ts";
 import { INCIDENTS_FACT } from "./evaluation/incidents.ts";
 import { ACCEPTED_MISSING_FACT, ACCEPTED_SESSIONS_FACT, BASELINE_FACT } from "./evaluation/inventory-trust.ts";
@@ -58,29 +58,29 @@ function adoptPolicyChanges(context: EpisodeContext): void {
       const open = active === null ? null : records.openEpisode(node, isDryRun(active));
       const episode = open?.policy === name ? open : null;
       const hasActed = episode !== null && episode.acted > 0;
-      const next = active !== null && isSameCondition ? adoptRule(timer, active.policy, hasActed) : INACTIVE;
+      const next = active !== null && isSameCondition ? adoptDurations(timer, active.policy, hasActed) : INACTIVE;
       const change = records.setTimer(name, node, next);
       if (next !== timer) changes.push(change);
       const fires = next.state === "firing" || next.state === "lapsed";
       if (!fires && !hasActed && episode !== null) withdrawn.push(episode);
     }
   }
-  for (const { rule, conditionKey } of policies.all)
-    changes.push({ kind: "fact", key: conditionFactKey(rule.name), value: conditionKey });
+  for (const { spec, conditionKey } of policies.all)
+    changes.push({ kind: "fact", key: conditionFactKey(spec.name), value: conditionKey });
   remediationState.record(changes);
   for (const episode of withdrawn)
     commitTransition(context, episode, transition(episode, "withdrawn", remediationState.now()));
 }
 
 /**
- * Returns the timer under the current rule of its policy. It stays as it is while an episode with a sent action needs
- * it.
+ * Returns the timer with the current durations of its policy. It stays as it is while an episode with a sent action
+ * needs it.
  */
-const adoptRule = (timer: Timer, { rule }: Policy, hasActed: boolean): Timer =>
-  hasActed ? timer : applyRuleChange(timer, rule);
+const adoptDurations = (timer: Timer, { spec }: Policy, hasActed: boolean): Timer =>
+  hasActed ? timer : applyDurationsChange(timer, spec);
 
 /** Key of the fact that holds the base URL of the service that the journal belongs to. */
-const SERVICE_FACT = "warden.service";
+const SERVICE_FACT = "remediation.service";
 
 /** Facts that apply only to the fleet of one service. */
 const FACTS_OF_SERVICE: readonly string[] = [
@@ -115,7 +115,7 @@ export function bindJournalToService(context: EpisodeContext, serviceUrl: string
 function closeEverything(context: EpisodeContext, detail: string): void {
   const { remediationState, policies } = context;
   const { records } = remediationState;
-  const changes: JournalChange[] = [...FACTS_OF_SERVICE, ...policies.all.map(({ rule }) => canaryFactKey(rule.name))]
+  const changes: JournalChange[] = [...FACTS_OF_SERVICE, ...policies.all.map(({ spec }) => canaryFactKey(spec.name))]
     .filter((key) => records.fact(key) !== null)
     .map((key) => ({ kind: "fact", key, value: null }));
   for (const policy of records.policiesWithTimers())

@@ -25,7 +25,7 @@ const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
  * holds them, and has not seen a fleet yet.
  */
 export function createExternalActions(
-  context: Omit<DecisionContext, "policies" | "rules"> & Pick<EpisodeContext, "log">,
+  context: Omit<DecisionContext, "policies" | "config"> & Pick<EpisodeContext, "log">,
 ) {
   const { remediationState } = context;
   const { records } = remediationState;

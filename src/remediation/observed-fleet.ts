@@ -1,13 +1,13 @@
 import type { ApiClient } from "../api-client/client.ts";
 import type { DurationMs } from "../base/duration.ts";
 import { NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
-import type { PolicyRule } from "../model/policy/policy.ts";
+import type { PolicySpec } from "../model/policy/policy.ts";
 import type { Collector, Fleet, Location, Snapshot } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type ScopeData, slotsById } from "../policy/cel/field-readers.ts";
 import { fleetAggregates } from "../policy/cel/fleet-aggregates.ts";
 import { evaluatePolicy, type Policy, type PolicyEvaluation, policySources } from "../policy/policy.ts";
-import type { TimerRule } from "../policy/timer.ts";
+import type { TimerDurations } from "../policy/timer.ts";
 import type { Plan } from "../scheduling/planner.ts";
 
 /** The last snapshot, and how policies read it. */
@@ -80,19 +80,19 @@ export class ObservedFleet {
    * Returns the `max_age` of a policy for each source. Without one, it is the time for which the plan considers the
    * data fresh.
    */
-  maxAgeOf(rule: PolicyRule | null): (source: Collector) => DurationMs {
-    return (source) => rule?.maxAgeMs ?? this.latest?.plan[source]?.freshMs ?? 0;
+  maxAgeOf(spec: PolicySpec | null): (source: Collector) => DurationMs {
+    return (source) => spec?.maxAgeMs ?? this.latest?.plan[source]?.freshMs ?? 0;
   }
 
   /** Returns the durations of the timers of a policy. */
-  timerRule(policy: Policy): TimerRule {
-    const { forMs, clearForMs } = policy.rule;
-    return { forMs, clearForMs, gapMsMax: Math.max(...policySources(policy).map(this.maxAgeOf(policy.rule))) };
+  timerDurations(policy: Policy): TimerDurations {
+    const { forMs, clearForMs } = policy.spec;
+    return { forMs, clearForMs, gapMsMax: Math.max(...policySources(policy).map(this.maxAgeOf(policy.spec))) };
   }
 
   /** Evaluates a policy on the node in a slot. */
   evaluate(policy: Policy, slot: number, now: MonotonicMs): PolicyEvaluation {
-    return evaluatePolicy(policy, this.scope(), slot, this.maxAgeOf(policy.rule), now);
+    return evaluatePolicy(policy, this.scope(), slot, this.maxAgeOf(policy.spec), now);
   }
 
   /** Returns the last snapshot in the form that expressions read. */

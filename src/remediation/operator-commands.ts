@@ -72,8 +72,8 @@ export const createOperatorCommands = (deps: OperatorCommandsDeps): OperatorComm
     const rest = problems.length > 1 ? ` (and ${problems.length - 1} more)` : "";
     const result = problems.length === 0 ? "the new configuration is active" : `rejected: ${problems[0]}${rest}`;
     const { remediationState } = deps.context;
-    const row = { at: remediationState.now(), order: "reload", operator, node: null, action: null } as const;
-    remediationState.record([{ kind: "order", row: { ...row, detail: `${origin}${result}` } }]);
+    const row = { at: remediationState.now(), command: "reload", operator, node: null, action: null } as const;
+    remediationState.record([{ kind: "command", row: { ...row, detail: `${origin}${result}` } }]);
     countCommand(deps, "reload");
   },
 });
@@ -81,20 +81,20 @@ export const createOperatorCommands = (deps: OperatorCommandsDeps): OperatorComm
 /** Plans a command, journals it and its changes, and applies it. */
 async function execute(deps: OperatorCommandsDeps, command: OperatorCommand): Promise<CommandReply> {
   const { remediationState } = deps.context;
-  const { command: order, operator } = command;
+  const { command: name, operator } = command;
   let planned!: Planned;
   const changesNow = () => {
     planned = planCommand(deps, command);
     if (!planned.ok || planned.value.changes === null) return null;
     const { changes, reply: detail, node = null, action = null } = planned.value;
-    const row = { at: remediationState.now(), order, operator, node, action, detail };
-    return [...changes, { kind: "order", row } as const];
+    const row = { at: remediationState.now(), command: name, operator, node, action, detail };
+    return [...changes, { kind: "command", row } as const];
   };
   const isDone = await remediationState.commitLatest(changesNow, () => planned.ok && planned.value.apply?.());
   if (!planned.ok) return planned;
   if (isDone) {
     deps.onCommand();
-    countCommand(deps, order);
+    countCommand(deps, name);
   }
   if (isDone || planned.value.changes === null) return ok(planned.value.reply);
   const problem = remediationState.journalProblem() ?? "the journal could not be written, but now can";
@@ -193,20 +193,20 @@ function planRelease({ context }: OperatorCommandsDeps, command: OperatorCommand
 
 function planResetBreaker({ context, fleetHealth }: OperatorCommandsDeps): Planned {
   const isOpen = fleetHealth.state(false).breaker.open !== null;
-  const fallen = context.policies
+  const fellBack = context.policies
     .active()
-    .flatMap(({ hasFallenBack, policy }) => (hasFallenBack ? [policy.rule.name] : []));
-  if (!isOpen && fallen.length === 0)
+    .flatMap(({ hasFallenBack, policy }) => (hasFallenBack ? [policy.spec.name] : []));
+  if (!isOpen && fellBack.length === 0)
     return reject("conflict", "the breaker is not open, and no policy has fallen back to dry_run");
-  const { changes, apply } = fleetHealth.resetBreaker(fallen);
+  const { changes, apply } = fleetHealth.resetBreaker(fellBack);
   const since = String(context.remediationState.now());
-  const policyChanges = fallen.flatMap((name): JournalChange[] => [
+  const policyChanges = fellBack.flatMap((name): JournalChange[] => [
     { kind: "fact", key: fallbackFactKey(name), value: null },
     { kind: "fact", key: efficacySinceFactKey(name), value: since },
   ]);
   const replies = isOpen ? ["the breaker is closed, and counts from zero"] : [];
-  const verb = fallen.length === 1 ? "acts" : "act";
-  if (fallen.length > 0) replies.push(`${fallen.join(" and ")} ${verb} again; efficacy is measured from now on`);
+  const verb = fellBack.length === 1 ? "acts" : "act";
+  if (fellBack.length > 0) replies.push(`${fellBack.join(" and ")} ${verb} again; efficacy is measured from now on`);
   return ok({ changes: [...changes, ...policyChanges], reply: replies.join("; "), apply });
 }
 

@@ -8,7 +8,7 @@ import type { EpisodeContext } from "./execution/episode-transitions.ts";
 import type { JournalClock } from "./state/journal-clock.ts";
 
 /** Key of the fact that remediation is paused; its value is a {@link Pause} as JSON. */
-export const PAUSE_FACT = "warden.paused";
+export const PAUSE_FACT = "remediation.pause";
 
 /** Returns the pause in force, or null if there is none or it has expired. */
 export function pauseAt(records: RemediationRecords, now: EpochMs): Pause | null {
@@ -45,14 +45,14 @@ type ExpiryDeps = Pick<EpisodeContext, "log" | "metrics" | "remediationState">;
 export function endExpiredHolds({ remediationState, metrics, log }: ExpiryDeps): void {
   const { records } = remediationState;
   const now = remediationState.now();
-  const orderRow = (order: OperatorCommandName, node: string | null, detail: string): JournalChange => ({
-    kind: "order",
-    row: { at: now, order, operator: null, node, action: null, detail },
+  const commandRow = (command: OperatorCommandName, node: string | null, detail: string): JournalChange => ({
+    kind: "command",
+    row: { at: now, command, operator: null, node, action: null, detail },
   });
   const pause = recordedPause(records);
   if (pause !== null && pauseAt(records, now) === null) {
     const detail = `the pause${byOperator(pause)} has expired`;
-    remediationState.record([{ kind: "fact", key: PAUSE_FACT, value: null }, orderRow("resume", null, detail)]);
+    remediationState.record([{ kind: "fact", key: PAUSE_FACT, value: null }, commandRow("resume", null, detail)]);
     metrics.inc("proxywarden_operator_commands_total", { command: "resume", source: "expiry" });
     log.info({ operator: pause.operator, reason: pause.reason }, "pause expired");
   }
@@ -63,7 +63,7 @@ export function endExpiredHolds({ remediationState, metrics, log }: ExpiryDeps):
       ownership !== undefined && ownership.until > now
         ? { kind: "hold", row: { node, policy, kind: "ownership", ...ownership } }
         : { kind: "hold_gone", node, policy };
-    remediationState.record([next, orderRow("release", node, detail)]);
+    remediationState.record([next, commandRow("release", node, detail)]);
     metrics.inc("proxywarden_operator_commands_total", { command: "release", source: "expiry" });
     log.info({ node, operator: hold.operator, reason: hold.reason }, "hold expired");
   }

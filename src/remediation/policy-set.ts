@@ -1,23 +1,23 @@
-import type { Mode, PolicyRule, StepVerification } from "../model/policy/policy.ts";
+import type { Mode, PolicySpec, StepVerification } from "../model/policy/policy.ts";
 import type { Action } from "../model/remediation/episode.ts";
 import type { Expression } from "../policy/cel/expression.ts";
 import type { ActivePolicy } from "../policy/guard-facts.ts";
 import { compilePolicy, lowerMode, mustCompile, type Policy } from "../policy/policy.ts";
 import type { RemediationRecords } from "../policy/remediation-records.ts";
-import type { RemediationRules } from "./context.ts";
+import type { RemediationConfig } from "./context.ts";
 
 /** Key of the fact that holds the fingerprint of the policy under which an action was verified. */
-export const canaryFactKey = (policy: string): string => `warden.proven.${policy}`;
+export const canaryFactKey = (policy: string): string => `remediation.canary.${policy}`;
 /**
  * Key of the fact that holds the fingerprint of the policy that fell back to `dry_run` because it healed too few nodes.
  */
-export const fallbackFactKey = (policy: string): string => `warden.fallen.${policy}`;
+export const fallbackFactKey = (policy: string): string => `remediation.fallback.${policy}`;
 /**
  * Key of the fact that holds the time from which the policy's efficacy is measured. Absent if no operator has reset it.
  */
-export const efficacySinceFactKey = (policy: string): string => `warden.efficacy_since.${policy}`;
+export const efficacySinceFactKey = (policy: string): string => `remediation.efficacy_since.${policy}`;
 /** Key of the fact that holds the {@link Policy.conditionKey} that the policy's timers last ran under. */
-export const conditionFactKey = (policy: string): string => `warden.about.${policy}`;
+export const conditionFactKey = (policy: string): string => `remediation.condition.${policy}`;
 
 /** The policy under which an action was sent, and how its step is verified. */
 export interface SentUnder {
@@ -39,7 +39,7 @@ export class PolicySet {
   readonly #earlier = new Map<string, Policy | null>();
 
   constructor(
-    { policies, safety }: Pick<RemediationRules, "policies" | "safety">,
+    { policies, safety }: Pick<RemediationConfig, "policies" | "safety">,
     records: Pick<RemediationRecords, "fact">,
   ) {
     this.all = policies.map(compilePolicy);
@@ -50,7 +50,7 @@ export class PolicySet {
 
   /** Returns the policy of that name, or null if the configuration has none. */
   find(name: string): Policy | null {
-    return this.all.find(({ rule }) => rule.name === name) ?? null;
+    return this.all.find(({ spec }) => spec.name === name) ?? null;
   }
 
   /** Returns the policy of that name with the mode that is in force, or null if the configuration has none. */
@@ -61,7 +61,7 @@ export class PolicySet {
 
   /** Returns a policy with the mode that is in force. */
   activate(policy: Policy): ActivePolicy {
-    const { name, mode } = policy.rule;
+    const { name, mode } = policy.spec;
     const hasFallenBack = this.#records.fact(fallbackFactKey(name)) === policy.fingerprint;
     return {
       policy,
@@ -82,7 +82,7 @@ export class PolicySet {
    */
   sentUnder({ fingerprint, step: index }: Action): SentUnder | null {
     const policy = this.withFingerprint(fingerprint);
-    const step = policy?.rule.steps[index];
+    const step = policy?.spec.steps[index];
     if (policy === null || step === undefined || step.action === "notify") return null;
     return { policy, verify: step.verify, expect: policy.expects[index] ?? null };
   }
@@ -98,7 +98,7 @@ export class PolicySet {
 
 function parseFingerprint(fingerprint: string): Policy | null {
   try {
-    return compilePolicy({ ...(JSON.parse(fingerprint) as Omit<PolicyRule, "mode">), mode: "enforce" });
+    return compilePolicy({ ...(JSON.parse(fingerprint) as Omit<PolicySpec, "mode">), mode: "enforce" });
   } catch {
     return null;
   }

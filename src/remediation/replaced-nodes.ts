@@ -25,7 +25,7 @@ type CreationTimes = Pick<Fleet, "ids" | "createdAtMs">;
  */
 export function findReplacedNodes(
   deps: IdentityDeps,
-  reporter: Pick<CollectorReporter, "reportRemark">,
+  reporter: Pick<CollectorReporter, "reportProblem">,
 ): ReadonlySet<NodeId> {
   const { observed, remediationState } = deps;
   const { records, identities } = remediationState;
@@ -34,7 +34,7 @@ export function findReplacedNodes(
   const changed = previous === null ? [] : changedNodes(previous, fleet);
   const detail = "created_at changed more than twice within a day";
   for (const id of changed.length === 0 ? [] : changes.record(changed, countKnown(fleet), now))
-    reporter.reportRemark({ reason: "changing_created_at", id, detail });
+    reporter.reportProblem({ reason: "changing_created_at", id, detail });
   for (const node of changed) if (changes.identifies(node)) nodes.add(node);
   // The whole fleet would keep its other columns in memory.
   identities.compared = { ids: fleet.ids, createdAtMs: fleet.createdAtMs };
@@ -147,8 +147,8 @@ function discardProof(state: RemediationState, { id, policy }: Episode): void {
   const { records } = state;
   const key = canaryFactKey(policy);
   const proving = [...records.actions()].filter(
-    ({ policy: name, shadow, outcome, fingerprint }) =>
-      name === policy && !shadow && outcome === "verified" && fingerprint === records.fact(key),
+    ({ policy: name, dryRun, outcome, fingerprint }) =>
+      name === policy && !dryRun && outcome === "verified" && fingerprint === records.fact(key),
   );
   if (proving.length > 0 && proving.every(({ episode }) => episode === id))
     state.record([{ kind: "fact", key, value: null }]);

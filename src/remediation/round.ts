@@ -172,7 +172,7 @@ export class RemediationRound {
     const { externalBlockerCache, policies, remediationState } = this.#context;
     await Promise.all(
       policies.all
-        .filter(({ rule }) => rule.blockedBy.length > 0 && firingNodes(remediationState, rule.name).length > 0)
+        .filter(({ spec }) => spec.blockedBy.length > 0 && firingNodes(remediationState, spec.name).length > 0)
         .map((policy) => externalBlockerCache.refresh(policy, this.#signals.noNewSteps, QUERY_INTERVAL_MS)),
     );
   }
@@ -217,7 +217,7 @@ export class RemediationRound {
     // The node has just been read, and others may have acted on it since the last walk.
     this.#externalActions.detectOn(action.node);
     const candidate = findCandidate(this.#context, action.policy, action.node);
-    const problem = precondition(action, candidate, this.#collectFacts(action.shadow));
+    const problem = precondition(action, candidate, this.#collectFacts(action.dryRun));
     const blocker = candidate === null ? null : oldSessionsBlocker(this.#context, candidate);
     return problem ?? (blocker === null ? null : `${blocker.reason}: ${blocker.detail}`);
   }

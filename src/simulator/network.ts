@@ -9,7 +9,7 @@ import { closeHour, createHourlyHistory, type HourlyHistory } from "./sessions/h
 import { createTraffic, cutSessions, nextTrafficEvent, runTrafficEvent, type Traffic } from "./sessions/traffic.ts";
 
 /** The nodes, sessions and history of the simulated network, which the scenario determines. */
-export interface World {
+export interface Network {
   readonly seed: Uint32;
   readonly startMs: EpochMs;
   readonly fleet: Fleet;
@@ -24,7 +24,7 @@ export interface World {
 }
 
 /** Creates the network at the start of the simulation. */
-export function createWorld(scenario: Scenario, startMs: EpochMs): World {
+export function createNetwork(scenario: Scenario, startMs: EpochMs): Network {
   let traffic: Traffic | null = null;
   const fleet = createFleet(scenario, startMs, (node, at, ending) => {
     // There are no sessions during the fleet's warm-up before the start.
@@ -33,18 +33,18 @@ export function createWorld(scenario: Scenario, startMs: EpochMs): World {
   traffic = createTraffic(scenario, startMs, fleet);
   const hours = createHourlyHistory(scenario.seed, scenario.sessions, traffic.population, startMs);
   const faultSchedule: FaultSchedule = { startMs, seed: scenario.seed, faults: [] };
-  const world: World = {
+  const network: Network = {
     ...{ seed: scenario.seed, startMs, fleet, traffic, hours, faultSchedule, now: startMs, regionChangeAt: 0 },
     churn: createChurn(scenario, startMs),
     countHistory: createCountHistory(scenario.service, startMs),
   };
-  replaceFaults(world, scenario.faults);
-  return world;
+  replaceFaults(network, scenario.faults);
+  return network;
 }
 
 /** Executes all events that are due by `to`, each at its time. Does nothing if `to` is before an earlier one. */
-export function advanceWorld(world: World, to: EpochMs): void {
-  const { fleet, traffic, churn, countHistory, hours, startMs } = world;
+export function advanceNetwork(network: Network, to: EpochMs): void {
+  const { fleet, traffic, churn, countHistory, hours, startMs } = network;
   for (;;) {
     const trafficAt = startMs + nextTrafficEvent(traffic);
     const churnAt = nextChurnEvent(churn);
@@ -53,27 +53,27 @@ export function advanceWorld(world: World, to: EpochMs): void {
       fleet.eventQueue.nextAt(),
       churnAt,
       hours.closesAt,
-      world.regionChangeAt,
+      network.regionChangeAt,
       countHistory.nextAt,
     );
     if (at > to) break;
     if (at === hours.closesAt) closeHour(hours, traffic.population, startMs);
-    else if (at === world.regionChangeAt) applyRegionOutages(world, at);
+    else if (at === network.regionChangeAt) applyRegionOutages(network, at);
     else if (at === countHistory.nextAt) sampleCounts(countHistory, fleet, traffic.population);
     else if (at === churnAt) runChurnEvent(churn, fleet, traffic.population);
     else if (at === fleet.eventQueue.nextAt()) runFleetEvent(fleet);
     else runTrafficEvent(traffic);
   }
-  world.now = Math.max(world.now, to);
+  network.now = Math.max(network.now, to);
 }
 
 /** Replaces the faults. Times are since the start of the simulation. */
-export function replaceFaults(world: World, faults: readonly Fault[]): void {
-  world.faultSchedule.faults = faults;
-  applyRegionOutages(world, world.now);
+export function replaceFaults(network: Network, faults: readonly Fault[]): void {
+  network.faultSchedule.faults = faults;
+  applyRegionOutages(network, network.now);
 }
 
-function applyRegionOutages(world: World, at: EpochMs): void {
-  setDownRegions(world.fleet, regionsDownAt(world.faultSchedule, at), at);
-  world.regionChangeAt = nextRegionChange(world.faultSchedule, at);
+function applyRegionOutages(network: Network, at: EpochMs): void {
+  setDownRegions(network.fleet, regionsDownAt(network.faultSchedule, at), at);
+  network.regionChangeAt = nextRegionChange(network.faultSchedule, at);
 }

@@ -78,7 +78,7 @@ test("the list model agrees with the service while nodes join and leave", () => 
       expect(pages[listing.pageOf(index, at)]).toContain(script.idOf(index));
     }
     node = listing.next(node, at);
-    const present = service.world.fleet.nodes.map(({ index }) => index);
+    const present = service.network.fleet.nodes.map(({ index }) => index);
     expect(present).toContain(node);
   }
 });

@@ -14,7 +14,7 @@ export const OUTAGE = { failureMode: "outage", remedy: "reboot" } as const;
 
 /** Returns the name of a node of the simulated service. */
 export const nodeName = ({ network }: HealingSetup, node: string): string =>
-  network.service.world.fleet.nodes.find(({ id }) => id === node)!.name;
+  network.service.network.fleet.nodes.find(({ id }) => id === node)!.name;
 
 /** Opens the page of a daemon in which every action needs approval. */
 export async function startWithApproval(browser: Browser) {

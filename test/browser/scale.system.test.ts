@@ -12,7 +12,7 @@ import { openPage } from "./page-visit.ts";
 /** `npm run world` adds larger fleets. */
 const SIZES = isLongRun ? [500, 10_000, 100_000] : [500];
 /**
- * The number of elements does not depend on the fleet: cells are painted, lists are paged or show the rows in sight.
+ * The number of elements does not depend on the fleet: cells are painted, lists are paged or show the visible rows.
  */
 const ELEMENTS_MAX = 1_500;
 /** The changes of a fleet arrive together, or in a few messages. */
@@ -82,7 +82,7 @@ test.each(SIZES)("%i nodes need few elements and at most one paint per frame", a
   expect(pageErrors).toEqual([]);
 });
 
-test.each(SIZES)("the table of %i nodes has only the rows in sight, in the chosen order", async (nodes) => {
+test.each(SIZES)("the table of %i nodes has only the visible rows, in the chosen order", async (nodes) => {
   const { fleet, page, pageErrors } = await openFleet(nodes, "/#?view=table&sort=-id");
   const rows = page.locator("#node-table-rows tr:not(.spacer)");
   const last = nodes - 1;
@@ -97,7 +97,7 @@ test.each(SIZES)("the table of %i nodes has only the rows in sight, in the chose
       const box = document.querySelector("#node-table");
       box.scrollTop = ${share} * box.scrollHeight;
     }`);
-    await waitUntil("the rows in sight are shown", () =>
+    await waitUntil("the visible rows are shown", () =>
       page.evaluate<boolean>(`{
         const box = document.querySelector("#node-table").getBoundingClientRect();
         const shown = [...document.querySelectorAll("#node-table-rows tr:not(.spacer)")];

@@ -80,7 +80,7 @@ test("without --nodes it uses the fleet size that the daemon saw last", async ()
   const store = openSqliteStore(folder.pathOf("state"));
   if (!store.ok) throw new Error(store.error.message);
   const size = { nodes: 700, nodePages: 7, sessions: 0, sessionPages: 0 };
-  await store.value.journal.commit([{ kind: "fact", key: "collect.extent", value: JSON.stringify(size) }]);
+  await store.value.journal.commit([{ kind: "fact", key: "collect.network_size", value: JSON.stringify(size) }]);
   store.value.close();
   expect(limitsIn((await run(file)).out)).toEqual(
     expect.arrayContaining([

@@ -83,9 +83,9 @@ describe("explain reads the journal", () => {
     };
     const retryAt = SAMPLES_START_MS + 17 * MINUTE;
     const config = configured([
-      { kind: "episode", row: { ...episode, state: "quarantined", shadow: true, failures: 2, retryAt, quarantine } },
+      { kind: "episode", row: { ...episode, state: "quarantined", dryRun: true, failures: 2, retryAt, quarantine } },
       { kind: "action", row: { ...verifiedAction, state: "sent", outcome: null, inDoubt: true, endedAt: null } },
-      { kind: "action", row: { ...verifiedAction, id: "act-5", shadow: true, outcome: "dry_run", proof: null } },
+      { kind: "action", row: { ...verifiedAction, id: "act-5", dryRun: true, outcome: "dry_run", proof: null } },
     ]);
     const { out } = await run("node_1", { config });
     expect(paragraph(out, "reboot-offline")).toEqual(

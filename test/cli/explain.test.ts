@@ -200,8 +200,8 @@ decisions, newest first
   test("and, at a past time, shows episodes and commands that are older than the latest ones", async () => {
     const command = { at: SAMPLES_START_MS, operator: "alice", node: "node_1", action: null, detail: "" };
     const commands = [
-      { ...command, order: "release", at: SAMPLES_START_MS + MINUTE },
-      { ...command, order: "hold" },
+      { ...command, command: "release", at: SAMPLES_START_MS + MINUTE },
+      { ...command, command: "hold" },
     ] as const;
     const { url } = await startTestServer({
       remediation: () => ({
@@ -213,7 +213,7 @@ decisions, newest first
       }),
     });
     const { out } = await run("node_1", { url, at: SAMPLES_START_MS, output: "json" });
-    expect(JSON.parse(out).orders).toMatchObject([{ order: "hold", operator: "alice" }]);
+    expect(JSON.parse(out).orders).toMatchObject([{ command: "hold", operator: "alice" }]);
   });
 
   test("and replaces control characters", async () => {

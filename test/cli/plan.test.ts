@@ -86,7 +86,7 @@ test("the plan uses the size and the calls in the daemon's state, without asking
   const store = openSqliteStore(folder.pathOf("state"));
   if (!store.ok) throw new Error(store.error.message);
   const size = { nodes: 700, nodePages: 7, sessions: 9_000, sessionPages: 90 };
-  await store.value.journal.commit([{ kind: "fact", key: "collect.extent", value: JSON.stringify(size) }]);
+  await store.value.journal.commit([{ kind: "fact", key: "collect.network_size", value: JSON.stringify(size) }]);
   store.value.calls.add(utcDay(Date.now()), 12_345);
   // The daemon may be running and lock its folder.
   const { network, month } = await planned({ config: file });

@@ -5,7 +5,7 @@ import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { removeNode } from "../../src/simulator/fleet/fleet.ts";
 import { createService } from "../../src/simulator/http/service.ts";
-import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../harness/policies.ts";
 import { listsOnlySettings, noFailureRates, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import {
@@ -111,9 +111,9 @@ test("nodes that one walk does not show stay while the service answers 404 for t
 
 describe("a service that lists too few nodes and answers 404 for the others", () => {
   const FEW_NODES = 100;
-  const rules = remediationRules([rebootOffline()]);
+  const config = remediationConfig([rebootOffline()]);
   const listing = async (missing: number) => {
-    const network = await startQuietNetwork({ rules, scenario: { nodes: FEW_NODES } });
+    const network = await startQuietNetwork({ config, scenario: { nodes: FEW_NODES } });
     network.setFault({ kind: "vanished", missing });
     await network.advance(HIDDEN_MS);
     return network;
@@ -201,8 +201,8 @@ test.each([404, 410, 400] as const)(
   "nodes that leave together are removed within twelve minutes if the service answers %d for unknown nodes",
   async (unknownNodeStatus) => {
     const service = { ...defaultScenario.service, unknownNodeStatus };
-    const network = await startQuietNetwork({ rules: remediationRules([]), scenario: { nodes: 200, service } });
-    const { fleet, now } = network.daemon.service.world;
+    const network = await startQuietNetwork({ config: remediationConfig([]), scenario: { nodes: 200, service } });
+    const { fleet, now } = network.daemon.service.network;
     for (const node of fleet.nodes.slice(0, 20)) removeNode(fleet, node, now, Number.POSITIVE_INFINITY);
     await network.advance(12 * MINUTE_MS);
     const { count, lastWalk } = network.daemon.snapshots.last!.fleet;

@@ -9,7 +9,7 @@ import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { Lane } from "../../src/rate-limit/limits.ts";
 import type { CollectorPlan } from "../../src/scheduling/planner.ts";
 import { createClientSetup } from "../api-client/client-fixture.ts";
-import { remediationRules, steps } from "../harness/policies.ts";
+import { remediationConfig, steps } from "../harness/policies.ts";
 import { listsOnlySettings, startQuietNetwork } from "../harness/quiet-network.ts";
 import { createRecordingLog, everyMinuteSettings } from "../harness/virtual-daemon.ts";
 
@@ -112,7 +112,7 @@ const details: Partial<CollectionSettings> = {
 
 /** A node whose disk fills up is rebooted after half an hour, and details are read every three hours. */
 const fullDisk = (when: string) =>
-  remediationRules([
+  remediationConfig([
     {
       name: "full-disk",
       mode: "dry_run",
@@ -130,13 +130,13 @@ const fullDisk = (when: string) =>
 
 test("a detail that a policy waits for is read when `for` has passed, not a round later", async () => {
   const context = await startQuietNetwork({
-    rules: fullDisk("node.disk_usage > 0.9"),
+    config: fullDisk("node.disk_usage > 0.9"),
     settings: details,
     scenario: { nodes: 60 },
   });
   await context.advance(4 * HOUR_MS);
   const [node] = context.nodes();
-  context.interventions.startFailure(node!, { failureMode: "full", remedy: "person" });
+  context.interventions.startFailure(node!, { failureMode: "full", remedy: "operator" });
   const slot = context.daemon.snapshots.last!.fleet.ids.indexOf(node!);
   const seen = () => context.daemon.snapshots.last!.fleet;
   await context.advanceUntil(() => seen().diskUsage.at(slot) > 0.9);
@@ -151,7 +151,7 @@ test("a detail that a policy waits for is read when `for` has passed, not a roun
 
 test("a disk that approaches a policy's threshold is read when it crosses it, although a round takes an hour", async () => {
   const context = await startQuietNetwork({
-    rules: fullDisk("node.disk_usage > 0.9"),
+    config: fullDisk("node.disk_usage > 0.9"),
     settings: { schedules: { ...details.schedules!, details: { kind: "every", intervalMs: HOUR_MS } } },
     scenario: { nodes: 30 },
   });

@@ -5,7 +5,7 @@ import { FRESH_MS_MAX } from "../../src/scheduling/planner.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
-import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../harness/policies.ts";
 import { listsOnlySettings } from "../harness/quiet-network.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import {
@@ -17,13 +17,13 @@ import {
   type VirtualDaemon,
 } from "../harness/virtual-daemon.ts";
 
-const rules = remediationRules([rebootOffline()]);
+const config = remediationConfig([rebootOffline()]);
 
 const trustReasons = (daemon: VirtualDaemon) => daemon.controller!.view.status().trust.map(({ reason }) => reason);
 
 test("data becomes stale and untrusted once the month is used up, and the plan's gauges stay finite", async () => {
   const scenario = { nodes: 40, sessions: 100 };
-  const daemon = await startVirtualDaemon({ rules, scenario, settings: { limits: createPlanLimits("starter") } });
+  const daemon = await startVirtualDaemon({ config, scenario, settings: { limits: createPlanLimits("starter") } });
   await daemon.clock.advance(HOUR_MS);
   expect(trustReasons(daemon)).toEqual([]);
   daemon.rateLimiter.ledger.monthUsed = 100_000;
@@ -50,7 +50,7 @@ test("a complete walk that takes longer than three planned intervals is fresh", 
   // Three concurrent pages of nine seconds each: 20 a minute.
   const plan = { requestsPerMinute: null, concurrentRequests: 4, callsPerMonth: null };
   const settings = { limits: { ...createPlanLimits("enterprise"), plan }, schedules };
-  const daemon = await startVirtualDaemon({ rules, clock, service, transport, settings });
+  const daemon = await startVirtualDaemon({ config, clock, service, transport, settings });
   await clock.advance(30 * MINUTE_MS);
   const untrusted: string[] = [];
   let oldest = 0;

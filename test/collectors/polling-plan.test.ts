@@ -65,7 +65,7 @@ test("a new process plans by the stored network size until it has seen the lists
 test("unreadable stored values are ignored", async () => {
   const store = createMemoryStateStore();
   await store.journal.commit([
-    { kind: "fact", key: "collect.extent", value: '{"nodes":"many","sessionPages":-1}' },
+    { kind: "fact", key: "collect.network_size", value: '{"nodes":"many","sessionPages":-1}' },
     { kind: "fact", key: "collect.sessions.run", value: "no JSON" },
     { kind: "fact", key: "collect.nodes.run", value: "7" },
   ]);

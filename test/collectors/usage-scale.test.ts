@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { Inventory } from "../../src/inventory/inventory.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../harness/policies.ts";
 import { listsOnlySettings, startQuietNetwork } from "../harness/quiet-network.ts";
 import { startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 import { detail, record } from "../inventory/inventory-fixtures.ts";
@@ -33,7 +33,7 @@ test("percentages under usage_scale percent stay known", async () => {
 
 test("percentages under usage_scale ratio are counted and logged once if only remediation reads details", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()]),
+    config: remediationConfig([rebootOffline()]),
     scenario: { service: { ...defaultScenario.service, usageScale: "percent" } },
     settings: { ...listsOnlySettings, usageScale: "ratio" },
   });

@@ -15,7 +15,7 @@ export type TestEnvironment = Record<string, string>;
 
 /**
  * The checks of a lenient world: cron is judged by its number of fields, and an expression is fine unless the word
- * `wrong` is in it; `doubtful` causes a remark.
+ * `wrong` is in it; `doubtful` causes a warning.
  */
 export const checks: ConfigChecks = {
   cron: (expression) => (/^(\S+ ){4,5}\S+$/.test(expression) ? null : "it has another number of fields"),
@@ -25,7 +25,7 @@ export const checks: ConfigChecks = {
     const offset = text.search(/\bwrong\b/);
     if (offset >= 0) return fail([{ message: "something is wrong", offset }]);
     const fields = [...text.matchAll(/\b(?:node|sessions)\.\w+/g)].map(([name]) => fieldOf(name));
-    return ok({ fields, remarks: text.includes("doubtful") ? ["is doubtful"] : [] });
+    return ok({ fields, warnings: text.includes("doubtful") ? ["is doubtful"] : [] });
   },
 };
 

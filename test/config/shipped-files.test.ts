@@ -87,8 +87,8 @@ test.each(files)("%s is valid", async (path) => {
 });
 
 test("every policy compiles, and the examples are dry runs", () => {
-  const rules = shippedConfig().policies;
-  expect(rules.map(({ name }) => name)).toEqual([
+  const policies = shippedConfig().policies;
+  expect(policies.map(({ name }) => name)).toEqual([
     "heal-failing-sessions",
     "quarantine-flapping",
     "reboot-full-disk",
@@ -96,9 +96,9 @@ test("every policy compiles, and the examples are dry runs", () => {
     "reboot-offline",
     "report-stuck-reboot",
   ]);
-  expect(rules.filter(({ mode }) => mode !== "dry_run")).toEqual([]);
-  for (const rule of configurations.flatMap((path) => parseShipped(path).policies)) {
-    expect(compilePolicy(rule).when.fields.length).toBeGreaterThan(0);
+  expect(policies.filter(({ mode }) => mode !== "dry_run")).toEqual([]);
+  for (const spec of configurations.flatMap((path) => parseShipped(path).policies)) {
+    expect(compilePolicy(spec).when.fields.length).toBeGreaterThan(0);
   }
 });
 

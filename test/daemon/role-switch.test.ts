@@ -155,7 +155,7 @@ test("a command that was journaled although the response was lost changes nothin
   const node = group.failNode();
   expect(await commandsOf(one!.roleSwitch.active, "alice").hold(node, "repair")).toMatchObject({ ok: true });
   one!.database.onCommitted = (changes) => {
-    if (changes.some(({ kind }) => kind === "order")) throw new Error("the connection was lost");
+    if (changes.some(({ kind }) => kind === "command")) throw new Error("the connection was lost");
   };
   const commands = commandsOf(one!.roleSwitch.active, "bob");
   for (const done of [await commands.pause("deploy"), await commands.release(node)])

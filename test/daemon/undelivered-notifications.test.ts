@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
 import { startDaemonGroup } from "../harness/daemon-group.ts";
-import { rebootOffline, remediationRules, steps, withoutRetries } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps, withoutRetries } from "../harness/policies.ts";
 
 /** After this time the first leader's inventory is trusted. */
 const WARM_UP_MS = 4 * MINUTE_MS;
@@ -23,10 +23,10 @@ function createReceiver() {
 }
 
 const rebootAfter = (minutes: number) =>
-  remediationRules([rebootOffline({ forMs: minutes * MINUTE_MS, retry: withoutRetries })]);
+  remediationConfig([rebootOffline({ forMs: minutes * MINUTE_MS, retry: withoutRetries })]);
 
 test.each([
-  { reloaded: "policies", changed: { rules: rebootAfter(2) } },
+  { reloaded: "policies", changed: { config: rebootAfter(2) } },
   { reloaded: "collectors", changed: { settings: { maxMissing: 0.05 } } },
 ])(
   "notifications that a receiver did not take are sent after a reload of the $reloaded, each once",
@@ -46,8 +46,8 @@ test.each([
 
 test("a daemon that leads again sends the events that a receiver did not take before, but no alert that may be over", async () => {
   const { receiver, accepted } = createReceiver();
-  const rules = remediationRules([rebootOffline({ forMs: MINUTE_MS, retry: withoutRetries, steps: [steps.notify] })]);
-  const group = await startDaemonGroup({ receivers: [receiver], rules });
+  const config = remediationConfig([rebootOffline({ forMs: MINUTE_MS, retry: withoutRetries, steps: [steps.notify] })]);
+  const group = await startDaemonGroup({ receivers: [receiver], config });
   const [one, two] = group.daemons;
   await group.advance(WARM_UP_MS);
   group.failNode();

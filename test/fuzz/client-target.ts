@@ -15,7 +15,7 @@ import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { businessLimits, createRecordingLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
 import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
 import { actionReply, hours, node, pageOf, statistics } from "./record-seeds.ts";
-import { type FuzzTarget, insist } from "./target.ts";
+import { assert, type FuzzTarget } from "./target.ts";
 
 /** An answer of the service or of a proxy in front of it. */
 interface Answer {
@@ -123,12 +123,12 @@ export const createTarget = (): FuzzTarget<Input> => ({
         isOver = true;
       });
       await clock.advance(WAIT_MS_MAX);
-      insist(isOver, "the call did not end within half an hour");
+      assert(isOver, "the call did not end within half an hour");
       const result = await running;
       const message =
         "kind" in result ? ("message" in result ? result.message : "") : result.ok ? "" : result.error.message;
-      insist(message.length <= 1_000, `the message has ${message.length} characters`);
-      if ("body" in call) insist(sent - sentBefore <= 1, `a POST was sent ${sent - sentBefore} times`);
+      assert(message.length <= 1_000, `the message has ${message.length} characters`);
+      if ("body" in call) assert(sent - sentBefore <= 1, `a POST was sent ${sent - sentBefore} times`);
     }
   },
 });

@@ -10,7 +10,7 @@ import { loadScenario } from "../../src/config/schema/scenario.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { fileText } from "../config/config-fixtures.ts";
 import { mutatedText, pick, randomBytes } from "./mutation.ts";
-import { type FuzzTarget, insist } from "./target.ts";
+import { assert, type FuzzTarget } from "./target.ts";
 
 type FileKind = "config" | "policies" | "web" | "scenario" | "policy_test";
 
@@ -130,13 +130,13 @@ export const createTarget = (): FuzzTarget<Input> => ({
   run({ kind, text }) {
     const loaded = load(kind, text);
     if (loaded.ok) return;
-    insist(loaded.error.length > 0, "the file is rejected without a problem");
-    insist(loaded.error.length <= PROBLEMS_MAX, `the file has ${loaded.error.length} problems`);
+    assert(loaded.error.length > 0, "the file is rejected without a problem");
+    assert(loaded.error.length <= PROBLEMS_MAX, `the file has ${loaded.error.length} problems`);
     for (const problem of loaded.error) {
-      insist(problem.line >= 1 && problem.column >= 1, "a problem has no position");
+      assert(problem.line >= 1 && problem.column >= 1, "a problem has no position");
       const text = formatProblem(problem);
-      insist(text.length <= PROBLEM_CHARACTERS_MAX, `a problem has ${text.length} characters`);
-      insist(!/\[object|\bundefined\b|Invalid input/.test(text), `a problem has the text ${text}`);
+      assert(text.length <= PROBLEM_CHARACTERS_MAX, `a problem has ${text.length} characters`);
+      assert(!/\[object|\bundefined\b|Invalid input/.test(text), `a problem has the text ${text}`);
     }
   },
 });

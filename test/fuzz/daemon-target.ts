@@ -7,11 +7,11 @@ import { COLLECTORS } from "../../src/model/snapshot.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
-import { rebootOffline, remediationRules, withoutLimits } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig, withoutLimits } from "../harness/policies.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 import { bytesOf, jsonText, mutated } from "./mutation.ts";
-import { type FuzzTarget, insist } from "./target.ts";
+import { assert, type FuzzTarget } from "./target.ts";
 
 interface Input {
   readonly seed: number;
@@ -39,7 +39,7 @@ export const createTarget = (): FuzzTarget<Input> => ({
         ...everyMinuteSettings,
         schedules: { ...everyMinuteSettings.schedules, details: { kind: "every", intervalMs: MINUTE_MS } },
       },
-      rules: remediationRules(
+      config: remediationConfig(
         [
           rebootOffline({ forMs: MINUTE_MS }),
           rebootOffline({ name: "hot", when: "node.cpu_usage > 0.5 || sessions.failed_ratio > 0.1", forMs: 0 }),
@@ -62,7 +62,7 @@ export const createTarget = (): FuzzTarget<Input> => ({
     for (const id of last?.fleet.ids ?? []) runAtOnce(daemon.controller!.view.explain(id));
     await stopVirtualDaemon(daemon);
     const error = daemon.log.lines.find(({ level, fields }) => level === "error" && fields.err instanceof Error);
-    insist(error === undefined, `${error?.message}: ${(error?.fields.err as Error | undefined)?.stack}`);
+    assert(error === undefined, `${error?.message}: ${(error?.fields.err as Error | undefined)?.stack}`);
   },
 });
 

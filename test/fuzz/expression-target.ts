@@ -2,7 +2,7 @@ import { compileExpression } from "../../src/policy/cel/expression.ts";
 import { FIELDS } from "../../src/policy/cel/fields.ts";
 import type { Value } from "../../src/policy/cel/term.ts";
 import { mutatedText, pick, randomBytes } from "./mutation.ts";
-import { type FuzzTarget, insist } from "./target.ts";
+import { assert, type FuzzTarget } from "./target.ts";
 
 interface Input {
   readonly text: string;
@@ -53,20 +53,20 @@ export const createTarget = (): FuzzTarget<Input> => ({
   run({ text, values }) {
     const compiled = compileExpression(text);
     if (!compiled.ok) {
-      insist(compiled.error.length > 0, "an expression was rejected without a problem");
+      assert(compiled.error.length > 0, "an expression was rejected without a problem");
       for (const { message, offset } of compiled.error) {
-        insist(message.length > 0 && message.length < 2_000, `the message has ${message.length} characters`);
-        insist(offset >= 0 && offset <= text.length, `the error is at ${offset} of ${text.length} characters`);
+        assert(message.length > 0 && message.length < 2_000, `the message has ${message.length} characters`);
+        assert(offset >= 0 && offset <= text.length, `the error is at ${offset} of ${text.length} characters`);
       }
       return;
     }
     const { fields, evaluate } = compiled.value;
-    insist(
+    assert(
       fields.length > 0 && fields.every((field) => FIELDS.includes(field)),
       "the expression reads an unknown field",
     );
     const result = evaluate(fields.map(({ type }, index) => valueFor(type, values[index % values.length]!)));
-    insist(result === null || typeof result === "boolean", `the result is a ${typeof result}`);
+    assert(result === null || typeof result === "boolean", `the result is a ${typeof result}`);
   },
 });
 

@@ -4,7 +4,7 @@ import { queryRange } from "../../src/cli/backtest/history-reader.ts";
 import { hasFiringAlerts } from "../../src/notify/alertmanager.ts";
 import { queryHasResult } from "../../src/remediation/evaluation/external-blockers.ts";
 import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
-import { type FuzzTarget, insist } from "./target.ts";
+import { assert, type FuzzTarget } from "./target.ts";
 
 interface Input {
   readonly server: "prometheus" | "range" | "alertmanager";
@@ -74,17 +74,17 @@ export const createTarget = (): FuzzTarget<Input> => ({
     if (server === "range") {
       const series = await queryRange({ prometheus: client, signal }, "up == 0", GRID);
       if (series.ok)
-        insist(
+        assert(
           series.value.every(({ values }) => values.length === GRID.points),
           "a series has other points",
         );
-      else insist(series.error.message.length <= MESSAGE_CHARACTERS_MAX, "the error is too long");
+      else assert(series.error.message.length <= MESSAGE_CHARACTERS_MAX, "the error is too long");
       return;
     }
     const result = await (server === "prometheus"
       ? queryHasResult(client, "up == 0", signal)
       : hasFiringAlerts(client, ['severity="critical"'], signal));
-    if (result.ok) insist(typeof result.value === "boolean", "the result is not a boolean");
-    else insist(result.error.length <= MESSAGE_CHARACTERS_MAX, `the error has ${result.error.length} characters`);
+    if (result.ok) assert(typeof result.value === "boolean", "the result is not a boolean");
+    else assert(result.error.length <= MESSAGE_CHARACTERS_MAX, `the error has ${result.error.length} characters`);
   },
 });

@@ -10,7 +10,7 @@ import { readJson } from "../../src/api-client/json-body.ts";
 import type { Random } from "../../src/base/random.ts";
 import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
 import { actionReply, hours, node, pageOf, session, statistics } from "./record-seeds.ts";
-import { type FuzzTarget, insist } from "./target.ts";
+import { assert, type FuzzTarget } from "./target.ts";
 
 interface Input {
   readonly reader: keyof typeof seeds;
@@ -47,13 +47,13 @@ export const createTarget = (): FuzzTarget<Input> => ({
 
 function read(reader: Input["reader"], json: unknown): void {
   const onProblem = ({ detail }: { readonly detail: string }) =>
-    insist(detail.length <= DETAIL_CHARACTERS_MAX, `a detail has ${detail.length} characters`);
+    assert(detail.length <= DETAIL_CHARACTERS_MAX, `a detail has ${detail.length} characters`);
   switch (reader) {
     case "nodes":
     case "sessions": {
       const page = decodePage(json);
       if (!page.ok) return;
-      insist(Number.isSafeInteger(page.value.total) && page.value.total >= 0, "the total is not a count");
+      assert(Number.isSafeInteger(page.value.total) && page.value.total >= 0, "the total is not a count");
       for (const record of page.value.records) {
         const decoded =
           reader === "nodes" ? decodeNodeRecord(record, onProblem) : decodeSessionRecord(record, onProblem);
@@ -92,6 +92,6 @@ function expectPlain(record: object): void {
       typeof value === "boolean" ||
       (typeof value === "number" && Number.isFinite(value)) ||
       (typeof value === "string" && value.isWellFormed());
-    insist(isPlain, `${field} is ${String(typeof value)} ${JSON.stringify(value)}`);
+    assert(isPlain, `${field} is ${String(typeof value)} ${JSON.stringify(value)}`);
   }
 }

@@ -15,7 +15,7 @@ export interface FuzzModule {
 }
 
 /** Fails a case with a wrong result. */
-export function insist(condition: boolean, problem: string): asserts condition {
+export function assert(condition: boolean, problem: string): asserts condition {
   if (!condition) throw new Error(problem);
 }
 

@@ -4,7 +4,7 @@ import { createIntegrationClient } from "../../src/api-client/integration-client
 import { createTransport } from "../../src/api-client/transport.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 import { bytesOf, mutatedText, pick, randomBytes } from "./mutation.ts";
-import { type FuzzTarget, insist } from "./target.ts";
+import { assert, type FuzzTarget } from "./target.ts";
 
 interface Input {
   readonly client: "service" | "integration";
@@ -64,11 +64,11 @@ export async function createTarget(): Promise<FuzzTarget<Input>> {
       const { signal } = new AbortController();
       if (client === "integration") {
         const answer = await integration.request({ method, path: "/api/v1/query", body: "{}" }, signal);
-        if (!answer.ok) insist(answer.error.message !== "", "a failure has no message");
+        if (!answer.ok) assert(answer.error.message !== "", "a failure has no message");
         return;
       }
       const answer = await transport.request({ method, path: "/v1/nodes", headers: {} }, signal);
-      if (!answer.ok) insist(answer.error.kind !== "aborted", "the request was aborted without an abort signal");
+      if (!answer.ok) assert(answer.error.kind !== "aborted", "the request was aborted without an abort signal");
     },
     async close() {
       await Promise.all([transport.close(), integration.close()]);

@@ -12,10 +12,10 @@ import type { WebDeps } from "../../src/web/api/routes.ts";
 import { budgetView, type StatusSnapshot, statusView } from "../../src/web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../../src/web/http/server.ts";
 import { createMetricsEndpoint } from "../../src/web/scrape/metrics-endpoint.ts";
-import { rebootOffline, remediationRules, withoutLimits } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig, withoutLimits } from "../harness/policies.ts";
 import { fixedKey, startVirtualDaemon, statusSnapshotOf, type VirtualDaemon } from "../harness/virtual-daemon.ts";
 import { bytesOf, jsonText, mutated, mutatedText, pick, randomBytes, upTo } from "./mutation.ts";
-import { type FuzzTarget, insist } from "./target.ts";
+import { assert, type FuzzTarget } from "./target.ts";
 
 interface Input {
   /** The bytes of the request, as Latin-1. */
@@ -177,7 +177,7 @@ function steppingClock(): Pick<Clock, "monotonic" | "sleep"> & { step(): void } 
 export async function createTarget(): Promise<FuzzTarget<Input>> {
   const daemon = await startVirtualDaemon({
     scenario: { nodes: 30, sessions: 60 },
-    rules: remediationRules([rebootOffline()], withoutLimits),
+    config: remediationConfig([rebootOffline()], withoutLimits),
   });
   await daemon.clock.advance(10 * MINUTE_MS);
   const errors: string[] = [];
@@ -195,15 +195,15 @@ export async function createTarget(): Promise<FuzzTarget<Input>> {
       clock.step();
       const answer = await exchange(Number(address.port), bytesOf(request), isFramed);
       const status = /^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1];
-      insist(answer === "" || status !== undefined, `the answer is not HTTP: ${answer.slice(0, 100)}`);
-      insist(!isFramed || status !== undefined, "there is no answer");
-      insist(
+      assert(answer === "" || status !== undefined, `the answer is not HTTP: ${answer.slice(0, 100)}`);
+      assert(!isFramed || status !== undefined, "there is no answer");
+      assert(
         status === undefined || Number(status) < 500 || status === "503" || status === "505",
         `the status is ${status}`,
       );
-      insist(status === undefined || status === "100" || /nosniff/i.test(answer), "the common headers are missing");
+      assert(status === undefined || status === "100" || /nosniff/i.test(answer), "the common headers are missing");
       const error = errors.shift();
-      insist(error === undefined, `the log has an error: ${error}`);
+      assert(error === undefined, `the log has an error: ${error}`);
     },
     async close() {
       await web.close(SHUTDOWN_BUDGET.webMs);

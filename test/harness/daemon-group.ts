@@ -13,12 +13,12 @@ import type { Action } from "../../src/model/remediation/episode.ts";
 import type { Receiver } from "../../src/model/remediation/notification.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
 import { createCron } from "../../src/platform/cron.ts";
-import type { RemediationRules } from "../../src/remediation/context.ts";
+import type { RemediationConfig } from "../../src/remediation/context.ts";
 import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { createService, rateLimitedCount, type SimulatedService } from "../../src/simulator/http/service.ts";
 import { journalRows } from "./journal-rows.ts";
-import { rebootOffline, remediationRules, withoutRetries } from "./policies.ts";
+import { rebootOffline, remediationConfig, withoutRetries } from "./policies.ts";
 import { listsOnlySettings, noFailureRates } from "./quiet-network.ts";
 import { bodyOf } from "./scrape-body.ts";
 import { createSharedDatabase, type DatabaseConnection, type SharedDatabase } from "./shared-database.ts";
@@ -56,7 +56,7 @@ export interface GroupedDaemon {
 
 /** Settings that a reload may change. */
 export interface DaemonSettings {
-  readonly rules: RemediationRules;
+  readonly config: RemediationConfig;
   readonly settings: Partial<CollectionSettings>;
   readonly receivers: readonly Receiver[];
 }
@@ -86,7 +86,7 @@ export interface DaemonGroupOptions extends Partial<DaemonSettings> {
 }
 
 /** Reboots offline nodes after a minute. A new journal allows the first action after a minute. */
-const defaultRules = remediationRules([rebootOffline({ forMs: MINUTE_MS, retry: withoutRetries })], {
+const defaultConfig = remediationConfig([rebootOffline({ forMs: MINUTE_MS, retry: withoutRetries })], {
   maxActions: { amount: 60, perMs: HOUR_MS },
 });
 
@@ -166,11 +166,11 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
       return answer;
     },
   };
-  const resourcesOf = ({ rules, settings, receivers = [] }: Partial<DaemonSettings>): ConfigResources => {
+  const resourcesOf = ({ config, settings, receivers = [] }: Partial<DaemonSettings>): ConfigResources => {
     const opened = orThrow(openConfigResources(orThrow(parsedConfig()), deps));
     return {
       ...{ ...opened, transport, integrations: { ...opened.integrations, receivers } },
-      rules: rules ?? defaultRules,
+      remediationConfig: config ?? defaultConfig,
       settings: { ...everyMinuteSettings, ...listsOnlySettings, ...settings },
     };
   };

@@ -7,10 +7,15 @@ interface Rows {
   readonly actions: Action;
   readonly decisions: Decision;
   readonly episodes: Episode;
-  readonly orders: OperatorCommandRow;
+  readonly operator_commands: OperatorCommandRow;
 }
 
-const TIME_COLUMNS = { actions: "created_at", decisions: "at", episodes: "opened_at", orders: "at" } as const;
+const TIME_COLUMNS = {
+  actions: "created_at",
+  decisions: "at",
+  episodes: "opened_at",
+  operator_commands: "at",
+} as const;
 
 /** Returns the rows of a table of the journal, oldest first, without waiting. */
 export const journalRows = <Table extends keyof Rows>(

@@ -1,7 +1,7 @@
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { type Safety, safetySchema } from "../../src/config/schema/safety.ts";
-import type { PolicyRule, Step } from "../../src/model/policy/policy.ts";
-import type { RemediationRules } from "../../src/remediation/context.ts";
+import type { PolicySpec, Step } from "../../src/model/policy/policy.ts";
+import type { RemediationConfig } from "../../src/remediation/context.ts";
 
 /** The default safety, but enforced. */
 export const defaultSafety: Safety = safetySchema.parse({ mode: "enforce" });
@@ -23,7 +23,7 @@ export const steps = {
 } as const satisfies Record<string, Step>;
 
 /** Returns a policy that reboots offline nodes, with the changes of the test. */
-export const rebootOffline = (changed: Partial<PolicyRule> = {}): PolicyRule => ({
+export const rebootOffline = (changed: Partial<PolicySpec> = {}): PolicySpec => ({
   name: "reboot-offline",
   mode: "enforce",
   match: null,
@@ -39,10 +39,13 @@ export const rebootOffline = (changed: Partial<PolicyRule> = {}): PolicyRule => 
 });
 
 /** The node is given up after one episode. */
-export const withoutRetries: PolicyRule["retry"] = { episodes: 1, everyMs: 6 * HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
+export const withoutRetries: PolicySpec["retry"] = { episodes: 1, everyMs: 6 * HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
 
-/** Returns rules with the default safety, enforced, with the changes of the test. */
-export const remediationRules = (policies: readonly PolicyRule[], safety: Partial<Safety> = {}): RemediationRules => ({
+/** Returns a configuration with the default safety, enforced, with the changes of the test. */
+export const remediationConfig = (
+  policies: readonly PolicySpec[],
+  safety: Partial<Safety> = {},
+): RemediationConfig => ({
   policies,
   safety: { ...defaultSafety, ...safety },
   intervals: [],

@@ -8,7 +8,7 @@ import type { Decision } from "../../src/model/remediation/decision.ts";
 import type { Action, Episode } from "../../src/model/remediation/episode.ts";
 import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
 import type { Fault, FaultKind, FleetRates, Scenario } from "../../src/model/scenario.ts";
-import type { RemediationRules } from "../../src/remediation/context.ts";
+import type { RemediationConfig } from "../../src/remediation/context.ts";
 import type { RemediationController } from "../../src/remediation/controller.ts";
 import type { NodeExplanation } from "../../src/remediation/status/views.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
@@ -52,8 +52,8 @@ export interface QuietNetwork {
   /** Returns the ids of the nodes of a region, or of all nodes. */
   nodes(region?: string): readonly string[];
   status(node: string): string;
-  /** Makes a node fail until the remedy; `person`: only an operator can repair it. */
-  failNode(node: string, remedy?: "reboot" | "forced_reboot" | "person"): void;
+  /** Makes a node fail until the remedy; `operator`: only an operator can repair it. */
+  failNode(node: string, remedy?: "reboot" | "forced_reboot" | "operator"): void;
   /** Returns the POSTs that reached the service, by reply. */
   posts(): readonly ReplyCount[];
   postCount(): number;
@@ -76,7 +76,7 @@ export interface QuietNetwork {
 }
 
 export interface QuietNetworkOptions extends VirtualDaemonOptions {
-  readonly rules: RemediationRules;
+  readonly config: RemediationConfig;
   readonly store?: SqliteStateStore;
   readonly warmUpMs?: DurationMs;
   /** Wraps the transport from the daemon to the service. */

@@ -19,7 +19,7 @@ import { createNotifier, type Notifier } from "../../src/notify/notifier.ts";
 import { createCron } from "../../src/platform/cron.ts";
 import { type Limits, PLANS } from "../../src/rate-limit/limits.ts";
 import { billingMonthOf } from "../../src/rate-limit/monthly-budget.ts";
-import type { RemediationRules } from "../../src/remediation/context.ts";
+import type { RemediationConfig } from "../../src/remediation/context.ts";
 import { RemediationController } from "../../src/remediation/controller.ts";
 import { openRemediationState, type RemediationState } from "../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
@@ -86,7 +86,7 @@ export interface VirtualDaemon {
   readonly log: ReturnType<typeof createRecordingLog>;
   readonly snapshots: { last: Snapshot | null };
   collectorManager: CollectorManager;
-  /** Null: the options have no rules. */
+  /** Null: the options have no configuration of it. */
   controller: RemediationController | null;
   /** Kept over a reload, with `collected` and `serviceClock`. */
   readonly remediationState: RemediationState;
@@ -107,7 +107,7 @@ export interface VirtualDaemonOptions {
   readonly transport?: Transport;
   readonly seed?: number;
   /** Policies and safety; absent: without remediation. */
-  readonly rules?: RemediationRules;
+  readonly config?: RemediationConfig;
   readonly receivers?: readonly Receiver[];
   readonly externalBlockers?: ExternalBlockers;
   /** Why the journal is lost at exit; absent: it is durable. */
@@ -163,12 +163,12 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
   const notifier = createNotifier({ ...common, receivers: options.receivers ?? [] });
   notifier.resume(options.activeNotifications ?? []);
   const controller =
-    options.rules === undefined
+    options.config === undefined
       ? null
       : new RemediationController({
           ...common,
           ...{ remediationState, client, notifier },
-          rules: options.rules,
+          config: options.config,
           serviceUrl: options.serviceUrl ?? "https://proxy.example.net",
           journal: store.journal,
           inventory: collected.inventory,

@@ -32,7 +32,7 @@ export function createInMemoryJournal(): InMemoryJournal {
     if (change.kind === "episode") episodes.set(change.row.id, change.row);
     if (change.kind === "action") actions.set(change.row.id, change.row);
     if (change.kind === "decision") decisions.push(change.row);
-    if (change.kind === "order") operatorCommands.push(change.row);
+    if (change.kind === "command") operatorCommands.push(change.row);
     if (change.kind === "hold") holds.set(key(change.row), change.row);
     if (change.kind === "hold_gone") holds.delete(key(change));
     if (change.kind === "fact" && change.value !== null) facts.set(change.key, change.value);

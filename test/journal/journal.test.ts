@@ -89,11 +89,11 @@ describe.each(STORE_KINDS)("$name:", ({ runs, open, createDurable, stored }) => 
       const { journal } = await open();
       await journal.commit([
         { kind: "fact", key: "month.used_before", value: "7" },
-        { kind: "fact", key: "warden.paused", value: "by hand" },
+        { kind: "fact", key: "remediation.pause", value: "by hand" },
       ]);
-      const both = { "month.used_before": "7", "warden.paused": "by hand" };
+      const both = { "month.used_before": "7", "remediation.pause": "by hand" };
       expect(Object.fromEntries((await journal.load(0)).facts)).toEqual(both);
-      await journal.commit([{ kind: "fact", key: "warden.paused", value: null }]);
+      await journal.commit([{ kind: "fact", key: "remediation.pause", value: null }]);
       expect(Object.fromEntries(await journal.facts())).toEqual({ "month.used_before": "7" });
     });
 

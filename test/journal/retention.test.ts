@@ -45,7 +45,7 @@ describe.each(STORE_KINDS)("$name: pruning", ({ runs, open }) => {
       { kind: "hold", row: holdOf("node_2", { kind: "vetoed", until: 100 }) },
       { kind: "hold", row: holdOf("node_3") },
       { kind: "timer", row: timerOf("node_1") },
-      { kind: "fact", key: "warden.breaker", value: "open" },
+      { kind: "fact", key: "remediation.breaker", value: "open" },
     ]);
     await journal.prune(100);
     // act-4 is over, and is what ep-3 did.
@@ -56,7 +56,7 @@ describe.each(STORE_KINDS)("$name: pruning", ({ runs, open }) => {
     });
     expect((await journal.decisions({ limit: 9 })).map(({ at }) => at)).toEqual([100]);
     expect((await journal.load(0)).timers).toHaveLength(1);
-    expect((await journal.load(0)).facts.get("warden.breaker")).toBe("open");
+    expect((await journal.load(0)).facts.get("remediation.breaker")).toBe("open");
   });
 
   test("never deletes open episodes and their actions, or unfinished actions and their episodes", async () => {

@@ -4,7 +4,7 @@ import { HOLD_MS_MAX, HOLD_REASON_ROWS, HOLD_REASONS, type HoldReason } from "..
 import { enforcedShippedPolicies } from "../harness/shipped-policies.ts";
 import { textOf } from "./repository-files.ts";
 
-const { safety } = enforcedShippedPolicies().rules;
+const { safety } = enforcedShippedPolicies().config;
 
 /** Maximum duration of a hold without an alert, with the shipped configuration. */
 const LASTS_MS: Partial<Record<HoldReason, number>> = {

@@ -10,7 +10,7 @@ import { configText, startNetwork, startTestDaemon } from "../integration/simula
 import { waitUntil } from "../integration/wait-until.ts";
 import { createAuthority } from "../web/http/tls/certificate-authority.ts";
 import { ANY, allDashboardQueries, type DashboardQuery, dashboards, interpolated } from "./dashboard-files.ts";
-import { hastyPrometheus, hastyRules, textOf } from "./repository-files.ts";
+import { fastPrometheus, fastRules, textOf } from "./repository-files.ts";
 import { ruleFiles } from "./rule-files.ts";
 
 interface Rule {
@@ -64,10 +64,10 @@ async function startShippedStack() {
     prometheus: prometheusAt,
     alertmanager: alertmanagerAt,
   };
-  const rules = ruleFiles.map((file) => folder.write(basename(file), hastyRules(textOf(file))));
+  const rules = ruleFiles.map((file) => folder.write(basename(file), fastRules(textOf(file))));
   const [alertmanager, prometheus] = await Promise.all([
     startAlertmanager(alertmanagerPort, textOf("config/prometheus/alertmanager.yml")),
-    runPrometheus(hastyPrometheus(addresses, rules), { port: prometheusPort }),
+    runPrometheus(fastPrometheus(addresses, rules), { port: prometheusPort }),
   ]);
   await waitUntil("Prometheus has scraped all three", async () => {
     const up = await prometheus.query("up == 1");
@@ -104,7 +104,7 @@ test("on the shipped configuration of a real Prometheus every query of the dashb
     const { result } = await prometheus.get<{ result: readonly Series[] }>(moved);
     return result.length > 1 && result.map(({ metric }) => metric.node_id);
   });
-  const nodes = [...network.service.world.fleet.nodes].filter(({ id }) => busy.includes(id));
+  const nodes = [...network.service.network.fleet.nodes].filter(({ id }) => busy.includes(id));
   const { id: sick, region } = nodes[0]!;
   const { id: hopeless } = nodes.find((node) => node.region !== region)!;
   interventions.startFailure(sick, { failureMode: "outage", remedy: "reboot" });
@@ -113,7 +113,7 @@ test("on the shipped configuration of a real Prometheus every query of the dashb
     const acting = await prometheus.query('proxywarden_node_episode{state="acting"}');
     return acting.length > 0;
   });
-  interventions.startFailure(hopeless, { failureMode: "outage", remedy: "person" });
+  interventions.startFailure(hopeless, { failureMode: "outage", remedy: "operator" });
 
   const isOfAlerts = ({ expr }: DashboardQuery) => expr.startsWith("ALERTS{");
   let empty = allDashboardQueries.filter((query) => !isOfAlerts(query));

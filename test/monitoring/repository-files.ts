@@ -34,14 +34,14 @@ interface PrometheusConfig {
 /**
  * Shipped rules that are evaluated every second, and whose alerts fire a second after one that is due a minute after.
  */
-export const hastyRules = (text: string): string =>
+export const fastRules = (text: string): string =>
   text.replaceAll(/^ +interval: .*\n/gm, "").replaceAll("for: 1m\n", "for: 1s\n");
 
 /**
  * The shipped configuration of Prometheus, but for the addresses, the files of rules, TLS, and its intervals: it
  * scrapes and evaluates every second.
  */
-export function hastyPrometheus(
+export function fastPrometheus(
   { proxywarden, prometheus, alertmanager }: Addresses,
   ruleFiles: readonly string[],
 ): string {

@@ -25,12 +25,16 @@ interface SimulatedScrapes {
 export async function scrapeSimulation(options: SimulatedScrapes): Promise<readonly InputSeries[]> {
   const { loaded, scenario, durationMs, intervalMs, series } = options;
   const { config } = loaded;
-  const rules = {
+  const remediationConfig = {
     policies: loaded.policies,
     safety: config.safety,
     intervals: config.time_intervals,
   };
-  const daemon = await startVirtualDaemon({ rules, scenario, settings: collectionSettingsOf(config, rules) });
+  const daemon = await startVirtualDaemon({
+    config: remediationConfig,
+    scenario,
+    settings: collectionSettingsOf(config, remediationConfig),
+  });
   daemon.metrics.set("proxywarden_config_last_reload_successful", {}, 1);
   daemon.metrics.set("proxywarden_leader", {}, 1);
   const history = new ScrapeHistory(series, TARGET_LABELS, START_MS / SECOND_MS);

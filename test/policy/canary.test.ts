@@ -57,6 +57,6 @@ test("an episode is not the canary before it has sent an action under the curren
 
 test("an episode of another policy, of a dry run or a closed one is not the canary", () => {
   expect(canaryAmong([attemptedEpisode(1, { policy: "another" })])).toBeNull();
-  expect(canaryAmong([attemptedEpisode(1, { shadow: true })])).toBeNull();
+  expect(canaryAmong([attemptedEpisode(1, { dryRun: true })])).toBeNull();
   expect(canaryAmong([attemptedEpisode(1, { state: "given_up", closedAt: NOON })])).toBeNull();
 });

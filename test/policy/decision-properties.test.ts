@@ -24,13 +24,13 @@ const someReasons: fc.Arbitrary<readonly Reason[]> = fc
     }),
   );
 
-const decideWith = (all: readonly Reason[], rule = {}) => {
-  const { candidate, facts } = guardCase(all, rule);
+const decideWith = (all: readonly Reason[], spec = {}) => {
+  const { candidate, facts } = guardCase(all, spec);
   return decide(candidate, facts);
 };
 
-const reasonsGiven = (all: readonly Reason[], rule = {}) =>
-  new Set(decideWith(all, rule).blockers.map(({ reason }) => reason));
+const reasonsGiven = (all: readonly Reason[], spec = {}) =>
+  new Set(decideWith(all, spec).blockers.map(({ reason }) => reason));
 
 describe("every reason to hold", () => {
   test.each(CAUSED_REASONS)("%s alone holds the node and is the only reason reported", (reason) => {

@@ -24,7 +24,7 @@ interface FleetScenario {
   readonly episodes?: readonly Episode[];
   readonly actions?: readonly Action[];
   readonly policies?: readonly ActivePolicy[];
-  readonly shadow?: boolean;
+  readonly dryRun?: boolean;
 }
 
 const recordsOf = ({
@@ -34,7 +34,7 @@ const recordsOf = ({
 }: Pick<FleetScenario, "timers" | "episodes" | "actions">) =>
   new RemediationRecords({ timers, episodes, actions, holds: [], facts: new Map(), lastNumber: 0 });
 
-function countScenario({ nodes, policies = [activePolicy()], shadow: dryRun = false, ...rest }: FleetScenario) {
+function countScenario({ nodes, policies = [activePolicy()], dryRun = false, ...rest }: FleetScenario) {
   return runAtOnce(countFleet(buildFleet(nodes), recordsOf(rest), policies, dryRun));
 }
 
@@ -62,7 +62,7 @@ describe("disrupted nodes", () => {
       );
     }
     for (const state of CLOSED_STATES) expect(of({ state, closedAt: 1, acted: 1, unlistedAt: 1 })).toEqual([]);
-    expect(of({ state: "suspended", acted: 1, unlistedAt: 1, shadow: true }, true)).toEqual([]);
+    expect(of({ state: "suspended", acted: 1, unlistedAt: 1, dryRun: true }, true)).toEqual([]);
   });
 
   test("do not include nodes in our quarantine that were offline before each action", () => {
@@ -85,8 +85,8 @@ describe("disrupted nodes", () => {
   });
 
   test("are counted separately for dry runs", () => {
-    expect(of({ state: "acting", shadow: true })).toEqual([]);
-    expect(of({ state: "acting", shadow: true }, true)).toEqual(["node_1"]);
+    expect(of({ state: "acting", dryRun: true })).toEqual([]);
+    expect(of({ state: "acting", dryRun: true }, true)).toEqual(["node_1"]);
     expect(of({ state: "acting" }, true)).toEqual([]);
   });
 });
@@ -117,7 +117,7 @@ describe("unhealthy", () => {
     const scenario = { nodes: [node("a"), node("b")], policies: [activePolicy(), dry] };
     const timers = [timerRow("a", { policy: "dry" }), timerRow("b")];
     expect(countScenario({ ...scenario, timers }).unhealthy).toBe(1);
-    expect(countScenario({ ...scenario, timers, shadow: true }).unhealthy).toBe(2);
+    expect(countScenario({ ...scenario, timers, dryRun: true }).unhealthy).toBe(2);
     expect(countScenario({ ...scenario, timers: [timerRow("a", { policy: "removed" })] }).unhealthy).toBe(0);
   });
 });
@@ -183,29 +183,29 @@ describe("fleet counts", () => {
       episodes: fc.uniqueArray(
         fc.record({
           node: fc.constantFrom(...ids),
-          shadow: fc.boolean(),
+          dryRun: fc.boolean(),
           state: fc.constantFrom(...OPEN_STATES),
           quarantine: fc.constantFrom(null, quarantine),
           acted: fc.nat({ max: 1 }),
           unlistedAt: fc.constantFrom(null, 1),
           policy: fc.constantFrom("one", "two"),
         }),
-        { maxLength: 12, size: "max", selector: (each) => `${each.node} ${each.shadow}` },
+        { maxLength: 12, size: "max", selector: (each) => `${each.node} ${each.dryRun}` },
       ),
       modes: fc.tuple(
         fc.constantFrom("dry_run" as const, "enforce" as const),
         fc.constantFrom("dry_run" as const, "approve" as const),
       ),
-      shadow: fc.boolean(),
+      dryRun: fc.boolean(),
     })
-    .map(({ sketches, timers, episodes, modes, shadow: dryRun }) => ({
+    .map(({ sketches, timers, episodes, modes, dryRun }) => ({
       nodes: sketches.map((each, index) => each && { ...each, id: ids[index]! }),
       timers: timers.map(({ isFiring, ...key }, since) =>
         timerRow(key.node, { ...key, since, state: isFiring ? "firing" : "pending" }),
       ),
       episodes: episodes.map((each, index) => episodeOf(index, each)),
       policies: ["one", "two"].map((name, index) => activePolicy({ name }, { mode: modes[index]! })),
-      shadow: dryRun,
+      dryRun,
     }));
 
   test("equals counts made node by node", () => {
@@ -223,13 +223,13 @@ describe("fleet counts", () => {
 });
 
 /** Each node by itself, and each count by a search. */
-function referenceCounts({ nodes, timers = [], episodes = [], policies = [], shadow: dryRun = false }: FleetScenario) {
+function referenceCounts({ nodes, timers = [], episodes = [], policies = [], dryRun = false }: FleetScenario) {
   const present = nodes.filter((each) => each !== null);
-  const counted = policies.filter(({ mode }) => dryRun || mode !== "dry_run").map(({ policy }) => policy.rule.name);
+  const counted = policies.filter(({ mode }) => dryRun || mode !== "dry_run").map(({ policy }) => policy.spec.name);
   const mine = timers.filter(({ policy }) => counted.includes(policy));
   const disrupting = episodes.filter(
     (each) =>
-      each.shadow === dryRun &&
+      each.dryRun === dryRun &&
       (each.state === "suspended"
         ? !dryRun && each.acted > 0 && each.unlistedAt === 1
         : each.state === "acting" || each.quarantine !== null),

@@ -1,7 +1,7 @@
 import { HOUR_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
 import type { Safety } from "../../src/config/schema/safety.ts";
-import type { PolicyRule } from "../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../src/model/policy/policy.ts";
 import type { Blocker } from "../../src/model/remediation/decision.ts";
 import type { Action, Episode, NodeHold, Quarantine, TimerRow } from "../../src/model/remediation/episode.ts";
 import {
@@ -36,9 +36,9 @@ export const quarantineOf = (overrides: Partial<Quarantine> = {}): Quarantine =>
 });
 
 /** An active policy that is proven. */
-export function activePolicy(rule: Partial<PolicyRule> = {}, overrides: Partial<ActivePolicy> = {}): ActivePolicy {
+export function activePolicy(spec: Partial<PolicySpec> = {}, overrides: Partial<ActivePolicy> = {}): ActivePolicy {
   return {
-    policy: compilePolicy(rebootOffline(rule)),
+    policy: compilePolicy(rebootOffline(spec)),
     mode: "enforce",
     hasFallenBack: false,
     proven: true,
@@ -139,7 +139,7 @@ export function buildFacts(overrides: GuardCaseOptions = {}): GuardFacts {
     storm: null,
     breaker: CLOSED_BREAKER,
     incidents: [],
-    inFlight: actions.filter((action) => !action.shadow && isInFlight(action)),
+    inFlight: actions.filter((action) => !action.dryRun && isInFlight(action)),
     sentAtTimes: [],
     assumedActionCount: 0,
     policyBlockers: () => [],

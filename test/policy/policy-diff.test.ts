@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import type { PolicyRule } from "../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../src/model/policy/policy.ts";
 import { comparePolicies } from "../../src/policy/policy-diff.ts";
 import { rebootOffline, steps } from "../harness/policies.ts";
 
 /** Differences as text: `effect key: text`. */
-const differenceTexts = (before: readonly PolicyRule[], after: readonly PolicyRule[]) =>
+const differenceTexts = (before: readonly PolicySpec[], after: readonly PolicySpec[]) =>
   comparePolicies(before, after).map(({ effect, key, text }) => `${effect} ${key}: ${text}`);
-const differencesAfterChange = (before: Partial<PolicyRule>, after: Partial<PolicyRule>) =>
+const differencesAfterChange = (before: Partial<PolicySpec>, after: Partial<PolicySpec>) =>
   differenceTexts([rebootOffline(before)], [rebootOffline(after)]);
 
 test("equal policies have no differences", () => {
@@ -15,7 +15,7 @@ test("equal policies have no differences", () => {
 });
 
 describe("a change that makes a policy act more or sooner has the opposite effect in reverse:", () => {
-  test.each<readonly [less: Partial<PolicyRule>, more: Partial<PolicyRule>, more: string, less: string]>([
+  test.each<readonly [less: Partial<PolicySpec>, more: Partial<PolicySpec>, more: string, less: string]>([
     [{ mode: "dry_run" }, { mode: "enforce" }, "mode: enforce, was dry_run", "mode: dry_run, was enforce"],
     [{ forMs: HOUR_MS }, { forMs: MINUTE_MS }, "for: 1m, was 1h", "for: 1h, was 1m"],
     [
@@ -130,10 +130,10 @@ test("a difference in one of many fields is found", () => {
 });
 
 test("a new or removed policy has an effect only if it acts on nodes", () => {
-  const rule = rebootOffline({ steps: [steps.reboot, steps.notify] });
+  const spec = rebootOffline({ steps: [steps.reboot, steps.notify] });
   const what = 'enforce, reboot, notify oncall, when node.status == "offline"';
-  expect(differenceTexts([], [rule])).toEqual([`more policy: new: ${what}`]);
-  expect(differenceTexts([rule], [])).toEqual([`less policy: removed: ${what}`]);
+  expect(differenceTexts([], [spec])).toEqual([`more policy: new: ${what}`]);
+  expect(differenceTexts([spec], [])).toEqual([`less policy: removed: ${what}`]);
   const [dryRun, notifyOnly] = [rebootOffline({ mode: "dry_run" }), rebootOffline({ steps: [steps.notify] })];
   expect(comparePolicies([], [dryRun, { ...notifyOnly, name: "b" }]).map(({ effect }) => effect)).toEqual([
     "other",

@@ -28,7 +28,7 @@ const move = fc.record({
   ),
   node: fc.constantFrom(...NODES),
   policy: fc.constantFrom(...POLICIES),
-  shadow: fc.boolean(),
+  dryRun: fc.boolean(),
   pick: fc.nat(),
 });
 type Move = typeof move extends fc.Arbitrary<infer T> ? T : never;
@@ -52,12 +52,12 @@ function runMoves(all: readonly Move[]) {
     return numberOf(id);
   }
 
-  function step({ kind, node, policy, shadow: dryRun, pick }: Move): void {
+  function step({ kind, node, policy, dryRun, pick }: Move): void {
     const open = records.openEpisode(node, dryRun);
     switch (kind) {
       case "begin":
         if (open !== null) return;
-        write({ kind: "episode", row: episodeOf(number("ep"), { node, policy, shadow: dryRun, openedAt: now }) });
+        write({ kind: "episode", row: episodeOf(number("ep"), { node, policy, dryRun, openedAt: now }) });
         return;
       case "move":
         if (open === null) return;
@@ -73,7 +73,7 @@ function runMoves(all: readonly Move[]) {
           kind: "action",
           row: actionOf(number("act"), open.id, {
             node,
-            shadow: dryRun,
+            dryRun,
             createdAt: now,
             state: "intended",
             outcome: null,
@@ -94,7 +94,7 @@ function runMoves(all: readonly Move[]) {
         write({ kind: "hold_gone", node, policy: pick % 2 === 0 ? null : policy });
         return;
       case "fact":
-        write({ kind: "fact", key: `warden.${policy}`, value: pick % 3 === 0 ? null : String(pick) });
+        write({ kind: "fact", key: `remediation.${policy}`, value: pick % 3 === 0 ? null : String(pick) });
         return;
       default:
         changeTimer(policy, node, pick);
@@ -140,7 +140,7 @@ function recordsView(records: RemediationRecords, ids: readonly string[]) {
     episodes: ids.map((id) => records.episode(id)),
     holds: NODES.map((node) => byKey(records.holdsOn(node), holdKey)),
     allHolds: byKey(records.allHolds(), holdKey),
-    facts: POLICIES.map((policy) => records.fact(`warden.${policy}`)),
+    facts: POLICIES.map((policy) => records.fact(`remediation.${policy}`)),
   };
 }
 

@@ -28,7 +28,7 @@ describe("an open episode", () => {
       suspendedBy(1, "a"),
       suspendedBy(2, "b"),
       suspendedBy(3, "a"),
-      suspendedBy(4, "b", { shadow: true }),
+      suspendedBy(4, "b", { dryRun: true }),
     ];
     const records = recordsOf({ episodes });
     expect(["a", "b", "c"].map((policy) => records.suspendedEpisode(policy, "node_1", false)?.id)).toEqual([
@@ -69,7 +69,7 @@ describe("the closed episodes of a node", () => {
   test("come in the order in which they closed, without those of an earlier node with the same id", () => {
     const of = (number: number, closedAt: number, overrides: Partial<Episode> = {}) =>
       closedEpisodeOf(number, closedAt, { node: "node_1", ...overrides });
-    const episodes = [of(3, 30), of(1, 10, { replaced: true }), of(2, 20), of(4, 40, { shadow: true })];
+    const episodes = [of(3, 30), of(1, 10, { replaced: true }), of(2, 20), of(4, 40, { dryRun: true })];
     const records = recordsOf({ episodes });
     expect(idsOf(records.closedEpisodesOf("node_1", false))).toEqual(["ep-2", "ep-3"]);
     expect(idsOf(records.closedEpisodesOf("node_1", true))).toEqual(["ep-4"]);

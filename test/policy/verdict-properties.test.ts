@@ -16,18 +16,18 @@ function mustCompileText({ text }: RandomExpression<boolean>): Expression {
   return expression.value;
 }
 
-interface RandomRule {
+interface RandomPolicy {
   readonly match: RandomExpression<boolean> | null;
   readonly when: RandomExpression<boolean>;
 }
 
-const rules: fc.Arbitrary<RandomRule> = fc.record({
+const policies: fc.Arbitrary<RandomPolicy> = fc.record({
   match: fc.option(randomConditions, { freq: 2 }),
   when: randomConditions,
 });
 
 /** Returns the daemon's verdict on the first node of a world. */
-function verdictOf({ match, when }: RandomRule, sampledFleet: SampledFleet) {
+function verdictOf({ match, when }: RandomPolicy, sampledFleet: SampledFleet) {
   const { skewMs } = sampledFleet;
   const snapshot = snapshotOf(sampledFleet);
   const scope = scopeOf(snapshot, (at) => (skewMs === null ? null : skewMs + at));
@@ -37,7 +37,7 @@ function verdictOf({ match, when }: RandomRule, sampledFleet: SampledFleet) {
 }
 
 /** Returns the expected verdict, if all named fields are known, without the daemon's code. */
-function referenceVerdict({ match, when }: RandomRule, sampledFleet: SampledFleet): "true" | "false" | "unknown" {
+function referenceVerdict({ match, when }: RandomPolicy, sampledFleet: SampledFleet): "true" | "false" | "unknown" {
   const known = referenceReading(sampledFleet, sampledFleet.nodes[0]!);
   const parts = [match === null ? true : match.value(known), when.value(known)];
   return parts.includes(false) ? "false" : parts.includes(null) ? "unknown" : "true";
@@ -46,10 +46,10 @@ function referenceVerdict({ match, when }: RandomRule, sampledFleet: SampledFlee
 test("over arbitrary worlds a verdict is that of a plain evaluation: known if known and fresh data determine it", () => {
   const seen = { true: 0, false: 0, unknown: 0 };
   fc.assert(
-    fc.property(rules, sampledFleets(true), (rule, sampledFleet) => {
-      const verdict = verdictOf(rule, sampledFleet);
+    fc.property(policies, sampledFleets(true), (spec, sampledFleet) => {
+      const verdict = verdictOf(spec, sampledFleet);
       seen[verdict] += 1;
-      expect(verdict).toBe(referenceVerdict(rule, sampledFleet));
+      expect(verdict).toBe(referenceVerdict(spec, sampledFleet));
     }),
     propertyRuns(4_000),
   );
@@ -60,14 +60,14 @@ test("over arbitrary worlds a verdict is that of a plain evaluation: known if kn
 test("with less data the verdict is the same or unknown", () => {
   const seen = { true: 0, false: 0, unknown: 0 };
   // Without one of its nodes, the counts and medians of a region are those of its other nodes.
-  const own = rules.filter(
+  const own = policies.filter(
     ({ match, when }) => ![...(match?.fields ?? []), ...when.fields].some((name) => /^(fleet|region)/.test(name)),
   );
   fc.assert(
-    fc.property(own, sampledFleets(false), sampledFleets(true), (rule, whole, odd) => {
-      const verdict = verdictOf(rule, applyGaps(whole, odd));
+    fc.property(own, sampledFleets(false), sampledFleets(true), (spec, whole, odd) => {
+      const verdict = verdictOf(spec, applyGaps(whole, odd));
       seen[verdict] += 1;
-      if (verdict !== "unknown") expect(verdict).toBe(referenceVerdict(rule, whole));
+      if (verdict !== "unknown") expect(verdict).toBe(referenceVerdict(spec, whole));
     }),
     propertyRuns(4_000),
   );

@@ -1,25 +1,25 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
-import type { PolicyRule } from "../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../src/model/policy/policy.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import type { ServiceOptions } from "../../src/model/scenario.ts";
 import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
-import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../harness/remediation-results.ts";
 import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
 
 interface Setting {
-  readonly rule?: Partial<PolicyRule>;
+  readonly spec?: Partial<PolicySpec>;
   readonly createdAt?: ServiceOptions["createdAt"];
   readonly wrapTransport?: (service: Transport) => Transport;
 }
 
 /** Starts a network that states boot times as `created_at`. An id may return as another node. */
-async function startNetwork({ rule = {}, createdAt = "boot", wrapTransport = (service) => service }: Setting = {}) {
+async function startNetwork({ spec = {}, createdAt = "boot", wrapTransport = (service) => service }: Setting = {}) {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline(rule)]),
+    config: remediationConfig([rebootOffline(spec)]),
     scenario: {
       nodes: 20,
       service: { ...defaultServiceOptions, createdAt },
@@ -35,7 +35,7 @@ async function startNetwork({ rule = {}, createdAt = "boot", wrapTransport = (se
 
 /** Has a node rebooted, and replaces it during the reboot, after an absence that no walk shows if it is short. */
 async function replaceDuringReboot(network: QuietNetwork, node: string, goneMs: number) {
-  network.failNode(node, "person");
+  network.failNode(node, "operator");
   await network.advanceUntil(() => network.postCount() === 1);
   network.interventions.leaveFleet(node, network.daemon.clock.now() + goneMs);
   await network.advance(goneMs + 9 * MINUTE_MS);
@@ -57,7 +57,7 @@ describe("a node whose created_at is the time of its boot", () => {
   });
 
   test("gets the next step if our reboot did not help, and is given up after the last one", async () => {
-    const { network, node } = await startNetwork({ rule: { when: "node.cpu_usage > 0.9" } });
+    const { network, node } = await startNetwork({ spec: { when: "node.cpu_usage > 0.9" } });
     const load = { resource: "cpu", overMs: 0, level: 1, until: Number.POSITIVE_INFINITY } as const;
     network.interventions.setLoad(node, { ...load, since: network.daemon.clock.now() });
     await network.advance(45 * MINUTE_MS);

@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import type { ServiceOptions } from "../../src/model/scenario.ts";
 import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
-import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../harness/policies.ts";
 import { listsOnlySettings, noFailureRates, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { episodeStates } from "../harness/remediation-results.ts";
 import { everyMinuteSettings, START_MS } from "../harness/virtual-daemon.ts";
@@ -12,7 +12,7 @@ import { everyMinuteSettings, START_MS } from "../harness/virtual-daemon.ts";
 const withDetails = { schedules: { ...listsOnlySettings.schedules!, details: everyMinuteSettings.schedules.details } };
 
 /** Returns how often a `created_at` was counted as one that changes too often. */
-async function remarks({ daemon }: QuietNetwork): Promise<number> {
+async function problems({ daemon }: QuietNetwork): Promise<number> {
   const page = await daemon.metrics.render("text");
   return Number(/records_rejected_total\{collector="details",reason="changing_created_at"\} (\d+)/.exec(page)?.[1]);
 }
@@ -38,8 +38,8 @@ describe("a node whose created_at", () => {
   /** Returns how often a node was rebooted in eight hours in which it fails again after each reboot. */
   async function rebootsInEightHours(createdAt: ServiceOptions["createdAt"]): Promise<number> {
     const service = { ...defaultServiceOptions, createdAt };
-    const rules = remediationRules([rebootOffline()]);
-    const network = await startQuietNetwork({ rules, scenario: { nodes: 20, service }, settings: withDetails });
+    const config = remediationConfig([rebootOffline()]);
+    const network = await startQuietNetwork({ config, scenario: { nodes: 20, service }, settings: withDetails });
     const node = network.nodes()[0]!;
     for (let minute = 0; minute < EIGHT_HOURS_MS / MINUTE_MS; minute++) {
       if (network.status(node) === "online") network.failNode(node);
@@ -60,9 +60,9 @@ describe("a node whose created_at", () => {
       return bootTimes.get(id) ?? createdAt;
     });
     const limits = { maxInFlight: 2, maxActions: { amount: 60, perMs: HOUR_MS } };
-    const rules = remediationRules([rebootOffline()], limits);
+    const config = remediationConfig([rebootOffline()], limits);
     const scenario = { nodes: 100, rates: { ...noFailureRates, rebootMs: 10 * MINUTE_MS } };
-    const network = await startQuietNetwork({ rules, scenario, settings: withDetails, wrapTransport });
+    const network = await startQuietNetwork({ config, scenario, settings: withDetails, wrapTransport });
     const nodes = network.nodes().filter((_, index) => index % 20 === 0);
     for (const node of nodes) network.failNode(node);
     let mostRebooting = 0;
@@ -80,17 +80,17 @@ describe("a node whose created_at", () => {
     const wrapTransport = changingDetails(({ created_at: createdAt }) =>
       reads++ % 2 === 0 ? createdAt : createdAt.replace(/\.\d+Z$/, "Z"),
     );
-    const rules = remediationRules([rebootOffline()]);
-    const network = await startQuietNetwork({ rules, settings: withDetails, wrapTransport });
+    const config = remediationConfig([rebootOffline()]);
+    const network = await startQuietNetwork({ config, settings: withDetails, wrapTransport });
     network.failNode(network.nodes("us-east")[0]!);
     await network.advance(40 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["healed"]);
   });
 
-  test("changes with each response is healed, and the remark is counted", async () => {
+  test("changes with each response is healed, and the problem is counted", async () => {
     const scenario = { nodes: 20, service: { ...defaultServiceOptions, createdAt: "request" as const } };
     const network = await startQuietNetwork({
-      rules: remediationRules([rebootOffline()]),
+      config: remediationConfig([rebootOffline()]),
       scenario,
       settings: withDetails,
     });
@@ -98,24 +98,24 @@ describe("a node whose created_at", () => {
     await network.advance(2 * HOUR_MS);
     expect(episodeStates(network).at(-1)).toBe("healed");
     expect(network.postCount()).toBe(1);
-    expect(await remarks(network)).toBeGreaterThan(0);
+    expect(await problems(network)).toBeGreaterThan(0);
   });
 
-  test("changes often on this node alone shows another node each time, and the remark is counted", async () => {
+  test("changes often on this node alone shows another node each time, and the problem is counted", async () => {
     const policy = rebootOffline({ forMs: 30 * MINUTE_MS });
     const scenario = { nodes: 20, churn: { ...defaultScenario.churn, reuseIds: true } };
-    const network = await startQuietNetwork({ rules: remediationRules([policy]), scenario, settings: withDetails });
+    const network = await startQuietNetwork({ config: remediationConfig([policy]), scenario, settings: withDetails });
     const node = network.nodes()[0]!;
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     // Between two walks, so that none misses the node.
     await network.advance(20.5 * MINUTE_MS);
     for (let replaced = 1; replaced <= 4; replaced++) {
       network.interventions.leaveFleet(node, network.daemon.clock.now() + 2 * SECOND_MS);
       await network.advance(2 * SECOND_MS);
-      network.failNode(node, "person");
+      network.failNode(node, "operator");
       await network.advance(29 * MINUTE_MS);
       expect(network.postCount()).toBe(0);
     }
-    expect(await remarks(network)).toBe(2);
+    expect(await problems(network)).toBe(2);
   });
 });

@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { Inventory } from "../../src/inventory/inventory.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { NodeStatus } from "../../src/model/node.ts";
-import type { PolicyRule } from "../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../src/model/policy/policy.ts";
 import { silentLog } from "../../src/platform/log.ts";
 import { INACTIVE } from "../../src/policy/timer.ts";
 import { createExternalActions } from "../../src/remediation/external-actions.ts";
@@ -12,7 +12,7 @@ import { openRemediationState } from "../../src/remediation/state/journaled-stat
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultServiceOptions, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { journalRows } from "../harness/journal-rows.ts";
-import { rebootOffline, remediationRules, steps, withoutLimits } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../harness/policies.ts";
 import { listsOnlySettings, onePerRegion, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { holdReasonsOf, nodesActedOn } from "../harness/remediation-results.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
@@ -20,12 +20,12 @@ import { START_MS, startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } f
 import { record } from "../inventory/inventory-fixtures.ts";
 
 /** Starts a second daemon on the same service, with its own state. */
-async function startSecond({ daemon: { service, clock } }: QuietNetwork, policies: readonly PolicyRule[]) {
+async function startSecond({ daemon: { service, clock } }: QuietNetwork, policies: readonly PolicySpec[]) {
   const store = createMemoryStateStore();
   const transport = createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
-  const rules = remediationRules(policies);
+  const config = remediationConfig(policies);
   const daemon: VirtualDaemon = await startVirtualDaemon({
-    rules,
+    config,
     service,
     clock,
     transport,
@@ -37,11 +37,11 @@ async function startSecond({ daemon: { service, clock } }: QuietNetwork, policie
 }
 
 test("two daemons with separate state don't act on a node while the other verifies an action", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   await network.advance(20_000);
   const second = await startSecond(network, [rebootOffline()]);
   await network.advance(5 * MINUTE_MS);
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(2 * HOUR_MS);
   const sent = [
     ...network.actions().map(({ sentAt }) => ({ by: "first", at: sentAt! })),
@@ -57,17 +57,17 @@ const rebootOnline = (match: string) =>
   rebootOffline({ match, when: 'node.status == "online"', steps: [steps.reboot], mode: "approve" });
 
 test("a node whose uptime fell without our reboot is held for 15 minutes, also across a restart", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([]) });
+  const network = await startQuietNetwork({ config: remediationConfig([]) });
   const [node, other] = network.nodes("us-east");
-  const rules = remediationRules([rebootOnline(`node.id in ["${node}", "${other}"]`)]);
-  await network.reload({ rules });
+  const config = remediationConfig([rebootOnline(`node.id in ["${node}", "${other}"]`)]);
+  await network.reload({ config });
   await network.advance(10 * MINUTE_MS);
   expect(network.holdReasons(node!)).toEqual(["approval"]);
   network.interventions.restart(node!);
   await network.advance(2 * MINUTE_MS);
   expect(network.holdReasons(node!)).toEqual(["approval", "ownership"]);
   expect(network.holdReasons(other!)).toEqual(["approval"]);
-  await network.restart({ rules });
+  await network.restart({ config });
   await network.advance(5 * MINUTE_MS);
   expect(network.holdReasons(node!)).toContain("ownership");
   await network.advance(10 * MINUTE_MS);
@@ -94,12 +94,12 @@ test.each([
     detail: /^ownership: .*it was rebooted, but not by the daemon/,
   },
 ])("a node $change only in the read before the action is not acted on", async ({ act, detail }) => {
-  const network = await startQuietNetwork({ rules: remediationRules([]) });
+  const network = await startQuietNetwork({ config: remediationConfig([]) });
   const [node] = network.nodes("us-east");
   const when = 'node.status in ["online", "rebooting"]';
   const policy = { ...rebootOnline(`node.id == "${node}"`), when, mode: "enforce" } as const;
   expect(await network.commands().pause("a test")).toMatchObject({ ok: true });
-  await network.reload({ rules: remediationRules([policy]) });
+  await network.reload({ config: remediationConfig([policy]) });
   await network.advanceUntil(() => network.holdReasons(node!).length > 0);
   expect(network.holdReasons(node!)).toEqual(["paused"]);
   await act(network, node!);
@@ -110,9 +110,9 @@ test.each([
 });
 
 test.each(["before", "after"])("a hold by an operator %s a reboot by others keeps its end", async (order) => {
-  const network = await startQuietNetwork({ rules: remediationRules([]) });
+  const network = await startQuietNetwork({ config: remediationConfig([]) });
   const [node] = network.nodes("us-east");
-  await network.reload({ rules: remediationRules([rebootOnline(`node.id == "${node}"`)]) });
+  await network.reload({ config: remediationConfig([rebootOnline(`node.id == "${node}"`)]) });
   await network.advance(10 * MINUTE_MS);
   const holds = () => network.explain(node!).holds.map(({ kind, operator }) => [kind, operator]);
   const hold = () => network.commands("alice").hold(node!, "a test", 5 * MINUTE_MS);
@@ -123,7 +123,9 @@ test.each(["before", "after"])("a hold by an operator %s a reboot by others keep
   expect(holds()).toEqual([["held", "alice"]]);
   await network.advance(6 * MINUTE_MS);
   expect(holds()).toEqual([["ownership", undefined]]);
-  expect(journalRows(network.store, "orders").at(-1)).toMatchObject({ detail: "the hold by alice has expired" });
+  expect(journalRows(network.store, "operator_commands").at(-1)).toMatchObject({
+    detail: "the hold by alice has expired",
+  });
   await network.advance(10 * MINUTE_MS);
   expect(network.holdReasons(node!)).toEqual(["approval"]);
 });
@@ -132,7 +134,7 @@ test.each(["rounded", "exact"] as const)(
   "an uptime that is %s in details does not seem to fall in the list",
   async (detailUptime) => {
     const network = await startQuietNetwork({
-      rules: remediationRules([rebootOffline()], withoutLimits),
+      config: remediationConfig([rebootOffline()], withoutLimits),
       scenario: { service: { ...defaultServiceOptions, detailUptime } },
       settings: {},
     });
@@ -145,7 +147,7 @@ test.each(["rounded", "exact"] as const)(
 );
 
 test("our own reboot does not hold the node as an external action", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "forced_reboot");
   await network.advance(HOUR_MS);

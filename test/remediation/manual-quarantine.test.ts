@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Secret, Transport } from "../../src/model/ports.ts";
 import { UNLISTED_HOLDS_MAX } from "../../src/remediation/operator-commands.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
-import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../harness/remediation-results.ts";
 import { fixedKey } from "../harness/virtual-daemon.ts";
@@ -14,10 +14,10 @@ const now = (network: QuietNetwork) => network.daemon.clock.now();
 
 test("an operator's quarantine during an episode holds the next step for as long as it lasts", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]),
+    config: remediationConfig([rebootOffline({ when: 'node.status != "online"' })]),
   });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(7 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   network.interventions.quarantine(node!, now(network) + 3 * HOUR_MS);
@@ -28,13 +28,13 @@ test("an operator's quarantine during an episode holds the next step for as long
 
 test("a node in maintenance is not acted on", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]),
+    config: remediationConfig([rebootOffline({ when: 'node.status != "online"' })]),
   });
   const [node] = network.nodes("us-east");
   // An operator repairs it: ten minutes of maintenance.
   network.interventions.startFailure(node!, {
     failureMode: "outage",
-    remedy: "person",
+    remedy: "operator",
     recoverAt: now(network) + MINUTE_MS,
   });
   await network.advance(10 * MINUTE_MS);
@@ -45,7 +45,9 @@ test("a node in maintenance is not acted on", async () => {
 });
 
 test("two observations show that an operator lifted our quarantine early, and the episode ends as freed", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([{ ...hide, when: 'node.status != "online"' }]) });
+  const network = await startQuietNetwork({
+    config: remediationConfig([{ ...hide, when: 'node.status != "online"' }]),
+  });
   const [node] = network.nodes("us-east");
   const passes = { recoverAt: now(network) + 12 * MINUTE_MS };
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "time", ...passes });
@@ -61,7 +63,7 @@ test("two observations show that an operator lifted our quarantine early, and th
 
 test("the veto after an operator lifted our quarantine survives a restart, and release ends it", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([{ ...hide, when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"' }]),
+    config: remediationConfig([{ ...hide, when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"' }]),
   });
   const node = "node_caffe390";
   await network.advance(10 * MINUTE_MS);
@@ -77,9 +79,9 @@ test("the veto after an operator lifted our quarantine survives a restart, and r
 });
 
 test("our quarantine that outlasts its time is notified once as overdue and left as it is, and probation follows its end", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([hide]) });
+  const network = await startQuietNetwork({ config: remediationConfig([hide]) });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(15 * MINUTE_MS);
   // An operator extends it.
   network.interventions.quarantine(node!, now(network) + 2 * HOUR_MS);
@@ -94,7 +96,7 @@ test("our quarantine that outlasts its time is notified once as overdue and left
 });
 
 test("a node that is healthy after our quarantine is healed after clear_for", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([hide]) });
+  const network = await startQuietNetwork({ config: remediationConfig([hide]) });
   const [node] = network.nodes("us-east");
   network.interventions.startFailure(node!, {
     failureMode: "outage",
@@ -108,7 +110,7 @@ test("a node that is healthy after our quarantine is healed after clear_for", as
 });
 
 test("pause holds every node with its reason and survives a restart; resume ends it", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   await network.commands().pause("a release");
   network.failNode(node!);
@@ -127,7 +129,7 @@ test("pause holds every node with its reason and survives a restart; resume ends
 });
 
 test("a pause between the decision and the POST prevents the POST", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "slow_drip", bytesPerSecond: 60 }, "GET /v1/nodes/");
   network.failNode(network.nodes("us-east")[0]!);
   await network.advanceUntil(() => network.actions().length > 0);
@@ -163,7 +165,7 @@ test("a pause while the POST waits for a permit prevents the POST: the precondit
     },
   });
   const network: QuietNetwork = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()]),
+    config: remediationConfig([rebootOffline()]),
     secret,
     wrapTransport: recording,
   });
@@ -177,7 +179,7 @@ test("a pause while the POST waits for a permit prevents the POST: the precondit
 });
 
 test("a held node is not acted on by any policy until it is released; other nodes are", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [held, other] = [network.nodes("us-east")[0]!, network.nodes("eu-west")[0]!];
   expect(await network.commands().hold(held, "looking into it")).toMatchObject({ ok: true });
   network.failNode(held);
@@ -197,7 +199,7 @@ test("a held node is not acted on by any policy until it is released; other node
 });
 
 test("a node that is not listed can be held in advance: the reply says so, and the hold applies once it is listed", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), scenario: { nodes: 20 } });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]), scenario: { nodes: 20 } });
   const held = await network.commands().hold("node_new", "not in service yet");
   expect(held).toEqual({
     ok: true,
@@ -219,14 +221,14 @@ test("a node that is not listed can be held in advance: the reply says so, and t
 
 test("a node is not acted on if it is protected, or if that is unknown", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()], { protected: 'node.region == "us-east"' }),
+    config: remediationConfig([rebootOffline()], { protected: 'node.region == "us-east"' }),
   });
   const [vip] = network.nodes("us-east");
   network.failNode(vip!);
   await network.advance(20 * MINUTE_MS);
   expect(network.holdReasons(vip!)).toEqual(["protected"]);
   // Its CPU usage was never read.
-  await network.restart({ rules: remediationRules([rebootOffline()], { protected: "node.cpu_usage > 0.9" }) });
+  await network.restart({ config: remediationConfig([rebootOffline()], { protected: "node.cpu_usage > 0.9" }) });
   await network.advance(10 * MINUTE_MS);
   expect(network.holdReasons(vip!)).toEqual(["protected"]);
   expect(network.postCount()).toBe(0);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../harness/quiet-network.ts";
 import {
   actionLines,
@@ -18,12 +18,12 @@ test("dry_run records every step and posts nothing", async () => {
     steps.notify,
   ];
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ mode: "dry_run", steps: stepsInOrder })]),
+    config: remediationConfig([rebootOffline({ mode: "dry_run", steps: stepsInOrder })]),
   });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(25 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["disconnect: dry_run", "reboot: dry_run", "quarantine: dry_run"]);
-  expect(network.actions().every(({ shadow: dryRun }) => dryRun)).toBe(true);
+  expect(network.actions().every(({ dryRun }) => dryRun)).toBe(true);
   expect(episodeStates(network)).toEqual(["quarantined"]);
   await network.advance(40 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
@@ -43,18 +43,18 @@ test("dry runs have their own limits: they don't count against real ones, and ar
     rebootOffline({ name: "real", match: 'node.region == "us-east"' }),
   ];
   const network = await startQuietNetwork({
-    rules: remediationRules(policies, { maxActions: { amount: 1, perMs: HOUR_MS } }),
+    config: remediationConfig(policies, { maxActions: { amount: 1, perMs: HOUR_MS } }),
   });
   const [first, second] = [network.nodes("eu-west")[0]!, network.nodes("us-west")[0]!];
-  network.failNode(first, "person");
-  network.failNode(second, "person");
+  network.failNode(first, "operator");
+  network.failNode(second, "operator");
   await network.advance(8 * MINUTE_MS);
   const [real] = network.nodes("us-east");
   network.failNode(real!);
   await network.advance(20 * MINUTE_MS);
   expect(network.actions()).toMatchObject([
-    { shadow: true, outcome: "dry_run" },
-    { shadow: false, node: real, outcome: "verified" },
+    { dryRun: true, outcome: "dry_run" },
+    { dryRun: false, node: real, outcome: "verified" },
   ]);
   expect(holdReasonsOf(network)).toContain("max_actions");
 });
@@ -62,7 +62,7 @@ test("dry runs have their own limits: they don't count against real ones, and ar
 const approving = rebootOffline({ mode: "approve" });
 
 test("approve mode requests approval once, and after the approval sends exactly the action that was shown", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([approving]) });
+  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(20 * MINUTE_MS);
@@ -93,7 +93,7 @@ test("approve mode requests approval once, and after the approval sends exactly 
 });
 
 test("a request for approval lapses when its evidence is gone", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([approving]) });
+  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
   const [node] = network.nodes("us-east");
   const healAt = network.daemon.clock.now() + 15 * MINUTE_MS;
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "time", recoverAt: healAt });
@@ -111,7 +111,7 @@ test("a request for approval lapses when its evidence is gone", async () => {
 });
 
 test("an approved action that is held lapses when its evidence is gone", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([approving]) });
+  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
   const [node] = network.nodes("us-east");
   const healAt = network.daemon.clock.now() + 15 * MINUTE_MS;
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "time", recoverAt: healAt });
@@ -126,7 +126,7 @@ test("an approved action that is held lapses when its evidence is gone", async (
 });
 
 test("approval of a rejected step is not requested again in its episode", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([approving]) });
+  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(10 * MINUTE_MS);
@@ -144,7 +144,7 @@ test("approval of a rejected step is not requested again in its episode", async 
 });
 
 test("release lifts a rejection, and approval of the step is requested again", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([approving]) });
+  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(10 * MINUTE_MS);
@@ -176,7 +176,7 @@ test("release lifts a rejection, and approval of the step is requested again", a
 });
 
 test("requests for approval and approvals survive a restart", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([approving]) });
+  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
   const [first, second] = onePerRegion(network, 2);
   network.failNode(first!);
   await network.advance(10 * MINUTE_MS);
@@ -196,7 +196,7 @@ test("requests for approval and approvals survive a restart", async () => {
 });
 
 test("an approval covers one step: approval of the next one is requested separately", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([approving]) });
+  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "forced_reboot");
   await network.advance(8 * MINUTE_MS);
@@ -207,11 +207,11 @@ test("an approval covers one step: approval of the next one is requested separat
 });
 
 test("a policy that switches to enforce no longer waits for approval", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([approving]) });
+  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(10 * MINUTE_MS);
-  await network.restart({ rules: remediationRules([rebootOffline()]) });
+  await network.restart({ config: remediationConfig([rebootOffline()]) });
   await network.advance(20 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ state: "lapsed" }, { outcome: "verified" }]);
   expect(nodesActedOn(network)).toEqual([node]);

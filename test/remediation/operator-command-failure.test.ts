@@ -3,7 +3,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { StateStore } from "../../src/model/ports.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../harness/policies.ts";
 import { listsOnlySettings, startQuietNetwork } from "../harness/quiet-network.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
 
@@ -21,8 +21,8 @@ function createFillableStore() {
 test("a command that can't be journaled changes nothing: the breaker stays open, and the inventory baseline stays", async () => {
   const { disk, store } = createFillableStore();
   const safety = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], safety), store });
-  network.interventions.startFailure(network.nodes()[0]!, { failureMode: "outage", remedy: "person" });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], safety), store });
+  network.interventions.startFailure(network.nodes()[0]!, { failureMode: "outage", remedy: "operator" });
   await network.advance(10 * MINUTE_MS);
   network.setFault({ kind: "vanished", missing: 0.9 }, "GET /v1/nodes?");
   await network.advance(5 * MINUTE_MS);
@@ -49,12 +49,12 @@ test("accept-inventory is kept, also after a restart, if a walk of the next day 
   const journal: typeof store.journal = {
     ...store.journal,
     async commit(changes) {
-      if (changes.some(({ kind }) => kind === "order")) await clock.sleep(20 * MINUTE_MS);
+      if (changes.some(({ kind }) => kind === "command")) await clock.sleep(20 * MINUTE_MS);
       await store.journal.commit(changes);
     },
   };
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()]),
+    config: remediationConfig([rebootOffline()]),
     clock,
     scenario: { nodes: 20, sessions: 0 },
     settings: { schedules: { ...listsOnlySettings.schedules!, nodes: { kind: "every", intervalMs: 10 * MINUTE_MS } } },

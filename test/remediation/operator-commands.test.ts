@@ -3,19 +3,19 @@ import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import { defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
 import { journalRows } from "../harness/journal-rows.ts";
-import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 
 const journalled = (network: QuietNetwork, node?: string) =>
-  journalRows(network.store, "orders")
+  journalRows(network.store, "operator_commands")
     .filter((row) => node === undefined || row.node === node)
-    .map(({ order, operator, node: about, action }) => [order, operator, about, action]);
+    .map(({ command, operator, node: about, action }) => [command, operator, about, action]);
 
 test("every successful command is journaled with the operator's name, and survives a restart", async () => {
   const safety = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], safety) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], safety) });
   const [unhealthy, held] = network.nodes();
-  network.interventions.startFailure(unhealthy!, { failureMode: "outage", remedy: "person" });
+  network.interventions.startFailure(unhealthy!, { failureMode: "outage", remedy: "operator" });
   await network.advance(10 * MINUTE_MS);
   const alice = network.commands("alice");
   await alice.pause("a release");
@@ -51,15 +51,15 @@ test("every successful command is journaled with the operator's name, and surviv
   await network.restart();
   expect(journalled(network)).toEqual(expected);
   const { operatorCommands } = await network.controller().view.historyOf(held!);
-  expect(operatorCommands.map(({ order }) => order)).toEqual(["release", "hold"]);
+  expect(operatorCommands.map(({ command }) => command)).toEqual(["release", "hold"]);
   const earlier = await network.controller().view.historyOf(held!, heldAt);
-  expect(earlier.operatorCommands.map(({ order }) => order)).toEqual(["hold"]);
+  expect(earlier.operatorCommands.map(({ command }) => command)).toEqual(["hold"]);
 });
 
 test("a total of the sessions that is too high stops policies that read sessions until an operator accepts it", async () => {
   const service = { ...defaultServiceOptions, sessionList: { ...defaultServiceOptions.sessionList, totalOffBy: 30 } };
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ when: "sessions.total == 0", forMs: MINUTE_MS })]),
+    config: remediationConfig([rebootOffline({ when: "sessions.total == 0", forMs: MINUTE_MS })]),
     scenario: { sessions: 300, service },
     settings: {},
   });
@@ -91,8 +91,8 @@ describe("lists that count more records than they show", () => {
         return { ok: true, value: { ...sent.value, body } };
       },
     });
-    const rules = remediationRules([rebootOffline({ when: "sessions.total == 0", forMs: MINUTE_MS })]);
-    return startQuietNetwork({ rules, scenario: { sessions: 300 }, settings: { pageLimit: 100 }, wrapTransport });
+    const config = remediationConfig([rebootOffline({ when: "sessions.total == 0", forMs: MINUTE_MS })]);
+    return startQuietNetwork({ config, scenario: { sessions: 300 }, settings: { pageLimit: 100 }, wrapTransport });
   }
   const completeLists = ({ daemon }: QuietNetwork) => {
     const { fleet, sessions } = daemon.snapshots.last!;
@@ -134,8 +134,8 @@ describe("lists that count more records than they show", () => {
 });
 
 test("an action has the operator who approved or rejected it, and the time", async () => {
-  const rules = remediationRules([rebootOffline({ mode: "approve" })], { mode: "approve" });
-  const network = await startQuietNetwork({ rules });
+  const config = remediationConfig([rebootOffline({ mode: "approve" })], { mode: "approve" });
+  const network = await startQuietNetwork({ config });
   const [node] = network.nodes();
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });
   await network.advance(10 * MINUTE_MS);
@@ -151,7 +151,7 @@ test("an action has the operator who approved or rejected it, and the time", asy
   expect(journalled(network, node!)).toEqual([["approve", "alice", node, request!.id]]);
   await network.stop();
 
-  const other = await startQuietNetwork({ rules });
+  const other = await startQuietNetwork({ config });
   other.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });
   await other.advance(10 * MINUTE_MS);
   const [refused] = other.controller().view.approvals();
@@ -163,7 +163,7 @@ test("an action has the operator who approved or rejected it, and the time", asy
 });
 
 test("the blockers of a pause and of a hold name the operator", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes();
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });
   await network.commands("alice").pause("a release");

@@ -3,14 +3,19 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { formatTime } from "../../src/model/time.ts";
 import { journalRows } from "../harness/journal-rows.ts";
-import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 
-const rules = remediationRules([rebootOffline()]);
+const config = remediationConfig([rebootOffline()]);
 
 /** The journalled commands, oldest first. */
 const journalled = (network: QuietNetwork) =>
-  journalRows(network.store, "orders").map(({ order, operator, node, detail }) => [order, operator, node, detail]);
+  journalRows(network.store, "operator_commands").map(({ command, operator, node, detail }) => [
+    command,
+    operator,
+    node,
+    detail,
+  ]);
 
 const countOf = async (network: QuietNetwork, command: string, source: string): Promise<string | undefined> => {
   const text = await network.daemon.metrics.render("text");
@@ -22,7 +27,7 @@ const countOf = async (network: QuietNetwork, command: string, source: string): 
 };
 
 test("a pause for half an hour holds every node, and then ends by itself: journalled, logged and counted", async () => {
-  const network = await startQuietNetwork({ rules });
+  const network = await startQuietNetwork({ config });
   const [node] = network.nodes();
   const until = network.daemon.clock.now() + 30 * MINUTE_MS;
   const reply = await network.commands("alice").pause("a release", 30 * MINUTE_MS);
@@ -49,7 +54,7 @@ test("a pause for half an hour holds every node, and then ends by itself: journa
 });
 
 test("a hold for two hours keeps policies from one node, and then ends by itself", async () => {
-  const network = await startQuietNetwork({ rules });
+  const network = await startQuietNetwork({ config });
   const [node, other] = network.nodes();
   const commands = network.commands("bob");
   await commands.hold(node!, "its disk is swapped", 2 * HOUR_MS);
@@ -67,7 +72,7 @@ test("a hold for two hours keeps policies from one node, and then ends by itself
 });
 
 test("a pause that expires between two walks ends at that time, not with the next walk", async () => {
-  const network = await startQuietNetwork({ rules });
+  const network = await startQuietNetwork({ config });
   const walkedAt = () => network.daemon.snapshots.last!.fleet.settledAt;
   const before = walkedAt();
   await network.advanceUntil(() => walkedAt() !== before);
@@ -79,7 +84,7 @@ test("a pause that expires between two walks ends at that time, not with the nex
 });
 
 test("a pause that expires while the daemon is down has ended when it starts", async () => {
-  const network = await startQuietNetwork({ rules });
+  const network = await startQuietNetwork({ config });
   await network.commands("alice").pause("a release", 30 * MINUTE_MS);
   await network.restart({ downMs: HOUR_MS });
   await network.advance(2 * MINUTE_MS);
@@ -88,7 +93,7 @@ test("a pause that expires while the daemon is down has ended when it starts", a
 });
 
 test("a new pause or hold replaces the previous one with its end, and resume and release end them early", async () => {
-  const network = await startQuietNetwork({ rules });
+  const network = await startQuietNetwork({ config });
   const [node] = network.nodes();
   const commands = network.commands("alice");
   await commands.pause("one", 10 * MINUTE_MS);
@@ -105,7 +110,7 @@ test("a new pause or hold replaces the previous one with its end, and resume and
 });
 
 test("a pause is exported while the service can't be read, also after a restart", async () => {
-  const network = await startQuietNetwork({ rules });
+  const network = await startQuietNetwork({ config });
   const isPaused = async () => (await network.daemon.metrics.render("text")).includes("\nproxywarden_paused 1\n");
   network.setFault({ kind: "hang" });
   await network.restart();
@@ -126,7 +131,7 @@ async function restartBehind(network: QuietNetwork): Promise<void> {
 test.each(["pause", "hold"] as const)(
   "a %s for two hours that begins before the downtime is known lasts two hours",
   async (command) => {
-    const network = await startQuietNetwork({ rules });
+    const network = await startQuietNetwork({ config });
     const [node] = network.nodes();
     await restartBehind(network);
     const commands = network.commands("alice");
@@ -146,7 +151,7 @@ test.each(["pause", "hold"] as const)(
 );
 
 test("a pause from before a crash lasts until its end even if the downtime before it was not known yet", async () => {
-  const network = await startQuietNetwork({ rules });
+  const network = await startQuietNetwork({ config });
   await restartBehind(network);
   await network.commands("alice").pause("an outage", 2 * HOUR_MS);
   await network.advance(5 * MINUTE_MS);
@@ -163,10 +168,10 @@ test("a pause that is being journaled while the downtime becomes known keeps its
   const store = createMemoryStateStore();
   let whenOpen = Promise.resolve();
   const commit: typeof store.journal.commit = async (changes) => {
-    if (changes.some(({ kind }) => kind === "order")) await whenOpen;
+    if (changes.some(({ kind }) => kind === "command")) await whenOpen;
     await store.journal.commit(changes);
   };
-  const network = await startQuietNetwork({ rules, store: { ...store, journal: { ...store.journal, commit } } });
+  const network = await startQuietNetwork({ config, store: { ...store, journal: { ...store.journal, commit } } });
   await restartBehind(network);
   let open = () => {};
   whenOpen = new Promise((resolve) => {
@@ -182,7 +187,7 @@ test("a pause that is being journaled while the downtime becomes known keeps its
 });
 
 test("a pause that begins while the clocks disagree keeps its duration when the wall clock is corrected", async () => {
-  const network = await startQuietNetwork({ rules });
+  const network = await startQuietNetwork({ config });
   network.daemon.clock.stepWallClock(-3 * HOUR_MS);
   await network.restart({ downMs: HOUR_MS });
   await network.advance(5 * MINUTE_MS);

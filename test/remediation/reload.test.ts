@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
-import { rebootOffline, remediationRules, steps, withoutLimits } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../harness/remediation-results.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
@@ -10,25 +10,25 @@ const hold = { maxActions: { amount: 0, perMs: HOUR_MS } };
 const timerOf = (network: QuietNetwork, node: string) => network.explain(node).policies[0]!.timer;
 
 test("an unchanged policy keeps its timers and episodes when other policies change", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], hold) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], hold) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(10 * MINUTE_MS);
   const before = timerOf(network, node!)!;
   const other = rebootOffline({ name: "other", when: 'node.status == "maintenance"' });
-  await network.restart({ rules: remediationRules([rebootOffline(), other], hold) });
+  await network.restart({ config: remediationConfig([rebootOffline(), other], hold) });
   await network.advance(5 * MINUTE_MS);
   expect(timerOf(network, node!)).toMatchObject({ state: "firing", since: before.since });
   expect(network.episodes()).toMatchObject([{ id: "ep-1", state: "firing" }]);
 });
 
 test("a longer `for` returns a firing timer to pending, withdraws an episode without actions, and sends a notification", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], hold) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], hold) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(10 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["firing"]);
-  await network.restart({ rules: remediationRules([rebootOffline({ forMs: 30 * MINUTE_MS })]) });
+  await network.restart({ config: remediationConfig([rebootOffline({ forMs: 30 * MINUTE_MS })]) });
   await network.advance(5 * MINUTE_MS);
   expect(timerOf(network, node!)).toMatchObject({ state: "pending" });
   expect(episodeStates(network)).toEqual(["withdrawn"]);
@@ -39,21 +39,21 @@ test("a longer `for` returns a firing timer to pending, withdraws an episode wit
 });
 
 test("a longer `for` does not withdraw an episode with actions", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advance(8 * MINUTE_MS);
-  await network.restart({ rules: remediationRules([rebootOffline({ forMs: 12 * HOUR_MS })]) });
+  await network.restart({ config: remediationConfig([rebootOffline({ forMs: 12 * HOUR_MS })]) });
   await network.advance(30 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: ineffective", "forced reboot: verified"]);
   expect(episodeStates(network)).toEqual(["healed"]);
 });
 
 test("a policy with a new condition starts over: timers start from zero, and episodes are withdrawn", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], hold) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], hold) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(10 * MINUTE_MS);
-  await network.restart({ rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]) });
+  await network.restart({ config: remediationConfig([rebootOffline({ when: 'node.status != "online"' })]) });
   await network.advance(4 * MINUTE_MS);
   expect(timerOf(network, node!)).toMatchObject({ state: "pending" });
   expect(episodeStates(network)).toEqual(["withdrawn"]);
@@ -63,11 +63,11 @@ test("a policy with a new condition starts over: timers start from zero, and epi
 });
 
 test("an action under way when the condition of its policy changes is verified against the old condition", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(6 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["acting"]);
-  await network.restart({ rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]), downMs: 0 });
+  await network.restart({ config: remediationConfig([rebootOffline({ when: 'node.status != "online"' })]), downMs: 0 });
   await network.advance(10 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: verified"]);
   expect(episodeStates(network)).toEqual(["withdrawn"]);
@@ -75,12 +75,12 @@ test("an action under way when the condition of its policy changes is verified a
 
 test("an action under way when its step is removed from the policy is still verified", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ steps: [steps.disconnect, steps.reboot] })]),
+    config: remediationConfig([rebootOffline({ steps: [steps.disconnect, steps.reboot] })]),
   });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(10 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["disconnect: ineffective", "reboot: null"]);
-  await network.restart({ rules: remediationRules([rebootOffline({ steps: [steps.notify] })]) });
+  await network.restart({ config: remediationConfig([rebootOffline({ steps: [steps.notify] })]) });
   await network.advance(30 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["disconnect: ineffective", "reboot: ineffective"]);
   expect(episodeStates(network)).toEqual(["given_up"]);
@@ -88,10 +88,10 @@ test("an action under way when its step is removed from the policy is still veri
 });
 
 test("when a policy is removed, its action under way is verified, and then its episode is withdrawn", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advance(6 * MINUTE_MS);
-  await network.restart({ rules: remediationRules([]) });
+  await network.restart({ config: remediationConfig([]) });
   await network.advance(5 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["acting"]);
   await network.advance(10 * MINUTE_MS);
@@ -103,14 +103,14 @@ test("when a policy is removed, its action under way is verified, and then its e
 const hide = rebootOffline({ steps: [{ ...steps.quarantine, durationMs: 30 * MINUTE_MS }, steps.notify] });
 
 test("when a policy is removed, its quarantine is tracked to its end, and counts until then", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([]) });
+  const network = await startQuietNetwork({ config: remediationConfig([]) });
   const [node, other] = network.nodes("us-east");
   // The quarantine of an online node makes it unavailable.
-  const rule = { ...hide, match: `node.id == "${node}"`, when: 'node.status == "online"' };
-  await network.restart({ rules: remediationRules([rule]) });
+  const spec = { ...hide, match: `node.id == "${node}"`, when: 'node.status == "online"' };
+  await network.restart({ config: remediationConfig([spec]) });
   await network.advance(12 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["quarantined"]);
-  await network.restart({ rules: remediationRules([rebootOffline({ name: "other" })]) });
+  await network.restart({ config: remediationConfig([rebootOffline({ name: "other" })]) });
   network.failNode(other!);
   await network.advance(15 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["quarantined", "firing"]);
@@ -121,59 +121,59 @@ test("when a policy is removed, its quarantine is tracked to its end, and counts
 });
 
 test("from dry_run to enforce: the dry-run episode is withdrawn, and the first real one begins", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ mode: "dry_run" })]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ mode: "dry_run" })]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(12 * MINUTE_MS);
-  expect(network.episodes()).toMatchObject([{ shadow: true, state: "acting" }]);
-  await network.restart({ rules: remediationRules([rebootOffline()]) });
+  expect(network.episodes()).toMatchObject([{ dryRun: true, state: "acting" }]);
+  await network.restart({ config: remediationConfig([rebootOffline()]) });
   await network.advance(20 * MINUTE_MS);
   expect(network.episodes()).toMatchObject([
-    { shadow: true, state: "withdrawn" },
-    { shadow: false, state: "healed" },
+    { dryRun: true, state: "withdrawn" },
+    { dryRun: false, state: "healed" },
   ]);
   expect(network.postCount()).toBe(1);
 });
 
 test("from enforce to dry_run during an episode: the step under way is verified, and nothing more is sent", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(8 * MINUTE_MS);
-  await network.restart({ rules: remediationRules([rebootOffline({ mode: "dry_run" })]) });
+  await network.restart({ config: remediationConfig([rebootOffline({ mode: "dry_run" })]) });
   await network.advance(HOUR_MS);
-  const real = network.episodes().filter(({ shadow: dryRun }) => !dryRun);
+  const real = network.episodes().filter(({ dryRun }) => !dryRun);
   expect(real).toMatchObject([{ state: "withdrawn" }]);
-  expect(network.actions()[0]).toMatchObject({ shadow: false, outcome: "ineffective" });
+  expect(network.actions()[0]).toMatchObject({ dryRun: false, outcome: "ineffective" });
   expect(network.postCount()).toBe(1);
 });
 
 test("from enforce to dry_run during our quarantine: it is tracked to its end, and an operator may end it", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([{ ...hide, when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"' }]),
+    config: remediationConfig([{ ...hide, when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"' }]),
   });
   await network.advance(10 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["quarantined"]);
   await network.restart({
-    rules: remediationRules([
+    config: remediationConfig([
       { ...hide, when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"', mode: "dry_run" },
     ]),
   });
   await network.advance(5 * MINUTE_MS);
   network.interventions.liftQuarantine("node_caffe390");
   await network.advance(5 * MINUTE_MS);
-  expect(network.episodes().filter(({ shadow: dryRun }) => !dryRun)).toMatchObject([{ state: "freed" }]);
+  expect(network.episodes().filter(({ dryRun }) => !dryRun)).toMatchObject([{ state: "freed" }]);
   expect(network.explain("node_caffe390").holds).toMatchObject([{ kind: "vetoed" }]);
 });
 
 test("a reload in the same process keeps the time that timers have counted", async () => {
-  const rule = rebootOffline({ forMs: 15 * MINUTE_MS });
-  const network = await startQuietNetwork({ rules: remediationRules([rule]) });
+  const spec = rebootOffline({ forMs: 15 * MINUTE_MS });
+  const network = await startQuietNetwork({ config: remediationConfig([spec]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(10 * MINUTE_MS);
   const before = timerOf(network, node!)!;
   await network.reload({
-    rules: remediationRules([rule, rebootOffline({ name: "other", when: 'node.status == "maintenance"' })]),
+    config: remediationConfig([spec, rebootOffline({ name: "other", when: 'node.status == "maintenance"' })]),
   });
   await network.advance(10 * SECOND_MS);
   expect(timerOf(network, node!)!.trueMs).toBeGreaterThan(before.trueMs + 30 * SECOND_MS);
@@ -182,7 +182,7 @@ test("a reload in the same process keeps the time that timers have counted", asy
 });
 
 test("a record counts as one observation, also across a reload, and does not end a quarantine", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([hide]) });
+  const network = await startQuietNetwork({ config: remediationConfig([hide]) });
   const [node] = network.nodes("us-east");
   network.interventions.startFailure(node!, {
     failureMode: "outage",
@@ -192,7 +192,7 @@ test("a record counts as one observation, also across a reload, and does not end
   await network.advance(20 * MINUTE_MS);
   network.interventions.liftQuarantine(node!);
   await network.advanceUntil(() => network.episodes()[0]!.quarantine?.seenOnline === 1);
-  await network.reload({ rules: remediationRules([hide], { maxInFlight: 2 }) });
+  await network.reload({ config: remediationConfig([hide], { maxInFlight: 2 }) });
   await network.advance(10);
   expect(network.episodes()).toMatchObject([{ state: "quarantined", quarantine: { seenOnline: 1 } }]);
   await network.advance(MINUTE_MS);
@@ -200,11 +200,11 @@ test("a record counts as one observation, also across a reload, and does not end
 });
 
 test("alerts and episodes that continue across a reload keep their notification keys", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], hold) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], hold) });
   network.failNode(network.nodes("us-east")[0]!);
   network.setFault({ kind: "region_dark", region: "ap-southeast" });
   await network.advance(15 * MINUTE_MS);
-  await network.reload({ rules: remediationRules([rebootOffline()], { ...hold, maxInFlight: 2 }) });
+  await network.reload({ config: remediationConfig([rebootOffline()], { ...hold, maxInFlight: 2 }) });
   await network.advance(15 * MINUTE_MS);
   expect(new Set(notificationsOf(network, "incident").map(({ key, endsAt }) => `${key} ${endsAt}`)).size).toBe(1);
   expect(notificationsOf(network, "episode")).toHaveLength(1);
@@ -214,13 +214,13 @@ test("a reload waits for a command that is being journaled, and takes it over", 
   const store = createMemoryStateStore();
   let whenOpen = Promise.resolve();
   const commit: typeof store.journal.commit = async (changes) => {
-    if (changes.some(({ kind }) => kind === "order")) await whenOpen;
+    if (changes.some(({ kind }) => kind === "command")) await whenOpen;
     await store.journal.commit(changes);
   };
   const breaker = { share: 0, amount: 2, withinMs: HOUR_MS };
-  const rules = remediationRules([rebootOffline()], { ...withoutLimits, breaker });
-  const network = await startQuietNetwork({ rules, store: { ...store, journal: { ...store.journal, commit } } });
-  for (const node of network.nodes("us-east").slice(0, 4)) network.failNode(node, "person");
+  const config = remediationConfig([rebootOffline()], { ...withoutLimits, breaker });
+  const network = await startQuietNetwork({ config, store: { ...store, journal: { ...store.journal, commit } } });
+  for (const node of network.nodes("us-east").slice(0, 4)) network.failNode(node, "operator");
   await network.advance(10 * MINUTE_MS);
   expect(network.controller().view.status().breaker).not.toBeNull();
   let open = () => {};
@@ -242,14 +242,14 @@ test("a reload waits for a command that is being journaled, and takes it over", 
   open();
   await stopped;
   expect(await reply).toMatchObject({ ok: true });
-  await network.reload({ rules });
+  await network.reload({ config });
   await network.advance(5 * MINUTE_MS);
   expect(network.controller().view.status()).toMatchObject({ breaker: null, paused: null });
 });
 
 test("a reload that shortens `storm_cooldown` shortens the hold after untrusted data", async () => {
-  const rulesWith = (stormCooldownMs: number) => remediationRules([rebootOffline()], { stormCooldownMs });
-  const network = await startQuietNetwork({ rules: rulesWith(12 * HOUR_MS) });
+  const configWith = (stormCooldownMs: number) => remediationConfig([rebootOffline()], { stormCooldownMs });
+  const network = await startQuietNetwork({ config: configWith(12 * HOUR_MS) });
   const [node] = network.nodes("us-east");
   network.setFault({ kind: "empty_list" });
   await network.advance(10 * MINUTE_MS);
@@ -257,7 +257,7 @@ test("a reload that shortens `storm_cooldown` shortens the hold after untrusted 
   network.failNode(node!);
   await network.advance(HOUR_MS);
   expect(network.holdReasons(node!)).toEqual(["sight_cooldown"]);
-  await network.reload({ rules: rulesWith(15 * MINUTE_MS) });
+  await network.reload({ config: configWith(15 * MINUTE_MS) });
   await network.advance(14 * MINUTE_MS);
   expect(network.holdReasons(node!)).toEqual(["sight_cooldown"]);
   await network.advance(2 * MINUTE_MS);

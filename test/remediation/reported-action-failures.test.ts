@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { TimeInterval } from "../../src/model/policy/time-interval.ts";
-import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
 import { startQuietNetwork } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../harness/remediation-results.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
@@ -9,7 +9,7 @@ import { START_MS } from "../harness/virtual-daemon.ts";
 // Actions that similar projects sent wrongly, by the issue that reported each.
 
 test("an intent that a crash left is withdrawn, and a node that has recovered is not acted on (NVSentinel#1280)", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   const healAt = network.daemon.clock.now() + 8 * MINUTE_MS;
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "time", recoverAt: healAt });
@@ -28,7 +28,7 @@ test("an intent that a crash left is withdrawn, and a node that has recovered is
 });
 
 test("a node that has recovered by the time of the action is read again, and left alone (draino#50)", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   expect(await network.commands().pause("a test")).toMatchObject({ ok: true });
   const healAt = network.daemon.clock.now() + 10 * MINUTE_MS + 30 * SECOND_MS;
@@ -44,7 +44,7 @@ test("a node that has recovered by the time of the action is read again, and lef
 });
 
 test("a reboot that changed nothing is ineffective, regardless of the response (self-node-remediation#258)", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ steps: [steps.reboot] })]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ steps: [steps.reboot] })]) });
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advance(30 * MINUTE_MS);
   expect(network.posts()).toMatchObject([{ status: 200, count: 1 }]);
@@ -53,7 +53,7 @@ test("a reboot that changed nothing is ineffective, regardless of the response (
 
 test("a node that an operator has quarantined is not acted on, even if a policy fires (draino#17)", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]),
+    config: remediationConfig([rebootOffline({ when: 'node.status != "online"' })]),
   });
   const [node] = network.nodes("us-east");
   network.interventions.quarantine(node!, network.daemon.clock.now() + 5 * HOUR_MS);
@@ -66,7 +66,9 @@ test("a quarantine that is lifted early is not repeated: the node is vetoed for 
   const retry = { episodes: 5, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
   const policy = rebootOffline({ when: "node.uptime_hours >= 0", match: null, steps: [steps.quarantine], retry });
   const [node] = ["node_caffe390"];
-  const network = await startQuietNetwork({ rules: remediationRules([{ ...policy, match: `node.id == "${node}"` }]) });
+  const network = await startQuietNetwork({
+    config: remediationConfig([{ ...policy, match: `node.id == "${node}"` }]),
+  });
   await network.advance(15 * MINUTE_MS);
   expect(network.status(node!)).toBe("quarantined");
   network.interventions.liftQuarantine(node!);
@@ -81,7 +83,7 @@ test("a quarantine that is lifted early is not repeated: the node is vetoed for 
 });
 
 test("data that is missing at times freezes a timer, but does not reset it (prometheus#14085)", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ forMs: 10 * MINUTE_MS })]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ forMs: 10 * MINUTE_MS })]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   for (let time = 0; time < 4; time++) {
@@ -110,7 +112,7 @@ const nights: TimeInterval = {
 
 test("a window across midnight has no gap at midnight (kured's Friday 23:59 to 00:01)", async () => {
   const network = await startQuietNetwork({
-    rules: { ...remediationRules([rebootOffline({ windows: ["nights"] })]), intervals: [nights] },
+    config: { ...remediationConfig([rebootOffline({ windows: ["nights"] })]), intervals: [nights] },
   });
   const midnight = START_MS + HOUR_MS;
   await network.advance(midnight - network.daemon.clock.now() - 7 * MINUTE_MS - 30 * SECOND_MS);
@@ -127,7 +129,7 @@ test("a window across midnight has no gap at midnight (kured's Friday 23:59 to 0
 test("outside its window a policy holds, and names the window", async () => {
   const days: TimeInterval = { name: "days", intervals: [{ times: [{ startMinute: 8 * 60, endMinute: 20 * 60 }] }] };
   const network = await startQuietNetwork({
-    rules: { ...remediationRules([rebootOffline({ windows: ["days"] })]), intervals: [days] },
+    config: { ...remediationConfig([rebootOffline({ windows: ["days"] })]), intervals: [days] },
   });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(HOUR_MS);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../harness/remediation-results.ts";
 
@@ -13,7 +13,7 @@ test("quarantines and reboots count against the same limits (c7n#3477, #4347)", 
     rebootOffline({ name: "c", match: 'node.region == "us-west"' }),
   ];
   const network = await startQuietNetwork({
-    rules: remediationRules(policies, { maxActions: { amount: 2, perMs: HOUR_MS } }),
+    config: remediationConfig(policies, { maxActions: { amount: 2, perMs: HOUR_MS } }),
   });
   for (const region of ["us-east", "eu-west", "us-west"]) network.failNode(network.nodes(region)[0]!);
   await network.advance(50 * MINUTE_MS);
@@ -23,23 +23,23 @@ test("quarantines and reboots count against the same limits (c7n#3477, #4347)", 
 
 test("no policy exceeds safety.mode (c7n#9153)", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ mode: "enforce" })], { mode: "dry_run" }),
+    config: remediationConfig([rebootOffline({ mode: "enforce" })], { mode: "dry_run" }),
   });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(network.actions()).toMatchObject([
-    { shadow: true, outcome: "dry_run" },
-    { shadow: true, outcome: "dry_run" },
+    { dryRun: true, outcome: "dry_run" },
+    { dryRun: true, outcome: "dry_run" },
   ]);
 });
 
 test("a node that nothing heals is not rebooted forever (NVSentinel#1543, CAPI#7353)", async () => {
   const retry = { episodes: 2, everyMs: 30 * MINUTE_MS, forgetAfterMs: 24 * HOUR_MS };
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ steps: [steps.reboot], retry })]),
+    config: remediationConfig([rebootOffline({ steps: [steps.reboot], retry })]),
   });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(3 * HOUR_MS);
   expect(network.postCount()).toBe(2);
 });
@@ -47,7 +47,7 @@ test("a node that nothing heals is not rebooted forever (NVSentinel#1543, CAPI#7
 test("a node that a reboot heals only for a while is not rebooted forever (NVSentinel#1543)", async () => {
   const retry = { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ steps: [steps.reboot], retry })]),
+    config: remediationConfig([rebootOffline({ steps: [steps.reboot], retry })]),
   });
   const [node] = network.nodes("us-east");
   for (let time = 0; time < 3; time++) {
@@ -61,7 +61,7 @@ test("a node that a reboot heals only for a while is not rebooted forever (NVSen
 
 test("with retry.episodes 0 nothing is sent (CAPI's retryLimit 0)", async () => {
   const retry = { episodes: 0, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ retry })]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ retry })]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(HOUR_MS);
@@ -76,10 +76,10 @@ test("limits hold from the first action on, even if many nodes are unhealthy at 
     maxDisruptedPer: { region: null, country: null },
     canary: false,
   };
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], loose), warmUpMs: 0 });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], loose), warmUpMs: 0 });
   await network.advance(MINUTE_MS);
   const unhealthy = onePerRegion(network, 8);
-  for (const node of unhealthy) network.failNode(node, "person");
+  for (const node of unhealthy) network.failNode(node, "operator");
   await network.advance(10 * MINUTE_MS);
   // All of them fire in the same evaluation.
   expect(network.postCount()).toBe(2);
@@ -93,7 +93,7 @@ test("at most max_actions are sent in an hour, even if all other limits allow mo
     maxActions: { amount: 3, perMs: HOUR_MS },
     canary: false,
   };
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], loose) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], loose) });
   const unhealthy = onePerRegion(network, 8);
   for (const node of unhealthy) network.failNode(node);
   await network.advance(50 * MINUTE_MS);
@@ -104,7 +104,7 @@ test("at most max_actions are sent in an hour, even if all other limits allow mo
 
 test("percentages don't hold a fleet of three: its unhealthy node is healed (karpenter#2134)", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()]),
+    config: remediationConfig([rebootOffline()]),
     scenario: { nodes: 3, sessions: 3 },
   });
   const [node] = network.nodes();
@@ -114,8 +114,8 @@ test("percentages don't hold a fleet of three: its unhealthy node is healed (kar
 });
 
 test("a hold is visible in the decision, in the metrics and in the explanation of the node (CAPI#5451, kured#563)", async () => {
-  const rules = remediationRules([rebootOffline()], { maxDisrupted: { share: 0, amount: 5 }, maxInFlight: 0 });
-  const network = await startQuietNetwork({ rules });
+  const config = remediationConfig([rebootOffline()], { maxDisrupted: { share: 0, amount: 5 }, maxInFlight: 0 });
+  const network = await startQuietNetwork({ config });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(10 * MINUTE_MS);
@@ -135,7 +135,7 @@ test("a hold is visible in the decision, in the metrics and in the explanation o
 const eager = { breaker: { share: 0, amount: 2, withinMs: HOUR_MS } };
 
 test("an open circuit breaker survives restarts until an operator resets it (NVSentinel)", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], eager) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], eager) });
   const unhealthy = onePerRegion(network, 3);
   for (const node of unhealthy) network.failNode(node);
   await network.advance(10 * MINUTE_MS);
@@ -151,7 +151,9 @@ test("an open circuit breaker survives restarts until an operator resets it (NVS
 });
 
 test("the count of the circuit breaker survives a crash (NVSentinel)", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { ...eager, maxInFlight: 0 }) });
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline()], { ...eager, maxInFlight: 0 }),
+  });
   const [first, second, third] = onePerRegion(network, 3);
   network.failNode(first!);
   network.failNode(second!);
@@ -165,7 +167,7 @@ test("the count of the circuit breaker survives a crash (NVSentinel)", async () 
 
 test("a circuit breaker of 0 opens at the first node, and is not off (NVSentinel)", async () => {
   const none = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], none) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], none) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(HOUR_MS);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { compileExpression } from "../../src/policy/cel/expression.ts";
-import { defaultSafety, rebootOffline, remediationRules } from "../harness/policies.ts";
+import { defaultSafety, rebootOffline, remediationConfig } from "../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../harness/quiet-network.ts";
 import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../harness/remediation-results.ts";
 
@@ -15,7 +15,7 @@ const storms = {
 
 test("a signal that reports the whole fleet as unhealthy holds every node, and is notified once (karpenter#2811)", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ when: "node.uptime_hours >= 0" })], storms),
+    config: remediationConfig([rebootOffline({ when: "node.uptime_hours >= 0" })], storms),
   });
   await network.advance(30 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
@@ -24,7 +24,7 @@ test("a signal that reports the whole fleet as unhealthy holds every node, and i
 });
 
 test("after a storm a cooldown follows, and then one node at a time (karpenter PR#3192)", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], storms) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], storms) });
   const unhealthy = network.nodes().slice(0, 18);
   const healAt = network.daemon.clock.now() + 30 * MINUTE_MS;
   for (const node of unhealthy)
@@ -51,7 +51,7 @@ test("after a storm a cooldown follows, and then one node at a time (karpenter P
 });
 
 test("while half of the inventory is missing no node is acted on, even if it fires (Reddit, 2016-08-11)", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(3 * MINUTE_MS);
@@ -77,7 +77,7 @@ test("while half of the inventory is missing no node is acted on, even if it fir
 
 test("an empty list does not mean that all nodes are gone: every action is held (Google's Diskerase, draino#29)", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()], { maxActions: { amount: 0, perMs: HOUR_MS } }),
+    config: remediationConfig([rebootOffline()], { maxActions: { amount: 0, perMs: HOUR_MS } }),
   });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -97,7 +97,7 @@ test("an empty selector is an error, not every node (Joyent, 2014)", () => {
 
 test("a service that fails to answer makes no node unhealthy (kured#976)", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]),
+    config: remediationConfig([rebootOffline({ when: 'node.status != "online"' })]),
   });
   network.setFault({ kind: "status", status: 500 }, "GET /v1/nodes");
   await network.advance(HOUR_MS);
@@ -116,7 +116,7 @@ test("a service that fails to answer makes no node unhealthy (kured#976)", async
 test("records that can't be read make their nodes unknown, never unhealthy (kured#976)", async () => {
   const trust = { ...defaultSafety.trust, maxUnknown: 1 };
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ when: 'node.status != "online" || node.uptime_hours < 0' })], { trust }),
+    config: remediationConfig([rebootOffline({ when: 'node.status != "online" || node.uptime_hours < 0' })], { trust }),
   });
   network.setFault({ kind: "bad_records", spoiled: 0.3 }, "GET /v1/nodes?");
   await network.advance(HOUR_MS);
@@ -125,7 +125,7 @@ test("records that can't be read make their nodes unknown, never unhealthy (kure
 });
 
 test("a region that goes offline is one incident, notified once, and none of its nodes is acted on (kubernetes#131314)", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "region_dark", region: "ap-southeast" });
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
@@ -140,7 +140,7 @@ test("a region that goes offline is one incident, notified once, and none of its
 });
 
 test("a node elsewhere is healed while a region is offline (karpenter#3193)", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "region_dark", region: "ap-southeast" });
   const [node] = network.nodes("us-east");
   network.failNode(node!);

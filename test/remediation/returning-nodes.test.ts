@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Safety } from "../../src/config/schema/safety.ts";
-import type { PolicyRule } from "../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../src/model/policy/policy.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { episodeStates } from "../harness/remediation-results.ts";
 import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
@@ -16,9 +16,9 @@ const reusingIds = { nodes: 20, churn: { ...defaultScenario.churn, reuseIds: tru
 const slow = rebootOffline({ forMs: 30 * MINUTE_MS });
 
 /** Starts a network in which an id may return as another node, with the first node of a region. */
-async function startReusingIds(policy: PolicyRule, safety: Partial<Safety> = {}) {
-  const rules = remediationRules([policy], safety);
-  const network = await startQuietNetwork({ rules, scenario: reusingIds, settings: withDetails });
+async function startReusingIds(policy: PolicySpec, safety: Partial<Safety> = {}) {
+  const config = remediationConfig([policy], safety);
+  const network = await startQuietNetwork({ config, scenario: reusingIds, settings: withDetails });
   return { network, node: network.nodes("us-east")[0]! };
 }
 
@@ -44,7 +44,10 @@ async function minutesToAction(network: QuietNetwork) {
 
 describe("a node that returns after an absence", () => {
   test("is pending, and `for` counts from zero, also if an episode was open", async () => {
-    const network = await startQuietNetwork({ rules: remediationRules([slow]), scenario: { nodes: 20, sessions: 0 } });
+    const network = await startQuietNetwork({
+      config: remediationConfig([slow]),
+      scenario: { nodes: 20, sessions: 0 },
+    });
     const node = network.nodes("us-east")[0]!;
     await network.commands().hold(node, "a test");
     network.failNode(node);
@@ -65,7 +68,7 @@ describe("a node that returns after an absence", () => {
       retry: { episodes: 1, everyMs: DAY_MS, forgetAfterMs: DAY_MS },
     });
     const { network, node } = await startReusingIds(policy, { cooldownMs: DAY_MS });
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     await network.advance(30 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["given_up"]);
     expect(network.holdReasons(node)).toEqual(expect.arrayContaining(["cooldown", "retry_limit"]));
@@ -76,7 +79,7 @@ describe("a node that returns after an absence", () => {
 
   test("is found to be another one as soon as its detail is read, even between two walks", async () => {
     const { network, node } = await startReusingIds(slow);
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     await network.advance(36 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["acting"]);
     network.interventions.leaveFleet(node, now(network) + 20 * SECOND_MS);
@@ -92,7 +95,7 @@ describe("a node that returns after an absence", () => {
 
   test("with another created_at ends the step of a dry run as a dry run, not in doubt: nothing was sent", async () => {
     const { network, node } = await startReusingIds({ ...slow, mode: "dry_run" });
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     await network.advance(36 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["acting"]);
     await leaveAndReturn(network, node, 20 * SECOND_MS);
@@ -104,7 +107,7 @@ describe("a node that returns after an absence", () => {
   test("and is found to be another one by the read before an action is not acted on until `for` is proven again", async () => {
     // No details are collected, so only that read shows created_at.
     const network = await startQuietNetwork({
-      rules: remediationRules([rebootOffline({ steps: [steps.reboot] })], { cooldownMs: HOUR_MS }),
+      config: remediationConfig([rebootOffline({ steps: [steps.reboot] })], { cooldownMs: HOUR_MS }),
       scenario: reusingIds,
     });
     const node = network.nodes("us-east")[0]!;
@@ -113,7 +116,7 @@ describe("a node that returns after an absence", () => {
     expect(episodeStates(network)).toEqual(["healed"]);
     network.interventions.leaveFleet(node, now(network) + 2 * HOUR_MS);
     await network.advance(2 * HOUR_MS);
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     await network.advanceUntil(() => episodeStates(network).includes("withdrawn"));
     expect(network.postCount()).toBe(1);
     await network.advanceUntil(() => network.postCount() === 2);
@@ -138,7 +141,7 @@ describe("a node that returns after an absence", () => {
 
 test("an id found to belong to another node just before a reload has no timer after it", async () => {
   const { network, node } = await startReusingIds(slow);
-  network.failNode(node, "person");
+  network.failNode(node, "operator");
   // Between two walks, so that none misses the node.
   await network.advance(25.5 * MINUTE_MS);
   const createdAt = () => {
@@ -158,9 +161,9 @@ test("an id found to belong to another node just before a reload has no timer af
 
 describe("after downtime", () => {
   test("of three days an approval has expired, and is requested again", async () => {
-    const network = await startQuietNetwork({ rules: remediationRules([{ ...slow, mode: "approve" }]) });
+    const network = await startQuietNetwork({ config: remediationConfig([{ ...slow, mode: "approve" }]) });
     const node = network.nodes("us-east")[0]!;
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     await network.advance(40 * MINUTE_MS);
     const [request] = network.controller().view.approvals();
     await network.commands().hold(node, "a test");
@@ -187,7 +190,7 @@ describe("after downtime", () => {
   });
 
   test("a timer continues where it was", async () => {
-    const network = await startQuietNetwork({ rules: remediationRules([slow]) });
+    const network = await startQuietNetwork({ config: remediationConfig([slow]) });
     const node = network.nodes("us-east")[0]!;
     network.failNode(node);
     await network.advance(20 * MINUTE_MS);
@@ -200,7 +203,7 @@ describe("an approval", () => {
   const approving = rebootOffline({ mode: "approve" });
 
   test("expires if its action waits longer than safety.approval_ttl, and is requested again", async () => {
-    const network = await startQuietNetwork({ rules: remediationRules([approving], { approvalTtlMs: HOUR_MS }) });
+    const network = await startQuietNetwork({ config: remediationConfig([approving], { approvalTtlMs: HOUR_MS }) });
     const node = network.nodes("us-east")[0]!;
     network.failNode(node);
     await network.advance(10 * MINUTE_MS);
@@ -223,7 +226,7 @@ describe("an approval", () => {
   });
 
   test("can't be given after safety.approval_ttl; a new request has current evidence", async () => {
-    const network = await startQuietNetwork({ rules: remediationRules([approving], { approvalTtlMs: HOUR_MS }) });
+    const network = await startQuietNetwork({ config: remediationConfig([approving], { approvalTtlMs: HOUR_MS }) });
     const node = network.nodes("us-east")[0]!;
     network.failNode(node);
     await network.advance(90 * MINUTE_MS);

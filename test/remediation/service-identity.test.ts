@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
 import { startQuietNetwork } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../harness/remediation-results.ts";
 
 const otherService = { serviceUrl: "https://otherService.example.net" };
 
 test("timers start over at another service: a node with the same id has to be unhealthy for the whole of `for`", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ forMs: 30 * MINUTE_MS })]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ forMs: 30 * MINUTE_MS })]) });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(25 * MINUTE_MS);
   await network.restart(otherService);
@@ -19,7 +19,7 @@ test("timers start over at another service: a node with the same id has to be un
 
 test("an approval at one service does not apply at another", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ mode: "approve" })], { mode: "approve" }),
+    config: remediationConfig([rebootOffline({ mode: "approve" })], { mode: "approve" }),
   });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -42,10 +42,10 @@ test("an approval at one service does not apply at another", async () => {
 });
 
 test("after a change of the service an action under way ends in doubt, no further step is taken, and limits still count it", async () => {
-  const rules = remediationRules([rebootOffline()], { maxActions: { amount: 1, perMs: 24 * HOUR_MS } });
-  const network = await startQuietNetwork({ rules });
+  const config = remediationConfig([rebootOffline()], { maxActions: { amount: 1, perMs: 24 * HOUR_MS } });
+  const network = await startQuietNetwork({ config });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advanceUntil(() => network.postCount() === 1);
   await network.reload(otherService);
   await network.advance(HOUR_MS);
@@ -57,10 +57,10 @@ test("after a change of the service an action under way ends in doubt, no furthe
 
 test("after a return to the first service nothing resumes: our earlier quarantine there counts as external and is left alone", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ steps: [{ ...steps.quarantine, durationMs: DAY_MS }] })]),
+    config: remediationConfig([rebootOffline({ steps: [{ ...steps.quarantine, durationMs: DAY_MS }] })]),
   });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(10 * MINUTE_MS);
   expect(network.status(node!)).toBe("quarantined");
   await network.commands().hold("node_caffe390", "not to be touched");
@@ -76,7 +76,7 @@ test("after a return to the first service nothing resumes: our earlier quarantin
 });
 
 test("the inventory of one service is not compared with that of another", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   expect(network.controller().view.status().largestWalkNodes).toBe(60);
   await network.restart(otherService);
   expect(network.controller().view.status().largestWalkNodes).toBe(0);

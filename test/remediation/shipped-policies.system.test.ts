@@ -9,7 +9,7 @@ import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
 /** Starts 20 nodes with the shipped policies. Lists and details are collected. */
 const startSmallFleet = () =>
   startQuietNetwork({
-    rules: enforcedShippedPolicies().rules,
+    config: enforcedShippedPolicies().config,
     scenario: { nodes: 20, sessions: 0 },
     settings: { schedules: { ...listsOnlySettings.schedules!, details: everyMinuteSettings.schedules.details } },
   });
@@ -38,7 +38,7 @@ test("a quarantine by a shipped policy holds a node that a reboot heals for less
   const network = await startSmallFleet();
   const [full, offline] = [network.nodes()[0]!, network.nodes().at(-1)!];
   const quarantine = () => network.actions().find(({ request }) => request.kind === "quarantine");
-  network.interventions.startFailure(full, { failureMode: "full", remedy: "person" });
+  network.interventions.startFailure(full, { failureMode: "full", remedy: "operator" });
   for (let hour = 0; hour < 6 && quarantine() === undefined; hour++) await network.advance(HOUR_MS);
   expect(quarantine()).toMatchObject({ node: full, policy: "reboot-full-disk", outcome: "verified" });
   network.failNode(offline);

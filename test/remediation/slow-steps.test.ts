@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Clock, Transport } from "../../src/model/ports.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { rebootOffline, remediationRules, withoutLimits } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig, withoutLimits } from "../harness/policies.ts";
 import { startQuietNetwork } from "../harness/quiet-network.ts";
 import { nodesActedOn } from "../harness/remediation-results.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
@@ -23,7 +23,7 @@ const slowReads =
 test("the breaker that opens between the steps of a round holds the steps that are left", async () => {
   const clock = createVirtualClock(START_MS);
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ forMs: MINUTE_MS })], {
+    config: remediationConfig([rebootOffline({ forMs: MINUTE_MS })], {
       ...withoutLimits,
       breaker: { share: 0, amount: 35, withinMs: HOUR_MS },
     }),

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { byPriority, type DetectionTrial, medianDelays, roundRobin } from "./detection-trial.ts";
+import { byPriority, type DetectionRun, medianDelays, roundRobin } from "./detection-run.ts";
 
 /** 5,000 nodes and 75 reads a minute: a round takes 67 minutes. */
-const trial = (seed: number, creepMs: DetectionTrial["creepMs"]): DetectionTrial => ({
+const run = (seed: number, creepMs: DetectionRun["creepMs"]): DetectionRun => ({
   nodes: 5_000,
   callsPerMinute: 75,
   hours: 24,
@@ -13,10 +13,10 @@ const trial = (seed: number, creepMs: DetectionTrial["creepMs"]): DetectionTrial
 });
 
 /** How many times faster creeps are found than by round robin on the same calls, and how many times slower jumps. */
-function against(seed: number, creepMs: DetectionTrial["creepMs"]) {
-  const ours = medianDelays(trial(seed, creepMs), byPriority);
-  const peer = medianDelays(trial(seed, creepMs), roundRobin);
-  return { creepsFaster: peer.creep / ours.creep, jumpsSlower: ours.jump / peer.jump };
+function against(seed: number, creepMs: DetectionRun["creepMs"]) {
+  const prioritized = medianDelays(run(seed, creepMs), byPriority);
+  const inTurn = medianDelays(run(seed, creepMs), roundRobin);
+  return { creepsFaster: inTurn.creep / prioritized.creep, jumpsSlower: prioritized.jump / inTurn.jump };
 }
 
 test.each([1, 2, 3])(

@@ -7,7 +7,7 @@ import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../src/base/dura
 import { runBacktest } from "../../src/cli/backtest/backtest.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 import { defaultScenario, demoScenario } from "../../src/simulator/default-scenarios.ts";
-import { rebootOffline, remediationRules, steps, withoutLimits } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../harness/policies.ts";
 import { recordHistory } from "../integration/backtest/recorded-history.ts";
 import { runPrometheus } from "../integration/prometheus/monitoring-servers.ts";
 
@@ -29,7 +29,7 @@ const rates = {
   repairMs: defaultScenario.rates.repairMs,
 };
 
-const rules = remediationRules(
+const config = remediationConfig(
   [
     rebootOffline({ forMs: 15 * MINUTE_MS }),
     rebootOffline({
@@ -69,7 +69,7 @@ test(
     const folder = mkdtempSync(join(tmpdir(), "proxywarden-"));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const history = await recordHistory(folder, {
-      ...{ nodes: 20, durationMs: DAYS * DAY_MS, intervalMs: INTERVAL_MS, rates, rules },
+      ...{ nodes: 20, durationMs: DAYS * DAY_MS, intervalMs: INTERVAL_MS, rates, config },
     });
     const { url } = await runPrometheus("{}", { data: history.data });
     const clock = createSystemClock();
@@ -77,7 +77,7 @@ test(
     const result = await runBacktest(
       {
         ...{ prometheus, matchers: "", fromMs: history.startMs, untilMs: history.endMs, stepMs: null },
-        ...{ inForce: rules, candidate: null, signal: new AbortController().signal },
+        ...{ inForce: config, candidate: null, signal: new AbortController().signal },
       },
       () => {},
     );

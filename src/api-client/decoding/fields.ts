@@ -2,7 +2,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { type EpochMs, parseIsoTime } from "../../model/time.ts";
 import { describeJson } from "../errors.ts";
 import type { RawRecord } from "../json-body.ts";
-import type { OnRemark } from "./records.ts";
+import type { OnProblem } from "./records.ts";
 
 /** Maximum length of a text in a record. */
 const TEXT_CHARACTERS_MAX = 256;
@@ -63,12 +63,12 @@ const EXPECTED = new Map<FieldCheck, string>([
   [isList, "a list"],
 ]);
 
-/** Removes the invalid fields of a record, with one remark that describes the first of them. */
+/** Removes the invalid fields of a record, with one problem that describes the first of them. */
 export function dropInvalidFields(
   raw: RawRecord,
   fields: FieldChecks,
   id: string | null,
-  onRemark: OnRemark,
+  onProblem: OnProblem,
 ): RawRecord {
   const invalid: string[] = [];
   for (const field in fields) if (!fields[field]!(raw[field])) invalid.push(field);
@@ -77,7 +77,7 @@ export function dropInvalidFields(
   const check = fields[first]!;
   const more = invalid.length === 1 ? "" : `; other invalid fields: ${invalid.length - 1}`;
   const detail = `${first} is ${describeJson(raw[first])}; it must be ${EXPECTED.get(check)}${more}`;
-  onRemark({ reason: check === isTime ? "bad_time" : "wrong_type", id, detail });
+  onProblem({ reason: check === isTime ? "bad_time" : "wrong_type", id, detail });
   return { ...raw, ...Object.fromEntries(invalid.map((field) => [field, null])) };
 }
 

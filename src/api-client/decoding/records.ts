@@ -36,15 +36,15 @@ import {
 } from "./fields.ts";
 
 /** A problem with one record. `id` is null if it could not be read. */
-export interface RecordRemark {
+export interface RecordProblem {
   readonly reason: RejectReason;
   readonly id: string | null;
   /** What was found and what would be valid. */
   readonly detail: string;
 }
 
-/** Called with each remark while records are decoded. */
-export type OnRemark = (remark: RecordRemark) => void;
+/** Called with each problem while records are decoded. */
+export type OnProblem = (problem: RecordProblem) => void;
 
 /**
  * One page of a list (spec, section 2.5) with records that are not decoded yet; a walk empties `records` once it has
@@ -121,29 +121,29 @@ const sessionFields: FieldChecks = {
 };
 const { started_at: _, ...otherSessionFields } = sessionFields;
 
-/** Decodes a node of the list (spec, section 2.1). Returns null, with a remark, if it is unreadable. */
-export const decodeNodeRecord = (json: unknown, onRemark: OnRemark): NodeRecord | null =>
-  decodeNode<NodeRecord>(json, listForm, onRemark);
+/** Decodes a node of the list (spec, section 2.1). Returns null, with a problem, if it is unreadable. */
+export const decodeNodeRecord = (json: unknown, onProblem: OnProblem): NodeRecord | null =>
+  decodeNode<NodeRecord>(json, listForm, onProblem);
 
-/** Decodes the detail of a node (spec, section 2.1). Returns null, with a remark, if it is unreadable. */
-export const decodeNodeDetail = (json: unknown, onRemark: OnRemark): NodeDetail | null =>
-  decodeNode<NodeDetail>(json, detailForm, onRemark);
+/** Decodes the detail of a node (spec, section 2.1). Returns null, with a problem, if it is unreadable. */
+export const decodeNodeDetail = (json: unknown, onProblem: OnProblem): NodeDetail | null =>
+  decodeNode<NodeDetail>(json, detailForm, onProblem);
 
-/** Decodes a session of the list (spec, section 2.2). Returns null, with a remark, if it is unreadable. */
-export function decodeSessionRecord(json: unknown, onRemark: OnRemark): SessionRecord | null {
-  const identified = identifyRecord(json, onRemark);
+/** Decodes a session of the list (spec, section 2.2). Returns null, with a problem, if it is unreadable. */
+export function decodeSessionRecord(json: unknown, onProblem: OnProblem): SessionRecord | null {
+  const identified = identifyRecord(json, onProblem);
   if (identified === null) return null;
   const { id } = identified;
   // Parsing a time takes longer than all other checks.
   const startedAtMs = readTime(identified.started_at);
   const fields = Number.isNaN(startedAtMs) ? sessionFields : otherSessionFields;
-  const raw = dropInvalidFields(identified, fields, id, onRemark);
+  const raw = dropInvalidFields(identified, fields, id, onProblem);
   return {
     id,
     customerId: referenceOrNull(raw.customer_id),
     nodeId: referenceOrNull(raw.node_id),
-    status: oneOf<SessionStatus>(sessionStatuses, raw.status, "status", "unknown_status", id, onRemark),
-    type: oneOf<SessionType>(sessionTypes, raw.session_type, "session_type", "unknown_type", id, onRemark),
+    status: oneOf<SessionStatus>(sessionStatuses, raw.status, "status", "unknown_status", id, onProblem),
+    type: oneOf<SessionType>(sessionTypes, raw.session_type, "session_type", "unknown_type", id, onProblem),
     startedAtMs: Number.isNaN(startedAtMs) ? null : startedAtMs,
     durationSeconds: quantityOrNull(raw.duration_seconds),
     bytesSent: quantityOrNull(raw.bytes_sent),
@@ -170,25 +170,25 @@ export function decodeActionReply(json: unknown): ActionReply {
   };
 }
 
-/** Returns the record, or null, with a remark, if it is not an object or has no id. */
-function identifyRecord(json: unknown, onRemark: OnRemark): (RawRecord & { readonly id: string }) | null {
+/** Returns the record, or null, with a problem, if it is not an object or has no id. */
+function identifyRecord(json: unknown, onProblem: OnProblem): (RawRecord & { readonly id: string }) | null {
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
-    onRemark({ reason: "not_an_object", id: null, detail: `found ${describeJson(json)}; a record is an object` });
+    onProblem({ reason: "not_an_object", id: null, detail: `found ${describeJson(json)}; a record is an object` });
     return null;
   }
   const { id } = json as RawRecord;
   if (isIdentifier(id)) return json as RawRecord & { readonly id: string };
-  onRemark({ reason: "missing_id", id: null, detail: `id is ${describeJson(id)}; it must be ${IDENTIFIER_EXPECTED}` });
+  onProblem({ reason: "missing_id", id: null, detail: `id is ${describeJson(id)}; it must be ${IDENTIFIER_EXPECTED}` });
   return null;
 }
 
-function decodeNode<N extends NodeRecord>(json: unknown, form: NodeForm, onRemark: OnRemark): N | null {
-  const raw = identifyRecord(json, onRemark);
+function decodeNode<N extends NodeRecord>(json: unknown, form: NodeForm, onProblem: OnProblem): N | null {
+  const raw = identifyRecord(json, onProblem);
   if (raw === null) return null;
   const { id } = raw;
   const node: Record<string, unknown> = { id, status: "unknown" };
-  if (!readFields(raw, form, node)) readFields(dropInvalidFields(raw, form.checks, id, onRemark), form, node);
-  node.status = oneOf<NodeStatus>(nodeStatuses, raw.status, "status", "unknown_status", id, onRemark);
+  if (!readFields(raw, form, node)) readFields(dropInvalidFields(raw, form.checks, id, onProblem), form, node);
+  node.status = oneOf<NodeStatus>(nodeStatuses, raw.status, "status", "unknown_status", id, onProblem);
   return node as unknown as N;
 }
 
@@ -225,9 +225,9 @@ function oneOf<T extends string>(
   field: string,
   reason: RejectReason,
   id: string,
-  onRemark: OnRemark,
+  onProblem: OnProblem,
 ): T | "unknown" {
   if (known.has(value)) return value as T;
-  onRemark({ reason, id, detail: `${field} is ${describeJson(value)}; known values: ${[...known].join(", ")}` });
+  onProblem({ reason, id, detail: `${field} is ${describeJson(value)}; known values: ${[...known].join(", ")}` });
   return "unknown";
 }

@@ -13,7 +13,7 @@ import {
   quantityOrNull,
   readTime,
 } from "./fields.ts";
-import { type OnRemark, wrongShape } from "./records.ts";
+import { type OnProblem, wrongShape } from "./records.ts";
 
 const statisticsFields: FieldChecks = {
   active_sessions: isQuantity,
@@ -27,10 +27,10 @@ const statisticsFields: FieldChecks = {
 
 /**
  * Decodes the aggregate statistics (spec, section 2.3). Invalid fields are null and invalid entries omitted, with a
- * remark.
+ * problem.
  */
-export function decodeStatistics(json: unknown, onRemark: OnRemark): Result<SessionStatistics, ApiError> {
-  const raw = dropInvalidFields(asRawRecord(json), statisticsFields, null, onRemark);
+export function decodeStatistics(json: unknown, onProblem: OnProblem): Result<SessionStatistics, ApiError> {
+  const raw = dropInvalidFields(asRawRecord(json), statisticsFields, null, onProblem);
   if (Object.keys(statisticsFields).every((field) => (raw[field] ?? null) === null)) {
     return wrongShape("session statistics", "none of their fields can be read");
   }
@@ -40,17 +40,17 @@ export function decodeStatistics(json: unknown, onRemark: OnRemark): Result<Sess
     bandwidthTodayGb: quantityOrNull(raw.bandwidth_today_gb),
     peakConcurrentSessions: quantityOrNull(raw.peak_concurrent_sessions),
     averageDurationSeconds: quantityOrNull(raw.average_session_duration_seconds),
-    topCountries: decodeTopList(raw.top_countries, "country", onRemark),
-    topProtocols: decodeTopList(raw.top_protocols, "protocol", onRemark),
+    topCountries: decodeTopList(raw.top_countries, "country", onProblem),
+    topProtocols: decodeTopList(raw.top_protocols, "protocol", onProblem),
   });
 }
 
-function decodeTopList(entries: unknown, field: string, onRemark: OnRemark): TopList {
+function decodeTopList(entries: unknown, field: string, onProblem: OnProblem): TopList {
   return ((entries ?? []) as readonly unknown[]).flatMap((entry) => {
     const { [field]: name, sessions } = asRawRecord(entry);
     if (isIdentifier(name) && isQuantity(sessions)) return [[name, quantityOrNull(sessions) ?? 0] as const];
     const expected = `an entry has a ${field}, which is ${IDENTIFIER_EXPECTED}, and a non-negative number of sessions`;
-    onRemark({ reason: "wrong_type", id: null, detail: `found ${describeJson(entry)}; ${expected}` });
+    onProblem({ reason: "wrong_type", id: null, detail: `found ${describeJson(entry)}; ${expected}` });
     return [];
   });
 }
@@ -66,9 +66,9 @@ const hourFields: FieldChecks = {
 
 /**
  * Decodes the hourly statistics (spec, section 2.4), sorted by time. Invalid numbers are null, and entries with an
- * invalid hour are omitted, with a remark.
+ * invalid hour are omitted, with a problem.
  */
-export function decodeHourly(json: unknown, onRemark: OnRemark): Result<readonly HourlyEntry[], ApiError> {
+export function decodeHourly(json: unknown, onProblem: OnProblem): Result<readonly HourlyEntry[], ApiError> {
   const { data } = asRawRecord(json);
   if (!Array.isArray(data))
     return wrongShape("hourly statistics", `data: expected a list, found ${describeJson(data)}`);
@@ -76,10 +76,10 @@ export function decodeHourly(json: unknown, onRemark: OnRemark): Result<readonly
     const { hour } = asRawRecord(entry);
     const hourMs = isTime(hour) ? readTime(hour) : null;
     if (hourMs === null) {
-      onRemark({ reason: "bad_time", id: null, detail: `found ${describeJson(entry)}; an hour has a timestamp` });
+      onProblem({ reason: "bad_time", id: null, detail: `found ${describeJson(entry)}; an hour has a timestamp` });
       return [];
     }
-    const raw = dropInvalidFields(asRawRecord(entry), hourFields, null, onRemark);
+    const raw = dropInvalidFields(asRawRecord(entry), hourFields, null, onProblem);
     const [activeSessions, newSessions] = [quantityOrNull(raw.active_sessions), quantityOrNull(raw.new_sessions)];
     return [{ hourMs, activeSessions, newSessions, bandwidthGb: quantityOrNull(raw.bandwidth_gb) }];
   });

@@ -7,7 +7,7 @@ import type { EpochMs } from "../../model/time.ts";
 import type { Expression } from "../../policy/cel/expression.ts";
 import { type Field, findField } from "../../policy/cel/fields.ts";
 import { expressionsOf, mustCompile } from "../../policy/policy.ts";
-import type { RemediationRules } from "../../remediation/context.ts";
+import type { RemediationConfig } from "../../remediation/context.ts";
 import { queryHasResult } from "../../remediation/evaluation/external-blockers.ts";
 import type { HistoryChunk } from "./history-chunk.ts";
 import { type HistorySize, type HistorySource, measureHistory, readHistory, type TimeGrid } from "./history-reader.ts";
@@ -19,9 +19,9 @@ import { LOOKBACK_MS, ReplayedFleet } from "./replayed-fleet.ts";
 export interface BacktestRequest extends HistorySource {
   /** Time between two points of the history; null to choose it by the size of the history. */
   readonly stepMs: DurationMs | null;
-  readonly inForce: RemediationRules;
+  readonly inForce: RemediationConfig;
   /** Policies to compare with those in force, or null if there are none. */
-  readonly candidate: RemediationRules | null;
+  readonly candidate: RemediationConfig | null;
 }
 
 /** A field that decisions depend on and the history does not hold. */
@@ -66,9 +66,9 @@ export async function runBacktest(
   const stepMs = request.stepMs ?? fittingStep(size.value, untilMs - fromMs);
   const startMs = Math.ceil(fromMs / stepMs) * stepMs;
   const grid: TimeGrid = { startMs, stepMs, points: Math.max(1, Math.floor((untilMs - startMs) / stepMs) + 1) };
-  const rules = candidate === null ? [inForce] : [inForce, candidate];
-  const replay = await startReplay(request, rules, startMs);
-  const families = familiesOf(rules.flatMap(allExpressions));
+  const configs = candidate === null ? [inForce] : [inForce, candidate];
+  const replay = await startReplay(request, configs, startMs);
+  const families = familiesOf(configs.flatMap(allExpressions));
   try {
     for await (const chunk of readHistory(request, grid, size.value.nodes, families)) {
       if (!chunk.ok) return chunk;
@@ -83,7 +83,7 @@ export async function runBacktest(
   const { fleet, fleetHistory, outcomes } = replay;
   return ok({
     ...{ grid, size: size.value, resolutionMs: fleet.resolutionMs({ grid }), gaps: fleetHistory.gaps() },
-    missingFields: missingFields(rules, fleetHistory),
+    missingFields: missingFields(configs, fleetHistory),
     names: fleetHistory.names,
     inForce: outcomes[0]!,
     candidate: outcomes[1] ?? null,
@@ -96,25 +96,25 @@ function fittingStep({ nodes, walkIntervalMs }: HistorySize, durationMs: Duratio
   return STEPS_MS.find(fits) ?? DAY_MS;
 }
 
-const allExpressions = ({ policies, safety }: RemediationRules): (Expression | null)[] => [
+const allExpressions = ({ policies, safety }: RemediationConfig): (Expression | null)[] => [
   ...expressionsOf(policies),
   protectedNodes(safety),
 ];
 
-const protectedNodes = (safety: RemediationRules["safety"]): Expression | null =>
+const protectedNodes = (safety: RemediationConfig["safety"]): Expression | null =>
   safety.protected === null ? null : mustCompile(safety.protected);
 
-/** Starts one replay for each set of rules, all over the same fleet. */
-async function startReplay({ prometheus }: BacktestRequest, rules: readonly RemediationRules[], startMs: EpochMs) {
+/** Starts one replay for each configuration, all over the same fleet. */
+async function startReplay({ prometheus }: BacktestRequest, configs: readonly RemediationConfig[], startMs: EpochMs) {
   const clock = createReplayClock(startMs);
   const fleet = new ReplayedFleet(startMs);
   const fleetHistory = new FleetHistory();
   const externalBlockers = pastBlockers(prometheus, clock);
-  const outcomes = rules.map(({ policies }) => new ReplayOutcome(policies));
+  const outcomes = configs.map(({ policies }) => new ReplayOutcome(policies));
   const replays = await Promise.all(
-    rules.map((own, index) =>
+    configs.map((own, index) =>
       startPolicyReplay({
-        ...{ rules: own, clock, inventory: fleet.inventory, externalBlockers },
+        ...{ config: own, clock, inventory: fleet.inventory, externalBlockers },
         onDecision: (decision) => outcomes[index]!.record(decision),
       }),
     ),
@@ -180,14 +180,14 @@ class FleetHistory {
 }
 
 function missingFields(
-  rules: readonly RemediationRules[],
+  configs: readonly RemediationConfig[],
   { families, labels }: FleetHistory,
 ): readonly MissingField[] {
   const readers: readonly (readonly [readBy: string, fields: Iterable<Field>])[] = [
     ["safety.trust", [findField("node.last_seen")!]],
     ["safety.max_disrupted_per", [findField("node.region")!]],
-    ["safety.protected", fieldsOf(rules.map(({ safety }) => protectedNodes(safety)))],
-    ...rules.flatMap(({ policies }) => policies.map((rule) => [rule.name, fieldsOf(expressionsOf([rule]))] as const)),
+    ["safety.protected", fieldsOf(configs.map(({ safety }) => protectedNodes(safety)))],
+    ...configs.flatMap(({ policies }) => policies.map((spec) => [spec.name, fieldsOf(expressionsOf([spec]))] as const)),
   ];
   const missing = readers.flatMap(([read_by, fields]) =>
     [...fields].flatMap((field) => {

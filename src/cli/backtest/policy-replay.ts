@@ -4,13 +4,13 @@ import { SessionWalkHistory } from "../../inventory/sessions/session-walks.ts";
 import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { PolicyRule } from "../../model/policy/policy.ts";
+import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { ExternalBlockers } from "../../model/ports.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { createNotifier } from "../../notify/notifier.ts";
 import { createFailureLog } from "../../platform/log.ts";
-import type { RemediationRules } from "../../remediation/context.ts";
+import type { RemediationConfig } from "../../remediation/context.ts";
 import { createRemediationContext } from "../../remediation/controller.ts";
 import { RemediationRound } from "../../remediation/round.ts";
 import { openRemediationState } from "../../remediation/state/journaled-state.ts";
@@ -37,7 +37,7 @@ export function createReplayClock(startMs: EpochMs) {
 
 /** Dependencies of a replay. */
 export interface PolicyReplayDeps {
-  readonly rules: RemediationRules;
+  readonly config: RemediationConfig;
   readonly clock: ReplayClock;
   readonly inventory: Inventory;
   readonly externalBlockers: ExternalBlockers;
@@ -50,7 +50,7 @@ export interface PolicyReplayDeps {
  * as usual, and steps are verified by what the history shows afterwards. Nothing is sent or kept.
  */
 export async function startPolicyReplay(deps: PolicyReplayDeps) {
-  const { rules, clock, inventory, externalBlockers, onDecision } = deps;
+  const { config, clock, inventory, externalBlockers, onDecision } = deps;
   const log = createFailureLog();
   const metrics = createDaemonMetrics({ process: false });
   const store = createMemoryStateStore();
@@ -65,7 +65,7 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
   const noCall = () => Promise.reject(new Error("a replay must not call the service"));
   const context = createRemediationContext({
     ...{ remediationState, journal, inventory, externalBlockers, clock, metrics, log },
-    rules: { ...rules, safety: { ...rules.safety, mode: "dry_run" } },
+    config: { ...config, safety: { ...config.safety, mode: "dry_run" } },
     serviceUrl: "",
     sessionWalks: new SessionWalkHistory(),
     detailReporter: new CollectorReporter("details", { clock, log, metrics }),
@@ -111,18 +111,18 @@ interface HoldCount {
 
 /** Collects the decisions of the policies in a replay. */
 export class ReplayOutcome {
-  readonly policies: readonly PolicyRule[];
+  readonly policies: readonly PolicySpec[];
   readonly actions: ReplayedAction[] = [];
   readonly #holds = new Map<string, Map<string, HoldCount>>();
 
-  constructor(policies: readonly PolicyRule[]) {
+  constructor(policies: readonly PolicySpec[]) {
     this.policies = policies;
   }
 
   record({ at, policy, node, step, verdict, blockers }: Decision): void {
-    const rule = this.policies.find(({ name }) => name === policy)!;
+    const spec = this.policies.find(({ name }) => name === policy)!;
     if (verdict === "act") {
-      this.actions.push({ at, policy, node, step, action: stepName(rule.steps[step]!) });
+      this.actions.push({ at, policy, node, step, action: stepName(spec.steps[step]!) });
       return;
     }
     const reasons = this.#holds.get(policy) ?? new Map<string, HoldCount>();

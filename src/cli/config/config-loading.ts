@@ -8,7 +8,7 @@ import { policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
 import { loadPolicyTests } from "../../config/schema/policy-test.ts";
 import { parseYaml } from "../../config/yaml/document.ts";
 import { networkFamilyNames } from "../../metrics/families/network-families.ts";
-import type { PolicyRule } from "../../model/policy/policy.ts";
+import type { PolicySpec } from "../../model/policy/policy.ts";
 import { cronError } from "../../platform/cron.ts";
 import { NO_SUCH_FILE, readTextFile, readTextInput } from "../../platform/text-file.ts";
 import { compileExpression } from "../../policy/cel/expression.ts";
@@ -69,7 +69,7 @@ export async function readPolicies(
   file: string,
   env: Environment,
   names: DefinedNames | null = null,
-): Promise<Result<readonly PolicyRule[], readonly Problem[]>> {
+): Promise<Result<readonly PolicySpec[], readonly Problem[]>> {
   const text = await readTextInput(file);
   if (!text.ok) return fail([text.error]);
   const source = sourceOf(file, text.value, env);

@@ -3,7 +3,7 @@ import { requestedIntervalsOf } from "../../collectors/schedule.ts";
 import { type ConfigProblem, type KeyPositions, locateProblem } from "../../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { collectionSettingsOf } from "../../daemon/config-resources.ts";
-import type { PolicyRule } from "../../model/policy/policy.ts";
+import type { PolicySpec } from "../../model/policy/policy.ts";
 import { COLLECTORS } from "../../model/snapshot.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { createCron } from "../../platform/cron.ts";
@@ -37,18 +37,18 @@ const INTERVAL_KEYS: Readonly<Record<Field["source"], string>> = {
  */
 export function planWarnings(loaded: LoadedConfig, size = UNKNOWN_SIZE): ConfigProblem[] {
   const { config, policies, policyKeys, keys: configKeys } = loaded;
-  const rules = { policies, safety: config.safety, intervals: config.time_intervals };
-  const { schedules, limits, reads } = collectionSettingsOf(config, rules);
+  const remediationConfig = { policies, safety: config.safety, intervals: config.time_intervals };
+  const { schedules, limits, reads } = collectionSettingsOf(config, remediationConfig);
   const requestedIntervals = requestedIntervalsOf(schedules, { clock: createSystemClock(), cron: createCron() });
   const plan = planPolling({ ...size, requestedIntervals, limits, reads, month: FULL_MONTH });
-  const ageWarnings = policies.flatMap((rule, index) => {
+  const ageWarnings = policies.flatMap((spec, index) => {
     const { keys, path } = policyKeys[index]!;
-    return fieldsBySource(rule).flatMap(([source, fields]) => {
+    return fieldsBySource(spec).flatMap(([source, fields]) => {
       const planned = plan[source];
-      if (rule.maxAgeMs === null || planned === null || !Number.isFinite(planned.requestedMs)) return [];
+      if (spec.maxAgeMs === null || planned === null || !Number.isFinite(planned.requestedMs)) return [];
       const ageMs = ageOf(source, planned);
-      if (ageMs <= rule.maxAgeMs) return [];
-      const found = formatDuration(rule.maxAgeMs);
+      if (ageMs <= spec.maxAgeMs) return [];
+      const found = formatDuration(spec.maxAgeMs);
       const message = `is ${found}, but ${reasonOf(source, planned, ageMs)}: ${fields.join(", ")} will usually be too old, and the verdict unknown`;
       return [{ ...locateProblem(keys, { key: `${path}.max_age`, message }), found, expected: expectedText(ageMs) }];
     });
@@ -69,8 +69,8 @@ const expectedText = (ageMs: DurationMs): string =>
   Number.isFinite(ageMs) ? `must be at least ${formatLength(ageMs)}` : "must be left out";
 
 /** Returns the names of the fields that a policy reads, by source. */
-function fieldsBySource(rule: PolicyRule): (readonly [source: Field["source"], names: readonly string[]])[] {
-  const fields = expressionsOf([rule]).flatMap((expression) => expression?.fields ?? []);
+function fieldsBySource(spec: PolicySpec): (readonly [source: Field["source"], names: readonly string[]])[] {
+  const fields = expressionsOf([spec]).flatMap((expression) => expression?.fields ?? []);
   return Object.entries(Object.groupBy(new Set(fields), ({ source }) => source)).map(([source, group = []]) => [
     source as Field["source"],
     group.map(({ name }) => name),

@@ -175,9 +175,9 @@ export const ORDERS: JournalView<WithNode<OperatorCommandView>> = {
   noun: "operator command",
   sortedBy: ({ at }) => at,
   titles: ["time", "command", "operator", "node", "result"],
-  cellsOf: ({ at, order, operator, node, name, detail }) => [
+  cellsOf: ({ at, command, operator, node, name, detail }) => [
     formatTime(at),
-    order,
+    command,
     operator ?? "-",
     node === null ? "-" : nodeLabel(node, name),
     node === null ? detail : detail.replaceAll(node, name ?? node),

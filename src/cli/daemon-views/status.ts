@@ -172,9 +172,9 @@ function stateText({
 
 function policyTable(policies: readonly PolicyView[], paint: Paint): string {
   if (policies.length === 0) return "";
-  const cells = policies.map(({ name, mode, fallen, pending, firing, unknown, episodes }) => [
+  const cells = policies.map(({ name, mode, fell_back: hasFallenBack, pending, firing, unknown, episodes }) => [
     name,
-    fallen ? `${mode} (healed too few nodes)` : mode,
+    hasFallenBack ? `${mode} (healed too few nodes)` : mode,
     String(pending),
     String(firing),
     unknown === null ? "" : String(unknown),

@@ -16,7 +16,7 @@ const WATCH: readonly Option[] = [
   ...OPERATOR,
 ];
 
-const PLACE: readonly Option[] = [
+const LOCATION: readonly Option[] = [
   option("--region <region>", "only nodes of this region"),
   option("--country <code>", "only nodes of this country, such as DE"),
 ];
@@ -33,7 +33,12 @@ const LATEST_ROWS: readonly Option[] = [
   ...WATCH,
 ];
 
-const JOURNAL_ROWS: readonly Option[] = [NODE, option("--policy <name>", "only this policy"), ...PLACE, ...LATEST_ROWS];
+const JOURNAL_ROWS: readonly Option[] = [
+  NODE,
+  option("--policy <name>", "only this policy"),
+  ...LOCATION,
+  ...LATEST_ROWS,
+];
 
 /** The commands that show what the running daemon knows. */
 export const VIEW_COMMANDS: readonly CommandRow[] = [
@@ -54,7 +59,7 @@ export const VIEW_COMMANDS: readonly CommandRow[] = [
         "--held",
         "only held nodes, with the reasons and how each ends; those that a policy would treat come first",
       ),
-      ...PLACE,
+      ...LOCATION,
       option("--search <text>", "only nodes with this text in their id, name or IP address"),
       option("--limit <count>", "maximum number of nodes", wholeNumber(1, NODES_MAX), NODES_DEFAULT),
       ...WATCH,

@@ -129,9 +129,9 @@ function formatDecision(decision: Decision, nameOf: (node: NodeId) => string): R
 }
 
 function formatAction(action: Action, nameOf: (node: NodeId) => string): ReportLine | null {
-  const { id, policy, node, state, outcome, shadow, detail, proof, sentAt, endedAt } = action;
+  const { id, policy, node, state, outcome, dryRun, detail, proof, sentAt, endedAt } = action;
   const what = `${policy}: ${requestLabel(actionView(action).request)} of ${nameOf(node)} (${id})`;
-  if (shadow) return state === "sent" ? { text: `${what}: not sent (dry run)`, tone: "warning" } : null;
+  if (dryRun) return state === "sent" ? { text: `${what}: not sent (dry run)`, tone: "warning" } : null;
   switch (state) {
     case "sent":
       return { text: `${what}: ${action.inDoubt ? `in doubt: ${detail}` : "sent"}`, tone: "warning" };

@@ -131,9 +131,9 @@ function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly (
   const name = steps[episode.step] === undefined ? "" : ` (${steps[episode.step]})`;
   const failed = episode.failures === 0 ? "" : `, ${countNoun(episode.failures, "failed attempt")}`;
   return [
-    `${episode.id}${episode.shadow ? " (dry run)" : ""}: ${episodeState(episode.state)} since ${formatTime(episode.state_at)}`,
+    `${episode.id}${episode.dry_run ? " (dry run)" : ""}: ${episodeState(episode.state)} since ${formatTime(episode.state_at)}`,
     `opened ${formatTime(episode.opened_at)}${episode.closed_at === null ? "" : `, closed ${formatTime(episode.closed_at)}`}`,
-    `at step ${episode.step + 1}${count}${name}, ${episode.acted} ${episode.shadow ? "would have been sent" : "sent"}${failed}`,
+    `at step ${episode.step + 1}${count}${name}, ${episode.acted} ${episode.dry_run ? "would have been sent" : "sent"}${failed}`,
     retryAt && `waits until ${formatTime(retryAt)}`,
     quarantine &&
       `quarantine (${quarantine.action}) ends ${formatTime(quarantine.ends_at)}${quarantine.overdue ? ", overdue" : ""}`,
@@ -166,15 +166,15 @@ const stateTexts: Readonly<Record<string, string>> = {
 };
 
 /** The outcome of an action, or the state that it is in. */
-export const stateText = ({ outcome, state, shadow }: ActionView): string =>
-  shadow ? "dry run: not sent" : (outcome ?? stateTexts[state] ?? actionState(state));
+export const stateText = ({ outcome, state, dry_run: dryRun }: ActionView): string =>
+  dryRun ? "dry run: not sent" : (outcome ?? stateTexts[state] ?? actionState(state));
 
 function actionLines(action: ActionView): readonly string[] {
   const { proof, sent_at: sentAt, ended_at: endedAt } = action;
   const times = [
     ...(sentAt === null
       ? [`recorded ${formatTime(action.created_at)}`]
-      : [`${action.shadow ? "decided" : "sent"} ${formatTime(sentAt)}`]),
+      : [`${action.dry_run ? "decided" : "sent"} ${formatTime(sentAt)}`]),
     ...(endedAt === null ? [] : [`ended ${formatTime(endedAt)}`]),
   ];
   return [
@@ -193,8 +193,8 @@ function answerLines({ operator, answered_at: at, state }: ActionView): readonly
   return [`    ${state === "rejected" ? "rejected" : "approved"} by ${operator}, ${formatTime(at)}`];
 }
 
-const operatorCommandLine = ({ at, order, operator, detail }: OperatorCommandView): readonly string[] => [
-  `${formatTime(at)}  ${order}${operator === null ? "" : ` by ${operator}`}: ${detail}`,
+const operatorCommandLine = ({ at, command, operator, detail }: OperatorCommandView): readonly string[] => [
+  `${formatTime(at)}  ${command}${operator === null ? "" : ` by ${operator}`}: ${detail}`,
 ];
 
 function decisionLine({ at, policy, verdict, blockers }: DecisionView): readonly string[] {

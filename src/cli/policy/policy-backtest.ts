@@ -2,10 +2,10 @@ import { createIntegrationClient, type IntegrationAccess, userAgentOf } from "..
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { definedNames, type LoadedConfig } from "../../config/load.ts";
-import type { PolicyRule } from "../../model/policy/policy.ts";
+import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { createSystemClock } from "../../platform/clock.ts";
-import type { RemediationRules } from "../../remediation/context.ts";
+import type { RemediationConfig } from "../../remediation/context.ts";
 import { runBacktest } from "../backtest/backtest.ts";
 import { problemText, readConfigFile, readPolicies } from "../config/config-loading.ts";
 import {
@@ -55,8 +55,8 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
   if (!read.ok) return failWith(context, read.error);
   const access = prometheusAccess(options, read.value, context);
   if (!access.ok) return failWith(context, access.error);
-  const rules = await rulesToReplay(options.policies ?? [], read.value, context);
-  if (!rules.ok) return failWith(context, rules.error);
+  const configs = await configsToReplay(options.policies ?? [], read.value, context);
+  if (!configs.ok) return failWith(context, configs.error);
   const clock = createSystemClock();
   const untilMs = options.until ?? clock.now();
   const fromMs = options.since ?? untilMs - SINCE_DEFAULT_MS;
@@ -69,7 +69,7 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
   const progress = showShare("replaying the history", context);
   const { matchers, step: stepMs = null } = options;
   const result = await runBacktest(
-    { ...rules.value, prometheus, matchers, fromMs, untilMs, stepMs, signal: context.stop },
+    { ...configs.value, prometheus, matchers, fromMs, untilMs, stepMs, signal: context.stop },
     progress.show,
   ).finally(() => prometheus.close());
   progress.end();
@@ -94,23 +94,23 @@ function prometheusAccess(
 }
 
 /**
- * Returns the rules in force, and those with the policies of `files`: each replaces the policy with its name, or is
- * added.
+ * Returns the configuration in force, and one with the policies of `files`: each replaces the policy with its name, or
+ * is added.
  */
-async function rulesToReplay(
+async function configsToReplay(
   files: readonly string[],
   loaded: LoadedConfig,
   { env }: CommandContext,
 ): Promise<
-  Result<{ readonly inForce: RemediationRules; readonly candidate: RemediationRules | null }, readonly string[]>
+  Result<{ readonly inForce: RemediationConfig; readonly candidate: RemediationConfig | null }, readonly string[]>
 > {
   const { safety, time_intervals: intervals } = loaded.config;
-  const inForce: RemediationRules = { policies: loaded.policies, safety, intervals };
-  const policies = new Map<string, PolicyRule>(inForce.policies.map((rule) => [rule.name, rule]));
+  const inForce: RemediationConfig = { policies: loaded.policies, safety, intervals };
+  const policies = new Map<string, PolicySpec>(inForce.policies.map((spec) => [spec.name, spec]));
   for (const file of files) {
     const read = await readPolicies(file, env, definedNames(loaded.config));
     if (!read.ok) return fail(read.error.map(problemText));
-    for (const rule of read.value) policies.set(rule.name, rule);
+    for (const spec of read.value) policies.set(spec.name, spec);
   }
   return ok({ inForce, candidate: files.length === 0 ? null : { ...inForce, policies: [...policies.values()] } });
 }

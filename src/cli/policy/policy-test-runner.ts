@@ -18,7 +18,7 @@ import { inlineSecret } from "../../platform/secret-file.ts";
 import { expressionSources, expressionsOf } from "../../policy/policy.ts";
 import { findMismatches, type ObservedOutcome } from "../../policy/policy-test-expectation.ts";
 import { type Limits, PLANS } from "../../rate-limit/limits.ts";
-import type { RemediationRules } from "../../remediation/context.ts";
+import type { RemediationConfig } from "../../remediation/context.ts";
 import { RemediationController } from "../../remediation/controller.ts";
 import { openRemediationState } from "../../remediation/state/journaled-state.ts";
 import { createVirtualClock, type VirtualClock } from "../../simulator/clock.ts";
@@ -54,10 +54,13 @@ const limits: Limits = {
  * fleet. Returns the expectations that were not met, ordered by time. Rejects with the first exception that the
  * daemon logged.
  */
-export async function runPolicyTest(test: PolicyTest, rules: RemediationRules): Promise<readonly FailedExpectation[]> {
+export async function runPolicyTest(
+  test: PolicyTest,
+  config: RemediationConfig,
+): Promise<readonly FailedExpectation[]> {
   const clock = createVirtualClock(test.startsAt);
   const log = createFailureLog();
-  const engine = await startEngine(test, rules, clock, log);
+  const engine = await startEngine(test, config, clock, log);
   const failures: FailedExpectation[] = [];
   const inOrder = test.expectations.map((expected, index) => ({ expected, index }));
   for (const { expected, index } of inOrder.toSorted((a, b) => a.expected.atMs - b.expected.atMs)) {
@@ -72,11 +75,11 @@ export async function runPolicyTest(test: PolicyTest, rules: RemediationRules): 
   return failures;
 }
 
-async function startEngine(test: PolicyTest, rules: RemediationRules, clock: VirtualClock, log: Log) {
+async function startEngine(test: PolicyTest, config: RemediationConfig, clock: VirtualClock, log: Log) {
   const random = seededRandom(SEED);
   const metrics = createDaemonMetrics({ process: false });
   const store = createMemoryStateStore();
-  const settings = settingsOf(test, rules);
+  const settings = settingsOf(test, config);
   const rateLimiter = createRateLimiter({
     ...{ limits, clock, random, log },
     monthStartsOn: settings.monthStartsOn,
@@ -98,7 +101,7 @@ async function startEngine(test: PolicyTest, rules: RemediationRules, clock: Vir
     cron: createCron(),
   });
   const controller = new RemediationController({
-    ...{ rules, client, clock, metrics, log, remediationState },
+    ...{ config, client, clock, metrics, log, remediationState },
     serviceUrl: "https://policy-test.invalid",
     journal: store.journal,
     inventory: collected.inventory,
@@ -116,7 +119,7 @@ async function startEngine(test: PolicyTest, rules: RemediationRules, clock: Vir
 }
 
 /** Collects only what a policy reads. */
-function settingsOf({ intervalMs }: PolicyTest, { policies }: RemediationRules): CollectionSettings {
+function settingsOf({ intervalMs }: PolicyTest, { policies }: RemediationConfig): CollectionSettings {
   const read = new Set(expressionSources(expressionsOf(policies)));
   const every = { kind: "every", intervalMs } as const;
   return {

@@ -5,7 +5,7 @@ import { camelKeys } from "../../config/schema/value-types.ts";
 import { positionIn } from "../../config/yaml/position.ts";
 import type { PolicyTest, ScriptedNode } from "../../model/policy/policy-test.ts";
 import { readTextInput } from "../../platform/text-file.ts";
-import type { RemediationRules } from "../../remediation/context.ts";
+import type { RemediationConfig } from "../../remediation/context.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import { type Problem, parsePolicyTests, printProblems } from "../config/config-loading.ts";
 import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, type OutputOption, print } from "../context.ts";
@@ -45,10 +45,10 @@ async function runFile(file: string, { env }: CommandContext): Promise<FileResul
   const text = await readTextInput(file);
   const loaded = text.ok ? parsePolicyTests(file, text.value, env) : fail([text.error]);
   if (!loaded.ok) return { file, errors: loaded.error, tests: [] };
-  const rules = rulesUnderTest(loaded.value);
+  const config = configUnderTest(loaded.value);
   const tests: TestResult[] = [];
   for (const [index, policyTest] of toPolicyTests(loaded.value).entries()) {
-    const misses = await runPolicyTest(policyTest, rules);
+    const misses = await runPolicyTest(policyTest, config);
     const placed = misses.map((miss) => ({
       ...positionIn(loaded.value.marks, ["tests", index, "expect", miss.index]),
       text: formatFailure(miss),
@@ -59,11 +59,11 @@ async function runFile(file: string, { env }: CommandContext): Promise<FileResul
 }
 
 /** Returns the policies under test, all enforced unless the file says otherwise. */
-function rulesUnderTest({ file, policies }: LoadedPolicyTests): RemediationRules {
+function configUnderTest({ file, policies }: LoadedPolicyTests): RemediationConfig {
   const enforced = file.mode === "enforce";
   const safety = file.safety;
   return {
-    policies: enforced ? policies.map((rule) => ({ ...rule, mode: "enforce" })) : policies,
+    policies: enforced ? policies.map((spec) => ({ ...spec, mode: "enforce" })) : policies,
     safety: enforced ? { ...safety, mode: "enforce" } : safety,
     intervals: file.time_intervals,
   };

@@ -3,7 +3,7 @@ import { formatProblem } from "../../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { closeResources, openConfigResources } from "../../daemon/config-resources.ts";
 import type { StoreFailure } from "../../journal/open-failure.ts";
-import type { PolicyRule } from "../../model/policy/policy.ts";
+import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { ExternalBlockers } from "../../model/ports.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { nameOfExternalBlocker } from "../../remediation/evaluation/external-blockers.ts";
@@ -64,7 +64,7 @@ export async function probeService(
  * one finding, or none if no policy has any.
  */
 async function probeBlockers(
-  policies: readonly PolicyRule[],
+  policies: readonly PolicySpec[],
   externalBlockers: ExternalBlockers,
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {

@@ -1,6 +1,6 @@
 import { DAY_MS } from "../../base/duration.ts";
 import { FAILURE_DOMAINS } from "../../model/node.ts";
-import { MODES, type Mode, type PolicyRule } from "../../model/policy/policy.ts";
+import { MODES, type Mode, type PolicySpec } from "../../model/policy/policy.ts";
 import { type IntervalSpec, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
 import type { ConfigChecks, ExpressionUse, FieldUse } from "../checks.ts";
 import type { PolicyFile } from "../policy-file.ts";
@@ -32,7 +32,7 @@ export function findWarnings(
     ...scaleWarnings(config, checks),
     ...(config.safety.protected === null
       ? []
-      : remarkWarnings(["safety", "protected"], config.safety.protected, checks)),
+      : expressionWarnings(["safety", "protected"], config.safety.protected, checks)),
     ...secretWarnings(marks),
     ...limitWarnings(config),
     ...adminWarnings(config, policies),
@@ -77,13 +77,13 @@ function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warni
 /** What is known of an expression; of one that is not valid, nothing. */
 function useOf(text: string, { expression }: ConfigChecks): ExpressionUse {
   const compiled = expression(text);
-  return compiled.ok ? compiled.value : { fields: [], remarks: [] };
+  return compiled.ok ? compiled.value : { fields: [], warnings: [] };
 }
 
 const fieldsOf = (text: string, checks: ConfigChecks): readonly FieldUse[] => useOf(text, checks).fields;
 
-const remarkWarnings = (path: Path, text: string, checks: ConfigChecks): Warning[] =>
-  useOf(text, checks).remarks.map((remark) => warning(path, "must hold for some nodes", remark));
+const expressionWarnings = (path: Path, text: string, checks: ConfigChecks): Warning[] =>
+  useOf(text, checks).warnings.map((message) => warning(path, "must hold for some nodes", message));
 
 const usageOf = (fields: readonly FieldUse[]): string[] =>
   fields.filter(({ isUsage }) => isUsage).map(({ name }) => name);
@@ -130,7 +130,7 @@ function limitWarnings({ safety }: Config): Warning[] {
 export const warning = (path: Path, expected: string, message: string): Warning => ({ path, expected, message });
 
 /** Warns if policies act and no operator is configured who could pause them, approve actions and reset the breaker. */
-function adminWarnings({ web, safety }: Config, policies: readonly PolicyRule[]): Warning[] {
+function adminWarnings({ web, safety }: Config, policies: readonly PolicySpec[]): Warning[] {
   const acts = policies.some(({ mode }) => modeRank(mode) > 0 && modeRank(safety.mode) > 0);
   if (!acts || web.admin_token_file !== undefined || web.operators.length > 0) return [];
   const message = "none, so no operator can pause the daemon, approve an action or reset the breaker";
@@ -202,7 +202,7 @@ function midnightWarnings(spec: IntervalSpec, specs: readonly IntervalSpec[], pa
 }
 
 /** Returns the warnings about a policy, with paths relative to it. */
-function policyWarnings(policy: PolicyRule, config: Config, checks: ConfigChecks): Warning[] {
+function policyWarnings(policy: PolicySpec, config: Config, checks: ConfigChecks): Warning[] {
   const warnings: Warning[] = [];
   const ceiling = config.safety.mode;
   if (modeRank(policy.mode) > modeRank(ceiling)) {
@@ -213,7 +213,7 @@ function policyWarnings(policy: PolicyRule, config: Config, checks: ConfigChecks
     warnings.push(warning(["retry", "episodes"], "must be more than 0", "is 0, so this policy acts on no node"));
   }
   for (const [path, text] of expressionsOf(policy)) {
-    warnings.push(...remarkWarnings(path, text, checks));
+    warnings.push(...expressionWarnings(path, text, checks));
     const usage = usageOf(fieldsOf(text, checks));
     if (config.service.usage_scale !== undefined || usage.length === 0) continue;
     const message = `reads ${usage.join(", ")} while service.usage_scale is not set: its verdict is always unknown`;
@@ -222,7 +222,7 @@ function policyWarnings(policy: PolicyRule, config: Config, checks: ConfigChecks
   return warnings;
 }
 
-function expressionsOf({ match, when, steps }: PolicyRule): (readonly [path: Path, text: string])[] {
+function expressionsOf({ match, when, steps }: PolicySpec): (readonly [path: Path, text: string])[] {
   const expects = steps.flatMap((step, index) => {
     const expect = step.action === "notify" ? null : step.verify.expect;
     return expect === null ? [] : [[["steps", index, "verify", "expect"], expect] as const];

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type DurationMs, parseDuration } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
-import type { PolicyRule } from "../../model/policy/policy.ts";
+import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { Series, Span } from "../../model/policy/policy-test.ts";
 import { parseIsoTime } from "../../model/time.ts";
 import { type ConfigSource, createCheckContext, readOptionsOf } from "../checks.ts";
@@ -210,7 +210,7 @@ export const policyTestSchema = (holdReasons: readonly string[]) =>
 /** A file of policy tests and its policies. */
 export interface LoadedPolicyTests {
   readonly file: z.output<ReturnType<typeof policyTestSchema>>;
-  readonly policies: readonly PolicyRule[];
+  readonly policies: readonly PolicySpec[];
   readonly marks: Marks;
 }
 
@@ -235,7 +235,7 @@ export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests,
 function nameFindings(
   file: string,
   { tests }: LoadedPolicyTests["file"],
-  policies: readonly PolicyRule[],
+  policies: readonly PolicySpec[],
   marks: Marks,
 ): readonly ConfigProblem[] {
   const known = policies.map(({ name }) => name);

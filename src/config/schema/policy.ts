@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { MINUTE_MS } from "../../base/duration.ts";
-import { type ExternalBlocker, MODES, type PolicyRule, type Step } from "../../model/policy/policy.ts";
+import { type ExternalBlocker, MODES, type PolicySpec, type Step } from "../../model/policy/policy.ts";
 import {
   booleanFlag,
   camelKeys,
@@ -152,7 +152,7 @@ const policy = section({
     .describe(
       "Prometheus queries and alerts that block the policy's actions. They also block while Prometheus or Alertmanager can't be queried.",
     ),
-}).transform(({ for: forMs, match = null, max_age = null, ...rest }): PolicyRule => {
+}).transform(({ for: forMs, match = null, max_age = null, ...rest }): PolicySpec => {
   const { name, mode, when, clear_for, steps, retry, windows, blocked_by: blockedBy } = rest;
   return {
     ...{ name, mode, match, when, forMs, clearForMs: clear_for, maxAgeMs: max_age },

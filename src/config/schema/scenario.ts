@@ -206,7 +206,7 @@ const proportion = (defaultValue: number, meaning: string) =>
 
 /** Reads a scenario file. Fails with every error in it. */
 export function loadScenario(source: YamlSource, defaults: Scenario): Result<Scenario, readonly ConfigProblem[]> {
-  const rules = { check: () => [], resolvePath: (path: string) => path };
-  const read = readYaml(scenarioSchema(defaults), source, rules);
+  const options = { check: () => [], resolvePath: (path: string) => path };
+  const read = readYaml(scenarioSchema(defaults), source, options);
   return read.ok ? ok(read.value.value) : read;
 }

@@ -87,6 +87,6 @@ export class CallBlocks implements CallCounter {
        ON CONFLICT (day) DO UPDATE SET used = GREATEST(0, counted.used + $3::bigint) RETURNING used`,
       [epoch, day, calls],
     );
-    if (row === undefined) throw this.#lease.depose();
+    if (row === undefined) throw this.#lease.loseLeadership();
   }
 }

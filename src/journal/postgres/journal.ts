@@ -21,7 +21,7 @@ import type { Lease } from "./lease.ts";
 const TRIM_INTERVAL_DECISIONS = 1_000;
 
 /**
- * Creates the journal in a database whose schema is current. Commits are fenced: they reject with `Deposed` once
+ * Creates the journal in a database whose schema is current. Commits are fenced: they reject with `LeadershipLost` once
  * another daemon has taken the lease, and write nothing.
  *
  * A commit whose connection is lost may still be written until a later commit is (see `last_commit` in the schema).
@@ -39,10 +39,10 @@ export function createPostgresJournal(database: Database, lease: Lease): Journal
     const epoch = lease.requireEpoch();
     number++;
     const [result] = await database.query(statement, [epoch, number, ...parameters]);
-    if (result?.placed === true) trimDecisions(changes);
+    if (result?.written === true) trimDecisions(changes);
     else if (result?.fenced === true) throw new Error("a later commit was written first");
     else if (Number(result?.epoch) === epoch) throw new Error("the lease has ended and is not renewed yet");
-    else throw lease.depose();
+    else throw lease.loseLeadership();
   }
 
   function trimDecisions(changes: readonly JournalChange[]): void {
@@ -93,16 +93,16 @@ export function commitParameters(changes: readonly JournalChange[]): readonly st
  * Returns the statement of a commit to the schema `s`, which is quoted. One statement is one transaction and one round
  * trip. It writes nothing unless `$1` is the epoch of a lease that has not ended, and no later commit than `$2` was
  * written. FOR SHARE makes a daemon that takes over the lease wait for this commit. It returns `fenced`, whether the
- * lease was held; `placed`, whether the changes were written; and the current `epoch`.
+ * lease was held; `written`, whether the changes were written; and the current `epoch`.
  */
 export const commitStatement = (s: string): string => `
   WITH fence AS MATERIALIZED (
     SELECT epoch FROM ${s}.leases WHERE epoch = $1 AND expires_at > clock_timestamp() FOR SHARE
-  ), place AS (
+  ), latest AS (
     UPDATE ${s}.last_commit SET epoch = $1, number = $2
     WHERE EXISTS (SELECT FROM fence) AND (epoch, number) < ($1::bigint, $2::bigint) RETURNING number
   ), ${WRITES.map((write, index) => `${write.table}_${write.isDelete ? "gone" : "put"} AS (${writeSql(s, write, index + 3)})`).join(", ")}
-  SELECT EXISTS (SELECT FROM fence) AS fenced, EXISTS (SELECT FROM place) AS placed,
+  SELECT EXISTS (SELECT FROM fence) AS fenced, EXISTS (SELECT FROM latest) AS written,
     (SELECT max(epoch) FROM ${s}.leases) AS epoch`;
 
 /** Returns the SQL of one kind of write, whose rows are the JSON array in a parameter. Rows are added in its order. */
@@ -111,9 +111,9 @@ function writeSql(s: string, { table, isDelete }: Write, parameter: number): str
   const rows = `jsonb_to_recordset($${parameter}::jsonb)`;
   if (isDelete) {
     const isInRows = `(${key}) IN (SELECT ${key} FROM ${rows} AS r(${columns}))`;
-    return `DELETE FROM ${s}.${table} WHERE ${isInRows} AND EXISTS (SELECT FROM place)`;
+    return `DELETE FROM ${s}.${table} WHERE ${isInRows} AND EXISTS (SELECT FROM latest)`;
   }
   const names = namesOf(columns).join(", ");
   const inOrder = `ROWS FROM (${rows} AS (${columns})) WITH ORDINALITY AS r(${names}, n)`;
-  return putSql(s, table, `SELECT ${names} FROM ${inOrder} WHERE EXISTS (SELECT FROM place) ORDER BY n`);
+  return putSql(s, table, `SELECT ${names} FROM ${inOrder} WHERE EXISTS (SELECT FROM latest) ORDER BY n`);
 }

@@ -19,7 +19,7 @@ export interface LeaseDeps {
 }
 
 /** Thrown if this daemon does not lead, or no longer leads. */
-export class Deposed extends Error {}
+export class LeadershipLost extends Error {}
 
 /** Number of attempts per duration of the lease. An attempt may take the time until the next one. */
 const ATTEMPTS_PER_LEASE = 3;
@@ -45,9 +45,9 @@ export class Lease implements LeasePort {
     return this.#epoch;
   }
 
-  /** Like {@link Lease.epoch}. Throws {@link Deposed} if this daemon does not lead. */
+  /** Like {@link Lease.epoch}. Throws {@link LeadershipLost} if this daemon does not lead. */
   requireEpoch(): number {
-    if (this.#epoch === null) throw new Deposed("this daemon does not lead");
+    if (this.#epoch === null) throw new LeadershipLost("this daemon does not lead");
     return this.#epoch;
   }
 
@@ -92,7 +92,8 @@ export class Lease implements LeasePort {
   }
 
   /**
-   * Renews the lease. Rejects with {@link Deposed} if this daemon does not lead, or if another one has taken the lease.
+   * Renews the lease. Rejects with {@link LeadershipLost} if this daemon does not lead, or if another one has taken the
+   * lease.
    */
   async renew(): Promise<void> {
     const { database, leaseMs, clock } = this.#deps;
@@ -104,14 +105,14 @@ export class Lease implements LeasePort {
       [epoch, leaseMs],
       this.#renewTimeoutMs(),
     );
-    if (row === undefined) throw this.depose();
+    if (row === undefined) throw this.loseLeadership();
     if (this.#epoch === epoch) this.#deadline = Math.max(this.#deadline, sentAt + leaseMs);
   }
 
   /** Ends this daemon's leadership, because another daemon leads. Returns the error to throw. */
-  depose(): Deposed {
+  loseLeadership(): LeadershipLost {
     this.#epoch = null;
-    return new Deposed("another daemon has become the leader");
+    return new LeadershipLost("another daemon has become the leader");
   }
 
   async release(): Promise<void> {

@@ -1,6 +1,7 @@
 import { fail, ok, type Result } from "../../base/result.ts";
 import { addNodeCreatedAt, createJournalTables, createOrders, type Dialect } from "../journal-tables.ts";
 import { newerVersionFailure, otherVersionFailure, type StoreFailure } from "../open-failure.ts";
+import { applyRenames } from "../renames.ts";
 import type { Connection, Database } from "./database.ts";
 import { createViews } from "./views.ts";
 
@@ -12,6 +13,7 @@ const dialectOf = (s: string): Dialect => ({
   sequence: "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
   numbered: "",
   keyed: "",
+  renamedKey: (from, to) => `(body - '${from}') || jsonb_build_object('${to}', body->'${from}')`,
 });
 
 /**
@@ -48,7 +50,14 @@ export const MIGRATIONS: readonly ((s: string) => string)[] = [
       number bigint NOT NULL
     );
     INSERT INTO ${s}.last_commit (epoch, number) VALUES (0, 0);`,
-  createViews,
+  (s) => createViews(s, { dryRun: "shadow", command: "order", operatorCommands: "orders" }),
+  // With another epoch, a leader of an earlier version can't write any more: it would use the old names.
+  (s) => `
+    UPDATE ${s}.leases SET epoch = epoch + 1;
+    ALTER TABLE ${s}.forwarded_orders RENAME TO forwarded_commands;
+    ALTER INDEX ${s}.forwarded_orders_pending RENAME TO forwarded_commands_pending;
+    ${applyRenames(dialectOf(s))}
+    ${createViews(s)}`,
 ];
 
 /**

@@ -180,8 +180,8 @@ async function writeAll(connection: Connection, s: string, rows: readonly StateR
   const changes = rows.filter((row): row is StateRow & JournalChange => row.kind !== "calls");
   for (let from = 0, number = 1; from < changes.length; from += ROWS_AT_ONCE, number++) {
     const parameters = commitParameters(changes.slice(from, from + ROWS_AT_ONCE));
-    const [written] = await connection.query(commitStatement(s), [Number(lease.epoch), number, ...parameters]);
-    if (written?.placed !== true) throw new Error("the rows were not written");
+    const [result] = await connection.query(commitStatement(s), [Number(lease.epoch), number, ...parameters]);
+    if (result?.written !== true) throw new Error("the rows were not written");
   }
   const calls = rows.filter(({ kind }) => kind === "calls");
   const sqlOfCalls = `INSERT INTO ${s}.calls SELECT r.* FROM jsonb_to_recordset($1::jsonb) AS r(day text, used bigint)`;
@@ -196,7 +196,7 @@ const RETENTION = "1 day";
 
 /** Creates the access to forwarded commands in a database whose schema is current. */
 function createForwardedCommands(database: Database): ForwardedCommands {
-  const table = `${database.schema}.forwarded_orders`;
+  const table = `${database.schema}.forwarded_commands`;
   return {
     async submit(command) {
       const sql = `INSERT INTO ${table} (body) VALUES ($1::jsonb) RETURNING id`;

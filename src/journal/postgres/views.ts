@@ -1,12 +1,16 @@
 /** Returns the SQL that converts milliseconds since the Unix epoch to timestamptz. */
 const time = (milliseconds: string): string => `to_timestamp((${milliseconds})::float8 / 1000)`;
 
+/** The names that a migration changed: keys of rows, and a table. */
+const CURRENT_NAMES = { dryRun: "dryRun", command: "command", operatorCommands: "operator_commands" };
+
 /**
- * Returns the SQL that creates the views for operators and dashboards. They are documented in docs/high-availability.md,
- * so columns may be added, but neither removed nor changed. `s` is the quoted name of the schema. Steps count from 1.
+ * Returns the SQL that creates or replaces the views for operators and dashboards. They are documented in
+ * docs/high-availability.md, so columns may be added, but neither removed nor changed. `s` is the quoted name of the
+ * schema. Steps count from 1.
  */
-export const createViews = (s: string): string => `
-  CREATE VIEW ${s}.proxywarden_episodes AS SELECT
+export const createViews = (s: string, { dryRun, command, operatorCommands } = CURRENT_NAMES): string => `
+  CREATE OR REPLACE VIEW ${s}.proxywarden_episodes AS SELECT
     id,
     number,
     policy,
@@ -14,7 +18,7 @@ export const createViews = (s: string): string => `
     body->>'country' AS country,
     body->>'region' AS region,
     state,
-    (body->>'shadow')::boolean AS dry_run,
+    (body->>'${dryRun}')::boolean AS dry_run,
     (body->>'step')::integer + 1 AS step,
     (body->>'acted')::integer AS steps_sent,
     (body->>'failures')::integer AS failed_attempts,
@@ -27,7 +31,7 @@ export const createViews = (s: string): string => `
     ${time("body->'quarantine'->>'endsAt'")} AS quarantine_ends_at
   FROM ${s}.episodes;
 
-  CREATE VIEW ${s}.proxywarden_actions AS SELECT
+  CREATE OR REPLACE VIEW ${s}.proxywarden_actions AS SELECT
     id,
     number,
     episode,
@@ -40,7 +44,7 @@ export const createViews = (s: string): string => `
     (body->'request'->>'force')::boolean AS force,
     (body->'request'->>'durationMinutes')::float8 * interval '1 minute' AS quarantine_duration,
     body->'request'->>'reason' AS quarantine_reason,
-    (body->>'shadow')::boolean AS dry_run,
+    (body->>'${dryRun}')::boolean AS dry_run,
     state,
     body->>'outcome' AS outcome,
     (body->>'inDoubt')::boolean AS in_doubt,
@@ -59,7 +63,7 @@ export const createViews = (s: string): string => `
     body->'evidence'->'fields' AS evidence
   FROM ${s}.actions;
 
-  CREATE VIEW ${s}.proxywarden_decisions AS SELECT
+  CREATE OR REPLACE VIEW ${s}.proxywarden_decisions AS SELECT
     seq,
     ${time("at")} AS at,
     policy,
@@ -74,13 +78,13 @@ export const createViews = (s: string): string => `
     ${time("body->'evidence'->>'observedAt'")} AS observed_at
   FROM ${s}.decisions;
 
-  CREATE VIEW ${s}.proxywarden_orders AS SELECT
+  CREATE OR REPLACE VIEW ${s}.proxywarden_orders AS SELECT
     seq,
     ${time("at")} AS at,
     body->>'operator' AS operator,
-    body->>'order' AS command,
+    body->>'${command}' AS command,
     node,
     body->>'action' AS action,
     body->>'detail' AS detail
-  FROM ${s}.orders;
+  FROM ${s}.${operatorCommands};
 `;

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { addNodeCreatedAt, createJournalTables, createOrders, type Dialect } from "../journal-tables.ts";
+import { applyRenames } from "../renames.ts";
 import { runInTransaction } from "./journal.ts";
 
 const SQLITE: Dialect = {
@@ -10,6 +11,7 @@ const SQLITE: Dialect = {
   sequence: "INTEGER PRIMARY KEY AUTOINCREMENT",
   numbered: "STRICT",
   keyed: "STRICT, WITHOUT ROWID",
+  renamedKey: (from, to) => `json_set(json_remove(body, '$.${from}'), '$.${to}', body -> '$.${from}')`,
 };
 
 /** The schema's history: entry n migrates a database from version n to n + 1. Released entries are never edited. */
@@ -25,6 +27,7 @@ export const MIGRATIONS: readonly string[] = [
   createJournalTables(SQLITE),
   createOrders(SQLITE),
   addNodeCreatedAt(SQLITE),
+  applyRenames(SQLITE),
 ];
 
 /** Returns the schema version of a database, 0 if it is new. */

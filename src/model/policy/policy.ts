@@ -37,7 +37,7 @@ export type ExternalBlocker =
   | { readonly kind: "alerts"; readonly matchers: readonly string[] };
 
 /** A policy as declared in its file. */
-export interface PolicyRule {
+export interface PolicySpec {
   readonly name: string;
   readonly mode: Mode;
   /** CEL expression that selects the nodes. Null means every node. */

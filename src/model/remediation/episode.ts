@@ -50,7 +50,7 @@ export interface Episode {
   readonly policy: string;
   readonly node: NodeId;
   /** Whether the policy is in dry_run. Then nothing is sent, and its limits are counted separately. */
-  readonly shadow: boolean;
+  readonly dryRun: boolean;
   /** Canonical text of the policy when the episode began. */
   readonly fingerprint: string;
   readonly country: string;
@@ -150,7 +150,7 @@ export interface Action {
   readonly country: string;
   readonly region: string;
   readonly step: number;
-  readonly shadow: boolean;
+  readonly dryRun: boolean;
   readonly fingerprint: string;
   readonly request: ActionRequest;
   readonly state: ActionState;

@@ -13,7 +13,7 @@ export type JournalChange =
   | { readonly kind: "decision"; readonly row: Decision }
   | { readonly kind: "hold"; readonly row: NodeHold }
   | { readonly kind: "hold_gone"; readonly node: NodeId; readonly policy: string | null }
-  | { readonly kind: "order"; readonly row: OperatorCommandRow }
+  | { readonly kind: "command"; readonly row: OperatorCommandRow }
   | { readonly kind: "fact"; readonly key: string; readonly value: string | null };
 
 /** The content of a journal when it is opened. */
@@ -24,7 +24,7 @@ export interface JournalContents {
   /** Unfinished actions, those of open episodes, and those created at or after the requested time. */
   readonly actions: readonly Action[];
   readonly holds: readonly NodeHold[];
-  /** Facts whose key begins with `warden.`. */
+  /** The facts by key. */
   readonly facts: ReadonlyMap<string, string>;
   /** The largest number assigned to an episode or action (see {@link formatId}). */
   readonly lastNumber: number;
@@ -44,7 +44,7 @@ export const EXPLAINED_ROWS_MAX = 100;
 
 /** Queries of the rows of a journal. All methods reject if it can't be read. */
 export interface JournalQueries {
-  /** Facts whose key begins with `warden.`. */
+  /** The facts by key. */
   facts(): Promise<ReadonlyMap<string, string>>;
   decisions(query: JournalQuery): Promise<readonly Decision[]>;
   actions(query: JournalQuery): Promise<readonly Action[]>;

@@ -33,7 +33,7 @@ export interface OperatorCommand {
 /** The journal's row of a command that succeeded, or of an attempted reload. */
 export interface OperatorCommandRow {
   readonly at: EpochMs;
-  readonly order: OperatorCommandName;
+  readonly command: OperatorCommandName;
   /**
    * Name of the operator whose token was used, or null if no operators are configured, or if SIGHUP requested the
    * reload.

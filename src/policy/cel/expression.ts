@@ -13,7 +13,7 @@ export interface Expression extends Program {
   /** The syntax tree. */
   readonly condition: Term;
   /** What is valid, but probably a mistake. */
-  readonly remarks: readonly string[];
+  readonly warnings: readonly string[];
 }
 
 /** Maximum number of characters of an expression, which suffices for a list of two hundred node ids. */
@@ -46,7 +46,7 @@ export function compileExpression(text: string): Result<Expression, readonly Exp
   const condition = term.value;
   const implausible = findImplausible(condition);
   if (implausible.length > 0) return fail(implausible);
-  return ok({ text, condition, remarks: findUnlikely(condition), ...compileProgram(condition) });
+  return ok({ text, condition, warnings: findUnlikely(condition), ...compileProgram(condition) });
 }
 
 /** Values of the fields, in the order of {@link Program.fields}, or null if unknown. */

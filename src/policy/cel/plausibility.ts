@@ -14,8 +14,8 @@ export function findImplausible(condition: Term): readonly ExpressionProblem[] {
 }
 
 /**
- * Returns remarks on comparisons that hold for no node of most services, but may for some: the service does not define
- * the case of country codes.
+ * Returns warnings about comparisons that hold for no node of most services, but may for some: the service does not
+ * define the case of country codes.
  */
 export const findUnlikely = (condition: Term): readonly string[] =>
   [...walkTerms(condition)].flatMap(comparedPairs).flatMap(([left, right]) => {

@@ -1,6 +1,6 @@
 import type { Safety } from "../../config/schema/safety.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { PolicyRule } from "../../model/policy/policy.ts";
+import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { RemediationRecords } from "../remediation-records.ts";
@@ -39,7 +39,7 @@ export function releasedAt(records: RemediationRecords, node: NodeId, policy: st
 export function consecutiveFailures(
   records: RemediationRecords,
   node: NodeId,
-  { name, retry }: PolicyRule,
+  { name, retry }: PolicySpec,
   now: EpochMs,
 ): readonly string[] {
   const last = records
@@ -71,7 +71,7 @@ export function measureEfficacy(
   const counted = [...closed]
     .filter(
       (episode) =>
-        episode.policy === policy && episode.fingerprint === fingerprint && !episode.shadow && episode.acted > 0,
+        episode.policy === policy && episode.fingerprint === fingerprint && !episode.dryRun && episode.acted > 0,
     )
     .filter(({ repaired }) => repaired !== true)
     .filter(({ state }) => state === "healed" || state === "cleared" || state === "given_up" || state === "suspended")

@@ -1,6 +1,6 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { NodeStatus } from "../../model/node.ts";
-import type { PolicyRule } from "../../model/policy/policy.ts";
+import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { Action, Episode, EpisodeState, OPEN_STATES, Quarantine } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { type ActivePolicy, isDown, isDryRun, isUnlisted, type NodeObservation } from "../guard-facts.ts";
@@ -99,9 +99,9 @@ const NO_ATTEMPTS = { failures: 0, limited: 0, retryAt: null } as const;
 export function beginEpisode(active: ActivePolicy, node: NodeObservation, id: string, now: EpochMs): Episode {
   return {
     id,
-    policy: active.policy.rule.name,
+    policy: active.policy.spec.name,
     node: node.id,
-    shadow: isDryRun(active),
+    dryRun: isDryRun(active),
     fingerprint: active.policy.fingerprint,
     country: node.country,
     region: node.region,
@@ -143,7 +143,7 @@ export function recordSent(episode: Episode, action: Action, minutes: number | n
           action: action.id,
           endsAt: (action.sentAt ?? now) + (minutes ?? action.request.durationMinutes) * MINUTE_MS,
           // The quarantine of a dry run can't be observed.
-          seen: episode.shadow,
+          seen: episode.dryRun,
           seenOnline: 0,
           overdue: false,
         };
@@ -165,19 +165,19 @@ export function recordUnsent(episode: Episode, now: EpochMs): Episode {
 export function recordRateLimited(
   episode: Episode,
   retryAfterMs: DurationMs | null,
-  rule: PolicyRule,
+  spec: PolicySpec,
   now: EpochMs,
 ): Episode {
   const limited = (episode.limited ?? 0) + 1;
   const wait = retryAfterMs ?? RATE_LIMIT_BACKOFF_MS * 2 ** (limited - 1);
   const next: Episode = { ...episode, limited, retryAt: now + wait };
   if (limited < RATE_LIMITED_ATTEMPTS_MAX) return transition(next, "unsent", now);
-  return next.quarantine === null && isDown(next) ? recordRefused(next, rule, now) : endSteps(next, now);
+  return next.quarantine === null && isDown(next) ? recordRefused(next, spec, now) : endSteps(next, now);
 }
 
 /** Ends the steps of an episode, see {@link endSteps}. */
-export const recordRefused = (episode: Episode, rule: PolicyRule, now: EpochMs): Episode =>
-  endSteps({ ...episode, step: rule.steps.length }, now);
+export const recordRefused = (episode: Episode, spec: PolicySpec, now: EpochMs): Episode =>
+  endSteps({ ...episode, step: spec.steps.length }, now);
 
 /**
  * Ends the steps of an episode: it is given up, stays quarantined while our quarantine lasts, or is suspended while its
@@ -194,7 +194,7 @@ export function recordStepResult(
   episode: Episode,
   action: Action,
   end: StepResult,
-  rule: PolicyRule,
+  spec: PolicySpec,
   now: EpochMs,
 ): Episode {
   const isQuarantine = action.request.kind === "quarantine";
@@ -203,9 +203,9 @@ export function recordStepResult(
       if (isQuarantine && episode.quarantine?.seen === true) return transition(episode, "quarantined", now);
       return transition({ ...withoutUnseenQuarantine(episode, action), healed: true }, "verified", now);
     case "ineffective":
-      return advanceStep(withoutUnseenQuarantine(episode, action), rule, now);
+      return advanceStep(withoutUnseenQuarantine(episode, action), spec, now);
     case "in_doubt":
-      return recordRefused(withoutUnseenQuarantine(episode, action), rule, now);
+      return recordRefused(withoutUnseenQuarantine(episode, action), spec, now);
     default:
       return end satisfies never;
   }
@@ -218,9 +218,9 @@ export function recordStepLost(episode: Episode, action: Action, now: EpochMs): 
 }
 
 /** Moves an episode to the next step, or ends its steps if none is left. */
-export function advanceStep(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
+export function advanceStep(episode: Episode, spec: PolicySpec, now: EpochMs): Episode {
   const next = { ...episode, step: episode.step + 1, ...NO_ATTEMPTS, healed: false };
-  return next.step < rule.steps.length ? transition(next, "next_step", now) : recordRefused(next, rule, now);
+  return next.step < spec.steps.length ? transition(next, "next_step", now) : recordRefused(next, spec, now);
 }
 
 /** Statuses of a node that is down. */
@@ -233,7 +233,7 @@ const DOWN_STATUSES: ReadonlySet<NodeStatus> = new Set(["offline", "rebooting", 
  */
 export function observeAfterStep(episode: Episode, action: Action, status: NodeStatus, now: EpochMs): Episode {
   const wasUp = action.statusBefore !== "offline" && action.statusBefore !== "rebooting";
-  const mayBeOurs = !episode.shadow && (wasUp || isDown(episode));
+  const mayBeOurs = !episode.dryRun && (wasUp || isDown(episode));
   return mayBeOurs && DOWN_STATUSES.has(status) ? { ...episode, downSince: episode.downSince ?? now } : episode;
 }
 
@@ -257,14 +257,14 @@ export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs)
   }
   if (now >= quarantine.endsAt - QUARANTINE_SLACK_MS) return episode;
   // Until the node was observed in quarantine, the quarantine may not have taken effect yet.
-  if (status !== "online" || !quarantine.seen || episode.shadow) return episode;
+  if (status !== "online" || !quarantine.seen || episode.dryRun) return episode;
   const seenOnline = quarantine.seenOnline + 1;
   if (seenOnline >= FREED_OBSERVATIONS_MIN) return transition(episode, "freed", now);
   return { ...episode, quarantine: { ...quarantine, seenOnline } };
 }
 
 /** Returns whether an observation is the first to show that an operator is working on the node during our step. */
-const isOperatorRepair = ({ state, shadow: dryRun, repaired, quarantine }: Episode, status: NodeStatus): boolean =>
+const isOperatorRepair = ({ state, dryRun, repaired, quarantine }: Episode, status: NodeStatus): boolean =>
   (state === "acting" || state === "quarantined") &&
   !dryRun &&
   repaired !== true &&
@@ -283,9 +283,9 @@ export function resumeEpisode(before: Episode, hasActionInFlight: boolean, now: 
  * Resumes a suspended episode whose timer fires again. If a step had healed the node, this is a relapse, and the next
  * step follows.
  */
-export function refireEpisode(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
-  if (episode.healed) return advanceStep(episode, rule, now);
-  return episode.step < rule.steps.length ? transition(episode, "proven", now) : recordRefused(episode, rule, now);
+export function refireEpisode(episode: Episode, spec: PolicySpec, now: EpochMs): Episode {
+  if (episode.healed) return advanceStep(episode, spec, now);
+  return episode.step < spec.steps.length ? transition(episode, "proven", now) : recordRefused(episode, spec, now);
 }
 
 /** Removes a quarantine that was never observed, because it did not take effect. */

@@ -57,7 +57,7 @@ export const holdGuard = defineGuard({
       .holdsOn(node.id)
       .flatMap(withOwnership)
       .filter(
-        ({ policy, until }) => (policy === null || policy === active.policy.rule.name) && (until ?? now + 1) > now,
+        ({ policy, until }) => (policy === null || policy === active.policy.spec.name) && (until ?? now + 1) > now,
       )
       .flatMap(({ kind, reason, until }) => {
         if (kind === "given_up" || (kind === "ownership" && isReported)) return [];
@@ -93,9 +93,9 @@ export const statusGuard = defineGuard({
 /** Returns blockers unless this episode rebooted the node. */
 function rebootBlockers(node: NodeId, episode: Episode | null, facts: GuardFacts): readonly Blocker<"status">[] {
   if (sentReboot(episode, facts) !== null) return [];
-  const ours = sentReboot(facts.records.openEpisode(node, false), facts);
-  if (ours !== null)
-    return [{ reason: "status", detail: `it is being rebooted by ${ours.id} (policy ${ours.policy})` }];
+  const reboot = sentReboot(facts.records.openEpisode(node, false), facts);
+  if (reboot !== null)
+    return [{ reason: "status", detail: `it is being rebooted by ${reboot.id} (policy ${reboot.policy})` }];
   const cause = wasRebootedByUs(facts.records, node, facts.now)
     ? "after an action of the daemon"
     : "not caused by an action of the daemon";
@@ -139,7 +139,7 @@ export const otherEpisodeGuard = defineGuard({
   },
   appliesToNotify: true,
   check: ({ active, node, episode }, { records }) => {
-    const { name, steps } = active.policy.rule;
+    const { name, steps } = active.policy.spec;
     const blockers: Blocker<"other_episode">[] = [];
     const open = records.openEpisode(node.id, isDryRun(active));
     if (open !== null && open.id !== episode?.id) {

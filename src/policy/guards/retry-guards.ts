@@ -62,7 +62,7 @@ export const retryGuard = defineGuard({
   appliesToNotify: true,
   check: (candidate, facts) => {
     const { node, active } = candidate;
-    const { name, retry, steps } = active.policy.rule;
+    const { name, retry, steps } = active.policy.spec;
     const blockers: Blocker<"retry_limit" | "retry_wait">[] = [];
     // After a change the policy may have fewer steps than the episode has taken.
     if (nextStep(candidate) === null) {
@@ -122,7 +122,7 @@ function backoffCause({ failures, limited = 0 }: Episode): string {
 }
 
 function previousEpisodes({ active, node, episode }: Candidate, { records, now }: GuardFacts): readonly Episode[] {
-  const { name, retry } = active.policy.rule;
+  const { name, retry } = active.policy.spec;
   const after = Math.max(now - retry.forgetAfterMs, isDryRun(active) ? 0 : releasedAt(records, node.id, name));
   return records
     .closedEpisodesOf(node.id, isDryRun(active))

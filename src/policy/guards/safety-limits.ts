@@ -2,7 +2,7 @@ import { type DurationMs, HOUR_MS } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
 import type { Safety } from "../../config/schema/safety.ts";
 import { FAILURE_DOMAINS, type FailureDomain, type PerFailureDomain } from "../../model/node.ts";
-import { MODES, type Mode, type PolicyRule } from "../../model/policy/policy.ts";
+import { MODES, type Mode, type PolicySpec } from "../../model/policy/policy.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { lowerMode } from "../policy.ts";
 
@@ -99,12 +99,12 @@ export interface WorstCase {
 }
 
 /** Returns the worst case that the limits allow, for any fleet and any conditions. */
-export function worstCase(safety: Safety, policies: readonly PolicyRule[]): WorstCase {
+export function worstCase(safety: Safety, policies: readonly PolicySpec[]): WorstCase {
   const modes = MODES.map((mode) => [mode, modeWorstCase(mode, safety, policies)] as const);
   return { activeMode: safety.mode, modes: Object.fromEntries(modes) as Record<Mode, ModeWorstCase> };
 }
 
-function modeWorstCase(ceiling: Mode, safety: Safety, policies: readonly PolicyRule[]): ModeWorstCase {
+function modeWorstCase(ceiling: Mode, safety: Safety, policies: readonly PolicySpec[]): ModeWorstCase {
   const acting = policies.filter(actsOnNodes);
   const namesOf = (mode: Mode) =>
     acting.filter((policy) => lowerMode(policy.mode, ceiling) === mode).map(({ name }) => name);
@@ -129,7 +129,7 @@ const maxNodesOf = (fleet: number, maxOf: (domain: FailureDomain) => number): Ma
 });
 
 /** Returns whether a policy can act on nodes, rather than only notify. */
-export const actsOnNodes = ({ steps, retry }: PolicyRule): boolean =>
+export const actsOnNodes = ({ steps, retry }: PolicySpec): boolean =>
   retry.episodes > 0 && steps.some(({ action }) => action !== "notify");
 
 /** Returns the limits that prevent every action because they are 0, by their keys in `safety`. */

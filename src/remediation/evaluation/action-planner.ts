@@ -49,7 +49,7 @@ export class ActionPlanner {
     const { clock, policies, remediationState } = this.#context;
     const planned: Candidate[] = [];
     for (const active of policies.active()) {
-      const firing = firingNodes(remediationState, active.policy.rule.name);
+      const firing = firingNodes(remediationState, active.policy.spec.name);
       for (let begin = 0; begin < firing.length; begin += CANDIDATES_PER_SLICE) {
         await nextTurn();
         const slice = firing.slice(begin, begin + CANDIDATES_PER_SLICE);
@@ -71,7 +71,7 @@ export class ActionPlanner {
    */
   confirm(planned: Candidate, facts: GuardFacts): Candidate | null {
     const { active, node, episode } = planned;
-    const candidate = findCandidate(this.#context, active.policy.rule.name, node.id);
+    const candidate = findCandidate(this.#context, active.policy.spec.name, node.id);
     if (candidate === null || candidate.evaluation.verdict === "false") return null;
     if (candidate.episode?.id !== episode?.id || candidate.episode?.step !== episode?.step) return null;
     if (isDryRun(candidate.active) !== isDryRun(active)) return null;
@@ -85,7 +85,7 @@ export class ActionPlanner {
   /** Decides on one node under one policy. Returns null if no step is to be taken. */
   #planStep(active: ActivePolicy, node: NodeId, facts: GuardFacts): Candidate | null {
     const candidate = buildCandidate(this.#context, active, node);
-    const { name } = active.policy.rule;
+    const { name } = active.policy.spec;
     if (candidate === null || candidate.evaluation.verdict === "false") {
       this.decisionLog.forget(name, node);
       return null;
@@ -111,7 +111,7 @@ export class ActionPlanner {
     const { records } = remediationState;
     const now = remediationState.now();
     const createdAt = observed.createdAtOf(node.id);
-    const failedBefore = isDryRun(active) ? [] : consecutiveFailures(records, node.id, active.policy.rule, now);
+    const failedBefore = isDryRun(active) ? [] : consecutiveFailures(records, node.id, active.policy.spec, now);
     const episode = {
       ...beginEpisode(active, node, records.nextId("ep"), now),
       nodeName: observed.nameOf(node.id),

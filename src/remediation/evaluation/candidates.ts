@@ -21,7 +21,7 @@ import {
 import { assumedActionTimes, effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import { windowBlockers } from "../../policy/guards/time-window.ts";
 import { evaluateExpression, type Policy, policySources } from "../../policy/policy.ts";
-import type { RemediationRules } from "../context.ts";
+import type { RemediationConfig } from "../context.ts";
 import type { ServiceContext } from "../execution/executor.ts";
 import type { ObservedFleet } from "../observed-fleet.ts";
 import { pauseAt } from "../operator-holds.ts";
@@ -36,7 +36,7 @@ export interface DecisionContext {
   readonly observed: ObservedFleet;
   readonly policies: PolicySet;
   readonly remediationState: RemediationState;
-  readonly rules: RemediationRules;
+  readonly config: RemediationConfig;
 }
 
 /** A policy that reads sessions acts only within this time after a walk of the sessions. */
@@ -51,15 +51,15 @@ export function buildCandidate(context: DecisionContext, active: ActivePolicy, n
   const { remediationState, observed, clock } = context;
   const slot = observed.slotOf(node);
   if (slot === null) return null;
-  const { rule } = active.policy;
+  const { spec } = active.policy;
   const evaluation = observed.evaluate(active.policy, slot, clock.monotonic());
   const location = observed.locationOf(node);
   const open = remediationState.records.openEpisode(node, isDryRun(active));
-  const episode = open?.policy === rule.name ? open : null;
+  const episode = open?.policy === spec.name ? open : null;
   return {
     active,
     node: { id: node, status: observed.statusAt(slot), ...location, protected: isProtected(context, slot) },
-    timer: remediationState.records.timer(rule.name, node),
+    timer: remediationState.records.timer(spec.name, node),
     episode,
     evaluation,
     observedAt: remediationState.epochOf(evaluation.at),
@@ -93,7 +93,7 @@ export function nextAction(context: DecisionContext, candidate: Candidate): Acti
  * Returns the approved action of a step if it was not sent yet, or null if there is none or its approval has expired.
  */
 const findApprovedAction = (
-  context: Pick<DecisionContext, "remediationState" | "rules">,
+  context: Pick<DecisionContext, "remediationState" | "config">,
   episode: string,
   step: number,
 ): Action | null =>
@@ -108,10 +108,10 @@ const findApprovedAction = (
  * on the journal's clock, so downtime counts. A downtime of unknown length may be longer than it.
  */
 export function approvalExpiry(
-  { remediationState, rules }: Pick<DecisionContext, "remediationState" | "rules">,
+  { remediationState, config }: Pick<DecisionContext, "remediationState" | "config">,
   { state, createdAt, approvedAt }: Action,
 ): string | null {
-  const { approvalTtlMs } = rules.safety;
+  const { approvalTtlMs } = config.safety;
   const since = approvedAt ?? createdAt;
   if (remediationState.clock.isBeforeUnknownDowntime(since))
     return `it is unknown how long the daemon was down since it was ${approvedAt === undefined ? "requested" : "approved"}`;
@@ -178,20 +178,20 @@ export const createGuardFacts = (
   trustTracker: InventoryTrustTracker,
 ): FactsSteps =>
   function* collectFacts(dryRun) {
-    const { apiKey, observed, policies, remediationState, rules } = context;
+    const { apiKey, observed, policies, remediationState, config } = context;
     const { records } = remediationState;
     const fleetCounts = yield* countFleet(observed.fleet, records, policies.active(), dryRun);
     yield;
     const trust = trustTracker.current();
     const now = remediationState.now();
-    const assumed = dryRun ? [] : assumedActionTimes(remediationState.firstStartedAt(), rules.safety, now);
-    const countedFrom = now - rules.safety.maxActions.perMs;
-    const actions = [...records.actions()].filter(({ shadow }) => shadow === dryRun);
+    const assumed = dryRun ? [] : assumedActionTimes(remediationState.firstStartedAt(), config.safety, now);
+    const countedFrom = now - config.safety.maxActions.perMs;
+    const actions = [...records.actions()].filter((action) => action.dryRun === dryRun);
     const sentAtTimes = actions.flatMap(({ sentAt }) => (sentAt !== null && sentAt > countedFrom ? [sentAt] : []));
     const facts: GuardFacts = {
       now,
-      safety: rules.safety,
-      limits: effectiveLimits(rules.safety, fleetCounts.nodes),
+      safety: config.safety,
+      limits: effectiveLimits(config.safety, fleetCounts.nodes),
       fleetCounts,
       records,
       nameOf: (node) => observed.nameOf(node),
@@ -215,11 +215,11 @@ export const createGuardFacts = (
   };
 
 /** Evaluates the windows of each policy only once, because many candidates need them. */
-function policyBlockers({ client, clock, externalBlockerCache, rules }: FactsDeps): GuardFacts["policyBlockers"] {
+function policyBlockers({ client, clock, externalBlockerCache, config }: FactsDeps): GuardFacts["policyBlockers"] {
   // A window must be open by the wall clock and, if its time is known, by the service's.
   const instants = [clock.now(), client.serviceTime(clock.monotonic())].filter((at) => at !== null);
-  const intervals = new Map(rules.intervals.map((interval) => [interval.name, interval]));
-  const blockersOfWindows = oncePerKey(({ rule }: Policy) => windowBlockers(rule.windows, intervals, instants));
+  const intervals = new Map(config.intervals.map((interval) => [interval.name, interval]));
+  const blockersOfWindows = oncePerKey(({ spec }: Policy) => windowBlockers(spec.windows, intervals, instants));
   return (policy) => [...blockersOfWindows(policy), ...externalBlockerCache.blockers(policy)];
 }
 

@@ -4,7 +4,7 @@ import type { Threshold } from "../../model/policy/policy.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { thresholdsOf } from "../../policy/cel/thresholds.ts";
 import { type Policy, policySources } from "../../policy/policy.ts";
-import type { Timer, TimerRule } from "../../policy/timer.ts";
+import type { Timer, TimerDurations } from "../../policy/timer.ts";
 import type { DecisionContext } from "./candidates.ts";
 
 /** Returns the usage thresholds of the policies. */
@@ -23,13 +23,13 @@ export function detailDeadlines(
   const deadlines = new Map<NodeId, MonotonicMs>();
   for (const policy of context.policies.all) {
     if (!policySources(policy).includes("details")) continue;
-    const maxAgeMs = context.observed.maxAgeOf(policy.rule)("details");
+    const maxAgeMs = context.observed.maxAgeOf(policy.spec)("details");
     const roundMs = context.observed.latest?.plan.details?.pacedMs ?? 0;
-    for (const [node, timer] of context.remediationState.records.timersOf(policy.rule.name)) {
+    for (const [node, timer] of context.remediationState.records.timersOf(policy.spec.name)) {
       const slot = context.observed.slotOf(node);
       if (slot === null) continue;
       const observedAt = context.observed.fleet.detailedAt.at(slot);
-      const at = nextUsefulReadAt(timer, policy.rule, { observedAt, maxAgeMs, roundMs });
+      const at = nextUsefulReadAt(timer, policy.spec, { observedAt, maxAgeMs, roundMs });
       deadlines.set(node, Math.min(at, deadlines.get(node) ?? Number.POSITIVE_INFINITY));
     }
   }
@@ -58,18 +58,18 @@ const UNKNOWN_READS_PER_ROUND = 4;
  */
 export function nextUsefulReadAt(
   timer: Timer,
-  rule: Pick<TimerRule, "forMs" | "clearForMs">,
+  durations: Pick<TimerDurations, "forMs" | "clearForMs">,
   detail: DetailFreshness,
 ): MonotonicMs {
   if (timer.state === "inactive") return Number.POSITIVE_INFINITY;
   // The detail was never read, or not by this process.
   if (timer.last === null || Number.isNaN(detail.observedAt)) return Number.NEGATIVE_INFINITY;
-  return Math.min(completesAt(timer, rule, detail), detail.observedAt + REREAD_AGE_SHARE * detail.maxAgeMs);
+  return Math.min(completesAt(timer, durations, detail), detail.observedAt + REREAD_AGE_SHARE * detail.maxAgeMs);
 }
 
 function completesAt(
   { state, trueMs, clearMs, last }: Timer,
-  { forMs, clearForMs }: Pick<TimerRule, "forMs" | "clearForMs">,
+  { forMs, clearForMs }: Pick<TimerDurations, "forMs" | "clearForMs">,
   { observedAt, roundMs }: DetailFreshness,
 ): MonotonicMs {
   if (last === null || last.verdict === "unknown") return observedAt + roundMs / UNKNOWN_READS_PER_ROUND;

@@ -54,8 +54,8 @@ export function createExternalBlockerCache(externalBlockers: ExternalBlockers, c
 
   return {
     /** Returns what blocks a policy. A query without a recent result blocks as well. */
-    blockers: ({ rule }: Policy): readonly Blocker<"blocked_by">[] =>
-      rule.blockedBy.flatMap((blockedBy) => {
+    blockers: ({ spec }: Policy): readonly Blocker<"blocked_by">[] =>
+      spec.blockedBy.flatMap((blockedBy) => {
         const result = resultWithin(blockedBy, RESULT_AGE_MS_MAX);
         const detail = result === null ? "there is no recent result" : result.blockedDetail;
         return detail === null
@@ -63,8 +63,8 @@ export function createExternalBlockerCache(externalBlockers: ExternalBlockers, c
           : [{ reason: "blocked_by", detail: `${nameOfExternalBlocker(blockedBy)}: ${detail}` }];
       }),
     /** Runs the queries of a policy whose results are older than `maxAgeMs`. Never rejects. */
-    async refresh({ rule }: Policy, signal: AbortSignal, maxAgeMs: DurationMs): Promise<void> {
-      const due = rule.blockedBy.filter((blockedBy) => resultWithin(blockedBy, maxAgeMs) === null);
+    async refresh({ spec }: Policy, signal: AbortSignal, maxAgeMs: DurationMs): Promise<void> {
+      const due = spec.blockedBy.filter((blockedBy) => resultWithin(blockedBy, maxAgeMs) === null);
       await Promise.all(due.map((blockedBy) => query(blockedBy, signal)));
     },
   };

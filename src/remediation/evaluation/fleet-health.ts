@@ -38,14 +38,14 @@ interface StormAndBreaker {
 }
 
 /** Key of the fact that holds the circuit breaker. */
-const BREAKER_FACT = "warden.breaker";
+const BREAKER_FACT = "remediation.breaker";
 /** Key of the fact that holds the storm. */
-export const STORM_FACT = "warden.storm";
+export const STORM_FACT = "remediation.storm";
 /**
  * Key of the fact that holds the policies whose firing nodes the breaker counts, which are those that acted at its last
  * update.
  */
-const ACTING_FACT = "warden.acting";
+const ACTING_POLICIES_FACT = "remediation.acting_policies";
 /** How far the end of a storm may move before it is journaled again. */
 const STORM_REWRITE_MS = MINUTE_MS;
 
@@ -67,22 +67,20 @@ export class FleetHealth {
 
   /** Continues with what the journal holds. */
   constructor(context: DecisionContext) {
-    const { remediationState, rules } = context;
+    const { remediationState, config } = context;
     const now = remediationState.now();
     const fact = <T>(key: string) => JSON.parse(remediationState.records.fact(key) ?? "null") as T | null;
     const storm = fact<Storm>(STORM_FACT);
     this.#context = context;
     this.#incidents = new IncidentTracker(context);
-    this.#countedPolicies = fact<string[]>(ACTING_FACT) ?? [];
+    this.#countedPolicies = fact<string[]>(ACTING_POLICIES_FACT) ?? [];
     this.#real = {
       breaker: fact<Breaker>(BREAKER_FACT) ?? CLOSED_BREAKER,
-      // A storm that was active when the process stopped may have lasted until now, so its cooldown starts over. In a
-      // journal of an earlier version, `isActive` is absent.
-      storm:
-        storm === null || storm.isActive === false ? storm : { ...storm, until: now + rules.safety.stormCooldownMs },
+      // A storm that was active when the process stopped may have lasted until now, so its cooldown starts over.
+      storm: storm === null || !storm.isActive ? storm : { ...storm, until: now + config.safety.stormCooldownMs },
     };
     const { resetAt = 0 } = this.#real.breaker;
-    this.#lossesCountedUntil = Math.max(resetAt, now - rules.safety.breaker.withinMs);
+    this.#lossesCountedUntil = Math.max(resetAt, now - config.safety.breaker.withinMs);
   }
 
   /** Returns storm, circuit breaker and incidents in the form that guards read. */
@@ -98,7 +96,7 @@ export class FleetHealth {
     const policies = this.#context.policies.active();
     this.#adoptPolicies(policies);
     const firingUnder = (active: readonly ActivePolicy[]) =>
-      active.flatMap(({ policy }) => firing.get(policy.rule.name) ?? []);
+      active.flatMap(({ policy }) => firing.get(policy.spec.name) ?? []);
     this.#updateBreaker(this.#real, firingUnder(policies.filter((policy) => !isDryRun(policy))));
     this.#updateBreaker(this.#dryRun, firingUnder(policies));
     this.#incidents.add(onsets, policies);
@@ -107,7 +105,7 @@ export class FleetHealth {
 
   /** Brings everything up to date. `isUntrusted` is true while fleet data is not trusted. */
   update(isUntrusted: boolean): void {
-    const { policies, remediationState, rules } = this.#context;
+    const { policies, remediationState, config } = this.#context;
     const active = policies.active();
     const previousStorm = this.#real.storm;
     this.#adoptPolicies(active);
@@ -124,7 +122,7 @@ export class FleetHealth {
     this.#updateBreaker(this.#dryRun, []);
     // The breaker of dry runs closes automatically when its time is over.
     const { open } = this.#dryRun.breaker;
-    if (open !== null && remediationState.now() - open.openedAt > rules.safety.breaker.withinMs)
+    if (open !== null && remediationState.now() - open.openedAt > config.safety.breaker.withinMs)
       this.#dryRun.breaker = CLOSED_BREAKER;
     this.#updateStorm(this.#real, counts);
     this.#updateStorm(this.#dryRun, this.#countFleet(true));
@@ -144,7 +142,10 @@ export class FleetHealth {
     const closed: Breaker = { ...CLOSED_BREAKER, resetAt: this.#context.remediationState.now() };
     const change = { kind: "fact", key: BREAKER_FACT, value: JSON.stringify(closed) } as const;
     return {
-      changes: [...(isOpen ? [change] : []), { kind: "fact", key: ACTING_FACT, value: JSON.stringify(counted) }],
+      changes: [
+        ...(isOpen ? [change] : []),
+        { kind: "fact", key: ACTING_POLICIES_FACT, value: JSON.stringify(counted) },
+      ],
       apply: () => {
         // A breaker that has counted nodes or opened in the meantime stays as it is.
         if (isOpen) this.#real.breaker = closed;
@@ -159,27 +160,27 @@ export class FleetHealth {
    */
   #adoptPolicies(policies: readonly ActivePolicy[]): void {
     const acting = policies.filter((policy) => !isDryRun(policy));
-    const added = acting.filter(({ policy }) => !this.#countedPolicies.includes(policy.rule.name));
-    this.#countedPolicies = acting.map(({ policy }) => policy.rule.name);
+    const added = acting.filter(({ policy }) => !this.#countedPolicies.includes(policy.spec.name));
+    this.#countedPolicies = acting.map(({ policy }) => policy.spec.name);
     if (added.length === 0) return;
-    const firing = added.flatMap(({ policy }) => firingNodes(this.#context.remediationState, policy.rule.name));
+    const firing = added.flatMap(({ policy }) => firingNodes(this.#context.remediationState, policy.spec.name));
     if (firing.length > 0) this.#updateBreaker(this.#real, firing);
     this.#incidents.adoptPolicies(added);
   }
 
   #updateBreaker(state: StormAndBreaker, firing: readonly NodeId[]): void {
-    const { observed, remediationState, rules } = this.#context;
+    const { observed, remediationState, config } = this.#context;
     state.breaker = recordFirings(state.breaker, firing, {
       now: remediationState.now(),
-      withinMs: rules.safety.breaker.withinMs,
-      limit: effectiveLimits(rules.safety, observed.fleet.count).breaker,
+      withinMs: config.safety.breaker.withinMs,
+      limit: effectiveLimits(config.safety, observed.fleet.count).breaker,
     });
   }
 
   #updateStorm(state: StormAndBreaker, { nodes, unhealthy }: FleetCounts): void {
-    const { remediationState, rules } = this.#context;
-    const limit = effectiveLimits(rules.safety, nodes).maxUnhealthy;
-    const { stormCooldownMs } = rules.safety;
+    const { remediationState, config } = this.#context;
+    const limit = effectiveLimits(config.safety, nodes).maxUnhealthy;
+    const { stormCooldownMs } = config.safety;
     const counts = { unhealthy, nodes, limit };
     state.storm = evaluateStorm(state.storm, counts, remediationState.now(), stormCooldownMs);
   }
@@ -191,7 +192,7 @@ export class FleetHealth {
 
   #changedCounts(): JournalChange[] {
     return [
-      ...this.#changedFact(ACTING_FACT, this.#countedPolicies),
+      ...this.#changedFact(ACTING_POLICIES_FACT, this.#countedPolicies),
       ...this.#changedFact(BREAKER_FACT, this.#real.breaker),
       ...this.#changedFact(INCIDENTS_FACT, this.#incidents.row()),
     ];

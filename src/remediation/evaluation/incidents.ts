@@ -15,24 +15,22 @@ import { incidentNodesMin } from "../../policy/guards/safety-limits.ts";
 import type { DecisionContext } from "./candidates.ts";
 
 /** Key of the fact that holds the incidents and recent onsets. */
-export const INCIDENTS_FACT = "warden.correlated";
+export const INCIDENTS_FACT = "remediation.incidents";
 /** Number of walks whose failures may form one incident, because one walk may not show all nodes that fail together. */
 const WALKS_PER_INCIDENT = 2;
 
-/** What the journal stores. `place` in its rows is the failure domain. */
+/** What the journal stores. */
 interface IncidentsFact {
-  /** Always empty: a build before `groups` stored the onsets here, and expects an array. */
-  readonly onsets: readonly (Omit<OnsetGroup, "nodes"> & { readonly node: NodeId })[];
   /** After a mass event they name most of the fleet, so what onsets have in common is stored once. */
-  readonly groups?: readonly OnsetGroup[];
+  readonly onsetGroups?: readonly OnsetGroup[];
   readonly real: readonly IncidentFact[];
-  readonly shadow: readonly IncidentFact[];
+  readonly dryRun: readonly IncidentFact[];
 }
 
 /** Onsets of one policy in one region or country at the same time. */
-type OnsetGroup = Omit<Onset, "node" | "domain"> & { readonly place: string; readonly nodes: readonly NodeId[] };
+type OnsetGroup = Omit<Onset, "node"> & { readonly nodes: readonly NodeId[] };
 
-type IncidentFact = Omit<Incident, "domain" | "nodes"> & { readonly place: string; readonly nodes: readonly NodeId[] };
+type IncidentFact = Omit<Incident, "nodes"> & { readonly nodes: readonly NodeId[] };
 
 /** Tracks incidents, and the onsets that may still become part of one. */
 export class IncidentTracker {
@@ -48,12 +46,11 @@ export class IncidentTracker {
   /** Continues with the incidents of the journal. */
   constructor(context: DecisionContext) {
     const fact = context.remediationState.records.fact(INCIDENTS_FACT);
-    const stored = JSON.parse(fact ?? '{"onsets":[],"real":[],"shadow":[]}') as IncidentsFact;
+    const stored = JSON.parse(fact ?? '{"real":[],"dryRun":[]}') as IncidentsFact;
     this.#context = context;
-    const single = stored.onsets.map(({ node, ...onset }) => ({ ...onset, nodes: [node] }));
-    this.#onsets = [...single, ...(stored.groups ?? [])].flatMap(fromOnsetGroup);
+    this.#onsets = (stored.onsetGroups ?? []).flatMap(fromOnsetGroup);
     this.#real = stored.real.map(fromIncidentFact);
-    this.#dryRun = stored.shadow.map(fromIncidentFact);
+    this.#dryRun = stored.dryRun.map(fromIncidentFact);
   }
 
   /** Returns the incidents of the policies that act; for dry runs, those of all policies. */
@@ -69,7 +66,7 @@ export class IncidentTracker {
     this.#onsets = recentOnsets(added.length === 0 ? this.#onsets : [...this.#onsets, ...added], now, withinMs);
     if (added.length === 0) return;
     const nodesMin = this.#nodesMinByDomain();
-    const acting = new Set(policies.filter((policy) => !isDryRun(policy)).map(({ policy }) => policy.rule.name));
+    const acting = new Set(policies.filter((policy) => !isDryRun(policy)).map(({ policy }) => policy.spec.name));
     const realOnsets = this.#onsets.filter(({ policy }) => acting.has(policy));
     this.#real = addOnsets(this.#real, realOnsets, withinMs, nodesMin);
     this.#dryRun = addOnsets(this.#dryRun, this.#onsets, withinMs, nodesMin);
@@ -88,8 +85,8 @@ export class IncidentTracker {
    */
   end(policies: readonly ActivePolicy[]): void {
     if (this.#real.length === 0 && this.#dryRun.length === 0) return;
-    const { remediationState, rules } = this.#context;
-    const { stormCooldownMs } = rules.safety;
+    const { remediationState, config } = this.#context;
+    const { stormCooldownMs } = config.safety;
     const [now, nodesMin] = [remediationState.now(), this.#nodesMinByDomain()];
     const acting = policies.filter((policy) => !isDryRun(policy));
     this.#real = updateIncidents(this.#real, this.#isUnhealthyUnder(acting), now, stormCooldownMs, nodesMin);
@@ -100,58 +97,54 @@ export class IncidentTracker {
   row(): IncidentsFact {
     const parts = [this.#onsets, this.#real, this.#dryRun];
     if (!parts.every((part, index) => part === this.#row?.parts[index])) {
-      const [real, shadow] = [this.#real.map(toIncidentFact), this.#dryRun.map(toIncidentFact)];
-      this.#row = { parts, fact: { onsets: [], groups: toOnsetGroups(this.#onsets), real, shadow } };
+      const [real, dryRun] = [this.#real.map(toIncidentFact), this.#dryRun.map(toIncidentFact)];
+      this.#row = { parts, fact: { onsetGroups: toOnsetGroups(this.#onsets), real, dryRun } };
     }
     return this.#row!.fact;
   }
 
   #withinMs(): DurationMs {
-    const { observed, rules } = this.#context;
-    return Math.max(rules.safety.correlated.withinMs, WALKS_PER_INCIDENT * (observed.latest?.plan.nodes?.pacedMs ?? 0));
+    const { observed, config } = this.#context;
+    return Math.max(
+      config.safety.correlated.withinMs,
+      WALKS_PER_INCIDENT * (observed.latest?.plan.nodes?.pacedMs ?? 0),
+    );
   }
 
   /** Returns a function that returns how many nodes of a region or country are an incident. */
   #nodesMinByDomain(): (domain: string) => number {
-    const { observed, remediationState, rules } = this.#context;
+    const { observed, remediationState, config } = this.#context;
     // Without policies no timers are counted, which the number of nodes does not depend on.
     const fleetCounts = runAtOnce(countFleet(observed.fleet, remediationState.records, [], false));
-    const domains = fleetCounts.domains[rules.safety.correlated.by];
-    return (domain) => incidentNodesMin(rules.safety, domains.get(domain)?.nodes ?? 0);
+    const domains = fleetCounts.domains[config.safety.correlated.by];
+    return (domain) => incidentNodesMin(config.safety, domains.get(domain)?.nodes ?? 0);
   }
 
   #isUnhealthyUnder(policies: readonly ActivePolicy[]): (node: NodeId) => boolean {
     const { records } = this.#context.remediationState;
-    return (node) => policies.some(({ policy }) => records.timer(policy.rule.name, node).state !== "inactive");
+    return (node) => policies.some(({ policy }) => records.timer(policy.spec.name, node).state !== "inactive");
   }
 
   /** Returns the onsets of nodes. A node that has left the list has no region, and is skipped. */
   #onsetsOf(policy: string, nodes: readonly NodeId[], at: EpochMs): Onset[] {
-    const { observed, rules } = this.#context;
+    const { observed, config } = this.#context;
     return nodes.flatMap((node) =>
       observed.slotOf(node) === null
         ? []
-        : [{ policy, node, domain: observed.locationOf(node)[rules.safety.correlated.by], at }],
+        : [{ policy, node, domain: observed.locationOf(node)[config.safety.correlated.by], at }],
     );
   }
 }
 
-const toIncidentFact = ({ domain, nodes, ...incident }: Incident): IncidentFact => ({
-  ...incident,
-  ...{ place: domain, nodes: [...nodes] },
-});
-const fromIncidentFact = ({ place, nodes, ...incident }: IncidentFact): Incident => ({
-  ...incident,
-  ...{ domain: place, nodes: new Set(nodes) },
-});
+const toIncidentFact = (incident: Incident): IncidentFact => ({ ...incident, nodes: [...incident.nodes] });
+const fromIncidentFact = (incident: IncidentFact): Incident => ({ ...incident, nodes: new Set(incident.nodes) });
 
 function toOnsetGroups(onsets: readonly Onset[]): OnsetGroup[] {
   const groups = Map.groupBy(onsets, ({ policy, domain, at }) => `${at} ${policy} ${domain}`);
   return [...groups.values()].map((group) => {
     const { policy, domain, at } = group[0]!;
-    return { policy, place: domain, at, nodes: group.map(({ node }) => node) };
+    return { policy, domain, at, nodes: group.map(({ node }) => node) };
   });
 }
 
-const fromOnsetGroup = ({ nodes, place, ...onset }: OnsetGroup): Onset[] =>
-  nodes.map((node) => ({ ...onset, node, domain: place }));
+const fromOnsetGroup = ({ nodes, ...onset }: OnsetGroup): Onset[] => nodes.map((node) => ({ ...onset, node }));

@@ -20,7 +20,7 @@ import type { DecisionContext } from "./candidates.ts";
 type TrustDeps = DecisionContext & Pick<RemediationControllerDeps, "client" | "inventory" | "sessionWalks">;
 
 /** Key of the fact that holds the largest complete walk of each of the last days. */
-export const BASELINE_FACT = "warden.baseline";
+export const BASELINE_FACT = "remediation.baseline";
 
 /** Returns how many nodes the largest complete walk of each of the last days had, by day number. */
 const largestWalks = (records: RemediationRecords): ReadonlyMap<number, number> =>
@@ -30,13 +30,13 @@ const largestWalks = (records: RemediationRecords): ReadonlyMap<number, number> 
 export const largestWalkNodes = (records: RemediationRecords): number => Math.max(0, ...largestWalks(records).values());
 
 /** Key of the fact that holds how many nodes an operator accepted as missing. */
-export const ACCEPTED_MISSING_FACT = "warden.accepted_missing";
+export const ACCEPTED_MISSING_FACT = "remediation.accepted_missing";
 /** Key of the fact that holds how many sessions an operator accepted as missing. */
-export const ACCEPTED_SESSIONS_FACT = "warden.accepted_missing_sessions";
+export const ACCEPTED_SESSIONS_FACT = "remediation.accepted_missing_sessions";
 /** Key of the fact that holds the {@link Cooldown}. */
-const COOLDOWN_FACT = "warden.sight_cooldown";
+const COOLDOWN_FACT = "remediation.trust_cooldown";
 /** Value of {@link COOLDOWN_FACT} while fleet data is not trusted. The cooldown starts when trust returns. */
-const NOT_STARTED = "broken";
+const NOT_STARTED = "untrusted";
 /** When the cooldown ends, by the journal's clock, or 0 if there was none. */
 type Cooldown = typeof NOT_STARTED | EpochMs;
 /** How far a last_seen may lie after its own observation, since clocks differ. */
@@ -64,14 +64,14 @@ export class InventoryTrustTracker {
 
   /** Returns whether the data of the last snapshot is trusted now. */
   current(): TrustAssessment {
-    const { clock, observed, remediationState, rules } = this.#context;
+    const { clock, observed, remediationState, config } = this.#context;
     if (observed.latest === null)
       return { blockers: [{ reason: "warming_up", detail: "there is no snapshot yet" }], isUntrusted: false };
     const { fleet } = observed;
     if (remediationState.leadershipProblem() !== null) this.#unpolledUntil = clock.monotonic();
     const freshMs = observed.latest.plan.nodes?.freshMs ?? 0;
     this.#startedAt ??= clock.monotonic();
-    const { blockers, isUntrusted } = assessTrust(this.#inventoryStatus(fleet, freshMs), rules.safety.trust);
+    const { blockers, isUntrusted } = assessTrust(this.#inventoryStatus(fleet, freshMs), config.safety.trust);
     if (fleet.lastWalk?.complete === true) this.#recordWalk(fleet.lastWalk.seenNodes, fleet.settledAt);
     this.#forgetAccepted();
     const cooldownBlockers = this.#updateCooldown(isUntrusted, fleet, freshMs);
@@ -146,8 +146,8 @@ export class InventoryTrustTracker {
 
   /** Returns the blocker of a cooldown. It begins when trust returns, and lasts even if the process restarts. */
   #updateCooldown(isUntrusted: boolean, fleet: Fleet, freshMs: DurationMs): TrustBlocker[] {
-    const { remediationState, rules } = this.#context;
-    const { stormCooldownMs } = rules.safety;
+    const { remediationState, config } = this.#context;
+    const { stormCooldownMs } = config.safety;
     const isUnexplained = isUntrusted && !this.#isOldForLackOfLeadership(fleet);
     if (isUnexplained || this.#startedWithoutFreshWalk(fleet, freshMs)) this.#setCooldown(NOT_STARTED);
     if (isUntrusted) return [];

@@ -15,7 +15,7 @@ import {
   markUntrusted,
   observeCondition,
   type Timer,
-  type TimerRule,
+  type TimerDurations,
 } from "../../policy/timer.ts";
 import { splitByNode } from "../state/journal-writer.ts";
 import type { DecisionContext } from "./candidates.ts";
@@ -30,7 +30,7 @@ interface PolicyPass {
   /** When a record last stated another status, by slot, or null if the condition does not depend on it. */
   readonly otherStatusAt: Fleet["otherStatusAt"] | null;
   readonly maxAgeOf: MaxAgeOf;
-  readonly rule: TimerRule;
+  readonly durations: TimerDurations;
   readonly dryRun: boolean;
   /** When each node was last observed not to meet the condition, by slot, or NaN. */
   readonly lastFalseAt: Float64Array;
@@ -54,7 +54,7 @@ const SLOTS_PER_STEP = 4_096;
 
 /** Runs the timers of all policies over the observed nodes. */
 export class PolicyEvaluator {
-  readonly #context: Omit<DecisionContext, "rules">;
+  readonly #context: Omit<DecisionContext, "config">;
   readonly #fleetHealth: Pick<FleetHealth, "recordChanges">;
   /**
    * By policy, when each node was last observed not to meet the condition: by slot, or NaN. Empty until this process has
@@ -71,7 +71,7 @@ export class PolicyEvaluator {
   #uncounted = noUncountedNodes();
   #lastEvaluated: ObservationTimes | null = null;
 
-  constructor(context: Omit<DecisionContext, "rules">, fleetHealth: Pick<FleetHealth, "recordChanges">) {
+  constructor(context: Omit<DecisionContext, "config">, fleetHealth: Pick<FleetHealth, "recordChanges">) {
     this.#context = context;
     this.#fleetHealth = fleetHealth;
   }
@@ -123,7 +123,7 @@ export class PolicyEvaluator {
 
   /** Evaluates a node and adds what has changed. */
   #updateTimer(pass: PolicyPass, node: NodeId, slot: number, changes: TimerChange[]): void {
-    const { name } = pass.policy.rule;
+    const { name } = pass.policy.spec;
     const { records } = this.#context.remediationState;
     const previous = records.timer(name, node);
     const { timer, isOnset } = this.#evaluateNode(pass, node, slot, previous);
@@ -179,7 +179,7 @@ export class PolicyEvaluator {
   }
 
   #preparePass(policy: Policy, scope: ScopeData, { createdAtMs, otherStatusAt, slots }: Fleet): PolicyPass {
-    const { name } = policy.rule;
+    const { name } = policy.spec;
     const { clock, observed, policies, remediationState } = this.#context;
     const lastFalseAt = growColumn(this.#lastFalseAt.get(name) ?? new Float64Array(0), slots, Number.NaN);
     this.#lastFalseAt.set(name, lastFalseAt);
@@ -190,8 +190,8 @@ export class PolicyEvaluator {
       scope,
       createdAtMs,
       otherStatusAt: readsStatus(policy) ? otherStatusAt : null,
-      maxAgeOf: observed.maxAgeOf(policy.rule),
-      rule: observed.timerRule(policy),
+      maxAgeOf: observed.maxAgeOf(policy.spec),
+      durations: observed.timerDurations(policy),
       dryRun: isDryRun(policies.activate(policy)),
       lastFalseAt,
       unknownSlots,
@@ -222,22 +222,33 @@ export class PolicyEvaluator {
 
   /** Returns a node's timer after this observation, and whether the node was observed to become unhealthy. */
   #evaluateNode(
-    { policy, scope, otherStatusAt, maxAgeOf, rule, dryRun, lastFalseAt, unknownSlots, now, monotonic }: PolicyPass,
+    {
+      policy,
+      scope,
+      otherStatusAt,
+      maxAgeOf,
+      durations,
+      dryRun,
+      lastFalseAt,
+      unknownSlots,
+      now,
+      monotonic,
+    }: PolicyPass,
     node: NodeId,
     slot: number,
     timer: Timer,
   ): { readonly timer: Timer; readonly isOnset: boolean } {
     const { verdict, at, newest } = evaluatePolicy(policy, scope, slot, maxAgeOf, monotonic);
-    const wasFalse = newest - lastFalseAt[slot]! <= rule.gapMsMax;
+    const wasFalse = newest - lastFalseAt[slot]! <= durations.gapMsMax;
     if (verdict === "false") lastFalseAt[slot] = newest;
     if (verdict === "unknown") unknownSlots.add(slot);
     else if (unknownSlots.size > 0) unknownSlots.delete(slot);
     // Most nodes are healthy: their timers stay inactive.
     if (timer === INACTIVE && verdict !== "true") return { timer, isOnset: false };
-    const episode = this.#episodeOf(policy.rule.name, node, dryRun);
+    const episode = this.#episodeOf(policy.spec.name, node, dryRun);
     const clearFrozen = episode !== null && (episode.state === "acting" || episode.quarantine !== null);
     const contradictedAt = otherStatusAt?.at(slot) ?? Number.NaN;
-    const next = observeCondition(timer, { verdict, at, newest, contradictedAt, now }, rule, { clearFrozen });
+    const next = observeCondition(timer, { verdict, at, newest, contradictedAt, now }, durations, { clearFrozen });
     return { timer: next, isOnset: timer.state === "inactive" && wasFalse };
   }
 

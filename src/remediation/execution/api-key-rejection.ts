@@ -14,7 +14,7 @@ export interface ApiKeyRejection {
   readonly refusedAt: EpochMs;
 }
 
-const API_KEY_REJECTION_FACT = "warden.credentials";
+const API_KEY_REJECTION_FACT = "remediation.api_key_rejection";
 /** A rejection holds all actions for this long. Then one is tried, because the key may have been replaced. */
 const REJECTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
 /**

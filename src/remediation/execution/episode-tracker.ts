@@ -104,7 +104,7 @@ export class EpisodeTracker {
   }
 
   #isForgotten(episode: Episode, since: EpochMs): boolean {
-    const forgetAfterMs = this.#policyOf(episode)?.rule.retry.forgetAfterMs ?? 0;
+    const forgetAfterMs = this.#policyOf(episode)?.spec.retry.forgetAfterMs ?? 0;
     return this.#context.remediationState.now() - since >= forgetAfterMs;
   }
 
@@ -123,8 +123,8 @@ export class EpisodeTracker {
   #isStuck(episode: Episode, policy: Policy | null): boolean {
     if (!isDown(episode) || isUnderWay(episode)) return false;
     if (policy === null || !this.#belongsTo(episode, policy)) return true;
-    const timer = this.#context.remediationState.records.timer(policy.rule.name, episode.node);
-    return timer.state !== "firing" || episode.step >= policy.rule.steps.length;
+    const timer = this.#context.remediationState.records.timer(policy.spec.name, episode.node);
+    return timer.state !== "firing" || episode.step >= policy.spec.steps.length;
   }
 
   #suspend(episode: Episode): void {
@@ -183,7 +183,7 @@ export class EpisodeTracker {
   #vetoOf(episode: Episode): JournalChange {
     const { node, policy, id } = episode;
     const now = this.#context.remediationState.now();
-    const until = now + (this.#policyOf(episode)?.rule.retry.everyMs ?? 0);
+    const until = now + (this.#policyOf(episode)?.spec.retry.everyMs ?? 0);
     const reason = `an operator lifted the quarantine of ${id}`;
     const released = releasedAt(this.#context.remediationState.records, node, policy);
     const row = { node, policy, kind: "vetoed", at: now, until, reason, releasedAt: released } as const;
@@ -203,7 +203,7 @@ export class EpisodeTracker {
   #belongsTo(episode: Episode, policy: Policy): boolean {
     const isSameCondition =
       episode.fingerprint === policy.fingerprint || conditionKeyOf(episode.fingerprint) === policy.conditionKey;
-    const hasSwitched = isDryRun(this.#context.policies.activate(policy)) !== episode.shadow;
+    const hasSwitched = isDryRun(this.#context.policies.activate(policy)) !== episode.dryRun;
     return isSameCondition && (!hasSwitched || isUnderWay(episode));
   }
 
@@ -211,9 +211,9 @@ export class EpisodeTracker {
   #updateWaiting(episode: Episode, policy: Policy, slot: number): void {
     const { remediationState } = this.#context;
     const now = remediationState.now();
-    const { rule } = policy;
+    const { spec } = policy;
     if (episode.state === "acting") return;
-    const timer = remediationState.records.timer(rule.name, episode.node).state;
+    const timer = remediationState.records.timer(spec.name, episode.node).state;
     if (episode.quarantine === null && timer !== "firing") {
       this.#relapses.delete(episode.id);
       if (timer !== "lapsed") {
@@ -222,15 +222,15 @@ export class EpisodeTracker {
       } else if (episode.state === "suspended") this.#closeForgotten(episode, "its verdict stayed unknown");
       else this.#suspend(episode);
     } else if (episode.state === "suspended") {
-      if (this.#isNodeFree(episode)) commitTransition(this.#context, episode, refireEpisode(episode, rule, now));
+      if (this.#isNodeFree(episode)) commitTransition(this.#context, episode, refireEpisode(episode, spec, now));
       else this.#closeForgotten(episode, "another episode has the node");
-    } else if (episode.state === "firing" && episode.step >= rule.steps.length) {
+    } else if (episode.state === "firing" && episode.step >= spec.steps.length) {
       // A reload removed its steps.
-      commitTransition(this.#context, episode, recordRefused(episode, rule, now));
+      commitTransition(this.#context, episode, recordRefused(episode, spec, now));
     } else if (episode.state === "recovering" || episode.state === "probation") {
       if (!this.#hasRelapsed(episode, policy, slot)) return;
       this.#relapses.delete(episode.id);
-      commitTransition(this.#context, episode, advanceStep(episode, rule, now));
+      commitTransition(this.#context, episode, advanceStep(episode, spec, now));
     }
   }
 
@@ -240,7 +240,7 @@ export class EpisodeTracker {
     const { verdict, at, newest } = observed.evaluate(policy, slot, clock.monotonic());
     const before = this.#relapses.get(episode.id) ?? INACTIVE;
     const observation = { verdict, at, newest, now: remediationState.now() };
-    const relapse = observeCondition(before, observation, observed.timerRule(policy));
+    const relapse = observeCondition(before, observation, observed.timerDurations(policy));
     this.#relapses.set(episode.id, relapse);
     return relapse.state === "firing";
   }
@@ -249,12 +249,12 @@ export class EpisodeTracker {
    * Returns whether a suspended episode may have its node again, because no other episode has it or acted on it within
    * the cooldown.
    */
-  #isNodeFree({ node, shadow: dryRun, stateAt }: Episode): boolean {
-    const { remediationState, rules } = this.#context;
+  #isNodeFree({ node, dryRun, stateAt }: Episode): boolean {
+    const { remediationState, config } = this.#context;
     if (remediationState.records.openEpisode(node, dryRun) !== null) return false;
     const other = remediationState.records.closedEpisodesOf(node, dryRun).findLast(hasActed);
     const closedAt = other?.closedAt ?? Number.NEGATIVE_INFINITY;
-    return closedAt < stateAt || remediationState.now() - closedAt >= rules.safety.cooldownMs;
+    return closedAt < stateAt || remediationState.now() - closedAt >= config.safety.cooldownMs;
   }
 }
 

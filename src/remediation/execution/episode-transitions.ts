@@ -15,7 +15,7 @@ import { buildCandidate, type DecisionContext } from "../evaluation/candidates.t
 import { efficacySinceFactKey, fallbackFactKey } from "../policy-set.ts";
 
 /** What changes to episodes depend on, and where they are recorded and reported. */
-export interface EpisodeContext extends Pick<DecisionContext, "policies" | "remediationState" | "rules"> {
+export interface EpisodeContext extends Pick<DecisionContext, "policies" | "remediationState" | "config"> {
   readonly notifier: Notifier;
   readonly metrics: DaemonMetrics;
   readonly log: Log;
@@ -34,10 +34,10 @@ export function commitTransition(
   context.remediationState.runBatched(() => {
     context.remediationState.record([...otherChanges, { kind: "episode", row: after }]);
     context.log.info(
-      { episode: after.id, policy: after.policy, node: after.node, state: after.state, dry_run: after.shadow },
+      { episode: after.id, policy: after.policy, node: after.node, state: after.state, dry_run: after.dryRun },
       before === null ? "episode opened" : "episode changed",
     );
-    if (!after.shadow) recordConsequences(context, before, after);
+    if (!after.dryRun) recordConsequences(context, before, after);
   });
 }
 
@@ -73,7 +73,7 @@ export function finishAction(
 ): JournalChange {
   const endedAt = remediationState.now();
   if (outcome === null) return actionChange({ ...action, ...result, state: "withdrawn", endedAt });
-  if (action.shadow) return actionChange({ ...action, ...result, state: "ended", outcome: "dry_run", endedAt });
+  if (action.dryRun) return actionChange({ ...action, ...result, state: "ended", outcome: "dry_run", endedAt });
   const { policy, request, id, node } = action;
   const { kind } = request;
   const isCounted = outcome === "in_doubt" && action.inDoubt;
@@ -146,7 +146,7 @@ export function resumeEpisodeNotifications({ remediationState, notifier }: Episo
   notifier.resume(
     remediationState.records
       .openEpisodes()
-      .filter(({ shadow }) => !shadow)
+      .filter(({ dryRun }) => !dryRun)
       .map(episodeNotification),
   );
 }
@@ -168,15 +168,15 @@ function closeEpisode(context: EpisodeContext, episode: Episode, policy: Policy 
 }
 
 /** Gives a node up if the policy failed to heal it in `retry.episodes` episodes in a row, and notifies once. */
-function giveUpNode(context: EpisodeContext, { rule }: Policy, episode: Episode): void {
+function giveUpNode(context: EpisodeContext, { spec }: Policy, episode: Episode): void {
   const { remediationState } = context;
   const { node } = episode;
   const failures = [...(episode.failedBefore ?? []), episode.id];
-  if (failures.length < rule.retry.episodes || givenUpHold(remediationState.records, node, rule.name) !== null) return;
+  if (failures.length < spec.retry.episodes || givenUpHold(remediationState.records, node, spec.name) !== null) return;
   const reason = `${failures.length} ${failures.length === 1 ? "episode" : "episodes in a row"} did not heal it`;
-  const row = { node, policy: rule.name, kind: "given_up", at: remediationState.now(), until: null, reason } as const;
+  const row = { node, policy: spec.name, kind: "given_up", at: remediationState.now(), until: null, reason } as const;
   remediationState.record([{ kind: "hold", row }]);
-  const summary = `${node} is given up by the policy ${rule.name}: ${reason} (${failures.join(", ")}). It is not tried again until it is healthy or an operator releases it`;
+  const summary = `${node} is given up by the policy ${spec.name}: ${reason} (${failures.join(", ")}). It is not tried again until it is healthy or an operator releases it`;
   notifyOfEpisode(context, episode, { kind: "given_up", severity: "critical", summary });
 }
 
@@ -197,11 +197,11 @@ export function releaseRecoveredNodes(context: EpisodeContext & DecisionContext)
 /** Lets a policy that heals too few nodes fall back to dry_run, until its text changes or an operator resets it. */
 function updateEfficacy(context: EpisodeContext, policy: Policy, episode: Episode): void {
   const { records } = context.remediationState;
-  const { name } = policy.rule;
+  const { name } = policy.spec;
   const { fingerprint } = policy;
   if (records.fact(fallbackFactKey(name)) === fingerprint) return;
   const since = Number(records.fact(efficacySinceFactKey(name)) ?? 0);
-  const { efficacy } = context.rules.safety;
+  const { efficacy } = context.config.safety;
   const counted = [...records.closedEpisodes(), ...records.openEpisodes().filter(isLost)];
   const { isTooLow, healed, nodes } = measureEfficacy(counted, { policy: name, fingerprint, since }, efficacy);
   if (!isTooLow) return;

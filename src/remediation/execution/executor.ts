@@ -126,14 +126,14 @@ export function recordDryRun(context: ExecutorDeps, intent: Action): void {
 
 /** Sends the notification of a notify step, and advances the episode. */
 export function sendNotifyStep(context: ExecutorDeps, { active, episode: open }: Candidate): void {
-  const { rule } = active.policy;
+  const { spec } = active.policy;
   const episode = open!;
-  const step = rule.steps[episode.step];
+  const step = spec.steps[episode.step];
   if (step?.action !== "notify") throw new Error(`step ${episode.step} of ${episode.id} is not a notify step`);
-  const summary = `${episode.node} is unhealthy under the policy ${rule.name} (${episode.id}), and has reached step ${episode.step + 1}, a notify step`;
-  if (!episode.shadow)
+  const summary = `${episode.node} is unhealthy under the policy ${spec.name} (${episode.id}), and has reached step ${episode.step + 1}, a notify step`;
+  if (!episode.dryRun)
     notifyOfEpisode(context, episode, { kind: "step", severity: "critical", summary }, step.receiver);
-  commitTransition(context, episode, advanceStep(episode, rule, context.remediationState.now()));
+  commitTransition(context, episode, advanceStep(episode, spec, context.remediationState.now()));
 }
 
 /**
@@ -174,7 +174,7 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
   const now = context.remediationState.now();
   const episode = context.remediationState.records.episode(action.episode)!;
   const { policy, request, node } = action;
-  const { rule } = context.policies.find(policy)!;
+  const { spec } = context.policies.find(policy)!;
   const count = (outcome: "refused" | "failed" | "in_doubt") =>
     context.metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome });
   const commit = (next: Episode, changed: Partial<Action>) =>
@@ -199,7 +199,7 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
       context.apiKey.recordAccepted(node);
       count("refused");
       context.log.warn({ ...fields, problem: result.message }, "action refused by the service; episode given up");
-      const next = recordRefused({ ...episode, acted: episode.acted + 1 }, rule, now);
+      const next = recordRefused({ ...episode, acted: episode.acted + 1 }, spec, now);
       commit(next, { state: "ended", endedAt: now, outcome: "refused", detail: result.message });
       return;
     }
@@ -211,7 +211,7 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
       const sentAt = result.kind === "not_sent" ? null : action.sentAt;
       const ended = { state: "ended", sentAt, endedAt: now, outcome: "failed", detail: result.message } as const;
       if (result.kind === "limited") {
-        const next = recordRateLimited(episode, result.retryAfterMs, rule, now);
+        const next = recordRateLimited(episode, result.retryAfterMs, spec, now);
         commit(next, ended);
         reportRateLimited(context, next, { ...action, ...ended });
         return;
@@ -247,8 +247,8 @@ export async function readNode(
 ): Promise<ApiError | null> {
   const { detailReporter: reporter, inventory } = context;
   const error = await readNodeDetail({ ...context, reporter }, { id, lane: "action" }, signal);
-  // Details may not be collected, and then there is no run with which the remarks would be logged.
-  reporter.logRemarks();
+  // Details may not be collected, and then there is no run with which the problems would be logged.
+  reporter.logProblems();
   if (error === null && !inventory.has(id)) return { kind: "not_found", message: "it is not listed any more" };
   return error;
 }

@@ -46,7 +46,7 @@ export function verifyStep(context: VerificationDeps, episode: Episode, action: 
     remediationState.record([actionChange({ ...action, rebootingSeen: true })]);
   }
   // A dry run creates no quarantine that could be observed.
-  const isDryRunQuarantine = episode.shadow && action.request.kind === "quarantine";
+  const isDryRunQuarantine = episode.dryRun && action.request.kind === "quarantine";
   const result = isDryRunQuarantine ? "verified" : evaluateStep(action, sentUnder.verify, observation);
   if (result === null) return;
   const policy = policies.find(episode.policy) ?? sentUnder.policy;
@@ -69,7 +69,7 @@ function observeStep(
     sessions: isAfter(sessions?.observedFrom),
   };
   // Data from before the step was sent says nothing about its effect, so it counts as stale.
-  const maxAgeOf = observed.maxAgeOf(policy.rule);
+  const maxAgeOf = observed.maxAgeOf(policy.spec);
   const sinceSent: MaxAgeOf = (source) => (isFresh[source] ? maxAgeOf(source) : Number.NEGATIVE_INFINITY);
   const scope = observed.scope();
   const now = context.clock.monotonic();
@@ -92,19 +92,19 @@ function finishStep(
 ): void {
   const isOurs = result !== "verified" || episode.repaired !== true;
   const outcome = isOurs ? result : "in_doubt";
-  const proof = action.request.kind === "reboot" && !action.shadow ? rebootProofOf(context, action, slot) : null;
+  const proof = action.request.kind === "reboot" && !action.dryRun ? rebootProofOf(context, action, slot) : null;
   const changes = [finishAction(context, action, outcome, { proof, ...detailOf(action, result, isOurs) })];
-  if (!action.shadow && outcome === "verified" && action.fingerprint === policy.fingerprint)
-    changes.push({ kind: "fact", key: canaryFactKey(policy.rule.name), value: policy.fingerprint });
+  if (!action.dryRun && outcome === "verified" && action.fingerprint === policy.fingerprint)
+    changes.push({ kind: "fact", key: canaryFactKey(policy.spec.name), value: policy.fingerprint });
   const now = context.remediationState.now();
   const observed = observeAfterStep(episode, action, context.observed.statusAt(slot), now);
-  commitTransition(context, episode, recordStepResult(observed, action, result, policy.rule, now), changes);
+  commitTransition(context, episode, recordStepResult(observed, action, result, policy.spec, now), changes);
 }
 
 /** Returns why the action ends in doubt. One without a clear response keeps the detail of that. */
 function detailOf(action: Action, result: StepResult, isOurs: boolean): Partial<Pick<Action, "detail">> {
   if (!isOurs) return { detail: REPAIRED_DETAIL };
-  return result === "in_doubt" && !action.inDoubt && !action.shadow ? { detail: UNKNOWN_DETAIL } : {};
+  return result === "in_doubt" && !action.inDoubt && !action.dryRun ? { detail: UNKNOWN_DETAIL } : {};
 }
 
 function rebootProofOf(
@@ -149,9 +149,9 @@ export async function startVerificationReads(context: ReadDeps, signal: AbortSig
     if (signal.aborted) break;
     const readAttempts = new Map<string, MonotonicMs>();
     for (const action of [...remediationState.records.actions()].filter(isInFlight)) {
-      const { id, shadow } = action;
+      const { id, dryRun } = action;
       const last = lastReadAt.get(id) ?? Number.NEGATIVE_INFINITY;
-      const mayRead = !shadow && !reads.has(id) && reads.size < READS_IN_FLIGHT_MAX;
+      const mayRead = !dryRun && !reads.has(id) && reads.size < READS_IN_FLIGHT_MAX;
       const isReading = mayRead && isReadDue(context, action, last);
       readAttempts.set(id, isReading ? clock.monotonic() : last);
       if (!isReading) continue;

@@ -166,7 +166,7 @@ export class JournalWriter {
       case "fact":
         return `fact ${change.key}`;
       case "decision":
-      case "order":
+      case "command":
         this.#rowNumber++;
         return `row ${this.#rowNumber}`;
       default:

@@ -46,13 +46,13 @@ const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
  * Key of the fact that holds the last time on the journal's clock, which keeps the clock from going back. Every commit
  * changes it.
  */
-export const CLOCK_FACT = "warden.clock";
+export const CLOCK_FACT = "remediation.clock";
 /** Key of the fact that holds `uncertainUntil` of the {@link JournalClock}. Absent if the clock was never behind. */
-const CLOCK_UNCERTAIN_FACT = "warden.clock_uncertain_until";
+const CLOCK_UNCERTAIN_FACT = "remediation.clock_uncertain_until";
 /** Key of the fact that holds `behindSince` of the {@link JournalClock}. Absent if the clock is right. */
-const CLOCK_BEHIND_FACT = "warden.clock_behind_since";
+const CLOCK_BEHIND_FACT = "remediation.clock_behind_since";
 /** Key of the fact that holds when this journal was created. Absent if it has all earlier actions. */
-const FIRST_START_FACT = "warden.began";
+const FIRST_START_FACT = "remediation.first_start";
 
 /** Reads the state from the journal. Rejects if it can't be read. */
 export async function openRemediationState(deps: RemediationStateDeps): Promise<RemediationState> {

@@ -47,13 +47,13 @@ function* setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): Genera
   metrics.set("proxywarden_approvals_waiting", {}, view.approvals().length);
   for (const [limit, nodes] of Object.entries(status.limits)) metrics.set("proxywarden_limit_nodes", { limit }, nodes);
   for (const {
-    policy: { rule },
+    policy: { spec },
     mode,
     hasFallenBack,
     unknown,
     episodes,
   } of yield* view.policies()) {
-    const policy = rule.name;
+    const policy = spec.name;
     metrics.set("proxywarden_policy_ineffective", { policy }, hasFallenBack ? 1 : 0);
     metrics.set("proxywarden_policy_unknown_nodes", { policy }, unknown ?? Number.NaN);
     for (const state of EPISODE_STATES) metrics.set("proxywarden_episodes", { policy, state }, episodes[state] ?? 0);
@@ -85,10 +85,10 @@ export function clearPolicyGauges({ metrics }: GaugeDeps): void {
 
 /** Initializes the counters of each policy at 0, so that `increase()` counts their first increment. */
 export function initializeCounters({ metrics, policies }: GaugeDeps): void {
-  for (const { rule } of policies.all) {
-    const policy = rule.name;
+  for (const { spec } of policies.all) {
+    const policy = spec.name;
     metrics.inc("proxywarden_decisions_total", { policy, verdict: "act", reason: "all_clear" }, 0);
-    const kinds = ACTION_KINDS.filter((kind) => rule.steps.some(({ action }) => action === kind));
+    const kinds = ACTION_KINDS.filter((kind) => spec.steps.some(({ action }) => action === kind));
     for (const action of kinds)
       for (const outcome of ACTION_OUTCOMES) metrics.inc("proxywarden_actions_total", { policy, action, outcome }, 0);
   }

@@ -26,7 +26,7 @@ export function* heldNodesOf(
   query: HeldNodesQuery,
 ): Generator<undefined, readonly HeldNode[]> {
   const { remediationState, observed } = context;
-  const isSought = ({ node, policy }: Pick<HeldNode, "node" | "policy">) =>
+  const isMatch = ({ node, policy }: Pick<HeldNode, "node" | "policy">) =>
     (query.node ?? node) === node && (query.policy ?? policy) === policy;
   const now = remediationState.now();
   const held = new Map<NodeId, HeldRow>();
@@ -34,7 +34,7 @@ export function* heldNodesOf(
   const untilOf = new Map(holds.map(({ node, until }) => [node, until]));
   yield* eachInSteps(lastDecisions ?? [], (decision) => {
     // Several policies may hold a node, so a query for one of them must not see the others.
-    if (!isSought(decision) || !isHold(context, decision)) return;
+    if (!isMatch(decision) || !isHold(context, decision)) return;
     const { policy, node, reasons } = decision;
     const row = { node, policy, heldMs: heldMs(context, decision, now), reasons, until: untilOf.get(node) ?? null };
     const known = held.get(node);
@@ -42,7 +42,7 @@ export function* heldNodesOf(
   });
   for (const { node, kind, at, until } of holds) {
     const row = { node, policy: null, heldMs: now - at, reasons: [kind], until };
-    if (!held.has(node) && isSought(row)) held.set(node, row);
+    if (!held.has(node) && isMatch(row)) held.set(node, row);
   }
   const rows = yield* firstRows([...held.values()], query.limit ?? Number.POSITIVE_INFINITY);
   // Only the rows that are shown get names and locations, because thousands may be held.
@@ -102,9 +102,9 @@ export function* setHoldGauges(
     longestMs.set(policy, Math.max(longestMs.get(policy) ?? 0, heldMs(context, decision, now)));
   }
   for (const [reason, { size }] of nodes) metrics.set("proxywarden_held_nodes", { reason }, size);
-  for (const { rule } of policies.all) {
-    const seconds = (longestMs.get(rule.name) ?? 0) / SECOND_MS;
-    metrics.set("proxywarden_longest_hold_seconds", { policy: rule.name }, seconds);
+  for (const { spec } of policies.all) {
+    const seconds = (longestMs.get(spec.name) ?? 0) / SECOND_MS;
+    metrics.set("proxywarden_longest_hold_seconds", { policy: spec.name }, seconds);
   }
 }
 
@@ -140,7 +140,7 @@ function heldMs(
   const open = records.openEpisode(node, false);
   if (open?.policy === policy && open.acted > 0) return Math.max(0, now - open.stateAt);
   const { since } = records.timer(policy, node);
-  const forMs = policies.find(policy)?.rule.forMs ?? 0;
+  const forMs = policies.find(policy)?.spec.forMs ?? 0;
   const closedAt = records.closedEpisodesOf(node, false).at(-1)?.closedAt ?? Number.NEGATIVE_INFINITY;
   return Math.max(0, now - Math.max((since ?? now) + forMs, closedAt));
 }
@@ -158,16 +158,16 @@ export function* nodeMarksOf(
   // Without a decision the condition of a firing node has ended, and `clear_for` runs.
   const undecided = lastDecisions === null ? "firing" : "pending";
   for (const active of policies.active()) {
-    const { name } = active.policy.rule;
+    const { name } = active.policy.spec;
     const dryRun = isDryRun(active);
     yield* eachInSteps(records.timersOf(name), ([node, { state }]) => {
       if (state !== "firing") mark(node, "pending");
-      else if (dryRun) mark(node, "shadow");
+      else if (dryRun) mark(node, "dry_run");
       else mark(node, isGivenUp(remediationState, name, node, false) ? "given_up" : undecided);
     });
   }
-  yield* eachInSteps(records.openEpisodes(), ({ node, shadow: dryRun, state }) => {
-    if (dryRun) mark(node, "shadow");
+  yield* eachInSteps(records.openEpisodes(), ({ node, dryRun, state }) => {
+    if (dryRun) mark(node, "dry_run");
     else if (state === "acting") mark(node, "acting");
     else mark(node, state === "firing" || state === "suspended" ? undecided : "episode");
   });

@@ -73,7 +73,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
     approvals: () =>
       [...records.actions()]
         .filter(({ state }) => state === "awaiting")
-        .map((action) => ({ ...action, expiresAt: action.createdAt + context.rules.safety.approvalTtlMs })),
+        .map((action) => ({ ...action, expiresAt: action.createdAt + context.config.safety.approvalTtlMs })),
     heldNodes: (query) => heldNodesOf(context, deps.lastDecisions(), query),
     heldNodeCount: () => heldNodeCountOf(context, deps.lastDecisions()),
     nodeMarks: (mark) => nodeMarksOf(context, deps.lastDecisions(), mark),
@@ -85,13 +85,13 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
  * only what was journaled about nodes. `leader` names the leader in texts.
  */
 export function createStandbyView(
-  deps: Pick<ViewDeps, "clock" | "journal" | "remediationState" | "rules">,
+  deps: Pick<ViewDeps, "clock" | "journal" | "remediationState" | "config">,
   leader: () => string,
 ): RemediationView {
   const unobserved = () => `this daemon stands by; only the leader, ${leader()}, observes the fleet`;
   const context = {
     ...deps,
-    policies: new PolicySet(deps.rules, deps.remediationState.records),
+    policies: new PolicySet(deps.config, deps.remediationState.records),
     observed: new ObservedFleet({ serviceTime: () => null }),
   };
   return createStatusView({
@@ -109,11 +109,11 @@ export function createStandbyView(
 }
 
 function remediationStatus({ context, fleetHealth, trustBlockers, roundFailure }: StatusViewDeps): RemediationStatus {
-  const { remediationState, rules, observed } = context;
+  const { remediationState, config, observed } = context;
   const { records } = remediationState;
   const { breaker, storm } = fleetHealth.state(false);
   return {
-    mode: rules.safety.mode,
+    mode: config.safety.mode,
     paused: pauseAt(records, remediationState.now()),
     breaker: breaker.open,
     trust: trustBlockers(),
@@ -121,8 +121,8 @@ function remediationStatus({ context, fleetHealth, trustBlockers, roundFailure }
     journal: remediationState.journalProblem(),
     roundFailure: roundFailure(),
     largestWalkNodes: largestWalkNodes(records),
-    limits: limitsByName(rules.safety, observed.latest?.snapshot.fleet.count ?? 0),
-    inFlight: [...records.actions()].filter((action) => isInFlight(action) && !action.shadow).length,
+    limits: limitsByName(config.safety, observed.latest?.snapshot.fleet.count ?? 0),
+    inFlight: [...records.actions()].filter((action) => isInFlight(action) && !action.dryRun).length,
   };
 }
 
@@ -137,13 +137,13 @@ function* policyStatuses({
     dryRun: isDryRun(active),
     episodes: Object.fromEntries(EPISODE_STATES.map((state) => [state, 0])) as Record<string, number>,
   }));
-  const byPolicy = new Map(counted.map((each) => [each.active.policy.rule.name, each]));
-  yield* eachInSteps(records.openEpisodes(), ({ policy, shadow, state }) => {
+  const byPolicy = new Map(counted.map((each) => [each.active.policy.spec.name, each]));
+  yield* eachInSteps(records.openEpisodes(), ({ policy, dryRun, state }) => {
     const counts = byPolicy.get(policy);
-    if (counts?.dryRun === shadow) counts.episodes[state]!++;
+    if (counts?.dryRun === dryRun) counts.episodes[state]!++;
   });
   for (const { active, dryRun, episodes } of counted) {
-    const { name } = active.policy.rule;
+    const { name } = active.policy.spec;
     let [pending, firing, givenUp] = [0, 0, 0];
     yield* eachInSteps(records.timersOf(name), ([node, { state }]) => {
       if (state !== "firing") pending++;
@@ -181,7 +181,7 @@ function explainPolicy(
   facts: GuardFacts | undefined,
 ): PolicyExplanation[] {
   const { records } = context.remediationState;
-  const { name, forMs, steps } = active.policy.rule;
+  const { name, forMs, steps } = active.policy.spec;
   const dryRun = isDryRun(active);
   const timer = toTimerRow(name, node, records.timer(name, node));
   const recorded = {

@@ -1,6 +1,6 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Mode, PolicyRule } from "../../model/policy/policy.ts";
+import type { Mode, PolicySpec } from "../../model/policy/policy.ts";
 import type { Blocker, Decision } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { JournalQueries, JournalQuery } from "../../model/remediation/journal.ts";
@@ -50,7 +50,7 @@ export interface PolicyStatus extends ActivePolicy {
 /** The state of one policy on one node. */
 export interface PolicyExplanation
   extends Pick<PolicyEvaluation, "verdict" | "matched">,
-    Pick<PolicyRule, "forMs" | "steps"> {
+    Pick<PolicySpec, "forMs" | "steps"> {
   readonly policy: string;
   readonly mode: Mode;
   /** Why the verdict is unknown, with each field and its problem. */
@@ -94,7 +94,7 @@ export interface OperatorCommands {
 /**
  * The remediation state of a node, from the least to the most important:
  * - `pending`: a policy's `for` or `clear_for` runs.
- * - `shadow`: a policy in dry run fires.
+ * - `dry_run`: a policy in dry run fires.
  * - `firing`: a policy fires, and its guards hold the node.
  * - `episode`: a step was taken, and its effect is observed or our quarantine lasts.
  * - `acting`: a step is under way.
@@ -106,7 +106,7 @@ export interface OperatorCommands {
 export const NODE_MARKS = [
   "none",
   "pending",
-  "shadow",
+  "dry_run",
   "firing",
   "episode",
   "acting",

@@ -3,12 +3,12 @@ import { fail, type Result } from "../../base/result.ts";
 import type { FaultKind, ServiceOptions } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { type ActiveFault, clockSkewAt } from "../http/faults.ts";
-import type { World } from "../network.ts";
+import type { Network } from "../network.ts";
 
 /** State that all endpoints share. */
 export interface ServiceBackend {
   readonly options: ServiceOptions;
-  readonly world: World;
+  readonly network: Network;
 }
 
 /** An admitted request with everything an endpoint needs to answer it. */
@@ -59,7 +59,7 @@ export function findFault<K extends FaultKind["kind"]>(
 
 /** Formats a time as the service's clock showed it, including the clock skew at that time. ISO 8601, UTC. */
 export const serviceTimestamp = (service: ServiceBackend, at: EpochMs): string =>
-  formatTimestamp(at + clockSkewAt(service.world.faultSchedule, at));
+  formatTimestamp(at + clockSkewAt(service.network.faultSchedule, at));
 
 /** Number of minutes whose text is kept, since the timestamps of a list share few minutes. */
 const MINUTES_MAX = 2_000;

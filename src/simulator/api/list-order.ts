@@ -7,7 +7,7 @@ import { listedSession } from "./session-view.ts";
 
 /** Returns the nodes in list order at `at`. The service knows no report after `seenUntil`. */
 export function nodesInOrder(service: ServiceBackend, at: EpochMs, seenUntil: EpochMs): readonly SimulatedNode[] {
-  const { nodes } = service.world.fleet;
+  const { nodes } = service.network.fleet;
   const { order } = service.options.nodeList;
   if (order === "joined") return nodes;
   return sorted(nodes, order, (node) => ({
@@ -24,7 +24,7 @@ export function sessionsInOrder(
   [from, to]: readonly [number, number],
   at: EpochMs,
 ): readonly number[] {
-  const { ordered } = service.world.traffic.population.sessions;
+  const { ordered } = service.network.traffic.population.sessions;
   const { order } = service.options.sessionList;
   if (order === "started_at") return ordered.page(groups, from, to - from);
   const total = ordered.count(groups);

@@ -27,7 +27,7 @@ export function listNodes(call: EndpointCall): EndpointResult {
   const options = service.options.nodeList;
   const seenUntil = reportsKnownUntil(call);
   const nodes = nodesInOrder(service, at, seenUntil);
-  const lagging = options.totalLagMs === 0 ? null : nodesAt(service.world.countHistory, at - options.totalLagMs);
+  const lagging = options.totalLagMs === 0 ? null : nodesAt(service.network.countHistory, at - options.totalLagMs);
   return answerPage(call, {
     options,
     length: nodes.length,
@@ -41,7 +41,7 @@ export function listNodes(call: EndpointCall): EndpointResult {
 export function readNode(call: EndpointCall): EndpointResult {
   const node = nodeOf(call);
   if (!node.ok) return node;
-  const bad = badDetailFault(call.activeFaults, call.service.world.seed, node.value.index);
+  const bad = badDetailFault(call.activeFaults, call.service.network.seed, node.value.index);
   if (bad !== null) return badDetailResult(call, bad.answer);
   return ok({ status: 200, value: detailedNode(call.service, node.value, call.at, reportsKnownUntil(call)) });
 }
@@ -62,10 +62,10 @@ export function quarantineNode(call: EndpointCall): EndpointResult {
     const message = `duration_minutes must be an integer from 1 to ${QUARANTINE_MINUTES_MAX}`;
     return endpointError(400, "invalid_duration_minutes", message);
   }
-  const { world } = call.service;
+  const { network } = call.service;
   // The sessions are cut first to count them, since the quarantine would end them without a count.
-  const disconnected = cutSessions(world.traffic, node.value, call.at - world.startMs, "closed");
-  quarantine(world.fleet, node.value, call.at + minutes * MINUTE_MS, call.at);
+  const disconnected = cutSessions(network.traffic, node.value, call.at - network.startMs, "closed");
+  quarantine(network.fleet, node.value, call.at + minutes * MINUTE_MS, call.at);
   return ok({
     status: 200,
     value: {
@@ -88,7 +88,7 @@ export function rebootNode(call: EndpointCall): EndpointResult {
   if (typeof force !== "boolean") return endpointError(400, "invalid_force", "force must be true or false");
   const { id, status } = node.value;
   if (status === "rebooting") return endpointError(409, "node_rebooting", `Node ${id} is already rebooting`);
-  reboot(call.service.world.fleet, node.value, force, call.at);
+  reboot(call.service.network.fleet, node.value, force, call.at);
   return actionResult(call, { message: `${force ? "Forced" : "Graceful"} reboot of node ${id} requested`, force });
 }
 
@@ -96,8 +96,8 @@ export function rebootNode(call: EndpointCall): EndpointResult {
 export function disconnectNode(call: EndpointCall): EndpointResult {
   const node = nodeOf(call);
   if (!node.ok) return node;
-  const { world } = call.service;
-  const count = cutSessions(world.traffic, node.value, call.at - world.startMs, "closed");
+  const { network } = call.service;
+  const count = cutSessions(network.traffic, node.value, call.at - network.startMs, "closed");
   const message = `All sessions of node ${node.value.id} have been disconnected`;
   return actionResult(call, { message, disconnected_sessions: count });
 }
@@ -117,7 +117,7 @@ function actionResult({ service }: EndpointCall, fields: Readonly<Record<string,
 }
 
 function nodeOf(call: EndpointCall): Result<SimulatedNode, EndpointError> {
-  const node = findNode(call.service.world.fleet, call.id);
+  const node = findNode(call.service.network.fleet, call.id);
   return node === null || isHidden(call, node)
     ? unknownNode(call.service.options.unknownNodeStatus, call.id)
     : ok(node);

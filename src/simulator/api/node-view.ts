@@ -3,7 +3,7 @@ import type { ServiceOptions } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { lastHeartbeat, type SimulatedNode } from "../fleet/node.ts";
 import { resourceUsage } from "../fleet/resource-usage.ts";
-import type { World } from "../network.ts";
+import type { Network } from "../network.ts";
 import { countedBytes, gigabytes } from "../sessions/byte-counter.ts";
 import { BYTES_PER_MS_MEAN } from "../sessions/demand.ts";
 import { type ServiceBackend, serviceTimestamp } from "./endpoint-context.ts";
@@ -29,15 +29,15 @@ const exactUptimeHours = (node: SimulatedNode, at: EpochMs): number =>
 export const uptimeHours = (node: SimulatedNode, at: EpochMs): number => Math.floor(exactUptimeHours(node, at));
 
 /** Returns the node's lifetime traffic in GB. The part before the start is estimated from its size and age. */
-function bandwidthOf(world: World, node: SimulatedNode, at: EpochMs): number {
-  const { traffic, startMs } = world;
-  const before = Math.max(0, startMs - node.createdAt) * BYTES_PER_MS_MEAN * fairShare(world, node);
+function bandwidthOf(network: Network, node: SimulatedNode, at: EpochMs): number {
+  const { traffic, startMs } = network;
+  const before = Math.max(0, startMs - node.createdAt) * BYTES_PER_MS_MEAN * fairShare(network, node);
   return gigabytes(before + countedBytes(traffic.population.nodes[node.index]!, at - startMs));
 }
 
 /** Returns the list form (spec, section 2.1) of a node at `at`. The service knows no report after `seenUntil`. */
 export function listedNode(service: ServiceBackend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs) {
-  const { active } = service.world.traffic.population.nodes[node.index]!;
+  const { active } = service.network.traffic.population.nodes[node.index]!;
   return {
     id: node.id,
     name: node.name,
@@ -49,16 +49,16 @@ export function listedNode(service: ServiceBackend, node: SimulatedNode, at: Epo
     last_seen: serviceTimestamp(service, reportedAt(node, at, seenUntil)),
     uptime_hours: uptimeHours(node, at),
     active_sessions: active,
-    bandwidth_gb: bandwidthOf(service.world, node, at),
+    bandwidth_gb: bandwidthOf(service.network, node, at),
   };
 }
 
 /** Returns the detail form of a node at `at`. Usage is in the scale of the option `usageScale`. */
 export function detailedNode(service: ServiceBackend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs) {
-  const { world, options } = service;
-  const { active } = world.traffic.population.nodes[node.index]!;
-  const capacity = Math.max(CAPACITY_MIN, fairShare(world, node) * HEADROOM);
-  const { cpu, memory, disk } = resourceUsage(world.seed, node, Math.min(1, active / capacity), at);
+  const { network, options } = service;
+  const { active } = network.traffic.population.nodes[node.index]!;
+  const capacity = Math.max(CAPACITY_MIN, fairShare(network, node) * HEADROOM);
+  const { cpu, memory, disk } = resourceUsage(network.seed, node, Math.min(1, active / capacity), at);
   const scaled = (ratio: number): number =>
     options.usageScale === "percent" ? rounded(ratio * 100, 2) : rounded(ratio, 4);
   return {
@@ -83,4 +83,4 @@ const UPTIME_ROUNDING: Readonly<Record<ServiceOptions["detailUptime"], (hours: n
 
 const rounded = (value: number, digits: number): number => Number(value.toFixed(digits));
 
-const fairShare = ({ traffic }: World, node: SimulatedNode): number => traffic.perNode * (node.size / SIZE_MEAN);
+const fairShare = ({ traffic }: Network, node: SimulatedNode): number => traffic.perNode * (node.size / SIZE_MEAN);

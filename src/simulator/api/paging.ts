@@ -107,7 +107,7 @@ export const PATTERN_LENGTH = 1_000;
 export function missingPositions({ service, activeFaults }: EndpointCall): ReadonlySet<number> {
   const share = findFault(activeFaults, "empty_list") === null ? findFault(activeFaults, "vanished")?.missing : 1;
   if (share === undefined) return new Set();
-  const { seed } = service.world;
+  const { seed } = service.network;
   const positions = Array.from({ length: PATTERN_LENGTH }, (_, position) => position);
   const shuffled = positions.sort((one, other) => hash(seed, one) - hash(seed, other));
   return new Set(shuffled.slice(0, Math.round(share * PATTERN_LENGTH)));
@@ -121,7 +121,7 @@ function corruptRecords<T extends { readonly id: string }>(
   const records = withManyLabels(call, validRecords);
   const fault = findFault(call.activeFaults, "bad_records");
   if (fault === null) return records;
-  return records.map((record) => ({ ...record, ...corruptionOf(call.service.world.seed, fault.spoiled, record.id) }));
+  return records.map((record) => ({ ...record, ...corruptionOf(call.service.network.seed, fault.spoiled, record.id) }));
 }
 
 /** Returns the fields that the fault `bad_records` replaces in the record with this ID, or null if there is none. */
@@ -137,7 +137,7 @@ function withManyLabels<T extends { readonly id: string }>(call: EndpointCall, r
   const fault = findFault(call.activeFaults, "many_labels");
   if (fault === null) return records;
   return records.map((record) => {
-    const value = hash(call.service.world.seed ^ 0x1abe1, hashText(record.id)) % fault.values;
+    const value = hash(call.service.network.seed ^ 0x1abe1, hashText(record.id)) % fault.values;
     const labels = { country: `country_${value}`, region: `region_${value}` };
     return { ...record, ...labels, customer_id: `cust_${value}`, node_id: `node_many_${value}` };
   });

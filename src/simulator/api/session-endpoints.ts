@@ -37,11 +37,11 @@ export function listSessions(call: EndpointCall): EndpointResult {
     return endpointError(400, "invalid_status", message);
   }
   const groups = status === null ? listed : listed & (1 << state);
-  const { ordered } = service.world.traffic.population.sessions;
+  const { ordered } = service.network.traffic.population.sessions;
   const options = service.options.sessionList;
   const length = ordered.count(groups);
   const lagging =
-    options.totalLagMs === 0 ? null : sessionsAt(service.world.countHistory, groups, at - options.totalLagMs);
+    options.totalLagMs === 0 ? null : sessionsAt(service.network.countHistory, groups, at - options.totalLagMs);
   return answerPage(call, {
     options,
     length,
@@ -55,7 +55,7 @@ export function listSessions(call: EndpointCall): EndpointResult {
  * GET /v1/sessions/{id} (spec, section 4.7). An ended session can be read for some minutes, even if it is not listed.
  */
 export function readSession({ service, id, at }: EndpointCall): EndpointResult {
-  const { seed, traffic } = service.world;
+  const { seed, traffic } = service.network;
   const { sessions } = traffic.population;
   const found = sessionSlot(seed, id);
   if (found === null || !isReadable(sessions, found.slot, found.generation)) {
@@ -70,7 +70,7 @@ export function readSession({ service, id, at }: EndpointCall): EndpointResult {
  */
 export function readStatistics({ service, at, activeFaults }: EndpointCall): EndpointResult {
   const extraLabels = Array.from({ length: findFault(activeFaults, "many_labels")?.values ?? 0 }, (_, value) => value);
-  const { traffic, hours, startMs } = service.world;
+  const { traffic, hours, startMs } = service.network;
   const { population } = traffic;
   const { active } = population.all;
   const elapsed = at - startMs;
@@ -102,7 +102,7 @@ export function readStatistics({ service, at, activeFaults }: EndpointCall): End
 
 /** GET /v1/sessions/stats/hourly (spec, section 4.9): the last 24 whole hours, oldest first. */
 export function readHourly({ service }: EndpointCall): EndpointResult {
-  const data = service.world.hours.history.map((hour) => ({
+  const data = service.network.hours.history.map((hour) => ({
     hour: wholeHour(service, hour.startMs),
     active_sessions: hour.active,
     new_sessions: hour.entered,
@@ -112,7 +112,7 @@ export function readHourly({ service }: EndpointCall): EndpointResult {
 }
 
 /** Formats the start of an hour, rounded to a full hour on the service's skewed clock. */
-function wholeHour({ world }: ServiceBackend, startMs: EpochMs): string {
-  const labeled = Math.round((startMs + clockSkewAt(world.faultSchedule, startMs)) / HOUR_MS) * HOUR_MS;
+function wholeHour({ network }: ServiceBackend, startMs: EpochMs): string {
+  const labeled = Math.round((startMs + clockSkewAt(network.faultSchedule, startMs)) / HOUR_MS) * HOUR_MS;
   return new Date(labeled).toISOString();
 }

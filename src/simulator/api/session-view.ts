@@ -19,7 +19,7 @@ export type DetailedSession = ReturnType<typeof detailedSession>;
 
 /** Returns the list form (spec, section 2.2) of the session in `slot` at `at`. */
 export function listedSession(service: ServiceBackend, slot: number, at: EpochMs) {
-  const { seed, startMs, traffic } = service.world;
+  const { seed, startMs, traffic } = service.network;
   const { sessions } = traffic.population;
   const elapsed = at - startMs;
   const generation = sessions.generation[slot]!;
@@ -46,7 +46,7 @@ export function listedSession(service: ServiceBackend, slot: number, at: EpochMs
 
 /** Returns the detail form of the session in `slot` at `at`. */
 export function detailedSession(service: ServiceBackend, slot: number, at: EpochMs) {
-  const { seed, startMs, traffic } = service.world;
+  const { seed, startMs, traffic } = service.network;
   const { sessions } = traffic.population;
   const generation = sessions.generation[slot]!;
   const { userAgent, clientIp } = sessionIdentity(seed, slot, generation);

@@ -14,7 +14,7 @@ import { NEVER, type SimulatedNode } from "./node.ts";
 export type FailureMode = "none" | "outage" | "flapping" | "hot" | "leak" | "full";
 
 /** What ends a failure: time, any reboot, only a forced reboot, or only a repair by an operator. */
-export type Remedy = "time" | "reboot" | "forced_reboot" | "person";
+export type Remedy = "time" | "reboot" | "forced_reboot" | "operator";
 
 /** The start of a failure. */
 export interface FailureStart {
@@ -74,7 +74,7 @@ function failureModeOf(unit: number, isFlapping: boolean): FailureStart["failure
 
 function remedyOf(rates: FleetRates, draw: () => number): Remedy {
   if (draw() < rates.selfHealing) return "time";
-  if (draw() < rates.incurable) return "person";
+  if (draw() < rates.incurable) return "operator";
   return draw() < FORCED_REBOOT_SHARE ? "forced_reboot" : "reboot";
 }
 
@@ -132,7 +132,7 @@ export function startFailure(
 /** Starts an outage that only an operator's repair ends. */
 export function failUntilRepaired(model: HealthModel, node: SimulatedNode, at: EpochMs): void {
   const recoverAt = drawInstantAfter(model, node, at, model.rates.repairMs);
-  startFailure(node, { failureMode: "outage", remedy: "person", recoverAt, nextPhaseAt: NEVER }, at);
+  startFailure(node, { failureMode: "outage", remedy: "operator", recoverAt, nextPhaseAt: NEVER }, at);
 }
 
 /** Ends a failure that time ends, or starts an operator's repair. */

@@ -10,7 +10,7 @@ import {
   type ServiceBackend,
 } from "../api/endpoint-context.ts";
 import { categoryOf, findRoute, type RouteMatch } from "../api/routes.ts";
-import { advanceWorld, createWorld, replaceFaults } from "../network.ts";
+import { advanceNetwork, createNetwork, replaceFaults } from "../network.ts";
 import {
   dateHeader,
   distortReply,
@@ -68,11 +68,11 @@ const REQUEST_BODY_LENGTH_MAX = 65_536;
  * `customLimits` replace those of the spec.
  */
 export function createService(scenario: Scenario, startMs: EpochMs, customLimits: CustomLimits = {}): SimulatedService {
-  const world = createWorld(scenario, startMs);
+  const network = createNetwork(scenario, startMs);
   return {
     options: scenario.service,
     keys: new Map(scenario.keys.map(({ key, scopes }) => [key, new Set(scopes)])),
-    world,
+    network,
     apiLimits: createApiLimits(scenario.service, customLimits),
     gatewayLimiters: new WeakMap(),
     replyCounts: new Map(),
@@ -81,7 +81,7 @@ export function createService(scenario: Scenario, startMs: EpochMs, customLimits
     serial: 0,
     inFlight: 0,
     abandoned: [],
-    setFaults: (faults) => replaceFaults(world, faults),
+    setFaults: (faults) => replaceFaults(network, faults),
   };
 }
 
@@ -108,32 +108,32 @@ export const servedUntil = ({ deliveryFault }: Reply, at: EpochMs): EpochMs =>
 /** Ends the exchange with a client, answered or not. `servedUntil` is when the service is done with the request. */
 export function finishRequest(service: SimulatedService, servedUntil: EpochMs): void {
   service.inFlight -= 1;
-  service.abandoned = [...service.abandoned, servedUntil].filter((until) => until > service.world.now);
+  service.abandoned = [...service.abandoned, servedUntil].filter((until) => until > service.network.now);
 }
 
 /** Returns the number of requests that the service works on. */
-export const concurrentRequests = ({ inFlight, abandoned, world }: SimulatedService): number =>
-  inFlight + abandoned.filter((until) => until > world.now).length;
+export const concurrentRequests = ({ inFlight, abandoned, network }: SimulatedService): number =>
+  inFlight + abandoned.filter((until) => until > network.now).length;
 
 /**
  * Answers a request at `now`, after advancing the network to that time. It reads no clock and does no IO, so the same
  * requests at the same times get the same bytes. A `now` before an earlier one counts as the latest one.
  */
 export function handleRequest(service: SimulatedService, request: Request, now: EpochMs): Reply {
-  advanceWorld(service.world, now);
-  const at = service.world.now;
+  advanceNetwork(service.network, now);
+  const at = service.network.now;
   const [pathname = "", query = ""] = request.path.split("?", 2);
   const destination = findRoute(request.method, pathname);
   service.serial += 1;
   const [, key = ""] = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? "") ?? [];
   const scopes = service.keys.get(key);
   const account = scopes === undefined ? null : key;
-  const activeFaults = activeFaultsFor(service.world.faultSchedule, request.method, request.path, service.serial, at);
+  const activeFaults = activeFaultsFor(service.network.faultSchedule, request.method, request.path, service.serial, at);
   const gatewayAnswer = gatewayReply(
     service.gatewayLimiters,
     activeFaults,
     at,
-    at + clockSkewAt(service.world.faultSchedule, at),
+    at + clockSkewAt(service.network.faultSchedule, at),
   );
   if (gatewayAnswer !== null)
     return finishReply(service, destination, gatewayAnswer, {}, at, dateOffsetOf(activeFaults));
@@ -148,7 +148,7 @@ export function handleRequest(service: SimulatedService, request: Request, now: 
   };
   const reply =
     refusedByLimit(service, decision) ??
-    interceptRequest(activeFaults, at + clockSkewAt(service.world.faultSchedule, at)) ??
+    interceptRequest(activeFaults, at + clockSkewAt(service.network.faultSchedule, at)) ??
     resultReply(service.options, scopes === undefined ? UNKNOWN_KEY : answerRequest(call, destination, scopes));
   const cached = request.method === "GET" ? cachedReply(service, activeFaults, request.path, reply) : reply;
   const distorted = distortWithFaults(activeFaults, cached, decision);
@@ -162,7 +162,7 @@ export function handleRequest(service: SimulatedService, request: Request, now: 
 
 /** Returns the X-RateLimit headers of a reply that does not come from a gateway. */
 function statedLimits(
-  { options, world }: SimulatedService,
+  { options, network }: SimulatedService,
   { refusedBy, verdict }: LimitDecision,
   reply: Reply,
   activeFaults: readonly ActiveFault[],
@@ -170,7 +170,7 @@ function statedLimits(
 ): Reply["headers"] {
   if (options.rateLimitHeaders === "off" && (refusedBy === null || reply.status !== 429)) return {};
   return {
-    ...limitHeaders(verdict, clockSkewAt(world.faultSchedule, at)),
+    ...limitHeaders(verdict, clockSkewAt(network.faultSchedule, at)),
     ...falseLimitHeaders(activeFaults.map(({ fault }) => fault)),
   };
 }
@@ -228,7 +228,7 @@ function interceptRequest(activeFaults: readonly ActiveFault[], serviceNow: Epoc
 
 /** Returns the reply with the body that the fault `cached` keeps for the path, if it is active. */
 function cachedReply(
-  { cachedBodies, world: { now } }: SimulatedService,
+  { cachedBodies, network: { now } }: SimulatedService,
   activeFaults: readonly ActiveFault[],
   path: string,
   reply: Reply,
@@ -257,7 +257,7 @@ function finishReply(
   at: EpochMs,
   dateOffsetMs: DurationMs,
 ): Reply {
-  const skewMs = clockSkewAt(service.world.faultSchedule, at) + dateOffsetMs;
+  const skewMs = clockSkewAt(service.network.faultSchedule, at) + dateOffsetMs;
   const endpoint = destination.kind === "endpoint" ? `${destination.route.method} ${destination.route.path}` : "other";
   const status = outcomeLabel(reply);
   const kind = `${endpoint} ${status}`;

@@ -1,7 +1,7 @@
 import type { JournalChange } from "../../model/remediation/journal.ts";
 
 /** A change that the status page shows as it happens. */
-type FeedEvent = Extract<JournalChange, { kind: "decision" | "action" | "order" }>;
+type FeedEvent = Extract<JournalChange, { kind: "decision" | "action" | "command" }>;
 
 /** An event and its number, counted from 1. */
 export interface EventRow {
@@ -26,7 +26,7 @@ export function createEventLog() {
      */
     record(changes: readonly JournalChange[]): void {
       for (const change of changes) {
-        if (change.kind !== "decision" && change.kind !== "action" && change.kind !== "order") continue;
+        if (change.kind !== "decision" && change.kind !== "action" && change.kind !== "command") continue;
         kept.push({ number: ++last, event: change });
         if (kept.length > EVENT_ROWS_MAX) kept.shift();
       }

@@ -134,7 +134,8 @@ export class EventBroadcaster {
 
   #rowsText(rows: readonly EventRow[], missed: number): string {
     const head = missed === 0 ? "" : eventText("missed", { rows: missed });
-    return head + rows.map(({ number, event }) => eventText(event.kind, toView(event), this.#idOf(number))).join("");
+    const text = ({ number, event }: EventRow) => eventText(EVENT_NAMES[event.kind], toView(event), this.#idOf(number));
+    return head + rows.map(text).join("");
   }
 
   #idOf(number: number): string {
@@ -142,8 +143,11 @@ export class EventBroadcaster {
   }
 }
 
+/** The names of events by the kind of the row. */
+const EVENT_NAMES = { decision: "decision", action: "action", command: "order" } as const;
+
 function toView(event: EventRow["event"]): object {
-  if (event.kind === "order") return operatorCommandView(event.row);
+  if (event.kind === "command") return operatorCommandView(event.row);
   return event.kind === "decision" ? decisionView(event.row) : actionView(event.row);
 }
 

@@ -1,4 +1,4 @@
-import type { ExternalBlocker, PolicyRule, Step } from "../../model/policy/policy.ts";
+import type { ExternalBlocker, PolicySpec, Step } from "../../model/policy/policy.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
 import { isoAt } from "../../model/time.ts";
 import { HOLD_REASON_ROWS, type HoldReason } from "../../policy/guards/guards.ts";
@@ -46,7 +46,7 @@ export const remediationStatusView = (status: RemediationStatus, approvals: numb
 /** The steps of `GET /api/v1/policies`: all policies or one of them, in order of evaluation. */
 export function* policiesView(remediation: RemediationView, name: string | null) {
   const policies = yield* remediation.policies();
-  return policies.filter(({ policy }) => name === null || policy.rule.name === name).map(policyView);
+  return policies.filter(({ policy }) => name === null || policy.spec.name === name).map(policyView);
 }
 
 /** `GET /api/v1/actions`: newest first. */
@@ -116,27 +116,27 @@ const policyExplanationView = ({ forMs, timer, episode, steps, blockers, ...rest
 export type PolicyExplanationView = ReturnType<typeof policyExplanationView>;
 
 const policyView = ({ policy, hasFallenBack, proven, ...status }: PolicyStatus) => ({
-  name: policy.rule.name,
+  name: policy.spec.name,
   ...status,
-  fallen: hasFallenBack,
+  fell_back: hasFallenBack,
   proven,
-  rule: ruleView(policy.rule),
+  spec: specView(policy.spec),
 });
 export type PolicyView = ReturnType<typeof policyView>;
 
 /** A policy with the keys of its file. */
-const ruleView = ({ mode, match, when, windows, retry, ...rule }: PolicyRule) => ({
+const specView = ({ mode, match, when, windows, retry, ...spec }: PolicySpec) => ({
   ...{ mode, match, when, windows },
-  for_seconds: secondsOf(rule.forMs),
-  clear_for_seconds: secondsOf(rule.clearForMs),
-  max_age_seconds: seconds(rule.maxAgeMs),
-  steps: rule.steps.map(stepView),
+  for_seconds: secondsOf(spec.forMs),
+  clear_for_seconds: secondsOf(spec.clearForMs),
+  max_age_seconds: seconds(spec.maxAgeMs),
+  steps: spec.steps.map(stepView),
   retry: {
     episodes: retry.episodes,
     every_seconds: secondsOf(retry.everyMs),
     forget_after_seconds: secondsOf(retry.forgetAfterMs),
   },
-  blocked_by: rule.blockedBy.map(blockedByView),
+  blocked_by: spec.blockedBy.map(blockedByView),
 });
 
 function stepView(step: Step) {

@@ -29,8 +29,9 @@ const requestView = (request: ActionRequest) =>
 
 /** Formats an action as JSON. `expiresAt` is when a request for its approval expires. */
 export const actionView = (action: Action & { readonly expiresAt?: EpochMs }) => ({
-  ...pick(action, "id", "episode", "policy", "node", "country", "region", "step", "shadow"),
+  ...pick(action, "id", "episode", "policy", "node", "country", "region", "step"),
   ...pick(action, "outcome", "proof", "detail"),
+  dry_run: action.dryRun,
   state: action.state as string,
   request: requestView(action.request),
   in_doubt: action.inDoubt,
@@ -49,7 +50,8 @@ export type ActionView = ReturnType<typeof actionView>;
 
 /** Formats an episode as JSON. */
 export const episodeView = (episode: Episode) => ({
-  ...pick(episode, "id", "policy", "node", "country", "region", "shadow", "step", "acted", "failures", "healed"),
+  ...pick(episode, "id", "policy", "node", "country", "region", "step", "acted", "failures", "healed"),
+  dry_run: episode.dryRun,
   state: episode.state as string,
   state_at: isoAt(episode.stateAt),
   opened_at: isoAt(episode.openedAt),

@@ -5,7 +5,7 @@ import {
   decodeNodeRecord,
   decodePage,
   decodeSessionRecord,
-  type RecordRemark,
+  type RecordProblem,
 } from "../../../src/api-client/decoding/records.ts";
 import { decodeHourly, decodeStatistics } from "../../../src/api-client/decoding/statistics.ts";
 import { missingFields } from "../../inventory/inventory-fixtures.ts";
@@ -24,15 +24,15 @@ const node = {
   bandwidth_gb: 1.5,
 };
 
-function remarksOf(read: (json: unknown, onRemark: (remark: RecordRemark) => void) => unknown, json: unknown) {
-  const remarks: RecordRemark[] = [];
-  const record = read(json, (remark) => remarks.push(remark));
-  return { record, remarks };
+function problemsOf(read: (json: unknown, onProblem: (problem: RecordProblem) => void) => unknown, json: unknown) {
+  const problems: RecordProblem[] = [];
+  const record = read(json, (problem) => problems.push(problem));
+  return { record, problems };
 }
 
 test("decodes all fields of a listed node", () => {
-  const { record, remarks } = remarksOf(decodeNodeRecord, node);
-  expect(remarks).toEqual([]);
+  const { record, problems } = problemsOf(decodeNodeRecord, node);
+  expect(problems).toEqual([]);
   expect(record).toEqual({
     ...missingFields,
     id: "node_1",
@@ -50,8 +50,8 @@ test("decodes all fields of a listed node", () => {
 });
 
 test("fields that are absent or null are missing, unknown fields are ignored", () => {
-  const { record, remarks } = remarksOf(decodeNodeRecord, { id: "n", status: "offline", name: null, colour: "red" });
-  expect(remarks).toEqual([]);
+  const { record, problems } = problemsOf(decodeNodeRecord, { id: "n", status: "offline", name: null, colour: "red" });
+  expect(problems).toEqual([]);
   expect(record).toMatchObject({ id: "n", status: "offline", name: null, lastSeenMs: null, uptimeHours: null });
 });
 
@@ -63,10 +63,10 @@ test.each([
   [{ ...node, id: undefined }, "missing_id", `id is missing; it must be ${UNICODE}`],
   [{ ...node, id: "node_\ud800" }, "missing_id", `id is "node_\\ud800"; it must be ${UNICODE}`],
   [{ ...node, id: "node_\ufffd" }, "missing_id", `id is "node_\ufffd"; it must be ${UNICODE}`],
-])("%o is skipped, with a remark about what was found and what is valid", (json, reason, detail) => {
-  const { record, remarks } = remarksOf(decodeNodeRecord, json);
+])("%o is skipped, with a problem about what was found and what is valid", (json, reason, detail) => {
+  const { record, problems } = problemsOf(decodeNodeRecord, json);
   expect(record).toBeNull();
-  expect(remarks).toMatchObject([{ reason, detail }]);
+  expect(problems).toMatchObject([{ reason, detail }]);
 });
 
 const NUMBER = "it must be a number from 0 to 9007199254740991";
@@ -91,25 +91,25 @@ test.each([
   ],
   ["last_seen", "yesterday", "lastSeenMs", "bad_time", 'last_seen is "yesterday"; it must be an ISO 8601 timestamp'],
   ["last_seen", "", "lastSeenMs", "bad_time", 'last_seen is ""; it must be an ISO 8601 timestamp'],
-])("%s of %o makes only that field unknown, with a remark", (field, value, key, reason, detail) => {
+])("%s of %o makes only that field unknown, with a problem", (field, value, key, reason, detail) => {
   for (const read of [decodeNodeRecord, decodeNodeDetail]) {
-    const { record, remarks } = remarksOf(read, { ...node, [field]: value });
+    const { record, problems } = problemsOf(read, { ...node, [field]: value });
     expect(record).toEqual({ ...(read(node, () => {}) as object), [key]: null });
-    expect(remarks).toEqual([{ reason, id: "node_1", detail }]);
+    expect(problems).toEqual([{ reason, id: "node_1", detail }]);
   }
 });
 
-test("a record with several invalid fields causes one remark, which counts the others", () => {
-  const { record, remarks } = remarksOf(decodeNodeRecord, { ...node, last_seen: "", uptime_hours: -1, version: 3 });
+test("a record with several invalid fields causes one problem, which counts the others", () => {
+  const { record, problems } = problemsOf(decodeNodeRecord, { ...node, last_seen: "", uptime_hours: -1, version: 3 });
   expect(record).toMatchObject({ status: "online", lastSeenMs: null, uptimeHours: null, version: null });
-  expect(remarks).toMatchObject([
+  expect(problems).toMatchObject([
     { reason: "wrong_type", detail: expect.stringMatching(/^version is 3;.*; other invalid fields: 2$/) },
   ]);
 });
 
 test("a session with invalid fields keeps its status, without invalid ids of customer and node", () => {
   const unusualRecord = { customer_id: "cust_\udc00", node_id: "node_\ufffd", duration_seconds: -1, country: "DE" };
-  const { record, remarks } = remarksOf(decodeSessionRecord, {
+  const { record, problems } = problemsOf(decodeSessionRecord, {
     id: "s",
     status: "active",
     session_type: "http",
@@ -117,52 +117,56 @@ test("a session with invalid fields keeps its status, without invalid ids of cus
   });
   expect(record).toMatchObject({ status: "active", customerId: null, nodeId: null, durationSeconds: null });
   expect(record).toMatchObject({ country: "DE" });
-  expect(remarks).toHaveLength(1);
+  expect(problems).toHaveLength(1);
 });
 
 test("an empty id of a customer or a node is missing", () => {
   const session = { id: "s", status: "active", session_type: "http", customer_id: "", node_id: "" };
-  const { record, remarks } = remarksOf(decodeSessionRecord, session);
+  const { record, problems } = problemsOf(decodeSessionRecord, session);
   expect(record).toMatchObject({ customerId: null, nodeId: null });
-  expect(remarks).toEqual([]);
+  expect(problems).toEqual([]);
 });
 
-test("an unknown status becomes unknown, with a remark that lists the known ones", () => {
-  const { record, remarks } = remarksOf(decodeNodeRecord, { ...node, status: "hibernating" });
+test("an unknown status becomes unknown, with a problem that lists the known ones", () => {
+  const { record, problems } = problemsOf(decodeNodeRecord, { ...node, status: "hibernating" });
   expect(record).toMatchObject({ status: "unknown" });
-  expect(remarks).toMatchObject([{ reason: "unknown_status", id: "node_1" }]);
-  expect(remarks[0]!.detail).toContain("known values: online, offline, quarantined, rebooting, maintenance");
+  expect(problems).toMatchObject([{ reason: "unknown_status", id: "node_1" }]);
+  expect(problems[0]!.detail).toContain("known values: online, offline, quarantined, rebooting, maintenance");
 });
 
 test('"unknown" is not a known status of the service', () => {
-  expect(remarksOf(decodeNodeRecord, { ...node, status: "unknown" }).remarks).toMatchObject([
+  expect(problemsOf(decodeNodeRecord, { ...node, status: "unknown" }).problems).toMatchObject([
     { reason: "unknown_status" },
   ]);
 });
 
 test("a timestamp without a zone is UTC, wherever the daemon runs", () => {
-  const { record } = remarksOf(decodeNodeRecord, { ...node, last_seen: "2026-03-01T00:00:00" });
+  const { record } = problemsOf(decodeNodeRecord, { ...node, last_seen: "2026-03-01T00:00:00" });
   expect(record).toMatchObject({ lastSeenMs: Date.UTC(2026, 2, 1) });
 });
 
 test("a detail has usages as stated, whatever their scale", () => {
   const detail = { ...node, cpu_usage: 45.2, memory_usage: 0.5, disk_usage: null, created_at: "2026-01-01T00:00:00Z" };
-  const { record } = remarksOf(decodeNodeDetail, detail);
+  const { record } = problemsOf(decodeNodeDetail, detail);
   expect(record).toMatchObject({ cpuUsage: 45.2, memoryUsage: 0.5, diskUsage: null, updatedAtMs: null });
 });
 
-test("a session type that is not known becomes unknown, with a remark", () => {
-  const { record, remarks } = remarksOf(decodeSessionRecord, { id: "sess_1", status: "active", session_type: "quic" });
+test("a session type that is not known becomes unknown, with a problem", () => {
+  const { record, problems } = problemsOf(decodeSessionRecord, {
+    id: "sess_1",
+    status: "active",
+    session_type: "quic",
+  });
   expect(record).toMatchObject({ id: "sess_1", type: "unknown", status: "active" });
-  expect(remarks).toMatchObject([{ reason: "unknown_type" }]);
+  expect(problems).toMatchObject([{ reason: "unknown_type" }]);
 });
 
-test("no JSON makes a decoder throw, and each skipped record causes a remark", () => {
+test("no JSON makes a decoder throw, and each skipped record causes a problem", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (json) => {
       for (const read of [decodeNodeRecord, decodeNodeDetail, decodeSessionRecord]) {
-        const { record, remarks } = remarksOf(read, json);
-        expect(record !== null || remarks.length > 0).toBe(true);
+        const { record, problems } = problemsOf(read, json);
+        expect(record !== null || problems.length > 0).toBe(true);
       }
       expect(typeof decodePage(json).ok).toBe("boolean");
       for (const read of [decodeStatistics, decodeHourly]) expect(typeof read(json, () => {}).ok).toBe("boolean");
@@ -173,7 +177,7 @@ test("no JSON makes a decoder throw, and each skipped record causes a remark", (
 test("a value that is nested deeper than the stack is rejected like any other", () => {
   const deep: unknown = JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`);
   const details: string[] = [];
-  const note = ({ detail }: RecordRemark) => void details.push(detail);
+  const note = ({ detail }: RecordProblem) => void details.push(detail);
   expect(decodeNodeRecord(deep, note)).toBeNull();
   expect(decodeNodeRecord({ id: "node_1", status: "online", name: deep }, note)?.name).toBeNull();
   expect(decodeStatistics({ active_sessions: 1, top_countries: [deep] }, note)).toMatchObject({ ok: true });
@@ -203,16 +207,16 @@ test("a page may state an invalid limit", () => {
 });
 
 test("an invalid field of the statistics is null and does not affect others", () => {
-  const remarks: RecordRemark[] = [];
+  const problems: RecordProblem[] = [];
   const stats = decodeStatistics(
     { active_sessions: 7, average_session_duration_seconds: -1, top_countries: "none" },
-    (remark) => remarks.push(remark),
+    (problem) => problems.push(problem),
   );
   expect(stats).toMatchObject({
     ok: true,
     value: { activeSessions: 7, averageDurationSeconds: null, topCountries: [] },
   });
-  expect(remarks).toMatchObject([{ reason: "wrong_type", id: null }]);
+  expect(problems).toMatchObject([{ reason: "wrong_type", id: null }]);
 });
 
 test("statistics without a readable field are an error", () => {
@@ -252,10 +256,10 @@ test("invalid entries of a top list are omitted", () => {
     { country: "x".repeat(300), sessions: 1 },
     { country: "DE", sessions: -1 },
   ];
-  const remarks: RecordRemark[] = [];
-  const stats = decodeStatistics({ top_countries: [...unusualRecord, { country: "FR", sessions: 2 }] }, (remark) =>
-    remarks.push(remark),
+  const problems: RecordProblem[] = [];
+  const stats = decodeStatistics({ top_countries: [...unusualRecord, { country: "FR", sessions: 2 }] }, (problem) =>
+    problems.push(problem),
   );
-  expect(remarks.map(({ reason }) => reason)).toEqual(["wrong_type", "wrong_type", "wrong_type"]);
+  expect(problems.map(({ reason }) => reason)).toEqual(["wrong_type", "wrong_type", "wrong_type"]);
   expect(stats).toMatchObject({ ok: true, value: { topCountries: [["FR", 2]] } });
 });

@@ -24,7 +24,7 @@ describe("check warns about a max_age that the plan can't keep,", () => {
     if (size !== null) {
       const store = openSqliteStore(folder.pathOf("state"));
       if (!store.ok) throw new Error(store.error.message);
-      await store.value.journal.commit([{ kind: "fact", key: "collect.extent", value: JSON.stringify(size) }]);
+      await store.value.journal.commit([{ kind: "fact", key: "collect.network_size", value: JSON.stringify(size) }]);
       store.value.close();
     }
     const { err } = await runInProcess("check", "--config", file);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { budgetView, type StatusSnapshot, statusView } from "../../../src/web/api/status-views.ts";
-import { remediationRules } from "../../harness/policies.ts";
+import { remediationConfig } from "../../harness/policies.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
 import { idleRemediation, SAMPLES_START_MS } from "../../web/api/remediation-view-fixture.ts";
@@ -26,7 +26,7 @@ test("status says which collectors have no monthly calls left", async () => {
 });
 
 test("status does not say that details are ok while the service has not been reached yet", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([]), settings: {} });
+  const network = await startQuietNetwork({ config: remediationConfig([]), settings: {} });
   network.setFault({ kind: "reset" });
   await network.restart();
   await network.advance(MINUTE);

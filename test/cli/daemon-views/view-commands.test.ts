@@ -206,12 +206,12 @@ describe("decisions and actions", () => {
   });
 
   test("orders shows who gave which command, and its result", async () => {
-    const given = { at: SAMPLES_START_MS, order: "hold", operator: "alice", node: "node_1", action: null } as const;
+    const given = { at: SAMPLES_START_MS, command: "hold", operator: "alice", node: "node_1", action: null } as const;
     const { url } = await startTestServer({
       remediation: () => ({
         ...idleRemediation,
         operatorCommands: async () => [
-          { ...given, order: "pause", node: null, detail: "paused: a deploy" },
+          { ...given, command: "pause", node: null, detail: "paused: a deploy" },
           { ...given, detail: "node_1 is held" },
         ],
       }),

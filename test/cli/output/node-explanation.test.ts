@@ -120,7 +120,7 @@ test("a hold is shown while it lasts, and a waiting action was already waiting",
 
 test("operator commands and approvals are shown as of that time", () => {
   const order = {
-    order: "approve",
+    command: "approve",
     operator: "alice",
     node: "node_1",
     action: "act-2",

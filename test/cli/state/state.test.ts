@@ -5,6 +5,7 @@ import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import type { StateStore } from "../../../src/model/ports.ts";
 import { createTempFolder, type TempFolder } from "../../harness/temp-folder.ts";
 import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "../../journal/arbitrary-changes.ts";
+import { EARLIER_ROWS, RENAMED_ROWS } from "../../journal/earlier-names.ts";
 import { newSchema, openPostgres, postgresDeps, removeCluster, sharedCluster } from "../../journal/state-stores.ts";
 import { captureOutput, runInProcess } from "../terminal.ts";
 
@@ -13,12 +14,12 @@ afterAll(removeCluster);
 const config = (state: string) => `service: {base_url: "https://proxy.internal", api_key: sesame}\nstate: ${state}\n`;
 
 /** A state that a configuration names. */
-interface Place {
+interface StateLocation {
   readonly config: string;
   open(): Promise<StateStore>;
 }
 
-function sqlitePlace(folder: TempFolder, name: string): Place {
+function sqliteState(folder: TempFolder, name: string): StateLocation {
   return {
     config: folder.write(`${name}.yaml`, config(`{path: ${name}}`)),
     async open() {
@@ -29,7 +30,7 @@ function sqlitePlace(folder: TempFolder, name: string): Place {
   };
 }
 
-async function postgresPlace(folder: TempFolder, name: string): Promise<Place> {
+async function postgresState(folder: TempFolder, name: string): Promise<StateLocation> {
   const schema = newSchema();
   folder.write(`${name}.url`, `${(await sharedCluster()).url()}\n`);
   return {
@@ -38,8 +39,8 @@ async function postgresPlace(folder: TempFolder, name: string): Promise<Place> {
   };
 }
 
-async function fill(place: Place): Promise<void> {
-  const store = await place.open();
+async function fill(state: StateLocation): Promise<void> {
+  const store = await state.open();
   await store.journal.commit([
     { kind: "timer", row: timerOf("node_1", 60) },
     { kind: "episode", row: episodeOf(1) },
@@ -47,18 +48,21 @@ async function fill(place: Place): Promise<void> {
     { kind: "episode", row: episodeOf(3, { node: 'n"2\n' }) },
     { kind: "decision", row: decisionOf(2) },
     { kind: "decision", row: decisionOf(1) },
-    { kind: "order", row: { at: 3, order: "pause", operator: "alice", node: null, action: null, detail: "paused" } },
+    {
+      kind: "command",
+      row: { at: 3, command: "pause", operator: "alice", node: null, action: null, detail: "paused" },
+    },
     { kind: "hold", row: holdOf("node_1") },
-    { kind: "fact", key: "warden.paused", value: "{}" },
-    { kind: "fact", key: "collect.extent", value: "[1]" },
+    { kind: "fact", key: "remediation.pause", value: "{}" },
+    { kind: "fact", key: "collect.network_size", value: "[1]" },
   ]);
   await store.calls.add("2026-11-01", 7);
   await store.calls.add("2026-11-02", 1);
   await store.close();
 }
 
-async function contentsOf(place: Place) {
-  const store = await place.open();
+async function contentsOf(state: StateLocation) {
+  const store = await state.open();
   const { journal, calls } = store;
   const contents = {
     loaded: await journal.load(0),
@@ -70,24 +74,24 @@ async function contentsOf(place: Place) {
   return contents;
 }
 
-const exported = ({ config }: Place, file: string) =>
+const exported = ({ config }: StateLocation, file: string) =>
   captureOutput((context) => runStateExport({ config }, context, [file]));
-const imported = ({ config }: Place, file: string) =>
+const imported = ({ config }: StateLocation, file: string) =>
   captureOutput((context) => runStateImport({ config }, context, [file]));
 
 describe.each([
   ["SQLite to PostgreSQL", "SQLite"],
   ["PostgreSQL to SQLite", "PostgreSQL"],
 ])("from %s", (_, from) => {
-  const places = async () => {
+  const states = async () => {
     const folder = createTempFolder();
-    const both = [sqlitePlace(folder, "sqlite"), await postgresPlace(folder, "postgres")] as const;
+    const both = [sqliteState(folder, "sqlite"), await postgresState(folder, "postgres")] as const;
     const [source, target] = from === "SQLite" ? both : both.toReversed();
     return { folder, source: source!, target: target! };
   };
 
   test("a state is moved with all rows, and its export is the same again", async () => {
-    const { folder, source, target } = await places();
+    const { folder, source, target } = await states();
     await fill(source);
     const file = folder.pathOf("state.jsonl");
     expect(await exported(source, file)).toEqual({ code: 0, out: "", err: "" });
@@ -106,7 +110,7 @@ describe.each([
   });
 
   test("an export that is not complete, or has an invalid row, is refused and nothing is written", async () => {
-    const { folder, source, target } = await places();
+    const { folder, source, target } = await states();
     await fill(source);
     const file = folder.pathOf("state.jsonl");
     await exported(source, file);
@@ -116,7 +120,7 @@ describe.each([
     expect(await refusal(lines.slice(0, -1))).toContain("the export is not complete");
     expect(await refusal(lines.toSpliced(3, 1))).toContain("the export is not complete");
     expect(await refusal(lines.slice(1))).toContain("line 1 is not the header");
-    expect(await refusal(['{"proxywarden_state":2}', ...lines.slice(1)])).toContain("it has format 2");
+    expect(await refusal(['{"proxywarden_state":3}', ...lines.slice(1)])).toContain("it has format 3");
     expect(await refusal(lines.with(1, '{"kind":"more"}'))).toContain("line 2 is not a row of a state");
     const nameless = JSON.stringify({ kind: "episode", row: { ...episodeOf(1), id: "ep-" } });
     expect(await refusal(lines.with(-2, nameless))).toMatch(/is not the id of an episode.*nothing was written/);
@@ -124,9 +128,27 @@ describe.each([
   });
 });
 
+test("an export of format 1, which had other names, is imported with the current ones", async () => {
+  const folder = createTempFolder();
+  const { episodes, actions, commands, facts } = EARLIER_ROWS;
+  const rows = [
+    ...Object.entries(facts).map(([key, value]) => ({ kind: "fact", key, value })),
+    ...episodes.map((row) => ({ kind: "episode", row })),
+    ...actions.map((row) => ({ kind: "action", row })),
+    ...commands.map((row) => ({ kind: "order", row })),
+  ];
+  const lines = [{ proxywarden_state: 1 }, ...rows, { kind: "end", rows: rows.length }];
+  const file = folder.write("state.jsonl", `${lines.map((line) => JSON.stringify(line)).join("\n")}\n`);
+  const target = sqliteState(folder, "target");
+  expect(await imported(target, file)).toMatchObject({ code: 0 });
+  const contents = await contentsOf(target);
+  const renamed = { ...contents.loaded, facts: Object.fromEntries(contents.loaded.facts), commands: contents.commands };
+  expect(renamed).toMatchObject(RENAMED_ROWS);
+});
+
 test.each(["SQLite", "PostgreSQL"])("an export from %s names the file that can't be written", async (kind) => {
   const folder = createTempFolder();
-  const source = kind === "SQLite" ? sqlitePlace(folder, "sqlite") : await postgresPlace(folder, "postgres");
+  const source = kind === "SQLite" ? sqliteState(folder, "sqlite") : await postgresState(folder, "postgres");
   await fill(source);
   const file = folder.pathOf("missing/state.jsonl");
   expect(await exported(source, file)).toEqual({
@@ -138,7 +160,7 @@ test.each(["SQLite", "PostgreSQL"])("an export from %s names the file that can't
 
 test("a file that can't be read as UTF-8 is not imported", async () => {
   const folder = createTempFolder();
-  const target = sqlitePlace(folder, "target");
+  const target = sqliteState(folder, "target");
   const utf16 = folder.pathOf("utf16.jsonl");
   writeFileSync(utf16, Uint8Array.of(0xff, 0xfe, 0x61, 0x00));
   const missing = folder.pathOf("missing.jsonl");
@@ -153,7 +175,7 @@ test("a file that can't be read as UTF-8 is not imported", async () => {
 
 test("a state is not imported while a daemon leads on it", async () => {
   const folder = createTempFolder();
-  const [source, target] = [sqlitePlace(folder, "sqlite"), await postgresPlace(folder, "postgres")];
+  const [source, target] = [sqliteState(folder, "sqlite"), await postgresState(folder, "postgres")];
   await fill(source);
   await exported(source, folder.pathOf("state.jsonl"));
   const store = await target.open();
@@ -175,7 +197,7 @@ test.each(["run", "plan --nodes 1", "explain node_1", "check", "state export -",
       "proxywarden.yaml",
       `${config("{postgres: {url_file: two-lines.url}}")}log: {level: error}\n`,
     );
-    const source = sqlitePlace(folder, "sqlite");
+    const source = sqliteState(folder, "sqlite");
     await fill(source);
     await exported(source, folder.pathOf("state.jsonl"));
     const words = usage.replace("state.jsonl", folder.pathOf("state.jsonl")).split(" ");

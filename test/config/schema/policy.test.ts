@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
 import { describe, expect, test } from "vitest";
-import type { PolicyRule } from "../../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import { loadPolicyText, policyErrors } from "../config-fixtures.ts";
 
 const MINUTE = 60_000;
@@ -15,10 +15,10 @@ receivers: [{ name: oncall, alertmanager: true }, { name: chat, webhook_url_file
 
 const MINIMAL_POLICY = "policies:\n  - name: p\n    when: node.status\n    for: 15m\n    steps: [{ action: reboot }]\n";
 
-const rules = (text: string): readonly PolicyRule[] => loadPolicyText(text, SECTIONS).policies;
+const policies = (text: string): readonly PolicySpec[] => loadPolicyText(text, SECTIONS).policies;
 
 test("a minimal policy is a dry run for every node, with the default durations", () => {
-  expect(rules(MINIMAL_POLICY)).toEqual([
+  expect(policies(MINIMAL_POLICY)).toEqual([
     {
       name: "p",
       mode: "dry_run",
@@ -58,7 +58,7 @@ policies:
       - { query: 'ALERTS{alertname="Upstream",alertstate="firing"}' }
       - { alerts: ['severity="critical"', 'team=~"a|b"'] }
 `;
-  expect(rules(text)).toEqual([
+  expect(policies(text)).toEqual([
     {
       name: "reboot-offline",
       mode: "enforce",

@@ -19,22 +19,22 @@ export interface ActualNode extends DetailedNode {
 
 /** Returns recent joins and leaves up to the last request, oldest first. */
 export const membershipChangesOf = (service: SimulatedService): readonly MembershipChange[] =>
-  service.world.fleet.membershipChanges;
+  service.network.fleet.membershipChanges;
 
 /** Yields the actual state of every node as of the last request, in the order of joining. */
 export function* actualNodes(service: SimulatedService): Generator<ActualNode> {
-  for (const node of service.world.fleet.nodes) yield toActualNode(service, node);
+  for (const node of service.network.fleet.nodes) yield toActualNode(service, node);
 }
 
 /** Returns the actual state of a node as of the last request, or null if the fleet has no such node. */
 export function actualNode(service: SimulatedService, id: string): ActualNode | null {
-  const node = findNode(service.world.fleet, id);
+  const node = findNode(service.network.fleet, id);
   return node === null ? null : toActualNode(service, node);
 }
 
 /** Yields every readable session, including recently ended ones, in the order of their starts. */
 export function* actualSessions(service: SimulatedService): Generator<DetailedSession> {
-  const { now, traffic } = service.world;
+  const { now, traffic } = service.network;
   const { ordered } = traffic.population.sessions;
   const everyState = (1 << SESSION_STATES.length) - 1;
   for (const slot of ordered.page(everyState, 0, ordered.count(everyState))) yield detailedSession(service, slot, now);
@@ -42,7 +42,7 @@ export function* actualSessions(service: SimulatedService): Generator<DetailedSe
 
 function toActualNode(service: SimulatedService, node: SimulatedNode): ActualNode {
   const { failureMode, remedy, isRegionDown, recoverAt } = node;
-  const detail = detailedNode(service, node, service.world.now, Number.POSITIVE_INFINITY);
+  const detail = detailedNode(service, node, service.network.now, Number.POSITIVE_INFINITY);
   const isFailing = failureMode !== "none";
   return {
     ...detail,

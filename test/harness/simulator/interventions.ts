@@ -4,7 +4,7 @@ import { findNode, injectFailure, quarantine, removeNode, restart } from "../../
 import { NEVER, type SimulatedNode } from "../../../src/simulator/fleet/node.ts";
 import type { ResourceLoad } from "../../../src/simulator/fleet/resource-usage.ts";
 import type { SimulatedService } from "../../../src/simulator/http/service.ts";
-import { advanceWorld } from "../../../src/simulator/network.ts";
+import { advanceNetwork } from "../../../src/simulator/network.ts";
 
 /** Changes to single nodes that bypass the service's API. */
 export interface Interventions {
@@ -24,12 +24,12 @@ export interface Interventions {
 
 /** Creates interventions for a service whose time is `now`. They throw if the node does not exist. */
 export function createInterventions(service: SimulatedService, now: () => EpochMs): Interventions {
-  const { fleet } = service.world;
+  const { fleet } = service.network;
   function apply(id: string, change: (node: SimulatedNode, at: EpochMs) => void): void {
-    advanceWorld(service.world, now());
+    advanceNetwork(service.network, now());
     const node = findNode(fleet, id);
     if (node === null) throw new Error(`there is no node ${JSON.stringify(id)}`);
-    change(node, service.world.now);
+    change(node, service.network.now);
   }
   return {
     startFailure: (id, failure) =>

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { BacktestReport } from "../../../src/cli/output/backtest-report.ts";
 import { runInProcess } from "../../cli/terminal.ts";
-import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { noFailureRates } from "../../harness/quiet-network.ts";
 import { actualNodes } from "../../harness/simulator/actual-state.ts";
 import { createInterventions } from "../../harness/simulator/interventions.ts";
@@ -42,7 +42,7 @@ beforeAll(async () => {
     nodes: 30,
     durationMs: 6 * HOUR_MS,
     rates: noFailureRates,
-    rules: remediationRules(policies, { mode: "dry_run" }),
+    config: remediationConfig(policies, { mode: "dry_run" }),
     beforeScrape(at, daemon) {
       causeFaults(at, daemon);
       return at < GAP.from || at >= GAP.until;
@@ -85,7 +85,7 @@ function causeFaults(at: DurationMs, { service, clock }: VirtualDaemon): void {
       fail(nodes.inGap, 9 * MINUTE_MS);
       break;
     case 250:
-      interventions.startFailure(nodes.hot, { failureMode: "hot", remedy: "person" });
+      interventions.startFailure(nodes.hot, { failureMode: "hot", remedy: "operator" });
       break;
   }
 }

@@ -7,7 +7,7 @@ import { createMemoryStateStore, type SqliteStateStore } from "../../../src/jour
 import { networkFamilyNames } from "../../../src/metrics/families/network-families.ts";
 import type { Decision } from "../../../src/model/remediation/decision.ts";
 import type { FleetRates } from "../../../src/model/scenario.ts";
-import type { RemediationRules } from "../../../src/remediation/context.ts";
+import type { RemediationConfig } from "../../../src/remediation/context.ts";
 import { journalRows } from "../../harness/journal-rows.ts";
 import { createNetworkPage } from "../../harness/network-page.ts";
 import { START_MS, startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../../harness/virtual-daemon.ts";
@@ -27,7 +27,7 @@ export interface RecordingOptions {
   readonly nodes: number;
   readonly durationMs: DurationMs;
   readonly rates: FleetRates;
-  readonly rules: RemediationRules;
+  readonly config: RemediationConfig;
   /** Interval of walks and scrapes; absent: a minute. */
   readonly intervalMs?: DurationMs;
   /** Called before each scrape, which is not made if it returns false. `at`: time since the start. */
@@ -45,10 +45,10 @@ const UNREAD_FAMILIES = new Set(networkFamilyNames().filter((name) => !READ_FAMI
 const WALKS_PER_DETAIL = 5;
 /** Runs a daemon on virtual time, scrapes it every minute, and turns that into blocks of Prometheus below `folder`. */
 export async function recordHistory(folder: string, options: RecordingOptions): Promise<RecordedHistory> {
-  const { nodes, durationMs, rates, rules, intervalMs = MINUTE_MS, beforeScrape = () => true } = options;
+  const { nodes, durationMs, rates, config, intervalMs = MINUTE_MS, beforeScrape = () => true } = options;
   const store = createMemoryStateStore();
   const daemon = await startVirtualDaemon({
-    ...{ store, rules },
+    ...{ store, config },
     scenario: { nodes, sessions: nodes, rates },
     settings: {
       reads: new Set(["nodes", "details"]),

@@ -20,7 +20,10 @@ export interface Member extends RunningProcess {
   ask(path: string, init?: RequestInit): Promise<Response>;
   get<T>(path: string): Promise<T>;
   /** Sends an operator command. */
-  order(path: string, body?: object): Promise<{ readonly status: number; readonly json: { readonly message: string } }>;
+  sendCommand(
+    path: string,
+    body?: object,
+  ): Promise<{ readonly status: number; readonly json: { readonly message: string } }>;
   scrape(): Promise<MetricsPage>;
   /** Returns whether it leads, or false if it does not respond. */
   isLeading(): Promise<boolean>;
@@ -63,7 +66,7 @@ export async function startMember(name: string, child: RunningProcess, database:
     ...{ name, database, ask, get, scrape },
     isLeading: () => shows("proxywarden_leader"),
     isHealing: () => shows("proxywarden_leader", "proxywarden_trusted", "proxywarden_journal_writable"),
-    async order(path, body = {}) {
+    async sendCommand(path, body = {}) {
       const headers = { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" };
       const response = await ask(path, { method: "POST", headers, body: JSON.stringify(body) });
       return { status: response.status, json: (await response.json()) as { readonly message: string } };

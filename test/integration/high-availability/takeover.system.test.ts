@@ -25,7 +25,7 @@ test(
     expect(await standby.get(`/api/v1/nodes/${node}`)).toMatchObject({ known: false, decisions: expect.any(Array) });
 
     const reason = { reason: "deploy until 14:00" };
-    const paused = await standby.order("/api/v1/pause", reason);
+    const paused = await standby.sendCommand("/api/v1/pause", reason);
     expect(paused.status).toBe(200);
     expect(paused.json.message).toMatch(
       new RegExp(`^paused: deploy until 14:00; .*; executed by the leader, ${name} \\(${url}\\)$`),
@@ -41,11 +41,11 @@ test(
         return remediation.paused;
       },
     );
-    expect(await standby.order("/api/v1/actions/act-999/approve")).toMatchObject({ status: 404 });
+    expect(await standby.sendCommand("/api/v1/actions/act-999/approve")).toMatchObject({ status: 404 });
     expect((await standby.ask("/api/v1/pause", { method: "POST" })).status).toBe(401);
     leader.kill("SIGSTOP");
     // Answered with the id of the order, or by this daemon itself if it has taken over by then.
-    expect([200, 202]).toContain((await standby.order("/api/v1/resume")).status);
+    expect([200, 202]).toContain((await standby.sendCommand("/api/v1/resume")).status);
     leader.kill("SIGCONT");
   },
   TEST_MS_MAX,

@@ -60,7 +60,7 @@ test("a reload by SIGHUP is journaled like one over HTTP, with its origin", asyn
   const { network, daemon } = await startDaemonOnNetwork();
   const orders = async () => {
     const { data } = (await (await daemon.ask("/api/v1/orders")).json()) as { data: Record<string, unknown>[] };
-    return data.map(({ order, operator, detail }) => [order, operator, detail]);
+    return data.map(({ command, operator, detail }) => [command, operator, detail]);
   };
   daemon.configure(configText(network.url, { limits: { plan: { calls_per_month: 123_456 } } }));
   await daemon.app.reload();
@@ -232,7 +232,11 @@ test("a SIGHUP during the start loads a change that was made after the configura
     await opened.value.close();
     return rows.length > 0 && rows;
   });
-  expect(reload).toMatchObject({ order: "reload", operator: null, detail: "SIGHUP: the new configuration is active" });
+  expect(reload).toMatchObject({
+    command: "reload",
+    operator: null,
+    detail: "SIGHUP: the new configuration is active",
+  });
   stop.abort();
   expect(await ended).toBe(0);
 });

@@ -33,7 +33,7 @@ async function startTrustedDaemon(
 
 /** Returns two nodes of different regions, which are not one incident. */
 function nodesOfDifferentRegions({ network, nodes }: HealingSetup): readonly [string, string] {
-  const regions = new Map([...network.service.world.fleet.nodes].map(({ id, region }) => [id, region]));
+  const regions = new Map([...network.service.network.fleet.nodes].map(({ id, region }) => [id, region]));
   const [first] = nodes;
   return [first!, nodes.find((node) => regions.get(node) !== regions.get(first!))!];
 }
@@ -140,13 +140,13 @@ test("the circuit breaker stays open until reset-breaker, and explain names ever
     runInProcess("explain", second, "--url", daemon.app.url()).then(({ out }) => out),
     runInProcess("explain", second, "--config", file).then(({ out }) => out),
   ]);
-  for (const story of [live, kept]) {
-    expect(story).toMatch(/paused: since \S+ \S+ UTC by admin: a deploy/);
-    expect(story).toContain("held: admin holds it: its disk is swapped");
-    expect(story).toMatch(
+  for (const explanation of [live, kept]) {
+    expect(explanation).toMatch(/paused: since \S+ \S+ UTC by admin: a deploy/);
+    expect(explanation).toContain("held: admin holds it: its disk is swapped");
+    expect(explanation).toMatch(
       /breaker: it opened at \S+ \S+ UTC after 2 nodes had fired or been lost; reset-breaker closes it/,
     );
-    expect(story).toContain("node.status = offline");
+    expect(explanation).toContain("node.status = offline");
   }
   const { out } = await runInProcess("explain", first, "--config", file, "--output", "json");
   expect(JSON.parse(out)).toMatchObject({
@@ -220,7 +220,7 @@ test("routes and metrics show decisions and actions, and promtool and the strict
   expect(await daemon.actions()).toMatchObject([{ policy, node, outcome: "verified", request: { kind: "reboot" } }]);
   const policies = (await (await daemon.ask("/api/v1/policies")).json()) as object;
   expect(policies).toMatchObject({
-    data: [{ name: policy, mode: "enforce", fallen: false, proven: true, pending: 0, firing: 0 }],
+    data: [{ name: policy, mode: "enforce", fell_back: false, proven: true, pending: 0, firing: 0 }],
   });
   const page = await daemon.scrape();
   const shown = (name: string, labels: Readonly<Record<string, string>> = {}) => page.sum(name, labels);

@@ -87,7 +87,7 @@ test("while the database is unavailable nothing is lost and commits are refused;
     state.record([{ kind: "decision", row: decisionOf(step, { step }) }]);
     state.record([{ kind: "episode", row: episodeOf(1, { acted: step }) }]);
   }
-  state.facts.write("collect.extent", "kept");
+  state.facts.write("collect.network_size", "kept");
   proxy.setRefusing(false);
   await waitUntil(
     () => `the journal is written again: ${state.journalProblem()}`,
@@ -100,7 +100,7 @@ test("while the database is unavailable nothing is lost and commits are refused;
     Array.from({ length: 50 }, (_, step) => 49 - step),
   );
   expect((await store.journal.load(0)).episodes).toMatchObject([{ acted: 49 }]);
-  expect((await store.journal.facts()).get("collect.extent")).toBe("kept");
+  expect((await store.journal.facts()).get("collect.network_size")).toBe("kept");
   await store.close();
 });
 

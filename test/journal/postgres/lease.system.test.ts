@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { SECOND_MS } from "../../../src/base/duration.ts";
-import { Deposed, Lease } from "../../../src/journal/postgres/lease.ts";
+import { LeadershipLost, Lease } from "../../../src/journal/postgres/lease.ts";
 import { createLeaderStore, openMigratedDatabase, openSharedState } from "../../../src/journal/postgres/store.ts";
 import type { Clock } from "../../../src/model/ports.ts";
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
@@ -73,7 +73,7 @@ describe("the lease", () => {
     expect(await two.lease.acquire()).toBe(false);
     await expireLease(schema);
     expect(await two.lease.acquire()).toBe(true);
-    await expect(one.lease.renew()).rejects.toThrow(Deposed);
+    await expect(one.lease.renew()).rejects.toThrow(LeadershipLost);
     expect([one.lease.epoch(), one.lease.isLeader()]).toEqual([null, false]);
     await Promise.all([one.close(), two.close()]);
   });
@@ -124,11 +124,11 @@ describe("a deposed leader", () => {
         { kind: "decision", row: decisionOf(3) },
         { kind: "timer", row: timerOf("node_1") },
         { kind: "hold", row: holdOf("node_1") },
-        { kind: "fact", key: "warden.paused", value: "x" },
+        { kind: "fact", key: "remediation.pause", value: "x" },
         { kind: "fact", key: "key", value: "value" },
       ]),
-    ).rejects.toThrow(Deposed);
-    await expect(old.calls.add("2026-11-01", 1)).rejects.toThrow(Deposed);
+    ).rejects.toThrow(LeadershipLost);
+    await expect(old.calls.add("2026-11-01", 1)).rejects.toThrow(LeadershipLost);
     await old.close();
     const store = await createLeaderStore(two.database, two.lease, two.deps);
     expect(await store.journal.load(0)).toMatchObject({

@@ -90,16 +90,23 @@ export const sampleJournal = (): readonly JournalChange[] => [
     }),
   },
   {
-    kind: "order",
-    row: { at: at(2), order: "approve", operator: "alice", node: "node_1", action: "act-2", detail: "act-2 approved" },
+    kind: "command",
+    row: {
+      at: at(2),
+      command: "approve",
+      operator: "alice",
+      node: "node_1",
+      action: "act-2",
+      detail: "act-2 approved",
+    },
   },
   {
-    kind: "order",
-    row: { at: at(29), order: "pause", operator: "alice", node: null, action: null, detail: "paused: deployment" },
+    kind: "command",
+    row: { at: at(29), command: "pause", operator: "alice", node: null, action: null, detail: "paused: deployment" },
   },
   {
-    kind: "order",
-    row: { at: at(50), order: "reload", operator: null, node: null, action: null, detail: "configuration reloaded" },
+    kind: "command",
+    row: { at: at(50), command: "reload", operator: null, node: null, action: null, detail: "configuration reloaded" },
   },
 ];
 

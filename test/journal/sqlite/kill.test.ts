@@ -16,7 +16,7 @@ const committing = `
   const { journal } = store.value;
   const row = (of, said) => ({ ...of, ...said });
   const [episode, action, decision, timer] = ${JSON.stringify([episodeOf(1), actionOf(2, "ep-1"), decisionOf(0), timerOf("")])};
-  for (let round = Number((await journal.load(0)).facts.get("warden.round") ?? 0) + 1; ; round++) {
+  for (let round = Number((await journal.load(0)).facts.get("remediation.round") ?? 0) + 1; ; round++) {
     const timers = Array.from({ length: ${TIMERS} }, (_, index) =>
       ({ kind: "timer", row: row(timer, { node: "node_" + index, trueMs: round }) }));
     await journal.commit([
@@ -24,7 +24,7 @@ const committing = `
       ...timers,
       { kind: "action", row: row(action, { id: "act-" + 2 * round, episode: "ep-" + (2 * round - 1) }) },
       { kind: "decision", row: row(decision, { at: round }) },
-      { kind: "fact", key: "warden.round", value: String(round) },
+      { kind: "fact", key: "remediation.round", value: String(round) },
     ]);
     say(String(round));
   }`;
@@ -40,7 +40,7 @@ test("every acknowledged commit survives a kill, and no part of any other does",
 
     const store = folder.open();
     const { timers, episodes, actions, facts, lastNumber } = await store.journal.load(0);
-    const rounds = Number(facts.get("warden.round"));
+    const rounds = Number(facts.get("remediation.round"));
     expect(rounds).toBeGreaterThanOrEqual(acknowledged);
     expect(episodes).toHaveLength(rounds);
     expect(actions.map(({ episode }) => episode)).toEqual(episodes.map(({ id }) => id));

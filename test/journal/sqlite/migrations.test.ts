@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { MIGRATIONS, migrate, schemaVersion } from "../../../src/journal/sqlite/migrations.ts";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import { episodeOf } from "../arbitrary-changes.ts";
+import { EARLIER_ROWS, RENAMED_ROWS } from "../earlier-names.ts";
 
 const tables = (database: DatabaseSync) =>
   database
@@ -63,6 +64,33 @@ test("a database of version 1 keeps its calls and facts and gets a journal", asy
   expect(second.prepare("SELECT sql FROM sqlite_schema WHERE name = 'calls'").get()).toEqual(schema);
   await second.close();
   rmSync(dirname(path), { recursive: true });
+});
+
+test("a dry run that version 4 wrote stays one, and its facts get their new names", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "migrations-"));
+  const fourth = new DatabaseSync(join(folder, "proxywarden.db"));
+  migrate(fourth, MIGRATIONS.slice(0, 4));
+  const { episodes, actions, commands, facts } = EARLIER_ROWS;
+  const putEpisode = fourth.prepare("INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  for (const row of episodes)
+    putEpisode.run(Number(row.id.slice(3)), row.id, row.policy, row.node, row.state, 1, null, JSON.stringify(row));
+  const putAction = fourth.prepare("INSERT INTO actions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  for (const row of actions)
+    putAction.run(Number(row.id.slice(4)), row.id, row.episode, "p", row.node, row.state, 1, 1, JSON.stringify(row));
+  const putCommand = fourth.prepare("INSERT INTO orders (at, node, body) VALUES (?, ?, ?)");
+  for (const row of commands) putCommand.run(row.at, row.node, JSON.stringify(row));
+  for (const [key, value] of Object.entries(facts)) fourth.prepare("INSERT INTO facts VALUES (?, ?)").run(key, value);
+  fourth.close();
+
+  const store = openSqliteStore(folder);
+  if (!store.ok) throw new Error(store.error.message);
+  const loaded = await store.value.journal.load(0);
+  const operatorCommands = await store.value.journal.operatorCommands({ limit: 9 });
+  const renamed = { ...loaded, facts: Object.fromEntries(loaded.facts), commands: operatorCommands };
+  expect(renamed).toMatchObject(RENAMED_ROWS);
+  expect([...loaded.episodes, ...loaded.actions].filter((row) => "shadow" in row)).toEqual([]);
+  await store.value.close();
+  rmSync(folder, { recursive: true });
 });
 
 test("every table is strict and accepts only values of the column types", async () => {

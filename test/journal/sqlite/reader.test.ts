@@ -25,7 +25,7 @@ const rows: readonly JournalChange[] = [
   { kind: "decision", row: decisionOf(3) },
   { kind: "hold", row: holdOf("node_1") },
   { kind: "hold", row: holdOf("node_2") },
-  { kind: "fact", key: "warden.paused", value: "by hand" },
+  { kind: "fact", key: "remediation.pause", value: "by hand" },
 ];
 
 async function expectRows(reader = reading()) {
@@ -34,7 +34,7 @@ async function expectRows(reader = reading()) {
   expect(await reader.actions({ limit: 9 })).toEqual([actionOf(2, "ep-1")]);
   expect(await reader.decisions({ until: 3, limit: 9 })).toEqual([decisionOf(3)]);
   expect(await reader.holds("node_1")).toEqual([holdOf("node_1")]);
-  expect(await reader.facts()).toEqual(new Map([["warden.paused", "by hand"]]));
+  expect(await reader.facts()).toEqual(new Map([["remediation.pause", "by hand"]]));
   await reader.close();
 }
 

@@ -162,9 +162,9 @@ test.each([
   ['!("De" != node.country) && node.name == "de"', ["De"]],
   ['node.country in ["DE", "fr", "nl"]', ["fr", "nl"]],
   ['node.country == "DE" || node.country in ["FR"]', []],
-])("a country code that is not in upper case is remarked: %s", (text, codes) => {
+])("a country code that is not in upper case causes a warning: %s", (text, codes) => {
   const compiled = compileExpression(text);
-  expect(compiled.ok && compiled.value.remarks).toEqual(
+  expect(compiled.ok && compiled.value.warnings).toEqual(
     codes.map(
       (code) =>
         `compares node.country with "${code}", but country codes are usually in upper case: "${code.toUpperCase()}"`,

@@ -56,7 +56,7 @@ describe("the efficacy of a policy", () => {
       { state: "freed" },
       { state: "withdrawn" },
       { repaired: true },
-      { shadow: true },
+      { dryRun: true },
       { fingerprint: "as it is now" },
       { policy: "another" },
     ];

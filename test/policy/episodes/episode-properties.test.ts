@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
-import type { PolicyRule } from "../../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { Action, Episode, OPEN_STATES } from "../../../src/model/remediation/episode.ts";
 import {
   advanceStep,
@@ -62,9 +62,9 @@ const draws = fc.array(fc.record({ draw: fc.nat(), passedMs: fc.nat({ max: 20 * 
   maxLength: 60,
   size: "max",
 });
-const rules = fc
+const specs = fc
   .array(fc.constantFrom(...Object.values(steps)), { minLength: 1, maxLength: 6 })
-  .map((ladder) => rebootOffline({ steps: ladder }));
+  .map((steps) => rebootOffline({ steps }));
 
 /** An episode as it moves along, with what was done. */
 interface EpisodeRun {
@@ -76,7 +76,7 @@ interface EpisodeRun {
 }
 
 /** Returns the engine's changes to an episode, event by event. */
-function applyEvent(course: EpisodeRun, event: string, rule: PolicyRule): void {
+function applyEvent(course: EpisodeRun, event: string, spec: PolicySpec): void {
   const { episode, now } = course;
   const { state } = episode;
   if (episode.closedAt !== null) return;
@@ -85,7 +85,7 @@ function applyEvent(course: EpisodeRun, event: string, rule: PolicyRule): void {
       course.episode = recordStepLost(episode, course.action, now);
       course.action = null;
     } else if (event === "return") course.episode = resumeEpisode(episode, course.action !== null, now);
-    else if (event === "proven" && isWaitingForTimer(course)) course.episode = refireEpisode(episode, rule, now);
+    else if (event === "proven" && isWaitingForTimer(course)) course.episode = refireEpisode(episode, spec, now);
     else if (event === "clear" && isWaitingForTimer(course)) course.episode = clearEpisode(episode, now);
     else course.now += 3 * HOUR_MS;
     return;
@@ -95,32 +95,32 @@ function applyEvent(course: EpisodeRun, event: string, rule: PolicyRule): void {
   else if (event.startsWith("observe ")) {
     const status = NODE_STATUSES.find((each) => event.endsWith(` ${each}`))!;
     course.episode = observeStatus(episode, status, now);
-  } else if (state === "acting") end(course, event, rule);
-  else if (state === "firing") send(course, event, rule);
-  else if (event === "relapse") course.episode = advanceStep(episode, rule, now);
+  } else if (state === "acting") end(course, event, spec);
+  else if (state === "firing") send(course, event, spec);
+  else if (event === "relapse") course.episode = advanceStep(episode, spec, now);
   else if (event === "clear" && episode.quarantine === null) course.episode = clearEpisode(episode, now);
 }
 
 /** Returns whether nothing of a suspended episode is under way: it then waits for its timer. */
 const isWaitingForTimer = ({ episode, action }: EpisodeRun) => action === null && episode.quarantine === null;
 
-function end(course: EpisodeRun, event: string, rule: PolicyRule): void {
+function end(course: EpisodeRun, event: string, spec: PolicySpec): void {
   const [result, isDown] = event === "ineffective and down" ? ["ineffective", true] : [event, false];
   if (result !== "verified" && result !== "ineffective" && result !== "in_doubt") return;
   const observed = observeAfterStep(course.episode, course.action!, isDown ? "offline" : "online", course.now);
-  course.episode = recordStepResult(observed, course.action!, result, rule, course.now);
+  course.episode = recordStepResult(observed, course.action!, result, spec, course.now);
   course.action = null;
 }
 
-function send(course: EpisodeRun, event: string, rule: PolicyRule): void {
+function send(course: EpisodeRun, event: string, spec: PolicySpec): void {
   const { episode, now } = course;
   // Throws where there is no such step: firing, there is always one.
-  const step = rule.steps[episode.step]!;
-  if (event === "send" && step.action === "notify") course.episode = advanceStep(episode, rule, now);
+  const step = spec.steps[episode.step]!;
+  if (event === "send" && step.action === "notify") course.episode = advanceStep(episode, spec, now);
   if (step.action === "notify") return;
   if (event === "failed") course.episode = recordUnsent(episode, now);
-  if (event === "limited") course.episode = recordRateLimited(episode, MINUTE_MS, rule, now);
-  if (event === "refused") course.episode = recordRefused(episode, rule, now);
+  if (event === "limited") course.episode = recordRateLimited(episode, MINUTE_MS, spec, now);
+  if (event === "refused") course.episode = recordRefused(episode, spec, now);
   if (event !== "send" && event !== "in doubt") return;
   course.sent.push(episode.step);
   course.action = actionOf(100 + course.sent.length, episode.id, {
@@ -140,7 +140,7 @@ describe("in any sequence of events", () => {
   const runs = propertyRuns(1_500);
 
   const follow = (
-    rule: PolicyRule,
+    spec: PolicySpec,
     all: readonly { readonly draw: number; readonly passedMs: number }[],
     check: (before: Episode, course: EpisodeRun, event: string) => void,
   ): EpisodeRun => {
@@ -151,7 +151,7 @@ describe("in any sequence of events", () => {
       const possible =
         before.closedAt === null ? POSSIBLE_EVENTS[before.state as keyof typeof POSSIBLE_EVENTS] : ["send"];
       const event = possible[draw % possible.length]!;
-      applyEvent(course, event, rule);
+      applyEvent(course, event, spec);
       check(before, course, event);
     }
     return course;
@@ -160,10 +160,10 @@ describe("in any sequence of events", () => {
   test("an episode takes each step of its policy at most once, in order", () => {
     let most = 0;
     fc.assert(
-      fc.property(rules, draws, (rule, all) => {
-        const { sent, episode } = follow(rule, all, () => {});
+      fc.property(specs, draws, (spec, all) => {
+        const { sent, episode } = follow(spec, all, () => {});
         expect(sent).toEqual([...new Set(sent)].sort((a, b) => a - b));
-        expect(sent.every((step) => step < rule.steps.length)).toBe(true);
+        expect(sent.every((step) => step < spec.steps.length)).toBe(true);
         expect(episode.acted).toBe(sent.length);
         most = Math.max(most, sent.length);
       }),
@@ -174,11 +174,11 @@ describe("in any sequence of events", () => {
 
   test("only an ineffective or lost step, a relapse or a sent notification leads to the next step", () => {
     fc.assert(
-      fc.property(rules, draws, (rule, all) => {
-        follow(rule, all, (before, { episode }, event) => {
-          if (episode.step === before.step || episode.step >= rule.steps.length) return;
+      fc.property(specs, draws, (spec, all) => {
+        follow(spec, all, (before, { episode }, event) => {
+          if (episode.step === before.step || episode.step >= spec.steps.length) return;
           expect(episode.step).toBe(before.step + 1);
-          const wasNotice = event === "send" && rule.steps[before.step]!.action === "notify";
+          const wasNotice = event === "send" && spec.steps[before.step]!.action === "notify";
           expect(wasNotice || ADVANCING_EVENTS.includes(event)).toBe(true);
         });
       }),
@@ -188,10 +188,10 @@ describe("in any sequence of events", () => {
 
   test("the fields of an episode match its state", () => {
     fc.assert(
-      fc.property(rules, draws, (rule, all) => {
-        follow(rule, all, (_, { episode, action }) => {
+      fc.property(specs, draws, (spec, all) => {
+        follow(spec, all, (_, { episode, action }) => {
           const { state, quarantine, closedAt, step } = episode;
-          if (state === "firing") expect(step).toBeLessThan(rule.steps.length);
+          if (state === "firing") expect(step).toBeLessThan(spec.steps.length);
           if (state === "quarantined") expect(quarantine).not.toBeNull();
           if (state === "probation") expect(quarantine).toBeNull();
           if (state === "acting") expect(action).not.toBeNull();
@@ -207,8 +207,8 @@ describe("in any sequence of events", () => {
   test("every change of state is in the transition table", () => {
     const seen = new Set<string>();
     fc.assert(
-      fc.property(rules, draws, (rule, all) => {
-        follow(rule, all, (before, { episode }) => {
+      fc.property(specs, draws, (spec, all) => {
+        follow(spec, all, (before, { episode }) => {
           if (episode.state === before.state) return;
           expect(Object.values(EPISODE_TRANSITIONS[before.state as keyof typeof EPISODE_TRANSITIONS])).toContain(
             episode.state,
@@ -226,8 +226,8 @@ describe("in any sequence of events", () => {
 
   test("a closed episode does not change", () => {
     fc.assert(
-      fc.property(rules, draws, (rule, all) => {
-        follow(rule, all, (before, { episode }) => {
+      fc.property(specs, draws, (spec, all) => {
+        follow(spec, all, (before, { episode }) => {
           if (before.closedAt !== null) expect(episode).toBe(before);
         });
       }),

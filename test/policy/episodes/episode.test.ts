@@ -19,7 +19,7 @@ import { rebootOffline, steps } from "../../harness/policies.ts";
 import { actionOf } from "../../journal/arbitrary-changes.ts";
 import { activePolicy, buildObservation, NOON, openEpisode, quarantineOf } from "../guard-case.ts";
 
-const rule = rebootOffline({ steps: [steps.reboot, steps.force, steps.quarantine] });
+const spec = rebootOffline({ steps: [steps.reboot, steps.force, steps.quarantine] });
 const LATER = NOON + 5 * MINUTE_MS;
 
 const reboot = actionOf(2, "ep-1", { sentAt: NOON });
@@ -35,7 +35,7 @@ test("an episode begins at the first step, without an action, with the policy's 
     id: "ep-9",
     policy: "reboot-offline",
     node: "node_0",
-    shadow: true,
+    dryRun: true,
     fingerprint: active.policy.fingerprint,
     state: "firing",
     openedAt: NOON,
@@ -43,7 +43,7 @@ test("an episode begins at the first step, without an action, with the policy's 
     step: 0,
     acted: 0,
   });
-  expect(beginEpisode(activePolicy({}, { mode: "approve" }), buildObservation(), "ep-9", NOON).shadow).toBe(false);
+  expect(beginEpisode(activePolicy({}, { mode: "approve" }), buildObservation(), "ep-9", NOON).dryRun).toBe(false);
 });
 
 test("the time of a state is when it was entered", () => {
@@ -54,7 +54,7 @@ test("the time of a state is when it was entered", () => {
 
 describe("a step that ended with `when` false", () => {
   test("makes the episode recover without another step", () => {
-    expect(recordStepResult(actingEpisode({ step: 1 }), reboot, "verified", rule, LATER)).toMatchObject({
+    expect(recordStepResult(actingEpisode({ step: 1 }), reboot, "verified", spec, LATER)).toMatchObject({
       state: "recovering",
       stateAt: LATER,
       step: 1,
@@ -64,7 +64,7 @@ describe("a step that ended with `when` false", () => {
 
   test("leaves the episode quarantined if the quarantine was observed", () => {
     const inside = actingEpisode({ step: 2, quarantine: quarantineOf() });
-    expect(recordStepResult(inside, rateLimitedQuarantine, "verified", rule, LATER)).toMatchObject({
+    expect(recordStepResult(inside, rateLimitedQuarantine, "verified", spec, LATER)).toMatchObject({
       state: "quarantined",
       step: 2,
     });
@@ -72,7 +72,7 @@ describe("a step that ended with `when` false", () => {
 
   test("removes a quarantine that was never observed", () => {
     const unseen = actingEpisode({ step: 2, quarantine: quarantineOf({ seen: false }) });
-    expect(recordStepResult(unseen, rateLimitedQuarantine, "verified", rule, LATER)).toMatchObject({
+    expect(recordStepResult(unseen, rateLimitedQuarantine, "verified", spec, LATER)).toMatchObject({
       state: "recovering",
       quarantine: null,
     });
@@ -82,7 +82,7 @@ describe("a step that ended with `when` false", () => {
 describe("a step that ended with `when` true", () => {
   test("leads to the next step", () => {
     const tired = actingEpisode({ step: 0, failures: 3, retryAt: NOON + 1 });
-    expect(recordStepResult(tired, reboot, "ineffective", rule, LATER)).toMatchObject({
+    expect(recordStepResult(tired, reboot, "ineffective", spec, LATER)).toMatchObject({
       state: "firing",
       stateAt: LATER,
       step: 1,
@@ -93,7 +93,7 @@ describe("a step that ended with `when` true", () => {
   });
 
   test("gives the episode up if no step is left", () => {
-    expect(recordStepResult(actingEpisode({ step: 2 }), reboot, "ineffective", rule, LATER)).toMatchObject({
+    expect(recordStepResult(actingEpisode({ step: 2 }), reboot, "ineffective", spec, LATER)).toMatchObject({
       state: "given_up",
       closedAt: LATER,
     });
@@ -101,7 +101,7 @@ describe("a step that ended with `when` true", () => {
 
   test("leaves the episode quarantined while our quarantine lasts", () => {
     const inside = actingEpisode({ step: 2, quarantine: quarantineOf() });
-    expect(recordStepResult(inside, rateLimitedQuarantine, "ineffective", rule, LATER)).toMatchObject({
+    expect(recordStepResult(inside, rateLimitedQuarantine, "ineffective", spec, LATER)).toMatchObject({
       state: "quarantined",
       step: 3,
       closedAt: null,
@@ -111,19 +111,19 @@ describe("a step that ended with `when` true", () => {
 
 describe("a step with another result", () => {
   test("gives the episode up if the service refused it", () => {
-    expect(recordRefused(openEpisode({ step: 0 }), rule, LATER)).toMatchObject({ state: "given_up", closedAt: LATER });
+    expect(recordRefused(openEpisode({ step: 0 }), spec, LATER)).toMatchObject({ state: "given_up", closedAt: LATER });
     const inside = openEpisode({ step: 2, quarantine: quarantineOf() });
-    expect(recordRefused(inside, rule, LATER)).toMatchObject({ state: "quarantined", step: 3, closedAt: null });
+    expect(recordRefused(inside, spec, LATER)).toMatchObject({ state: "quarantined", step: 3, closedAt: null });
   });
 
   test("gives the episode up if the result is unknown", () => {
-    expect(recordStepResult(actingEpisode({ step: 0 }), reboot, "in_doubt", rule, LATER)).toMatchObject({
+    expect(recordStepResult(actingEpisode({ step: 0 }), reboot, "in_doubt", spec, LATER)).toMatchObject({
       state: "given_up",
     });
   });
 
   test("is repeated after Retry-After if the service answered 429", () => {
-    expect(recordRateLimited(openEpisode({ step: 1, failures: 2 }), 7_000, rule, NOON)).toMatchObject({
+    expect(recordRateLimited(openEpisode({ step: 1, failures: 2 }), 7_000, spec, NOON)).toMatchObject({
       state: "firing",
       step: 1,
       acted: 0,
@@ -134,18 +134,18 @@ describe("a step with another result", () => {
   test("is repeated with a doubled delay after a 429 without Retry-After, at most five times", () => {
     let episode = openEpisode({ step: 1 });
     const waits = Array.from({ length: 4 }, () => {
-      episode = recordRateLimited(episode, null, rule, NOON);
+      episode = recordRateLimited(episode, null, spec, NOON);
       expect(episode).toMatchObject({ state: "firing", step: 1, acted: 0 });
       return episode.retryAt! - NOON;
     });
     expect(waits).toEqual([1_000, 2_000, 4_000, 8_000]);
-    expect(recordRateLimited(episode, null, rule, NOON)).toMatchObject({ state: "given_up", acted: 0, closedAt: NOON });
-    expect(recordRateLimited({ ...episode, quarantine: quarantineOf() }, null, rule, NOON).state).toBe("quarantined");
+    expect(recordRateLimited(episode, null, spec, NOON)).toMatchObject({ state: "given_up", acted: 0, closedAt: NOON });
+    expect(recordRateLimited({ ...episode, quarantine: quarantineOf() }, null, spec, NOON).state).toBe("quarantined");
   });
 
   test("is not sent again after five 429s while an earlier step has left the node down", () => {
     const limited = openEpisode({ step: 1, acted: 1, limited: RATE_LIMITED_ATTEMPTS_MAX - 1, downSince: NOON });
-    expect(recordRateLimited(limited, null, rule, LATER)).toMatchObject({ state: "suspended", step: 3 });
+    expect(recordRateLimited(limited, null, spec, LATER)).toMatchObject({ state: "suspended", step: 3 });
   });
 
   test("leaves the node down only if it was neither offline nor rebooting before it", () => {
@@ -191,8 +191,8 @@ describe("a step with another result", () => {
 
   test("leads to the next step after a relapse", () => {
     const recovering = actingEpisode({ state: "recovering", step: 0, healed: true });
-    expect(advanceStep(recovering, rule, LATER)).toMatchObject({ state: "firing", step: 1, healed: false });
-    expect(advanceStep({ ...recovering, step: 2 }, rule, LATER)).toMatchObject({ state: "given_up" });
+    expect(advanceStep(recovering, spec, LATER)).toMatchObject({ state: "firing", step: 1, healed: false });
+    expect(advanceStep({ ...recovering, step: 2 }, spec, LATER)).toMatchObject({ state: "given_up" });
   });
 });
 
@@ -230,7 +230,7 @@ describe("a quarantine of ours", () => {
   });
 
   test("of a dry run can't be lifted", () => {
-    const madeUp = openEpisode({ state: "quarantined", shadow: true, acted: 1, quarantine: quarantineOf() });
+    const madeUp = openEpisode({ state: "quarantined", dryRun: true, acted: 1, quarantine: quarantineOf() });
     expect(observeStatus(observeStatus(madeUp, "online", LATER), "online", LATER)).toBe(madeUp);
   });
 

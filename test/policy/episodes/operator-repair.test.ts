@@ -23,7 +23,7 @@ describe("a node on which an operator acts during our step", () => {
   test("is not repaired in our own quarantine, in another state, in a dry run, or without a step in progress", () => {
     expect(seen("quarantined", { quarantine })).toBe(undefined);
     for (const status of ["online", "offline", "rebooting", "unknown"] as const) expect(seen(status)).toBe(undefined);
-    expect(seen("maintenance", { shadow: true })).toBe(undefined);
+    expect(seen("maintenance", { dryRun: true })).toBe(undefined);
     expect(seen("maintenance", { state: "firing" })).toBe(undefined);
   });
 

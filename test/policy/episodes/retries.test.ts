@@ -11,7 +11,7 @@ import { rebootOffline } from "../../harness/policies.ts";
 import { closedEpisodeOf, holdOf } from "../../journal/arbitrary-changes.ts";
 import { buildFacts } from "../guard-case.ts";
 
-const rule = rebootOffline({ retry: { episodes: 9, everyMs: HOUR_MS, forgetAfterMs: 10 } });
+const spec = rebootOffline({ retry: { episodes: 9, everyMs: HOUR_MS, forgetAfterMs: 10 } });
 
 /** An episode of the policy that did not heal the node. It lasted five milliseconds. */
 const failed = (number: number, closedAt: number, overrides: Partial<Episode> = {}): Episode =>
@@ -25,7 +25,7 @@ const failed = (number: number, closedAt: number, overrides: Partial<Episode> = 
 
 /** Returns the failures in a row before an episode that begins at `now`, which is forget_after after 110. */
 const inRow = (episodes: readonly Episode[], holds: readonly NodeHold[] = [], now = 120) =>
-  consecutiveFailures(buildFacts({ episodes, holds }).records, "node_0", rule, now);
+  consecutiveFailures(buildFacts({ episodes, holds }).records, "node_0", spec, now);
 
 test("an episode counts as an attempt if it has acted or was given up", () => {
   expect(countsAsAttempt(failed(1, 10, { acted: 0 }))).toBe(true);
@@ -45,7 +45,7 @@ test("consecutive failures include those that the last one names, although they 
 });
 
 test("consecutive failures exclude other policies and nodes, dry runs and episodes without an action", () => {
-  const others: Partial<Episode>[] = [{ policy: "another" }, { node: "node_1" }, { shadow: true }];
+  const others: Partial<Episode>[] = [{ policy: "another" }, { node: "node_1" }, { dryRun: true }];
   for (const other of [...others, { state: "cleared", acted: 0 } as const]) {
     expect(inRow([failed(1, 110), failed(2, 115, other)])).toEqual(["ep-1"]);
   }
@@ -56,7 +56,7 @@ test("an attempt that begins later than forget_after starts a new sequence", () 
 });
 
 test("attempts before an operator released the node don't count", () => {
-  const released = holdOf("node_0", { kind: "given_up", policy: rule.name, until: 110 });
+  const released = holdOf("node_0", { kind: "given_up", policy: spec.name, until: 110 });
   expect(inRow([failed(1, 110)], [released])).toEqual([]);
   expect(inRow([failed(1, 111)], [released])).toEqual(["ep-1"]);
   expect(inRow([failed(1, 110)], [{ ...released, policy: "another" }])).toEqual(["ep-1"]);
@@ -65,9 +65,9 @@ test("attempts before an operator released the node don't count", () => {
 test("a node is given up until its hold has an end, which is when it was released", () => {
   const of = (hold: Partial<NodeHold>) => {
     const { records } = buildFacts({
-      holds: [holdOf("node_0", { kind: "given_up", policy: rule.name, ...hold })],
+      holds: [holdOf("node_0", { kind: "given_up", policy: spec.name, ...hold })],
     });
-    return [givenUpHold(records, "node_0", rule.name) !== null, releasedAt(records, "node_0", rule.name)];
+    return [givenUpHold(records, "node_0", spec.name) !== null, releasedAt(records, "node_0", spec.name)];
   };
   expect(of({})).toEqual([true, 0]);
   expect(of({ until: 7 })).toEqual([false, 7]);

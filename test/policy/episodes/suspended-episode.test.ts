@@ -11,7 +11,7 @@ import {
 import { rebootOffline, steps } from "../../harness/policies.ts";
 import { NOON, openEpisode, quarantineOf } from "../guard-case.ts";
 
-const rule = rebootOffline({ steps: [steps.reboot, steps.force, steps.quarantine] });
+const spec = rebootOffline({ steps: [steps.reboot, steps.force, steps.quarantine] });
 const LATER = NOON + 5 * MINUTE_MS;
 
 describe("a suspended episode", () => {
@@ -27,13 +27,13 @@ describe("a suspended episode", () => {
 
   test("resumes its step when its timer fires again, or the next step if a step had healed it", () => {
     const waiting = openEpisode({ state: "suspended", step: 1, acted: 1 });
-    expect(refireEpisode(waiting, rule, LATER)).toMatchObject({ state: "firing", step: 1 });
-    expect(refireEpisode({ ...waiting, healed: true }, rule, LATER)).toMatchObject({
+    expect(refireEpisode(waiting, spec, LATER)).toMatchObject({ state: "firing", step: 1 });
+    expect(refireEpisode({ ...waiting, healed: true }, spec, LATER)).toMatchObject({
       state: "firing",
       step: 2,
       healed: false,
     });
-    expect(refireEpisode({ ...waiting, step: 2, healed: true }, rule, LATER)).toMatchObject({ state: "given_up" });
+    expect(refireEpisode({ ...waiting, step: 2, healed: true }, spec, LATER)).toMatchObject({ state: "given_up" });
   });
 
   test("is closed after `clear_for`, as healed if a step had healed it", () => {
@@ -47,6 +47,6 @@ describe("a suspended episode", () => {
     const probation = observeStatus(inside, "online", quarantineOf().endsAt);
     const vanished = transition(probation, "unseen", LATER);
     expect(resumeEpisode(vanished, false, LATER)).toMatchObject({ state: "suspended", step: 2 });
-    expect(refireEpisode(vanished, rule, LATER).state).toBe("given_up");
+    expect(refireEpisode(vanished, spec, LATER).state).toBe("given_up");
   });
 });

@@ -1,6 +1,6 @@
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { TrustBlocker } from "../../../src/inventory/trust.ts";
-import type { PolicyRule } from "../../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
 import type { ActivePolicy, Candidate, GuardFacts, NodeObservation } from "../../../src/policy/guard-facts.ts";
 import type { HoldReason } from "../../../src/policy/guards/guards.ts";
@@ -103,12 +103,12 @@ export const EXCLUSIVE_REASONS: readonly (readonly Reason[])[] = [
 /** The case that has all of some causes. */
 export function guardCase(
   all: readonly Reason[],
-  rule: Partial<PolicyRule> = {},
+  spec: Partial<PolicySpec> = {},
 ): { readonly candidate: Candidate; readonly facts: GuardFacts } {
   const chosen = all.map((reason): HoldCause => HOLD_CAUSES[reason]);
   const overrides = chosen.map((cause) => cause.options ?? {});
   const merged = <T extends object>(parts: readonly (T | undefined)[]): T => Object.assign({}, ...parts) as T;
-  const active = activePolicy(rule, merged(chosen.map((cause) => cause.active)));
+  const active = activePolicy(spec, merged(chosen.map((cause) => cause.active)));
   const hasEpisode = chosen.some(({ episode }) => episode !== undefined);
   const episode = hasEpisode ? openEpisode(merged(chosen.map((cause) => cause.episode))) : null;
   return {

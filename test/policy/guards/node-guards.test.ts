@@ -155,7 +155,7 @@ describe("the guard against a second episode of a node", () => {
   });
 
   test("keeps dry runs and real episodes apart", () => {
-    expect(blockersOfGuard(otherEpisodeGuard, {}, { episodes: [{ ...other, shadow: true }] })).toEqual(NO_BLOCKERS);
+    expect(blockersOfGuard(otherEpisodeGuard, {}, { episodes: [{ ...other, dryRun: true }] })).toEqual(NO_BLOCKERS);
     expect(
       blockersOfGuard(otherEpisodeGuard, { active: activePolicy({}, { mode: "dry_run" }) }, { episodes: [other] }),
     ).toEqual(NO_BLOCKERS);

@@ -24,8 +24,8 @@ describe("safety.cooldown", () => {
 
   test("applies only to that node, and separately to dry runs", () => {
     expect(endedAgo(0, { node: "node_1" })).toEqual(NO_BLOCKERS);
-    expect(endedAgo(0, { shadow: true })).toEqual(NO_BLOCKERS);
-    expect(endedAgo(0, { shadow: true }, { active: activePolicy({}, { mode: "dry_run" }) })).toHaveLength(1);
+    expect(endedAgo(0, { dryRun: true })).toEqual(NO_BLOCKERS);
+    expect(endedAgo(0, { dryRun: true }, { active: activePolicy({}, { mode: "dry_run" }) })).toHaveLength(1);
   });
 
   test("does not follow an episode without an action unless it was given up", () => {
@@ -108,12 +108,12 @@ describe("retry", () => {
     const others = [
       { policy: "another" },
       { node: "node_1" },
-      { shadow: true },
+      { dryRun: true },
       { acted: 0, state: "cleared" as const },
     ];
     const two = (more: Partial<Episode>) => [past(3, HOUR_MS, more), past(4, HOUR_MS, more)];
     for (const more of others) expect(blockers(two(more))).toEqual(NO_BLOCKERS);
-    expect(blockers(two({ shadow: true }), { active: activePolicy({}, { mode: "dry_run" }) })).toHaveLength(1);
+    expect(blockers(two({ dryRun: true }), { active: activePolicy({}, { mode: "dry_run" }) })).toHaveLength(1);
   });
 
   test("does not hold an episode that has acted", () => {

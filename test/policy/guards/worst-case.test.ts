@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Safety } from "../../../src/config/schema/safety.ts";
-import type { Mode, PolicyRule, Step } from "../../../src/model/policy/policy.ts";
+import type { Mode, PolicySpec, Step } from "../../../src/model/policy/policy.ts";
 import { worstCase } from "../../../src/policy/guards/safety-limits.ts";
 import { defaultSafety } from "../../harness/policies.ts";
 
@@ -9,7 +9,7 @@ const MINUTE = 60_000;
 const REBOOT: Step = { action: "reboot", force: false, verify: { withinMs: 10 * MINUTE, expect: null } };
 const NOTIFY: Step = { action: "notify", receiver: "oncall" };
 
-const rule = (name: string, mode: Mode, changes: Partial<PolicyRule> = {}): PolicyRule => ({
+const spec = (name: string, mode: Mode, changes: Partial<PolicySpec> = {}): PolicySpec => ({
   name,
   mode,
   match: null,
@@ -27,10 +27,10 @@ const rule = (name: string, mode: Mode, changes: Partial<PolicyRule> = {}): Poli
 const NONE = { fleet: 0, region: 0, country: 0 };
 
 test("the worst case lists the acting policies and the number of nodes for each safety.mode", () => {
-  const rules = [rule("one", "enforce"), rule("two", "approve"), rule("three", "dry_run")];
+  const policies = [spec("one", "enforce"), spec("two", "approve"), spec("three", "dry_run")];
   const atOnce = { fleet: 5, region: 1, country: 5 };
   const anHour = { fleet: 6, region: 6, country: 6 };
-  expect(worstCase({ ...defaultSafety, mode: "approve" }, rules)).toEqual({
+  expect(worstCase({ ...defaultSafety, mode: "approve" }, policies)).toEqual({
     activeMode: "approve",
     modes: {
       dry_run: { automaticPolicies: [], approvalPolicies: [], nodesPerHour: NONE, nodesAtOnce: NONE },
@@ -41,16 +41,16 @@ test("the worst case lists the acting policies and the number of nodes for each 
 });
 
 test("policies that only notify or never begin an episode act on no node", () => {
-  const rules = [
-    rule("tells", "enforce", { steps: [NOTIFY] }),
-    rule("never", "enforce", { retry: { episodes: 0, everyMs: HOUR, forgetAfterMs: HOUR } }),
+  const policies = [
+    spec("tells", "enforce", { steps: [NOTIFY] }),
+    spec("never", "enforce", { retry: { episodes: 0, everyMs: HOUR, forgetAfterMs: HOUR } }),
   ];
   const idle = { automaticPolicies: [], approvalPolicies: [], nodesPerHour: NONE, nodesAtOnce: NONE };
-  expect(worstCase(defaultSafety, rules).modes.enforce).toEqual(idle);
+  expect(worstCase(defaultSafety, policies).modes.enforce).toEqual(idle);
 });
 
 const enforced = (changes: Partial<Safety>) =>
-  worstCase({ ...defaultSafety, ...changes }, [rule("one", "enforce")]).modes.enforce;
+  worstCase({ ...defaultSafety, ...changes }, [spec("one", "enforce")]).modes.enforce;
 
 test.each([
   [20, 18],

@@ -1,17 +1,17 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import { type Observation, observeCondition, restoreTimer, type Timer, toTimerRow } from "../../../src/policy/timer.ts";
-import { EPOCH, firingTimer, observation, observeAll, rule, timerText } from "./minute-observations.ts";
+import { durations, EPOCH, firingTimer, observation, observeAll, timerText } from "./minute-observations.ts";
 
 describe("a record that contradicts the last observation", () => {
   const contradicted = (timer: Timer, minute: number, verdict: Observation["verdict"], contradictedAt: number) =>
-    observeCondition(timer, { ...observation(minute, verdict), contradictedAt: contradictedAt * MINUTE_MS }, rule);
+    observeCondition(timer, { ...observation(minute, verdict), contradictedAt: contradictedAt * MINUTE_MS }, durations);
 
   test("lets a pending timer start again from zero", () => {
     const restarted = contradicted(observeAll("ttt"), 3, "true", 2.5);
     expect(timerText(restarted)).toBe("pending 0m 0m");
     expect(restarted.since).toBe(EPOCH + 3 * MINUTE_MS);
-    expect(timerText(observeAll("tt", restarted, rule, 4))).toBe("pending 2m 0m");
+    expect(timerText(observeAll("tt", restarted, durations, 4))).toBe("pending 2m 0m");
   });
 
   test("that was evaluated itself, or came before, changes nothing", () => {
@@ -20,7 +20,7 @@ describe("a record that contradicts the last observation", () => {
   });
 
   test("lets a firing timer fire, and restarts its clearing", () => {
-    const clearing = observeAll("ffff", firingTimer, rule, 16);
+    const clearing = observeAll("ffff", firingTimer, durations, 16);
     expect(timerText(contradicted(clearing, 20, "false", 19.5))).toBe("firing 15m 0m");
     expect(timerText(contradicted(firingTimer, 16, "true", 15.5))).toBe("firing 15m 0m");
   });
@@ -28,7 +28,7 @@ describe("a record that contradicts the last observation", () => {
   test("lets a restored timer start again, since what came before is not known", () => {
     const restored = restoreTimer(toTimerRow("reboot-offline", "n-1", observeAll("tttt"))!);
     expect(timerText(contradicted(restored, 9, "true", 8))).toBe("pending 0m 0m");
-    expect(timerText(observeCondition(restored, observation(9, "true"), rule))).toBe("pending 3m 0m");
+    expect(timerText(observeCondition(restored, observation(9, "true"), durations))).toBe("pending 3m 0m");
   });
 
   test("lets a firing timer lapse if the condition stays unknown for too long, however often records contradict", () => {

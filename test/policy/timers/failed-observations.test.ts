@@ -1,8 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { INACTIVE, nextTimerState, type Timer, type TimerEvent, type TimerRule } from "../../../src/policy/timer.ts";
+import {
+  INACTIVE,
+  nextTimerState,
+  type Timer,
+  type TimerDurations,
+  type TimerEvent,
+} from "../../../src/policy/timer.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
-import { mostlyNone, newestOf, observationsWith, observeStep, onceInTen, rules } from "./observations.ts";
+import { durations, mostlyNone, newestOf, observationsWith, observeStep, onceInTen } from "./observations.ts";
 import type { ModelObservation } from "./timer-model.ts";
 
 const PROPERTY_RUNS = propertyRuns(2_000);
@@ -22,14 +28,14 @@ describe("when evaluations may be unknown for a long time", () => {
   /** Calls `check` with each observation, the timer before and after it, and for how long the verdict was unknown. */
   function walk(
     observations: readonly ModelObservation[],
-    rule: TimerRule,
+    durations: TimerDurations,
     check: (observation: ModelObservation, before: Timer, after: Timer, unknownForMs: number) => void,
   ): void {
     let timer = INACTIVE;
     let unknownSince = Number.NaN;
     for (const observation of observations) {
       const before = timer;
-      timer = observeStep(timer, observation, rule);
+      timer = observeStep(timer, observation, durations);
       check(observation, before, timer, Number.isNaN(unknownSince) ? 0 : observation.now - unknownSince);
       const isKnown = observation.verdict !== "unknown" || observation.isFrozen === true;
       if (isKnown || timer.state === "inactive") unknownSince = Number.NaN;
@@ -40,9 +46,9 @@ describe("when evaluations may be unknown for a long time", () => {
   test("every state change is in the transition table; a timer that was unknown for too long is unseen first", () => {
     const seen = new Set<string>();
     fc.assert(
-      fc.property(observationLists, rules, (observations, rule) => {
-        walk(observations, rule, (observation, before, after, unknownForMs) => {
-          const isUnseen = observation.isFrozen !== true && unknownForMs > rule.gapMsMax + rule.forMs;
+      fc.property(observationLists, durations, (observations, durations) => {
+        walk(observations, durations, (observation, before, after, unknownForMs) => {
+          const isUnseen = observation.isFrozen !== true && unknownForMs > durations.gapMsMax + durations.forMs;
           const from = isUnseen ? nextTimerState(before.state, "unseen") : before.state;
           const possible = eventsOf[observation.verdict].map((event) => nextTimerState(from, event));
           expect(possible).toContain(after.state);
@@ -58,14 +64,14 @@ describe("when evaluations may be unknown for a long time", () => {
 
   test("a lapsed timer fires only after `when` was true for `for` since it lapsed", () => {
     fc.assert(
-      fc.property(observationLists, rules, (observations, rule) => {
+      fc.property(observationLists, durations, (observations, durations) => {
         let trueSince = Number.POSITIVE_INFINITY;
-        walk(observations, rule, (observation, before, after) => {
+        walk(observations, durations, (observation, before, after) => {
           if (observation.verdict === "false") trueSince = Number.POSITIVE_INFINITY;
           if (before.state !== "lapsed" && after.state === "lapsed") trueSince = Number.POSITIVE_INFINITY;
           if (observation.verdict === "true") trueSince = Math.min(trueSince, newestOf(observation));
           if (before.state === "lapsed" && after.state === "firing") {
-            expect(newestOf(observation) - trueSince).toBeGreaterThanOrEqual(rule.forMs);
+            expect(newestOf(observation) - trueSince).toBeGreaterThanOrEqual(durations.forMs);
           }
         });
       }),
@@ -75,10 +81,11 @@ describe("when evaluations may be unknown for a long time", () => {
 
   test("no timer is pending or firing after `when` was unknown for longer than max_age + for", () => {
     fc.assert(
-      fc.property(observationLists, rules, (observations, rule) => {
-        walk(observations, rule, (observation, _, after, unknownForMs) => {
+      fc.property(observationLists, durations, (observations, durations) => {
+        walk(observations, durations, (observation, _, after, unknownForMs) => {
           if (observation.verdict !== "unknown" || observation.isFrozen === true) return;
-          if (unknownForMs > rule.gapMsMax + rule.forMs) expect(["inactive", "lapsed"]).toContain(after.state);
+          if (unknownForMs > durations.gapMsMax + durations.forMs)
+            expect(["inactive", "lapsed"]).toContain(after.state);
         });
       }),
       PROPERTY_RUNS,

@@ -1,8 +1,14 @@
 import { MINUTE_MS } from "../../../src/base/duration.ts";
-import { INACTIVE, type Observation, observeCondition, type Timer, type TimerRule } from "../../../src/policy/timer.ts";
+import {
+  INACTIVE,
+  type Observation,
+  observeCondition,
+  type Timer,
+  type TimerDurations,
+} from "../../../src/policy/timer.ts";
 
-/** The rule of these tests. */
-export const rule: TimerRule = { forMs: 15 * MINUTE_MS, clearForMs: 10 * MINUTE_MS, gapMsMax: 5 * MINUTE_MS };
+/** The durations of these tests. */
+export const durations: TimerDurations = { forMs: 15 * MINUTE_MS, clearForMs: 10 * MINUTE_MS, gapMsMax: 5 * MINUTE_MS };
 /** The journal's clock at minute 0. */
 export const EPOCH = Date.UTC(2026, 2, 1);
 
@@ -17,7 +23,12 @@ export const observation = (minute: number, verdict: Observation["verdict"]): Ob
  * Returns the timer after observations. `t`, `f`, `u`: true, false or unknown, one observation a minute; `.`: a minute
  * without one.
  */
-export function observeAll(verdicts: string, from: Timer = INACTIVE, by: TimerRule = rule, firstMinute = 0): Timer {
+export function observeAll(
+  verdicts: string,
+  from: Timer = INACTIVE,
+  by: TimerDurations = durations,
+  firstMinute = 0,
+): Timer {
   const words = { t: "true", f: "false", u: "unknown" } as const;
   return [...verdicts].reduce((timer, letter, minute) => {
     const verdict = words[letter as keyof typeof words];

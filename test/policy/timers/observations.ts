@@ -1,9 +1,9 @@
 import fc from "fast-check";
-import { observeCondition, type Timer, type TimerRule } from "../../../src/policy/timer.ts";
+import { observeCondition, type Timer, type TimerDurations } from "../../../src/policy/timer.ts";
 import type { ModelObservation } from "./timer-model.ts";
 
 /** Rules of a few moments. */
-export const rules: fc.Arbitrary<TimerRule> = fc.record({
+export const durations: fc.Arbitrary<TimerDurations> = fc.record({
   forMs: fc.nat(12),
   clearForMs: fc.nat(8),
   gapMsMax: fc.integer({ min: 1, max: 5 }),
@@ -51,8 +51,8 @@ export const mostlyNone = fc.oneof({ arbitrary: fc.constant(0), weight: 3 }, { a
 export const onceInTen = fc.integer({ min: 0, max: 9 }).map((value) => value === 0);
 
 /** Returns the timer after an observation. */
-export const observeStep = (timer: Timer, observation: ModelObservation, rule: TimerRule) =>
-  observeCondition(timer, observation, rule, { clearFrozen: observation.isFrozen === true });
+export const observeStep = (timer: Timer, observation: ModelObservation, durations: TimerDurations) =>
+  observeCondition(timer, observation, durations, { clearFrozen: observation.isFrozen === true });
 
 /** Returns when the newest data of an observation was observed. */
 export const newestOf = ({ at, newest }: ModelObservation): number => newest ?? at;

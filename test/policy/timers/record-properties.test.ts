@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { SECOND_MS } from "../../../src/base/duration.ts";
 import { Inventory } from "../../../src/inventory/inventory.ts";
 import { NODE_STATUSES, type NodeStatus } from "../../../src/model/node.ts";
-import { INACTIVE, type Observation, observeCondition, type TimerRule } from "../../../src/policy/timer.ts";
+import { INACTIVE, type Observation, observeCondition, type TimerDurations } from "../../../src/policy/timer.ts";
 import { record } from "../../inventory/inventory-fixtures.ts";
 
-const rule: TimerRule = { forMs: 25 * SECOND_MS, clearForMs: 20 * SECOND_MS, gapMsMax: 30 * SECOND_MS };
+const durations: TimerDurations = { forMs: 25 * SECOND_MS, clearForMs: 20 * SECOND_MS, gapMsMax: 30 * SECOND_MS };
 
 /**
  * Records that arrive `afterS` seconds after the previous one. In a run they may either have been observed `delayS`
@@ -47,10 +47,10 @@ test("a timer fires only if no record within `for` stated a status that does not
         const [at, contradictedAt] = [fleet.listedAt.at(0), fleet.otherStatusAt.at(0)];
         const before = timer;
         const verdict = verdictOf(NODE_STATUSES[fleet.status[0]!]!);
-        timer = observeCondition(timer, { verdict, at, contradictedAt, now }, rule);
+        timer = observeCondition(timer, { verdict, at, contradictedAt, now }, durations);
         if (timer.state !== "firing" || before.state === "firing") continue;
         fired++;
-        expect(at - lastHealthyAt).toBeGreaterThanOrEqual(rule.forMs);
+        expect(at - lastHealthyAt).toBeGreaterThanOrEqual(durations.forMs);
       }
     }),
     { numRuns: 1_000 },

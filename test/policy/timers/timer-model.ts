@@ -1,4 +1,4 @@
-import type { Observation, TimerRule } from "../../../src/policy/timer.ts";
+import type { Observation, TimerDurations } from "../../../src/policy/timer.ts";
 
 /** An observation of the model. */
 export interface ModelObservation extends Observation {
@@ -25,12 +25,12 @@ type ModelEntry = {
  * An independent model of the timer that computes everything from all observations: it finds runs, classifies the
  * observations of a run, and adds up the time that each uninterrupted sequence of equal observations spans.
  */
-export function modelTimerAfter(observations: readonly ModelObservation[], rule: TimerRule): TimerView {
+export function modelTimerAfter(observations: readonly ModelObservation[], durations: TimerDurations): TimerView {
   let start = observations.findIndex(({ verdict }) => verdict === "true");
   while (start >= 0) {
     const run = entriesOf(observations.slice(start));
-    const end = run.findIndex((_, index) => isOver(run.slice(0, index + 1), rule));
-    if (end < 0) return modelTimerOf(run, rule);
+    const end = run.findIndex((_, index) => isOver(run.slice(0, index + 1), durations));
+    if (end < 0) return modelTimerOf(run, durations);
     const next = observations.slice(start + end + 1).findIndex(({ verdict }) => verdict === "true");
     start = next < 0 ? -1 : start + end + 1 + next;
   }
@@ -59,34 +59,41 @@ function kindOf(observation: ModelObservation, before: readonly ModelEntry[]): M
 }
 
 /** Returns whether a run that has not ended before ends with its last observation. */
-function isOver(run: readonly ModelEntry[], rule: TimerRule): boolean {
+function isOver(run: readonly ModelEntry[], durations: TimerDurations): boolean {
   const last = run.at(-1)!;
   const before = run.slice(0, -1);
-  if (!hasFired(before, rule)) return last.kind === "false" || last.kind === "again_false";
-  return last.kind === "false" && !isFrozenFalse(last.observation) && clearMsOf(run, rule) >= rule.clearForMs;
+  if (!hasFired(before, durations)) return last.kind === "false" || last.kind === "again_false";
+  return last.kind === "false" && !isFrozenFalse(last.observation) && clearMsOf(run, durations) >= durations.clearForMs;
 }
 
-function modelTimerOf(run: readonly ModelEntry[], rule: TimerRule): TimerView {
-  const state = hasFired(run, rule) ? "firing" : "pending";
-  return { state, trueMs: coveredMs(run, "true", rule), clearMs: clearMsOf(run, rule), since: run[0]!.observation.now };
+function modelTimerOf(run: readonly ModelEntry[], durations: TimerDurations): TimerView {
+  const state = hasFired(run, durations) ? "firing" : "pending";
+  return {
+    state,
+    trueMs: coveredMs(run, "true", durations),
+    clearMs: clearMsOf(run, durations),
+    since: run[0]!.observation.now,
+  };
 }
 
-const hasFired = (run: readonly ModelEntry[], rule: TimerRule) =>
-  run.some(({ kind }, index) => kind === "true" && coveredMs(run.slice(0, index + 1), "true", rule) >= rule.forMs);
+const hasFired = (run: readonly ModelEntry[], durations: TimerDurations) =>
+  run.some(
+    ({ kind }, index) => kind === "true" && coveredMs(run.slice(0, index + 1), "true", durations) >= durations.forMs,
+  );
 
-function clearMsOf(run: readonly ModelEntry[], rule: TimerRule): number {
+function clearMsOf(run: readonly ModelEntry[], durations: TimerDurations): number {
   const reset = run.findLastIndex(({ kind }) => kind === "true" || kind === "again_true");
-  return coveredMs(run.slice(reset + 1), "false", rule);
+  return coveredMs(run.slice(reset + 1), "false", durations);
 }
 
 /** Sum of the time that the sequences of one verdict span, each from its first observation to its last data. */
-function coveredMs(run: readonly ModelEntry[], verdict: "true" | "false", rule: TimerRule): number {
+function coveredMs(run: readonly ModelEntry[], verdict: "true" | "false", durations: TimerDurations): number {
   const sequences: ModelObservation[][] = [];
   let previous: ModelObservation | null = null;
   for (const { kind, observation } of run) {
     if (kind === "nothing") continue;
     const isOne = kind === verdict && !isFrozenFalse(observation);
-    const isNear: boolean = previous !== null && newestOf(observation) - newestOf(previous) <= rule.gapMsMax;
+    const isNear: boolean = previous !== null && newestOf(observation) - newestOf(previous) <= durations.gapMsMax;
     if (isOne && isNear) sequences.at(-1)!.push(observation);
     else if (isOne) sequences.push([observation]);
     previous = isOne ? observation : null;

@@ -1,15 +1,15 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { INACTIVE, restoreTimer, type Timer, type TimerRule, toTimerRow } from "../../../src/policy/timer.ts";
+import { INACTIVE, restoreTimer, type Timer, type TimerDurations, toTimerRow } from "../../../src/policy/timer.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
 import {
+  durations,
   mostlyNone,
   mostlyOneStep,
   newestOf,
   observationsWith,
   observeStep,
   onceInTen,
-  rules,
 } from "./observations.ts";
 import { type ModelObservation, modelTimerAfter, type TimerView } from "./timer-model.ts";
 
@@ -23,10 +23,10 @@ const freshObservations = observationsWith(
   fc.constant(0),
 );
 
-const timersAfter = (observations: readonly ModelObservation[], rule: TimerRule): Timer[] => {
+const timersAfter = (observations: readonly ModelObservation[], durations: TimerDurations): Timer[] => {
   let timer = INACTIVE;
   return observations.map((observation) => {
-    timer = observeStep(timer, observation, rule);
+    timer = observeStep(timer, observation, durations);
     return timer;
   });
 };
@@ -39,9 +39,9 @@ const timerView = ({ state, trueMs, clearMs, since }: Timer): TimerView => {
 test("after every observation the timer equals a model computed from all observations", () => {
   const anyStep = fc.oneof({ arbitrary: mostlyOneStep, weight: 9 }, { arbitrary: fc.constant(-2), weight: 1 });
   fc.assert(
-    fc.property(observationsWith(anyStep, mostlyNone, onceInTen), rules, (observations, rule) => {
-      timersAfter(observations, rule).forEach((timer, index) => {
-        expect(timerView(timer)).toEqual(modelTimerAfter(observations.slice(0, index + 1), rule));
+    fc.property(observationsWith(anyStep, mostlyNone, onceInTen), durations, (observations, durations) => {
+      timersAfter(observations, durations).forEach((timer, index) => {
+        expect(timerView(timer)).toEqual(modelTimerAfter(observations.slice(0, index + 1), durations));
       });
     }),
     PROPERTY_RUNS,
@@ -50,22 +50,22 @@ test("after every observation the timer equals a model computed from all observa
 
 test("with observations that never fail, the timer behaves like Prometheus' `for` and `keep_firing_for`", () => {
   fc.assert(
-    fc.property(freshObservations, rules, (observations, sketch) => {
-      const rule = { ...sketch, gapMsMax: Number.POSITIVE_INFINITY };
+    fc.property(freshObservations, durations, (observations, sketch) => {
+      const durations = { ...sketch, gapMsMax: Number.POSITIVE_INFINITY };
       const known = observations.filter(({ verdict }) => verdict !== "unknown");
       let [activeAt, falseSince, isFiring] = [Number.NaN, Number.NaN, false];
       const states = known.map(({ verdict, at }) => {
         if (verdict === "true") {
           falseSince = Number.NaN;
           if (Number.isNaN(activeAt)) activeAt = at;
-          isFiring ||= at - activeAt >= rule.forMs;
+          isFiring ||= at - activeAt >= durations.forMs;
         } else {
           if (Number.isNaN(falseSince)) falseSince = at;
-          if (!isFiring || at - falseSince >= rule.clearForMs) [activeAt, isFiring] = [Number.NaN, false];
+          if (!isFiring || at - falseSince >= durations.clearForMs) [activeAt, isFiring] = [Number.NaN, false];
         }
         return isFiring ? "firing" : Number.isNaN(activeAt) ? "inactive" : "pending";
       });
-      expect(timersAfter(known, rule).map(({ state }) => state)).toEqual(states);
+      expect(timersAfter(known, durations).map(({ state }) => state)).toEqual(states);
     }),
     PROPERTY_RUNS,
   );
@@ -74,23 +74,23 @@ test("with observations that never fail, the timer behaves like Prometheus' `for
 test("repeating the last observation, or any earlier one while the timer runs, changes nothing", () => {
   const places = fc.array(fc.tuple(fc.nat(40), fc.nat(40)), { maxLength: 12 });
   fc.assert(
-    fc.property(observationsFor, rules, places, (observations, rule, copies) => {
+    fc.property(observationsFor, durations, places, (observations, durations, copies) => {
       const seen: ModelObservation[] = [];
       let timer = INACTIVE;
       for (const [index, observation] of observations.entries()) {
-        timer = observeStep(timer, observation, rule);
+        timer = observeStep(timer, observation, durations);
         if (observation.verdict !== "unknown") seen.push(observation);
         const latest = seen.at(-1);
-        if (latest !== undefined) expect(timerView(observeStep(timer, latest, rule))).toEqual(timerView(timer));
+        if (latest !== undefined) expect(timerView(observeStep(timer, latest, durations))).toEqual(timerView(timer));
         for (const [place, which] of copies.filter(([place]) => place === index)) {
           const copy = seen[which % Math.max(1, seen.length)];
           const isOlder = copy !== undefined && timer.last !== null && newestOf(copy) < timer.last.newest;
-          if (isOlder) expect(observeStep(timer, copy, rule), `copy at ${place}`).toBe(timer);
+          if (isOlder) expect(observeStep(timer, copy, durations), `copy at ${place}`).toBe(timer);
         }
       }
       const doubled = observations.flatMap((observation) => [observation, observation]);
-      expect(timersAfter(doubled, rule).map(timerView).at(-1)).toEqual(
-        timersAfter(observations, rule).map(timerView).at(-1),
+      expect(timersAfter(doubled, durations).map(timerView).at(-1)).toEqual(
+        timersAfter(observations, durations).map(timerView).at(-1),
       );
     }),
     PROPERTY_RUNS,
@@ -99,10 +99,10 @@ test("repeating the last observation, or any earlier one while the timer runs, c
 
 test("time is never counted twice or in advance: the counts fit into the time that has passed", () => {
   fc.assert(
-    fc.property(observationsFor, rules, (observations, rule) => {
+    fc.property(observationsFor, durations, (observations, durations) => {
       let begin = 0;
       let before = INACTIVE;
-      timersAfter(observations, rule).forEach((timer, index) => {
+      timersAfter(observations, durations).forEach((timer, index) => {
         const observation = observations[index]!;
         if (before.state === "inactive") begin = newestOf(observation);
         if (timer.state !== "inactive") {
@@ -110,7 +110,7 @@ test("time is never counted twice or in advance: the counts fit into the time th
           expect(timer.trueMs).toBeGreaterThanOrEqual(before.trueMs);
           expect(timer.clearMs === 0 || timer.clearMs >= before.clearMs).toBe(true);
           expect(timer.trueMs + timer.clearMs).toBeLessThanOrEqual(Math.max(0, passed));
-          expect(timer.state === "firing").toBe(before.state === "firing" || timer.trueMs >= rule.forMs);
+          expect(timer.state === "firing").toBe(before.state === "firing" || timer.trueMs >= durations.forMs);
         }
         before = timer;
       });
@@ -121,9 +121,9 @@ test("time is never counted twice or in advance: the counts fit into the time th
 
 test("a timer fires with a true observation and ends with a false one, never with an unknown one", () => {
   fc.assert(
-    fc.property(observationsFor, rules, (observations, rule) => {
+    fc.property(observationsFor, durations, (observations, durations) => {
       let before = INACTIVE;
-      timersAfter(observations, rule).forEach((timer, index) => {
+      timersAfter(observations, durations).forEach((timer, index) => {
         const { verdict } = observations[index]!;
         if (timer.state === "firing" && before.state !== "firing") expect(verdict).toBe("true");
         if (timer.state === "inactive" && before.state !== "inactive") expect(verdict).toBe("false");
@@ -146,10 +146,10 @@ function firstFiringAndEnd(timers: readonly Timer[]): { fires: number; ends: num
 // A later firing may have another history behind it: the one that took longer to end has time left that the other lost.
 test("unknown observations never make a timer fire earlier", () => {
   fc.assert(
-    fc.property(observationsFor, rules, (observations, rule) => {
+    fc.property(observationsFor, durations, (observations, durations) => {
       const isKnown = (_: unknown, index: number) => observations[index]!.verdict !== "unknown";
-      const withThem = firstFiringAndEnd(timersAfter(observations, rule).filter(isKnown));
-      const without = firstFiringAndEnd(timersAfter(observations.filter(isKnown), rule));
+      const withThem = firstFiringAndEnd(timersAfter(observations, durations).filter(isKnown));
+      const without = firstFiringAndEnd(timersAfter(observations.filter(isKnown), durations));
       expect(withThem.fires).toBeGreaterThanOrEqual(without.fires);
       if (withThem.fires === without.fires) expect(withThem.ends).toBeGreaterThanOrEqual(without.ends);
     }),
@@ -161,10 +161,10 @@ test("a restart at any time never makes a timer fire earlier", () => {
   fc.assert(
     fc.property(
       freshObservations,
-      rules,
+      durations,
       fc.nat(40),
       fc.integer({ min: -500, max: 500 }),
-      (observations, rule, place, shift) => {
+      (observations, durations, place, shift) => {
         let timer = INACTIVE;
         const timers = observations.map((observation, index) => {
           if (index === place) {
@@ -175,11 +175,11 @@ test("a restart at any time never makes a timer fire earlier", () => {
           timer = observeStep(
             timer,
             { ...observation, at: observation.at + by, newest: newestOf(observation) + by },
-            rule,
+            durations,
           );
           return timer;
         });
-        const straight = timersAfter(observations, rule);
+        const straight = timersAfter(observations, durations);
         const [restartedOnce, without] = [firstFiringAndEnd(timers), firstFiringAndEnd(straight)];
         expect(restartedOnce.fires).toBeGreaterThanOrEqual(without.fires);
         if (restartedOnce.fires === without.fires) {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import {
-  applyRuleChange,
+  applyDurationsChange,
   INACTIVE,
   markUnseen,
   markUntrusted,
@@ -11,7 +11,7 @@ import {
   type Timer,
   toTimerRow,
 } from "../../../src/policy/timer.ts";
-import { EPOCH, firingTimer, observation, observeAll, rule, timerText } from "./minute-observations.ts";
+import { durations, EPOCH, firingTimer, observation, observeAll, timerText } from "./minute-observations.ts";
 
 describe("a timer", () => {
   test.each([
@@ -39,18 +39,18 @@ describe("a timer", () => {
     ["a gap longer than max_age does not count for clearing", "fff.....ff", "firing 15m 3m"],
     ["time with true continues to count", "tttt", "firing 19m 0m"],
   ])("that fires: %s", (_, verdicts, expected) => {
-    expect(timerText(observeAll(verdicts, firingTimer, rule, 16))).toBe(expected);
+    expect(timerText(observeAll(verdicts, firingTimer, durations, 16))).toBe(expected);
   });
 
   test("with `for: 0` fires at the first true, and with `clear_for: 0` ends at the first false", () => {
-    const atOnce = { ...rule, forMs: 0, clearForMs: 0 };
+    const atOnce = { ...durations, forMs: 0, clearForMs: 0 };
     expect(timerText(observeAll("t", INACTIVE, atOnce))).toBe("firing 0m 0m");
     expect(observeAll("tf", INACTIVE, atOnce)).toBe(INACTIVE);
   });
 
   test("records when it left the inactive state, on the journal's clock, even while flapping", () => {
     expect(observeAll("fft").since).toBe(EPOCH + 2 * MINUTE_MS);
-    expect(observeAll("ffttfut", firingTimer, rule, 16).since).toBe(EPOCH);
+    expect(observeAll("ffttfut", firingTimer, durations, 16).since).toBe(EPOCH);
     expect(observeAll("tft").since).toBe(EPOCH + 2 * MINUTE_MS);
   });
 });
@@ -63,23 +63,23 @@ test("intermittent data does not reset a timer (prometheus#14085)", () => {
 describe("the same data", () => {
   test("observed again returns the same timer", () => {
     const timer = observeAll("ttt");
-    expect(observeCondition(timer, observation(2, "true"), rule)).toBe(timer);
-    expect(observeCondition(timer, observation(1, "false"), rule)).toBe(timer);
+    expect(observeCondition(timer, observation(2, "true"), durations)).toBe(timer);
+    expect(observeCondition(timer, observation(1, "false"), durations)).toBe(timer);
   });
 
   test("observed again after an unknown does not bridge the gap", () => {
     const frozen = observeAll("tttu");
-    const again = observeCondition(frozen, observation(2, "true"), rule);
-    expect(timerText(observeAll("t", again, rule, 4))).toBe("pending 2m 0m");
+    const again = observeCondition(frozen, observation(2, "true"), durations);
+    expect(timerText(observeAll("t", again, durations, 4))).toBe("pending 2m 0m");
   });
 
   test("with another verdict resets a pending timer, but clears nothing and adds no time", () => {
-    expect(observeCondition(observeAll("ttt"), observation(2, "false"), rule)).toBe(INACTIVE);
-    const doubtful = observeCondition(firingTimer, observation(15, "false"), { ...rule, clearForMs: 0 });
+    expect(observeCondition(observeAll("ttt"), observation(2, "false"), durations)).toBe(INACTIVE);
+    const doubtful = observeCondition(firingTimer, observation(15, "false"), { ...durations, clearForMs: 0 });
     expect(timerText(doubtful)).toBe("firing 15m 0m");
-    expect(timerText(observeAll("f", doubtful, rule, 16))).toBe("firing 15m 0m");
-    const clearing = observeAll("fff", firingTimer, rule, 16);
-    expect(timerText(observeCondition(clearing, observation(18, "true"), rule))).toBe("firing 15m 0m");
+    expect(timerText(observeAll("f", doubtful, durations, 16))).toBe("firing 15m 0m");
+    const clearing = observeAll("fff", firingTimer, durations, 16);
+    expect(timerText(observeCondition(clearing, observation(18, "true"), durations))).toBe("firing 15m 0m");
   });
 });
 
@@ -89,7 +89,7 @@ describe("a policy that reads data of several ages", () => {
     newest: newest * MINUTE_MS,
   });
   const watchMixed = (...observations: Observation[]) =>
-    observations.reduce((timer, one) => observeCondition(timer, one, rule), INACTIVE);
+    observations.reduce((timer, one) => observeCondition(timer, one, durations), INACTIVE);
 
   test("counts from its newest data, which made the condition true", () => {
     expect(timerText(watchMixed(mixed(0, 4, "true"), mixed(5, 6, "true")))).toBe("pending 1m 0m");
@@ -108,29 +108,29 @@ describe("a policy that reads data of several ages", () => {
 
 describe("while an action of ours is in progress", () => {
   const frozen = (timer: Timer, minute: number, verdict: Observation["verdict"]) =>
-    observeCondition(timer, observation(minute, verdict), rule, { clearFrozen: true });
+    observeCondition(timer, observation(minute, verdict), durations, { clearFrozen: true });
 
   test("falses clear nothing, and their time never counts", () => {
-    const after = frozen(frozen(observeAll("fff", firingTimer, rule, 16), 19, "false"), 20, "false");
+    const after = frozen(frozen(observeAll("fff", firingTimer, durations, 16), 19, "false"), 20, "false");
     expect(timerText(after)).toBe("firing 15m 2m");
-    expect(timerText(observeAll("f", after, rule, 21))).toBe("firing 15m 2m");
-    expect(timerText(observeAll("ff", after, rule, 21))).toBe("firing 15m 3m");
+    expect(timerText(observeAll("f", after, durations, 21))).toBe("firing 15m 2m");
+    expect(timerText(observeAll("ff", after, durations, 21))).toBe("firing 15m 3m");
   });
 
   test("an observation of known data interrupts the count", () => {
-    const after = frozen(observeAll("fff", firingTimer, rule, 16), 18, "false");
-    expect(timerText(observeAll("f", after, rule, 19))).toBe("firing 15m 2m");
+    const after = frozen(observeAll("fff", firingTimer, durations, 16), 18, "false");
+    expect(timerText(observeAll("f", after, durations, 19))).toBe("firing 15m 2m");
   });
 
   test("even `clear_for: 0` waits for the end of the action and newer data", () => {
-    const atOnce = { ...rule, clearForMs: 0 };
+    const atOnce = { ...durations, clearForMs: 0 };
     const under = observeCondition(firingTimer, observation(16, "false"), atOnce, { clearFrozen: true });
     expect(observeCondition(under, observation(16, "false"), atOnce).state).toBe("firing");
     expect(observeCondition(under, observation(17, "false"), atOnce)).toBe(INACTIVE);
   });
 
   test("a true still resets clearing, and a false still resets a pending timer", () => {
-    expect(timerText(frozen(observeAll("fff", firingTimer, rule, 16), 19, "true"))).toBe("firing 15m 0m");
+    expect(timerText(frozen(observeAll("fff", firingTimer, durations, 16), 19, "true"))).toBe("firing 15m 0m");
     expect(frozen(observeAll("tt"), 2, "false")).toBe(INACTIVE);
   });
 });
@@ -138,10 +138,12 @@ describe("while an action of ours is in progress", () => {
 test("untrusted data resets pending timers and interrupts the count of firing ones", () => {
   expect(markUntrusted(INACTIVE, EPOCH)).toBe(INACTIVE);
   expect(markUntrusted(observeAll("ttt"), EPOCH)).toBe(INACTIVE);
-  expect(timerText(markUntrusted(observeAll("ttt", markUnseen(firingTimer), rule, 40), EPOCH))).toBe("lapsed 0m 0m");
-  const clearing = markUntrusted(observeAll("fff", firingTimer, rule, 16), EPOCH + 18 * MINUTE_MS);
+  expect(timerText(markUntrusted(observeAll("ttt", markUnseen(firingTimer), durations, 40), EPOCH))).toBe(
+    "lapsed 0m 0m",
+  );
+  const clearing = markUntrusted(observeAll("fff", firingTimer, durations, 16), EPOCH + 18 * MINUTE_MS);
   expect(timerText(clearing)).toBe("firing 15m 2m");
-  expect(timerText(observeAll("f", clearing, rule, 19))).toBe("firing 15m 2m");
+  expect(timerText(observeAll("f", clearing, durations, 19))).toBe("firing 15m 2m");
 });
 
 test("a timer is restored from its row without counting the time in between", () => {
@@ -154,10 +156,10 @@ test("a timer is restored from its row without counting the time in between", ()
     clearMs: 0,
     since: EPOCH,
   });
-  expect(timerText(observeAll("t", restoreTimer(row), rule, 4))).toBe("pending 3m 0m");
-  expect(timerText(observeAll("tt", restoreTimer(row), rule, 4))).toBe("pending 4m 0m");
+  expect(timerText(observeAll("t", restoreTimer(row), durations, 4))).toBe("pending 3m 0m");
+  expect(timerText(observeAll("tt", restoreTimer(row), durations, 4))).toBe("pending 4m 0m");
   // The new process counts its monotonic clock from anywhere.
-  expect(timerText(observeAll("tt", restoreTimer(row), rule, -900))).toBe("pending 4m 0m");
+  expect(timerText(observeAll("tt", restoreTimer(row), durations, -900))).toBe("pending 4m 0m");
 });
 
 describe("a timer with an unknown verdict", () => {
@@ -170,38 +172,38 @@ describe("a timer with an unknown verdict", () => {
   });
 
   test("for longer than that lapses if it is firing, and has to prove `for` from zero", () => {
-    expect(timerText(observeAll(justNot, firingTimer, rule, 16))).toBe("firing 15m 0m");
-    const lapsed = observeAll(tooLong, firingTimer, rule, 16);
+    expect(timerText(observeAll(justNot, firingTimer, durations, 16))).toBe("firing 15m 0m");
+    const lapsed = observeAll(tooLong, firingTimer, durations, 16);
     expect(timerText(lapsed)).toBe("lapsed 0m 0m");
-    expect(timerText(observeAll("t".repeat(15), lapsed, rule, 40))).toBe("lapsed 14m 0m");
-    expect(timerText(observeAll("t".repeat(16), lapsed, rule, 40))).toBe("firing 15m 0m");
-    expect(timerText(observeAll("ttttf", lapsed, rule, 40))).toBe("lapsed 0m 0m");
+    expect(timerText(observeAll("t".repeat(15), lapsed, durations, 40))).toBe("lapsed 14m 0m");
+    expect(timerText(observeAll("t".repeat(16), lapsed, durations, 40))).toBe("firing 15m 0m");
+    expect(timerText(observeAll("ttttf", lapsed, durations, 40))).toBe("lapsed 0m 0m");
   });
 
   test("can be cleared by `clear_for` after it lapsed", () => {
-    const lapsed = observeAll(tooLong, firingTimer, rule, 16);
-    expect(timerText(observeAll("f".repeat(10), lapsed, rule, 40))).toBe("lapsed 0m 9m");
-    expect(observeAll("f".repeat(11), lapsed, rule, 40)).toBe(INACTIVE);
+    const lapsed = observeAll(tooLong, firingTimer, durations, 16);
+    expect(timerText(observeAll("f".repeat(10), lapsed, durations, 40))).toBe("lapsed 0m 9m");
+    expect(observeAll("f".repeat(11), lapsed, durations, 40)).toBe(INACTIVE);
   });
 
   test("does not lapse while an action of ours is in progress", () => {
     const minutes = Array.from({ length: 60 }, (_, minute) => 16 + minute);
     const after = minutes.reduce(
-      (timer, minute) => observeCondition(timer, observation(minute, "unknown"), rule, { clearFrozen: true }),
+      (timer, minute) => observeCondition(timer, observation(minute, "unknown"), durations, { clearFrozen: true }),
       firingTimer,
     );
-    expect(timerText(observeAll("u", after, rule, 76))).toBe("firing 15m 0m");
+    expect(timerText(observeAll("u", after, durations, 76))).toBe("firing 15m 0m");
   });
 
   test("lapses after long untrusted data, but not because of downtime", () => {
-    expect(timerText(observeAll("t", markUntrusted(firingTimer, EPOCH + 15 * MINUTE_MS), rule, 36))).toBe(
+    expect(timerText(observeAll("t", markUntrusted(firingTimer, EPOCH + 15 * MINUTE_MS), durations, 36))).toBe(
       "lapsed 0m 0m",
     );
-    expect(timerText(observeAll("t", markUntrusted(firingTimer, EPOCH + 15 * MINUTE_MS), rule, 35))).toBe(
+    expect(timerText(observeAll("t", markUntrusted(firingTimer, EPOCH + 15 * MINUTE_MS), durations, 35))).toBe(
       "firing 15m 0m",
     );
     const row = toTimerRow("reboot-offline", "n-1", firingTimer)!;
-    expect(timerText(observeAll("t", restoreTimer(row), rule, 5_000))).toBe("firing 15m 0m");
+    expect(timerText(observeAll("t", restoreTimer(row), durations, 5_000))).toBe("firing 15m 0m");
   });
 
   test("lapses immediately if its node left the fleet", () => {
@@ -212,7 +214,7 @@ describe("a timer with an unknown verdict", () => {
   });
 
   test("with `for: 0` fires at the first true after it lapsed", () => {
-    expect(timerText(observeAll("t", markUnseen(firingTimer), { ...rule, forMs: 0 }, 40))).toBe("firing 0m 0m");
+    expect(timerText(observeAll("t", markUnseen(firingTimer), { ...durations, forMs: 0 }, 40))).toBe("firing 0m 0m");
   });
 });
 
@@ -221,57 +223,57 @@ test("an inactive timer has no row in the journal", () => {
 });
 
 describe("a reload", () => {
-  const longer = { ...rule, forMs: 30 * MINUTE_MS };
+  const longer = { ...durations, forMs: 30 * MINUTE_MS };
 
   test("that raises `for` makes a firing timer pending with its counted time", () => {
-    const demoted = applyRuleChange(firingTimer, longer);
+    const demoted = applyDurationsChange(firingTimer, longer);
     expect(timerText(demoted)).toBe("pending 15m 0m");
     expect(timerText(observeAll("t".repeat(15), demoted, longer, 16))).toBe("firing 30m 0m");
   });
 
   test.each(["f", "fff", "fffu"])("that raises `for` ends a firing timer last observed as false (%s)", (verdicts) => {
-    expect(applyRuleChange(observeAll(verdicts, firingTimer, rule, 16), longer)).toBe(INACTIVE);
+    expect(applyDurationsChange(observeAll(verdicts, firingTimer, durations, 16), longer)).toBe(INACTIVE);
   });
 
   test("that lowers `for` fires only with the next true", () => {
     const pending = observeAll("t".repeat(10));
-    const shorter = { ...rule, forMs: 5 * MINUTE_MS };
-    expect(applyRuleChange(pending, shorter)).toBe(pending);
+    const shorter = { ...durations, forMs: 5 * MINUTE_MS };
+    expect(applyDurationsChange(pending, shorter)).toBe(pending);
     expect(observeCondition(pending, observation(9, "true"), shorter).state).toBe("pending");
     expect(timerText(observeAll("t", pending, shorter, 10))).toBe("firing 10m 0m");
   });
 
   test("that changes nothing returns the same timer", () => {
-    expect(applyRuleChange(firingTimer, rule)).toBe(firingTimer);
-    expect(applyRuleChange(INACTIVE, longer)).toBe(INACTIVE);
+    expect(applyDurationsChange(firingTimer, durations)).toBe(firingTimer);
+    expect(applyDurationsChange(INACTIVE, longer)).toBe(INACTIVE);
   });
 });
 
 test("a hundred thousand healthy nodes share one timer", () => {
-  expect(observeCondition(INACTIVE, observation(1, "false"), rule)).toBe(INACTIVE);
-  expect(observeCondition(INACTIVE, observation(1, "unknown"), rule)).toBe(INACTIVE);
+  expect(observeCondition(INACTIVE, observation(1, "false"), durations)).toBe(INACTIVE);
+  expect(observeCondition(INACTIVE, observation(1, "unknown"), durations)).toBe(INACTIVE);
   expect(Object.isFrozen(INACTIVE)).toBe(true);
 });
 
 describe("the same data with another verdict because time has passed", () => {
-  const lapsed = observeAll("t".repeat(5), markUnseen(firingTimer), rule, 16);
+  const lapsed = observeAll("t".repeat(5), markUnseen(firingTimer), durations, 16);
 
   test("resets a lapsed timer if it is false, but not a firing one", () => {
     expect(timerText(lapsed)).toBe("lapsed 4m 0m");
-    expect(timerText(observeCondition(lapsed, observation(20, "false"), rule))).toBe("lapsed 0m 0m");
-    expect(timerText(observeCondition(firingTimer, observation(15, "false"), rule))).toBe("firing 15m 0m");
+    expect(timerText(observeCondition(lapsed, observation(20, "false"), durations))).toBe("lapsed 0m 0m");
+    expect(timerText(observeCondition(firingTimer, observation(15, "false"), durations))).toBe("firing 15m 0m");
   });
 
   test("resets clearing if it is true, and keeps it if it is false", () => {
-    const clearing = observeAll("ttfff", firingTimer, rule, 16);
+    const clearing = observeAll("ttfff", firingTimer, durations, 16);
     expect(timerText(clearing)).toBe("firing 17m 2m");
-    const unclear = observeCondition(clearing, observation(20, "unknown"), rule);
-    expect(timerText(observeCondition(unclear, observation(20, "true"), rule))).toBe("firing 17m 0m");
-    expect(timerText(observeCondition(unclear, observation(20, "false"), rule))).toBe("firing 17m 2m");
+    const unclear = observeCondition(clearing, observation(20, "unknown"), durations);
+    expect(timerText(observeCondition(unclear, observation(20, "true"), durations))).toBe("firing 17m 0m");
+    expect(timerText(observeCondition(unclear, observation(20, "false"), durations))).toBe("firing 17m 2m");
   });
 });
 
 test("a restarted timer that fired before `for` was raised is pending again", () => {
   const row = toTimerRow("p", "n", firingTimer)!;
-  expect(applyRuleChange(restoreTimer(row), { ...rule, forMs: 20 * MINUTE_MS }).state).toBe("pending");
+  expect(applyDurationsChange(restoreTimer(row), { ...durations, forMs: 20 * MINUTE_MS }).state).toBe("pending");
 });

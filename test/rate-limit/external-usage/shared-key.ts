@@ -10,7 +10,7 @@ import { type Event, insert } from "../saturated-day.ts";
  * Outcome of one of our calls. `lost_before`, `lost_after`: no response; the service did not count it, or did.
  * `unsent`: not sent. `bare`: answered by a proxy in front of the service, without headers and without being counted.
  */
-export type CallFate = "answered" | "lost_before" | "lost_after" | "unsent" | "bare";
+export type CallResult = "answered" | "lost_before" | "lost_after" | "unsent" | "bare";
 
 /** One of our calls, or some external ones, and the time since the previous event. */
 export interface SharedKeyEvent {
@@ -18,7 +18,7 @@ export interface SharedKeyEvent {
   readonly category: Category;
   /** Number of concurrent external calls; 0: one call of ours. */
   readonly externalCalls: number;
-  readonly fate: CallFate;
+  readonly result: CallResult;
   readonly outMs: number;
   readonly backMs: number;
 }
@@ -44,12 +44,12 @@ export function runSharedKey(
   const learned = () => LIMIT_SCOPES.reduce((sum, scope) => sum + ledger.externalUsage[scope].provenCalls(), 0);
   const likely = () => LIMIT_SCOPES.reduce((sum, scope) => sum + ledger.externalUsage[scope].likelyCalls(), 0);
 
-  function call({ category, fate, outMs, backMs }: SharedKeyEvent): void {
+  function call({ category, result, outMs, backMs }: SharedKeyEvent): void {
     const permit = takePermit(ledger, category, "detail", now);
     const settle = (outcome: CallOutcome) => settlePermit(ledger, permit, outcome, 0.5, now);
     const arrive = () => {
       const stated = service.answer(category, now);
-      if (fate === "lost_after") at(now + TIMEOUT_MS, () => settle({ kind: "lost" }));
+      if (result === "lost_after") at(now + TIMEOUT_MS, () => settle({ kind: "lost" }));
       else at(now + backMs, () => answer(stated));
     };
     const answer = ({ kind, headers, dateMs, retryAfterSeconds }: StatedHeaders) => {
@@ -58,9 +58,9 @@ export function runSharedKey(
       else settle({ kind, reading: statement, retryAfterMs: retryAfterSeconds! * 1_000 });
       onAnswer?.(learned(), admitted, now, ledger);
     };
-    if (fate === "unsent") settle({ kind: "unused" });
-    else if (fate === "lost_before") at(now + TIMEOUT_MS, () => settle({ kind: "lost" }));
-    else if (fate === "bare") at(now + outMs + backMs, () => settle({ kind: "answered", reading: null }));
+    if (result === "unsent") settle({ kind: "unused" });
+    else if (result === "lost_before") at(now + TIMEOUT_MS, () => settle({ kind: "lost" }));
+    else if (result === "bare") at(now + outMs + backMs, () => settle({ kind: "answered", reading: null }));
     else at(now + outMs, arrive);
   }
 

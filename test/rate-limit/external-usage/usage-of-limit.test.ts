@@ -5,7 +5,7 @@ import { ExternalUsageOfLimit } from "../../../src/rate-limit/external-usage/usa
 import type { Category } from "../../../src/rate-limit/limits.ts";
 import { createLimiter } from "../../../src/simulator/http/limiter.ts";
 import { LIMITER_SETUPS, type LimiterSetup, limitsWithoutPlan } from "../limited-service.ts";
-import { type CallFate, runSharedKey, type SharedKeyEvent } from "./shared-key.ts";
+import { type CallResult, runSharedKey, type SharedKeyEvent } from "./shared-key.ts";
 
 const MINUTE = 60_000;
 
@@ -17,9 +17,9 @@ const gaps = fc.oneof(
   weighted(3, integerBetween(1_000, 30_000)),
   weighted(1, integerBetween(30_000, 300_000)),
 );
-const fates = fc.oneof(
-  weighted(20, fc.constant<CallFate>("answered")),
-  weighted(1, fc.constantFrom<CallFate>("lost_before", "lost_after", "unsent", "bare")),
+const callResults = fc.oneof(
+  weighted(20, fc.constant<CallResult>("answered")),
+  weighted(1, fc.constantFrom<CallResult>("lost_before", "lost_after", "unsent", "bare")),
 );
 /** Arbitrary calls of ours and external ones. */
 const scripts = (externalCalls: fc.Arbitrary<number>): fc.Arbitrary<SharedKeyEvent[]> => {
@@ -30,7 +30,7 @@ const scripts = (externalCalls: fc.Arbitrary<number>): fc.Arbitrary<SharedKeyEve
       weighted(1, fc.constant<Category>("session_monitoring")),
     ),
     externalCalls,
-    fate: fates,
+    result: callResults,
     outMs: integerBetween(1, 400),
     backMs: integerBetween(1, 400),
   });
@@ -84,7 +84,7 @@ const call = (afterMs: number, externalCalls = 0): SharedKeyEvent => ({
   afterMs,
   externalCalls,
   category: "node_management",
-  fate: "answered",
+  result: "answered",
   outMs: 30,
   backMs: 30,
 });
@@ -124,7 +124,7 @@ test.each(LIMITER_KINDS)(
 
 test.each(LIMITER_KINDS)("responses without headers do not hide external calls with a %s", (limiter) => {
   const limiting = { limiter, headers: "category", limits: limitsWithoutPlan("enterprise"), reset: "full" } as const;
-  const bare: SharedKeyEvent = { ...call(1_000), fate: "bare" };
+  const bare: SharedKeyEvent = { ...call(1_000), result: "bare" };
   const round = [...new Array(4).fill(bare), ...new Array(8).fill(call(1_000)), call(0, 10), call(1_000)];
   const { learned, admitted } = runSharedKey(limiting, new Array(10).fill(round).flat());
   expect(admitted).toBe(100);

@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
-import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { noFailureRates, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates } from "../../harness/remediation-results.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
@@ -23,7 +23,7 @@ test("accept-inventory does not accept the loss of a node while its next step is
   });
   const safety = { canary: false };
   const network = await startQuietNetwork({
-    rules: remediationRules([], safety),
+    config: remediationConfig([], safety),
     clock,
     wrapTransport: slowPosts,
     // A rebooted node stays down.
@@ -39,7 +39,7 @@ test("accept-inventory does not accept the loss of a node while its next step is
     when: "node.uptime_hours >= 0",
     steps: [steps.reboot, steps.force],
   });
-  await network.reload({ rules: remediationRules([rebootOnline], safety) });
+  await network.reload({ config: remediationConfig([rebootOnline], safety) });
   await network.advanceUntil(() => posts === 2);
   const reply = await network.commands().acceptInventory();
   expect(reply).toMatchObject({ ok: true, value: expect.not.stringContaining("the loss of") });

@@ -36,7 +36,7 @@ describe("a Prometheus query", () => {
     ["a scalar of 0", success(scalar("0")), false],
     ["a scalar of -0", success(scalar("-0")), false],
     ["a vector with an element", success(vector(sample("1"))), true],
-    ["a vector with an element of 0, as in an alerting rule", success(vector(sample("0"))), true],
+    ["a vector with an element of 0, as in an alerting spec", success(vector(sample("0"))), true],
     ["a matrix with a series", success({ resultType: "matrix", result: [{ metric: {}, values: [] }] }), true],
     ["a scalar of 1", success(scalar("1")), true],
     ["a scalar of NaN", success(scalar("NaN")), true],

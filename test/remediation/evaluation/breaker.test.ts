@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Fleet } from "../../../src/model/snapshot.ts";
-import { rebootOffline, remediationRules, withoutLimits } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
 import { noFailureRates, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 /** Limits with the circuit breaker only: it opens when more than 10 nodes fire within 10 minutes. */
@@ -23,11 +23,11 @@ const breakerOf = (network: QuietNetwork) => network.controller().view.status().
 
 /** Makes half of the fleet fail at the same time. */
 function failHalf(network: QuietNetwork): void {
-  for (const node of network.nodes().slice(0, 20)) network.failNode(node, "person");
+  for (const node of network.nodes().slice(0, 20)) network.failNode(node, "operator");
 }
 
 test("opens after a kill between the commit of the timers that fire and the next commit", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], breakerOnly), scenario });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], breakerOnly), scenario });
   failHalf(network);
   network.injectedFailures.crashAt = {
     when: "after",
@@ -42,39 +42,39 @@ test("opens after a kill between the commit of the timers that fire and the next
 });
 
 test("counts the nodes that fire under a dry run when a reload makes the policy enforce", async () => {
-  const rules = (mode: "dry_run" | "enforce") => remediationRules([rebootOffline({ mode })], breakerOnly);
-  const network = await startQuietNetwork({ rules: rules("dry_run"), scenario });
+  const config = (mode: "dry_run" | "enforce") => remediationConfig([rebootOffline({ mode })], breakerOnly);
+  const network = await startQuietNetwork({ config: config("dry_run"), scenario });
   failHalf(network);
   await network.advance(30 * MINUTE_MS);
   expect(breakerOf(network)).toBeNull();
-  await network.reload({ rules: rules("enforce") });
+  await network.reload({ config: config("enforce") });
   await network.advance(30 * MINUTE_MS);
   expect(breakerOf(network)).toMatchObject({ nodes: 20 });
   expect(network.postCount()).toBe(0);
   // After a reset it counts from zero, also across a kill.
   expect(await network.commands().resetBreaker()).toMatchObject({ ok: true });
   network.kill();
-  await network.restart({ rules: rules("enforce") });
+  await network.restart({ config: config("enforce") });
   await network.advance(10 * MINUTE_MS);
   expect(breakerOf(network)).toBeNull();
   expect(network.postCount()).toBeGreaterThan(0);
 });
 
 test("counts the nodes that fire under a dry run when a restart makes the policy enforce and a kill follows", async () => {
-  const rules = (mode: "dry_run" | "enforce") => remediationRules([rebootOffline({ mode })], breakerOnly);
-  const network = await startQuietNetwork({ rules: rules("dry_run"), scenario });
+  const config = (mode: "dry_run" | "enforce") => remediationConfig([rebootOffline({ mode })], breakerOnly);
+  const network = await startQuietNetwork({ config: config("dry_run"), scenario });
   failHalf(network);
   await network.advance(30 * MINUTE_MS);
-  await network.restart({ rules: rules("enforce") });
+  await network.restart({ config: config("enforce") });
   network.kill();
-  await network.restart({ rules: rules("enforce") });
+  await network.restart({ config: config("enforce") });
   await network.advance(30 * MINUTE_MS);
   expect(breakerOf(network)).toMatchObject({ nodes: 20 });
   expect(network.postCount()).toBe(0);
 });
 
 test("counts the nodes that fired before an evaluation failed", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], breakerOnly), scenario });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], breakerOnly), scenario });
   const controller = network.controller();
   const { log, remediationState } = network.daemon;
   const timers = () => [...remediationState.records.timersOf("reboot-offline").values()];
@@ -116,8 +116,8 @@ describe("nodes that leave the list after an action", () => {
     reuseIds: false,
   };
   const breaker = { share: 0, amount: 3, withinMs: HOUR_MS };
-  const rules = remediationRules([rebootOffline()], { ...withoutLimits, breaker });
-  const start = () => startQuietNetwork({ rules, scenario: { nodes: 40, rates: noFailureRates, churn } });
+  const config = remediationConfig([rebootOffline()], { ...withoutLimits, breaker });
+  const start = () => startQuietNetwork({ config, scenario: { nodes: 40, rates: noFailureRates, churn } });
 
   test("don't open the breaker again when the daemon restarts or reloads after a reset", async () => {
     const network = await start();

@@ -1,23 +1,23 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
-import type { PolicyRule } from "../../../src/model/policy/policy.ts";
-import { rebootOffline, remediationRules, steps, withoutLimits } from "../../harness/policies.ts";
+import type { PolicySpec } from "../../../src/model/policy/policy.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { nodesActedOn } from "../../harness/remediation-results.ts";
 
 /** Limits with the canary only. */
 const canaryOnly = { ...withoutLimits, canary: true };
 
-const rules = (rule: Partial<PolicyRule> = {}) => remediationRules([rebootOffline(rule)], canaryOnly);
+const config = (spec: Partial<PolicySpec> = {}) => remediationConfig([rebootOffline(spec)], canaryOnly);
 
 /** Starts with three unhealthy nodes: the first is the canary, and its first step was ineffective. */
 async function startWithFailedCanaryStep(
-  rule: Partial<PolicyRule>,
+  spec: Partial<PolicySpec>,
 ): Promise<{ network: QuietNetwork; unhealthy: readonly string[] }> {
-  const network = await startQuietNetwork({ rules: rules(rule) });
+  const network = await startQuietNetwork({ config: config(spec) });
   const unhealthy = onePerRegion(network, 3);
-  network.failNode(unhealthy[0]!, "person");
+  network.failNode(unhealthy[0]!, "operator");
   await network.advance(2 * MINUTE_MS);
   for (const node of unhealthy.slice(1)) network.failNode(node);
   return { network, unhealthy };
@@ -27,7 +27,7 @@ test("two nodes that were between steps when a step was added are treated one af
   const open = { steps: [steps.disconnect, steps.reboot] };
   // The first text is proven, so two nodes are treated at the same time. A window closes between their steps.
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline(open)], { ...canaryOnly, canary: false }),
+    config: remediationConfig([rebootOffline(open)], { ...canaryOnly, canary: false }),
   });
   const unhealthy = onePerRegion(network, 2);
   for (const node of unhealthy) network.failNode(node);
@@ -35,7 +35,7 @@ test("two nodes that were between steps when a step was added are treated one af
   await network.commands().pause("a release");
   await network.advance(10 * MINUTE_MS);
   expect(network.actions().map(({ outcome }) => outcome)).toEqual(["ineffective", "ineffective"]);
-  await network.restart({ rules: rules({ steps: [...open.steps, steps.force] }) });
+  await network.restart({ config: config({ steps: [...open.steps, steps.force] }) });
   await network.commands().resume();
   await network.advance(HOUR_MS);
   expect(network.episodes().map(({ state }) => state)).toEqual(["healed", "healed"]);

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { INACTIVE, observeCondition, type Timer, type TimerRule } from "../../../src/policy/timer.ts";
+import { INACTIVE, observeCondition, type Timer, type TimerDurations } from "../../../src/policy/timer.ts";
 import { type DetailFreshness, nextUsefulReadAt } from "../../../src/remediation/evaluation/detail-demand.ts";
 
-const rule: TimerRule = { forMs: 30 * MINUTE_MS, clearForMs: 20 * MINUTE_MS, gapMsMax: 3 * HOUR_MS };
+const spec: TimerDurations = { forMs: 30 * MINUTE_MS, clearForMs: 20 * MINUTE_MS, gapMsMax: 3 * HOUR_MS };
 
 /** A timer after observations at some minutes. */
 const timerAfterObservations = (
@@ -11,13 +11,13 @@ const timerAfterObservations = (
 ): Timer =>
   observations.reduce(
     (timer, [minute, verdict]) =>
-      observeCondition(timer, { verdict, at: minute * MINUTE_MS, now: minute * MINUTE_MS }, rule),
+      observeCondition(timer, { verdict, at: minute * MINUTE_MS, now: minute * MINUTE_MS }, spec),
     INACTIVE,
   );
 
 /** The minute of the next useful read after one at `minute`. */
 const nextReadMinute = (timer: Timer, minute: number, age: Partial<DetailFreshness> = {}) =>
-  nextUsefulReadAt(timer, rule, { observedAt: minute * MINUTE_MS, maxAgeMs: 3 * HOUR_MS, roundMs: HOUR_MS, ...age }) /
+  nextUsefulReadAt(timer, spec, { observedAt: minute * MINUTE_MS, maxAgeMs: 3 * HOUR_MS, roundMs: HOUR_MS, ...age }) /
   MINUTE_MS;
 
 describe("the next useful read of a detail", () => {

@@ -4,7 +4,7 @@ import { fail, ok, type Result } from "../../../src/base/result.ts";
 import type { ExternalBlocker } from "../../../src/model/policy/policy.ts";
 import type { TimeInterval } from "../../../src/model/policy/time-interval.ts";
 import type { ExternalBlockers } from "../../../src/model/ports.ts";
-import { rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
@@ -29,7 +29,7 @@ const reasonsIn = (network: QuietNetwork) => network.decisions().at(-1)!.blocker
 test("blocked_by holds a policy until the blocker ends", async () => {
   const { answers, externalBlockers } = startAnswers();
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ blockedBy: [query, alerts] })]),
+    config: remediationConfig([rebootOffline({ blockedBy: [query, alerts] })]),
     externalBlockers,
   });
   const [node] = network.nodes("us-east");
@@ -50,7 +50,7 @@ test("blocked_by holds a policy until the blocker ends", async () => {
 test("blocked_by holds a policy while the query fails, and reports the error", async () => {
   const { answers, externalBlockers } = startAnswers();
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ blockedBy: [query] })]),
+    config: remediationConfig([rebootOffline({ blockedBy: [query] })]),
     externalBlockers,
   });
   answers.query = fail("connection refused");
@@ -65,7 +65,7 @@ test("blocked_by holds a policy while the query fails, and reports the error", a
 test("blocked_by is queried again right before the POST, and a new blocker prevents it", async () => {
   const { queries, answers, externalBlockers } = startAnswers();
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ blockedBy: [query] })]),
+    config: remediationConfig([rebootOffline({ blockedBy: [query] })]),
     externalBlockers,
   });
   await network.commands().pause("a test");
@@ -87,7 +87,7 @@ test("blocked_by is queried again right before the POST, and a new blocker preve
 test("blocked_by runs no query while no node is unhealthy", async () => {
   const { queries, externalBlockers } = startAnswers();
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ blockedBy: [query] })]),
+    config: remediationConfig([rebootOffline({ blockedBy: [query] })]),
     externalBlockers,
   });
   await network.advance(HOUR_MS);
@@ -101,8 +101,8 @@ const until = (minutes: number): TimeInterval => ({
 });
 
 test("a window that closes between the decision and the POST prevents the POST", async () => {
-  const rules = { ...remediationRules([rebootOffline({ windows: ["early"] })]), intervals: [until(15)] };
-  const network = await startQuietNetwork({ rules });
+  const config = { ...remediationConfig([rebootOffline({ windows: ["early"] })]), intervals: [until(15)] };
+  const network = await startQuietNetwork({ config });
   network.setFault({ kind: "slow_drip", bytesPerSecond: 60 }, "GET /v1/nodes/");
   // The timer fires two seconds before the window closes, and reading the node takes longer.
   await network.advance(START_MS + 15 * MINUTE_MS - 2 * SECOND_MS - 5 * MINUTE_MS - network.daemon.clock.now());
@@ -115,8 +115,8 @@ test("a window that closes between the decision and the POST prevents the POST",
 });
 
 test("when a window closes, the step under way is verified, and the next one waits", async () => {
-  const rules = { ...remediationRules([rebootOffline({ windows: ["early"] })]), intervals: [until(15)] };
-  const network = await startQuietNetwork({ rules });
+  const config = { ...remediationConfig([rebootOffline({ windows: ["early"] })]), intervals: [until(15)] };
+  const network = await startQuietNetwork({ config });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "forced_reboot");
   await network.advance(HOUR_MS);
@@ -126,8 +126,8 @@ test("when a window closes, the step under way is verified, and the next one wai
 });
 
 test("a window that is open only by the service's clock holds the policy", async () => {
-  const rules = { ...remediationRules([rebootOffline({ windows: ["early"] })]), intervals: [until(60)] };
-  const network = await startQuietNetwork({ rules });
+  const config = { ...remediationConfig([rebootOffline({ windows: ["early"] })]), intervals: [until(60)] };
+  const network = await startQuietNetwork({ config });
   network.daemon.clock.stepWallClock(2 * HOUR_MS);
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(15 * MINUTE_MS);
@@ -136,8 +136,8 @@ test("a window that is open only by the service's clock holds the policy", async
 });
 
 test("a window that is open only by our wall clock holds the policy", async () => {
-  const rules = { ...remediationRules([rebootOffline({ windows: ["early"] })]), intervals: [until(10)] };
-  const network = await startQuietNetwork({ rules });
+  const config = { ...remediationConfig([rebootOffline({ windows: ["early"] })]), intervals: [until(10)] };
+  const network = await startQuietNetwork({ config });
   await network.advance(10 * MINUTE_MS);
   const [node] = network.nodes("us-east");
   network.failNode(node!);

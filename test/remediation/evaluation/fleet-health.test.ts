@@ -8,7 +8,7 @@ import { ObservedFleet } from "../../../src/remediation/observed-fleet.ts";
 import { PolicySet } from "../../../src/remediation/policy-set.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { rebootOffline, remediationRules, withoutLimits } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 import { record } from "../../inventory/inventory-fixtures.ts";
 
@@ -19,14 +19,14 @@ test("a breaker that opens while the reset of a policy is journaled stays open",
   const { journal } = createMemoryStateStore();
   const remediationState = await openRemediationState({ journal, clock, log: silentLog, lostReason: null });
   const breaker = { share: 0.05, amount: 5, withinMs: HOUR_MS };
-  const rules = remediationRules([rebootOffline()], { ...withoutLimits, breaker });
+  const config = remediationConfig([rebootOffline()], { ...withoutLimits, breaker });
   const observed = new ObservedFleet({ serviceTime: (at) => at });
   const inventory = new Inventory("ratio");
   for (const node of NODES) inventory.recordListed(record(node, { status: "offline" }), clock.monotonic());
   const data = { fleet: inventory.currentFleet(), sessions: null, stats: null, hourly: null };
   observed.latest = { snapshot: { sequence: 1, at: clock.monotonic(), ...data }, plan: {} as never };
-  const policies = new PolicySet(rules, remediationState.records);
-  const health = new FleetHealth({ observed, policies, remediationState, rules, clock } as never);
+  const policies = new PolicySet(config, remediationState.records);
+  const health = new FleetHealth({ observed, policies, remediationState, config, clock } as never);
   const none = new Map<string, string[]>();
   health.recordChanges({ firing: none, onsets: none });
 
@@ -38,13 +38,13 @@ test("a breaker that opens while the reset of a policy is journaled stays open",
   expect(health.state(false).breaker.open).toMatchObject({ nodes: NODES.length });
 });
 
-test("a storm in the journal of an earlier version counts as active, so its cooldown starts over", async () => {
+test("the cooldown of a storm that was active when the process stopped starts over", async () => {
   const clock = createVirtualClock(START_MS);
   const { journal } = createMemoryStateStore();
   const remediationState = await openRemediationState({ journal, clock, log: silentLog, lostReason: null });
-  const row = { since: START_MS - HOUR_MS, until: START_MS + MINUTE_MS, blowing: true };
+  const row = { since: START_MS - HOUR_MS, until: START_MS + MINUTE_MS, isActive: true };
   remediationState.record([{ kind: "fact", key: STORM_FACT, value: JSON.stringify(row) }]);
-  const rules = remediationRules([rebootOffline()], { ...withoutLimits, stormCooldownMs: HOUR_MS });
-  const health = new FleetHealth({ remediationState, rules, clock } as never);
+  const config = remediationConfig([rebootOffline()], { ...withoutLimits, stormCooldownMs: HOUR_MS });
+  const health = new FleetHealth({ remediationState, config, clock } as never);
   expect(health.state(false).storm?.until).toBe(remediationState.now() + HOUR_MS);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
 import type { Transport } from "../../../src/model/ports.ts";
-import type { RemediationRules } from "../../../src/remediation/context.ts";
+import type { RemediationConfig } from "../../../src/remediation/context.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { enforcedShippedPolicies } from "../../harness/shipped-policies.ts";
@@ -22,12 +22,12 @@ const REBOOT_MINUTES_MAX = 2 * 60;
 /** Time limit. With six actions an hour, about half of it is needed. */
 const WAIT_MINUTES_MAX = 8 * 60;
 
-/** The shipped rules, but a node without sessions makes the condition of `heal-failing-sessions` unknown. */
-function rulesWithUnknowns({ policies, ...rules }: RemediationRules): RemediationRules {
+/** The shipped configuration, but a node without sessions makes the condition of `heal-failing-sessions` unknown. */
+function configWithUnknowns({ policies, ...config }: RemediationConfig): RemediationConfig {
   const when = "sessions.failed_ratio > 0.5";
   return {
-    ...rules,
-    policies: policies.map((rule) => (rule.name === "heal-failing-sessions" ? { ...rule, when } : rule)),
+    ...config,
+    policies: policies.map((spec) => (spec.name === "heal-failing-sessions" ? { ...spec, when } : spec)),
   };
 }
 
@@ -58,10 +58,10 @@ interface Course {
 }
 
 test("nodes that go offline after a disconnect healed their sessions are rebooted, and none stays held", async () => {
-  const { rules, settings } = enforcedShippedPolicies();
+  const { config, settings } = enforcedShippedPolicies();
   const failing = new Set<string>();
   const network = await startQuietNetwork({
-    rules: rulesWithUnknowns(rules),
+    config: configWithUnknowns(config),
     settings,
     wrapTransport: failingSessions(failing),
     scenario: { nodes: FLEET, sessions: 650, service: { ...defaultScenario.service, listEndedSessions: true } },

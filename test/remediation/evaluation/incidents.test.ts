@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { INCIDENTS_FACT } from "../../../src/remediation/evaluation/incidents.ts";
-import { rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
@@ -29,27 +28,30 @@ async function expectHealed(network: QuietNetwork): Promise<void> {
 }
 
 test("nodes that were unhealthy at the first evaluation are not an incident", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), scenario, warmUpMs: 0 });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]), scenario, warmUpMs: 0 });
   for (const node of incidentNodes(network)) network.failNode(node);
   await expectHealed(network);
 });
 
 test("nodes that are unhealthy when a condition is edited are not an incident", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([{ ...idle, name: "reboot-offline" }]), scenario });
+  const network = await startQuietNetwork({
+    config: remediationConfig([{ ...idle, name: "reboot-offline" }]),
+    scenario,
+  });
   await failSeparately(network);
-  await network.reload({ rules: remediationRules([rebootOffline()]) });
+  await network.reload({ config: remediationConfig([rebootOffline()]) });
   await expectHealed(network);
 });
 
 test("nodes that are unhealthy when a policy is added are not an incident", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([idle]), scenario });
+  const network = await startQuietNetwork({ config: remediationConfig([idle]), scenario });
   await failSeparately(network);
-  await network.restart({ rules: remediationRules([idle, rebootOffline()]) });
+  await network.restart({ config: remediationConfig([idle, rebootOffline()]) });
   await expectHealed(network);
 });
 
 test("nodes that are unhealthy when trust returns are not an incident", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ forMs: HOUR_MS })]), scenario });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ forMs: HOUR_MS })]), scenario });
   await failSeparately(network);
   network.setFault({ kind: "empty_list" });
   await network.advance(10 * MINUTE_MS);
@@ -60,7 +62,7 @@ test("nodes that are unhealthy when trust returns are not an incident", async ()
 test("nodes whose details are read for the first time are not an incident", async () => {
   const when = 'node.status == "offline" && node.cpu_usage >= 0.0';
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ when })]),
+    config: remediationConfig([rebootOffline({ when })]),
     scenario,
     settings: {},
   });
@@ -85,7 +87,7 @@ const withoutFailures = {
 } as const;
 
 test("an incident ends half an hour after most of its nodes came back, and the remaining nodes are healed", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], withoutFailures), scenario });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], withoutFailures), scenario });
   await outage(network);
   await network.advance(85 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
@@ -98,7 +100,7 @@ test("an incident ends half an hour after most of its nodes came back, and the r
 
 test("an incident whose nodes stay unhealthy ends six hours after the last of them failed, even across a kill", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()], withoutFailures),
+    config: remediationConfig([rebootOffline()], withoutFailures),
     scenario: { nodes: 60 },
   });
   for (const node of incidentNodes(network)) network.failNode(node);
@@ -116,27 +118,13 @@ test("an incident whose nodes stay unhealthy ends six hours after the last of th
   expect(nodesActedOn(network).toSorted()).toEqual([...incidentNodes(network)].toSorted());
 });
 
-/** Changes the stored onsets to the form in which each names its node, as builds before the groups wrote them. */
-function storeOnsetsOneByOne({ daemon: { remediationState } }: QuietNetwork): void {
-  const { groups, ...fact } = JSON.parse(remediationState.records.fact(INCIDENTS_FACT)!);
-  const onsets = groups.flatMap(({ policy, place, at, nodes }: Record<string, unknown> & { nodes: string[] }) =>
-    nodes.map((node) => ({ policy, place, at, node })),
-  );
-  expect(onsets).toHaveLength(3);
-  remediationState.record([{ kind: "fact", key: INCIDENTS_FACT, value: JSON.stringify({ ...fact, onsets }) }]);
-}
-
-test.each([
-  ["", () => {}],
-  [", also from a journal that stores them one by one", storeOnsetsOneByOne],
-])("onsets before and after a kill make one incident%s", async (_, changeJournal) => {
+test("onsets before and after a kill make one incident", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ forMs: 10 * MINUTE_MS })]),
+    config: remediationConfig([rebootOffline({ forMs: 10 * MINUTE_MS })]),
     scenario,
   });
   for (const node of incidentNodes(network).slice(0, 3)) network.failNode(node);
   await network.advance(90_000);
-  changeJournal(network);
   network.kill();
   await network.restart({ downMs: 1_000 });
   await network.advance(75_000);
@@ -147,11 +135,11 @@ test.each([
 });
 
 test("an incident observed in a dry run holds its nodes when the policy is enforced", async () => {
-  const rules = (mode: "dry_run" | "enforce") => remediationRules([rebootOffline({ mode })], withoutFailures);
-  const network = await startQuietNetwork({ rules: rules("dry_run"), scenario });
+  const config = (mode: "dry_run" | "enforce") => remediationConfig([rebootOffline({ mode })], withoutFailures);
+  const network = await startQuietNetwork({ config: config("dry_run"), scenario });
   for (const node of incidentNodes(network)) network.failNode(node);
   await network.advance(HOUR_MS);
-  await network.reload({ rules: rules("enforce") });
+  await network.reload({ config: config("enforce") });
   await network.advance(HOUR_MS);
   expect(network.holdReasons(incidentNodes(network)[0]!)).toEqual(["correlated"]);
   expect(network.postCount()).toBe(0);
@@ -159,7 +147,7 @@ test("an incident observed in a dry run holds its nodes when the policy is enfor
 
 test("an outage of fleet data doesn't end an incident", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ forMs: 15 * MINUTE_MS })], withoutFailures),
+    config: remediationConfig([rebootOffline({ forMs: 15 * MINUTE_MS })], withoutFailures),
     scenario,
   });
   for (const node of incidentNodes(network)) network.failNode(node);

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import { rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { listsOnlySettings, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { nodesActedOn } from "../../harness/remediation-results.ts";
 
 test("a page that shows the node online resets its pending timer, although the walk of that page fails", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ forMs: 150_000 })]),
+    config: remediationConfig([rebootOffline({ forMs: 150_000 })]),
     // The second page, which fails, has 10 of 60 nodes. With more nodes missing the data would be untrusted.
     settings: { ...listsOnlySettings, pageLimit: 50 },
   });
@@ -21,7 +21,7 @@ test("a page that shows the node online resets its pending timer, although the w
   expect(network.status(node)).toBe("online");
   expect(timer()).toBeNull();
   network.setFault(null);
-  network.failNode(node, "person");
+  network.failNode(node, "operator");
   await network.advance(2 * MINUTE_MS);
   expect(timer()).toMatchObject({ state: "pending" });
   expect(nodesActedOn(network)).toEqual([]);

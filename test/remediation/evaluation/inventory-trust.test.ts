@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
-import { defaultSafety, rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { defaultSafety, rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
@@ -25,7 +25,7 @@ async function hideNodes(network: QuietNetwork, missing: number): Promise<readon
 
 test("after the inventory vanished, pending timers start from zero, and a cooldown passes before any action", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ forMs: 10 * MINUTE_MS })], { stormCooldownMs: HOUR_MS }),
+    config: remediationConfig([rebootOffline({ forMs: 10 * MINUTE_MS })], { stormCooldownMs: HOUR_MS }),
   });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -45,7 +45,7 @@ test("after the inventory vanished, pending timers start from zero, and a cooldo
 });
 
 test("the cooldown after untrusted data survives a restart", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.setFault({ kind: "empty_list" });
   await network.advance(40 * MINUTE_MS);
@@ -59,7 +59,7 @@ test("the cooldown after untrusted data survives a restart", async () => {
 });
 
 test("a step that is under way while the inventory vanishes is verified when trust returns", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advance(8 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["acting"]);
@@ -77,7 +77,7 @@ test("a step that is under way while the inventory vanishes is verified when tru
 
 test("a last_seen that is frozen for the whole fleet makes fleet data untrusted, and timers start over", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ when: 'now - node.last_seen > duration("2m")', forMs: 5 * MINUTE_MS })]),
+    config: remediationConfig([rebootOffline({ when: 'now - node.last_seen > duration("2m")', forMs: 5 * MINUTE_MS })]),
   });
   network.setFault({ kind: "stale_last_seen" });
   await network.advance(30 * MINUTE_MS);
@@ -90,7 +90,7 @@ test("a last_seen that is frozen for the whole fleet makes fleet data untrusted,
 });
 
 test("a failed walk holds every node until the next complete one, and resets nothing", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(4 * MINUTE_MS + 30 * SECOND_MS);
@@ -104,7 +104,7 @@ test("a failed walk holds every node until the next complete one, and resets not
 });
 
 test("after walks have failed for three intervals, pending timers start from zero", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ forMs: 10 * MINUTE_MS })]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ forMs: 10 * MINUTE_MS })]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(8 * MINUTE_MS);
@@ -115,7 +115,7 @@ test("after walks have failed for three intervals, pending timers start from zer
 });
 
 test("too many unreadable records hold every node", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   network.setFault({ kind: "bad_records", spoiled: 0.8 }, "GET /v1/nodes?");
   await network.advance(30 * MINUTE_MS);
@@ -125,12 +125,12 @@ test("too many unreadable records hold every node", async () => {
 
 test("after a restart no node is acted on before warmup_walks complete walks, even if its timer fired before", async () => {
   const trust = { ...defaultSafety.trust, warmupWalks: 20 };
-  const rules = remediationRules([rebootOffline()]);
-  const network = await startQuietNetwork({ rules });
+  const config = remediationConfig([rebootOffline()]);
+  const network = await startQuietNetwork({ config });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "forced_reboot");
   await network.advance(7 * MINUTE_MS);
-  await network.restart({ rules: remediationRules([rebootOffline()], { trust }) });
+  await network.restart({ config: remediationConfig([rebootOffline()], { trust }) });
   await network.advance(15 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   expect(network.holdReasons(node!)).toEqual(["warming_up"]);
@@ -139,7 +139,7 @@ test("after a restart no node is acted on before warmup_walks complete walks, ev
 });
 
 test("a fleet that was reduced on purpose is held until an operator accepts the inventory", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const hidden = new Set(await hideNodes(network, 0.3));
   const node = network.nodes("us-east").find((id) => !hidden.has(id))!;
   network.setFault({ kind: "vanished", missing: 0.3 });
@@ -159,7 +159,7 @@ test("a fleet that was reduced on purpose is held until an operator accepts the 
 });
 
 test("the episode of a node that leaves the list is suspended, and continues once the node is back", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { canary: false }) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], { canary: false }) });
   const hidden = await hideNodes(network, 0.05);
   const [other] = network.nodes("us-east").filter((id) => !hidden.includes(id));
   network.failNode(hidden[0]!, "forced_reboot");
@@ -181,10 +181,10 @@ test("the episode of a node that leaves the list is suspended, and continues onc
 
 test("a node that leaves the list during its probation is in probation when it is back, and is not quarantined again", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ steps: [steps.quarantine, steps.notify] })]),
+    config: remediationConfig([rebootOffline({ steps: [steps.quarantine, steps.notify] })]),
   });
   const hidden = await hideNodes(network, 0.05);
-  network.failNode(hidden[0]!, "person");
+  network.failNode(hidden[0]!, "operator");
   await network.advance(2 * HOUR_MS + 8 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["probation"]);
   network.setFault({ kind: "vanished", missing: 0.05 });
@@ -200,10 +200,10 @@ const forgetful = { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 2 * HOUR_MS };
 
 test("the episode of a node that does not come back ends after forget_after if nothing was sent", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ retry: forgetful, mode: "approve" })]),
+    config: remediationConfig([rebootOffline({ retry: forgetful, mode: "approve" })]),
   });
   const hidden = await hideNodes(network, 0.05);
-  network.failNode(hidden[0]!, "person");
+  network.failNode(hidden[0]!, "operator");
   await network.advance(8 * MINUTE_MS);
   network.setFault({ kind: "vanished", missing: 0.05 });
   await network.advance(2 * HOUR_MS + 5 * MINUTE_MS);
@@ -212,7 +212,7 @@ test("the episode of a node that does not come back ends after forget_after if n
 });
 
 test("after a kill while fleet data is not trusted, the whole cooldown follows once trust returns", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(2 * MINUTE_MS);
@@ -229,7 +229,7 @@ test("after a kill while fleet data is not trusted, the whole cooldown follows o
 });
 
 test("the cooldown begins with the first complete walk after a restart, not with the restart", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.setFault({ kind: "status", status: 503 }, "GET /v1/nodes?");
   await network.advance(20 * MINUTE_MS);
@@ -246,7 +246,7 @@ test("the cooldown begins with the first complete walk after a restart, not with
 });
 
 test("a service that does not answer from the start makes fleet data untrusted, and a cooldown follows", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   network.setFault({ kind: "status", status: 503 }, "GET /v1/nodes?");
@@ -263,9 +263,9 @@ test("a service that does not answer from the start makes fleet data untrusted, 
 });
 
 test("a node that left the list after an action stays lost after forget_after, and starts over once it is back", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ retry: forgetful })]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ retry: forgetful })]) });
   const hidden = await hideNodes(network, 0.05);
-  network.failNode(hidden[0]!, "person");
+  network.failNode(hidden[0]!, "operator");
   await network.advance(8 * MINUTE_MS);
   network.setFault({ kind: "vanished", missing: 0.05 });
   await network.advance(2 * HOUR_MS + 5 * MINUTE_MS);
@@ -278,7 +278,7 @@ test("a node that left the list after an action stays lost after forget_after, a
 
 test("records of unknown status are counted in every part of a large fleet", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()]),
+    config: remediationConfig([rebootOffline()]),
     scenario: { nodes: 9_000 },
   });
   network.setFault({ kind: "bad_records", spoiled: 0.5 });

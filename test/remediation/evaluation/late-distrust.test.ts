@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Snapshot } from "../../../src/model/snapshot.ts";
-import { rebootOffline, remediationRules, withoutLimits } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 /** Publishes snapshots that are made of the last one, once, when a timer of `node` is journaled during an evaluation. */
@@ -34,13 +34,13 @@ function shortSnapshot(snapshot: Snapshot, hidden: string): Snapshot {
 
 test("a short list that arrives during an evaluation does not suspend episodes", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ mode: "approve" })], withoutLimits),
+    config: remediationConfig([rebootOffline({ mode: "approve" })], withoutLimits),
   });
   const [node, other] = network.nodes();
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advanceUntil(() => network.episodes().length === 1);
   const isPublished = publishDuringEvaluation(network, other!, (last) => [shortSnapshot(last, node!)]);
-  network.failNode(other!, "person");
+  network.failNode(other!, "operator");
   await network.advance(5 * MINUTE_MS);
   expect(isPublished()).toBe(true);
   const states = network.events.flatMap((event) =>
@@ -54,7 +54,7 @@ test("a short list that arrives during an evaluation does not suspend episodes",
 });
 
 test("a short list that another walk follows during the same evaluation still begins a cooldown", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], withoutLimits) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], withoutLimits) });
   const [node, other] = network.nodes();
   const isPublished = publishDuringEvaluation(network, node!, (last) => [
     shortSnapshot(last, other!),
@@ -68,7 +68,7 @@ test("a short list that another walk follows during the same evaluation still be
 });
 
 test("a short list that another walk follows before its round has begun still begins a cooldown", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], withoutLimits) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], withoutLimits) });
   const [node, other] = network.nodes();
   network.failNode(node!);
   await network.advance(3 * MINUTE_MS);

@@ -1,17 +1,17 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
-import { rebootOffline, remediationRules, steps, withoutLimits } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
 const failAllNodes = (network: QuietNetwork, nodes: readonly string[]) => {
-  for (const node of nodes) network.failNode(node, "person");
+  for (const node of nodes) network.failNode(node, "operator");
 };
 
 test("max_in_flight limits the actions that are sent and not yet verified", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()], { ...withoutLimits, maxInFlight: 3 }),
+    config: remediationConfig([rebootOffline()], { ...withoutLimits, maxInFlight: 3 }),
   });
   const unhealthy = onePerRegion(network, 6);
   failAllNodes(network, unhealthy);
@@ -30,10 +30,10 @@ const quarantineOnline = (nodes: readonly string[]) =>
   });
 
 test("max_disrupted counts a node in our quarantine for as long as that lasts", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([]) });
+  const network = await startQuietNetwork({ config: remediationConfig([]) });
   const four = onePerRegion(network, 4);
   await network.reload({
-    rules: remediationRules([quarantineOnline(four)], { ...withoutLimits, maxDisrupted: { share: 1, amount: 2 } }),
+    config: remediationConfig([quarantineOnline(four)], { ...withoutLimits, maxDisrupted: { share: 1, amount: 2 } }),
   });
   await network.advance(HOUR_MS);
   expect(episodeStates(network).toSorted()).toEqual(["firing", "firing", "quarantined", "quarantined"]);
@@ -41,10 +41,10 @@ test("max_disrupted counts a node in our quarantine for as long as that lasts", 
 });
 
 test("a node that was offline before our quarantine is not disrupted, so another node of its region is healed", async () => {
-  const rule = rebootOffline({ steps: [steps.reboot, { ...steps.quarantine, durationMs: 24 * HOUR_MS }] });
-  const network = await startQuietNetwork({ rules: remediationRules([rule]) });
+  const spec = rebootOffline({ steps: [steps.reboot, { ...steps.quarantine, durationMs: 24 * HOUR_MS }] });
+  const network = await startQuietNetwork({ config: remediationConfig([spec]) });
   const [dead, curable] = network.nodes("us-east");
-  network.failNode(dead!, "person");
+  network.failNode(dead!, "operator");
   await network.advance(HOUR_MS);
   expect(episodeStates(network)).toEqual(["quarantined"]);
   network.failNode(curable!);
@@ -56,10 +56,10 @@ test("a node that was offline before our quarantine is not disrupted, so another
 });
 
 test("max_disrupted_per limits the disrupted nodes of one region", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([]) });
+  const network = await startQuietNetwork({ config: remediationConfig([]) });
   const nodes = [...network.nodes("us-east").slice(0, 3), network.nodes("eu-west")[0]!];
   const limits = { ...withoutLimits, maxDisruptedPer: { region: 2, country: null } };
-  await network.reload({ rules: remediationRules([quarantineOnline(nodes)], limits) });
+  await network.reload({ config: remediationConfig([quarantineOnline(nodes)], limits) });
   await network.advance(10 * MINUTE_MS);
   expect(network.postCount()).toBe(3);
   expect(nodesActedOn(network)).toContain(nodes[3]);
@@ -71,8 +71,8 @@ test("min_online holds an online node if too few would stay, even if several are
   const pair = 'node.name in ["mad-0014", "mad-0063"]';
   const scenario = { nodes: 120 };
   const policy = rebootOffline({ match: pair, when: "node.uptime_hours >= 0", steps: [steps.quarantine] });
-  const rules = remediationRules([policy], { ...withoutLimits, minOnlinePer: { region: 2, country: null } });
-  const network = await startQuietNetwork({ rules, scenario });
+  const config = remediationConfig([policy], { ...withoutLimits, minOnlinePer: { region: 2, country: null } });
+  const network = await startQuietNetwork({ config, scenario });
   await network.advance(20 * MINUTE_MS);
   expect(network.nodes("eu-south").map(network.status).toSorted()).toEqual(["online", "online", "quarantined"]);
   expect(holdReasonsOf(network)).toEqual(["min_online"]);
@@ -80,7 +80,7 @@ test("min_online holds an online node if too few would stay, even if several are
 
 test("min_online does not hold an offline node", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()], { ...withoutLimits, minOnlinePer: { region: 3, country: null } }),
+    config: remediationConfig([rebootOffline()], { ...withoutLimits, minOnlinePer: { region: 3, country: null } }),
   });
   const [node] = network.nodes("eu-south");
   network.failNode(node!);
@@ -90,7 +90,7 @@ test("min_online does not hold an offline node", async () => {
 
 test("max_actions counts across restarts, so a crash loop does not refill it", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()], { ...withoutLimits, maxActions: { amount: 2, perMs: HOUR_MS } }),
+    config: remediationConfig([rebootOffline()], { ...withoutLimits, maxActions: { amount: 2, perMs: HOUR_MS } }),
   });
   const unhealthy = onePerRegion(network, 4);
   failAllNodes(network, unhealthy);
@@ -113,7 +113,7 @@ test("the cooldown passes between two episodes of a node, under any policies and
       forMs: 10 * MINUTE_MS,
     }),
   ];
-  const network = await startQuietNetwork({ rules: remediationRules(policies, { cooldownMs: 2 * HOUR_MS }) });
+  const network = await startQuietNetwork({ config: remediationConfig(policies, { cooldownMs: 2 * HOUR_MS }) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(30 * MINUTE_MS);
@@ -133,7 +133,7 @@ test("of two policies on one node the first one acts, and the other names it as 
     rebootOffline({ name: "second-to-fire", forMs: 5 * MINUTE_MS }),
     rebootOffline({ name: "also", forMs: 5 * MINUTE_MS }),
   ];
-  const network = await startQuietNetwork({ rules: remediationRules(policies) });
+  const network = await startQuietNetwork({ config: remediationConfig(policies) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(30 * MINUTE_MS);
@@ -146,7 +146,7 @@ test("of two policies on one node the first one acts, and the other names it as 
 
 test("under a changed policy the first action is verified before a second is sent, also after a restart", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()], { ...withoutLimits, canary: true }),
+    config: remediationConfig([rebootOffline()], { ...withoutLimits, canary: true }),
   });
   const [first, second, third] = onePerRegion(network, 3);
   for (const node of [first!, second!]) network.failNode(node);
@@ -160,7 +160,7 @@ test("under a changed policy the first action is verified before a second is sen
   await network.advance(3 * MINUTE_MS);
   expect(runAtOnce(network.controller().view.policies())).toMatchObject([{ proven: true }]);
   await network.restart({
-    rules: remediationRules([rebootOffline({ steps: [steps.reboot] })], { ...withoutLimits, canary: true }),
+    config: remediationConfig([rebootOffline({ steps: [steps.reboot] })], { ...withoutLimits, canary: true }),
   });
   expect(runAtOnce(network.controller().view.policies())).toMatchObject([{ proven: false }]);
   network.failNode(third!);
@@ -170,12 +170,12 @@ test("under a changed policy the first action is verified before a second is sen
 
 test("a policy that heals too few nodes falls back to dry_run until its text changes, also across a restart", async () => {
   const efficacy = { window: 3, minSuccess: 0.5 };
-  const rules = remediationRules([rebootOffline({ steps: [steps.reboot] })], { ...withoutLimits, efficacy });
-  const network = await startQuietNetwork({ rules });
+  const config = remediationConfig([rebootOffline({ steps: [steps.reboot] })], { ...withoutLimits, efficacy });
+  const network = await startQuietNetwork({ config });
   const unhealthy = onePerRegion(network, 6);
   failAllNodes(network, unhealthy.slice(0, 3));
   await network.advance(20 * MINUTE_MS);
-  const real = () => network.actions().filter(({ shadow: dryRun }) => !dryRun);
+  const real = () => network.actions().filter(({ dryRun }) => !dryRun);
   expect(real().map(({ outcome }) => outcome)).toEqual(["ineffective", "ineffective", "ineffective"]);
   expect(notificationsOf(network, "efficacy")).toHaveLength(1);
   expect(runAtOnce(network.controller().view.policies())).toMatchObject([{ mode: "dry_run", hasFallenBack: true }]);
@@ -186,9 +186,9 @@ test("a policy that heals too few nodes falls back to dry_run until its text cha
   network.failNode(unhealthy[3]!);
   await network.advance(15 * MINUTE_MS);
   expect(network.postCount()).toBe(3);
-  expect(network.actions().at(-1)).toMatchObject({ shadow: true, outcome: "dry_run" });
+  expect(network.actions().at(-1)).toMatchObject({ dryRun: true, outcome: "dry_run" });
   const changed = rebootOffline({ steps: [steps.reboot], clearForMs: 11 * MINUTE_MS });
-  await network.restart({ rules: remediationRules([changed], { ...withoutLimits, efficacy }) });
+  await network.restart({ config: remediationConfig([changed], { ...withoutLimits, efficacy }) });
   await network.advance(20 * MINUTE_MS);
   expect(runAtOnce(network.controller().view.policies())).toMatchObject([{ mode: "enforce", hasFallenBack: false }]);
   expect(await network.daemon.metrics.render("text")).toContain(`${gauge} 0\n`);
@@ -196,8 +196,8 @@ test("a policy that heals too few nodes falls back to dry_run until its text cha
 });
 
 test("a policy that heals enough nodes does not fall back", async () => {
-  const rules = remediationRules([rebootOffline()], { ...withoutLimits, efficacy: { window: 3, minSuccess: 0.5 } });
-  const network = await startQuietNetwork({ rules });
+  const config = remediationConfig([rebootOffline()], { ...withoutLimits, efficacy: { window: 3, minSuccess: 0.5 } });
+  const network = await startQuietNetwork({ config });
   for (const node of onePerRegion(network, 5)) network.failNode(node);
   await network.advance(40 * MINUTE_MS);
   expect(new Set(episodeStates(network))).toEqual(new Set(["healed"]));
@@ -205,13 +205,13 @@ test("a policy that heals enough nodes does not fall back", async () => {
 });
 
 test("the circuit breaker opens when too many nodes fire within its time, even one by one, and is notified", async () => {
-  const rules = remediationRules([rebootOffline({ steps: [steps.notify] })], {
+  const config = remediationConfig([rebootOffline({ steps: [steps.notify] })], {
     ...withoutLimits,
     breaker: { share: 0, amount: 4, withinMs: 2 * HOUR_MS },
   });
-  const network = await startQuietNetwork({ rules });
+  const network = await startQuietNetwork({ config });
   for (const node of onePerRegion(network, 6)) {
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     await network.advance(12 * MINUTE_MS);
   }
   expect(network.controller().view.status().breaker).toMatchObject({ nodes: 5 });

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
-import type { PolicyRule } from "../../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { Action } from "../../../src/model/remediation/episode.ts";
 import type { Scenario } from "../../../src/model/scenario.ts";
-import { defaultSafety, rebootOffline, remediationRules, steps, withoutLimits } from "../../harness/policies.ts";
+import { defaultSafety, rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import {
   noFailureRates,
   onePerRegion,
@@ -46,10 +46,10 @@ const rebootsLoseNodes = ({ forMs = Number.POSITIVE_INFINITY, share = 1 } = {}):
 });
 
 const FORGET_AFTER_MS = 4 * HOUR_MS;
-const rule = rebootOffline({ retry: { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: FORGET_AFTER_MS } });
+const spec = rebootOffline({ retry: { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: FORGET_AFTER_MS } });
 
 const startLosingNodes = (safety: Partial<typeof defaultSafety>, options: Partial<QuietNetworkOptions> = {}) =>
-  startQuietNetwork({ rules: remediationRules([rule], safety), scenario: rebootsLoseNodes(), ...options });
+  startQuietNetwork({ config: remediationConfig([spec], safety), scenario: rebootsLoseNodes(), ...options });
 
 /** Returns the nodes that the service no longer lists. */
 const lost = (network: QuietNetwork): number => NODES - network.nodes().length;
@@ -173,7 +173,7 @@ describe("nodes that stay down after an action", () => {
   const down = (network: QuietNetwork) => network.nodes().filter((node) => network.status(node) !== "online");
 
   /** Returns a policy that reboots online nodes of us-east. */
-  const rebootOnline = (network: QuietNetwork, changed: Partial<PolicyRule> = {}) =>
+  const rebootOnline = (network: QuietNetwork, changed: Partial<PolicySpec> = {}) =>
     rebootOffline({
       name: "reboot-online",
       match: `node.id in ${JSON.stringify(inUsEast(network).slice(0, SUSPECTS))}`,
@@ -182,15 +182,15 @@ describe("nodes that stay down after an action", () => {
     });
 
   /** Starts such a policy in a network in which a rebooted node stays down. */
-  async function startLeavingDown(policy: Partial<PolicyRule> = {}, safety: Partial<typeof defaultSafety> = {}) {
-    const network = await startQuietNetwork({ rules: remediationRules([], safety), scenario: rebootsLeaveDown });
-    await network.reload({ rules: remediationRules([rebootOnline(network, policy)], safety) });
+  async function startLeavingDown(policy: Partial<PolicySpec> = {}, safety: Partial<typeof defaultSafety> = {}) {
+    const network = await startQuietNetwork({ config: remediationConfig([], safety), scenario: rebootsLeaveDown });
+    await network.reload({ config: remediationConfig([rebootOnline(network, policy)], safety) });
     return network;
   }
 
   test("count as disrupted in their region although `when` no longer holds, whether or not a step is left", async () => {
-    for (const ladder of [[steps.reboot], [steps.reboot, steps.force]]) {
-      const network = await startLeavingDown({ steps: ladder }, { canary: false });
+    for (const policySteps of [[steps.reboot], [steps.reboot, steps.force]]) {
+      const network = await startLeavingDown({ steps: policySteps }, { canary: false });
       await network.advance(90 * MINUTE_MS);
       expect(down(network)).toHaveLength(1);
       expect(network.holdReasons(inUsEast(network)[1]!)).toContain("disrupted_domain");
@@ -202,7 +202,7 @@ describe("nodes that stay down after an action", () => {
     const safety = { ...withoutLimits, breaker: { share: 0, amount: SUSPECTS, withinMs: HOUR_MS } };
     const network = await startLeavingDown({}, safety);
     const inUsWest = rebootOffline({ match: 'node.region == "us-west"' });
-    await network.reload({ rules: remediationRules([rebootOnline(network), inUsWest], safety) });
+    await network.reload({ config: remediationConfig([rebootOnline(network), inUsWest], safety) });
     // By then their firings are more than an hour old; the losses are not.
     await network.advance(66 * MINUTE_MS);
     expect(down(network)).toHaveLength(SUSPECTS);
@@ -225,9 +225,9 @@ describe("nodes that stay down after an action", () => {
     await network.advance(HOUR_MS);
     const [{ node, sentAt }] = network.actions() as [Action];
     const recoverAt = sentAt! + 2 * HOUR_MS;
-    network.interventions.startFailure(node, { failureMode: "outage", remedy: "person", recoverAt });
+    network.interventions.startFailure(node, { failureMode: "outage", remedy: "operator", recoverAt });
     await network.advanceUntil(() => network.postCount() === 2);
-    await network.restart({ rules: remediationRules([rebootOnline(network)], { canary: false }) });
+    await network.restart({ config: remediationConfig([rebootOnline(network)], { canary: false }) });
     await network.advance(HOUR_MS);
     expect(network.postCount()).toBe(2);
     const reply = await network.commands().acceptInventory();
@@ -252,7 +252,7 @@ describe("nodes that stay down after an action", () => {
   test("may be acted on by another policy", async () => {
     const network = await startLeavingDown({}, { canary: false });
     await network.advance(HOUR_MS);
-    await network.reload({ rules: remediationRules([rebootOnline(network), rebootOffline()], { canary: false }) });
+    await network.reload({ config: remediationConfig([rebootOnline(network), rebootOffline()], { canary: false }) });
     await network.advanceUntil(() => network.postCount() === 2);
     const [first, second] = network.actions() as [Action, Action];
     expect(second).toMatchObject({ policy: "reboot-offline", node: first.node });
@@ -274,13 +274,13 @@ describe("nodes that stay down after an action", () => {
   test("count if they go down after their reboot was verified", async () => {
     const when = 'node.status == "online" && node.cpu_usage > 0.9';
     const network = await startQuietNetwork({
-      rules: remediationRules([rebootOffline({ when })], { canary: false }),
+      config: remediationConfig([rebootOffline({ when })], { canary: false }),
       settings: everyMinuteSettings,
     });
     const [node] = inUsEast(network) as [string];
     network.interventions.startFailure(node, { failureMode: "hot", remedy: "reboot" });
     await network.advanceUntil(() => network.actions()[0]?.outcome === "verified");
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     await network.advance(30 * MINUTE_MS);
     expect(notificationsOf(network, "lost")).toHaveLength(1);
     expect(network.episodes()).toMatchObject([{ state: "suspended" }]);
@@ -288,7 +288,7 @@ describe("nodes that stay down after an action", () => {
 
   test("do not count if they were offline before the action", async () => {
     const network = await startQuietNetwork({
-      rules: remediationRules([rule], { canary: false }),
+      config: remediationConfig([spec], { canary: false }),
       scenario: rebootsLeaveDown,
     });
     const [first, second] = inUsEast(network);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
-import { rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 
 /** Changes the records of nodes in the pages of the list. */
@@ -25,8 +25,8 @@ test("a list that shows a node online, as it was an hour ago, restarts the `for`
       ? { ...record, status: "online", last_seen: new Date(Date.parse(String(record.last_seen)) - HOUR_MS) }
       : record,
   );
-  const rules = remediationRules([rebootOffline({ forMs: 4 * MINUTE_MS })]);
-  const network = await startQuietNetwork({ rules, wrapTransport });
+  const config = remediationConfig([rebootOffline({ forMs: 4 * MINUTE_MS })]);
+  const network = await startQuietNetwork({ config, wrapTransport });
   const node = network.nodes()[0]!;
   network.failNode(node);
   await network.advance(3 * MINUTE_MS);

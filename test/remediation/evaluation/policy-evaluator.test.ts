@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { Inventory } from "../../../src/inventory/inventory.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
-import type { PolicyRule } from "../../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { Fleet } from "../../../src/model/snapshot.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import type { ObservedChanges } from "../../../src/remediation/evaluation/fleet-health.ts";
@@ -12,7 +12,7 @@ import { PolicySet } from "../../../src/remediation/policy-set.ts";
 import { findReplacedNodes } from "../../../src/remediation/replaced-nodes.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 import { detail, record } from "../../inventory/inventory-fixtures.ts";
 import { buildFleet } from "../../metrics/snapshot-fixtures.ts";
@@ -23,12 +23,12 @@ const fresh = { freshMs: HOUR_MS };
 const POLICY = "reboot-offline";
 
 /** Starts an evaluator on a journal. With the journal of another one, this is a start after a crash. */
-async function startEvaluator({ journal } = createMemoryStateStore(), changed: Partial<PolicyRule> = {}) {
+async function startEvaluator({ journal } = createMemoryStateStore(), changed: Partial<PolicySpec> = {}) {
   const clock = createVirtualClock(START_MS);
   const remediationState = await openRemediationState({ journal, clock, log: silentLog, lostReason: null });
   const client = { serviceTime: (at: number) => at };
   const observed = new ObservedFleet(client);
-  const policies = new PolicySet(remediationRules([rebootOffline(changed)]), remediationState.records);
+  const policies = new PolicySet(remediationConfig([rebootOffline(changed)]), remediationState.records);
   // Time passes with each reading of the clock, so that every slice is as short as possible.
   let readings = 0;
   let failingReading = Number.POSITIVE_INFINITY;
@@ -48,7 +48,7 @@ async function startEvaluator({ journal } = createMemoryStateStore(), changed: P
   return {
     ...{ clock, evaluator, fleetHealth, timers: () => remediationState.records.timersOf(POLICY) },
     remediationState,
-    findReplaced: () => findReplacedNodes({ client, observed, remediationState }, { reportRemark: () => {} }),
+    findReplaced: () => findReplacedNodes({ client, observed, remediationState }, { reportProblem: () => {} }),
     /** Makes the evaluation fail after this many readings of the clock. */
     failAfter: (count: number) => {
       failingReading = readings + count;

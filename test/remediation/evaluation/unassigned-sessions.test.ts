@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
-import { rebootOffline, remediationRules, withoutLimits } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 type Session = Readonly<Record<string, unknown>>;
@@ -24,7 +24,7 @@ const changingSessions =
 async function rebootIdle(change: (session: Session, index: number) => Session): Promise<QuietNetwork> {
   const policy = rebootOffline({ when: 'node.status == "online" && sessions.total == 0' });
   const network = await startQuietNetwork({
-    rules: remediationRules([policy], withoutLimits),
+    config: remediationConfig([policy], withoutLimits),
     scenario: { nodes: 20, sessions: 400 },
     settings: {},
     wrapTransport: changingSessions(change),

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, holdReasonsOf, notificationsOf } from "../../harness/remediation-results.ts";
 
 for (const status of [401, 403] as const) {
   test(`a ${status} to a POST is notified once, however often it is repeated, and its end once`, async () => {
     const network = await startQuietNetwork({
-      rules: remediationRules([rebootOffline()], { canary: false, maxInFlight: 5 }),
+      config: remediationConfig([rebootOffline()], { canary: false, maxInFlight: 5 }),
     });
     for (const node of onePerRegion(network, 2)) network.failNode(node);
     network.setFault({ kind: "status", status }, "POST");
@@ -24,7 +24,7 @@ for (const status of [401, 403] as const) {
 }
 
 test("after a restart with a valid key an action is tried immediately, and the rejection is resolved", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   network.setFault({ kind: "status", status: 403 }, "POST");
   await network.advanceUntil(() => notificationsOf(network, "credentials").length > 0);
@@ -40,7 +40,7 @@ test("after a restart with a valid key an action is tried immediately, and the r
 });
 
 test("a rejection that no action follows is resolved after two hours", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.interventions.startFailure(node!, {
     failureMode: "outage",
@@ -55,7 +55,7 @@ test("a rejection that no action follows is resolved after two hours", async () 
 });
 
 test("a 403 to the actions on some nodes does not keep the others from being healed", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [first, second, third, fourth] = onePerRegion(network, 4);
   const fault = { kind: "status", status: 403 } as const;
   network.setFaults([first, second].map((node) => ({ fault, match: `POST /v1/nodes/${node}` })));
@@ -77,7 +77,7 @@ test("a 403 to the actions on some nodes does not keep the others from being hea
 });
 
 test("a node that was forbidden before another action was accepted shows a later rejection of the key", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [forbidden, other] = onePerRegion(network, 2);
   network.setFault({ kind: "status", status: 403 }, `POST /v1/nodes/${forbidden}`);
   network.interventions.startFailure(forbidden!, {

@@ -5,7 +5,7 @@ import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import type { Action } from "../../../src/model/remediation/episode.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
@@ -28,8 +28,8 @@ function eventsOf(network: QuietNetwork, { id, node }: Pick<Action, "id" | "node
 
 test("every POST is preceded by its journaled intent, a read of the node, and the journaled state `posting`", async () => {
   const policy = rebootOffline({ steps: [steps.disconnect, steps.reboot, steps.quarantine] });
-  const network = await startQuietNetwork({ rules: remediationRules([policy]) });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  const network = await startQuietNetwork({ config: remediationConfig([policy]) });
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(40 * MINUTE_MS);
   expect(actionLines(network)).toHaveLength(3);
   for (const action of network.actions()) {
@@ -48,9 +48,11 @@ test("every POST is preceded by its journaled intent, a read of the node, and th
 });
 
 test("the journal before a POST has the whole request and its time", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ steps: [steps.quarantine] })]) });
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline({ steps: [steps.quarantine] })]),
+  });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(8 * MINUTE_MS);
   const rows = network.events.flatMap((happening) =>
     happening.kind === "commit"
@@ -82,7 +84,7 @@ test("a policy that reads sessions acts only right after a walk of the sessions"
   };
   const policy = rebootOffline({ when: 'node.status == "offline" && sessions.total < 1000' });
   const network = await startQuietNetwork({
-    rules: remediationRules([policy]),
+    config: remediationConfig([policy]),
     settings: { schedules: cadences },
     warmUpMs: 3 * SESSIONS_EVERY_MS,
   });
@@ -129,9 +131,9 @@ test("sessions whose walk began before an action do not end its step", async () 
   const step = { ...steps.disconnect, verify: { withinMs: 10 * MINUTE_MS, expect: "sessions.total < 1000" } };
   const network = await startQuietNetwork({
     ...{ clock, wrapTransport, settings, scenario: { sessions: 60 } },
-    rules: remediationRules([rebootOffline({ steps: [step] })]),
+    config: remediationConfig([rebootOffline({ steps: [step] })]),
   });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.commands().pause("drill");
   await network.advance(20 * MINUTE_MS);
   // The action is sent while the pages of a walk are read.
@@ -162,8 +164,8 @@ test("an action is withdrawn if the walk of the sessions is too long ago once it
     schedules: { ...listsOnlySettings.schedules!, sessions: { kind: "every", intervalMs: 5 * MINUTE_MS } as const },
   };
   const policy = rebootOffline({ when: 'node.status == "offline" && sessions.total < 1000' });
-  const rules = remediationRules([policy]);
-  const network = await startQuietNetwork({ clock, store: { ...store, journal }, settings, rules });
+  const config = remediationConfig([policy]);
+  const network = await startQuietNetwork({ clock, store: { ...store, journal }, settings, config });
   commitMs = 40 * SECOND_MS;
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(HOUR_MS);
@@ -178,7 +180,7 @@ test("an action is withdrawn if the walk of the sessions is too long ago once it
 });
 
 test("while the journal can't be written no node is acted on, collectors and metrics continue, and it is logged once", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.injectedFailures.writeError = "database or disk is full";
   network.failNode(node!);
@@ -201,7 +203,7 @@ test("while the journal can't be written no node is acted on, collectors and met
 });
 
 test("a journal that fails between the intent and the POST prevents the POST", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "slow_drip", bytesPerSecond: 60 }, "GET /v1/nodes/");
   network.failNode(network.nodes("us-east")[0]!);
   await network.advanceUntil(() => network.actions().length > 0);
@@ -216,7 +218,7 @@ test("a journal that fails between the intent and the POST prevents the POST", a
 });
 
 test("an action whose outcome could not be journaled counts against the limits", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "slow_drip", bytesPerSecond: 30 }, "POST");
   const [node] = network.nodes("us-east");
   network.failNode(node!, "forced_reboot");
@@ -237,7 +239,7 @@ test("an action whose outcome could not be journaled counts against the limits",
 });
 
 test("operator commands are rejected while they can't be journaled", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.injectedFailures.writeError = "database or disk is full";
   const { view } = network.controller();
   const orders = network.commands();
@@ -251,7 +253,7 @@ test("operator commands are rejected while they can't be journaled", async () =>
 
 test("a journal that is lost at exit holds every action", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()]),
+    config: remediationConfig([rebootOffline()]),
     lostReason: "the database is damaged",
   });
   const [node] = network.nodes("us-east");

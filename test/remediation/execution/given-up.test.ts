@@ -1,21 +1,21 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
-import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
 const scenario = { nodes: 24 };
 /** Two episodes, half an hour apart. */
 const retry = { episodes: 2, everyMs: 30 * MINUTE_MS, forgetAfterMs: HOUR_MS };
-const rule = rebootOffline({ steps: [steps.reboot], retry });
+const spec = rebootOffline({ steps: [steps.reboot], retry });
 
 const policyOf = (network: QuietNetwork) => runAtOnce(network.controller().view.policies())[0]!;
 
 test("three nodes that nothing heals don't make the policy fall back to dry_run", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rule]), scenario });
+  const network = await startQuietNetwork({ config: remediationConfig([spec]), scenario });
   const unresponsive = onePerRegion(network, 3);
-  for (const node of unresponsive) network.failNode(node, "person");
+  for (const node of unresponsive) network.failNode(node, "operator");
   await network.advanceUntil(() => notificationsOf(network, "given_up").length === unresponsive.length);
   await network.advance(2 * retry.everyMs);
   expect(policyOf(network)).toMatchObject({ mode: "enforce", hasFallenBack: false });
@@ -36,9 +36,9 @@ test("three nodes that nothing heals don't make the policy fall back to dry_run"
 test("a node stays given up if its steps took longer than forget_after", async () => {
   const quarantine = { ...steps.quarantine, durationMs: 90 * MINUTE_MS };
   const quarantineThenNotify = rebootOffline({ steps: [steps.reboot, quarantine, steps.notify], retry });
-  const network = await startQuietNetwork({ rules: remediationRules([quarantineThenNotify]), scenario });
+  const network = await startQuietNetwork({ config: remediationConfig([quarantineThenNotify]), scenario });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(6 * HOUR_MS);
   expect(network.episodes().map(({ state }) => state)).toEqual(["given_up", "given_up"]);
   expect(notificationsOf(network, "given_up")).toHaveLength(1);
@@ -46,9 +46,9 @@ test("a node stays given up if its steps took longer than forget_after", async (
 });
 
 test("a node stays given up across a kill at the end of its last episode, until it is healthy", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rule]), scenario });
+  const network = await startQuietNetwork({ config: remediationConfig([spec]), scenario });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advanceUntil(() => network.postCount() === 2);
   network.injectedFailures.crashAt = {
     when: "after",
@@ -83,9 +83,9 @@ test("a node stays given up across a kill at the end of its last episode, until 
 });
 
 test("after release a policy tries a given-up node as often as the first time", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rule]), scenario });
+  const network = await startQuietNetwork({ config: remediationConfig([spec]), scenario });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advanceUntil(() => notificationsOf(network, "given_up").length === 1);
   await network.advance(2 * retry.everyMs);
   expect(network.postCount()).toBe(2);
@@ -111,8 +111,8 @@ test("attempts before a release don't count after an operator lifted a quarantin
   const overDay = { ...retry, forgetAfterMs: DAY_MS };
   const always = rebootOffline({ when: "node.uptime_hours >= 0", steps: [quarantine], retry: overDay });
   const node = "node_caffe390";
-  const rules = remediationRules([{ ...always, match: `node.id == "${node}"` }]);
-  const network = await startQuietNetwork({ rules, scenario });
+  const config = remediationConfig([{ ...always, match: `node.id == "${node}"` }]);
+  const network = await startQuietNetwork({ config, scenario });
   await network.advanceUntil(() => notificationsOf(network, "given_up").length === 1);
   await network.commands().release(node);
   await network.advanceUntil(() => network.episodes()[2]?.state === "quarantined");
@@ -132,9 +132,9 @@ test("a policy that fell back acts again after reset-breaker, and its efficacy i
     efficacy: { window: 3, minSuccess: 0.5 },
   };
   const once = rebootOffline({ steps: [steps.reboot] });
-  const network = await startQuietNetwork({ rules: remediationRules([once], free), scenario });
+  const network = await startQuietNetwork({ config: remediationConfig([once], free), scenario });
   const [first, second, third, fourth] = onePerRegion(network, 4);
-  for (const node of [first!, second!, third!]) network.failNode(node, "person");
+  for (const node of [first!, second!, third!]) network.failNode(node, "operator");
   await network.advance(40 * MINUTE_MS);
   expect(policyOf(network)).toMatchObject({ mode: "dry_run", hasFallenBack: true });
   expect(notificationsOf(network, "efficacy")).toMatchObject([
@@ -162,9 +162,9 @@ test("a policy that fell back acts again after reset-breaker, and its efficacy i
 test("a node is given up although the first of the episodes in a row ended more than 30 days before the last", async () => {
   const monthly = { episodes: 2, everyMs: 29 * DAY_MS, forgetAfterMs: 30 * DAY_MS };
   const quarantine = { ...steps.quarantine, durationMs: 2 * DAY_MS };
-  const rules = remediationRules([rebootOffline({ steps: [steps.reboot, quarantine], retry: monthly })]);
-  const network = await startQuietNetwork({ rules, scenario });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  const config = remediationConfig([rebootOffline({ steps: [steps.reboot, quarantine], retry: monthly })]);
+  const network = await startQuietNetwork({ config, scenario });
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advanceUntil(() => network.episodes()[0]?.state === "quarantined");
   await network.restart({ downMs: 2 * DAY_MS });
   await network.advance(HOUR_MS);
@@ -178,8 +178,8 @@ test("a node is given up although the first of the episodes in a row ended more 
 });
 
 test("a node is still counted as given up after its episodes were forgotten", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rule]), scenario });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  const network = await startQuietNetwork({ config: remediationConfig([spec]), scenario });
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advanceUntil(() => notificationsOf(network, "given_up").length > 0);
   await network.restart({ downMs: 31 * DAY_MS });
   await network.advance(20 * MINUTE_MS);

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { rebootOffline, remediationRules, steps, withoutRetries } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps, withoutRetries } from "../../harness/policies.ts";
 import { noFailureRates, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, notificationsOf } from "../../harness/remediation-results.ts";
 
 test("a node that a reboot heals is rebooted once, verified with proof, and its episode closes as healed", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(40 * MINUTE_MS);
@@ -18,7 +18,7 @@ test("a node that a reboot heals is rebooted once, verified with proof, and its 
 });
 
 test("a node is not acted on before `when` was observed true for `for`", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ forMs: 15 * MINUTE_MS })]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ forMs: 15 * MINUTE_MS })]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(15 * MINUTE_MS);
@@ -28,7 +28,7 @@ test("a node is not acted on before `when` was observed true for `for`", async (
 });
 
 test("a node that only a forced reboot heals gets a reboot first, and the forced one only after that was ineffective", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "forced_reboot");
   await network.advance(15 * MINUTE_MS);
@@ -44,10 +44,10 @@ const allSteps = [steps.disconnect, steps.reboot, steps.force, steps.quarantine,
 
 test("a node that nothing heals gets every step, one at a time, and is then given up with a notification", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ steps: allSteps, retry: withoutRetries })]),
+    config: remediationConfig([rebootOffline({ steps: allSteps, retry: withoutRetries })]),
   });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(HOUR_MS);
   expect(actionLines(network)).toEqual([
     "disconnect: ineffective",
@@ -67,10 +67,10 @@ test("a node that nothing heals gets every step, one at a time, and is then give
 
 test("a node that was not healed is tried again after retry.every, and is given up after retry.episodes, even beyond forget_after", async () => {
   const retry = { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 4 * HOUR_MS };
-  const rules = remediationRules([rebootOffline({ steps: [steps.reboot], retry })]);
-  const network = await startQuietNetwork({ rules });
+  const config = remediationConfig([rebootOffline({ steps: [steps.reboot], retry })]);
+  const network = await startQuietNetwork({ config });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(30 * MINUTE_MS);
   expect(network.episodes()).toMatchObject([{ state: "given_up" }]);
   expect(network.holdReasons(node!)).toEqual(["cooldown", "retry_wait"]);
@@ -87,7 +87,7 @@ test("a node that was not healed is tried again after retry.every, and is given 
 });
 
 test("a node that becomes unhealthy again within clear_for stays in its episode, and gets the next step after `for`", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(12 * MINUTE_MS);
@@ -102,7 +102,7 @@ test("a node that becomes unhealthy again within clear_for stays in its episode,
 
 test("a node that recovers without an action before its step is not acted on, and its episode closes as cleared", async () => {
   const nowhere = { maxActions: { amount: 0, perMs: HOUR_MS } };
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], nowhere) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], nowhere) });
   const [node] = network.nodes("us-east");
   const healAt = network.daemon.clock.now() + 10 * MINUTE_MS;
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "time", recoverAt: healAt });
@@ -116,7 +116,7 @@ test("a node that recovers without an action before its step is not acted on, an
 
 test("a reboot whose node does not come back gets its time once more, and is then ineffective", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()]),
+    config: remediationConfig([rebootOffline()]),
     scenario: { rates: { ...noFailureRates, rebootMs: 5 * HOUR_MS } },
   });
   const [node] = network.nodes("us-east");

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
-import { rebootOffline, remediationRules, steps, withoutLimits } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 
 /** Nodes that fail at once. The others show that the service still receives reports. */
@@ -11,7 +11,7 @@ const isNotified = (change: JournalChange) => change.kind === "episode" && chang
 
 test("the event loop gets a turn after each notify step of a mass event", async () => {
   const policy = rebootOffline({ steps: [steps.notify, steps.reboot] });
-  const network = await startQuietNetwork({ rules: remediationRules([policy], withoutLimits) });
+  const network = await startQuietNetwork({ config: remediationConfig([policy], withoutLimits) });
   let turns = 0;
   let isCounting = false;
   const countTurn = () => {
@@ -31,7 +31,7 @@ test("the event loop gets a turn after each notify step of a mass event", async 
       return false;
     },
   };
-  for (const node of network.nodes().slice(0, FAILED)) network.failNode(node, "person");
+  for (const node of network.nodes().slice(0, FAILED)) network.failNode(node, "operator");
   await network.advance(10 * MINUTE_MS);
   expect(notified).toBeGreaterThanOrEqual(FAILED);
   expect(turns).toBeGreaterThanOrEqual(FAILED - 1);

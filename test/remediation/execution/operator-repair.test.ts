@@ -1,18 +1,18 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
-import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 
-const oneReboot = remediationRules([rebootOffline({ steps: [steps.reboot] })]);
+const oneReboot = remediationConfig([rebootOffline({ steps: [steps.reboot] })]);
 const isProven = (network: QuietNetwork) => runAtOnce(network.controller().view.policies())[0]!.proven;
 
 test("a node that an operator repairs after our reboot had no effect does not count as healed, and does not prove the canary", async () => {
-  const network = await startQuietNetwork({ rules: oneReboot });
+  const network = await startQuietNetwork({ config: oneReboot });
   const [node] = network.nodes("us-east");
   const healAt = network.daemon.clock.now() + 10 * MINUTE_MS;
-  network.interventions.startFailure(node!, { failureMode: "outage", remedy: "person", recoverAt: healAt });
+  network.interventions.startFailure(node!, { failureMode: "outage", remedy: "operator", recoverAt: healAt });
   await network.advance(12 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   expect(network.status(node!)).toBe("maintenance");
@@ -25,9 +25,9 @@ test("a node that an operator repairs after our reboot had no effect does not co
 });
 
 test("a node that an operator quarantines after our reboot does not count as healed when it is released", async () => {
-  const network = await startQuietNetwork({ rules: oneReboot });
+  const network = await startQuietNetwork({ config: oneReboot });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advanceUntil(() => network.postCount() === 1);
   await network.advance(MINUTE_MS);
   network.interventions.quarantine(node!, network.daemon.clock.now() + 3 * MINUTE_MS);
@@ -43,10 +43,10 @@ test("a node that an operator quarantines after our reboot does not count as hea
 });
 
 test.each([180, 200])("a node list that is cached for %d s does not end our quarantine", async (maxAgeSeconds) => {
-  const network = await startQuietNetwork({ rules: remediationRules([]), settings: {} });
+  const network = await startQuietNetwork({ config: remediationConfig([]), settings: {} });
   const [node] = network.nodes();
   const when = `node.id == "${node}" && node.status == "online"`;
-  await network.reload({ rules: remediationRules([rebootOffline({ when, steps: [steps.quarantine] })]) });
+  await network.reload({ config: remediationConfig([rebootOffline({ when, steps: [steps.quarantine] })]) });
   network.setFault({ kind: "cached", maxAgeMs: maxAgeSeconds * SECOND_MS }, "GET /v1/nodes?");
   await network.advance(30 * MINUTE_MS);
   expect(network.status(node!)).toBe("quarantined");
@@ -58,7 +58,7 @@ describe("a node in our quarantine that reports nothing", () => {
   async function startWithSilentNode() {
     let silentNode = "";
     const network = await startQuietNetwork({
-      rules: remediationRules([]),
+      config: remediationConfig([]),
       settings: {},
       wrapTransport: (service) => ({
         ...service,
@@ -74,7 +74,7 @@ describe("a node in our quarantine that reports nothing", () => {
     });
     silentNode = network.nodes()[0]!;
     const when = `node.id == "${silentNode}" && node.status == "online"`;
-    await network.reload({ rules: remediationRules([rebootOffline({ when, steps: [steps.quarantine] })]) });
+    await network.reload({ config: remediationConfig([rebootOffline({ when, steps: [steps.quarantine] })]) });
     return { network, silentNode };
   }
 
@@ -103,7 +103,7 @@ test.each([5, -5])(
   async (hours) => {
     const when = 'node.id == "node_caffe390"';
     const network = await startQuietNetwork({
-      rules: remediationRules([rebootOffline({ when, steps: [steps.quarantine] })]),
+      config: remediationConfig([rebootOffline({ when, steps: [steps.quarantine] })]),
     });
     await network.advanceUntil(() => network.postCount() === 1);
     network.daemon.clock.stepWallClock(hours * HOUR_MS);

@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import type { FaultKind } from "../../../src/model/scenario.ts";
 import { defaultServiceOptions, SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { rebootOffline, remediationRules, steps, withoutRetries } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps, withoutRetries } from "../../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 import {
   actionLines,
@@ -24,7 +24,7 @@ const doubtful: readonly (readonly [what: string, fault: FaultKind, done: boolea
 
 for (const [what, fault, done] of doubtful) {
   test(`when ${what}, the action is in doubt: it is not sent again, and observation settles it`, async () => {
-    const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ steps: [steps.reboot] })]) });
+    const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ steps: [steps.reboot] })]) });
     network.failNode(network.nodes("us-east")[0]!);
     network.setFault(fault, "POST");
     await network.advance(7 * MINUTE_MS);
@@ -38,7 +38,7 @@ for (const [what, fault, done] of doubtful) {
 
 test("after an action in doubt that had no effect the next step follows, and it counts against max_actions", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()], { maxActions: { amount: 1, perMs: HOUR_MS } }),
+    config: remediationConfig([rebootOffline()], { maxActions: { amount: 1, perMs: HOUR_MS } }),
   });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -51,7 +51,7 @@ test("after an action in doubt that had no effect the next step follows, and it 
 for (const status of [401, 403] as const) {
   test(`a ${status} to a POST holds every action with the reason credentials, until one is tried again`, async () => {
     const network = await startQuietNetwork({
-      rules: remediationRules([rebootOffline()], { canary: false, maxInFlight: 5 }),
+      config: remediationConfig([rebootOffline()], { canary: false, maxInFlight: 5 }),
     });
     const [first, second] = onePerRegion(network, 2);
     network.failNode(first!);
@@ -73,7 +73,7 @@ for (const status of [401, 403] as const) {
 
 test("a key without the scope for actions does not affect the collectors, and no episode is given up for it", async () => {
   const keys = [{ key: SIMULATION_KEY, scopes: ["nodes:read", "sessions:read"] }];
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), scenario: { keys } });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]), scenario: { keys } });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(HOUR_MS);
   expect(episodeStates(network)).toEqual(["firing"]);
@@ -83,7 +83,7 @@ test("a key without the scope for actions does not affect the collectors, and no
 });
 
 test("a 503 with Retry-After: 900 to the action on one node delays no other call", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   const fault = { kind: "status", status: 503, retryAfter: "900" } as const;
@@ -97,7 +97,7 @@ test("a 503 with Retry-After: 900 to the action on one node delays no other call
 });
 
 test("after a 429 the same step is sent again, not before Retry-After", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   network.setFault({ kind: "status", status: 429, retryAfter: "100" }, "POST");
   await network.advance(6 * MINUTE_MS);
@@ -111,7 +111,7 @@ test("after a 429 the same step is sent again, not before Retry-After", async ()
 });
 
 test("with a 429 and Retry-After: 0 to every POST, a step has at most five attempts, all counted by max_actions", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   network.setFault({ kind: "status", status: 429, retryAfter: "0" }, "POST");
   await network.advance(3 * HOUR_MS);
@@ -126,7 +126,7 @@ test("with a 429 and Retry-After: 0 to every POST, a step has at most five attem
 
 test("attempts that are answered with 429 use up max_actions", async () => {
   const maxActions = { amount: 3, perMs: HOUR_MS };
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { maxActions }) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], { maxActions }) });
   network.failNode(network.nodes("us-east")[0]!);
   network.setFault({ kind: "status", status: 429, retryAfter: "0" }, "POST");
   await network.advance(50 * MINUTE_MS);
@@ -143,7 +143,7 @@ const rejections: readonly (readonly [what: string, status: number])[] = [
 
 for (const [what, status] of rejections) {
   test(`${what} to a POST gives the episode up, with a notification`, async () => {
-    const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ retry: withoutRetries })]) });
+    const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ retry: withoutRetries })]) });
     network.failNode(network.nodes("us-east")[0]!);
     network.setFault({ kind: "status", status }, "POST");
     await network.advance(30 * MINUTE_MS);
@@ -155,7 +155,7 @@ for (const [what, status] of rejections) {
 }
 
 test("an answer with `success: false` is a refusal, whatever its status", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), wrapTransport: refusing });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]), wrapTransport: refusing });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(30 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ outcome: "refused", detail: expect.stringContaining("not today") }]);
@@ -175,7 +175,7 @@ function refusing(service: Transport): Transport {
 }
 
 test("an action whose node can't be read is not sent, and is tried again less and less often", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "status", status: 503 }, "GET /v1/nodes/");
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -195,7 +195,7 @@ const replies = ["success", "empty_object", "no_content"] as const;
 for (const actionReply of replies) {
   test(`a service that answers a reboot with ${actionReply.replace("_", " ")} is understood`, async () => {
     const network = await startQuietNetwork({
-      rules: remediationRules([rebootOffline()]),
+      config: remediationConfig([rebootOffline()]),
       scenario: { service: { ...defaultServiceOptions, actionReply } },
     });
     network.failNode(network.nodes("us-east")[0]!);
@@ -205,7 +205,7 @@ for (const actionReply of replies) {
 }
 
 test("if the service restarts during an episode, the action is verified once it is back", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advance(8 * MINUTE_MS);
   network.setFault({ kind: "reset" });
@@ -217,7 +217,7 @@ test("if the service restarts during an episode, the action is verified once it 
 });
 
 test("while the service is down for hours no node is acted on, and an earlier action is verified when it is back", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advanceUntil(() => network.postCount() > 0);
   network.setFault({ kind: "hang" });
@@ -244,9 +244,9 @@ for (const [what, echoed, hours] of [
         return { ok: true, value: { ...answer.value, body: new TextEncoder().encode(JSON.stringify(reply)) } };
       },
     });
-    const rules = remediationRules([rebootOffline({ steps: [steps.quarantine] })]);
-    const network = await startQuietNetwork({ wrapTransport, rules });
-    network.failNode(network.nodes("us-east")[0]!, "person");
+    const config = remediationConfig([rebootOffline({ steps: [steps.quarantine] })]);
+    const network = await startQuietNetwork({ wrapTransport, config });
+    network.failNode(network.nodes("us-east")[0]!, "operator");
     await network.advanceUntil(() => episodeStates(network)[0] === "quarantined");
     const [{ sentAt }, { quarantine }] = [network.actions()[0]!, network.episodes()[0]!];
     expect(quarantine).toMatchObject({ endsAt: sentAt! + hours * HOUR_MS });

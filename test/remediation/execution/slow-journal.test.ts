@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
@@ -22,8 +22,8 @@ async function startWithSlowPosting(delayMs: DurationMs) {
       await store.journal.commit(changes);
     },
   };
-  const rules = remediationRules([rebootOffline()]);
-  const network = await startQuietNetwork({ rules, clock, store: { ...store, journal } });
+  const config = remediationConfig([rebootOffline()]);
+  const network = await startQuietNetwork({ config, clock, store: { ...store, journal } });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advanceUntil(() => slow.postings === 1);
   return network;

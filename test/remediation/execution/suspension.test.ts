@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
-import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, notificationsOf } from "../../harness/remediation-results.ts";
 
@@ -26,7 +26,7 @@ const ONE = "node_caffe390";
 /** Makes a node under `busy` fail, so that it has no sessions and the verdict is unknown. */
 async function startUnknown(healAfterMs: number, policies = [busy(`node.id == "${ONE}"`)]) {
   const network = await startQuietNetwork({
-    rules: remediationRules(policies),
+    config: remediationConfig(policies),
     scenario: { nodes: 60, sessions: 600 },
   });
   await network.advance(12 * MINUTE_MS);
@@ -87,7 +87,10 @@ describe("an episode whose verdict stays unknown", () => {
 
 test("a node that stays on the list is not lost when its episode is suspended after an action", async () => {
   const twice = { ...busy(`node.id == "${ONE}"`), steps: [steps.disconnect, steps.disconnect] };
-  const network = await startQuietNetwork({ rules: remediationRules([twice]), scenario: { nodes: 60, sessions: 600 } });
+  const network = await startQuietNetwork({
+    config: remediationConfig([twice]),
+    scenario: { nodes: 60, sessions: 600 },
+  });
   await network.advanceUntil(() => network.controller().view.approvals().length === 1);
   await network.commands().approve(network.controller().view.approvals()[0]!.id);
   await network.advanceUntil(() => network.actions()[0]!.outcome === "ineffective");
@@ -110,7 +113,7 @@ test("a node that stays on the list is not lost when its episode is suspended af
 
 test("nodes whose verdict stays unknown don't count towards a storm", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([busy('node.region == "us-east"')], {
+    config: remediationConfig([busy('node.region == "us-east"')], {
       maxUnhealthy: { share: 0.05 },
       breaker: { share: 1, amount: 60, withinMs: HOUR_MS },
       correlated: { by: "region", nodes: 60, share: 1, withinMs: MINUTE_MS },

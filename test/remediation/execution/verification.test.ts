@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Step } from "../../../src/model/policy/policy.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { rebootOffline, remediationRules, steps, withoutLimits, withoutRetries } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits, withoutRetries } from "../../harness/policies.ts";
 import { listsOnlySettings, onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
@@ -14,7 +14,7 @@ const expecting = <S extends Exclude<Step, { action: "notify" }>>(step: S, text:
 });
 
 test("a recovery without proof of a reboot is verified, with the proof `none`", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   // A graceful reboot does not help, but the node recovers after it was sent.
   network.failNode(node!, "forced_reboot");
@@ -28,7 +28,9 @@ test("a recovery without proof of a reboot is verified, with the proof `none`", 
 
 test("a step ends as soon as its expectation holds, and is ineffective if `when` is still true", async () => {
   const step = expecting(steps.reboot, "node.uptime_hours >= 0");
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ steps: [step, steps.force] })]) });
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline({ steps: [step, steps.force] })]),
+  });
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advance(9 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: ineffective", "forced reboot: null"]);
@@ -36,7 +38,7 @@ test("a step ends as soon as its expectation holds, and is ineffective if `when`
 
 test("a step whose expectation never holds ends when its time is up, with the result of `when`", async () => {
   const step = expecting(steps.reboot, "node.uptime_hours < 0");
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ steps: [step] })]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ steps: [step] })]) });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(14 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: null"]);
@@ -50,7 +52,7 @@ test("a disconnect is verified when `when` becomes false, regardless of the resp
     match: 'node.id == "node_caffe390"',
     steps: [steps.disconnect],
   });
-  const network = await startQuietNetwork({ rules: remediationRules([crowded]), scenario: { sessions: 12_000 } });
+  const network = await startQuietNetwork({ config: remediationConfig([crowded]), scenario: { sessions: 12_000 } });
   await network.advanceUntil(() => network.postCount() > 0);
   expect(network.posts()).toMatchObject([{ status: 200 }]);
   expect(actionLines(network)).toEqual(["disconnect: null"]);
@@ -63,7 +65,7 @@ const everyHour = { kind: "every", intervalMs: HOUR_MS } as const;
 const detailed = { schedules: { ...listsOnlySettings.schedules!, details: everyHour } };
 
 test("a policy that reads details is verified in time, even if details are read every hour", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([busy]), settings: detailed });
+  const network = await startQuietNetwork({ config: remediationConfig([busy]), settings: detailed });
   const [node] = network.nodes("us-east");
   network.interventions.startFailure(node!, { failureMode: "hot", remedy: "reboot" });
   await network.advanceUntil(() => network.postCount() > 0);
@@ -83,8 +85,8 @@ test("nodes whose reads hang do not delay the verification of another one", asyn
       return service.request(request, signal);
     },
   });
-  const rules = remediationRules([busy], withoutLimits);
-  const network = await startQuietNetwork({ rules, settings: detailed, clock, wrapTransport });
+  const config = remediationConfig([busy], withoutLimits);
+  const network = await startQuietNetwork({ config, settings: detailed, clock, wrapTransport });
   const nodes = onePerRegion(network, 4);
   const load = { resource: "cpu", overMs: 0, level: 1, until: Number.POSITIVE_INFINITY } as const;
   for (const node of nodes) network.interventions.setLoad(node, { ...load, since: network.daemon.clock.now() });
@@ -101,7 +103,7 @@ test("nodes whose reads hang do not delay the verification of another one", asyn
 });
 
 test("a step whose verdict stays unknown long after its time is in doubt, and the episode is given up", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([busy]), settings: detailed });
+  const network = await startQuietNetwork({ config: remediationConfig([busy]), settings: detailed });
   const [node] = network.nodes("us-east");
   network.interventions.startFailure(node!, { failureMode: "hot", remedy: "reboot" });
   await network.advanceUntil(() => network.postCount() > 0);
@@ -115,7 +117,7 @@ test("a step whose verdict stays unknown long after its time is in doubt, and th
 });
 
 test("an action in doubt whose outcome stays unknown is counted once", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([busy]), settings: detailed });
+  const network = await startQuietNetwork({ config: remediationConfig([busy]), settings: detailed });
   const [node] = network.nodes("us-east");
   network.setFault({ kind: "lost_reply" }, "POST");
   network.interventions.startFailure(node!, { failureMode: "hot", remedy: "reboot" });
@@ -133,10 +135,10 @@ const hide = { ...steps.quarantine, durationMs: 30 * MINUTE_MS };
 
 test("a quarantine whose reply was lost is verified by observation, and lasts", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ steps: [hide, steps.notify] })]),
+    config: remediationConfig([rebootOffline({ steps: [hide, steps.notify] })]),
   });
   network.setFault({ kind: "lost_reply" }, "POST");
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(10 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ outcome: "verified", inDoubt: true }]);
   expect(episodeStates(network)).toEqual(["quarantined"]);
@@ -144,10 +146,10 @@ test("a quarantine whose reply was lost is verified by observation, and lasts", 
 
 test("a quarantine that did not take place is ineffective once its time is up, and no longer counts", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ steps: [hide, steps.reboot] })]),
+    config: remediationConfig([rebootOffline({ steps: [hide, steps.reboot] })]),
   });
   network.setFault({ kind: "reset" }, "POST");
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(7 * MINUTE_MS);
   network.setFault(null);
   await network.advance(5 * MINUTE_MS);
@@ -156,13 +158,13 @@ test("a quarantine that did not take place is ineffective once its time is up, a
 });
 
 test("a quarantine in which `when` stays true is ineffective: the next step follows, and the quarantine is still tracked", async () => {
-  const rule = rebootOffline({
+  const spec = rebootOffline({
     when: "node.uptime_hours >= 0",
     match: 'node.id == "node_caffe390"',
     steps: [hide, steps.notify],
     retry: withoutRetries,
   });
-  const network = await startQuietNetwork({ rules: remediationRules([rule]) });
+  const network = await startQuietNetwork({ config: remediationConfig([spec]) });
   await network.advance(10 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["quarantine: ineffective"]);
   expect(network.notifications.filter(({ kind }) => kind === "step")).toHaveLength(1);
@@ -182,10 +184,10 @@ test("a quarantine lasts as long as the service replied, if that differs from th
     },
   });
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ steps: [hide, steps.notify] })]),
+    config: remediationConfig([rebootOffline({ steps: [hide, steps.notify] })]),
     wrapTransport: half,
   });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(15 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["quarantined"]);
   // It ended in time: no operator lifted it.
@@ -195,11 +197,11 @@ test("a quarantine lasts as long as the service replied, if that differs from th
 
 test("an operator who lifts a quarantine before it is verified ends the episode, and its action no longer counts", async () => {
   const step = expecting({ ...hide, verify: { withinMs: 20 * MINUTE_MS, expect: null } }, "node.uptime_hours < 0");
-  const rules = [
+  const config = [
     rebootOffline({ name: "hide", when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"', steps: [step] }),
     rebootOffline({ name: "heal" }),
   ];
-  const network = await startQuietNetwork({ rules: remediationRules(rules, { canary: false }) });
+  const network = await startQuietNetwork({ config: remediationConfig(config, { canary: false }) });
   await network.advance(5 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["acting"]);
   network.interventions.liftQuarantine("node_caffe390");
@@ -213,7 +215,7 @@ test("an operator who lifts a quarantine before it is verified ends the episode,
 });
 
 test("a step is verified by data from after it was sent, not by an earlier record", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advanceUntil(() => network.postCount() > 0);
   // For a while neither lists nor single nodes can be read.
@@ -224,7 +226,7 @@ test("a step is verified by data from after it was sent, not by an earlier recor
 });
 
 test("failed verification reads are not more frequent than successful ones", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([busy]), settings: detailed });
+  const network = await startQuietNetwork({ config: remediationConfig([busy]), settings: detailed });
   const [node] = network.nodes("us-east");
   network.interventions.startFailure(node!, { failureMode: "hot", remedy: "reboot" });
   await network.advanceUntil(() => network.postCount() > 0);

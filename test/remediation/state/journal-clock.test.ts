@@ -3,7 +3,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duratio
 import type { Transport } from "../../../src/model/ports.ts";
 import { JournalClock } from "../../../src/remediation/state/journal-clock.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
@@ -34,7 +34,7 @@ test.each([10 * JUMP_MS, -JUMP_MS])(
   "a first Date that is wrong by %d ms does not set a new journal",
   async (offsetMs) => {
     const network = await startQuietNetwork({
-      rules: remediationRules([rebootOffline()]),
+      config: remediationConfig([rebootOffline()]),
       wrapTransport: (service) => shiftFirstDates(service, offsetMs),
       warmUpMs: 30 * SECOND_MS,
     });
@@ -52,7 +52,7 @@ test.each([10 * JUMP_MS, -JUMP_MS])(
 );
 
 test("a wall clock that is 100 days ahead at one start prunes nothing, and later times are right", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [first, second] = onePerRegion(network, 2);
   network.failNode(first!);
   await network.advance(40 * MINUTE_MS);
@@ -76,7 +76,7 @@ test("a wall clock that is 100 days ahead at one start prunes nothing, and later
 
 test("a wall clock that is 2 h ahead at the start neither frees max_actions nor ends a cooldown", async () => {
   const maxActions = { amount: 2, perMs: HOUR_MS };
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { maxActions }) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], { maxActions }) });
   const [first, second, third] = onePerRegion(network, 3);
   network.failNode(first!);
   await network.advance(10 * MINUTE_MS);
@@ -94,7 +94,7 @@ test("a wall clock that is 2 h ahead at the start neither frees max_actions nor 
 });
 
 test("after a long downtime a wrong wall clock holds every action until it is right", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   network.daemon.clock.stepWallClock(JUMP_MS);
@@ -110,7 +110,7 @@ test("after a long downtime a wrong wall clock holds every action until it is ri
 });
 
 test("if the clocks still disagree after a long downtime, the hold ends after an hour, by the earlier clock", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   network.daemon.clock.stepWallClock(JUMP_MS);
@@ -130,7 +130,7 @@ test("a first start with a wall clock that is ahead takes the service's time for
     return service;
   };
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ steps: [steps.reboot] })]),
+    config: remediationConfig([rebootOffline({ steps: [steps.reboot] })]),
     clock,
     wrapTransport,
   });
@@ -142,7 +142,7 @@ test("a first start with a wall clock that is ahead takes the service's time for
 
 test("a service whose Date is days ahead at a start moves the journal's clock no more than the wall clock does", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()], { maxActions: { amount: 1, perMs: HOUR_MS } }),
+    config: remediationConfig([rebootOffline()], { maxActions: { amount: 1, perMs: HOUR_MS } }),
   });
   const [first, second] = onePerRegion(network, 2);
   network.failNode(first!);
@@ -172,7 +172,7 @@ test("a wall clock that is set while it disagrees with the service's Date does n
 
 test("a cooldown that starts while the clocks disagree has its full length", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()], { stormCooldownMs: 30 * MINUTE_MS }),
+    config: remediationConfig([rebootOffline()], { stormCooldownMs: 30 * MINUTE_MS }),
   });
   const [node] = onePerRegion(network, 1);
   network.failNode(node!);
@@ -193,7 +193,7 @@ test("a cooldown that starts while the clocks disagree has its full length", asy
 test.each([2 * HOUR_MS, -2 * HOUR_MS])(
   "a short downtime with a wall clock that is %i ms ahead is added at that start, not at the next one",
   async (aheadMs) => {
-    const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+    const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
     const lag = () => trueTime(network, aheadMs) - network.daemon.remediationState.now();
     network.daemon.clock.stepWallClock(aheadMs);
     await network.restart({ downMs: 2 * MINUTE_MS });
@@ -207,8 +207,8 @@ test.each([
   // The wall clock then shows the time at which the daemon went down, so one of the two clocks agrees with the journal.
   { downMs: 6 * MINUTE_MS, stepMs: -6 * MINUTE_MS },
 ])("a request for approval from before a downtime of unknown length expires: %o", async ({ downMs, stepMs }) => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ mode: "approve" })]) });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ mode: "approve" })]) });
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advanceUntil(() => network.actions().length > 0);
   network.daemon.clock.stepWallClock(stepMs);
   await network.restart({ downMs });
@@ -220,12 +220,12 @@ test.each([
 });
 
 test("an approval that is given before the downtime is known is valid for its full time", async () => {
-  const rules = remediationRules([rebootOffline({ mode: "approve" })], {
+  const config = remediationConfig([rebootOffline({ mode: "approve" })], {
     approvalTtlMs: 4 * HOUR_MS,
     stormCooldownMs: HOUR_MS,
   });
-  const network = await startQuietNetwork({ rules });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  const network = await startQuietNetwork({ config });
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advanceUntil(() => network.actions().length > 0);
   network.setFault({ kind: "hang" });
   await network.restart({ downMs: 5 * HOUR_MS });
@@ -241,7 +241,7 @@ test("an approval that is given before the downtime is known is valid for its fu
 
 test("a correction of the clock after a disagreement frees no max_actions: actions are held for an hour, also across a restart", async () => {
   const maxActions = { amount: 2, perMs: HOUR_MS };
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { maxActions }) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], { maxActions }) });
   const [first, second, third] = onePerRegion(network, 3);
   network.daemon.clock.stepWallClock(-9 * HOUR_MS);
   await network.restart({ downMs: 2 * HOUR_MS });

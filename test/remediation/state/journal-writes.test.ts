@@ -8,8 +8,9 @@ import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 import { actionOf, decisionOf, episodeOf, holdOf } from "../../journal/arbitrary-changes.ts";
 
-const fact = (value: string): JournalChange => ({ kind: "fact", key: "warden.test", value });
-const isOurs = (change: JournalChange) => change.kind !== "fact" || ["warden.test", PAUSE_FACT].includes(change.key);
+const fact = (value: string): JournalChange => ({ kind: "fact", key: "remediation.test", value });
+const isOurs = (change: JournalChange) =>
+  change.kind !== "fact" || ["remediation.test", PAUSE_FACT].includes(change.key);
 
 /** A state with a journal that ended at `lastMs`, if it is not new. Its commits end when the test says so. */
 async function openSlowState(lastMs?: number) {
@@ -43,14 +44,14 @@ test("one commit is under way at a time; what is recorded meanwhile follows in o
   commits[0]!.end();
   await settle();
   expect(commits[1]!.changes).toEqual([fact("2"), { kind: "decision", row: decisionOf(1) }, fact("3")]);
-  expect(state.records.fact("warden.test")).toBe("2");
+  expect(state.records.fact("remediation.test")).toBe("2");
   commits[1]!.end();
   expect(await first).toBe(true);
-  expect(state.records.fact("warden.test")).toBe("3");
+  expect(state.records.fact("remediation.test")).toBe("3");
   await settle();
   commits[2]!.end();
   expect(await second).toBe(true);
-  expect(state.records.fact("warden.test")).toBe("4");
+  expect(state.records.fact("remediation.test")).toBe("4");
   expect(commits).toHaveLength(3);
 });
 
@@ -96,7 +97,7 @@ test("a row that is recorded while an older version of it is committed stays the
 test("changes that depend on the state are determined once all earlier commits have taken effect", async () => {
   const { state, commits, settle } = await openSlowState();
   const first = state.commit([fact("1")]);
-  const second = state.commitLatest(() => (state.records.fact("warden.test") === "1" ? null : [fact("2")]));
+  const second = state.commitLatest(() => (state.records.fact("remediation.test") === "1" ? null : [fact("2")]));
   commits[0]!.end();
   expect([await first, await second]).toEqual([true, false]);
   await settle();
@@ -108,15 +109,15 @@ test("prepared changes take effect only when they are adopted", async () => {
   const preparing = state.prepare([fact("1")]);
   commits[0]!.end();
   const adopt = await preparing;
-  expect(state.records.fact("warden.test")).toBeNull();
+  expect(state.records.fact("remediation.test")).toBeNull();
   adopt!();
-  expect(state.records.fact("warden.test")).toBe("1");
+  expect(state.records.fact("remediation.test")).toBe("1");
 });
 
 test("the parts of a mass event are committed one after another, each with what was recorded meanwhile", async () => {
   const { state, commits, settle } = await openSlowState();
   const recorded = state.recordInParts([[fact("1")], [], [fact("2")]]);
-  expect(state.records.fact("warden.test")).toBe("1");
+  expect(state.records.fact("remediation.test")).toBe("1");
   state.record([{ kind: "decision", row: decisionOf(1) }]);
   await settle();
   expect(commits.map(({ changes }) => changes)).toEqual([[fact("1")]]);

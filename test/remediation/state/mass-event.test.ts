@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { TimerState } from "../../../src/policy/timer.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
-import { rebootOffline, remediationRules, withoutLimits } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 /** Nodes that fail, more than one transaction has timers. The others show that the service still receives reports. */
@@ -17,7 +17,7 @@ const settings = { ...listsOnlySettings, pageLimit: PAGE_LIMIT };
 
 /** Makes most nodes fail, and kills the process after the first of the transactions with timers of that state. */
 async function crashWithin(network: QuietNetwork, state: TimerState): Promise<void> {
-  for (const node of network.nodes().slice(0, FAILED)) network.failNode(node, "person");
+  for (const node of network.nodes().slice(0, FAILED)) network.failNode(node, "operator");
   network.injectedFailures.crashAt = {
     when: "after",
     changes: (all) => all.some((change) => change.kind === "timer" && change.row.state === state),
@@ -35,12 +35,12 @@ async function journaled(network: QuietNetwork, state: TimerState, fact: string)
 test("a crash while the timers of a mass event are journaled loses no node of an incident", async () => {
   const correlated = { by: "region", nodes: 5, share: 0.02, withinMs: 5 * MINUTE_MS } as const;
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()], { ...withoutLimits, correlated }),
+    config: remediationConfig([rebootOffline()], { ...withoutLimits, correlated }),
     scenario,
     settings,
   });
   await crashWithin(network, "pending");
-  const { timers, fact } = await journaled(network, "pending", "warden.correlated");
+  const { timers, fact } = await journaled(network, "pending", "remediation.incidents");
   expect(timers).toBeGreaterThan(0);
   expect(timers).toBeLessThan(FAILED);
   const mentions = JSON.stringify(fact).split(/"(?=node_)/).length - 1;
@@ -55,12 +55,12 @@ test("a crash while the timers of a mass event are journaled loses no node of an
 test("a crash while the timers of a mass event are journaled loses no node that the circuit breaker counts", async () => {
   const breaker = { share: 0.05, amount: 1_050, withinMs: HOUR_MS };
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()], { ...withoutLimits, breaker }),
+    config: remediationConfig([rebootOffline()], { ...withoutLimits, breaker }),
     scenario,
     settings,
   });
   await crashWithin(network, "firing");
-  const { timers, fact } = await journaled(network, "firing", "warden.breaker");
+  const { timers, fact } = await journaled(network, "firing", "remediation.breaker");
   expect(timers).toBeGreaterThan(0);
   expect(timers).toBeLessThan(FAILED);
   expect(fact.open).toMatchObject({ nodes: FAILED });
@@ -74,13 +74,13 @@ test("a crash while the timers of a mass event are journaled counts each node on
   // The nodes of the last transaction fire twice, but they are no more nodes.
   const breaker = { share: 0.05, amount: FAILED, withinMs: HOUR_MS };
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ mode: "approve" })], { ...withoutLimits, breaker }),
+    config: remediationConfig([rebootOffline({ mode: "approve" })], { ...withoutLimits, breaker }),
     scenario,
     settings,
   });
   await crashWithin(network, "firing");
   await network.restart();
   await network.advance(15 * MINUTE_MS);
-  expect((await journaled(network, "firing", "warden.breaker")).timers).toBe(FAILED);
+  expect((await journaled(network, "firing", "remediation.breaker")).timers).toBe(FAILED);
   expect(network.controller().view.status().breaker).toBeNull();
 });

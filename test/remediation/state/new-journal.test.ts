@@ -1,17 +1,17 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
-import { rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { nodesActedOn } from "../../harness/remediation-results.ts";
 
-const rules = remediationRules([rebootOffline({ forMs: MINUTE_MS })], {
+const config = remediationConfig([rebootOffline({ forMs: MINUTE_MS })], {
   maxActions: { amount: 2, perMs: HOUR_MS },
   canary: false,
 });
 
 test("with a new journal max_actions counts as used up evenly over the last hour, so losing the journal does not refill it", async () => {
-  const network = await startQuietNetwork({ rules, isNewJournal: true });
+  const network = await startQuietNetwork({ config, isNewJournal: true });
   const [first, second, third] = onePerRegion(network, 3);
   for (const node of [first!, second!, third!]) network.failNode(node);
   await network.advance(20 * MINUTE_MS);
@@ -36,7 +36,7 @@ test("with a new journal max_actions counts as used up evenly over the last hour
 test("a limit over a day warms up within an hour", async () => {
   const safety = { maxActions: { amount: 1, perMs: 24 * HOUR_MS } };
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ forMs: MINUTE_MS })], safety),
+    config: remediationConfig([rebootOffline({ forMs: MINUTE_MS })], safety),
     isNewJournal: true,
   });
   network.failNode(network.nodes("us-east")[0]!);
@@ -48,11 +48,11 @@ test("a limit over a day warms up within an hour", async () => {
 
 test("a dry run does not wait for a new journal", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ mode: "dry_run", forMs: MINUTE_MS })]),
+    config: remediationConfig([rebootOffline({ mode: "dry_run", forMs: MINUTE_MS })]),
     isNewJournal: true,
     store: createMemoryStateStore(),
   });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(8 * MINUTE_MS);
-  expect(network.actions()).toMatchObject([{ shadow: true }]);
+  expect(network.actions()).toMatchObject([{ dryRun: true }]);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { SHUTDOWN_BUDGET } from "../../../src/daemon/shutdown.ts";
 import type { ActionState } from "../../../src/model/remediation/episode.ts";
-import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, notificationsOf } from "../../harness/remediation-results.ts";
 
@@ -14,7 +14,7 @@ function crashAt(network: QuietNetwork, state: ActionState, when: "before" | "af
 }
 
 test("a timer continues after a restart, and downtime does not count", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ forMs: 20 * MINUTE_MS })]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ forMs: 20 * MINUTE_MS })]) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(11 * MINUTE_MS);
@@ -31,7 +31,7 @@ test("a timer continues after a restart, and downtime does not count", async () 
 });
 
 test("an intent that a crash left is withdrawn at the start, and a node that is still unhealthy gets a new action", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   crashAt(network, "intended");
   await network.advance(10 * MINUTE_MS);
@@ -48,7 +48,7 @@ test("an intent that a crash left is withdrawn at the start, and a node that is 
 });
 
 test("after a crash right before `posting` is journaled, nothing was sent, and nothing is in doubt", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   crashAt(network, "posting", "before");
   await network.advance(10 * MINUTE_MS);
@@ -59,7 +59,7 @@ test("after a crash right before `posting` is journaled, nothing was sent, and n
 });
 
 test("after a crash right after `posting` is journaled, the action is in doubt: it is not sent again, but verified", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   crashAt(network, "posting");
   await network.advance(6 * MINUTE_MS);
@@ -76,7 +76,7 @@ test("after a crash right after `posting` is journaled, the action is in doubt: 
 });
 
 test("after a crash before the answer is journaled, the action is in doubt, and observation proves the reboot", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   crashAt(network, "sent", "before");
   await network.advance(10 * MINUTE_MS);
@@ -89,7 +89,7 @@ test("after a crash before the answer is journaled, the action is in doubt, and 
 });
 
 test("an action that was under way when the daemon stopped is verified after the restart", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advance(7 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["acting"]);
@@ -100,7 +100,7 @@ test("an action that was under way when the daemon stopped is verified after the
 });
 
 test("a daemon that is stopped while it reads the node before an action sends nothing", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "slow_drip", bytesPerSecond: 60 }, "GET /v1/nodes/");
   network.failNode(network.nodes("us-east")[0]!);
   await network.advanceUntil(() => network.actions().length > 0);
@@ -112,7 +112,7 @@ test("a daemon that is stopped while it reads the node before an action sends no
 });
 
 test("a daemon that is stopped while a POST is under way waits for its answer", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "slow_drip", bytesPerSecond: 30 }, "POST");
   network.failNode(network.nodes("us-east")[0]!);
   await network.advanceUntil(() => network.postCount() > 0);
@@ -122,7 +122,7 @@ test("a daemon that is stopped while a POST is under way waits for its answer", 
 });
 
 test("a daemon that is stopped while a POST hangs aborts it after seven seconds, and leaves it in doubt", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "hang" }, "POST");
   network.failNode(network.nodes("us-east")[0]!);
   await network.advanceUntil(() => network.postCount() > 0);
@@ -137,8 +137,8 @@ test("a daemon that is stopped while a POST hangs aborts it after seven seconds,
 const hidden = rebootOffline({ steps: [steps.quarantine, steps.notify] });
 
 test("if our quarantine ends while the daemon is down, probation follows, not another quarantine", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([hidden]) });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  const network = await startQuietNetwork({ config: remediationConfig([hidden]) });
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(15 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["quarantined"]);
   network.kill();
@@ -152,9 +152,9 @@ test("if our quarantine ends while the daemon is down, probation follows, not an
 });
 
 test("a restart during our quarantine or its probation changes nothing", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([hidden]) });
+  const network = await startQuietNetwork({ config: remediationConfig([hidden]) });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(15 * MINUTE_MS);
   await network.restart();
   await network.advance(HOUR_MS);
@@ -170,7 +170,9 @@ test("a restart during our quarantine or its probation changes nothing", async (
 });
 
 test("a restart while clear_for runs changes nothing", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ clearForMs: 20 * MINUTE_MS })]) });
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline({ clearForMs: 20 * MINUTE_MS })]),
+  });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(15 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["recovering"]);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
 import { everyMinuteSettings, START_MS } from "../../harness/virtual-daemon.ts";
@@ -15,10 +15,10 @@ for (const hours of [-30, 5]) {
       byLastSeen,
       rebootOffline({ name: "stale", when: 'now - node.last_seen > duration("4m")', forMs: 0 }),
     ];
-    const network = await startQuietNetwork({ rules: remediationRules(policies) });
+    const network = await startQuietNetwork({ config: remediationConfig(policies) });
     const [node] = network.nodes("us-east");
     network.daemon.clock.stepWallClock(hours * HOUR_MS);
-    network.interventions.startFailure(node!, { failureMode: "hot", remedy: "person" });
+    network.interventions.startFailure(node!, { failureMode: "hot", remedy: "operator" });
     await network.advance(20 * MINUTE_MS);
     expect(network.postCount()).toBe(0);
     expect(network.episodes()).toEqual([]);
@@ -27,9 +27,9 @@ for (const hours of [-30, 5]) {
   test(`a wall clock change of ${hours} h during an episode changes none of its times`, async () => {
     const retry = { episodes: 5, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
     const network = await startQuietNetwork({
-      rules: remediationRules([rebootOffline({ steps: [steps.reboot], retry })]),
+      config: remediationConfig([rebootOffline({ steps: [steps.reboot], retry })]),
     });
-    network.failNode(network.nodes("us-east")[0]!, "person");
+    network.failNode(network.nodes("us-east")[0]!, "operator");
     await network.advance(3 * MINUTE_MS);
     network.daemon.clock.stepWallClock(hours * HOUR_MS);
     await network.advance(MINUTE_MS);
@@ -52,7 +52,7 @@ for (const hours of [-30, 5]) {
 
 test("a wall clock that is set back during a restart makes a cooldown neither longer nor shorter", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ steps: [steps.reboot] })], { cooldownMs: HOUR_MS }),
+    config: remediationConfig([rebootOffline({ steps: [steps.reboot] })], { cooldownMs: HOUR_MS }),
   });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -70,7 +70,7 @@ test("a wall clock that is set back during a restart makes a cooldown neither lo
 for (const minutes of [-90, 90]) {
   test(`a jump of the service's clock by ${minutes} min causes no action`, async () => {
     const network = await startQuietNetwork({
-      rules: remediationRules([{ ...byLastSeen, when: 'now - node.last_seen > duration("3m")', forMs: 0 }]),
+      config: remediationConfig([{ ...byLastSeen, when: 'now - node.last_seen > duration("3m")', forMs: 0 }]),
     });
     network.setFault({ kind: "clock_skew", skewMs: minutes * MINUTE_MS });
     await network.advance(30 * MINUTE_MS);
@@ -94,7 +94,7 @@ test.each([7, 28])(
     });
     const network = await startQuietNetwork({
       ...{ clock, wrapTransport, scenario: { nodes: 400 }, settings: { ...everyMinuteSettings, pageLimit: 20 } },
-      rules: remediationRules([{ ...byLastSeen, when: 'now - node.last_seen > duration("3m")', forMs: 0 }]),
+      config: remediationConfig([{ ...byLastSeen, when: 'now - node.last_seen > duration("3m")', forMs: 0 }]),
       warmUpMs: 20 * MINUTE_MS + second * SECOND_MS,
     });
     expect(network.controller().view.status().trust).toEqual([]);
@@ -132,8 +132,8 @@ test.each([-90, 90])(
   async (minutes) => {
     const dates = createWrongDates(minutes);
     const stale = rebootOffline({ name: "stale", when: 'now - node.last_seen > duration("3m")', forMs: 0 });
-    const rules = remediationRules([byLastSeen, stale]);
-    const network = await startQuietNetwork({ wrapTransport: dates.wrapTransport, rules });
+    const config = remediationConfig([byLastSeen, stale]);
+    const network = await startQuietNetwork({ wrapTransport: dates.wrapTransport, config });
     for (let minute = 0; minute < 10; minute++) {
       dates.isNextWrong = minute % 3 === 0;
       for (let second = 0; second < 60; second++) {
@@ -149,7 +149,7 @@ test.each([-90, 90])("a frozen last_seen stays untrusted while a single Date is 
   const dates = createWrongDates(minutes);
   const network = await startQuietNetwork({
     wrapTransport: dates.wrapTransport,
-    rules: remediationRules([byLastSeen]),
+    config: remediationConfig([byLastSeen]),
   });
   network.setFault({ kind: "stale_last_seen" });
   await network.advance(HOUR_MS);
@@ -164,7 +164,7 @@ test.each([-90, 90])("a frozen last_seen stays untrusted while a single Date is 
 });
 
 test("an unhealthy node is healed while our clock is wrong by days", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([byLastSeen]) });
+  const network = await startQuietNetwork({ config: remediationConfig([byLastSeen]) });
   network.daemon.clock.stepWallClock(100 * HOUR_MS);
   const [node] = network.nodes("us-east");
   network.failNode(node!);

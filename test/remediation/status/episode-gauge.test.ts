@@ -4,7 +4,7 @@ import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
 import { RemediationRecords } from "../../../src/policy/remediation-records.ts";
 import { EPISODE_SERIES_MAX, setEpisodeGauge } from "../../../src/remediation/status/gauges.ts";
-import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeOf } from "../../journal/arbitrary-changes.ts";
 
@@ -30,7 +30,7 @@ const series = (state: string, action: string, policy = "reboot-offline") =>
 
 test("an open episode has a series with the last action sent, and none once it is over", async () => {
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline({ steps: [steps.disconnect, steps.reboot] })]),
+    config: remediationConfig([rebootOffline({ steps: [steps.disconnect, steps.reboot] })]),
   });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
@@ -44,8 +44,8 @@ test("an open episode has a series with the last action sent, and none once it i
 });
 
 test("an episode of a dry run has a series with the action it would have sent, and a stopped daemon has none", async () => {
-  const rules = remediationRules([rebootOffline({ mode: "dry_run", steps: [steps.reboot] })]);
-  const network = await startQuietNetwork({ rules });
+  const config = remediationConfig([rebootOffline({ mode: "dry_run", steps: [steps.reboot] })]);
+  const network = await startQuietNetwork({ config });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advanceUntil(() => network.episodes().some(({ state }) => state === "acting"));
   expect(await seriesOverTime(network, 1)).toEqual([series("acting", "reboot")]);

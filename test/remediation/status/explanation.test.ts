@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
-import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 const notOnline = { when: 'node.status != "online"', forMs: HOUR_MS };
@@ -19,7 +19,7 @@ test("while our reboot of a node is under way, every policy reports it as ours, 
     rebootOffline({ name: "other", ...notOnline }),
     rebootOffline({ name: "dry-run", mode: "dry_run", ...notOnline }),
   ];
-  const network = await startQuietNetwork({ rules: remediationRules(policies) });
+  const network = await startQuietNetwork({ config: remediationConfig(policies) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advanceUntil(() => network.actions().some(({ rebootingSeen }) => rebootingSeen));
@@ -37,9 +37,9 @@ test("while our quarantine of a node lasts, other policies report that it is our
     rebootOffline({ steps: [steps.quarantine] }),
     rebootOffline({ name: "dry-run", mode: "dry_run", ...notOnline }),
   ];
-  const network = await startQuietNetwork({ rules: remediationRules(policies) });
+  const network = await startQuietNetwork({ config: remediationConfig(policies) });
   const [node] = network.nodes("us-east");
-  network.failNode(node!, "person");
+  network.failNode(node!, "operator");
   await network.advance(15 * MINUTE_MS);
   expect(network.status(node!)).toBe("quarantined");
   const [episode] = network.episodes();
@@ -50,7 +50,7 @@ test("while our quarantine of a node lasts, other policies report that it is our
 
 test("a policy that does not match a node reports nothing that would hold its actions", async () => {
   const policies = [rebootOffline(), rebootOffline({ name: "elsewhere", match: 'node.region == "eu-west"' })];
-  const network = await startQuietNetwork({ rules: remediationRules(policies) });
+  const network = await startQuietNetwork({ config: remediationConfig(policies) });
   await network.commands().pause("a release");
   const [node] = network.nodes("us-east");
   expect(blockersBy(network, node!)).toEqual({
@@ -65,7 +65,7 @@ test("during a mass event a node is explained in many steps, and holds that begi
     rebootOffline({ when: 'node.status == "online"' }),
     rebootOffline({ name: "rehearsed", mode: "dry_run" }),
   ];
-  const network = await startQuietNetwork({ rules: remediationRules(policies), scenario: { nodes } });
+  const network = await startQuietNetwork({ config: remediationConfig(policies), scenario: { nodes } });
   const [node] = network.nodes();
   const { view } = network.controller();
   await network.advanceUntil(() => runAtOnce(view.heldNodeCount()) === nodes);
@@ -86,9 +86,9 @@ test("during a mass event a node is explained in many steps, and holds that begi
 });
 
 test("every step that is acted on has its own decision row", async () => {
-  const rules = remediationRules([rebootOffline({ steps: [steps.disconnect, steps.reboot, steps.force] })]);
-  const network = await startQuietNetwork({ rules });
-  network.failNode(network.nodes("us-east")[0]!, "person");
+  const config = remediationConfig([rebootOffline({ steps: [steps.disconnect, steps.reboot, steps.force] })]);
+  const network = await startQuietNetwork({ config });
+  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(HOUR_MS);
   expect(network.actions()).toHaveLength(3);
   const acts = network.decisions().filter(({ verdict }) => verdict === "act");
@@ -98,7 +98,7 @@ test("every step that is acted on has its own decision row", async () => {
 });
 
 test("the history of a node holds its latest 100 rows of each kind, as many as explain reads from a journal", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [node] = network.nodes();
   const { view } = network.controller();
   for (let count = 0; count < 101; count++) await network.commands("alice").hold(node!, `hold ${count}`);

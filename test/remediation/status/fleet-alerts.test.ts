@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
@@ -19,7 +19,7 @@ function makeUnhealthy(network: QuietNetwork, nodes: readonly string[], minutes:
 }
 
 test("while 30% of the fleet are offline, a storm holds every node, and a cooldown follows", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], windy) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], windy) });
   const [node] = network.nodes("us-east").slice(-1);
   network.failNode(node!);
   makeUnhealthy(network, network.nodes().slice(0, 18), 40);
@@ -40,7 +40,7 @@ test("while 30% of the fleet are offline, a storm holds every node, and a cooldo
 });
 
 test("nodes count towards a storm as soon as they are offline, before their timers fire", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], windy) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], windy) });
   const [node] = network.nodes("us-east").slice(-1);
   network.failNode(node!);
   await network.advance(4 * MINUTE_MS);
@@ -51,7 +51,7 @@ test("nodes count towards a storm as soon as they are offline, before their time
 });
 
 test("a new breach continues the same storm, which is notified once and survives a restart", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], windy) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], windy) });
   const [node] = network.nodes("us-east").slice(-1);
   network.failNode(node!);
   makeUnhealthy(network, network.nodes().slice(0, 18), 15);
@@ -69,17 +69,17 @@ test("a new breach continues the same storm, which is notified once and survives
 });
 
 test("disrupted nodes count as unhealthy, so healing does not hide a storm", async () => {
-  const rules = remediationRules([rebootOffline({ steps: [steps.quarantine] })], {
+  const config = remediationConfig([rebootOffline({ steps: [steps.quarantine] })], {
     ...windy,
     canary: false,
     maxUnhealthy: { share: 0.1 },
     maxDisrupted: { share: 1, amount: 100 },
     maxActions: { amount: 100, perMs: HOUR_MS },
   });
-  const network = await startQuietNetwork({ rules });
+  const network = await startQuietNetwork({ config });
   const unhealthy = onePerRegion(network, 8);
   for (const node of unhealthy) {
-    network.failNode(node, "person");
+    network.failNode(node, "operator");
     await network.advance(8 * MINUTE_MS);
   }
   // Six of 60 are 10%: the seventh makes a storm, although the others are in quarantine.
@@ -88,7 +88,7 @@ test("disrupted nodes count as unhealthy, so healing does not hide a storm", asy
 });
 
 test("a region that went offline is not acted on while its nodes come back one by one, and no action is repeated", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   for (const [index, node] of network.nodes("ap-southeast").entries()) makeUnhealthy(network, [node], 30 + 4 * index);
   await network.advance(90 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
@@ -100,7 +100,7 @@ test("a region that went offline is not acted on while its nodes come back one b
 });
 
 test("the remaining nodes of an incident are healed one by one after its cooldown, which a restart does not shorten", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   const [left, ...others] = network.nodes("ap-southeast");
   network.failNode(left!);
   makeUnhealthy(network, others, 20);
@@ -115,7 +115,7 @@ test("the remaining nodes of an incident are healed one by one after its cooldow
 });
 
 test("an incident survives a restart", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "region_dark", region: "ap-southeast" });
   await network.advance(10 * MINUTE_MS);
   network.kill();
@@ -127,7 +127,7 @@ test("an incident survives a restart", async () => {
 
 test("nodes of one region that become unhealthy far apart in time are not an incident", async () => {
   const loose = { maxDisruptedPer: { region: null, country: null } };
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], loose) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], loose) });
   for (const node of network.nodes("us-west").slice(0, 6)) {
     network.failNode(node);
     await network.advance(8 * MINUTE_MS);
@@ -139,7 +139,7 @@ test("nodes of one region that become unhealthy far apart in time are not an inc
 });
 
 test("after a restart while the service does not answer, an alert that may still last is sent again", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], windy) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], windy) });
   makeUnhealthy(network, network.nodes().slice(0, 18), 60);
   await network.advance(10 * MINUTE_MS);
   const [storm] = notificationsOf(network, "storm");
@@ -150,11 +150,11 @@ test("after a restart while the service does not answer, an alert that may still
 });
 
 test("untrusted data that lasts across reloads stays one alert, which is resolved when the data is trusted", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "stale_last_seen" });
   await network.advance(10 * MINUTE_MS);
   for (const maxInFlight of [2, 3]) {
-    await network.reload({ rules: remediationRules([rebootOffline()], { maxInFlight }) });
+    await network.reload({ config: remediationConfig([rebootOffline()], { maxInFlight }) });
     await network.advance(5 * MINUTE_MS);
   }
   network.setFault(null);
@@ -165,13 +165,13 @@ test("untrusted data that lasts across reloads stays one alert, which is resolve
 });
 
 test("an incident that lasts across a reload is sent once, and one that a reload ends is resolved", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "region_dark", region: "ap-southeast" });
   await network.advance(15 * MINUTE_MS);
-  await network.reload({ rules: remediationRules([rebootOffline()], { maxInFlight: 2 }) });
+  await network.reload({ config: remediationConfig([rebootOffline()], { maxInFlight: 2 }) });
   await network.advance(5 * MINUTE_MS);
   expect(notificationsOf(network, "incident")).toHaveLength(1);
-  await network.reload({ rules: remediationRules([], { stormCooldownMs: 0 }) });
+  await network.reload({ config: remediationConfig([], { stormCooldownMs: 0 }) });
   await network.advance(5 * MINUTE_MS);
   expect(notificationsOf(network, "incident")).toMatchObject([
     { region: "ap-southeast", endsAt: null },
@@ -180,7 +180,7 @@ test("an incident that lasts across a reload is sent once, and one that a reload
 });
 
 test("an alert about the fleet of one service is resolved after a reload to another service", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], windy) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], windy) });
   makeUnhealthy(network, network.nodes().slice(0, 18), 15);
   await network.advance(10 * MINUTE_MS);
   const [storm] = notificationsOf(network, "storm");

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
-import { rebootOffline, remediationRules, steps, withoutLimits, withoutRetries } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits, withoutRetries } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 /** Returns the hours of the policy's longest hold, and the held nodes by reason. */
@@ -18,7 +18,7 @@ async function holdGauges(network: QuietNetwork) {
 const noActions = { ...withoutLimits, maxActions: { amount: 0, perMs: HOUR_MS } };
 
 test("held nodes count by reason, and the longest hold grows until it ends", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], noActions) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], noActions) });
   expect(await holdGauges(network)).toEqual({ hours: 0, nodes: {} });
   const [first, second] = onePerRegion(network, 2);
   network.failNode(first!);
@@ -29,27 +29,27 @@ test("held nodes count by reason, and the longest hold grows until it ends", asy
   await network.restart({ downMs: HOUR_MS });
   await network.advance(10 * MINUTE_MS);
   expect((await holdGauges(network)).hours).toBeGreaterThanOrEqual(4);
-  await network.reload({ rules: remediationRules([rebootOffline()], withoutLimits) });
+  await network.reload({ config: remediationConfig([rebootOffline()], withoutLimits) });
   await network.advance(HOUR_MS);
   expect(await holdGauges(network)).toEqual({ hours: 0, nodes: {} });
 });
 
 test("a given-up node counts by reason, but not as the longest hold", async () => {
   const policy = rebootOffline({ steps: [steps.reboot], retry: withoutRetries });
-  const network = await startQuietNetwork({ rules: remediationRules([policy], withoutLimits) });
-  network.failNode(network.nodes()[0]!, "person");
+  const network = await startQuietNetwork({ config: remediationConfig([policy], withoutLimits) });
+  network.failNode(network.nodes()[0]!, "operator");
   await network.advance(3 * HOUR_MS);
   expect(await holdGauges(network)).toEqual({ hours: 0, nodes: { retry_limit: 1 } });
 });
 
 test("a node that fails again right after it was healed is held, although no episode was given up", async () => {
   const policy = rebootOffline({ steps: [steps.reboot], retry: withoutRetries });
-  const network = await startQuietNetwork({ rules: remediationRules([policy], withoutLimits) });
+  const network = await startQuietNetwork({ config: remediationConfig([policy], withoutLimits) });
   const node = network.nodes()[0]!;
   network.failNode(node);
   await network.advance(HOUR_MS);
   expect(network.episodes()).toMatchObject([{ node, state: "healed" }]);
-  network.failNode(node, "person");
+  network.failNode(node, "operator");
   await network.advance(4 * HOUR_MS);
   expect(await holdGauges(network)).toEqual({ hours: 4, nodes: { retry_limit: 1 } });
 });
@@ -57,15 +57,15 @@ test("a node that fails again right after it was healed is held, although no epi
 test("a node in our quarantine and a dry run are not held", async () => {
   const quarantining = rebootOffline({ steps: [steps.quarantine] });
   const other = rebootOffline({ name: "other", mode: "dry_run" });
-  const network = await startQuietNetwork({ rules: remediationRules([quarantining, other], withoutLimits) });
-  network.failNode(network.nodes()[0]!, "person");
+  const network = await startQuietNetwork({ config: remediationConfig([quarantining, other], withoutLimits) });
+  network.failNode(network.nodes()[0]!, "operator");
   await network.advance(HOUR_MS);
   expect(await holdGauges(network)).toEqual({ hours: 0, nodes: {} });
 });
 
 test("the nodes on which a policy can't be evaluated are shown", async () => {
   const never = rebootOffline({ when: "ratio(node.active_sessions, 0) > 1.0" });
-  const network = await startQuietNetwork({ rules: remediationRules([never]) });
+  const network = await startQuietNetwork({ config: remediationConfig([never]) });
   await network.advance(10 * MINUTE_MS);
   const nodes = network.nodes().length;
   expect(runAtOnce(network.controller().view.policies())).toMatchObject([{ pending: 0, firing: 0, unknown: nodes }]);

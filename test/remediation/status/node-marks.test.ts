@@ -5,13 +5,13 @@ import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { rebootOffline, remediationRules, steps, withoutLimits } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { marksOf } from "../../harness/remediation-results.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 
 test("a node has the most important mark of its current state", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ mode: "approve" })]) });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ mode: "approve" })]) });
   const [node] = network.nodes("us-east");
   const { view } = network.controller();
   const orders = network.commands();
@@ -38,23 +38,23 @@ test("dry runs and firing nodes without an episode have their own marks", async 
     rebootOffline({ name: "dry-run", mode: "dry_run", match: 'node.region != "us-east"', steps: [steps.reboot] }),
     rebootOffline({ name: "real", match: 'node.region == "us-east"', steps: [steps.reboot] }),
   ];
-  const network = await startQuietNetwork({ rules: remediationRules(policies) });
+  const network = await startQuietNetwork({ config: remediationConfig(policies) });
   const [dryRun, real] = [network.nodes("eu-west")[0]!, network.nodes("us-east")[0]!];
   const { view } = network.controller();
-  network.failNode(dryRun, "person");
-  await network.advanceUntil(() => marksOf(view).get(dryRun) === "shadow");
-  network.failNode(real, "person");
+  network.failNode(dryRun, "operator");
+  await network.advanceUntil(() => marksOf(view).get(dryRun) === "dry_run");
+  network.failNode(real, "operator");
   // The only step was ineffective: the node is given up, and still fires.
   await network.advanceUntil(() => marksOf(view).get(real) === "given_up");
 });
 
 test("nodes that wait for other actions are told from nodes that guards hold", async () => {
-  const rules = remediationRules([rebootOffline({ steps: [steps.reboot] })], {
+  const config = remediationConfig([rebootOffline({ steps: [steps.reboot] })], {
     ...withoutLimits,
     maxInFlight: 1,
     canary: true,
   });
-  const network = await startQuietNetwork({ rules });
+  const network = await startQuietNetwork({ config });
   const nodes = network.nodes("us-east").slice(0, 3);
   const { view } = network.controller();
   const operatorCommands = network.commands();
@@ -87,7 +87,7 @@ test("nodes that wait for other actions are told from nodes that guards hold", a
 
 test("a node that two policies hold is found under either of them, and counted once", async () => {
   const policies = ["early", "late"].map((name, index) => rebootOffline({ name, forMs: (index + 1) * 5 * MINUTE_MS }));
-  const network = await startQuietNetwork({ rules: remediationRules(policies) });
+  const network = await startQuietNetwork({ config: remediationConfig(policies) });
   const [node] = network.nodes("us-east");
   const { view } = network.controller();
   const operatorCommands = network.commands();
@@ -117,7 +117,7 @@ test("onChange gets committed and recorded changes, but no change whose commit f
     lostReason: null,
     onChange: (changes) => recorded.push(...changes),
   });
-  const fact = (value: string): JournalChange => ({ kind: "fact", key: "warden.test", value });
+  const fact = (value: string): JournalChange => ({ kind: "fact", key: "remediation.test", value });
   expect(await remediationState.commit([fact("1")])).toBe(true);
   disk.isFull = true;
   expect(await remediationState.commit([fact("2")])).toBe(false);

@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { ok, type Result } from "../../../src/base/result.ts";
-import { rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 const query = { kind: "query", query: "up == 0" } as const;
 
 /** Starts a network with a failed node, whose policy asks `blocks` before it acts. */
 async function startWithFailedNode(blocks: () => Promise<Result<boolean, string>>): Promise<QuietNetwork> {
-  const rules = remediationRules([rebootOffline({ blockedBy: [query] })]);
-  const network = await startQuietNetwork({ rules, externalBlockers: { blocks } });
+  const config = remediationConfig([rebootOffline({ blockedBy: [query] })]);
+  const network = await startQuietNetwork({ config, externalBlockers: { blocks } });
   network.failNode(network.nodes("us-east")[0]!);
   return network;
 }
@@ -55,7 +55,7 @@ test("a round that does not end is shown after 15 minutes", async () => {
 });
 
 test("a daemon that has not read its fleet yet has no failed round", async () => {
-  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), warmUpMs: 0 });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]), warmUpMs: 0 });
   network.setFault({ kind: "status", status: 500 });
   await network.advance(30 * MINUTE_MS);
   expect(failureOf(network)).toBeNull();

@@ -74,7 +74,7 @@ describe("pagination", () => {
     const pages = [0, 1, 2, 3, 4].map((page) => json(client.get(`/v1/nodes?page=${page + firstPage}&limit=10`)));
     const ids = pages.flatMap(({ data }) => data.map(({ id }: { id: string }) => id));
     expect(pages.map(({ data }) => data.length)).toEqual([10, 10, 10, 10, 5]);
-    expect(ids).toEqual([...client.service.world.fleet.nodes].map(({ id }) => id));
+    expect(ids).toEqual([...client.service.network.fleet.nodes].map(({ id }) => id));
     expect(pages[4].pagination).toEqual({ page: 4 + firstPage, limit: 10, total: 45 });
     const beyond = json(client.get("/v1/nodes?page=99&limit=10"));
     expect(beyond).toEqual({ data: [], pagination: { page: 99, limit: 10, total: 45 } });
@@ -174,7 +174,7 @@ describe("rejected requests", () => {
     ["reboot", { force: "yes" }, "force must be true or false"],
     ["reboot", [], "must be a JSON object"],
   ])("get 400 with the valid values: %s with %j", (action, body, message) => {
-    const { id } = client.service.world.fleet.nodes[0]!;
+    const { id } = client.service.network.fleet.nodes[0]!;
     const reply = client.post(`/v1/nodes/${id}/${action}`, body);
     expect(reply.status).toBe(400);
     expect(json(reply).message).toContain(message);

@@ -25,7 +25,7 @@ const randomEvents = fc.array(
 );
 
 function applyAction(client: TestClient, node: number, action: string): void {
-  const path = `/v1/nodes/${client.service.world.fleet.nodes[node]!.id}`;
+  const path = `/v1/nodes/${client.service.network.fleet.nodes[node]!.id}`;
   if (action === "quarantine") client.post(`${path}/quarantine`, { reason: "test", duration_minutes: 30 });
   else if (action !== "none") client.post(`${path}/${action}`);
 }

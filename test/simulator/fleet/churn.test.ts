@@ -27,7 +27,7 @@ const nodesWithSessions = (client: TestClient): ReadonlySet<string> =>
 test("releases nodes that left permanently", () => {
   const client = createTestClient(scenarioWithChurn({ joinEveryMs: MINUTE_MS, leaveEveryMs: MINUTE_MS }));
   const present = advance(client, 24 * HOUR_MS);
-  const { allNodes } = client.service.world.fleet;
+  const { allNodes } = client.service.network.fleet;
   expect(allNodes.length).toBeGreaterThan(1_000);
   expect(allNodes.filter((node) => node !== null).map(({ id }) => id)).toEqual(present);
 });

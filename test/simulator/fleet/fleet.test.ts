@@ -158,7 +158,7 @@ test("disconnect closes the node's sessions and returns their number", () => {
 
 test("disconnected clients reconnect within a minute", () => {
   const client = createTestClient(scenarioWith({ nodes: 10, sessions: 1_000 }));
-  for (const { id } of client.service.world.fleet.nodes) client.post(`/v1/nodes/${id}/disconnect`);
+  for (const { id } of client.service.network.fleet.nodes) client.post(`/v1/nodes/${id}/disconnect`);
   const active = () => json(client.get("/v1/sessions/stats")).active_sessions;
   expect(active()).toBe(0);
   advance(client, MINUTE_MS);
@@ -281,7 +281,7 @@ test("names and addresses are unique, and locations and ages are plausible", () 
 test("the number of sessions is proportional to the size of a node", () => {
   const client = createTestClient(scenarioWith({ nodes: 100, sessions: 10_000 }));
   advance(client, 30 * MINUTE_MS);
-  const { fleet, traffic } = client.service.world;
+  const { fleet, traffic } = client.service.network;
   const meanOf = (size: number) => {
     const nodes = fleet.nodes.filter((node) => node.size === size);
     return nodes.reduce((sum, { index }) => sum + traffic.population.nodes[index]!.active, 0) / nodes.length;

@@ -51,7 +51,7 @@ describe("a fault affects", () => {
 
 test("a request that a fault answers is not executed but counts for the limit", () => {
   const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, match: "POST", fault: broken });
-  const { id } = client.service.world.fleet.nodes[0]!;
+  const { id } = client.service.network.fleet.nodes[0]!;
   expect(client.post(`/v1/nodes/${id}/reboot`).headers["x-ratelimit-remaining"]).toBe("199");
   expect(client.get(`/v1/nodes/${id}`).headers["x-ratelimit-remaining"]).toBe("198");
   expect(json(client.get(`/v1/nodes/${id}`)).status).toBe("online");

@@ -40,12 +40,12 @@ test("serves the handler's replies at the time of the clock", async () => {
   expect(reply.headers.get("date")).toBe(new Date(START + 90_000).toUTCString());
   expect(reply.headers.get("x-ratelimit-remaining")).toBe("199");
   const { data, pagination } = (await reply.json()) as { data: { id: string }[]; pagination: object };
-  expect(data.map(({ id }) => id)).toEqual(service.world.fleet.nodes.slice(0, 3).map(({ id }) => id));
+  expect(data.map(({ id }) => id)).toEqual(service.network.fleet.nodes.slice(0, 3).map(({ id }) => id));
   expect(pagination).toEqual({ page: 1, limit: 3, total: 40 });
 });
 
 test("passes the body of a POST to the service", async () => {
-  const [node, other] = service.world.fleet.nodes;
+  const [node, other] = service.network.fleet.nodes;
   const post = (path: string, body?: string) => {
     const headers = { authorization: `Bearer ${SIMULATION_KEY}` };
     return fetch(server.url + path, { method: "POST", headers, ...(body === undefined ? {} : { body }) });

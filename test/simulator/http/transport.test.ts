@@ -59,7 +59,7 @@ test("jitter varies the latency around its mean, identically in every run", asyn
 
 test("only an abort before the arrival prevents the execution of a request", async () => {
   const { clock, service, send } = network();
-  const { id } = service.world.fleet.nodes[0]!;
+  const { id } = service.network.fleet.nodes[0]!;
   for (const [afterMs, status] of [
     [5, "online"],
     [15, "rebooting"],
@@ -68,7 +68,7 @@ test("only an abort before the arrival prevents the execution of a request", asy
     void clock.sleep(afterMs).then(() => abort.abort());
     const outcome = await send(`/v1/nodes/${id}/reboot`, 20, abort.signal, "{}");
     expect(outcome).toMatchObject({ ok: false, error: { kind: "aborted" } });
-    expect(service.world.fleet.nodes[0]!.status).toBe(status);
+    expect(service.network.fleet.nodes[0]!.status).toBe(status);
   }
   expect(await send("/v1/nodes", 20, AbortSignal.abort())).toMatchObject({ ok: false, error: { kind: "aborted" } });
   expect(service.inFlight).toBe(0);
@@ -100,10 +100,10 @@ test("the service's time follows the monotonic clock and ignores steps of the wa
   clock.stepWallClock(3_600_000);
   const late = createSimulatedTransport(service, clock);
   await send("/v1/nodes", 20);
-  expect(service.world.now).toBe(START + 10_010);
+  expect(service.network.now).toBe(START + 10_010);
   void late.request({ method: "GET", path: "/v1/nodes", headers }, new AbortController().signal);
   await clock.advance(20);
-  expect(service.world.now).toBe(START + 10_030);
+  expect(service.network.now).toBe(START + 10_030);
 });
 
 describe("a client observes", () => {
@@ -131,9 +131,9 @@ describe("a client observes", () => {
       ["reset", "online"],
     ] as const) {
       const { service, send } = network({ kind });
-      const { id } = service.world.fleet.nodes[0]!;
+      const { id } = service.network.fleet.nodes[0]!;
       await send(`/v1/nodes/${id}/reboot`, 20, undefined, "{}");
-      expect(service.world.fleet.nodes[0]!.status).toBe(status);
+      expect(service.network.fleet.nodes[0]!.status).toBe(status);
     }
   });
 

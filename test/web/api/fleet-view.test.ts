@@ -38,7 +38,7 @@ test("the document has columns by slot, a digit for each status and mark", () =>
     revision: 1,
     statuses: ["online", "offline", "quarantined", "rebooting", "maintenance", "unknown"],
     marks: [
-      ...["none", "pending", "shadow", "firing", "episode", "acting"],
+      ...["none", "pending", "dry_run", "firing", "episode", "acting"],
       ...["in_flight", "canary", "given_up", "held", "awaiting"],
     ],
     locations: [

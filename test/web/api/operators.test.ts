@@ -37,7 +37,7 @@ test("commands and reloads are recorded with the operator of the token", async (
 
 test("GET /api/v1/orders lists commands with operator and time", async () => {
   const asking: object[] = [];
-  const row = { order: "hold", operator: "alice", node: "node_1", action: null, detail: "node_1 is held" } as const;
+  const row = { command: "hold", operator: "alice", node: "node_1", action: null, detail: "node_1 is held" } as const;
   const remediation = {
     ...idleRemediation,
     async operatorCommands(query: object) {

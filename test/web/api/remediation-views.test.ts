@@ -92,7 +92,7 @@ describe("actions", () => {
       policy: "reboot-offline",
       ...{ node: "node_1", name: null, country: "DE", region: "eu-west" },
       step: 1,
-      shadow: false,
+      dry_run: false,
       request: { kind: "reboot", force: true },
       state: "ended",
       outcome: "verified",
@@ -136,20 +136,20 @@ describe("actions", () => {
 });
 
 describe("policies", () => {
-  test("show their status and their rule, durations in seconds", async () => {
+  test("show their status and their spec, durations in seconds", async () => {
     const { json } = await getFromSample("/api/v1/policies");
     expect(json).toEqual({
       data: [
         {
           name: "reboot-offline",
           mode: "enforce",
-          fallen: false,
+          fell_back: false,
           proven: true,
           pending: 2,
           firing: 1,
           unknown: 3,
           episodes: { firing: 1 },
-          rule: {
+          spec: {
             mode: "enforce",
             match: null,
             when: 'node.status == "offline"',

@@ -32,7 +32,7 @@ export function createCheckedTransport(
       node,
       kind,
       body: request.body ?? "",
-      region: findNode(parts.service.world.fleet, node)?.region ?? "",
+      region: findNode(parts.service.network.fleet, node)?.region ?? "",
       truth: nodeTruthOf(parts, node),
       read: read !== null && read.at >= parts.processStartedAt ? read : null,
       action: rows.find(({ state }) => state === "posting") ?? null,

@@ -16,7 +16,7 @@ import type { Journal } from "../../../src/model/remediation/journal.ts";
 import type { Snapshot } from "../../../src/model/snapshot.ts";
 import { createNotifier } from "../../../src/notify/notifier.ts";
 import { createCron } from "../../../src/platform/cron.ts";
-import type { RemediationRules } from "../../../src/remediation/context.ts";
+import type { RemediationConfig } from "../../../src/remediation/context.ts";
 import { RemediationController } from "../../../src/remediation/controller.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import type { Plan } from "../../../src/scheduling/planner.ts";
@@ -54,7 +54,7 @@ export type ProcessMoment = "sleep" | "wake" | "request" | "answer" | "count";
 /** The deps of a configuration that a reload can change. */
 export interface Configuration {
   readonly settings: CollectionSettings;
-  readonly rules: RemediationRules;
+  readonly config: RemediationConfig;
 }
 
 /** One process of the daemon, from its start until it is stopped or killed. */
@@ -105,11 +105,11 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
   let controller = startController(deps);
   let collectors = startCollectors(deps);
 
-  function startController({ rules }: Configuration): RemediationController {
+  function startController({ config }: Configuration): RemediationController {
     deps.onConfiguration(configuration);
     return new RemediationController({
       ...common,
-      rules,
+      config,
       remediationState,
       client,
       journal,

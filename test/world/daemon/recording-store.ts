@@ -95,19 +95,19 @@ export class RecordedState {
 
   #applyAction(row: Action): void {
     const before = this.actions.get(row.id);
-    if (before === undefined && !row.shadow && SENT_STATES.has(row.state)) {
+    if (before === undefined && !row.dryRun && SENT_STATES.has(row.state)) {
       this.#hooks.violation("invalid transition", `${row.id} is new and already ${row.state}`);
     }
     const isAllowed =
       before === undefined || NEXT_STATES[before.state].includes(row.state) || isSameOrMoved(before, row);
-    if (!isAllowed && !row.shadow)
+    if (!isAllowed && !row.dryRun)
       this.#hooks.violation("invalid transition", `${row.id} went from ${before.state} to ${row.state}`);
-    if (row.state === "ended" && before?.state !== "ended" && !row.shadow && row.outcome !== null) {
+    if (row.state === "ended" && before?.state !== "ended" && !row.dryRun && row.outcome !== null) {
       this.endedActions.set(row.outcome, (this.endedActions.get(row.outcome) ?? 0) + 1);
     }
     this.actions.set(row.id, row);
     if (row.state === "approved") this.approved.add(row.id);
-    if (!row.shadow && IN_FLIGHT_STATES.has(row.state)) this.inFlight.add(row.id);
+    if (!row.dryRun && IN_FLIGHT_STATES.has(row.state)) this.inFlight.add(row.id);
     else this.inFlight.delete(row.id);
   }
 
@@ -121,7 +121,7 @@ export class RecordedState {
       this.#hooks.violation("invalid transition", `${row.id} was closed (${before.state}) and is now ${row.state}`);
     }
     this.episodes.set(row.id, row);
-    if (row.closedAt === null && !row.shadow) this.open.add(row.id);
+    if (row.closedAt === null && !row.dryRun) this.open.add(row.id);
     else this.open.delete(row.id);
   }
 
@@ -154,7 +154,7 @@ export class RecordedState {
       case "decision":
         for (const { reason } of change.row.blockers) this.reasons.set(reason, (this.reasons.get(reason) ?? 0) + 1);
         return;
-      case "order":
+      case "command":
         return;
       default:
         change satisfies never;

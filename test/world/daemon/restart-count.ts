@@ -10,7 +10,7 @@ export interface RestartCount {
 
 /** Creates a count that starts at 0 for each node. */
 export function createRestartCount({ service, clock }: SimulationParts): RestartCount {
-  const { nodes } = service.world.fleet;
+  const { nodes } = service.network.fleet;
   const bootAt = new Map(nodes.map((node) => [node.id, node.bootAt]));
   const restartsOf = new Map<string, MonotonicMs[]>();
   return {

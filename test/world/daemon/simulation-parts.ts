@@ -2,12 +2,12 @@ import type { DurationMs } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import type { Action } from "../../../src/model/remediation/episode.ts";
 import type { EpochMs, MonotonicMs } from "../../../src/model/time.ts";
-import type { RemediationRules } from "../../../src/remediation/context.ts";
+import type { RemediationConfig } from "../../../src/remediation/context.ts";
 import type { VirtualClock } from "../../../src/simulator/clock.ts";
 import { findNode } from "../../../src/simulator/fleet/fleet.ts";
 import { NEVER, type SimulatedNode } from "../../../src/simulator/fleet/node.ts";
 import { type SimulatedService, serviceTime } from "../../../src/simulator/http/service.ts";
-import { advanceWorld } from "../../../src/simulator/network.ts";
+import { advanceNetwork } from "../../../src/simulator/network.ts";
 import { STATE_INDEX } from "../../../src/simulator/sessions/sessions.ts";
 import { actualNode } from "../../harness/simulator/actual-state.ts";
 import type { BreakerModel } from "../invariants/breaker-model.ts";
@@ -75,7 +75,7 @@ export interface SimulationParts {
   readonly clock: VirtualClock;
   readonly recordedState: RecordedState;
   /** Rules of the active configuration. */
-  rules: RemediationRules;
+  config: RemediationConfig;
   /** The service's clock at the start of the simulation. */
   readonly startMs: EpochMs;
   readonly posts: PostAttempt[];
@@ -114,8 +114,8 @@ export interface SimulationParts {
 export function serviceTimeOf(service: SimulatedService, clock: VirtualClock): () => number {
   const time = serviceTime(service.clockAnchors, clock);
   return () => {
-    advanceWorld(service.world, time());
-    return service.world.now;
+    advanceNetwork(service.network, time());
+    return service.network.now;
   };
 }
 
@@ -123,9 +123,9 @@ export function serviceTimeOf(service: SimulatedService, clock: VirtualClock): (
 const FAILURES_MS: DurationMs = 90_000;
 
 /** Counts the sessions of a node that failed recently. Sessions from before a recovery may fail some time after it. */
-export function failuresOf({ service: { world }, serviceNow }: SimulationParts, id: string): number {
+export function failuresOf({ service: { network }, serviceNow }: SimulationParts, id: string): number {
   const since = serviceNow() - FAILURES_MS;
-  const { fleet, startMs, traffic } = world;
+  const { fleet, startMs, traffic } = network;
   const { sessions } = traffic.population;
   const index = fleet.nodes.findIndex((node) => node.id === id);
   let failures = 0;
@@ -165,14 +165,14 @@ export function isDisruptedByUs(parts: SimulationParts, post: PostAttempt): bool
   if (typeof post.answer === "number" && post.answer >= 400 && post.answer < 500) return false;
   const ageMs = clock.monotonic() - post.at;
   if (ageMs < WIRE_MS) return true;
-  const node = findNode(service.world.fleet, post.node);
+  const node = findNode(service.network.fleet, post.node);
   if (node === null) return false;
   if (post.kind === "reboot") {
     // A reboot that lasts longer was not started by the POST.
-    const isRebooting = node.rebootUntil !== NEVER && ageMs < service.world.fleet.rates.rebootMs + WIRE_MS;
+    const isRebooting = node.rebootUntil !== NEVER && ageMs < service.network.fleet.rates.rebootMs + WIRE_MS;
     return isRebooting || failedAfterReboot(parts, post, node);
   }
-  const isWithOperator = (withOperator.get(post.node) ?? 0) > service.world.now;
+  const isWithOperator = (withOperator.get(post.node) ?? 0) > service.network.now;
   if (post.kind !== "quarantine" || isWithOperator) return false;
   return node.quarantineUntil !== NEVER;
 }
@@ -190,9 +190,9 @@ function failedAfterReboot(
   return (
     post.truth.status === "online" &&
     node.status === "offline" &&
-    node.remedy === "person" &&
+    node.remedy === "operator" &&
     sinceMs >= 0 &&
-    sinceMs <= service.world.fleet.rates.rebootMs + WIRE_MS &&
+    sinceMs <= service.network.fleet.rates.rebootMs + WIRE_MS &&
     node.failingSince > startMs + acceptedAt
   );
 }
@@ -211,7 +211,7 @@ export function lostNodes({
   acceptedAt,
   recordedState,
 }: SimulationParts): readonly PostAttempt[] {
-  const { fleet } = service.world;
+  const { fleet } = service.network;
   const rebooted = posts.filter(
     ({ kind, answer, action }) =>
       kind === "reboot" &&

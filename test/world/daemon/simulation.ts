@@ -143,7 +143,7 @@ export class Simulation {
       recordedState,
       startMs,
       violations,
-      rules: this.#options.rules,
+      config: this.#options.config,
       posts: [],
       postsOfStep: new Map(),
       disruptedByUs: new Map(),
@@ -152,9 +152,9 @@ export class Simulation {
       lastFailingAt: new Map(),
       approvals: new Map(),
       breakerModel: createBreakerModel({
-        rules: () => this.parts.rules,
-        nodes: () => Math.max(service.world.fleet.nodes.length, this.parts.process?.snapshot()?.fleet.count ?? 0),
-        hasFallenBack: (policy) => (recordedState.facts.get(`warden.fallen.${policy}`) ?? null) !== null,
+        config: () => this.parts.config,
+        nodes: () => Math.max(service.network.fleet.nodes.length, this.parts.process?.snapshot()?.fleet.count ?? 0),
+        hasFallenBack: (policy) => (recordedState.facts.get(`remediation.fallback.${policy}`) ?? null) !== null,
       }),
       serviceClock: createServiceClockModel(),
       hasKnownFleet: false,
@@ -242,8 +242,8 @@ export class Simulation {
       seed: this.#options.seed * 1_000 + this.#processCount,
       onMoment: (moment) => this.#options.onMoment?.(moment, this),
       onSnapshot: (snapshot) => this.#checkWalk(snapshot),
-      onConfiguration: ({ rules }) => {
-        parts.rules = rules;
+      onConfiguration: ({ config }) => {
+        parts.config = config;
       },
     });
   }
@@ -276,9 +276,9 @@ export class Simulation {
   }
 }
 
-function recordFailingNodes({ service: { world }, lastFailingAt }: SimulationParts): void {
-  for (const { id, failureMode, isRegionDown } of world.fleet.nodes)
-    if (failureMode !== "none" || isRegionDown) lastFailingAt.set(id, world.now);
+function recordFailingNodes({ service: { network }, lastFailingAt }: SimulationParts): void {
+  for (const { id, failureMode, isRegionDown } of network.fleet.nodes)
+    if (failureMode !== "none" || isRegionDown) lastFailingAt.set(id, network.now);
 }
 
 /** Creates a log that is discarded. A failed remediation round is a violation. */

@@ -5,7 +5,7 @@ import { defaultSafety } from "../../harness/policies.ts";
 import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 import { Simulation } from "../daemon/simulation.ts";
 import type { Violation } from "../daemon/simulation-parts.ts";
-import { policyOf, rulesWithSafety } from "../runs/fleet-policies.ts";
+import { configWithSafety, policyOf } from "../runs/fleet-policies.ts";
 
 /** When the process is killed: at the n-th commit after the node's failure or at the n-th POST. Null means never. */
 export type CrashPoint =
@@ -35,7 +35,7 @@ const SETTLE_MS = 4 * MINUTE_MS;
 const DOWN_MS = 20 * SECOND_MS;
 
 const verify = { withinMs: 3 * MINUTE_MS, expect: null };
-const rules = rulesWithSafety(defaultSafety, [
+const config = configWithSafety(defaultSafety, [
   policyOf({
     name: "reboot-offline",
     when: 'node.status == "offline"',
@@ -72,7 +72,7 @@ export async function runSteps(crash: CrashPoint): Promise<StepsReport> {
       schedules: { ...everyMinuteSettings.schedules, details: null, stats: null, hourly: null },
       limits: createPlanLimits("enterprise"),
     },
-    rules,
+    config,
     onCommit(when, current, changes) {
       if (!hasFailure) return;
       if (when === "before") commits++;
@@ -87,7 +87,7 @@ export async function runSteps(crash: CrashPoint): Promise<StepsReport> {
   const { parts, interventions } = simulation;
   await simulation.advance(SETTLE_MS);
   hasFailure = true;
-  interventions.startFailure(parts.service.world.fleet.nodes[7]!.id, { failureMode: "outage", remedy: "person" });
+  interventions.startFailure(parts.service.network.fleet.nodes[7]!.id, { failureMode: "outage", remedy: "operator" });
   await simulation.advance(STEPS_MS);
   if (rateLimitedCount(parts.service) > 0) parts.addViolation("no 429", "a call was answered with 429");
   await simulation.stop();

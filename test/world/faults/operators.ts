@@ -49,7 +49,7 @@ export class Operators {
   /** Quarantines a node through the service's API, without the daemon. */
   quarantine(node: string, forMs: DurationMs): void {
     const until = this.#parts.serviceNow() + forMs;
-    if (!this.#parts.service.world.fleet.nodes.some(({ id }) => id === node)) return;
+    if (!this.#parts.service.network.fleet.nodes.some(({ id }) => id === node)) return;
     this.#simulation.interventions.quarantine(node, until);
     this.#parts.withOperator.set(node, until);
   }
@@ -72,9 +72,9 @@ export class Operators {
   }
 
   async acceptInventory(): Promise<void> {
-    const { world } = this.#parts.service;
-    const now = world.now - world.startMs;
-    const isWrong = world.faultSchedule.faults.some(
+    const { network } = this.#parts.service;
+    const now = network.now - network.startMs;
+    const isWrong = network.faultSchedule.faults.some(
       ({ afterMs, forMs, fault }) =>
         WRONG_INVENTORY_FAULTS.has(fault.kind) && now >= afterMs && now < afterMs + forMs + HOUR_MS,
     );
@@ -143,13 +143,13 @@ export class Operators {
 
   /** A request must disappear when it expires. */
   #checkNotExpired(id: string): void {
-    const { clock, rules, processStartedAt, addViolation } = this.#parts;
+    const { clock, config, processStartedAt, addViolation } = this.#parts;
     const now = clock.monotonic();
     const { trust } = this.#simulation.process()!.remediation.view.status();
     if (trust.some(({ detail }) => detail === NO_WALK_DETAIL)) this.#withoutWalkAt = now;
     if (!this.#requestedAt.has(id)) this.#requestedAt.set(id, now);
     const waitedMs = now - this.#requestedAt.get(id)!;
-    const isExpired = waitedMs > rules.safety.approvalTtlMs + STEP_MS_MAX;
+    const isExpired = waitedMs > config.safety.approvalTtlMs + STEP_MS_MAX;
     // The daemon may take an hour from the first response of the service to learn how long it was down.
     if (isExpired && now - Math.max(processStartedAt, this.#withoutWalkAt) > CLOCK_SETTLED_MS)
       addViolation("approval expired", `${id} is still pending after ${waitedMs / MINUTE_MS} min`);
@@ -185,7 +185,7 @@ export class Operators {
 
 /** Returns the nodes that the daemon has quarantined, by its journal. */
 function quarantinedByUs({ recordedState, service }: SimulationParts): string[] {
-  const present = new Set(service.world.fleet.nodes.map(({ id }) => id));
+  const present = new Set(service.network.fleet.nodes.map(({ id }) => id));
   const open = [...recordedState.open].map((id) => recordedState.episodes.get(id)!);
   return open.flatMap(({ quarantine, node }) => (quarantine === null || !present.has(node) ? [] : [node]));
 }

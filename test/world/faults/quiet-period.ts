@@ -25,7 +25,7 @@ export interface QuietPeriod {
  */
 export function startQuietPeriod(simulation: Simulation, operators: Operators): QuietPeriod {
   const { parts } = simulation;
-  const { fleet, churn } = parts.service.world;
+  const { fleet, churn } = parts.service.network;
   const startedAt = parts.clock.monotonic();
   operators.setDiligent();
   [churn.joinAt, churn.leaveAt] = [NEVER, NEVER];
@@ -56,9 +56,9 @@ export function startQuietPeriod(simulation: Simulation, operators: Operators): 
 }
 
 /** Returns the nodes that stay unrepaired: mostly nodes that a reboot repairs. */
-function nodesLeftFailing({ service, rules, recordedState }: SimulationParts): readonly SimulatedNode[] {
-  const { nodes } = service.world.fleet;
-  const room = Math.floor(nodesOfShare(rules.safety.maxUnhealthy.share, nodes.length) / 2) - LATE_FAILURES;
+function nodesLeftFailing({ service, config, recordedState }: SimulationParts): readonly SimulatedNode[] {
+  const { nodes } = service.network.fleet;
+  const room = Math.floor(nodesOfShare(config.safety.maxUnhealthy.share, nodes.length) / 2) - LATE_FAILURES;
   // Lost nodes are repaired, as they would hold others.
   const lost = new Set(
     [...recordedState.open].flatMap((id) => {
@@ -68,7 +68,7 @@ function nodesLeftFailing({ service, rules, recordedState }: SimulationParts): r
   );
   const failing = nodes.filter(({ id, failureMode }) => failureMode !== "none" && !lost.has(id));
   const curable = failing.filter(({ remedy }) => remedy === "reboot" || remedy === "forced_reboot");
-  const incurable = failing.filter(({ remedy }) => remedy === "person").slice(0, INCURABLE_NODES_MAX);
+  const incurable = failing.filter(({ remedy }) => remedy === "operator").slice(0, INCURABLE_NODES_MAX);
   return [...incurable, ...curable].slice(0, Math.max(0, room));
 }
 
@@ -80,5 +80,5 @@ function finishFailure(
 ): void {
   const isFlapping = failureMode === "flapping" || failureMode === "none";
   if (isLeftFailing) interventions.startFailure(id, { failureMode: isFlapping ? "outage" : failureMode, remedy });
-  else interventions.startFailure(id, { failureMode: "outage", remedy: "person", recoverAt: parts.serviceNow() + 1 });
+  else interventions.startFailure(id, { failureMode: "outage", remedy: "operator", recoverAt: parts.serviceNow() + 1 });
 }

@@ -76,10 +76,10 @@ export function randomEvents(
   return [...events, ...reloads].toSorted((one, other) => one.atMs - other.atMs);
 }
 
-function editConfiguration(choices: RandomChoices, { rules, settings }: Configuration): Configuration {
-  if (choices.chance(0.7)) return { settings, rules: randomEdit(choices, rules) };
+function editConfiguration(choices: RandomChoices, { config, settings }: Configuration): Configuration {
+  if (choices.chance(0.7)) return { settings, config: randomEdit(choices, config) };
   const nodes = { kind: "every", intervalMs: choices.pick([MINUTE_MS, 2 * MINUTE_MS]) } as const;
-  return { rules, settings: { ...settings, schedules: { ...settings.schedules, nodes } } };
+  return { config, settings: { ...settings, schedules: { ...settings.schedules, nodes } } };
 }
 
 function processEvent(choices: RandomChoices): WorldEvent {

@@ -30,10 +30,10 @@ export const answerInvariants: Readonly<Record<string, AnswerInvariant>> = {
 };
 
 /** Returns whether external calls or a fault may have caused a 429. */
-function isExcused({ service: { world }, externalUsers, clock }: SimulationParts): boolean {
+function isExcused({ service: { network }, externalUsers, clock }: SimulationParts): boolean {
   if (clock.monotonic() - externalUsers.calledAt < EXCUSED_AFTER_FAULT_MS) return true;
-  const now = world.now - world.startMs;
-  return world.faultSchedule.faults.some(
+  const now = network.now - network.startMs;
+  return network.faultSchedule.faults.some(
     ({ afterMs, forMs, fault }) =>
       rejectsCalls(fault) && now >= afterMs && now < afterMs + forMs + EXCUSED_AFTER_FAULT_MS,
   );

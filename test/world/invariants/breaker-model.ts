@@ -1,6 +1,6 @@
 import { SECOND_MS } from "../../../src/base/duration.ts";
 import type { MonotonicMs } from "../../../src/model/time.ts";
-import type { RemediationRules } from "../../../src/remediation/context.ts";
+import type { RemediationConfig } from "../../../src/remediation/context.ts";
 import { nodesOfShare } from "../daemon/simulation-parts.ts";
 
 /** An independent model of the circuit breaker, fed from committed journal rows. */
@@ -12,7 +12,7 @@ export interface BreakerModel {
 
 /** Current inputs of the model. */
 export interface BreakerModelDeps {
-  rules(): RemediationRules;
+  config(): RemediationConfig;
   /** Number of nodes in the fleet. */
   nodes(): number;
   /** Whether a policy has fallen back to dry run. */
@@ -23,18 +23,18 @@ export interface BreakerModelDeps {
 const CLOCK_TOLERANCE_MS = SECOND_MS;
 
 /** Creates the model of a closed breaker. */
-export function createBreakerModel({ rules, nodes, hasFallenBack }: BreakerModelDeps): BreakerModel {
+export function createBreakerModel({ config, nodes, hasFallenBack }: BreakerModelDeps): BreakerModel {
   const isActing = (name: string): boolean => {
-    const { policies, safety } = rules();
-    const rule = policies.find((policy) => policy.name === name);
-    return safety.mode !== "dry_run" && rule !== undefined && rule.mode !== "dry_run" && !hasFallenBack(name);
+    const { policies, safety } = config();
+    const spec = policies.find((policy) => policy.name === name);
+    return safety.mode !== "dry_run" && spec !== undefined && spec.mode !== "dry_run" && !hasFallenBack(name);
   };
   const firedAt = new Map<string, MonotonicMs>();
   let isOpen = false;
   return {
     recordFirings(firings, at) {
       if (isOpen) return;
-      const { share, amount, withinMs } = rules().safety.breaker;
+      const { share, amount, withinMs } = config().safety.breaker;
       for (const { policy, node } of firings) if (isActing(policy)) firedAt.set(node, at);
       for (const [node, time] of firedAt) if (time <= at - withinMs + CLOCK_TOLERANCE_MS) firedAt.delete(node);
       isOpen = firedAt.size > Math.max(amount, nodesOfShare(share, nodes()));

@@ -7,16 +7,16 @@ const LISTED_MS_MAX: DurationMs = HOUR_MS / 2;
 
 /** Returns why a timer started firing on a healthy node; null: the node had a failure, or this cannot be determined. */
 export function firingViolation(policy: string, id: string, parts: SimulationParts): string | null {
-  const { service, serviceNow, rules, lastFailingAt } = parts;
-  const rule = rules.policies.find(({ name }) => name === policy);
+  const { service, serviceNow, config, lastFailingAt } = parts;
+  const spec = config.policies.find(({ name }) => name === policy);
   // Sessions from before a recovery may fail after it.
-  if (rule === undefined || rule.when.includes("sessions.")) return null;
+  if (spec === undefined || spec.when.includes("sessions.")) return null;
   const now = serviceNow();
-  const node = findNode(service.world.fleet, id);
+  const node = findNode(service.network.fleet, id);
   if (node === null || node.failureMode !== "none" || node.isRegionDown) return null;
-  const sinceMs = now - (lastFailingAt.get(id) ?? service.world.startMs);
+  const sinceMs = now - (lastFailingAt.get(id) ?? service.network.startMs);
   // A detail counts for the policy's max_age: the node may have been failing when it was read.
-  const withinMs = LISTED_MS_MAX + (rule.when.includes("usage") ? detailAgeMs(id, parts) : 0);
+  const withinMs = LISTED_MS_MAX + (spec.when.includes("usage") ? detailAgeMs(id, parts) : 0);
   return sinceMs <= withinMs
     ? null
     : `${policy} fires on ${id}, which has had no failure for ${Math.round(sinceMs / MINUTE_MS)} min`;

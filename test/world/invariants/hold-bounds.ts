@@ -1,13 +1,13 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Safety } from "../../../src/config/schema/safety.ts";
-import type { PolicyRule } from "../../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import { INCIDENT_MS_MAX } from "../../../src/policy/guards/correlated-failure.ts";
 import type { HoldReason } from "../../../src/policy/guards/guards.ts";
 
 /** Inputs of the bounds. */
 export interface BoundInput {
   readonly safety: Safety;
-  readonly rule: PolicyRule;
+  readonly spec: PolicySpec;
   /** The longest time, over all collectors, for which data count as fresh. */
   readonly freshMs: DurationMs;
 }
@@ -45,7 +45,7 @@ export const HOLD_ENDS: Readonly<Record<HoldReason, HoldEnd>> = {
   service_clock: fixed(HOUR_MS + 5 * MINUTE_MS),
   sight_cooldown: time(({ safety }) => safety.stormCooldownMs),
   // After that the timer no longer fires.
-  verdict_unknown: time(({ rule, freshMs }) => (rule.maxAgeMs ?? freshMs) + rule.forMs),
+  verdict_unknown: time(({ spec, freshMs }) => (spec.maxAgeMs ?? freshMs) + spec.forMs),
   window: fixed(DAY_MS),
   blocked_by: fixed(5 * MINUTE_MS),
   approval: fixed(OPERATOR_COMMAND_MS),
@@ -54,13 +54,13 @@ export const HOLD_ENDS: Readonly<Record<HoldReason, HoldEnd>> = {
   protected: other,
   held: fixed(OPERATOR_COMMAND_MS),
   // Another policy may have quarantined the node.
-  status: time(({ rule }) => STATUS_MS + quarantineMs(rule)),
+  status: time(({ spec }) => STATUS_MS + quarantineMs(spec)),
   ownership: fixed(HOUR_MS),
-  vetoed: time(({ rule }) => rule.retry.everyMs),
+  vetoed: time(({ spec }) => spec.retry.everyMs),
   // The other episode is checked separately.
   other_episode: other,
   cooldown: time(({ safety }) => safety.cooldownMs),
-  retry_wait: time(({ rule }) => rule.retry.everyMs),
+  retry_wait: time(({ spec }) => spec.retry.everyMs),
   // The node is given up until `retry.forget_after`.
   retry_limit: other,
   backoff: fixed(30 * MINUTE_MS),
@@ -75,5 +75,5 @@ export const HOLD_ENDS: Readonly<Record<HoldReason, HoldEnd>> = {
   max_actions: work,
 };
 
-const quarantineMs = ({ steps }: PolicyRule): DurationMs =>
+const quarantineMs = ({ steps }: PolicySpec): DurationMs =>
   Math.max(0, ...steps.map((step) => (step.action === "quarantine" ? step.durationMs : 0)));

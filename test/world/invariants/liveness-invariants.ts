@@ -1,6 +1,6 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
-import type { PolicyRule } from "../../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { HoldReason } from "../../../src/policy/guards/guards.ts";
 import type { PolicyExplanation } from "../../../src/remediation/status/views.ts";
 import type { SimulatedNode } from "../../../src/simulator/fleet/node.ts";
@@ -101,14 +101,14 @@ export class LivenessInvariants {
 
   /** Whether a policy has noticed an offline node, or need not have noticed it yet. */
   #isNoticed(daemonProcess: DaemonProcess, node: SimulatedNode): boolean {
-    const { policies, safety } = this.#parts.rules;
+    const { policies, safety } = this.#parts.config;
     const acting = new Set(
       runAtOnce(daemonProcess.remediation.view.policies()).flatMap(({ policy, mode }) =>
-        mode === "dry_run" ? [] : [policy.rule.name],
+        mode === "dry_run" ? [] : [policy.spec.name],
       ),
     );
     const applicable = policies.filter(
-      (rule) => acting.has(rule.name) && rule.when.startsWith('node.status == "offline"') && matches(rule, node),
+      (spec) => acting.has(spec.name) && spec.when.startsWith('node.status == "offline"') && matches(spec, node),
     );
     const isProtected = safety.protected === `node.country == "${node.country}"`;
     if (applicable.length === 0 || isProtected) return true;
@@ -141,7 +141,7 @@ interface Hold {
 
 /** Returns nodes with a failure that does not end without a repair. */
 const failingNodes = ({ service }: SimulationParts): readonly SimulatedNode[] =>
-  service.world.fleet.nodes.filter(({ failureMode, remedy }) => failureMode !== "none" && remedy !== "time");
+  service.network.fleet.nodes.filter(({ failureMode, remedy }) => failureMode !== "none" && remedy !== "time");
 
 /** Returns whether an acting policy fires on the node and has no step in progress. */
 const isHolding = ({ mode, timer, episode, verdict }: PolicyExplanation): boolean =>
@@ -150,7 +150,7 @@ const isHolding = ({ mode, timer, episode, verdict }: PolicyExplanation): boolea
   timer?.state === "firing" &&
   (episode === null || episode.state === "firing" || episode.state === "suspended");
 
-const matches = ({ match }: PolicyRule, { region }: SimulatedNode): boolean =>
+const matches = ({ match }: PolicySpec, { region }: SimulatedNode): boolean =>
   match === null || match !== `node.region != "${region}"`;
 
 /** Returns how long a hold may last, as of now. */
@@ -160,8 +160,8 @@ function boundOf(
   { policy }: PolicyExplanation,
   reason: HoldReason | "nothing",
 ): DurationMs {
-  const rule = parts.rules.policies.find(({ name }) => name === policy)!;
-  const input = { safety: parts.rules.safety, rule, freshMs: longestFreshMs(daemonProcess) };
+  const spec = parts.config.policies.find(({ name }) => name === policy)!;
+  const input = { safety: parts.config.safety, spec, freshMs: longestFreshMs(daemonProcess) };
   const slackMs = TOLERANCE_MS + 2 * input.freshMs;
   if (reason === "nothing") return slackMs;
   const end = HOLD_ENDS[reason];

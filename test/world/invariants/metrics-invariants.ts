@@ -19,7 +19,7 @@ const UNSETTLED_MS: DurationMs = 5 * MINUTE_MS;
 /** Invariants of the metrics, `explain` and the journal at the end of the quiet period. */
 export const metricsInvariants: Readonly<Record<string, MetricsInvariant>> = {
   "metrics show every node, and no other": (page, process, parts) => {
-    const { fleet } = parts.service.world;
+    const { fleet } = parts.service.network;
     const exported = new Set(
       [...page.keys()].flatMap((series) => /^proxynet_node_info\{node_id="([^"]+)"/.exec(series)?.[1] ?? []),
     );
@@ -32,7 +32,7 @@ export const metricsInvariants: Readonly<Record<string, MetricsInvariant>> = {
   },
   "metrics show each node's status": (page, process, parts) => {
     const isSettled = settledAfter(process, parts);
-    const wrong = parts.service.world.fleet.nodes.filter(
+    const wrong = parts.service.network.fleet.nodes.filter(
       ({ id, status, changedAt }) =>
         isSettled(changedAt) && page.get(`proxynet_node_status{node_id="${id}",status="${status}"}`) !== 1,
     );
@@ -40,7 +40,7 @@ export const metricsInvariants: Readonly<Record<string, MetricsInvariant>> = {
   },
   "metrics count the nodes": (page, process, parts) => {
     const isSettled = settledAfter(process, parts);
-    const { nodes, membershipChanges: moves } = parts.service.world.fleet;
+    const { nodes, membershipChanges: moves } = parts.service.network.fleet;
     const unsettled = moves.filter(({ at }) => !isSettled(at)).length;
     const counted = sum(page, /^proxynet_nodes\{/);
     return Math.abs(counted - nodes.length) <= unsettled ? null : `${counted} of ${nodes.length} nodes are counted`;
@@ -81,7 +81,7 @@ export const metricsInvariants: Readonly<Record<string, MetricsInvariant>> = {
   },
   "explain knows every node": (_page, process, parts) => {
     const isSettled = settledAfter(process, parts);
-    const { fleet } = parts.service.world;
+    const { fleet } = parts.service.network;
     const unknown = fleet.nodes.filter(
       ({ id }) =>
         !fleet.membershipChanges.some((move) => move.id === id && !isSettled(move.at)) &&
@@ -106,8 +106,8 @@ export const metricsInvariants: Readonly<Record<string, MetricsInvariant>> = {
     const sent = new Set(posts.map(({ action }) => action?.id));
     const unsent = [...recordedState.actions.values()].filter(
       // An action in doubt may not have been sent before the process was killed.
-      ({ id, shadow, outcome, inDoubt }) =>
-        !shadow && !inDoubt && (outcome === "verified" || outcome === "ineffective") && !sent.has(id),
+      ({ id, dryRun, outcome, inDoubt }) =>
+        !dryRun && !inDoubt && (outcome === "verified" || outcome === "ineffective") && !sent.has(id),
     );
     return unsent.length === 0 ? null : unsent.map(({ id, node }) => `${id} of ${node}`).join(", ");
   },

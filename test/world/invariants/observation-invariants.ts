@@ -33,7 +33,7 @@ export function checkWalk({ ids, count, lastWalk }: Fleet, parts: SimulationPart
   if (complete) parts.acceptedNodes = Math.max(parts.acceptedNodes, seenNodes);
   for (const node of parts.observations.endWalk(new Set(ids.filter((id) => id !== ""))))
     parts.addViolation("node dropped too early", `${node} was dropped after one walk without it`);
-  const nodes = parts.service.world.fleet.nodes.length;
+  const nodes = parts.service.network.fleet.nodes.length;
   if (count >= FLEET_SHARE_KNOWN * nodes) parts.hasKnownFleet = true;
   else if (count < FLEET_SHARE_MIN * nodes && parts.hasKnownFleet)
     parts.addViolation("fleet emptied", `the daemon knows only ${count} of ${nodes} nodes`);

@@ -1,6 +1,6 @@
 import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
-import type { PolicyRule } from "../../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { Action, Episode } from "../../../src/model/remediation/episode.ts";
 import { isDown, isLost } from "../../../src/policy/guard-facts.ts";
 import { isWithin } from "../../../src/policy/guards/time-window.ts";
@@ -31,7 +31,7 @@ const READ_AGE_MS_MAX = 31 * SECOND_MS;
 export const postInvariants: Readonly<Record<string, PostInvariant>> = {
   "not journalled": ({ action, kind, body, at }) => {
     if (action === null) return 'the journal has no row in the state "posting"';
-    if (action.shadow) return "the action is a dry run";
+    if (action.dryRun) return "the action is a dry run";
     if (action.request.kind !== kind) return `the journal has ${action.request.kind}`;
     if (action.sentAt === null) return "the journal has no sending time";
     return kind === "reboot" && JSON.parse(body).force !== (action.request as { force?: boolean }).force
@@ -46,48 +46,48 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
     const other = [...inFlight].map((id) => actions.get(id)!).find((each) => each.node === node && each !== action);
     return other === undefined ? null : `${other.id} is not verified yet`;
   },
-  "not enforced": ({ action }, { recordedState, rules }) => {
-    const rule = rules.policies.find(({ name }) => name === action?.policy);
-    if (rule === undefined) return "the action has no policy";
-    if (rules.safety.mode === "dry_run" || rule.mode === "dry_run") return "the policy is in dry_run";
-    if (recordedState.facts.get(`warden.fallen.${rule.name}`) === action?.fingerprint)
+  "not enforced": ({ action }, { recordedState, config }) => {
+    const spec = config.policies.find(({ name }) => name === action?.policy);
+    if (spec === undefined) return "the action has no policy";
+    if (config.safety.mode === "dry_run" || spec.mode === "dry_run") return "the policy is in dry_run";
+    if (recordedState.facts.get(`remediation.fallback.${spec.name}`) === action?.fingerprint)
       return "the policy has fallen back to dry_run";
-    const needsApproval = rules.safety.mode === "approve" || rule.mode === "approve";
+    const needsApproval = config.safety.mode === "approve" || spec.mode === "approve";
     return needsApproval && !recordedState.approved.has(action!.id) ? "the action is not approved" : null;
   },
-  "approval expired": ({ action, at }, { approvals, rules }) => {
+  "approval expired": ({ action, at }, { approvals, config }) => {
     const approvedAt = approvals.get(action?.id ?? "");
-    const { approvalTtlMs } = rules.safety;
+    const { approvalTtlMs } = config.safety;
     if (approvedAt === undefined || at - approvedAt <= approvalTtlMs + TOLERANCE_MS) return null;
     return `approved ${(at - approvedAt) / MINUTE_MS} min ago; approvals expire after ${approvalTtlMs / MINUTE_MS} min`;
   },
   "outside the window": ({ action }, parts) => {
-    const rule = ruleOf(action, parts);
-    if (rule === undefined || rule.windows.length === 0) return null;
-    const { clock, serviceNow, rules } = parts;
+    const spec = policyOf(action, parts);
+    if (spec === undefined || spec.windows.length === 0) return null;
+    const { clock, serviceNow, config } = parts;
     const isOpen = (at: number) =>
-      rules.intervals.some((interval) => rule.windows.includes(interval.name) && isWithin(interval, at));
+      config.intervals.some((interval) => spec.windows.includes(interval.name) && isWithin(interval, at));
     // The window must be open on both clocks. At its edges the decision may have been made earlier.
     const isOpenAbout = (at: number) => isOpen(at) || isOpen(at - TOLERANCE_MS) || isOpen(at + TOLERANCE_MS);
-    const skewed = serviceNow() + clockSkewAt(parts.service.world.faultSchedule, serviceNow());
-    return isOpenAbout(clock.now()) && isOpenAbout(skewed) ? null : `${rule.windows} is closed`;
+    const skewed = serviceNow() + clockSkewAt(parts.service.network.faultSchedule, serviceNow());
+    return isOpenAbout(clock.now()) && isOpenAbout(skewed) ? null : `${spec.windows} is closed`;
   },
   "protected or not matched": ({ action, node }, parts) => {
-    const { country, region } = findNode(parts.service.world.fleet, node) ?? { country: null, region: null };
-    const [, protectedCountry] = /^node\.country == "(.*)"$/.exec(parts.rules.safety.protected ?? "") ?? [];
-    const [, excludedRegion] = /^node\.region != "(.*)"$/.exec(ruleOf(action, parts)?.match ?? "") ?? [];
+    const { country, region } = findNode(parts.service.network.fleet, node) ?? { country: null, region: null };
+    const [, protectedCountry] = /^node\.country == "(.*)"$/.exec(parts.config.safety.protected ?? "") ?? [];
+    const [, excludedRegion] = /^node\.region != "(.*)"$/.exec(policyOf(action, parts)?.match ?? "") ?? [];
     if (protectedCountry !== undefined && protectedCountry === country) return `nodes in ${country} are protected`;
     return excludedRegion !== undefined && excludedRegion === region
       ? `the policy does not match nodes in ${region}`
       : null;
   },
-  "condition not proven": ({ action, node }, { recordedState, observations, rules }) => {
-    const rule = rules.policies.find(({ name }) => name === action?.policy);
+  "condition not proven": ({ action, node }, { recordedState, observations, config }) => {
+    const spec = config.policies.find(({ name }) => name === action?.policy);
     const episode = recordedState.episodes.get(action?.episode ?? "");
-    if (rule?.when !== 'node.status == "offline"' || episode === undefined || episode.acted > 0) return null;
+    if (spec?.when !== 'node.status == "offline"' || episode === undefined || episode.acted > 0) return null;
     const offlineMs = observations.offlineMs(node);
-    if (offlineMs >= rule.forMs - SECOND_MS || episode.step > 0) return null;
-    return `observed offline for ${offlineMs / SECOND_MS} s; the policy requires ${rule.forMs / SECOND_MS} s`;
+    if (offlineMs >= spec.forMs - SECOND_MS || episode.step > 0) return null;
+    return `observed offline for ${offlineMs / SECOND_MS} s; the policy requires ${spec.forMs / SECOND_MS} s`;
   },
   "no fresh read": ({ read, at }) => {
     if (read === null) return "the node was not read";
@@ -96,8 +96,8 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
   "healthy node": ({ truth, read, action, node }, parts) => {
     if (truth.isFailing || read === null || read.isFailing) return null;
     // A read of a node does not show its sessions.
-    const rule = parts.rules.policies.find(({ name }) => name === action?.policy);
-    if (rule?.when.includes("sessions.") && failuresOf(parts, node) > 0) return null;
+    const spec = parts.config.policies.find(({ name }) => name === action?.policy);
+    if (spec?.when.includes("sessions.") && failuresOf(parts, node) > 0) return null;
     return `the node has no failure and no recently failed sessions; its status is ${truth.status}`;
   },
   "operator's quarantine, maintenance or hold": ({ truth, read, node, action }, { recordedState }) => {
@@ -108,16 +108,16 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
     return hold === undefined ? null : `${hold.kind}: ${hold.reason}`;
   },
   paused: ({ action }, { recordedState }) => {
-    const paused = recordedState.facts.get("warden.paused") ?? "null";
+    const paused = recordedState.facts.get("remediation.pause") ?? "null";
     const { until = null } = (JSON.parse(paused) ?? {}) as { until?: number | null };
     const isExpired = until !== null && until <= (action?.sentAt ?? 0);
     return paused === "null" || isExpired ? null : paused;
   },
   "untrusted inventory": inventoryTrustInvariant,
-  max_in_flight(_post, { recordedState, rules }) {
+  max_in_flight(_post, { recordedState, config }) {
     const { actions, episodes, inFlight } = recordedState;
     const counted = [...inFlight].filter((id) => episodes.get(actions.get(id)!.episode)?.state !== "suspended");
-    const { maxInFlight } = rules.safety;
+    const { maxInFlight } = config.safety;
     return counted.length > maxInFlight ? `${counted.length} actions are in flight, limit ${maxInFlight}` : null;
   },
   max_disrupted(post, parts) {
@@ -131,7 +131,7 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
     return actual > limit ? `${actual} nodes are actually disrupted, limit ${limit}` : null;
   },
   max_disrupted_per(post, parts) {
-    const { region: limit } = parts.rules.safety.maxDisruptedPer;
+    const { region: limit } = parts.config.safety.maxDisruptedPer;
     if (limit === null) return null;
     const known = disrupted(post, parts).filter(({ region }) => region === post.region).length;
     const actual = actuallyDisruptedNodes(post, parts).filter(({ region }) => region === post.region).length;
@@ -139,8 +139,8 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
       ? `${known} nodes (actually ${actual}) in ${post.region} are disrupted, limit ${limit}`
       : null;
   },
-  min_online({ node, region }, { process: daemonProcess, rules }) {
-    const { region: limit } = rules.safety.minOnlinePer;
+  min_online({ node, region }, { process: daemonProcess, config }) {
+    const { region: limit } = config.safety.minOnlinePer;
     const fleet = daemonProcess?.snapshot()?.fleet;
     if (limit === null || fleet === undefined) return null;
     const online = fleet.ids.flatMap((id, slot) =>
@@ -153,8 +153,8 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
       ? `${others} nodes in ${region} stay online, minimum ${limit}`
       : null;
   },
-  max_actions({ steppedAt }, { posts, rules }) {
-    const { amount, perMs } = rules.safety.maxActions;
+  max_actions({ steppedAt }, { posts, config }) {
+    const { amount, perMs } = config.safety.maxActions;
     const since = steppedAt - perMs + DATE_PRECISION_MS;
     let sent = 1;
     for (let index = posts.length - 1; index >= 0 && posts[index]!.steppedAt > since; index--) {
@@ -162,34 +162,34 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
     }
     return sent > amount ? `action ${sent} within ${perMs / MINUTE_MS} min, limit ${amount}` : null;
   },
-  storm(_post, { process: daemonProcess, rules }) {
+  storm(_post, { process: daemonProcess, config }) {
     const fleet = daemonProcess?.snapshot()?.fleet;
     if (fleet === undefined) return null;
     const unhealthy = [...fleet.status].filter((status, slot) => {
       return fleet.ids[slot] !== "" && (NODE_STATUSES[status] === "offline" || NODE_STATUSES[status] === "unknown");
     }).length;
-    const limit = nodesOfShare(rules.safety.maxUnhealthy.share, fleet.count);
+    const limit = nodesOfShare(config.safety.maxUnhealthy.share, fleet.count);
     return unhealthy > limit ? `${unhealthy} of ${fleet.count} nodes are unhealthy; the storm limit is ${limit}` : null;
   },
   breaker: (_post, { breakerModel }) =>
     breakerModel.isOpen() ? "too many nodes fired within `breaker.within`, and the breaker was not reset" : null,
   cooldown({ action }, parts) {
-    const { recordedState, rules } = parts;
+    const { recordedState, config } = parts;
     const episode = recordedState.episodes.get(action?.episode ?? "");
     if (episode === undefined || episode.acted > 0) return null;
     const since = action!.sentAt! - lastAttemptOf(parts, episode);
-    return since < rules.safety.cooldownMs ? `the node's last episode ended ${since / SECOND_MS} s ago` : null;
+    return since < config.safety.cooldownMs ? `the node's last episode ended ${since / SECOND_MS} s ago` : null;
   },
 };
 
-const ruleOf = (action: Action | null, { rules }: SimulationParts): PolicyRule | undefined =>
-  rules.policies.find(({ name }) => name === action?.policy);
+const policyOf = (action: Action | null, { config }: SimulationParts): PolicySpec | undefined =>
+  config.policies.find(({ name }) => name === action?.policy);
 
 /** Returns the limit on disrupted nodes, for the actual or the known fleet, whichever is larger. */
 function disruptedMax(parts: SimulationParts): number {
-  const { share, amount } = parts.rules.safety.maxDisrupted;
+  const { share, amount } = parts.config.safety.maxDisrupted;
   const { recordedState, service, process: daemonProcess } = parts;
-  const actual = service.world.fleet.nodes.length + lostNodes(parts).length;
+  const actual = service.network.fleet.nodes.length + lostNodes(parts).length;
   // A node that left by itself after an action counts as lost: the daemon can't tell why it left.
   const open = [...recordedState.open].map((id) => recordedState.episodes.get(id)!);
   const lost = new Set(open.filter(isLost).map(({ node }) => node));
@@ -241,11 +241,11 @@ const isQuarantineOfOffline = (parts: SimulationParts, { kind, action }: PostAtt
 function lastAttemptOf({ recordedState, service }: SimulationParts, { node, id }: Episode): number {
   let last = Number.NEGATIVE_INFINITY;
   // Before that the id belonged to another node.
-  const createdAt = findNode(service.world.fleet, node)?.createdAt ?? Number.NEGATIVE_INFINITY;
+  const createdAt = findNode(service.network.fleet, node)?.createdAt ?? Number.NEGATIVE_INFINITY;
   for (const episode of recordedState.episodes.values()) {
     const hasActed = episode.acted > 0 || episode.state === "given_up";
     const isSameNode = episode.node === node && episode.openedAt >= createdAt;
-    if (isSameNode && episode.id !== id && !episode.shadow && hasActed) last = Math.max(last, episode.closedAt ?? 0);
+    if (isSameNode && episode.id !== id && !episode.dryRun && hasActed) last = Math.max(last, episode.closedAt ?? 0);
   }
   return last;
 }

@@ -13,13 +13,13 @@ const SLACK_MS = 5 * SECOND_MS;
  * a fault that is actually active. Returns the reason; null: the inventory may be trusted.
  */
 export function inventoryTrustInvariant(post: PostAttempt, parts: SimulationParts): string | null {
-  const { process: daemonProcess, rules, clock, processStartedAt } = parts;
+  const { process: daemonProcess, config, clock, processStartedAt } = parts;
   const fleet = daemonProcess?.snapshot()?.fleet;
   const walk = fleet?.lastWalk ?? null;
   if (daemonProcess === null || fleet === undefined || walk === null || fleet.settledAt === null)
     return "no walk has completed";
-  const { trust } = rules.safety;
-  const nodes = Math.min(parts.service.world.fleet.nodes.length, parts.acceptedNodes);
+  const { trust } = config.safety;
+  const nodes = Math.min(parts.service.network.fleet.nodes.length, parts.acceptedNodes);
   const now = clock.monotonic() - processStartedAt;
   const freshMs = daemonProcess.plan().nodes?.freshMs ?? 0;
   if (!walk.complete) return "the last walk is incomplete";
@@ -31,7 +31,7 @@ export function inventoryTrustInvariant(post: PostAttempt, parts: SimulationPart
     return `the status of ${unknown} nodes is unknown`;
   const serviceTimeAt = (at: number) => {
     const trueTime = parts.serviceNow() - now + at;
-    return trueTime + clockSkewAt(parts.service.world.faultSchedule, trueTime);
+    return trueTime + clockSkewAt(parts.service.network.faultSchedule, trueTime);
   };
   const freshest = freshestMs(fleet, serviceTimeAt);
   if (freshest > trust.maxFreshestLastSeenMs + MINUTE_MS) return `the freshest last_seen is ${freshest} ms old`;

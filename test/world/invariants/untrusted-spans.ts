@@ -20,11 +20,11 @@ const SLACK_MS = 10 * SECOND_MS;
 
 /** Returns which fault made the inventory untrustworthy when a POST was sent; null: none. */
 export function untrustedSpans({ at }: PostAttempt, parts: SimulationParts): string | null {
-  const { service, rules, processStartedAt } = parts;
+  const { service, config, processStartedAt } = parts;
   const interval = parts.process?.plan().nodes?.intervalMs ?? 0;
-  const now = service.world.now - service.world.startMs;
+  const now = service.network.now - service.network.startMs;
   const ageMs = at - processStartedAt;
-  for (const fault of service.world.faultSchedule.faults) {
+  for (const fault of service.network.faultSchedule.faults) {
     const effect = effectOf(fault, interval, parts);
     if (effect === null) continue;
     // For the current process a fault starts with the process at the earliest.
@@ -32,7 +32,7 @@ export function untrustedSpans({ at }: PostAttempt, parts: SimulationParts): str
     const until = fault.afterMs + fault.forMs;
     if (from >= until || now < from) continue;
     if (now < until) return `${fault.fault.kind} has been active for ${seconds(now - fault.afterMs)} (${effect.kind})`;
-    const cooldownMs = effect.kind === "wrong_data" ? rules.safety.stormCooldownMs : 0;
+    const cooldownMs = effect.kind === "wrong_data" ? config.safety.stormCooldownMs : 0;
     if (now < until + cooldownMs - SLACK_MS) return `${fault.fault.kind} ended ${seconds(now - until)} ago`;
   }
   return null;
@@ -41,9 +41,9 @@ export function untrustedSpans({ at }: PostAttempt, parts: SimulationParts): str
 function effectOf(
   { fault, match, share = 1 }: Fault,
   interval: number,
-  { service, rules }: SimulationParts,
+  { service, config }: SimulationParts,
 ): TrustEffect | null {
-  const { maxFreshestLastSeenMs: staleMs, maxUnknown } = rules.safety.trust;
+  const { maxFreshestLastSeenMs: staleMs, maxUnknown } = config.safety.trust;
   const affectsLists = match === undefined || "GET /v1/nodes?".startsWith(match);
   if (!affectsLists || share < 1) return null;
   const observedAfterMs = 2 * interval + WALK_MS;
@@ -62,7 +62,7 @@ function effectOf(
     case "vanished":
       return fault.missing >= VANISHED_SHARE_MIN ? { kind: "wrong_data", afterMs: observedAfterMs } : null;
     case "bad_records": {
-      const { seed, fleet } = service.world;
+      const { seed, fleet } = service.network;
       const unusable = fleet.nodes.filter(({ id }) => isUnusable(corruptionOf(seed, fault.spoiled, id))).length;
       return unusable > maxUnknown * fleet.nodes.length + NODES_SLACK
         ? { kind: "wrong_data", afterMs: observedAfterMs }

@@ -154,7 +154,7 @@ async function measure(run: Run, day: number): Promise<EnduranceDay> {
 type MetricsFigures = Pick<EnduranceDay, "series" | "nodes" | "removedNodesShown" | "labelValues">;
 
 function measureMetrics({ service }: Run, page: string): MetricsFigures {
-  const { fleet, now } = service.world;
+  const { fleet, now } = service.network;
   const lines = page.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   const shown = lines.flatMap((line) => (isOfEpisode(line) ? [] : (/node_id="([^"]*)"/.exec(line)?.[1] ?? [])));
   const present = new Set(fleet.nodes.map(({ id }) => id));
@@ -210,7 +210,7 @@ async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => v
   await stopped;
   await activeConfig.term.store.close();
   rmSync(folder, { recursive: true });
-  const { churn } = service.world;
+  const { churn } = service.network;
   const counts = replyCounts(service);
   const sum = (some: typeof counts) => some.reduce((total, { count }) => total + count, 0);
   return {

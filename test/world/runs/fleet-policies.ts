@@ -1,7 +1,7 @@
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Safety } from "../../../src/config/schema/safety.ts";
-import type { PolicyRule, Step } from "../../../src/model/policy/policy.ts";
-import type { RemediationRules } from "../../../src/remediation/context.ts";
+import type { PolicySpec, Step } from "../../../src/model/policy/policy.ts";
+import type { RemediationConfig } from "../../../src/remediation/context.ts";
 import { defaultSafety } from "../../harness/policies.ts";
 
 /** Limits for 2,000 nodes with a failure every four seconds, of which a tenth fires within an hour. */
@@ -29,7 +29,7 @@ const quarantine = (minutes: number): Step => ({
 });
 
 /** Returns a policy in enforce mode, with some of its fields replaced. */
-export const policyOf = (overrides: Partial<PolicyRule> & Pick<PolicyRule, "name" | "when">): PolicyRule => ({
+export const policyOf = (overrides: Partial<PolicySpec> & Pick<PolicySpec, "name" | "when">): PolicySpec => ({
   mode: "enforce",
   match: null,
   forMs: 0,
@@ -45,7 +45,7 @@ export const policyOf = (overrides: Partial<PolicyRule> & Pick<PolicyRule, "name
 /**
  * Policies for failures that end within minutes. They fire quickly, and the read before the POST proves each condition.
  */
-export const fastPolicies: readonly PolicyRule[] = [
+export const fastPolicies: readonly PolicySpec[] = [
   policyOf({
     name: "reboot-offline",
     when: 'node.status == "offline"',
@@ -72,7 +72,7 @@ export const fastPolicies: readonly PolicyRule[] = [
 ];
 
 /** Combines limits and policies without time intervals. */
-export const rulesWithSafety = (safety: Safety, policies: readonly PolicyRule[]): RemediationRules => ({
+export const configWithSafety = (safety: Safety, policies: readonly PolicySpec[]): RemediationConfig => ({
   policies,
   safety,
   intervals: [],

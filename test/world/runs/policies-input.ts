@@ -1,8 +1,8 @@
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Safety } from "../../../src/config/schema/safety.ts";
-import type { Mode, PolicyRule } from "../../../src/model/policy/policy.ts";
+import type { Mode, PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { TimeInterval } from "../../../src/model/policy/time-interval.ts";
-import type { RemediationRules } from "../../../src/remediation/context.ts";
+import type { RemediationConfig } from "../../../src/remediation/context.ts";
 import { defaultSafety } from "../../harness/policies.ts";
 import { fastPolicies, policyOf } from "./fleet-policies.ts";
 import type { RandomChoices } from "./random-choices.ts";
@@ -24,7 +24,7 @@ const INTERVALS: readonly TimeInterval[] = [
 ];
 
 /** Draws policies and limits that are tight enough to take effect. */
-export function randomRules(choices: RandomChoices): RemediationRules {
+export function randomConfig(choices: RandomChoices): RemediationConfig {
   const rebootSilent = policyOf({
     name: "reboot-silent",
     when: 'node.status == "offline" && now - node.last_seen > duration("5m")',
@@ -56,7 +56,7 @@ function randomSafety(choices: RandomChoices): Safety {
 }
 
 /** Draws a variant of a policy. */
-function randomVariant(choices: RandomChoices, policy: PolicyRule): PolicyRule {
+function randomVariant(choices: RandomChoices, policy: PolicySpec): PolicySpec {
   const [first, ...rest] = policy.steps;
   const mode = choices.pick<Mode>(["enforce", "enforce", "enforce", "approve", "dry_run"]);
   const comparesWithFleet = policy.name === "cool-hot-cpu" && choices.chance(0.5);
@@ -74,25 +74,25 @@ function randomVariant(choices: RandomChoices, policy: PolicyRule): PolicyRule {
   };
 }
 
-/** Draws an edit of the rules: of one policy, of the set or order of policies, of the mode or of the limits. */
-export function randomEdit(choices: RandomChoices, rules: RemediationRules): RemediationRules {
-  const { policies, safety } = rules;
+/** Draws an edit of the configuration: of one policy, of the set or order of policies, of the mode or of the limits. */
+export function randomEdit(choices: RandomChoices, config: RemediationConfig): RemediationConfig {
+  const { policies, safety } = config;
   const index = choices.integer(policies.length);
   switch (choices.pick(["text", "text", "mode", "order", "limits", "remove", "restore"] as const)) {
     case "text":
-      return { ...rules, policies: policies.with(index, randomVariant(choices, policies[index]!)) };
+      return { ...config, policies: policies.with(index, randomVariant(choices, policies[index]!)) };
     case "mode":
       return {
-        ...rules,
+        ...config,
         safety: { ...safety, mode: choices.pick<Mode>(["enforce", "enforce", "approve", "dry_run"]) },
       };
     case "order":
-      return { ...rules, policies: policies.toReversed() };
+      return { ...config, policies: policies.toReversed() };
     case "limits":
-      return { ...rules, safety: { ...randomSafety(choices), mode: safety.mode } };
+      return { ...config, safety: { ...randomSafety(choices), mode: safety.mode } };
     case "remove":
-      return policies.length < 2 ? rules : { ...rules, policies: policies.toSpliced(index, 1) };
+      return policies.length < 2 ? config : { ...config, policies: policies.toSpliced(index, 1) };
     case "restore":
-      return { ...rules, policies: fastPolicies.map((policy) => randomVariant(choices, policy)) };
+      return { ...config, policies: fastPolicies.map((policy) => randomVariant(choices, policy)) };
   }
 }

@@ -6,7 +6,7 @@ import { enforcedShippedPolicies } from "../../harness/shipped-policies.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 import { createRestartCount, type RestartCount } from "../daemon/restart-count.ts";
 import { Simulation, STEP_MS } from "../daemon/simulation.ts";
-import { createFailureCensus, type FailureCensus, type NodeFailure } from "../invariants/failure-census.ts";
+import { createFailureLog, type FailureLog, type NodeFailure } from "../invariants/failure-log.ts";
 import { alertsOf, createHoldRecord, type Hold } from "../invariants/hold-record.ts";
 import { figuresTable, quantiles, shares } from "./figures.ts";
 
@@ -45,12 +45,12 @@ const isCurable = ({ remedy }: NodeFailure): boolean => remedy === "reboot" || r
 export async function runMonth(options: MonthOptions): Promise<MonthReport> {
   const { seed, nodes, days, rates } = options;
   const began = performance.now();
-  const { rules, settings } = enforcedShippedPolicies();
-  let failureCensus: FailureCensus | null = null;
+  const { config, settings } = enforcedShippedPolicies();
+  let failureCensus: FailureLog | null = null;
   const sessions = { kind: "every", intervalMs: SESSIONS_EVERY_MS } as const;
   const simulation = new Simulation({
     seed,
-    rules,
+    config,
     settings: { ...settings, schedules: { ...settings.schedules, sessions, stats: null, hourly: null } },
     scenario: { ...demoScenario, seed, nodes, rates, sessions: nodes * SESSIONS_PER_NODE },
     onPost: (post) => failureCensus?.recordPost(post),
@@ -58,7 +58,7 @@ export async function runMonth(options: MonthOptions): Promise<MonthReport> {
       for (const { policy, node } of firings) failureCensus?.recordFiring(policy, node);
     },
   });
-  failureCensus = createFailureCensus(simulation.parts);
+  failureCensus = createFailureLog(simulation.parts);
   const restarts = createRestartCount(simulation.parts);
   const record = createHoldRecord(CHECK_INTERVAL_MS);
   let breakerHours = 0;
@@ -100,8 +100,8 @@ const ACTION_INVARIANTS: ReadonlySet<string> = new Set([
 const RESTARTS_MIN = 3;
 
 /** The simulator does not count flapping as a failure: an action on a flapping node is right if the node restarted. */
-function wrongActions({ parts: { violations, posts, rules } }: Simulation, restarts: RestartCount): readonly string[] {
-  const flapping = rules.policies.find(({ name }) => name === "quarantine-flapping")!;
+function wrongActions({ parts: { violations, posts, config } }: Simulation, restarts: RestartCount): readonly string[] {
+  const flapping = config.policies.find(({ name }) => name === "quarantine-flapping")!;
   return violations
     .filter(({ invariant }) => ACTION_INVARIANTS.has(invariant))
     .filter(({ invariant, at }) => {

@@ -1,12 +1,12 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { PLANS } from "../../../src/rate-limit/limits.ts";
-import type { RemediationRules } from "../../../src/remediation/context.ts";
+import type { RemediationConfig } from "../../../src/remediation/context.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { rateLimitedCount, replyCounts } from "../../../src/simulator/http/service.ts";
 import { createPlanLimits, everyMinuteSettings, START_MS } from "../../harness/virtual-daemon.ts";
 import { Simulation, STEP_MS } from "../daemon/simulation.ts";
 import type { PostAttempt, Violation } from "../daemon/simulation-parts.ts";
-import { createFailureCensus, type FailureCensus, type NodeFailure } from "../invariants/failure-census.ts";
+import { createFailureLog, type FailureLog, type NodeFailure } from "../invariants/failure-log.ts";
 import { figuresTable, quantiles, shares } from "./figures.ts";
 
 /** Options of {@link simulateWeek}. */
@@ -16,7 +16,7 @@ export interface WeekOptions {
   readonly nodes: number;
   readonly days: number;
   readonly plan: keyof typeof PLANS;
-  readonly rules: RemediationRules;
+  readonly config: RemediationConfig;
 }
 
 /** The outcome of a simulated week. */
@@ -41,14 +41,14 @@ const SESSIONS_EVERY_MS: DurationMs = 10 * MINUTE_MS;
 
 /** Runs the daemon for `days` days on a fleet with the failure rates of the demo. */
 export async function simulateWeek(options: WeekOptions): Promise<WeekReport> {
-  const { seed, nodes, days, plan, rules } = options;
+  const { seed, nodes, days, plan, config } = options;
   const began = performance.now();
   const { schedules } = everyMinuteSettings;
   const sessions = { kind: "every", intervalMs: SESSIONS_EVERY_MS } as const;
-  let failureCensus: FailureCensus | null = null;
+  let failureCensus: FailureLog | null = null;
   const simulation = new Simulation({
     seed,
-    rules,
+    config,
     scenario: {
       ...demoScenario,
       seed,
@@ -62,7 +62,7 @@ export async function simulateWeek(options: WeekOptions): Promise<WeekReport> {
       for (const { policy, node } of firings) failureCensus?.recordFiring(policy, node);
     },
   });
-  failureCensus = createFailureCensus(simulation.parts);
+  failureCensus = createFailureLog(simulation.parts);
   for (let at = 0; at < days * DAY_MS; at += STEP_MS) {
     await simulation.advance(STEP_MS);
     failureCensus.observe();
@@ -87,7 +87,7 @@ export function weekTable(week: WeekReport): string {
   const { failures, posts, options, simulation, violations } = week;
   const { postsOfStep, recordedState } = simulation.parts;
   const { actions, episodes, reasons } = recordedState;
-  const sent = [...actions.values()].filter(({ shadow }) => !shadow);
+  const sent = [...actions.values()].filter(({ dryRun }) => !dryRun);
   const fired = failures.filter((failure) => failure.firstFiring !== null);
   const actedOn = fired.filter((failure) => failure.posts.length > 0);
   const endsOf = (some: readonly NodeFailure[]) => shares(some, ({ endedBy }) => endedBy ?? "ongoing");
@@ -104,8 +104,8 @@ export function weekTable(week: WeekReport): string {
     episodes: `${episodes.size}: ${shares([...episodes.values()], ({ state }) => state)}`,
     "actions sent": `${posts.length}: ${shares(posts, ({ kind }) => kind)}`,
     outcomes: shares(sent, ({ outcome, state }) => outcome ?? state),
-    "detection of an outage, less `for`": quantiles(detections(fired, options.rules, "outage")),
-    "detection of usage, less `for`": quantiles(detections(fired, options.rules, "usage")),
+    "detection of an outage, less `for`": quantiles(detections(fired, options.config, "outage")),
+    "detection of usage, less `for`": quantiles(detections(fired, options.config, "usage")),
     "from firing to repair": quantiles(
       repaired.flatMap(({ firstFiring, until }) => (firstFiring === null ? [] : [until! - firstFiring.at])),
     ),
@@ -126,9 +126,9 @@ export function weekTable(week: WeekReport): string {
 }
 
 /** Returns how long nodes had been healthy that were acted on because sessions from before still failed. */
-function timesSinceRecovery({ posts, failures, options: { rules } }: WeekReport): readonly DurationMs[] {
+function timesSinceRecovery({ posts, failures, options: { config } }: WeekReport): readonly DurationMs[] {
   const sessionPolicies = new Set(
-    rules.policies.filter(({ when }) => when.includes("sessions.")).map(({ name }) => name),
+    config.policies.filter(({ when }) => when.includes("sessions.")).map(({ name }) => name),
   );
   return posts
     .filter(
@@ -143,7 +143,7 @@ function timesSinceRecovery({ posts, failures, options: { rules } }: WeekReport)
 /** Returns the times from failure to firing, less the `for` of the policy that fired. */
 function detections(
   fired: readonly NodeFailure[],
-  { policies }: RemediationRules,
+  { policies }: RemediationConfig,
   kind: "outage" | "usage",
 ): DurationMs[] {
   const forMs = new Map(policies.map((policy) => [policy.name, policy.forMs]));

@@ -9,7 +9,7 @@ import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-dae
 import type { Configuration } from "../daemon/daemon-process.ts";
 import { misleadingFaults, randomFaults } from "../faults/faults-input.ts";
 import { randomEvents, type TimedEvent } from "../faults/world-events.ts";
-import { randomRules } from "./policies-input.ts";
+import { randomConfig } from "./policies-input.ts";
 import { createRandomChoices, type RandomChoices } from "./random-choices.ts";
 
 /** The input of a run, derived from a seed. */
@@ -72,7 +72,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
     createdAt: createdAtOf(seed),
   };
   const settings = settingsOf(choices, limitsOf(plan, callsPerMonth));
-  const rules = randomRules(choices);
+  const config = randomConfig(choices);
   const scenario: Scenario = {
     ...demoScenario,
     seed,
@@ -92,7 +92,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
       ...misleadingFaults(createRandomChoices(seededRandom(seed * 6_101)), WARM_UP_MS, quietAtMs),
     ],
   };
-  const configuration = { settings, rules };
+  const configuration = { settings, config };
   const events = randomEvents(choices, { nodes, fromMs: WARM_UP_MS, untilMs: quietAtMs, configuration });
   return {
     seed,

@@ -82,7 +82,7 @@ function reportOf(simulation: Simulation, failingNodes: WorldReport["failingNode
   return {
     violations,
     failingNodes,
-    nodes: service.world.fleet.allNodes.length,
+    nodes: service.network.fleet.allNodes.length,
     posts: posts.length,
     episodes: recordedState.episodes.size,
     processes: simulation.processCount(),
@@ -124,7 +124,7 @@ function createWorldRun(input: WorldInput): WorldRun {
   const operators = new Operators(simulation, seed);
   /** Picks from the current fleet: the simulator forgets nodes that left. */
   const idOf = (index: number) => {
-    const { nodes } = parts.service.world.fleet;
+    const { nodes } = parts.service.network.fleet;
     return nodes[index % nodes.length]!.id;
   };
   const until = (forMs: DurationMs) => parts.clock.monotonic() + forMs;

@@ -1,5 +1,5 @@
 import type { ActionView, DecisionView, OperatorCommandView } from "../../api/row-views.ts";
-import { type ActivityLine, actionLine, decisionLine, orderLine } from "./activity/activity-lines.ts";
+import { type ActivityLine, actionLine, commandLine, decisionLine } from "./activity/activity-lines.ts";
 import type { FleetChange } from "./fleet/fleet.ts";
 
 /** Callbacks for the daemon's events. */
@@ -62,7 +62,7 @@ export function connectStream(listener: StreamListener): () => void {
     on("fleet", listener.fleet);
     on<DecisionView>("decision", (row) => listener.line(decisionLine(row)));
     on<ActionView>("action", (row) => listener.line(actionLine(row)));
-    on<OperatorCommandView>("order", (row) => listener.line(orderLine(row)));
+    on<OperatorCommandView>("order", (row) => listener.line(commandLine(row)));
     on("missed", listener.missed);
     stream.addEventListener("error", () => {
       listener.state(false);

@@ -33,7 +33,7 @@ export interface ActivityLine {
 export const LINE_BY_KIND: Readonly<Record<RowKind, (row: never) => ActivityLine>> = {
   decisions: decisionLine,
   actions: actionLine,
-  orders: orderLine,
+  orders: commandLine,
 };
 
 /** Returns the line of a decision. */
@@ -67,7 +67,7 @@ export function actionLine(row: ActionView): ActivityLine {
   const times = [
     ["requested", row.created_at],
     ["answered", row.answered_at],
-    [row.shadow ? "decided" : "sent", row.sent_at],
+    [row.dry_run ? "decided" : "sent", row.sent_at],
     ["ended", row.ended_at],
   ] as const;
   return {
@@ -80,7 +80,7 @@ export function actionLine(row: ActionView): ActivityLine {
     node: row.node,
     summary: requestLabel(row.request),
     policy: row.policy,
-    isDryRun: row.shadow,
+    isDryRun: row.dry_run,
     detail: actionDetail(row),
     blockers: [],
     facts: [
@@ -93,11 +93,11 @@ export function actionLine(row: ActionView): ActivityLine {
 }
 
 /** Returns the line of an operator command. */
-export function orderLine({ at, order, operator, node, action, detail }: OperatorCommandView): ActivityLine {
-  const isRejected = order === "reload" && detail.includes("rejected: ");
+export function commandLine({ at, command, operator, node, action, detail }: OperatorCommandView): ActivityLine {
+  const isRejected = command === "reload" && detail.includes("rejected: ");
   return {
-    key: `order ${at} ${order} ${node} ${action}`,
-    ...{ kind: "orders", at, storedAt: at, tone: isRejected ? "bad" : "wait", badge: humanize(order), node },
+    key: `command ${at} ${command} ${node} ${action}`,
+    ...{ kind: "orders", at, storedAt: at, tone: isRejected ? "bad" : "wait", badge: humanize(command), node },
     ...{ summary: operator === null ? "" : `by ${operator}`, policy: null, isDryRun: false, detail, blockers: [] },
     facts: [["operator", operator ?? "not named"], ...(action === null ? [] : [["action", action] as const])],
   };

@@ -12,7 +12,7 @@ export interface NodeOrder {
 
 /** Marks from the most urgent (waiting for an operator) to the least urgent (set by an operator). */
 const MARKS_BY_URGENCY: readonly (readonly string[])[] = [
-  ...[["awaiting"], ["given_up"], ["firing"], ["none", "pending", "shadow"]],
+  ...[["awaiting"], ["given_up"], ["firing"], ["none", "pending", "dry_run"]],
   ...[["canary"], ["in_flight"], ["acting", "episode"], ["held"]],
 ];
 

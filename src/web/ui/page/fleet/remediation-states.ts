@@ -50,7 +50,7 @@ export const REMEDIATION_STATES: readonly RemediationState[] = [
     name: "dry_run",
     label: "dry run",
     meaning: "A policy in dry run fires. Nothing is sent.",
-    marks: ["shadow"],
+    marks: ["dry_run"],
   },
 ];
 
@@ -72,7 +72,7 @@ export const stateOfMark = (mark: string): RemediationState | undefined =>
 /** Statuses that need no attention. */
 const HEALTHY_STATUSES: ReadonlySet<string> = new Set(["online", "maintenance"]);
 /** Marks that need no attention. */
-const QUIET_MARKS: ReadonlySet<string> = new Set(["none", "pending", "shadow"]);
+const QUIET_MARKS: ReadonlySet<string> = new Set(["none", "pending", "dry_run"]);
 
 /** Returns whether a node with a status and a mark needs an operator's attention. */
 export const needsAttention = (status: string, mark: string): boolean =>

@@ -94,7 +94,7 @@ function timerElement({ timer, for_seconds }: PolicyExplanationView): Child {
 /** Shows the completed, current and remaining steps. */
 function stepsElement({ episode, steps }: PolicyExplanationView, now: number): Child {
   if (episode === null) return null;
-  const { id, state, state_at, step: current, shadow, quarantine } = episode;
+  const { id, state, state_at, step: current, dry_run: dryRun, quarantine } = episode;
   const items = steps.map((step, index) => {
     if (index === current) {
       return createElement(
@@ -108,7 +108,7 @@ function stepsElement({ episode, steps }: PolicyExplanationView, now: number): C
     return createElement(`li.${position}`, step, createElement("span.unseen", ` (${position})`));
   });
   const facts = [`${id}, since ${timeOfDay(state_at, now)}`];
-  if (shadow) facts.push("dry run");
+  if (dryRun) facts.push("dry run");
   if (quarantine !== null) {
     facts.push(`quarantine ends ${timeOfDay(quarantine.ends_at, now)}${quarantine.overdue ? ", overdue" : ""}`);
   }

@@ -1,6 +1,6 @@
 import type { EpisodeView } from "../../../api/row-views.ts";
 import { detailElement, rowElement } from "../activity/activity-elements.ts";
-import { type ActivityLine, actionLine, decisionLine, orderLine, toneOf } from "../activity/activity-lines.ts";
+import { type ActivityLine, actionLine, commandLine, decisionLine, toneOf } from "../activity/activity-lines.ts";
 import type { NodeDocument } from "../api.ts";
 import { createElement } from "../dom.ts";
 import { countNoun, formatDuration, humanize } from "../format.ts";
@@ -14,7 +14,7 @@ const HISTORY_ENTRIES_MAX = 60;
 
 /** Returns the episodes, decisions, actions and operator commands of a node, newest first. */
 export function nodeHistoryElement({ id, name, ...node }: NodeDocument): HTMLElement {
-  const lines = [...node.actions.map(actionLine), ...node.decisions.map(decisionLine), ...node.orders.map(orderLine)];
+  const lines = [...node.actions.map(actionLine), ...node.decisions.map(decisionLine), ...node.orders.map(commandLine)];
   const entries = [...node.episodes.flatMap(episodeEntries), ...lines.map(lineEntry)]
     .sort((one, other) => (one.at < other.at ? 1 : -1))
     .slice(0, HISTORY_ENTRIES_MAX);
@@ -30,7 +30,7 @@ export function nodeHistoryElement({ id, name, ...node }: NodeDocument): HTMLEle
 
 function episodeEntries(episode: EpisodeView): readonly HistoryEntry[] {
   const { opened_at, closed_at, state, acted } = episode;
-  const text = [episode.id, policyText(episode.policy, episode.shadow)].join(", ");
+  const text = [episode.id, policyText(episode.policy, episode.dry_run)].join(", ");
   const opened = { at: opened_at, tone: "hold", badge: "opened", text, detail: "", blockers: [] };
   if (closed_at === null) return [opened];
   const took = formatDuration((Date.parse(closed_at) - Date.parse(opened_at)) / 1_000);

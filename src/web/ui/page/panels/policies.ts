@@ -2,7 +2,7 @@ import type { PolicyView, StepView } from "../../../api/remediation-views.ts";
 import { byId, type Child, createElement, definitions, fill } from "../dom.ts";
 import { episodeState, formatCount, formatDuration, humanize } from "../format.ts";
 
-/** Shows every policy: its mode, its counts and its rule. */
+/** Shows every policy: its mode, its counts and what it says. */
 export function showPolicies(policies: readonly PolicyView[]): void {
   fill(byId("policies"), policies, () =>
     policies.length === 0
@@ -12,18 +12,18 @@ export function showPolicies(policies: readonly PolicyView[]): void {
 }
 
 function policyElement(policy: PolicyView): HTMLElement {
-  const { name, mode, fallen, proven, pending, firing, unknown, episodes, rule } = policy;
+  const { name, mode, fell_back: hasFallenBack, proven, pending, firing, unknown, episodes, spec } = policy;
   const { given_up: givenUp = 0 } = episodes;
   const shownApart = ["pending", "given_up"];
   const states = Object.entries(episodes).filter(([state, amount]) => !shownApart.includes(state) && amount > 0);
   const fellBack = "It healed too few nodes (safety.efficacy), so it fell back to dry_run";
   const facts: readonly (readonly [name: string, value: Child] | null)[] = [
-    ["when", createElement("code", rule.when)],
-    rule.match === null ? null : ["match", createElement("code", rule.match)],
-    ["for", `${formatDuration(rule.for_seconds)}, clear for ${formatDuration(rule.clear_for_seconds)}`],
-    ["steps", rule.steps.map(stepLabel).join(" → ")],
-    rule.windows.length === 0 ? null : ["windows", rule.windows.join(", ")],
-    rule.mode === mode ? null : ["mode", `${humanize(rule.mode)} configured, ${humanize(mode)} in force`],
+    ["when", createElement("code", spec.when)],
+    spec.match === null ? null : ["match", createElement("code", spec.match)],
+    ["for", `${formatDuration(spec.for_seconds)}, clear for ${formatDuration(spec.clear_for_seconds)}`],
+    ["steps", spec.steps.map(stepLabel).join(" → ")],
+    spec.windows.length === 0 ? null : ["windows", spec.windows.join(", ")],
+    spec.mode === mode ? null : ["mode", `${humanize(spec.mode)} configured, ${humanize(mode)} in force`],
     [
       "proven",
       `${proven ? "an" : "no"} action under this version of the policy has been verified${proven ? "" : " yet"}`,
@@ -37,7 +37,7 @@ function policyElement(policy: PolicyView): HTMLElement {
       { "data-k": `policy summary ${name}` },
       createElement("b", name),
       createElement(`span.chip.mode-${mode}`, humanize(mode)),
-      fallen ? createElement("span.chip.tone-bad", { title: fellBack }, "fell back") : null,
+      hasFallenBack ? createElement("span.chip.tone-bad", { title: fellBack }, "fell back") : null,
       createElement(
         "span.facts",
         countElement("pending", pending),
@@ -47,7 +47,7 @@ function policyElement(policy: PolicyView): HTMLElement {
         unknown === null ? null : countElement("unknown", unknown),
       ),
     ),
-    createElement("dl.rule", ...definitions(facts.filter((fact) => fact !== null))),
+    createElement("dl.policy-spec", ...definitions(facts.filter((fact) => fact !== null))),
   );
 }
 

@@ -1,6 +1,10 @@
 import { expect, test } from "vitest";
 import { decisionView } from "../../../../../src/web/api/row-views.ts";
-import { type ActivityLine, decisionLine, orderLine } from "../../../../../src/web/ui/page/activity/activity-lines.ts";
+import {
+  type ActivityLine,
+  commandLine,
+  decisionLine,
+} from "../../../../../src/web/ui/page/activity/activity-lines.ts";
 import { ActivityRows, ROWS_PER_READ } from "../../../../../src/web/ui/page/activity/activity-rows.ts";
 import { heldDecision, SAMPLES_START_MS } from "../../../api/remediation-view-fixture.ts";
 
@@ -79,12 +83,12 @@ test("a row that arrives while rows are read is kept, in its later state", async
 test("commands of operators are among the rows, with who gave them and what it did", () => {
   const given = { at: "2026-11-21T03:00:00.000Z", operator: "alice", node: null, action: null };
   const rows = new ActivityRows(async () => []);
-  rows.put(orderLine({ ...given, order: "pause", detail: "paused: a deploy" }));
+  rows.put(commandLine({ ...given, command: "pause", detail: "paused: a deploy" }));
   rows.put(
-    orderLine({
+    commandLine({
       ...given,
       at: "2026-11-21T02:00:00.000Z",
-      order: "reload",
+      command: "reload",
       operator: null,
       detail: "rejected: web.listen: missing",
     }),

@@ -18,7 +18,7 @@ interface NodeFault {
 }
 
 /** A model fleet whose details are read one by one, as fast as the calls allow. */
-export interface DetectionTrial {
+export interface DetectionRun {
   readonly nodes: number;
   readonly callsPerMinute: number;
   readonly hours: number;
@@ -34,12 +34,12 @@ export interface DetailReader {
   observe(node: number, reading: UsageReading, at: number): void;
 }
 
-export const roundRobin = ({ nodes }: DetectionTrial): DetailReader => {
+export const roundRobin = ({ nodes }: DetectionRun): DetailReader => {
   let turn = 0;
   return { next: () => turn++ % nodes, observe: () => {} };
 };
 
-export const byPriority = ({ nodes }: DetectionTrial): DetailReader => {
+export const byPriority = ({ nodes }: DetectionRun): DetailReader => {
   const priority = new DetailPriority();
   priority.setThresholds(lines);
   for (let node = 0; node < nodes; node++) priority.addNode(node);
@@ -56,20 +56,20 @@ const LATENCY_MS = 100;
 
 /** Median time in minutes from the crossing of the threshold to the detection, by kind of fault. */
 export function medianDelays(
-  trial: DetectionTrial,
-  readerOf: (trial: DetectionTrial) => DetailReader,
+  run: DetectionRun,
+  readerOf: (run: DetectionRun) => DetailReader,
 ): Readonly<Record<NodeFault["kind"], number>> {
-  const random = seededRandom(trial.seed);
-  const reader = readerOf(trial);
-  const spacing = MINUTE_MS / trial.callsPerMinute;
-  const roundMs = trial.nodes * spacing;
+  const random = seededRandom(run.seed);
+  const reader = readerOf(run);
+  const spacing = MINUTE_MS / run.callsPerMinute;
+  const roundMs = run.nodes * spacing;
   // Some disks are always near the threshold. Noise affects the CPU, and the memory a little.
-  const healthy = Float32Array.from({ length: trial.nodes * USAGES.length }, (_, cell) =>
+  const healthy = Float32Array.from({ length: run.nodes * USAGES.length }, (_, cell) =>
     cell % 3 === 2 && random() < 0.02 ? 0.86 + 0.03 * random() : 0.2 + 0.4 * random(),
   );
-  const faults = faultsOf(trial, roundMs, healthy, random);
+  const faults = faultsOf(run, roundMs, healthy, random);
   const faultByNode = new Map(faults.map((fault) => [fault.node, fault]));
-  const endAt = trial.hours * HOUR_MS;
+  const endAt = run.hours * HOUR_MS;
   for (let now = 0; now < endAt; now += spacing) {
     const node = reader.next(now, roundMs);
     const at = now + LATENCY_MS;
@@ -90,23 +90,18 @@ export function medianDelays(
 }
 
 /** Creates faults after two healthy rounds, each on a different node, as many of each kind. */
-function faultsOf(
-  trial: DetectionTrial,
-  roundMs: DurationMs,
-  healthy: Float32Array,
-  random: () => number,
-): NodeFault[] {
-  const spanMs = trial.hours * HOUR_MS - 4 * roundMs - trial.creepMs.max;
-  const count = Math.floor((trial.faultsPerHour * spanMs) / HOUR_MS);
+function faultsOf(run: DetectionRun, roundMs: DurationMs, healthy: Float32Array, random: () => number): NodeFault[] {
+  const spanMs = run.hours * HOUR_MS - 4 * roundMs - run.creepMs.max;
+  const count = Math.floor((run.faultsPerHour * spanMs) / HOUR_MS);
   const faults = new Map<number, NodeFault>();
   while (faults.size < 2 * count) {
-    const node = Math.floor(random() * trial.nodes);
+    const node = Math.floor(random() * run.nodes);
     const kind = faults.size % 2 === 0 ? "creep" : "jump";
     const usage = Math.floor(3 * random());
     const begin = healthy[3 * node + usage]!;
     if (faults.has(node) || begin > 0.7) continue;
     const from = 2 * roundMs + random() * spanMs;
-    const { min, max } = trial.creepMs;
+    const { min, max } = run.creepMs;
     const fillsInMs = kind === "jump" ? 1 : min * (max / min) ** random();
     const crossesAt = from + (fillsInMs * (LINE - begin)) / (FULL - begin);
     faults.set(node, { node, kind, usage, from, fillsInMs, crossesAt, foundAt: Number.POSITIVE_INFINITY });

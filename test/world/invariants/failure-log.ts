@@ -19,7 +19,7 @@ export interface NodeFailure {
 }
 
 /** The failures of a fleet. Call `observe` at every step. */
-export interface FailureCensus {
+export interface FailureLog {
   observe(): void;
   recordFiring(policy: string, node: string): void;
   recordPost(post: PostAttempt): void;
@@ -34,9 +34,9 @@ interface OpenFailure {
   readonly recoverAt: EpochMs;
 }
 
-/** Creates an empty census. */
-export function createFailureCensus(parts: SimulationParts): FailureCensus {
-  const { nodes } = parts.service.world.fleet;
+/** Creates an empty log. */
+export function createFailureLog(parts: SimulationParts): FailureLog {
+  const { nodes } = parts.service.network.fleet;
   const openFailures = new Map<string, OpenFailure>();
   const failures: NodeFailure[] = [];
   let lateFirings = 0;
