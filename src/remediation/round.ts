@@ -6,7 +6,7 @@ import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { nextTurn, runInSlices } from "../platform/event-loop.ts";
 import { precondition } from "../policy/decision.ts";
-import { type Candidate, countFleet, isDryRun, nextStep } from "../policy/guard-facts.ts";
+import { type Candidate, findFiringNodes, isDryRun, nextStep } from "../policy/guard-facts.ts";
 import type { RemediationContext } from "./context.ts";
 import { ActionPlanner, lapseApprovals } from "./evaluation/action-planner.ts";
 import {
@@ -133,8 +133,8 @@ export class RemediationRound {
     this.#hasBeenUntrusted = false;
     if (hasBeenUntrusted) await this.#policyEvaluator.markUntrusted();
     if (!wasUntrusted) await this.#evaluate();
-    // Finds the firing nodes in slices, so that the counts from here on don't block the event loop.
-    await runInSlices(countFleet(observed.fleet, remediationState.records, policies.active(), true), clock);
+    // The counts from here on then don't block the event loop.
+    await runInSlices(findFiringNodes(observed.fleet, remediationState.records, policies.active()), clock);
     await nextTurn();
     inventory.setDetailDeadlines(detailDeadlines(this.#context));
     // A newer snapshot may have arrived in the meantime.
