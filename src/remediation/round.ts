@@ -8,7 +8,7 @@ import { nextTurn, runInSlices } from "../platform/event-loop.ts";
 import { precondition } from "../policy/decision.ts";
 import { type Candidate, findFiringNodes, isDryRun, nextStep } from "../policy/guard-facts.ts";
 import type { RemediationContext } from "./context.ts";
-import { ActionPlanner, lapseApprovals } from "./evaluation/action-planner.ts";
+import { ActionPlanner, hasFailed, lapseApprovals } from "./evaluation/action-planner.ts";
 import {
   createGuardFacts,
   type FactsOf,
@@ -188,6 +188,8 @@ export class RemediationRound {
       if (this.#signals.noNewSteps.aborted) return;
       // A step may wait for minutes, and newer data may show a storm, or that a node has recovered.
       if (this.#context.observed.latest!.snapshot.sequence !== this.#assessed) {
+        // The rest has failed before, perhaps because reads of these nodes hang. The next round takes new steps first.
+        if (index > 0 && hasFailed(planned)) return;
         await this.#assess();
         factsOf = oncePerKey(this.#collectFacts);
         if (this.#signals.noNewSteps.aborted) return;
