@@ -61,7 +61,9 @@ export class ActionPlanner {
     }
     await nextTurn();
     await runInSlices(this.decisionLog.forgetCleared(), clock);
-    return planned.toSorted((a, b) => Number(hasFailed(a)) - Number(hasFailed(b)) || (a.timer.since ?? 0) - (b.timer.since ?? 0));
+    return planned.toSorted(
+      (a, b) => Number(hasFailed(a)) - Number(hasFailed(b)) || (a.timer.since ?? 0) - (b.timer.since ?? 0),
+    );
   }
 
   /**
