@@ -21,7 +21,8 @@ export interface FieldUse {
 /** What is known of a valid CEL expression. */
 export interface ExpressionUse {
   readonly fields: readonly FieldUse[];
-  readonly remarks: readonly string[];
+  /** Returns what is valid, but probably a mistake. */
+  remarks(): readonly string[];
 }
 
 /** Checks that are passed to the loader. */

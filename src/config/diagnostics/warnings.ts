@@ -77,13 +77,15 @@ function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warni
 /** What is known of an expression; of one that is not valid, nothing. */
 function useOf(text: string, { expression }: ConfigChecks): ExpressionUse {
   const compiled = expression(text);
-  return compiled.ok ? compiled.value : { fields: [], remarks: [] };
+  return compiled.ok ? compiled.value : { fields: [], remarks: () => [] };
 }
 
 const fieldsOf = (text: string, checks: ConfigChecks): readonly FieldUse[] => useOf(text, checks).fields;
 
 const remarkWarnings = (path: Path, text: string, checks: ConfigChecks): Warning[] =>
-  useOf(text, checks).remarks.map((remark) => warning(path, "must hold for some nodes", remark));
+  useOf(text, checks)
+    .remarks()
+    .map((remark) => warning(path, "must hold for some nodes, and not for all", remark));
 
 const usageOf = (fields: readonly FieldUse[]): string[] =>
   fields.filter(({ isUsage }) => isUsage).map(({ name }) => name);
