@@ -186,7 +186,10 @@ function worstCaseJson({ activeMode, modes }: WorstCase): object {
 
 /** Returns why no policy acts without an operator. The list is empty if at least one policy may act. */
 function reasonsNotEnforced({ config, policies }: LoadedConfig): readonly string[] {
-  if (policies.length === 0) return ["no policy is in force: policies names no file"];
+  if (policies.length === 0) {
+    const reason = config.policies.length === 0 ? "policies names no file" : "the files that policies names have none";
+    return [`no policy is in force: ${reason}`];
+  }
   const reasons = fleetReasons(config);
   const ofPolicies = policies.map((policy) => policyReasons(policy, config));
   if (ofPolicies.every((each) => each.length > 0)) {

@@ -138,7 +138,7 @@ describe("enforces nothing because", () => {
     const folder = createTempFolder();
     folder.write("key", "sesame\n");
     const base = { name: "offline", mode: "enforce", when: "node.status == 'offline'", for: "15m" };
-    const policies = [{ ...base, steps: [{ action: "reboot" }], ...policy }];
+    const policies = policy === null ? [] : [{ ...base, steps: [{ action: "reboot" }], ...policy }];
     folder.write("policies.yaml", JSON.stringify({ policies }));
     const config = {
       service: { base_url: "https://proxy.internal", api_key_file: "key", usage_scale: "ratio" },
@@ -158,6 +158,12 @@ describe("enforces nothing because", () => {
 
   test.each<[what: string, policy: object | null, sections: Readonly<Record<string, object>>, reasons: string[]]>([
     ["no policy is configured", null, {}, ["no policy is in force: policies names no file"]],
+    [
+      "the files have no policy",
+      null,
+      { policies: ["policies.yaml"] },
+      ["no policy is in force: the files that policies names have none"],
+    ],
     ["of the ceiling", {}, { safety: {} }, ["safety.mode is dry_run, the upper limit for the mode of every policy"]],
     [
       "an operator must approve",
