@@ -10,6 +10,8 @@ test.each<readonly [usage: string, message: RegExp]>([
   ["demo --for soon", /--for.*A duration is a number with a unit/],
   ["simulate --port 70000", /--port.*whole number from 0 to 65535/],
   ["check --output xml", /--output.*text, json/],
+  ["test policies.yaml", /unknown command 'test'; did you mean policy test\?/],
+  ["stauts", /unknown command 'stauts'; did you mean status\?/],
   ["run --config", /--config.*argument missing/],
   ["pause --for 0s", /--for.*'0s' is invalid.*must be a duration such as 30m or 2h, of more than 0 and at most 1y/],
   ["pause --for soon", /--for.*A duration is a number with a unit/],
