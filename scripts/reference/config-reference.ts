@@ -142,7 +142,7 @@ at \`24:00\` and one that begins at \`00:00\`.
 
 The early hours of a night belong to the next day: with \`weekdays: [friday]\`, the early range is open on Friday morning. To cover only
 certain nights, define two intervals, and name the following days in the one for the early hours. \`check\` warns
-about an interval that ends at midnight and is not continued.`;
+about an interval that ends at midnight and is not continued, and about one whose days are all past.`;
 
 const NIGHT_EXAMPLE = `time_intervals:
   - name: every-night

@@ -78,7 +78,7 @@ function printReport(
   context: CommandContext,
 ): void {
   const { config, policies } = loaded;
-  const isDamaged = !stored.ok && stored.error.kind === "damaged";
+  const stateWarning = stored.ok ? null : warningOf(stored.error);
   const notEnforcedReasons = reasonsNotEnforced(loaded);
   const worst = worstCase(config.safety, policies);
   const seen = stored.ok ? stored.value : null;
@@ -87,7 +87,7 @@ function printReport(
   const warnings: readonly Problem[] = [
     ...loaded.warnings,
     ...planWarnings(loaded, planned),
-    ...(isDamaged ? [journalProblem(loaded, stored.error)] : []),
+    ...(stateWarning === null ? [] : [journalProblem(loaded, stateWarning)]),
   ];
   const report = {
     ...{ file: options.config, valid: true, errors: [], warnings },
@@ -136,11 +136,18 @@ async function checkFile(
   ];
   if (problems.length > 0) return fail(problems);
   const stored = await readStoredState(parsed.value.config, createSystemClock().now());
-  if (!stored.ok && stored.error.kind === "newer") return fail([journalProblem(parsed.value, stored.error)]);
+  const refusal = !stored.ok && (stored.error.kind === "newer" || stored.error.kind === "unusable");
+  if (refusal) return fail([journalProblem(parsed.value, stored.error.message)]);
   return ok({ loaded: parsed.value, stored });
 }
 
-const journalProblem = ({ config: { state }, keys }: LoadedConfig, { message }: StoreFailure): ConfigProblem =>
+/** Returns the warning about a state with which `run` starts all the same, or null if there is none. */
+function warningOf({ kind, message }: StoreFailure): string | null {
+  if (kind === "damaged") return message;
+  return kind === "unreachable" ? `${message}; nothing in the database was checked` : null;
+}
+
+const journalProblem = ({ config: { state }, keys }: LoadedConfig, message: string): ConfigProblem =>
   locateProblem(keys, { key: state.postgres === undefined ? "state.path" : "state.postgres", message });
 
 function formatWorstCase({ activeMode, modes }: WorstCase, config: Config, policies: number): string {
@@ -168,18 +175,21 @@ function formatModeWorstCase(
   return `${fleet}; ${perDomain("region")}; ${perDomain("country")}; ${who.join("; ")}`;
 }
 
-/** The worst case as JSON, in snake_case. */
+/** The worst case as JSON: for each `safety.mode`, the policies that act under it, by their mode, and on how many nodes. */
 function worstCaseJson({ activeMode, modes }: WorstCase): object {
   const entries = MODES.map((mode) => {
-    const { automaticPolicies: acting, approvalPolicies: asking, nodesPerHour, nodesAtOnce } = modes[mode];
-    return [mode, { acting, asking, nodes_an_hour: nodesPerHour, nodes_at_once: nodesAtOnce }];
+    const { automaticPolicies: enforce, approvalPolicies: approve, nodesPerHour, nodesAtOnce } = modes[mode];
+    return [mode, { policies: { approve, enforce }, nodes_per_hour: nodesPerHour, nodes_at_once: nodesAtOnce }];
   });
   return { in_force: activeMode, modes: Object.fromEntries(entries) };
 }
 
 /** Returns why no policy acts without an operator. The list is empty if at least one policy may act. */
 function reasonsNotEnforced({ config, policies }: LoadedConfig): readonly string[] {
-  if (policies.length === 0) return ["no policy is in force: policies names no file"];
+  if (policies.length === 0) {
+    const reason = config.policies.length === 0 ? "policies names no file" : "the files that policies names have none";
+    return [`no policy is in force: ${reason}`];
+  }
   const reasons = fleetReasons(config);
   const ofPolicies = policies.map((policy) => policyReasons(policy, config));
   if (ofPolicies.every((each) => each.length > 0)) {

@@ -30,6 +30,8 @@ export async function sendOperatorCommand(
   options: OperatorCommandOptions,
   context: CommandContext,
 ): Promise<ExitCode> {
+  if (subject?.trim() === "")
+    return failUsage(context, `${route.name} needs the id of the ${route.about}, which is empty here`);
   const token = readToken(options, context.env);
   if (!token.ok) return failWith(context, token.error);
   if (token.value === null) {

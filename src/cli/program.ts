@@ -1,9 +1,16 @@
 import { Command, CommanderError } from "commander";
-import { parseDuration } from "../base/duration.ts";
+import { type DurationMs, parseDuration } from "../base/duration.ts";
+import type { Result } from "../base/result.ts";
 import { STANDARD_INPUT } from "../platform/text-file.ts";
-import { type OperatorCommandRoute, operatorCommandTable } from "../web/api/operator-commands.ts";
+import {
+  type OperatorCommandRoute,
+  operatorCommandTable,
+  readEffectDuration,
+  readReason,
+} from "../web/api/operator-commands.ts";
 import { runApprovals } from "./approvals.ts";
 import {
+  asSentence,
   CONFIG,
   type CommandRow,
   DAEMON,
@@ -233,11 +240,19 @@ const COMMANDS: readonly CommandRow[] = [
   ...operatorCommandTable.map(operatorCommandRow),
 ];
 
+/** Parses how long the effect of a command lasts. */
+function parseEffect(text: string): Result<DurationMs, string> {
+  const duration = parseDuration(text);
+  return duration.ok ? asSentence(readEffectDuration)(text) : duration;
+}
+
 function operatorCommandRow(route: OperatorCommandRoute): CommandRow {
   const { name, about, description, example, hasReason, hasDuration } = route;
-  const reason = hasReason ? [option("--reason <text>", "reason to record in the journal")] : [];
+  const reason = hasReason
+    ? [option("--reason <text>", "reason to record in the journal", asSentence(readReason))]
+    : [];
   const duration = hasDuration
-    ? [option("--for <duration>", `end the ${name} after this long, such as 2h; default: never`, parseDuration)]
+    ? [option("--for <duration>", `end the ${name} after this long, such as 2h; default: never`, parseEffect)]
     : [];
   return {
     usage: about === undefined ? name : `${name} <${about}>`,

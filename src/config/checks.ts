@@ -3,6 +3,7 @@ import { nearest } from "../base/nearest-word.ts";
 import { fail, type Result } from "../base/result.ts";
 import { REASON_PLACEHOLDERS } from "../model/policy/policy.ts";
 import { LOCAL_ZONE } from "../model/policy/time-interval.ts";
+import type { EpochMs } from "../model/time.ts";
 import { type ConfigProblem, DOCUMENT_START, toProblem } from "./diagnostics/problem.ts";
 import { findMatcherProblem, findQueryProblem } from "./regular-expressions.ts";
 import type { LoaderCheck } from "./schema/value-types.ts";
@@ -21,7 +22,8 @@ export interface FieldUse {
 /** What is known of a valid CEL expression. */
 export interface ExpressionUse {
   readonly fields: readonly FieldUse[];
-  readonly warnings: readonly string[];
+  /** Returns what is valid, but probably a mistake. */
+  warnings(): readonly string[];
 }
 
 /** Checks that are passed to the loader. */
@@ -51,6 +53,8 @@ export interface ConfigSource extends YamlSource {
   /** Returns why a glob relative to `folder` can't match any file, or null if it is not known. */
   readonly globProblem?: (glob: string, folder: string) => string | null;
   readonly checks: ConfigChecks;
+  /** The time at which it is read. Absent if time intervals are not compared with it. */
+  readonly now?: EpochMs;
 }
 
 /** Names that policies may refer to. */

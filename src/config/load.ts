@@ -50,7 +50,7 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
     config: main.value.value,
     policies: policiesInOrder(files.value),
     webFile: web.value.webFile,
-    warnings: mergeProblems([findWarnings(main.value, source.file, files.value, source.checks), web.value.warnings]),
+    warnings: mergeProblems([findWarnings(main.value, source, files.value), web.value.warnings]),
     keys: keyPositionsOf(source.file, main.value.marks),
     policyKeys: files.value.flatMap(({ file, read }) => {
       const keys = keyPositionsOf(file, read.marks);

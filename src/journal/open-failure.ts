@@ -81,7 +81,8 @@ export function stateFolderProblem(folder: string): string | null {
   }
 }
 
-function nearestExisting(folder: string): string {
+/** Returns the folder, or the nearest one above it that exists. */
+export function nearestExisting(folder: string): string {
   if (existsSync(folder) || dirname(folder) === folder) return folder;
   return nearestExisting(dirname(folder));
 }

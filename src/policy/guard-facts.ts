@@ -244,6 +244,15 @@ export function* countFleet(
   };
 }
 
+/** Finds, in steps, the nodes on which policies fire, so that the next counts of the fleet take few steps. */
+export function* findFiringNodes(
+  fleet: Fleet,
+  records: RemediationRecords,
+  policies: readonly ActivePolicy[],
+): Steps<void> {
+  for (const { policy } of policies) yield* firingSlots(fleet, records, policy.spec.name);
+}
+
 /** Slots of listed nodes on which policies fire, and the ids and the revision of the timers for which they are valid. */
 interface FiringSlots {
   readonly ids: Fleet["ids"];

@@ -1,4 +1,4 @@
-import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import { DAY_MS, type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { CollectorReporter } from "../collectors/collector-health.ts";
 import type { NodeId } from "../model/node.ts";
 import type { Episode } from "../model/remediation/episode.ts";
@@ -9,10 +9,13 @@ import { wasRebootedByUs } from "../policy/guard-facts.ts";
 import { type IdentityDeps, isOurBoot } from "./boot-times.ts";
 import { type EpisodeContext, withdraw } from "./execution/episode-transitions.ts";
 import { canaryFactKey } from "./policy-set.ts";
-import type { RemediationState } from "./state/journaled-state.ts";
+import { CHANGING_CREATED_AT_FACT, type RemediationState } from "./state/journaled-state.ts";
 
 /** Creation times that differ by less are the same. Some responses may round them. */
 const CREATED_AT_TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
+
+/** Interval at which it is journaled that `created_at` still changes too often. */
+const REWRITE_MS: DurationMs = HOUR_MS;
 
 type CreationTimes = Pick<Fleet, "ids" | "createdAtMs">;
 
@@ -35,7 +38,8 @@ export function findReplacedNodes(
   const detail = "created_at changed more than twice within a day";
   for (const id of changed.length === 0 ? [] : changes.record(changed, countKnown(fleet), now))
     reporter.reportProblem({ reason: "changing_created_at", id, detail });
-  for (const node of changed) if (changes.identifies(node)) nodes.add(node);
+  recordChangingCreatedAt(remediationState);
+  for (const node of changed) if (changes.identifies(node, now)) nodes.add(node);
   // The whole fleet would keep its other columns in memory.
   identities.compared = { ids: fleet.ids, createdAtMs: fleet.createdAtMs };
   for (const { node, nodeCreatedAt, replaced } of [...records.openEpisodes(), ...records.closedEpisodes()]) {
@@ -60,7 +64,7 @@ export function isReplacedNode(deps: IdentityDeps, node: NodeId): boolean {
   const { observed } = deps;
   const { records, identities } = deps.remediationState;
   const slot = observed.slotOf(node);
-  if (slot === null || !identities.changes.identifies(node)) return false;
+  if (slot === null || !identities.changes.identifies(node, observed.latest!.snapshot.at)) return false;
   if (identities.compared !== null && isChanged(identities.compared, observed.fleet, slot)) return true;
   if (isDifferent(deps, records.loadedCreatedAt.get(node), node)) return true;
   return records
@@ -78,6 +82,15 @@ function changedNodes(previous: CreationTimes, fleet: Fleet): readonly NodeId[] 
   return nodes;
 }
 
+/** Journals when `created_at` was last found not to identify nodes, so that a restart does not take all nodes for others. */
+function recordChangingCreatedAt(state: RemediationState): void {
+  const known = state.records.fact(CHANGING_CREATED_AT_FACT);
+  const age = state.now() - Number(known ?? Number.NEGATIVE_INFINITY);
+  const value = state.identities.changes.areTooMany() ? String(state.now()) : null;
+  const isDue = value === null ? age > DAY_MS : age > REWRITE_MS;
+  if (isDue && value !== known) state.record([{ kind: "fact", key: CHANGING_CREATED_AT_FACT, value }]);
+}
+
 /** Returns the number of nodes whose `created_at` is known. */
 function countKnown({ createdAtMs, slots }: Fleet): number {
   let known = 0;
@@ -87,8 +100,9 @@ function countKnown({ createdAtMs, slots }: Fleet): number {
 
 function isDifferent({ observed, remediationState }: IdentityDeps, known: EpochMs | undefined, node: NodeId): boolean {
   const current = observed.createdAtOf(node);
-  if (known === undefined || current === null || !remediationState.identities.changes.identifies(node)) return false;
-  return differ(known, current);
+  if (known === undefined || current === null) return false;
+  const { changes } = remediationState.identities;
+  return changes.identifies(node, observed.latest!.snapshot.at) && differ(known, current);
 }
 
 /** Returns whether two creation times are those of different nodes. An unknown one, which is NaN, shows nothing. */

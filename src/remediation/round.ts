@@ -6,9 +6,9 @@ import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { nextTurn, runInSlices } from "../platform/event-loop.ts";
 import { precondition } from "../policy/decision.ts";
-import { type Candidate, countFleet, isDryRun, nextStep } from "../policy/guard-facts.ts";
+import { type Candidate, findFiringNodes, isDryRun, nextStep } from "../policy/guard-facts.ts";
 import type { RemediationContext } from "./context.ts";
-import { ActionPlanner, lapseApprovals } from "./evaluation/action-planner.ts";
+import { ActionPlanner, hasFailed, lapseApprovals } from "./evaluation/action-planner.ts";
 import {
   createGuardFacts,
   type FactsOf,
@@ -133,8 +133,8 @@ export class RemediationRound {
     this.#hasBeenUntrusted = false;
     if (hasBeenUntrusted) await this.#policyEvaluator.markUntrusted();
     if (!wasUntrusted) await this.#evaluate();
-    // Finds the firing nodes in slices, so that the counts from here on don't block the event loop.
-    await runInSlices(countFleet(observed.fleet, remediationState.records, policies.active(), true), clock);
+    // The counts from here on then don't block the event loop.
+    await runInSlices(findFiringNodes(observed.fleet, remediationState.records, policies.active()), clock);
     await nextTurn();
     inventory.setDetailDeadlines(detailDeadlines(this.#context));
     // A newer snapshot may have arrived in the meantime.
@@ -188,6 +188,8 @@ export class RemediationRound {
       if (this.#signals.noNewSteps.aborted) return;
       // A step may wait for minutes, and newer data may show a storm, or that a node has recovered.
       if (this.#context.observed.latest!.snapshot.sequence !== this.#assessed) {
+        // The rest has failed before, perhaps because reads of these nodes hang. The next round takes new steps first.
+        if (index > 0 && hasFailed(planned)) return;
         await this.#assess();
         factsOf = oncePerKey(this.#collectFacts);
         if (this.#signals.noNewSteps.aborted) return;

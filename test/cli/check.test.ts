@@ -1,4 +1,6 @@
-import { readFileSync, truncateSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, truncateSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { runCheck } from "../../src/cli/check.ts";
@@ -136,7 +138,7 @@ describe("enforces nothing because", () => {
     const folder = createTempFolder();
     folder.write("key", "sesame\n");
     const base = { name: "offline", mode: "enforce", when: "node.status == 'offline'", for: "15m" };
-    const policies = [{ ...base, steps: [{ action: "reboot" }], ...policy }];
+    const policies = policy === null ? [] : [{ ...base, steps: [{ action: "reboot" }], ...policy }];
     folder.write("policies.yaml", JSON.stringify({ policies }));
     const config = {
       service: { base_url: "https://proxy.internal", api_key_file: "key", usage_scale: "ratio" },
@@ -156,6 +158,12 @@ describe("enforces nothing because", () => {
 
   test.each<[what: string, policy: object | null, sections: Readonly<Record<string, object>>, reasons: string[]]>([
     ["no policy is configured", null, {}, ["no policy is in force: policies names no file"]],
+    [
+      "the files have no policy",
+      null,
+      { policies: ["policies.yaml"] },
+      ["no policy is in force: the files that policies names have none"],
+    ],
     ["of the ceiling", {}, { safety: {} }, ["safety.mode is dry_run, the upper limit for the mode of every policy"]],
     [
       "an operator must approve",
@@ -209,6 +217,53 @@ test("says why a glob matches no file if its folder does not exist or can't be l
     '"key/*.yaml"; must match at least one file: can\'t list the folder key: ENOTDIR\n',
   );
   expect(await errorOf("*.yml")).toBe('"*.yml"; must match at least one file\n');
+});
+
+describe("a state folder", () => {
+  async function checkState(path: string) {
+    const { folder } = configured();
+    const service = { base_url: "https://proxy.internal", api_key_file: "key", usage_scale: "ratio" };
+    const { code, err } = await run(folder.write("other.yaml", JSON.stringify({ service, state: { path } })));
+    return { code, err };
+  }
+
+  test.each([
+    ["in a file system without files", "/proc/state", "ENOENT"],
+    ["of a name that is too long", join(tmpdir(), "a".repeat(256)), "ENAMETOOLONG"],
+  ])("%s is refused, as run refuses it", async (_, path, code) => {
+    expect(await checkState(path)).toEqual({
+      code: 1,
+      err: expect.stringContaining(`state.path: ${path} can't hold a database: ${code}`),
+    });
+    expect(openSqliteStore(path)).toMatchObject({ ok: false, error: { kind: "unusable" } });
+  });
+
+  test("whose database can't be opened is refused, as run refuses it", async () => {
+    const folder = createTempFolder();
+    mkdirSync(folder.pathOf("state/proxywarden.db"), { recursive: true });
+    expect(await checkState(folder.pathOf("state"))).toEqual({
+      code: 1,
+      err: expect.stringContaining(`${folder.pathOf("state/proxywarden.db")} can't be read`),
+    });
+    expect(openSqliteStore(folder.pathOf("state"))).toMatchObject({ ok: false, error: { kind: "unusable" } });
+  });
+
+  test.each(["state", "not/yet/there"])("that can hold a database is left as it was (%s)", async (name) => {
+    const folder = createTempFolder();
+    mkdirSync(folder.pathOf("state"));
+    expect(await checkState(folder.pathOf(name))).toEqual({ code: 0, err: "" });
+    expect(readdirSync(folder.pathOf(""), { recursive: true })).toEqual(["state"]);
+  });
+});
+
+test("warns that a database that can't be reached was not checked", async () => {
+  const { folder, file } = configured();
+  folder.write("url", "postgres://nobody@127.0.0.1:1/none");
+  const config = JSON.parse(readFileSync(file, "utf8")) as object;
+  folder.write("proxywarden.yaml", JSON.stringify({ ...config, state: { postgres: { url_file: "url" } } }));
+  const { code, err } = await run(file);
+  expect(code).toBe(0);
+  expect(err).toMatch(/^warning: .*: state\.postgres: .*ECONNREFUSED.*; nothing in the database was checked\n$/);
 });
 
 test("warns about a damaged journal, and names its file", async () => {

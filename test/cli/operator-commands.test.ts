@@ -181,6 +181,17 @@ describe("an error is one line that says what to do:", () => {
     });
   });
 
+  test.each([
+    ["approve", "action"],
+    ["hold", "node"],
+  ] as const)("the argument of %s is empty", async (name, about) => {
+    const { url } = await commandRecordingDaemon();
+    expect(await runOperatorCommand(name, "", { url })).toMatchObject({
+      code: 2,
+      err: `proxywarden: ${name} needs the id of the ${about}, which is empty here\n`,
+    });
+  });
+
   test("the reason is too long", async () => {
     const { url } = await commandRecordingDaemon();
     expect(await runOperatorCommand("pause", undefined, { url, reason: "x".repeat(501) })).toMatchObject({

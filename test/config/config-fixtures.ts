@@ -25,7 +25,7 @@ export const checks: ConfigChecks = {
     const offset = text.search(/\bwrong\b/);
     if (offset >= 0) return fail([{ message: "something is wrong", offset }]);
     const fields = [...text.matchAll(/\b(?:node|sessions)\.\w+/g)].map(([name]) => fieldOf(name));
-    return ok({ fields, warnings: text.includes("doubtful") ? ["is doubtful"] : [] });
+    return ok({ fields, warnings: () => (text.includes("doubtful") ? ["is doubtful"] : []) });
   },
 };
 

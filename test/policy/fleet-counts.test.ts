@@ -9,7 +9,13 @@ import {
   OPEN_STATES,
   type TimerRow,
 } from "../../src/model/remediation/episode.ts";
-import { type ActivePolicy, countFleet, disruptedEpisodes, isInFlight } from "../../src/policy/guard-facts.ts";
+import {
+  type ActivePolicy,
+  countFleet,
+  disruptedEpisodes,
+  findFiringNodes,
+  isInFlight,
+} from "../../src/policy/guard-facts.ts";
 import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 import { INACTIVE } from "../../src/policy/timer.ts";
 import { propertyRuns } from "../harness/run-length.ts";
@@ -147,6 +153,12 @@ describe("the counts of a mass event", () => {
     expect([...stepsOf(records)].length).toBeLessThan(3);
     records.setTimer("reboot-offline", ids[0]!, INACTIVE);
     expect([...stepsOf(records)].length).toBeGreaterThan(10);
+  });
+
+  test("take few steps once the firing nodes were found in many", () => {
+    const records = massEvent();
+    expect([...findFiringNodes(fleet, records, [activePolicy()])].length).toBeGreaterThan(10);
+    expect([...stepsOf(records)].length).toBeLessThan(3);
   });
 
   test("follow every change to timers and nodes, also between two steps", () => {

@@ -101,6 +101,40 @@ describe("a node whose created_at", () => {
     expect(await problems(network)).toBeGreaterThan(0);
   });
 
+  describe("changes with each response", () => {
+    const startOnRequestTimes = () => {
+      const scenario = { nodes: 20, service: { ...defaultServiceOptions, createdAt: "request" as const } };
+      return startQuietNetwork({ config: remediationConfig([rebootOffline()]), scenario, settings: withDetails });
+    };
+
+    test("and that was given up is not rebooted again after a restart", async () => {
+      const network = await startOnRequestTimes();
+      const node = network.nodes()[0]!;
+      network.failNode(node, "operator");
+      await network.advance(EIGHT_HOURS_MS);
+      expect(network.holdReasons(node)).toEqual(["retry_limit"]);
+      const posts = network.postCount();
+      for (let restarts = 0; restarts < 3; restarts++) {
+        await network.restart({ downMs: MINUTE_MS });
+        await network.advance(2 * HOUR_MS);
+        expect(network.postCount()).toBe(posts);
+        expect(network.holdReasons(node)).toEqual(["retry_limit"]);
+      }
+    });
+
+    test("is healed although the daemon restarts every quarter of an hour", async () => {
+      const network = await startOnRequestTimes();
+      await network.advance(2 * HOUR_MS);
+      network.failNode(network.nodes()[0]!);
+      for (let restarts = 0; restarts < 4; restarts++) {
+        await network.advance(15 * MINUTE_MS);
+        await network.restart({ downMs: SECOND_MS });
+      }
+      expect(network.postCount()).toBe(1);
+      expect(episodeStates(network).at(-1)).toBe("healed");
+    });
+  });
+
   test("changes often on this node alone shows another node each time, and the problem is counted", async () => {
     const policy = rebootOffline({ forMs: 30 * MINUTE_MS });
     const scenario = { nodes: 20, churn: { ...defaultScenario.churn, reuseIds: true } };

@@ -2,6 +2,7 @@ import { InvalidArgumentError, Option } from "commander";
 import { type DurationMs, parseDuration, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { type EpochMs, parseIsoTime } from "../../model/time.ts";
+import { checkText } from "../../web/api/query.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { TOKEN_VARIABLE } from "../daemon-client.ts";
 
@@ -44,6 +45,20 @@ function parsedOrRejected<T>(read: Result<T, string>): T {
   if (read.ok) return read.value;
   throw new InvalidArgumentError(`${read.error.charAt(0).toUpperCase()}${read.error.slice(1)}.`);
 }
+
+/** Makes the error of a parser, which begins with "must", a sentence. */
+export const asSentence =
+  <T>(parse: (text: string) => Result<T, string>) =>
+  (text: string): Result<T, string> => {
+    const read = parse(text);
+    return read.ok ? read : fail(`it ${read.error}`);
+  };
+
+/** Parses a text to look for, as the daemon accepts it. */
+export const parseSearchText = asSentence((text) => {
+  const problem = checkText(text);
+  return problem === null ? ok(text) : fail(problem);
+});
 
 /** Creates a parser of whole numbers from `min` to `max`; the error names both. */
 export const wholeNumber = (min: number, max: number) => (text: string) => {

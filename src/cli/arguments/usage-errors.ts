@@ -23,7 +23,7 @@ export function withSharedBehavior(
       getOutHasColors: () => supportsColor(out, withColorOption(env, colorOption())),
       getErrHasColors: () => supportsColor(err, withColorOption(env, colorOption())),
       outputError: (text, write) =>
-        write(`proxywarden: ${formatUsageError(text)} (see ${commandPath(command)} --help)\n`),
+        write(`proxywarden: ${formatUsageError(text, command)} (see ${commandPath(command)} --help)\n`),
     });
 }
 
@@ -47,9 +47,12 @@ export function printHelp(command: Command, [name, ...rest]: readonly string[]):
 const commandPath = (command: Command): string =>
   command.parent === null ? PROGRAM : `${commandPath(command.parent)} ${command.name()}`;
 
-/** Puts commander's error and suggestion on one line. */
-function formatUsageError(text: string): string {
+/** Puts commander's error and suggestion on one line. Suggests `policy test` for `test`. */
+function formatUsageError(text: string, command: Command): string {
   const [wrong = "", suggestion] = text.trim().split("\n");
   const plain = wrong.replace(/^error: /, "").replace(/\.$/, "");
+  const [, name] = /^unknown command '(.*)'$/.exec(plain) ?? [];
+  const group = command.commands.find(({ commands }) => commands.some((subcommand) => subcommand.name() === name));
+  if (group !== undefined) return `${plain}; did you mean ${group.name()} ${name}?`;
   return suggestion === undefined ? plain : `${plain}; ${suggestion.replace(/^\(Did/, "did").replace(/\)$/, "")}`;
 }

@@ -84,7 +84,9 @@ export async function measureHistory(source: HistorySource): Promise<Result<Hist
   if (!nodes.ok) return nodes;
   if (nodes.value.length === 0) {
     const selection = matchers === "" ? "" : ` with ${matchers}`;
-    return fail(`Prometheus has no samples of ${NODE_STATUS.name}${selection} in this time`);
+    return fail(
+      `Prometheus has no samples of ${NODE_STATUS.name}${selection} in this time; check --since, --until and --matchers`,
+    );
   }
   const planned = `max(${select("proxywarden_plan_interval_seconds", matchers, 'collector="nodes"')})`;
   const intervals = await sampleValues(source, planned);
@@ -183,6 +185,8 @@ const TOO_MUCH_PATTERN = /too many samples|maximum resolution|exceed|too large|l
 /** Statuses of proxies that limit the size of a request or response, or the time for it. */
 const TOO_MUCH_STATUSES: ReadonlySet<number | null> = new Set([413, 504]);
 
+const SERVER_HINT = "it must be the URL of a running Prometheus that has the daemon's metrics";
+
 /** Runs a range query. Never rejects. */
 export async function queryRange(
   { prometheus, signal }: Pick<HistorySource, "prometheus" | "signal">,
@@ -199,7 +203,10 @@ export async function queryRange(
   // Without a limit on values: the size of a body is limited, and nothing else waits for this process.
   const answer = await requestPrometheus(prometheus, `query_range?${search}`, signal, Number.POSITIVE_INFINITY);
   if (!answer.ok) {
-    return fail({ message: answer.error.message, isTooMuch: isTooMuch(answer.error) });
+    const { errorType, message } = answer.error;
+    if (isTooMuch(answer.error)) return fail({ isTooMuch: true, message });
+    // Without a type, the error is not one of Prometheus.
+    return fail({ isTooMuch: false, message: errorType === null ? `${message}; ${SERVER_HINT}` : message });
   }
   const { data, warning } = answer.value;
   if (warning !== null) return fail({ isTooMuch: false, message: `Prometheus could not read all data: ${warning}` });

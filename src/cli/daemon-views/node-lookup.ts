@@ -1,7 +1,7 @@
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { NodesView } from "../../web/api/node-views.ts";
-import { ROWS_MAX } from "../../web/api/query.ts";
+import { checkText, ROWS_MAX } from "../../web/api/query.ts";
 import type { LeaderView } from "../../web/api/status-views.ts";
 import { PROGRAM } from "../context.ts";
 import type { DaemonClient } from "../daemon-client.ts";
@@ -22,6 +22,8 @@ export const readNodesPage = (parameters: NodesParameters, daemon: DaemonClient)
  * of a node that has left the fleet. Fails if there is no such node, or several have the name.
  */
 export async function resolveNode(node: string, daemon: DaemonClient): Promise<Result<NodeId, string>> {
+  const problem = checkText(node);
+  if (problem !== null) return fail(`the id or name of the node ${problem}`);
   const found = await readNodesPage({ node, limit: ROWS_MAX }, daemon);
   // An id is enough to hold a node while the daemon can't list its nodes.
   if (!found.ok) return node.startsWith(ID_PREFIX) ? ok(node) : found;

@@ -16,7 +16,7 @@ import {
   stripControlCharacters,
 } from "../output/text.ts";
 import { type DaemonViewOptions, showView } from "./daemon-view.ts";
-import { readNodesPage } from "./node-lookup.ts";
+import { emptyFleetReason, readNodesPage } from "./node-lookup.ts";
 
 /** Filters of `nodes`. */
 export interface NodesOptions extends DaemonViewOptions {
@@ -40,7 +40,14 @@ type NodeRow = NodesView["data"][number];
 /** `nodes`: lists the nodes of the running daemon, in the order of their ids. */
 export function runNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
   const daemon = new DaemonClient(options, context);
-  return showView({ read: () => readNodes(options, daemon), format: formatNodes }, options, context);
+  let emptyReason: string | null = null;
+  const read = async () => {
+    const found = await readNodes(options, daemon);
+    emptyReason = found.ok && found.value.nodes.length === 0 ? await emptyFleetReason(daemon) : null;
+    return found;
+  };
+  const notes = () => (emptyReason === null ? [] : [emptyReason]);
+  return showView({ read, format: formatNodes, notes }, options, context);
 }
 
 async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<Result<Found<NodeRow>, string>> {

@@ -1,7 +1,7 @@
 import type { Option } from "commander";
 import { NODE_STATUSES } from "../../model/node.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
-import { type CommandRow, OPERATOR, option, parseTime, wholeNumber } from "../arguments/options.ts";
+import { type CommandRow, OPERATOR, option, parseSearchText, parseTime, wholeNumber } from "../arguments/options.ts";
 import { ACTIONS, DECISIONS, type JournalRowOptions, ORDERS, runJournalView } from "./journal-rows.ts";
 import { type NodesOptions, runHeldNodes, runNodes } from "./nodes.ts";
 import { runStatus } from "./status.ts";
@@ -17,11 +17,11 @@ const WATCH: readonly Option[] = [
 ];
 
 const LOCATION: readonly Option[] = [
-  option("--region <region>", "only nodes of this region"),
-  option("--country <code>", "only nodes of this country, such as DE"),
+  option("--region <region>", "only nodes of this region", parseSearchText),
+  option("--country <code>", "only nodes of this country, such as DE", parseSearchText),
 ];
 
-const NODE = option("--node <node>", "only this node, by its id or name");
+const NODE = option("--node <node>", "only this node, by its id or name", parseSearchText);
 
 const LATEST_ROWS: readonly Option[] = [
   option(
@@ -35,7 +35,7 @@ const LATEST_ROWS: readonly Option[] = [
 
 const JOURNAL_ROWS: readonly Option[] = [
   NODE,
-  option("--policy <name>", "only this policy"),
+  option("--policy <name>", "only this policy", parseSearchText),
   ...LOCATION,
   ...LATEST_ROWS,
 ];
@@ -60,7 +60,7 @@ export const VIEW_COMMANDS: readonly CommandRow[] = [
         "only held nodes, with the reasons and how each ends; those that a policy would treat come first",
       ),
       ...LOCATION,
-      option("--search <text>", "only nodes with this text in their id, name or IP address"),
+      option("--search <text>", "only nodes with this text in their id, name or IP address", parseSearchText),
       option("--limit <count>", "maximum number of nodes", wholeNumber(1, NODES_MAX), NODES_DEFAULT),
       ...WATCH,
     ],

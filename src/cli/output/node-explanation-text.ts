@@ -92,7 +92,7 @@ function policyLines(policy: PolicyReport, report: NodeReport): readonly string[
     policy.mode === null ? policy.policy : `${policy.policy} (${policy.mode})`,
     ...withLabel("verdict", verdictLines(policy)),
     ...withLabel("read", ifMatched(fieldsOf(policy, decision))),
-    ...withLabel("timer", [hasTimer ? timerText(policy) : null]),
+    ...withLabel("timer", hasTimer ? [timerText(policy), otherStatusText(policy)] : []),
     ...withLabel("episode", episode === null ? ifMatched(["none"]) : episodeLines(episode, policy)),
     ...withLabel("decision", decision === null ? ifMatched(["none yet"]) : decisionLines(decision)),
     ...withLabel("now", ifMatched(policy.blockers === null ? [] : blockerLines(policy.blockers))),
@@ -124,6 +124,12 @@ function timerText({ timer, for_seconds: needed }: PolicyReport): string {
   const clearing = timer.clear_seconds > 0 ? `, false again for ${formatLength(timer.clear_seconds * SECOND_MS)}` : "";
   return `firing, true for ${formatLength(timer.true_seconds * SECOND_MS)} since ${since}${clearing}`;
 }
+
+/** Says from when a pending timer counts at the earliest: a record with another status restarts it. */
+const otherStatusText = ({ timer, other_status_at: at }: PolicyReport): string | null =>
+  timer?.state !== "pending" || at === null
+    ? null
+    : `another status was last seen ${formatTime(at)}: time before does not count`;
 
 function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly (string | null)[] {
   const { quarantine, retry_at: retryAt } = episode;

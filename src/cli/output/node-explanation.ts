@@ -35,7 +35,7 @@ type ReportedNode = Pick<
 /** Returns the report of a policy that is only known from rows. */
 export const emptyPolicyReport = (policy: string): PolicyReport => ({
   ...{ policy, mode: null, verdict: null, matched: null, unknowns: [], fields: null },
-  ...{ for_seconds: null, timer: null, episode: null, steps: [], blockers: null },
+  ...{ for_seconds: null, timer: null, other_status_at: null, episode: null, steps: [], blockers: null },
 });
 
 /** Adds the policies that only rows name. */

@@ -1,6 +1,7 @@
 import { createIntegrationClient, type IntegrationAccess, userAgentOf } from "../../api-client/integration-client.ts";
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
+import { quote } from "../../config/diagnostics/problem.ts";
 import { definedNames, type LoadedConfig } from "../../config/load.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { EpochMs } from "../../model/time.ts";
@@ -73,7 +74,7 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
     progress.show,
   ).finally(() => prometheus.close());
   progress.end();
-  if (!result.ok) return failWith(context, result.error);
+  if (!result.ok) return failWith(context, `${serverText(options, read.value)}: ${result.error}`);
   print(context, options, backtestReport(result.value), formatBacktest);
   return EXIT_OK;
 }
@@ -92,6 +93,10 @@ function prometheusAccess(
   }
   return accessWithSecrets(keys, "prometheus.", config.prometheus);
 }
+
+/** Returns the option or key with the URL of Prometheus, and the URL. */
+const serverText = ({ prometheus: url, config: file }: BacktestOptions, { config }: LoadedConfig): string =>
+  url === undefined ? `prometheus.url ${quote(config.prometheus!.url)} of ${file}` : `--prometheus ${quote(url)}`;
 
 /**
  * Returns the configuration in force, and one with the policies of `files`: each replaces the policy with its name, or

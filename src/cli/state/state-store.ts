@@ -3,15 +3,9 @@ import { join } from "node:path";
 import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import type { KeyProblem } from "../../config/diagnostics/problem.ts";
 import type { Config } from "../../config/schema/config.ts";
-import {
-  damagedFailure,
-  isCorruption,
-  type StoreFailure,
-  stateFolderProblem,
-  storeFailure,
-} from "../../journal/open-failure.ts";
+import { damagedFailure, isCorruption, type StoreFailure, storeFailure } from "../../journal/open-failure.ts";
 import type { DatabaseDeps } from "../../journal/postgres/database.ts";
-import { DATABASE_FILE, openSqliteReader, openSqliteStore } from "../../journal/sqlite/store.ts";
+import { DATABASE_FILE, openSqliteReader, openSqliteStore, storeFolderProblem } from "../../journal/sqlite/store.ts";
 import type { StateReader, StateRow } from "../../journal/state-export.ts";
 import type { Clock, Log, StateStore } from "../../model/ports.ts";
 import type { SharedState } from "../../model/shared-state.ts";
@@ -102,10 +96,13 @@ async function importIntoFolder(folder: string, rows: readonly StateRow[]): Prom
   }
 }
 
-/** Returns why the state can't be opened, as far as that is known without opening it, or null if nothing is wrong. */
+/**
+ * Returns why the state can't be opened, as far as that is known without opening it, or null if nothing is wrong. Of a
+ * database server only the URL is checked.
+ */
 export async function stateProblem({ path, postgres }: StateConfig): Promise<KeyProblem | null> {
   if (postgres === undefined) {
-    const problem = stateFolderProblem(path!);
+    const problem = storeFolderProblem(path!);
     return problem === null ? null : { key: "state.path", message: problem };
   }
   const url = fileSecret(postgres.url_file, createSystemClock());

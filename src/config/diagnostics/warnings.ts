@@ -2,7 +2,8 @@ import { DAY_MS } from "../../base/duration.ts";
 import { FAILURE_DOMAINS } from "../../model/node.ts";
 import { MODES, type Mode, type PolicySpec } from "../../model/policy/policy.ts";
 import { type IntervalSpec, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
-import type { ConfigChecks, ExpressionUse, FieldUse } from "../checks.ts";
+import type { EpochMs } from "../../model/time.ts";
+import type { ConfigChecks, ConfigSource, ExpressionUse, FieldUse } from "../checks.ts";
 import type { PolicyFile } from "../policy-file.ts";
 import { type Config, configSchema } from "../schema/config.ts";
 import { kindOf, schemaAt } from "../schema/introspection.ts";
@@ -22,9 +23,8 @@ export interface Warning {
 /** Returns the warnings about a valid configuration and its policies. */
 export function findWarnings(
   main: ReadDocument<Config>,
-  file: string,
+  { file, checks, now }: Pick<ConfigSource, "file" | "checks" | "now">,
   policyFiles: readonly PolicyFile[],
-  checks: ConfigChecks,
 ): ConfigProblem[] {
   const { value: config, marks } = main;
   const policies = policyFiles.flatMap(({ read }) => read.value.policies);
@@ -36,7 +36,7 @@ export function findWarnings(
     ...secretWarnings(marks),
     ...limitWarnings(config),
     ...adminWarnings(config, policies),
-    ...config.time_intervals.flatMap((interval, index) => windowWarnings(interval, index, marks)),
+    ...config.time_intervals.flatMap((interval, index) => windowWarnings(interval, index, marks, now)),
   ];
   return [
     ...warningProblems(own, marks, file),
@@ -77,13 +77,15 @@ function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warni
 /** What is known of an expression; of one that is not valid, nothing. */
 function useOf(text: string, { expression }: ConfigChecks): ExpressionUse {
   const compiled = expression(text);
-  return compiled.ok ? compiled.value : { fields: [], warnings: [] };
+  return compiled.ok ? compiled.value : { fields: [], warnings: () => [] };
 }
 
 const fieldsOf = (text: string, checks: ConfigChecks): readonly FieldUse[] => useOf(text, checks).fields;
 
 const expressionWarnings = (path: Path, text: string, checks: ConfigChecks): Warning[] =>
-  useOf(text, checks).warnings.map((message) => warning(path, "must hold for some nodes", message));
+  useOf(text, checks)
+    .warnings()
+    .map((message) => warning(path, "must hold for some nodes, and not for all", message));
 
 const usageOf = (fields: readonly FieldUse[]): string[] =>
   fields.filter(({ isUsage }) => isUsage).map(({ name }) => name);
@@ -139,7 +141,7 @@ function adminWarnings({ web, safety }: Config, policies: readonly PolicySpec[])
 
 const modeRank = (mode: Mode): number => MODES.indexOf(mode);
 
-/** A window that ends at midnight is checked for every day of its first year, or of a leap year. */
+/** Windows are checked for every day of a year: of their first year, of a leap year, or of the next twelve months. */
 const LEAP_YEAR = 2028;
 const DAYS_CHECKED = 366;
 const DAY_MINUTES = 24 * 60;
@@ -147,12 +149,16 @@ const YEAR_MONTHS = 12;
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"] as const;
 
 /**
- * Warns about windows that are never open, and about windows that close at midnight because no range continues them.
+ * Warns about windows that are never open, or not any more, and about windows that close at midnight because no range
+ * continues them.
  */
-function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks): Warning[] {
+function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks, now?: EpochMs): Warning[] {
   const path = ["time_intervals", index];
   if (intervals.length === 0) return [warning(path, "must have an interval", "has no interval, so it is never open")];
   const isNested = marks.has(markKey([...path, "time_intervals"]));
+  const hasDays = intervals.every((spec) => dateWarnings(spec, path).length === 0);
+  if (now !== undefined && hasDays && intervals.every((spec) => hasEnded(spec, now)))
+    return [warning(path, "must have a day that is not past", "all of its days are past, so it is never open again")];
   return intervals.flatMap((spec, specIndex) => {
     const here = isNested ? [...path, "time_intervals", specIndex] : path;
     const { times, weekdays, daysOfMonth: days_of_month, months, years } = spec;
@@ -164,6 +170,17 @@ function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks
     const unmatched = empty.length > 0 ? empty : dateWarnings(spec, here);
     return [...unmatched, ...midnightWarnings(spec, intervals, here)];
   });
+}
+
+/** Returns whether all days of an interval are past, in every time zone. */
+function hasEnded(spec: IntervalSpec, now: EpochMs): boolean {
+  if (spec.years === undefined || spec.years.length === 0) return false;
+  const yesterday = Math.floor(now / DAY_MS) - 1;
+  const end = Date.UTC(Math.max(...spec.years.map((years) => years.end)) + 1, 0) / DAY_MS;
+  // Also if the year is too large for a date.
+  if (!(end <= yesterday + DAYS_CHECKED)) return false;
+  for (let day = yesterday; day < end; day++) if (matchesDay(spec, day)) return false;
+  return true;
 }
 
 /** Warns about months that don't exist, and about days that none of the months has. Alertmanager accepts both. */

@@ -61,7 +61,9 @@ export function parseYaml(file: YamlSource): YamlDocument {
   const exhausted = faults.find((fault) => fault.code === "RESOURCE_EXHAUSTION");
   if (exhausted !== undefined) return broken(tooDeepAt(positionAt(exhausted.pos[0], lines)));
   if (faults.length > 0)
-    return broken(...firstPerLine(faults.map((fault) => toFinding(fault, document, { text, lines }))));
+    return broken(
+      ...firstPerLine(faults.map((fault) => ({ ...toFinding(fault, document, { text, lines }), code: fault.code }))),
+    );
   const isEmpty = document.contents === null || document.contents.range?.[0] === document.contents.range?.[2];
   if (isEmpty && !isGoYaml) {
     const expected = "must hold a mapping of keys and values";
@@ -95,6 +97,10 @@ function unprintableAt(text: string, offset: number): Finding {
 const TAG_EXPECTED =
   "must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq; quote a text that begins with !";
 
+interface SyntaxFinding extends Finding {
+  readonly code: YAMLError["code"];
+}
+
 interface ParsedText {
   readonly text: string;
   readonly lines: LineCounter;
@@ -123,10 +129,16 @@ function toFinding(fault: YAMLError, document: Document, { text, lines }: Parsed
   }
   // The parser may end its message with text of the file, which may be a secret.
   const reason = fault.message.replace(/: ".*"$/s, "");
-  const hint = fault.code === "BLOCK_AS_IMPLICIT_KEY" ? '; quote a value that contains ": "' : "";
+  const hint = SYNTAX_HINTS[fault.code] ?? "";
   const expected = `${reason.charAt(0).toLowerCase()}${reason.slice(1)}${hint}`;
   return { ...at, found, expected, message: `not valid YAML: ${expected}` };
 }
+
+/** What to do about errors whose message, which is the parser's, does not say it. */
+const SYNTAX_HINTS: Readonly<Partial<Record<YAMLError["code"], string>>> = {
+  BLOCK_AS_IMPLICIT_KEY: '; quote a value that contains ": ", and indent the keys of a mapping equally',
+  TAB_AS_INDENT: "; use spaces, in every line",
+};
 
 const UNQUOTED_VARIABLE = `must be quoted: inside { } or [ ], write "\${NAME}"`;
 
@@ -149,16 +161,17 @@ function positionAt(offset: number, lines: LineCounter): Pick<Finding, "line" | 
 }
 
 /**
- * Returns the first error of each line, since the others follow from it. Errors below an unquoted variable follow from
- * that too, except for further ones.
+ * Returns the first error of each line, since the others follow from it. Errors below an unquoted variable or a tab follow
+ * from that too, except for further variables, and so do unexpected tokens below any error.
  */
-function firstPerLine(findings: readonly Finding[]): Finding[] {
+function firstPerLine(findings: readonly SyntaxFinding[]): Finding[] {
   const lines = new Map<number, Finding>();
-  let isBelowVariable = false;
-  for (const finding of findings.toSorted(byPosition)) {
+  let isBelowCause = false;
+  for (const { code, ...finding } of findings.toSorted(byPosition)) {
     const isVariable = finding.expected === UNQUOTED_VARIABLE;
-    if (!lines.has(finding.line) && (isVariable || !isBelowVariable)) lines.set(finding.line, finding);
-    isBelowVariable ||= isVariable;
+    const isConsequence = isBelowCause || (code === "UNEXPECTED_TOKEN" && lines.size > 0);
+    if (!lines.has(finding.line) && (isVariable || !isConsequence)) lines.set(finding.line, finding);
+    isBelowCause ||= isVariable || code === "TAB_AS_INDENT";
   }
   return [...lines.values()];
 }

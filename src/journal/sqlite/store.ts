@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, statSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import type { StateStore } from "../../model/ports.ts";
@@ -7,6 +7,7 @@ import {
   damagedFailure,
   isCorruption,
   isLocked,
+  nearestExisting,
   newerVersionFailure,
   otherVersionFailure,
   type StoreFailure,
@@ -54,6 +55,37 @@ export function openSqliteStore(folder: string): Result<SqliteStateStore, StoreF
   } catch (error) {
     close();
     return fail(damagedFailure(path, errorMessage(error)));
+  }
+}
+
+/**
+ * Returns why the store in `folder` can't be written, or none can be created there, or null if nothing is wrong. If there
+ * is no store, a database is created in a temporary folder below the nearest folder that exists, and removed again.
+ */
+export function storeFolderProblem(folder: string): string | null {
+  const problem = stateFolderProblem(folder);
+  if (problem !== null) return problem;
+  const files = [DATABASE_FILE, LOCK_FILE].map((name) => join(folder, name)).filter((file) => existsSync(file));
+  try {
+    for (const file of files) accessSync(file, constants.R_OK | constants.W_OK);
+    if (files.length === 0) createTrialDatabase(folder);
+    return null;
+  } catch (error) {
+    return `${folder} can't hold a database: ${errorMessage(error)}`;
+  }
+}
+
+function createTrialDatabase(folder: string): void {
+  const existing = nearestExisting(folder);
+  const temporary = mkdtempSync(join(existing, ".proxywarden-check-"));
+  try {
+    const trial = join(temporary, relative(existing, folder));
+    createFolder(trial);
+    const database = new DatabaseSync(join(trial, DATABASE_FILE));
+    database.exec("PRAGMA journal_mode = WAL; CREATE TABLE trial (value)");
+    database.close();
+  } finally {
+    rmSync(temporary, { recursive: true });
   }
 }
 

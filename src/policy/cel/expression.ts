@@ -1,9 +1,10 @@
 import { fail, ok, type Result } from "../../base/result.ts";
+import { findConstantParts } from "./constancy.ts";
 import type { ExpressionProblem } from "./error-messages.ts";
 import type { Field } from "./fields.ts";
 import { parseTerm } from "./grammar.ts";
 import { findImplausible, findUnlikely } from "./plausibility.ts";
-import { type Arithmetic, type Comparison, fieldsOfTerm, type Term, type TermPair, type Value } from "./term.ts";
+import { type Arithmetic, COMPARISON_OPERATIONS, fieldsOfTerm, type Term, type TermPair, type Value } from "./term.ts";
 import { checkTypes, parseCel } from "./type-check.ts";
 
 /** A compiled condition of a policy. */
@@ -12,8 +13,8 @@ export interface Expression extends Program {
   readonly text: string;
   /** The syntax tree. */
   readonly condition: Term;
-  /** What is valid, but probably a mistake. */
-  readonly warnings: readonly string[];
+  /** Returns what is valid, but probably a mistake. */
+  warnings(): readonly string[];
 }
 
 /** Maximum number of characters of an expression, which suffices for a list of two hundred node ids. */
@@ -46,7 +47,8 @@ export function compileExpression(text: string): Result<Expression, readonly Exp
   const condition = term.value;
   const implausible = findImplausible(condition);
   if (implausible.length > 0) return fail(implausible);
-  return ok({ text, condition, warnings: findUnlikely(condition), ...compileProgram(condition) });
+  const warnings = () => [...findUnlikely(condition), ...findConstantParts(condition)];
+  return ok({ text, condition, warnings, ...compileProgram(condition) });
 }
 
 /** Values of the fields, in the order of {@link Program.fields}, or null if unknown. */
@@ -119,19 +121,6 @@ const ARITHMETIC_OPERATIONS: Readonly<Record<Arithmetic, (left: number, right: n
   "-": (left, right) => left - right,
   "*": (left, right) => left * right,
   ratio: (left, right) => left / right,
-};
-
-const COMPARISON_OPERATIONS: Readonly<Record<Comparison, (left: Value, right: Value) => boolean>> = {
-  "==": (left, right) => left === right,
-  "!=": (left, right) => left !== right,
-  "<": (left, right) => left < right,
-  "<=": (left, right) => left <= right,
-  ">": (left, right) => left > right,
-  ">=": (left, right) => left >= right,
-  // CEL has checked that these are strings.
-  contains: (text, other) => String(text).includes(String(other)),
-  startsWith: (text, other) => String(text).startsWith(String(other)),
-  endsWith: (text, other) => String(text).endsWith(String(other)),
 };
 
 function unary<From extends Value, To extends Value>(

@@ -12,6 +12,20 @@ export type Arithmetic = (typeof ARITHMETIC)[number] | "ratio";
 export const METHODS = ["contains", "startsWith", "endsWith"] as const;
 export type Comparison = (typeof COMPARISONS)[number] | (typeof METHODS)[number];
 
+/** What each comparison of two values returns. */
+export const COMPARISON_OPERATIONS: Readonly<Record<Comparison, (left: Value, right: Value) => boolean>> = {
+  "==": (left, right) => left === right,
+  "!=": (left, right) => left !== right,
+  "<": (left, right) => left < right,
+  "<=": (left, right) => left <= right,
+  ">": (left, right) => left > right,
+  ">=": (left, right) => left >= right,
+  // CEL has checked that these are strings.
+  contains: (text, other) => String(text).includes(String(other)),
+  startsWith: (text, other) => String(text).startsWith(String(other)),
+  endsWith: (text, other) => String(text).endsWith(String(other)),
+};
+
 /** A node of the syntax tree, which has only supported syntax. `offset` is its index in the text. */
 export type Term =
   | LiteralTerm

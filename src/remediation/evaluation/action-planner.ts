@@ -61,8 +61,9 @@ export class ActionPlanner {
     }
     await nextTurn();
     await runInSlices(this.decisionLog.forgetCleared(), clock);
-    const hasFailed = ({ episode }: Candidate) => Number((episode?.failures ?? 0) > 0);
-    return planned.toSorted((a, b) => hasFailed(a) - hasFailed(b) || (a.timer.since ?? 0) - (b.timer.since ?? 0));
+    return planned.toSorted(
+      (a, b) => Number(hasFailed(a)) - Number(hasFailed(b)) || (a.timer.since ?? 0) - (b.timer.since ?? 0),
+    );
   }
 
   /**
@@ -130,6 +131,9 @@ export class ActionPlanner {
     return null;
   }
 }
+
+/** Returns whether the next step was tried and not executed. */
+export const hasFailed = ({ episode }: Candidate): boolean => (episode?.failures ?? 0) > 0;
 
 /** The last decision about a node under a policy. */
 export interface LastDecision {

@@ -279,7 +279,7 @@ export class PolicyEvaluator {
 }
 
 /** Returns whether the condition of a policy depends on the status of its node. */
-const readsStatus = ({ match, when }: Policy): boolean =>
+export const readsStatus = ({ match, when }: Policy): boolean =>
   [...(match?.fields ?? []), ...when.fields].some(({ name }) => name === "node.status");
 
 /** The nodes that began to fire or became unhealthy, by policy, and that limits don't count yet. */

@@ -135,11 +135,14 @@ const CHECK_INTERVAL_MS: DurationMs = 5 * SECOND_MS;
 /** Maximum number of concurrent reads, so that few calls wait for permits ahead of the next action. */
 const READS_IN_FLIGHT_MAX = 4;
 
+const UNEXPECTED_FAILURE = "verification read failed unexpectedly; the next one is tried";
+
 /**
  * Reads nodes on which actions are in flight if the collectors are too slow to verify them. Ends when `signal` aborts.
+ * Never rejects: an unexpected error ends neither the daemon nor later reads.
  */
 export async function startVerificationReads(context: ReadDeps, signal: AbortSignal): Promise<void> {
-  const { remediationState, clock } = context;
+  const { remediationState, clock, log } = context;
   // When the node of each action in flight was last read, successfully or not.
   let lastReadAt: ReadonlyMap<string, MonotonicMs> = new Map();
   // A read of a node that does not respond takes long, and must not delay the others.
@@ -148,18 +151,22 @@ export async function startVerificationReads(context: ReadDeps, signal: AbortSig
     await clock.sleep(CHECK_INTERVAL_MS, signal);
     if (signal.aborted) break;
     const readAttempts = new Map<string, MonotonicMs>();
-    for (const action of [...remediationState.records.actions()].filter(isInFlight)) {
-      const { id, dryRun } = action;
-      const last = lastReadAt.get(id) ?? Number.NEGATIVE_INFINITY;
-      const mayRead = !dryRun && !reads.has(id) && reads.size < READS_IN_FLIGHT_MAX;
-      const isReading = mayRead && isReadDue(context, action, last);
-      readAttempts.set(id, isReading ? clock.monotonic() : last);
-      if (!isReading) continue;
-      const read = readForVerification(context, action, signal);
-      reads.set(
-        id,
-        read.finally(() => reads.delete(id)),
-      );
+    try {
+      for (const action of [...remediationState.records.actions()].filter(isInFlight)) {
+        const { id, dryRun } = action;
+        const last = lastReadAt.get(id) ?? Number.NEGATIVE_INFINITY;
+        const mayRead = !dryRun && !reads.has(id) && reads.size < READS_IN_FLIGHT_MAX;
+        const isReading = mayRead && isReadDue(context, action, last);
+        readAttempts.set(id, isReading ? clock.monotonic() : last);
+        if (!isReading) continue;
+        const read = readForVerification(context, action, signal);
+        reads.set(
+          id,
+          read.finally(() => reads.delete(id)),
+        );
+      }
+    } catch (error) {
+      log.error({ err: error }, UNEXPECTED_FAILURE);
     }
     lastReadAt = readAttempts;
   }
@@ -181,7 +188,11 @@ function isReadDue(context: ReadDeps, action: Action, lastReadAt: MonotonicMs): 
 }
 
 async function readForVerification(context: ReadDeps, { node }: Action, signal: AbortSignal): Promise<void> {
-  const error = await readNode(context, node, signal);
-  if (error === null) context.onRead();
-  else if (!signal.aborted) context.log.warn({ node, problem: error.message }, "verification read failed");
+  try {
+    const error = await readNode(context, node, signal);
+    if (error === null) context.onRead();
+    else if (!signal.aborted) context.log.warn({ node, problem: error.message }, "verification read failed");
+  } catch (error) {
+    context.log.error({ node, err: error }, UNEXPECTED_FAILURE);
+  }
 }

@@ -18,6 +18,13 @@ export class CreatedAtChanges {
   readonly #changes = new Map<NodeId, { readonly count: number; readonly at: MonotonicMs }>();
   readonly #frequent = new Set<NodeId>();
   #areTooMany = false;
+  /** Until then no `created_at` identifies a node, because those of an earlier process changed too often. */
+  readonly #unreliableUntil: MonotonicMs;
+
+  /** `unreliableAt` is when an earlier process last found that too many change, or null if it did not. */
+  constructor(unreliableAt: MonotonicMs | null = null) {
+    this.#unreliableUntil = (unreliableAt ?? Number.NEGATIVE_INFINITY) + CHANGES_WITHIN_MS;
+  }
 
   /**
    * Records a change of each of these ids. Returns those that change more often than a node is replaced. `knownNodes` is
@@ -35,12 +42,19 @@ export class CreatedAtChanges {
       this.#changes.set(node, { count, at: now });
       if (count > CHANGES_MAX) this.#frequent.add(node);
     }
-    this.#areTooMany = this.#frequent.size > knownNodes * FREQUENT_SHARE_MAX;
+    // What an earlier process found is confirmed by a single change of each node.
+    const changing = now > this.#unreliableUntil ? this.#frequent.size : this.#changes.size;
+    this.#areTooMany = changing > knownNodes * FREQUENT_SHARE_MAX;
     return nodes.filter((node) => this.#frequent.has(node));
   }
 
   /** Returns whether another `created_at` of the id is that of another node. */
-  identifies(node: NodeId): boolean {
-    return !(this.#areTooMany && this.#frequent.has(node));
+  identifies(node: NodeId, now: MonotonicMs): boolean {
+    return now > this.#unreliableUntil && !(this.#areTooMany && this.#frequent.has(node));
+  }
+
+  /** Returns whether `created_at` changes too often in too many nodes, as far as this process has seen. */
+  areTooMany(): boolean {
+    return this.#areTooMany;
   }
 }

@@ -54,6 +54,12 @@ const CLOCK_BEHIND_FACT = "remediation.clock_behind_since";
 /** Key of the fact that holds when this journal was created. Absent if it has all earlier actions. */
 const FIRST_START_FACT = "remediation.first_start";
 
+/**
+ * Key of the fact that holds when the `created_at` of too many nodes was last found to change too often. Absent if this was
+ * not found within a day.
+ */
+export const CHANGING_CREATED_AT_FACT = "nodes.changing_created_at";
+
 /** Reads the state from the journal. Rejects if it can't be read. */
 export async function openRemediationState(deps: RemediationStateDeps): Promise<RemediationState> {
   const { journal, clock, log } = deps;
@@ -82,10 +88,10 @@ export class RemediationState {
    * The ids and `created_at` that were compared last, the ids found to belong to another node whose state was not
    * dropped yet, and how often `created_at` changed. They are kept over a reload, as the timers are.
    */
-  readonly identities = {
-    compared: null as Pick<Fleet, "ids" | "createdAtMs"> | null,
-    replaced: new Set<NodeId>(),
-    changes: new CreatedAtChanges(),
+  readonly identities: {
+    compared: Pick<Fleet, "ids" | "createdAtMs"> | null;
+    replaced: Set<NodeId>;
+    readonly changes: CreatedAtChanges;
   };
   readonly #deps: RemediationStateDeps;
   readonly #isNewJournal: boolean;
@@ -99,6 +105,9 @@ export class RemediationState {
     this.#isNewJournal = !contents.facts.has(CLOCK_FACT);
     this.clock = clock;
     this.records = new RemediationRecords(contents);
+    const changingAt = contents.facts.get(CHANGING_CREATED_AT_FACT);
+    const unreliableAt = changingAt === undefined ? null : Number(changingAt) - this.epochOf(0);
+    this.identities = { compared: null, replaced: new Set(), changes: new CreatedAtChanges(unreliableAt) };
     this.#writer = new JournalWriter({
       journal: deps.journal,
       log: deps.log,

@@ -3,6 +3,7 @@ import { EPISODE_STATES } from "../../model/label-values.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
+import type { EpochMs } from "../../model/time.ts";
 import { type ActivePolicy, type GuardFacts, isDryRun, isInFlight } from "../../policy/guard-facts.ts";
 import { findBlockers } from "../../policy/guards/guards.ts";
 import { limitsByName } from "../../policy/guards/safety-limits.ts";
@@ -11,6 +12,7 @@ import type { LastDecision } from "../evaluation/action-planner.ts";
 import { buildCandidate, type DecisionContext, type FactsSteps, isGivenUp } from "../evaluation/candidates.ts";
 import { FleetHealth } from "../evaluation/fleet-health.ts";
 import { largestWalkNodes } from "../evaluation/inventory-trust.ts";
+import { readsStatus } from "../evaluation/policy-evaluator.ts";
 import { ObservedFleet } from "../observed-fleet.ts";
 import { pauseAt } from "../operator-holds.ts";
 import { PolicySet } from "../policy-set.ts";
@@ -188,6 +190,7 @@ function explainPolicy(
     policy: name,
     mode: active.mode,
     timer: timer === null ? null : presentTimer(timer),
+    otherStatusAt: readsStatus(active.policy) ? otherStatusAt(context, node) : null,
     forMs,
     steps,
     episode: records.openEpisodesOf(node, dryRun).findLast(({ policy }) => policy === name) ?? null,
@@ -201,4 +204,10 @@ function explainPolicy(
   const { verdict, matched, unknowns, fields } = candidate.evaluation;
   const blockers = matched === false ? [] : findBlockers(candidate, facts!);
   return [{ ...recorded, verdict, matched, unknowns, fields: fields(), blockers }];
+}
+
+function otherStatusAt({ observed, remediationState }: StatusViewDeps["context"], node: NodeId): EpochMs | null {
+  const slot = observed.slotOf(node);
+  const at = slot === null ? Number.NaN : observed.fleet.otherStatusAt.at(slot);
+  return Number.isNaN(at) ? null : remediationState.epochOf(at);
 }

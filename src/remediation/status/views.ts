@@ -57,6 +57,11 @@ export interface PolicyExplanation
   readonly unknowns: readonly { readonly field: string; readonly why: string }[];
   readonly fields: Readonly<Record<string, string | number | boolean>>;
   readonly timer: PresentedTimer | null;
+  /**
+   * When a record last stated another status than the current one, by the journal's clock. The timer counts from then at
+   * the earliest. Null if the policy does not read the status, or if this process has seen no other status.
+   */
+  readonly otherStatusAt: EpochMs | null;
   readonly episode: Episode | null;
   /** Everything that would hold an action now, even if the policy does not fire. Empty if it does not match the node. */
   readonly blockers: readonly Blocker<HoldReason>[];

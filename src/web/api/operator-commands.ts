@@ -165,13 +165,20 @@ function keyProblem(key: string, value: unknown, { hasReason, hasDuration }: Ope
   if (!hasReason) return "this command takes no parameters";
   if (key === "for" && hasDuration) return null;
   if (key !== "reason") return hasDuration ? "the known keys are reason and for" : "the only known key is reason";
-  const isText = typeof value === "string" && value.trim() !== "" && value.length <= REASON_CHARS_MAX;
-  return isText && !/\p{Cc}/u.test(value)
-    ? null
-    : `must be one line of text of 1 to ${REASON_CHARS_MAX} characters; omit it if there is none`;
+  const reason = readReason(value);
+  return reason.ok ? null : reason.error;
 }
 
-function readEffectDuration(value: unknown): Result<DurationMs, string> {
+/** Reads the reason of a command. The error says what is valid. */
+export function readReason(value: unknown): Result<string, string> {
+  const isText = typeof value === "string" && value.trim() !== "" && value.length <= REASON_CHARS_MAX;
+  return isText && !/\p{Cc}/u.test(value)
+    ? ok(value)
+    : fail(`must be one line of text of 1 to ${REASON_CHARS_MAX} characters; omit it if there is none`);
+}
+
+/** Reads how long the effect of a command lasts. The error says what is valid. */
+export function readEffectDuration(value: unknown): Result<DurationMs, string> {
   const parsed = typeof value === "string" ? parseDuration(value) : null;
   if (parsed?.ok && parsed.value > 0 && parsed.value <= EFFECT_MS_MAX) return parsed;
   return fail(

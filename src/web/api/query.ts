@@ -24,7 +24,8 @@ const oneOf =
   (value) =>
     values.includes(value) ? null : `must be one of ${values.join(", ")}`;
 
-const checkText: Check = (value) =>
+/** Checks a text to look for. */
+export const checkText: Check = (value) =>
   value !== "" && value.length <= TEXT_CHARS_MAX ? null : `must be 1 to ${TEXT_CHARS_MAX} characters`;
 
 // Only UTC is accepted, because the `+` of an offset arrives as a blank unless it is escaped.

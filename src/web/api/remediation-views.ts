@@ -103,10 +103,19 @@ export type HeldNodeView = ReturnType<typeof heldNodeView>;
 export const hasHistory = ({ known, holds, episodes, actions, decisions, orders }: ExplanationView): boolean =>
   known || [holds, episodes, actions, decisions, orders].some((rows) => rows.length > 0);
 
-const policyExplanationView = ({ forMs, timer, episode, steps, blockers, ...rest }: PolicyExplanation) => ({
+const policyExplanationView = ({
+  forMs,
+  timer,
+  otherStatusAt,
+  episode,
+  steps,
+  blockers,
+  ...rest
+}: PolicyExplanation) => ({
   ...rest,
   for_seconds: secondsOf(forMs),
   timer: timer && timerView(timer),
+  other_status_at: iso(otherStatusAt),
   episode: episode && episodeView(episode),
   /** What each step of the policy does, in order. */
   steps: steps.map(stepName),

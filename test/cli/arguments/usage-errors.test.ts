@@ -10,7 +10,19 @@ test.each<readonly [usage: string, message: RegExp]>([
   ["demo --for soon", /--for.*A duration is a number with a unit/],
   ["simulate --port 70000", /--port.*whole number from 0 to 65535/],
   ["check --output xml", /--output.*text, json/],
+  ["test policies.yaml", /unknown command 'test'; did you mean policy test\?/],
+  ["stauts", /unknown command 'stauts'; did you mean status\?/],
   ["run --config", /--config.*argument missing/],
+  ["pause --for 0s", /--for.*'0s' is invalid.*must be a duration such as 30m or 2h, of more than 0 and at most 1y/],
+  ["pause --for soon", /--for.*A duration is a number with a unit/],
+  ["hold node_1 --for 366d", /--for.*'366d' is invalid.*at most 1y/],
+  ["pause --reason=", /--reason.*'' is invalid.*one line of text of 1 to 500 characters/],
+  [`reject act-1 --reason ${"x".repeat(501)}`, /--reason.*one line of text of 1 to 500 characters/],
+  ["nodes --search=", /--search.*'' is invalid.*must be 1 to 256 characters/],
+  ["nodes --region=", /--region.*'' is invalid.*must be 1 to 256 characters/],
+  ["nodes --country=", /--country.*'' is invalid.*must be 1 to 256 characters/],
+  ["decisions --policy=", /--policy.*'' is invalid.*must be 1 to 256 characters/],
+  [`orders --node ${"x".repeat(257)}`, /--node.*must be 1 to 256 characters/],
 ])("%s is rejected with the expected value", async (usage, message) => {
   const { out, err } = await captureOutput(async (context) => {
     const program = createProgram(context, () => expect.unreachable());

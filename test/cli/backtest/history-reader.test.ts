@@ -59,6 +59,8 @@ test.each([
   });
 });
 
+const HINT = "it must be the URL of a running Prometheus that has the daemon's metrics";
+
 test.each([
   ["unreachable", "connect timed out", false],
   ["reset", "read ETIMEDOUT", false],
@@ -70,7 +72,7 @@ test.each([
     close: () => Promise.resolve(),
   };
   expect(await queryRange({ prometheus: client, signal }, "up", GRID)).toEqual(
-    fail({ isTooMuch, message: `Prometheus: ${message}` }),
+    fail({ isTooMuch, message: `Prometheus: ${message}${isTooMuch ? "" : `; ${HINT}`}` }),
   );
 });
 

@@ -51,6 +51,21 @@ describe("a node is named by its id or its name", () => {
     expect(recorded.map(([, id]) => id)).toEqual(["node_1", "node_that_left"]);
   });
 
+  test("nodes says why there are none, unless only the filters match none", async () => {
+    const empty = await startTestServer({ status: () => ({ leader: null }) });
+    expect(await runInProcess("nodes", "--url", empty.url)).toEqual({
+      code: 0,
+      out: "no nodes\n",
+      err: "proxywarden: the daemon knows no nodes yet: try again after its first poll\n",
+    });
+    const { url } = await startTestServer({ fleet: () => buildFleet([{ id: "node_1" }]) });
+    expect(await runInProcess("nodes", "--region", "nowhere", "--url", url)).toEqual({
+      code: 0,
+      out: "no nodes\n",
+      err: "",
+    });
+  });
+
   test.each([
     [
       { is_this: false, name: "proxywarden-1", url: "http://proxywarden-1:9713" },

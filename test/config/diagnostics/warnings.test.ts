@@ -1,6 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { ok } from "../../../src/base/result.ts";
+import { CONFIG_CHECKS } from "../../../src/cli/config/config-loading.ts";
 import { formatProblem } from "../../../src/config/diagnostics/problem.ts";
-import { configWarnings, loadWith, withService } from "../config-fixtures.ts";
+import { loadConfig } from "../../../src/config/load.ts";
+import { configWarnings, loadWith, sourceOf, withService } from "../config-fixtures.ts";
 
 const SERVICE = `service: { base_url: "https://h", api_key_file: key }\n`;
 const ADMIN = "web: { admin_token_file: token }\n";
@@ -13,6 +16,20 @@ function warningsFor(text: string, policies: string): string[] {
   const loaded = loadWith(`${text}policies: [a.yaml]\n`, { "a.yaml": policies });
   return loaded.ok ? loaded.value.warnings.map(formatProblem) : loaded.error.map(formatProblem);
 }
+
+test("warns of conditions that hold for no node, or for all", () => {
+  const text =
+    'policies:\n  - {name: p, when: \'node.region == "a" && node.region == "b"\', for: 1m, steps: [{action: reboot}]}\n';
+  const read = { readFile: (path: string) => ok(path === "a.yaml" ? text : "sesame"), listFiles: () => ["a.yaml"] };
+  const config = withService(
+    'policies: [a.yaml]\nsafety: { protected: \'node.region == "a" || node.region != "a"\' }\n',
+  );
+  const loaded = loadConfig({ ...sourceOf(config), ...read, checks: CONFIG_CHECKS });
+  expect(loaded.ok && loaded.value.warnings.map(formatProblem)).toEqual([
+    "p.yaml:3:22: safety.protected: always holds, whatever the value of node.region",
+    "a.yaml:2:21: policies[0].when: never holds, whatever the value of node.region",
+  ]);
+});
 
 describe("warns of a limit that holds every action:", () => {
   const NO_ACTION = "is 0, so no action is taken";
@@ -56,7 +73,7 @@ describe("warns of a limit that limits nothing:", () => {
   });
 });
 
-test("warns of what is remarkable in an expression", () => {
+test("warns of what is probably a mistake in an expression", () => {
   const steps = "steps: [{ action: reboot, verify: { expect: node.doubtful } }]";
   const text = policy("match: node.doubtful\nwhen: node.doubtful").replace("steps: [{ action: reboot }]", steps);
   expect(warningsFor(withService("safety: { protected: node.doubtful }\n"), text)).toEqual([
@@ -162,6 +179,43 @@ describe("time intervals", () => {
       expect(configWarnings(withService(text))).toEqual([]);
     },
   );
+
+  describe("on 1 March 2026", () => {
+    const warningsOf = (keys: string) => {
+      const text = withService(`time_intervals:\n  - name: n\n    ${keys.replaceAll("\n", "\n    ")}\n`);
+      const loaded = loadConfig({ ...sourceOf(text), now: Date.UTC(2026, 2, 1, 12) });
+      return loaded.ok ? loaded.value.warnings.map(({ message }) => message) : ["not loaded"];
+    };
+
+    test.each([
+      "years: ['2024:2025']",
+      "years: [2024, 2025]\ntimes: [{ start_time: '22:00', end_time: '24:00' }]",
+      "years: [2026]\nmonths: ['1:2']\ndays_of_month: ['1:27']",
+      "years: [26]",
+      "time_intervals: [{ years: [2024] }, { years: [2026], months: [january] }]",
+    ])("warns of one whose days are all past: %s", (keys) => {
+      expect(warningsOf(keys)).toEqual(["all of its days are past, so it is never open again"]);
+    });
+
+    test.each([
+      "years: ['2024:2026']",
+      "years: [2026]\nmonths: ['2:3']",
+      // In some time zones it is still February.
+      "years: [2026]\nmonths: [february]",
+      "years: [2025, 2100]\nmonths: [january]",
+      "years: [999999]",
+      "months: [february]",
+      "time_intervals: [{ years: [2024] }, { weekdays: [monday] }]",
+    ])("does not warn of one that is open again: %s", (keys) => {
+      expect(warningsOf(keys)).toEqual([]);
+    });
+
+    test("warns only of the month if there is none", () => {
+      expect(warningsOf("years: [2025]\nmonths: [13]")).toEqual([
+        "is not a month, so it matches nothing; months are from 1 to 12",
+      ]);
+    });
+  });
 
   test("warns of one that is never open", () => {
     const text = "time_intervals:\n  - name: a\n  - name: b\n    time_intervals: [{ weekdays: [] }]\n";

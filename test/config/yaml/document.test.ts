@@ -6,7 +6,7 @@ describe("invalid YAML is reported line by line:", () => {
     [
       "log: level: info\nweb: {\n",
       [
-        '1:6: not valid YAML: nested mappings are not allowed in compact mappings; quote a value that contains ": "',
+        '1:6: not valid YAML: nested mappings are not allowed in compact mappings; quote a value that contains ": ", and indent the keys of a mapping equally',
         "3:1: not valid YAML: flow map in block collection must be sufficiently indented and end with a }",
       ],
     ],
@@ -14,9 +14,11 @@ describe("invalid YAML is reported line by line:", () => {
     ["web: {}\nlog: 'info\nstate: {}\n", ["2:6: not valid YAML: the quote ' is never closed"]],
     [
       "when: a ? b : c",
-      ['1:7: not valid YAML: nested mappings are not allowed in compact mappings; quote a value that contains ": "'],
+      [
+        '1:7: not valid YAML: nested mappings are not allowed in compact mappings; quote a value that contains ": ", and indent the keys of a mapping equally',
+      ],
     ],
-    ["log:\n\tlevel: info\n", ["2:1: not valid YAML: tabs are not allowed as indentation"]],
+    ["log:\n\tlevel: info\n", ["2:1: not valid YAML: tabs are not allowed as indentation; use spaces, in every line"]],
     [
       "log: !secret x",
       [

@@ -203,10 +203,12 @@ test("names the fields that the history does not hold, and durations that are to
 test("explains the problem if Prometheus has no such history, or can't be reached", async () => {
   expect(await backtest("--matchers", 'job="other"')).toMatchObject({
     code: 1,
-    err: 'proxywarden: Prometheus has no samples of proxynet_node_status with job="other" in this time\n',
+    err: expect.stringMatching(
+      /^proxywarden: --prometheus "http:.*": Prometheus has no samples of proxynet_node_status with job="other" in this time;/,
+    ),
   });
   expect(await backtest("--prometheus", "http://127.0.0.1:9")).toMatchObject({
     code: 1,
-    err: expect.stringMatching(/^proxywarden: Prometheus: .*ECONNREFUSED/),
+    err: expect.stringMatching(/^proxywarden: --prometheus "http:\/\/127.0.0.1:9": Prometheus: .*ECONNREFUSED/),
   });
 });

@@ -59,17 +59,15 @@ test("check --output json prints the same", async () => {
   expect(report.worst_case).toEqual({
     in_force: "approve",
     modes: {
-      dry_run: { acting: [], asking: [], nodes_an_hour: none, nodes_at_once: none },
+      dry_run: { policies: { approve: [], enforce: [] }, nodes_per_hour: none, nodes_at_once: none },
       approve: {
-        acting: [],
-        asking: ["reboot-offline"],
-        nodes_an_hour: { fleet: 6, region: 6, country: 6 },
+        policies: { approve: ["reboot-offline"], enforce: [] },
+        nodes_per_hour: { fleet: 6, region: 6, country: 6 },
         nodes_at_once: { fleet: 5, region: 2, country: 5 },
       },
       enforce: {
-        acting: ["reboot-offline"],
-        asking: [],
-        nodes_an_hour: { fleet: 6, region: 6, country: 6 },
+        policies: { approve: [], enforce: ["reboot-offline"] },
+        nodes_per_hour: { fleet: 6, region: 6, country: 6 },
         nodes_at_once: { fleet: 5, region: 2, country: 5 },
       },
     },

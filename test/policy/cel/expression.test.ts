@@ -164,7 +164,7 @@ test.each([
   ['node.country == "DE" || node.country in ["FR"]', []],
 ])("a country code that is not in upper case causes a warning: %s", (text, codes) => {
   const compiled = compileExpression(text);
-  expect(compiled.ok && compiled.value.warnings).toEqual(
+  expect(compiled.ok && compiled.value.warnings()).toEqual(
     codes.map(
       (code) =>
         `compares node.country with "${code}", but country codes are usually in upper case: "${code.toUpperCase()}"`,

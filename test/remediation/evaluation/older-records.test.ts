@@ -33,6 +33,12 @@ test("a list that shows a node online, as it was an hour ago, restarts the `for`
   olderNode = node;
   await network.advance(MINUTE_MS);
   olderNode = null;
+  // explain shows why the timer has not reached four minutes.
+  const [explained] = network.explain(node).policies;
+  expect(explained!.timer).toMatchObject({ state: "pending" });
+  const sinceOtherStatusMs = network.daemon.clock.now() - explained!.otherStatusAt!;
+  expect(sinceOtherStatusMs).toBeLessThanOrEqual(MINUTE_MS);
+  expect(explained!.timer!.trueMs).toBeLessThanOrEqual(sinceOtherStatusMs);
   await network.advance(3 * MINUTE_MS);
   expect(network.status(node)).toBe("offline");
   expect(network.postCount()).toBe(0);

@@ -102,6 +102,32 @@ test("nodes whose reads hang do not delay the verification of another one", asyn
   expect(Math.max(...gaps)).toBeLessThan(81 * SECOND_MS);
 });
 
+test("a read that fails unexpectedly is logged, and later ones verify the step", async () => {
+  let isBroken = false;
+  const wrapTransport = (service: Transport): Transport => ({
+    ...service,
+    request(request, signal) {
+      if (isBroken && request.path.startsWith("/v1/nodes/")) return Promise.reject(new Error("a bug of the transport"));
+      return service.request(request, signal);
+    },
+  });
+  const network = await startQuietNetwork({ config: remediationConfig([busy]), settings: detailed, wrapTransport });
+  const [node] = network.nodes("us-east");
+  network.interventions.startFailure(node!, { failureMode: "hot", remedy: "reboot" });
+  await network.advanceUntil(() => network.postCount() > 0);
+  isBroken = true;
+  await network.advance(2 * MINUTE_MS);
+  expect(network.daemon.log.lines).toContainEqual(
+    expect.objectContaining({
+      fields: expect.objectContaining({ node }),
+      message: expect.stringContaining("verification read failed unexpectedly"),
+    }),
+  );
+  isBroken = false;
+  await network.advance(6 * MINUTE_MS);
+  expect(network.actions()).toMatchObject([{ node, outcome: "verified" }]);
+});
+
 test("a step whose verdict stays unknown long after its time is in doubt, and the episode is given up", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([busy]), settings: detailed });
   const [node] = network.nodes("us-east");

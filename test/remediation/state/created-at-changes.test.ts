@@ -17,19 +17,36 @@ test("the third change of an id within a day is too often", () => {
 test("ids that change often are not identified once they are more than a tenth of the nodes", () => {
   const changes = new CreatedAtChanges();
   recordAt(changes, three.slice(1), [0, 1, 2]);
-  expect(three.map((node) => changes.identifies(node))).toEqual([true, true, true]);
+  expect(three.map((node) => changes.identifies(node, 0))).toEqual([true, true, true]);
   recordAt(changes, three.slice(0, 1), [3, 4]);
-  expect(three.map((node) => changes.identifies(node))).toEqual([true, true, true]);
+  expect(three.map((node) => changes.identifies(node, 0))).toEqual([true, true, true]);
   recordAt(changes, three.slice(0, 1), [5]);
-  expect(three.map((node) => changes.identifies(node))).toEqual([false, false, false]);
-  expect(changes.identifies("node_4")).toBe(true);
+  expect(three.map((node) => changes.identifies(node, 0))).toEqual([false, false, false]);
+  expect(changes.identifies("node_4", 0)).toBe(true);
 });
 
 test("ids are identified again a day after their last change", () => {
   const changes = new CreatedAtChanges();
   recordAt(changes, three, [0, 1, 2]);
   changes.record([], 20, DAY_MS + 2 * HOUR_MS);
-  expect(changes.identifies("node_1")).toBe(false);
+  expect(changes.identifies("node_1", DAY_MS)).toBe(false);
   changes.record([], 20, DAY_MS + 2 * HOUR_MS + 1);
-  expect(changes.identifies("node_1")).toBe(true);
+  expect(changes.identifies("node_1", DAY_MS)).toBe(true);
+});
+
+test("no id is identified until a day after an earlier process found that too many change", () => {
+  const changes = new CreatedAtChanges(-HOUR_MS);
+  expect(changes.identifies("node_1", DAY_MS - HOUR_MS)).toBe(false);
+  expect(changes.identifies("node_1", DAY_MS - HOUR_MS + 1)).toBe(true);
+});
+
+test("what an earlier process found is confirmed by one change of more than a tenth of the nodes", () => {
+  const changes = new CreatedAtChanges(-HOUR_MS);
+  recordAt(changes, three.slice(1), [0]);
+  expect(changes.areTooMany()).toBe(false);
+  recordAt(changes, three, [1]);
+  expect(changes.areTooMany()).toBe(true);
+  const unaware = new CreatedAtChanges();
+  recordAt(unaware, three, [0, 1]);
+  expect(unaware.areTooMany()).toBe(false);
 });

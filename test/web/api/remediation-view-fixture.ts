@@ -223,6 +223,7 @@ export const sampleExplanation = (node: string): NodeExplanation =>
               clearMs: 0,
               since: SAMPLES_START_MS + 15 * MINUTE,
             },
+            otherStatusAt: SAMPLES_START_MS + 14 * MINUTE,
             forMs: 15 * MINUTE,
             steps: policyStatus.policy.spec.steps,
             episode,

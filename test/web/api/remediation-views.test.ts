@@ -199,6 +199,7 @@ describe("a node", () => {
           fields: { "node.status": "offline" },
           for_seconds: 900,
           timer: { state: "firing", since: "2026-11-21T03:15:00.000Z", true_seconds: 2_400, clear_seconds: 0 },
+          other_status_at: "2026-11-21T03:14:00.000Z",
           episode: { id: "ep-1", state: "firing", opened_at: "2026-11-21T03:15:00.000Z", closed_at: null },
           steps: ["disconnect", "forced reboot", "quarantine", "notify"],
           blockers: [{ reason: "approval", detail: "act-3 waits for approval" }],

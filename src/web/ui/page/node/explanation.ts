@@ -75,7 +75,7 @@ function verdictText({ matched, verdict }: PolicyExplanationView): string {
   return verdict === "true" ? "when: true" : "when: false";
 }
 
-function timerElement({ timer, for_seconds }: PolicyExplanationView): Child {
+function timerElement({ timer, for_seconds, other_status_at }: PolicyExplanationView): Child {
   if (timer === null) return null;
   const trueFor = formatDuration(timer.true_seconds);
   if (timer.state === "firing") {
@@ -88,6 +88,7 @@ function timerElement({ timer, for_seconds }: PolicyExplanationView): Child {
     createElement("span.badge.tone-wait", "pending"),
     bar(share, "wait", { "aria-hidden": "true" }),
     ` ${trueFor} of ${formatDuration(for_seconds)}`,
+    other_status_at && `; another status was last seen at ${timeOfDay(other_status_at)}`,
   );
 }
 

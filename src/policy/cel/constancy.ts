@@ -1,0 +1,140 @@
+import { NODE_STATUSES } from "../../model/node.ts";
+import {
+  COMPARISON_OPERATIONS,
+  type ComparisonTerm,
+  childTerms,
+  fieldsOfTerm,
+  METHODS,
+  type Term,
+  type Value,
+} from "./term.ts";
+
+type Comparing = Extract<Term, { kind: "comparison" | "in" }>;
+
+/** A comparison, as a function of the value of what it compares with constants. */
+interface Atom {
+  /** A field or another expression. It is taken to be independent of all others. */
+  readonly subject: Term;
+  /** The same for the same subject elsewhere in the condition. */
+  readonly key: string;
+  /** The values between which the result changes. */
+  readonly constants: readonly Value[];
+  readonly holdsFor: (value: Value) => boolean;
+}
+
+type Atoms = ReadonlyMap<Term, Atom>;
+
+/** Maximum number of combinations of values, times the number of atoms. They take less than a millisecond. */
+const EVALUATIONS_MAX = 10_000;
+/** A text that no condition names. */
+const OTHER_TEXT = "\0";
+const KNOWN_STATUSES: readonly Value[] = NODE_STATUSES.filter((status) => status !== "unknown");
+
+/**
+ * Returns warnings about the outermost parts of a condition that never hold, or that always hold while their fields are
+ * known, because of the constants that they compare with. All combinations of values that the constants tell apart are
+ * tried, also those that no node can have. Parts with too many combinations have no warnings.
+ */
+export function findConstantParts(condition: Term): readonly string[] {
+  const atoms: Atoms = new Map([...atomTerms(condition)].map((term) => [term, atomOf(term)]));
+  const results = resultsOf(condition, atoms);
+  if (results?.size === 1) return [`${describeResult(results)}, whatever the value of ${fieldNames(condition)}`];
+  return truthParts(condition).flatMap((part) => warningsAbout(part, atoms));
+}
+
+function warningsAbout(part: Term, atoms: Atoms): readonly string[] {
+  const results = resultsOf(part, atoms);
+  if (results?.size !== 1) return truthParts(part).flatMap((inner) => warningsAbout(inner, atoms));
+  return [`has a part that ${describeResult(results)}, whatever the value of ${fieldNames(part)}`];
+}
+
+const describeResult = (results: ReadonlySet<boolean>) => (results.has(true) ? "always holds" : "never holds");
+
+const fieldNames = (term: Term): string =>
+  fieldsOfTerm(term)
+    .map(({ name }) => name)
+    .join(", ");
+
+/** Returns the conditions that a condition is made of. Empty for a comparison. */
+const truthParts = (term: Term): readonly Term[] =>
+  term.kind === "logic" || term.kind === "not" || term.kind === "choice" ? childTerms(term) : [];
+
+/** Yields the comparisons that a condition is made of. */
+function* atomTerms(term: Term): Generator<Comparing> {
+  if (term.kind === "comparison" || term.kind === "in") yield term;
+  for (const part of truthParts(term)) yield* atomTerms(part);
+}
+
+/** Returns the results of a condition over all combinations of values, or null if there are too many. */
+function resultsOf(condition: Term, atoms: Atoms): ReadonlySet<boolean> | null {
+  const own = [...atomTerms(condition)].map((term) => atoms.get(term)!);
+  const samples = [...Map.groupBy(own, ({ key }) => key)].map(([key, group]) => [key, samplesOf(group)] as const);
+  const combinations = samples.reduce((product, [, values]) => product * values.length, 1);
+  if (combinations * own.length > EVALUATIONS_MAX) return null;
+  const results = new Set<boolean>();
+  for (let combination = 0; combination < combinations && results.size < 2; combination++) {
+    let rest = combination;
+    const values = new Map<string, Value>();
+    for (const [key, list] of samples) {
+      values.set(key, list[rest % list.length]!);
+      rest = Math.floor(rest / list.length);
+    }
+    results.add(evaluate(condition, atoms, values));
+  }
+  return results;
+}
+
+function evaluate(term: Term, atoms: Atoms, values: ReadonlyMap<string, Value>): boolean {
+  const holds = (part: Term): boolean => evaluate(part, atoms, values);
+  switch (term.kind) {
+    case "not":
+      return !holds(term.operand);
+    case "choice":
+      return holds(holds(term.test) ? term.sides[0] : term.sides[1]);
+    case "logic":
+      return term.operator === "&&" ? term.sides.every(holds) : term.sides.some(holds);
+    default: {
+      const { key, holdsFor } = atoms.get(term)!;
+      return holdsFor(values.get(key)!);
+    }
+  }
+}
+
+function atomOf(term: Comparing): Atom {
+  const { subject, constants, holdsFor } = term.kind === "in" ? listComparison(term) : comparison(term);
+  const key = JSON.stringify(subject, (name, value: unknown) => (name === "offset" ? undefined : value));
+  return { key, subject, constants, holdsFor };
+}
+
+function listComparison({ member, list }: Extract<Term, { kind: "in" }>): Omit<Atom, "key"> {
+  const constants = list.map(({ value }) => value);
+  return { subject: member, constants, holdsFor: (value) => constants.includes(value) };
+}
+
+function comparison(term: ComparisonTerm): Omit<Atom, "key"> {
+  const { offset, operator, sides } = term;
+  const [left, right] = sides;
+  const compare = COMPARISON_OPERATIONS[operator];
+  // The result of a search in a text is a subject of its own.
+  if (METHODS.some((method) => method === operator))
+    return { subject: term, constants: [true, false], holdsFor: (value) => value === true };
+  if (right.kind === "literal")
+    return { subject: left, constants: [right.value], holdsFor: (value) => compare(value, right.value) };
+  if (left.kind === "literal")
+    return { subject: right, constants: [left.value], holdsFor: (value) => compare(left.value, value) };
+  const difference: Term = { kind: "arithmetic", offset, operator: "-", sides };
+  return { subject: difference, constants: [0], holdsFor: (value) => compare(value, 0) };
+}
+
+/** Returns a value of each kind that the atoms of one subject tell apart. */
+function samplesOf(atoms: readonly Atom[]): readonly Value[] {
+  const { subject } = atoms[0]!;
+  const field = subject.kind === "field" ? subject.field : null;
+  if (field?.range === "status") return KNOWN_STATUSES;
+  const constants = [...new Set(atoms.flatMap((atom) => atom.constants))];
+  if (typeof constants[0] === "boolean") return constants;
+  if (typeof constants[0] === "string") return [...constants, OTHER_TEXT];
+  const numbers = constants.map(Number).toSorted((a, b) => a - b);
+  const between = numbers.slice(1).map((number, index) => (number + numbers[index]!) / 2);
+  return [numbers[0]! - 1, ...numbers, ...between, numbers.at(-1)! + 1];
+}

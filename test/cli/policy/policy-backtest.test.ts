@@ -1,0 +1,54 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { createTempFolder } from "../../harness/temp-folder.ts";
+import { runInProcess } from "../terminal.ts";
+
+const HINT = "it must be the URL of a running Prometheus that has the daemon's metrics";
+
+/** Runs `policy backtest` with a configuration that has these sections. */
+async function backtest(sections: string, ...args: readonly string[]) {
+  const folder = createTempFolder();
+  const file = folder.write(
+    "proxywarden.yaml",
+    `service: {base_url: https://proxy.internal, api_key: sesame, usage_scale: ratio}\npolicies: []\n${sections}`,
+  );
+  return { file, ...(await runInProcess("policy", "backtest", "--config", file, ...args)) };
+}
+
+/** Starts a server that answers every request with this status and body. Returns its URL. */
+async function startServer(status: number, body: string): Promise<string> {
+  const server = createServer((_request, response) => response.writeHead(status).end(body));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test("names the option, its URL without credentials, and what would be right, if no server is reachable", async () => {
+  expect(await backtest("", "--prometheus", "http://user:secret@127.0.0.1:1")).toMatchObject({
+    code: 1,
+    err: `proxywarden: --prometheus "http://***@127.0.0.1:1": Prometheus: connect ECONNREFUSED 127.0.0.1:1; ${HINT}\n`,
+  });
+});
+
+test("names the key of the configuration if the URL is from there", async () => {
+  const { file, code, err } = await backtest("prometheus: {url: http://127.0.0.1:1}\n");
+  expect({ code, err }).toEqual({
+    code: 1,
+    err: `proxywarden: prometheus.url "http://127.0.0.1:1" of ${file}: Prometheus: connect ECONNREFUSED 127.0.0.1:1; ${HINT}\n`,
+  });
+});
+
+test("names the URL of a server that is not a Prometheus", async () => {
+  const url = await startServer(404, "no such page");
+  expect((await backtest("", "--prometheus", url)).err).toBe(
+    `proxywarden: --prometheus "${url}": Prometheus answered 404: "no such page"; ${HINT}\n`,
+  );
+});
+
+test("names the URL of a Prometheus without the history, and the options that select it", async () => {
+  const url = await startServer(200, JSON.stringify({ status: "success", data: { result: [] } }));
+  expect((await backtest("", "--prometheus", url)).err).toBe(
+    `proxywarden: --prometheus "${url}": Prometheus has no samples of proxynet_node_status in this time; check --since, --until and --matchers\n`,
+  );
+});
