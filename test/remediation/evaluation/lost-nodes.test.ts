@@ -45,7 +45,7 @@ const rebootsLoseNodes = ({ forMs = Number.POSITIVE_INFINITY, share = 1 } = {}):
   },
 });
 
-const FORGET_AFTER_MS = 4 * HOUR_MS;
+const FORGET_AFTER_MS = 2 * HOUR_MS;
 const rule = rebootOffline({ retry: { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: FORGET_AFTER_MS } });
 
 const startLosingNodes = (safety: Partial<typeof defaultSafety>, options: Partial<QuietNetworkOptions> = {}) =>
@@ -135,12 +135,12 @@ describe("nodes that leave the list after an action", () => {
   });
 
   test("no longer count once they are back, and their episode continues", async () => {
-    const network = await startLosingNodes({ canary: false }, { scenario: rebootsLoseNodes({ forMs: 3 * HOUR_MS }) });
+    const network = await startLosingNodes({ canary: false }, { scenario: rebootsLoseNodes({ forMs: 1.5 * HOUR_MS }) });
     const [first, second] = network.nodes("us-east");
     network.failNode(first!);
-    await network.advance(HOUR_MS);
+    await network.advance(HOUR_MS / 2);
     network.failNode(second!);
-    await network.advance(HOUR_MS);
+    await network.advance(HOUR_MS / 2);
     expect(network.postCount()).toBe(1);
     await network.advanceUntil(() => network.postCount() === 2);
     expect(network.nodes()).toContain(first);
