@@ -4,12 +4,16 @@ import type { Transport } from "../../src/model/ports.ts";
 import type { ServiceOptions } from "../../src/model/scenario.ts";
 import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
-import { listsOnlySettings, noFailureRates, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
+import {
+  listsAndDetailsSettings,
+  noFailureRates,
+  type QuietNetwork,
+  startQuietNetwork,
+} from "../harness/quiet-network.ts";
 import { episodeStates } from "../harness/remediation-results.ts";
-import { everyMinuteSettings, START_MS } from "../harness/virtual-daemon.ts";
+import { START_MS } from "../harness/virtual-daemon.ts";
 
 /** Details are collected, because only they have `created_at` (spec, section 2.1). */
-const withDetails = { schedules: { ...listsOnlySettings.schedules!, details: everyMinuteSettings.schedules.details } };
 
 /** Returns how often a `created_at` was counted as one that changes too often. */
 async function remarks({ daemon }: QuietNetwork): Promise<number> {
@@ -40,7 +44,11 @@ describe("a node whose created_at", () => {
   async function rebootsInThreeHours(createdAt: ServiceOptions["createdAt"]): Promise<number> {
     const service = { ...defaultServiceOptions, createdAt };
     const rules = remediationRules([rebootOffline({ retry: RETRY })]);
-    const network = await startQuietNetwork({ rules, scenario: { nodes: 20, service }, settings: withDetails });
+    const network = await startQuietNetwork({
+      rules,
+      scenario: { nodes: 20, service },
+      settings: listsAndDetailsSettings,
+    });
     const node = network.nodes()[0]!;
     for (let minute = 0; minute < THREE_HOURS_MS / MINUTE_MS; minute++) {
       if (network.status(node) === "online") network.failNode(node);
@@ -63,7 +71,7 @@ describe("a node whose created_at", () => {
     const limits = { maxInFlight: 2, maxActions: { amount: 60, perMs: HOUR_MS } };
     const rules = remediationRules([rebootOffline()], limits);
     const scenario = { nodes: 100, rates: { ...noFailureRates, rebootMs: 10 * MINUTE_MS } };
-    const network = await startQuietNetwork({ rules, scenario, settings: withDetails, wrapTransport });
+    const network = await startQuietNetwork({ rules, scenario, settings: listsAndDetailsSettings, wrapTransport });
     const nodes = network.nodes().filter((_, index) => index % 20 === 0);
     for (const node of nodes) network.failNode(node);
     let mostRebooting = 0;
@@ -82,7 +90,7 @@ describe("a node whose created_at", () => {
       reads++ % 2 === 0 ? createdAt : createdAt.replace(/\.\d+Z$/, "Z"),
     );
     const rules = remediationRules([rebootOffline()]);
-    const network = await startQuietNetwork({ rules, settings: withDetails, wrapTransport });
+    const network = await startQuietNetwork({ rules, settings: listsAndDetailsSettings, wrapTransport });
     network.failNode(network.nodes("us-east")[0]!);
     await network.advance(40 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["healed"]);
@@ -93,7 +101,7 @@ describe("a node whose created_at", () => {
     const network = await startQuietNetwork({
       rules: remediationRules([rebootOffline()]),
       scenario,
-      settings: withDetails,
+      settings: listsAndDetailsSettings,
     });
     network.failNode(network.nodes()[0]!);
     await network.advance(2 * HOUR_MS);
@@ -105,7 +113,11 @@ describe("a node whose created_at", () => {
   test("changes often on this node alone shows another node each time, and the remark is counted", async () => {
     const policy = rebootOffline({ forMs: 30 * MINUTE_MS });
     const scenario = { nodes: 20, churn: { ...defaultScenario.churn, reuseIds: true } };
-    const network = await startQuietNetwork({ rules: remediationRules([policy]), scenario, settings: withDetails });
+    const network = await startQuietNetwork({
+      rules: remediationRules([policy]),
+      scenario,
+      settings: listsAndDetailsSettings,
+    });
     const node = network.nodes()[0]!;
     network.failNode(node, "person");
     // Between two walks, so that none misses the node.

@@ -2,9 +2,8 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { INCIDENTS_FACT } from "../../../src/remediation/evaluation/incidents.ts";
 import { rebootOffline, remediationRules } from "../../harness/policies.ts";
-import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
-import { everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 
 const scenario = { nodes: 60 };
 const REGION = "us-east";
@@ -63,7 +62,7 @@ test("nodes whose details are read for the first time are not an incident", asyn
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when })]),
     scenario,
-    settings: { schedules: { ...listsOnlySettings.schedules!, details: everyMinuteSettings.schedules.details } },
+    settings: listsAndDetailsSettings,
   });
   await network.restart();
   for (const node of incidentNodes(network)) network.failNode(node);
