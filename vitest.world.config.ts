@@ -4,6 +4,7 @@ import { defineConfig } from "vitest/config";
 const LONG_TESTS = [
   "test/{config,metrics,policy,scheduling}/**/*.test.ts",
   "test/api-client/second-client.test.ts",
+  "test/api-client/pagination/list-walk.test.ts",
   "test/journal/{journal,retention}.test.ts",
   "test/rate-limit/action-burst.test.ts",
   "test/rate-limit/ledger-days.test.ts",
@@ -18,6 +19,7 @@ const LONG_TESTS = [
   "test/integration/service/gateway.system.test.ts",
   "test/integration/high-availability/lost-leadership.system.test.ts",
   "test/daemon/role-switch.test.ts",
+  "test/simulator/api/statistics.test.ts",
   "test/monitoring/quiet-alerts.system.test.ts",
   "test/browser/scale.system.test.ts",
 ];

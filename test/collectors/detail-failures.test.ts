@@ -11,9 +11,9 @@ import { isLongRun } from "../harness/run-length.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 
-const NODES = isLongRun ? 300 : 120;
+const NODES = isLongRun ? 300 : 60;
 /** Failing nodes of a fleet of twice as many nodes. */
-const BLOCK = isLongRun ? 40 : 16;
+const BLOCK = isLongRun ? 40 : 8;
 const NO_NODES: ReadonlySet<string> = new Set();
 
 /** Responses to the detail of a failing node. */
@@ -89,9 +89,9 @@ test.each(MODES)("a block of nodes with failing details (%s) does not slow down 
 });
 
 test("a node is read less often the longer it fails, and as usual after one success", async () => {
-  const fleet = await startFleet("unreadable", { nodes: 120, roundMs: 5 * MINUTE_MS });
+  const fleet = await startFleet("unreadable", { roundMs: 5 * MINUTE_MS });
   await fleet.pass(7 * MINUTE_MS);
-  const block = fleet.order().slice(50, 58);
+  const block = fleet.order().slice(20, 28);
   fleet.spoil(block);
   const round = fleet.daemon.collectorManager.plan().details!.intervalMs;
   await fleet.pass(12 * round);
@@ -108,11 +108,11 @@ test("a node is read less often the longer it fails, and as usual after one succ
 });
 
 test("404 for every detail is a failure of the nodes, not of the service", async () => {
-  const fleet = await startFleet("not_found", { nodes: 120 });
+  const fleet = await startFleet("not_found");
   await fleet.pass(20 * MINUTE_MS);
   fleet.spoil(fleet.order());
   await fleet.pass(2 * HOUR_MS);
-  expect(await fleet.failing()).toBe(120);
+  expect(await fleet.failing()).toBe(NODES);
   expect(fleet.state().failure).toBeNull();
   fleet.spoil([]);
   // A failing node skips at most seven rounds.

@@ -95,7 +95,7 @@ async function startSerialService() {
   const clock = createVirtualClock(START_MS);
   const limit = { ...wideLimit, limit: wideLimit.requests };
   const service = createService(
-    { ...defaultScenario, nodes: NODES, sessions: 30_000, service: { ...defaultScenario.service, plan: "enterprise" } },
+    { ...defaultScenario, nodes: NODES, sessions: 1_500, service: { ...defaultScenario.service, plan: "enterprise" } },
     START_MS,
     { categories: { node_management: limit, session_monitoring: limit } },
   );
@@ -119,8 +119,8 @@ async function startSerialService() {
 test("a walk does not overload a service that answers one request after the other", async () => {
   const { clock, transport, seen } = await startSerialService();
   const schedules = { ...everyMinuteSettings.schedules, details: { kind: "every", intervalMs: ROUND_MS } } as const;
-  // 300 pages of sessions a minute keep the service busy for 15 s, and reads of details for 9 s.
-  const daemon = await startVirtualDaemon({ clock, transport, settings: { schedules, limits: wide, pageLimit: 100 } });
+  // 300 pages of nodes and sessions a minute keep the service busy for 15 s, and reads of details for 9 s.
+  const daemon = await startVirtualDaemon({ clock, transport, settings: { schedules, limits: wide, pageLimit: 10 } });
   await clock.advance(MINUTE_MS);
   seen.reads = 0;
   await clock.advance(MINUTE_MS);

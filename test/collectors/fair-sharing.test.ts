@@ -33,7 +33,7 @@ test("reads nodes, details and statistics as often as planned during a walk of 5
   const worst = { details: Number.POSITIVE_INFINITY, stats: 0, nodes: 0 };
   const planned = daemon.collectorManager.plan();
   let details = await callsTo(daemon, "node");
-  for (let slice = 0; slice < 6; slice++) {
+  for (let slice = 0; slice < 4; slice++) {
     await daemon.clock.advance(5 * MINUTE_MS);
     const callTimes = await callsTo(daemon, "node");
     worst.details = Math.min(worst.details, (callTimes - details) / 5);

@@ -43,8 +43,8 @@ test("data becomes stale and untrusted once the month is used up, and the plan's
 
 test("a complete walk that takes longer than three planned intervals is fresh", async () => {
   const clock = createVirtualClock(START_MS);
-  const options = { ...defaultScenario.service, pageLimitMax: 50, plan: "enterprise" } as const;
-  const service = createService({ ...defaultScenario, nodes: 5_000, sessions: 100, service: options }, START_MS);
+  const options = { ...defaultScenario.service, pageLimitMax: 10, plan: "enterprise" } as const;
+  const service = createService({ ...defaultScenario, nodes: 1_000, sessions: 20, service: options }, START_MS);
   const transport = createSimulatedTransport(service, clock, { latencyMs: 9 * SECOND_MS });
   const schedules = { ...everyMinuteSettings.schedules, details: null };
   // Three concurrent pages of nine seconds each: 20 a minute.

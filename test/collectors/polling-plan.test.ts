@@ -18,7 +18,8 @@ import {
   stopVirtualDaemon,
 } from "../harness/virtual-daemon.ts";
 
-const nodesAndSessions = { nodes: 500, sessions: 20_000 };
+/** One page of nodes and twenty of sessions. */
+const nodesAndSessions = { nodes: 100, sessions: 2_000 };
 
 test("a process in a restart loop does not use up the calls of the month before its end", async () => {
   const LEFT_MS = 3 * HOUR_MS;
@@ -32,7 +33,7 @@ test("a process in a restart loop does not use up the calls of the month before 
   const calls: number[] = [];
   while (clock.now() < Date.UTC(2026, 3, 1) - 10 * MINUTE_MS) {
     const before = service.serial;
-    const daemon = await startVirtualDaemon({ clock, store, service, settings: { limits } });
+    const daemon = await startVirtualDaemon({ clock, store, service, settings: { limits, pageLimit: 100 } });
     await clock.advance(9 * MINUTE_MS);
     await stopVirtualDaemon(daemon);
     calls.push(service.serial - before);
@@ -45,9 +46,9 @@ test("a process in a restart loop does not use up the calls of the month before 
 test("a new process plans by the stored network size until it has seen the lists itself", async () => {
   // At this hour the number of sessions stays the same, and so does that of their pages.
   const clock = createVirtualClock(START_MS + 9 * HOUR_MS);
-  const service = createService({ ...defaultScenario, nodes: 500, sessions: 20_500 }, clock.now());
+  const service = createService({ ...defaultScenario, nodes: 100, sessions: 2_050 }, clock.now());
   const store = createMemoryStateStore();
-  const settings = { limits: createPlanLimits("enterprise") };
+  const settings = { limits: createPlanLimits("enterprise"), pageLimit: 100 };
   const first = await startVirtualDaemon({ clock, store, service, settings });
   expect(first.collectorManager.plan().sessions!.callsPerMinute).toBe(1);
   await clock.advance(5 * MINUTE_MS);

@@ -12,7 +12,7 @@ import { createPlanLimits, everyMinuteSettings } from "../harness/virtual-daemon
 /** After this time the first leader's inventory is trusted. */
 const WARM_UP_MS = 4 * MINUTE_MS;
 /** Takeovers of a fleet that needs every call. */
-const TAKEOVERS = isLongRun ? 8 : 3;
+const TAKEOVERS = isLongRun ? 8 : 2;
 const LIMITERS_TESTED = isLongRun ? LIMITER_KINDS : (["fixed_window", "sliding_counter"] as const);
 
 /** The steps that were sent, each with the number of its POSTs. */
@@ -94,7 +94,7 @@ test.each([
       await group.clock.sleep(20 * SECOND_MS);
     };
     group.failNode();
-    await group.advance(40 * MINUTE_MS);
+    await group.advance(30 * MINUTE_MS);
     expect(group.posts.map(({ daemon }) => daemon)).toEqual(sentBy);
     expect(group.actions()).toMatchObject(actions);
     expectLaws(group);

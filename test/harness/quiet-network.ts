@@ -98,6 +98,11 @@ export const listsOnlySettings: Partial<CollectionSettings> = {
   schedules: { ...everyMinuteSettings.schedules, details: null, sessions: null, stats: null, hourly: null },
 };
 
+/** Settings that also collect details, for policies that read fields of details, such as `created_at`. */
+export const listsAndDetailsSettings: Partial<CollectionSettings> = {
+  schedules: { ...listsOnlySettings.schedules!, details: everyMinuteSettings.schedules.details },
+};
+
 /** After this time the inventory is trusted. */
 const WARM_UP_MS: DurationMs = 4 * MINUTE_MS;
 const WAIT_SECONDS_MAX = 3 * 3_600;

@@ -5,10 +5,13 @@ import type { Blocker } from "../../src/model/remediation/decision.ts";
 import { decide } from "../../src/policy/decision.ts";
 import { GUARDS, HOLD_REASON_ROWS, HOLD_REASONS } from "../../src/policy/guards/guards.ts";
 import { steps } from "../harness/policies.ts";
+import { propertyRuns } from "../harness/run-length.ts";
 import { buildEvaluation, firingTimer } from "./guard-case.ts";
 import { CAUSED_REASONS, EXCLUSIVE_REASONS, guardCase, type Reason } from "./guards/hold-reasons.ts";
 
-const PROPERTY_RUNS = { numRuns: 1_000 };
+const PROPERTY_RUNS = propertyRuns(1_000);
+/** Number of runs, high enough for rare decisions to act to occur. */
+const COVERING_RUNS = { numRuns: 1_000 };
 
 /** Any of the reasons, but of each set of alternatives one at most. */
 const someReasons: fc.Arbitrary<readonly Reason[]> = fc
@@ -100,7 +103,7 @@ describe("a node is acted on", () => {
         expect([state, verdict]).toEqual(["firing", "true"]);
         expect([null, "firing"]).toContain(episode);
       }),
-      PROPERTY_RUNS,
+      COVERING_RUNS,
     );
     expect(acts).toBeGreaterThan(10);
   });
@@ -114,7 +117,7 @@ describe("a node is acted on", () => {
         if (decideWith(some).verdict === "hold") expect(decideWith(both).verdict).toBe("hold");
         expect([...reasonsGiven(some)].filter((reason) => !reasonsGiven(both).has(reason))).toEqual([]);
       }),
-      { numRuns: 300 },
+      propertyRuns(300),
     );
   });
 });

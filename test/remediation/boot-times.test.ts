@@ -6,9 +6,8 @@ import type { Transport } from "../../src/model/ports.ts";
 import type { ServiceOptions } from "../../src/model/scenario.ts";
 import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
-import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
+import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../harness/remediation-results.ts";
-import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
 
 interface Setting {
   readonly spec?: Partial<PolicySpec>;
@@ -25,9 +24,7 @@ async function startNetwork({ spec = {}, createdAt = "boot", wrapTransport = (se
       service: { ...defaultServiceOptions, createdAt },
       churn: { ...defaultScenario.churn, reuseIds: true },
     },
-    settings: {
-      schedules: { ...listsOnlySettings.schedules!, details: everyMinuteSettings.schedules.details },
-    },
+    settings: listsAndDetailsSettings,
     wrapTransport,
   });
   return { network, node: network.nodes("us-east")[0]! };

@@ -4,12 +4,16 @@ import type { Transport } from "../../src/model/ports.ts";
 import type { ServiceOptions } from "../../src/model/scenario.ts";
 import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
-import { listsOnlySettings, noFailureRates, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
+import {
+  listsAndDetailsSettings,
+  noFailureRates,
+  type QuietNetwork,
+  startQuietNetwork,
+} from "../harness/quiet-network.ts";
 import { episodeStates } from "../harness/remediation-results.ts";
-import { everyMinuteSettings, START_MS } from "../harness/virtual-daemon.ts";
+import { START_MS } from "../harness/virtual-daemon.ts";
 
 /** Details are collected, because only they have `created_at` (spec, section 2.1). */
-const withDetails = { schedules: { ...listsOnlySettings.schedules!, details: everyMinuteSettings.schedules.details } };
 
 /** Returns how often a `created_at` was counted as one that changes too often. */
 async function problems({ daemon }: QuietNetwork): Promise<number> {
@@ -31,17 +35,22 @@ const changingDetails =
     },
   });
 
-/** Enough for all episodes that `retry` allows. */
-const EIGHT_HOURS_MS = 8 * HOUR_MS;
+/** After three hours a third episode is possible, and the fourth is not. */
+const RETRY = { episodes: 2, everyMs: 1.5 * HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
+const THREE_HOURS_MS = 3 * HOUR_MS;
 
 describe("a node whose created_at", () => {
-  /** Returns how often a node was rebooted in eight hours in which it fails again after each reboot. */
-  async function rebootsInEightHours(createdAt: ServiceOptions["createdAt"]): Promise<number> {
+  /** Returns how often a node was rebooted in three hours in which it fails again after each reboot. */
+  async function rebootsInThreeHours(createdAt: ServiceOptions["createdAt"]): Promise<number> {
     const service = { ...defaultServiceOptions, createdAt };
-    const config = remediationConfig([rebootOffline()]);
-    const network = await startQuietNetwork({ config, scenario: { nodes: 20, service }, settings: withDetails });
+    const config = remediationConfig([rebootOffline({ retry: RETRY })]);
+    const network = await startQuietNetwork({
+      config,
+      scenario: { nodes: 20, service },
+      settings: listsAndDetailsSettings,
+    });
     const node = network.nodes()[0]!;
-    for (let minute = 0; minute < EIGHT_HOURS_MS / MINUTE_MS; minute++) {
+    for (let minute = 0; minute < THREE_HOURS_MS / MINUTE_MS; minute++) {
       if (network.status(node) === "online") network.failNode(node);
       await network.advance(MINUTE_MS);
     }
@@ -50,7 +59,7 @@ describe("a node whose created_at", () => {
   }
 
   test("changes with each boot is not rebooted more often than another node", async () => {
-    expect(await rebootsInEightHours("boot")).toBeLessThanOrEqual(await rebootsInEightHours("creation"));
+    expect(await rebootsInThreeHours("boot")).toBeLessThanOrEqual(await rebootsInThreeHours("creation"));
   });
 
   test("changes when a reboot begins is still counted as down during the reboot", async () => {
@@ -62,7 +71,7 @@ describe("a node whose created_at", () => {
     const limits = { maxInFlight: 2, maxActions: { amount: 60, perMs: HOUR_MS } };
     const config = remediationConfig([rebootOffline()], limits);
     const scenario = { nodes: 100, rates: { ...noFailureRates, rebootMs: 10 * MINUTE_MS } };
-    const network = await startQuietNetwork({ config, scenario, settings: withDetails, wrapTransport });
+    const network = await startQuietNetwork({ config, scenario, settings: listsAndDetailsSettings, wrapTransport });
     const nodes = network.nodes().filter((_, index) => index % 20 === 0);
     for (const node of nodes) network.failNode(node);
     let mostRebooting = 0;
@@ -81,7 +90,7 @@ describe("a node whose created_at", () => {
       reads++ % 2 === 0 ? createdAt : createdAt.replace(/\.\d+Z$/, "Z"),
     );
     const config = remediationConfig([rebootOffline()]);
-    const network = await startQuietNetwork({ config, settings: withDetails, wrapTransport });
+    const network = await startQuietNetwork({ config, settings: listsAndDetailsSettings, wrapTransport });
     network.failNode(network.nodes("us-east")[0]!);
     await network.advance(40 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["healed"]);
@@ -92,7 +101,7 @@ describe("a node whose created_at", () => {
     const network = await startQuietNetwork({
       config: remediationConfig([rebootOffline()]),
       scenario,
-      settings: withDetails,
+      settings: listsAndDetailsSettings,
     });
     network.failNode(network.nodes()[0]!);
     await network.advance(2 * HOUR_MS);
@@ -104,14 +113,15 @@ describe("a node whose created_at", () => {
   describe("changes with each response", () => {
     const startOnRequestTimes = () => {
       const scenario = { nodes: 20, service: { ...defaultServiceOptions, createdAt: "request" as const } };
-      return startQuietNetwork({ config: remediationConfig([rebootOffline()]), scenario, settings: withDetails });
+      const config = remediationConfig([rebootOffline({ retry: RETRY })]);
+      return startQuietNetwork({ config, scenario, settings: listsAndDetailsSettings });
     };
 
     test("and that was given up is not rebooted again after a restart", async () => {
       const network = await startOnRequestTimes();
       const node = network.nodes()[0]!;
       network.failNode(node, "operator");
-      await network.advance(EIGHT_HOURS_MS);
+      await network.advance(THREE_HOURS_MS + HOUR_MS);
       expect(network.holdReasons(node)).toEqual(["retry_limit"]);
       const posts = network.postCount();
       for (let restarts = 0; restarts < 3; restarts++) {
@@ -138,7 +148,11 @@ describe("a node whose created_at", () => {
   test("changes often on this node alone shows another node each time, and the problem is counted", async () => {
     const policy = rebootOffline({ forMs: 30 * MINUTE_MS });
     const scenario = { nodes: 20, churn: { ...defaultScenario.churn, reuseIds: true } };
-    const network = await startQuietNetwork({ config: remediationConfig([policy]), scenario, settings: withDetails });
+    const network = await startQuietNetwork({
+      config: remediationConfig([policy]),
+      scenario,
+      settings: listsAndDetailsSettings,
+    });
     const node = network.nodes()[0]!;
     network.failNode(node, "operator");
     // Between two walks, so that none misses the node.

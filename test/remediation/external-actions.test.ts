@@ -13,7 +13,13 @@ import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultServiceOptions, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { journalRows } from "../harness/journal-rows.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../harness/policies.ts";
-import { listsOnlySettings, onePerRegion, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
+import {
+  listsAndDetailsSettings,
+  listsOnlySettings,
+  onePerRegion,
+  type QuietNetwork,
+  startQuietNetwork,
+} from "../harness/quiet-network.ts";
 import { holdReasonsOf, nodesActedOn } from "../harness/remediation-results.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import { START_MS, startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../harness/virtual-daemon.ts";
@@ -136,7 +142,7 @@ test.each(["rounded", "exact"] as const)(
     const network = await startQuietNetwork({
       config: remediationConfig([rebootOffline()], withoutLimits),
       scenario: { service: { ...defaultServiceOptions, detailUptime } },
-      settings: {},
+      settings: listsAndDetailsSettings,
     });
     const nodes = onePerRegion(network, 3);
     for (const node of nodes) network.failNode(node);

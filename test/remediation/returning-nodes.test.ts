@@ -4,21 +4,19 @@ import type { Safety } from "../../src/config/schema/safety.ts";
 import type { PolicySpec } from "../../src/model/policy/policy.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
-import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
+import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { episodeStates } from "../harness/remediation-results.ts";
-import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
 
 const now = (network: QuietNetwork) => network.daemon.clock.now();
 const minutes = (ms: number) => Math.round(ms / MINUTE_MS);
 /** Details are collected, because only they have `created_at` (spec, section 2.1). */
-const withDetails = { schedules: { ...listsOnlySettings.schedules!, details: everyMinuteSettings.schedules.details } };
 const reusingIds = { nodes: 20, churn: { ...defaultScenario.churn, reuseIds: true } };
 const slow = rebootOffline({ forMs: 30 * MINUTE_MS });
 
 /** Starts a network in which an id may return as another node, with the first node of a region. */
 async function startReusingIds(policy: PolicySpec, safety: Partial<Safety> = {}) {
   const config = remediationConfig([policy], safety);
-  const network = await startQuietNetwork({ config, scenario: reusingIds, settings: withDetails });
+  const network = await startQuietNetwork({ config, scenario: reusingIds, settings: listsAndDetailsSettings });
   return { network, node: network.nodes("us-east")[0]! };
 }
 

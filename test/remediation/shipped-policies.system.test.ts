@@ -1,17 +1,16 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { HOLD_MS_MAX } from "../../src/policy/guards/guards.ts";
-import { listsOnlySettings, startQuietNetwork } from "../harness/quiet-network.ts";
+import { listsAndDetailsSettings, startQuietNetwork } from "../harness/quiet-network.ts";
 import { enforcedShippedPolicies } from "../harness/shipped-policies.ts";
 import { actualNode } from "../harness/simulator/actual-state.ts";
-import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
 
 /** Starts 20 nodes with the shipped policies. Lists and details are collected. */
 const startSmallFleet = () =>
   startQuietNetwork({
     config: enforcedShippedPolicies().config,
     scenario: { nodes: 20, sessions: 0 },
-    settings: { schedules: { ...listsOnlySettings.schedules!, details: everyMinuteSettings.schedules.details } },
+    settings: listsAndDetailsSettings,
   });
 
 test.each([

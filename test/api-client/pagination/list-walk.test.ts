@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { PAGE_LIMIT_FALLBACKS } from "../../../src/api-client/pagination/list-walk.ts";
+import { propertyRuns } from "../../harness/run-length.ts";
 import { walkOf } from "./page-list.ts";
 
 test("every record is read regardless of the total, maximum page size, stated limit, errors and first page number", async () => {
@@ -22,7 +23,7 @@ test("every record is read regardless of the total, maximum page size, stated li
       expect(seen.size).toBe(list.total);
       if (list.total > 1) expect(behavior.first).toBe(list.first);
     }),
-    { numRuns: 200 },
+    propertyRuns(200),
   );
 });
 

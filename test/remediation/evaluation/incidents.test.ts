@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
 const scenario = { nodes: 60 };
@@ -64,7 +64,7 @@ test("nodes whose details are read for the first time are not an incident", asyn
   const network = await startQuietNetwork({
     config: remediationConfig([rebootOffline({ when })]),
     scenario,
-    settings: {},
+    settings: listsAndDetailsSettings,
   });
   await network.restart();
   for (const node of incidentNodes(network)) network.failNode(node);

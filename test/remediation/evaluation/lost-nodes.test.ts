@@ -45,7 +45,7 @@ const rebootsLoseNodes = ({ forMs = Number.POSITIVE_INFINITY, share = 1 } = {}):
   },
 });
 
-const FORGET_AFTER_MS = 4 * HOUR_MS;
+const FORGET_AFTER_MS = 2 * HOUR_MS;
 const spec = rebootOffline({ retry: { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: FORGET_AFTER_MS } });
 
 const startLosingNodes = (safety: Partial<typeof defaultSafety>, options: Partial<QuietNetworkOptions> = {}) =>
@@ -82,8 +82,7 @@ describe("nodes that leave the list after an action", () => {
 
   test("count after their policy is proven, too", async () => {
     // With this seed the first node, the canary, returns from its reboot.
-    const scenario = { ...rebootsLoseNodes({ share: 0.5 }), seed: 3 };
-    const network = await startLosingNodes({}, { scenario });
+    const network = await startLosingNodes({}, { scenario: { ...rebootsLoseNodes({ share: 0.5 }), seed: 3 } });
     expect(await failOneByOne(network, 12)).toBeLessThanOrEqual(5);
     expect(episodeStates(network)).toContain("healed");
   });
@@ -137,12 +136,12 @@ describe("nodes that leave the list after an action", () => {
   });
 
   test("no longer count once they are back, and their episode continues", async () => {
-    const network = await startLosingNodes({ canary: false }, { scenario: rebootsLoseNodes({ forMs: 3 * HOUR_MS }) });
+    const network = await startLosingNodes({ canary: false }, { scenario: rebootsLoseNodes({ forMs: 1.5 * HOUR_MS }) });
     const [first, second] = network.nodes("us-east");
     network.failNode(first!);
-    await network.advance(HOUR_MS);
+    await network.advance(HOUR_MS / 2);
     network.failNode(second!);
-    await network.advance(HOUR_MS);
+    await network.advance(HOUR_MS / 2);
     expect(network.postCount()).toBe(1);
     await network.advanceUntil(() => network.postCount() === 2);
     expect(network.nodes()).toContain(first);
@@ -287,10 +286,8 @@ describe("nodes that stay down after an action", () => {
   });
 
   test("do not count if they were offline before the action", async () => {
-    const network = await startQuietNetwork({
-      config: remediationConfig([spec], { canary: false }),
-      scenario: rebootsLeaveDown,
-    });
+    const config = remediationConfig([spec], { canary: false });
+    const network = await startQuietNetwork({ config, scenario: rebootsLeaveDown });
     const [first, second] = inUsEast(network);
     network.failNode(first!);
     await network.advance(HOUR_MS);

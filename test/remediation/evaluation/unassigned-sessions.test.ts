@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 
 type Session = Readonly<Record<string, unknown>>;
 
@@ -20,16 +21,16 @@ const changingSessions =
     },
   });
 
-/** Runs a policy on nodes without sessions for an hour. Each node has about twenty. */
+/** Runs a policy on nodes without sessions for five times its `for`. Each node has about twenty. */
 async function rebootIdle(change: (session: Session, index: number) => Session): Promise<QuietNetwork> {
   const policy = rebootOffline({ when: 'node.status == "online" && sessions.total == 0' });
   const network = await startQuietNetwork({
     config: remediationConfig([policy], withoutLimits),
     scenario: { nodes: 20, sessions: 400 },
-    settings: {},
+    settings: { schedules: { ...listsOnlySettings.schedules!, sessions: everyMinuteSettings.schedules.sessions } },
     wrapTransport: changingSessions(change),
   });
-  await network.advance(HOUR_MS);
+  await network.advance(25 * MINUTE_MS);
   return network;
 }
 

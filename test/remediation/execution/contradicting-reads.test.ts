@@ -1,11 +1,14 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { startQuietNetwork } from "../../harness/quiet-network.ts";
+import { listsAndDetailsSettings, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates } from "../../harness/remediation-results.ts";
 
 test("no action is sent while the detail of its node, which a cache keeps, contradicts the list", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]), settings: {} });
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline()]),
+    settings: listsAndDetailsSettings,
+  });
   const [node] = network.nodes();
   network.setFault({ kind: "cached", maxAgeMs: HOUR_MS }, "GET /v1/nodes/");
   await network.advance(20 * MINUTE_MS);

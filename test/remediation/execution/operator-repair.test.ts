@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 
 const oneReboot = remediationConfig([rebootOffline({ steps: [steps.reboot] })]);
@@ -43,7 +43,7 @@ test("a node that an operator quarantines after our reboot does not count as hea
 });
 
 test.each([180, 200])("a node list that is cached for %d s does not end our quarantine", async (maxAgeSeconds) => {
-  const network = await startQuietNetwork({ config: remediationConfig([]), settings: {} });
+  const network = await startQuietNetwork({ config: remediationConfig([]), settings: listsAndDetailsSettings });
   const [node] = network.nodes();
   const when = `node.id == "${node}" && node.status == "online"`;
   await network.reload({ config: remediationConfig([rebootOffline({ when, steps: [steps.quarantine] })]) });
@@ -59,7 +59,7 @@ describe("a node in our quarantine that reports nothing", () => {
     let silentNode = "";
     const network = await startQuietNetwork({
       config: remediationConfig([]),
-      settings: {},
+      settings: listsAndDetailsSettings,
       wrapTransport: (service) => ({
         ...service,
         async request(request, signal) {

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { propertyRuns } from "../../harness/run-length.ts";
 import { actualNodes, actualSessions } from "../../harness/simulator/actual-state.ts";
 import { createTestClient, json, START, scenarioWith, type TestClient } from "../api-caller.ts";
 
@@ -59,7 +60,7 @@ test("the statistics and the counts of the nodes always agree with the sessions"
         for (const { id, active_sessions: count } of actualNodes(client.service)) expect(byNode[id] ?? 0).toBe(count);
       }
     }),
-    { numRuns: 40 },
+    propertyRuns(40),
   );
 });
 
