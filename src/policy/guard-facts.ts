@@ -56,6 +56,8 @@ export interface FleetCounts {
   readonly disrupted: ReadonlySet<NodeId>;
   /** Episodes whose node is lost (see {@link isLost}). */
   readonly lost: readonly Episode[];
+  /** Episodes whose quarantine should have ended, but still makes their node unavailable. */
+  readonly overdue: readonly Episode[];
   readonly domains: Readonly<Record<FailureDomain, ReadonlyMap<string, DomainCount>>>;
 }
 
@@ -240,6 +242,7 @@ export function* countFleet(
     unhealthy: unhealthy + notListed,
     disrupted: new Set(disrupted.map(({ node }) => node)),
     lost: disrupted.filter(isLost),
+    overdue: disrupted.filter(({ quarantine }) => quarantine?.overdue === true),
     domains,
   };
 }
