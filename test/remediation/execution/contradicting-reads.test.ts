@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Transport } from "../../../src/model/ports.ts";
 import { rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates } from "../../harness/remediation-results.ts";
@@ -17,4 +18,34 @@ test("no action is sent while the detail of its node, which a cache keeps, contr
   await network.advance(40 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   expect(episodeStates(network)).toEqual(["healed"]);
+});
+
+/** Wraps the service so that the list shows a node as offline. */
+const listingAsOffline =
+  (node: string) =>
+  (service: Transport): Transport => ({
+    ...service,
+    async request(request, signal) {
+      const answer = await service.request(request, signal);
+      if (!answer.ok || !request.path.startsWith("/v1/nodes?")) return answer;
+      const page = JSON.parse(new TextDecoder().decode(answer.value.body)) as { data: { id: string }[] };
+      const data = page.data.map((record) => (record.id === node ? { ...record, status: "offline" } : record));
+      const body = new TextEncoder().encode(JSON.stringify({ ...page, data }));
+      return { ok: true, value: { ...answer.value, body } };
+    },
+  });
+
+test("a node whose detail never shows what the list shows is read ever more rarely, and the hold says why", async () => {
+  const node = "node_caffe390";
+  const rules = remediationRules([rebootOffline()]);
+  const network = await startQuietNetwork({ rules, wrapTransport: listingAsOffline(node) });
+  await network.advance(6 * HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.actions().length).toBeLessThan(20);
+  const [blocker, ...others] = network.explain(node).policies[0]!.blockers;
+  expect(others).toEqual([]);
+  expect(blocker).toMatchObject({
+    reason: "backoff",
+    detail: expect.stringContaining("(the node is no longer unhealthy)"),
+  });
 });
