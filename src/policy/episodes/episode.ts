@@ -80,9 +80,7 @@ const SEND_BACKOFF_MS_MAX = 30 * MINUTE_MS;
 const RATE_LIMIT_BACKOFF_MS: DurationMs = SECOND_MS;
 /** Maximum number of attempts at one step that are answered with 429 before the episode is given up. */
 export const RATE_LIMITED_ATTEMPTS_MAX = 5;
-/**
- * A quarantine that ends this early was not lifted by an operator, since clocks differ and durations are whole minutes.
- */
+/** A quarantine that ends this early was not lifted: clocks differ, and durations are whole minutes. */
 const QUARANTINE_SLACK_MS = MINUTE_MS;
 /** A quarantine that lasts this long after its end is overdue. */
 const QUARANTINE_OVERDUE_MS = 5 * MINUTE_MS;
@@ -198,14 +196,15 @@ export function recordStepResult(
   now: EpochMs,
 ): Episode {
   const isQuarantine = action.request.kind === "quarantine";
+  const settled = settleQuarantine(episode, action);
   switch (end) {
     case "verified":
-      if (isQuarantine && episode.quarantine?.seen === true) return transition(episode, "quarantined", now);
-      return transition({ ...withoutUnseenQuarantine(episode, action), healed: true }, "verified", now);
+      if (isQuarantine && settled.quarantine !== null) return transition(settled, "quarantined", now);
+      return transition({ ...settled, healed: true }, "verified", now);
     case "ineffective":
-      return advanceStep(withoutUnseenQuarantine(episode, action), rule, now);
+      return advanceStep(settled, rule, now);
     case "in_doubt":
-      return recordRefused(withoutUnseenQuarantine(episode, action), rule, now);
+      return recordRefused(settled, rule, now);
     default:
       return end satisfies never;
   }
@@ -213,7 +212,7 @@ export function recordStepResult(
 
 /** Updates an episode whose step timed out while its node was lost. The next step follows when the node returns. */
 export function recordStepLost(episode: Episode, action: Action, now: EpochMs): Episode {
-  const next = { ...withoutUnseenQuarantine(episode, action), step: episode.step + 1, ...NO_ATTEMPTS, healed: false };
+  const next = { ...settleQuarantine(episode, action), step: episode.step + 1, ...NO_ATTEMPTS, healed: false };
   return transition(next, "step_lost", now);
 }
 
@@ -265,7 +264,7 @@ export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs)
   return { ...episode, quarantine: { ...quarantine, seenOnline } };
 }
 
-/** Returns whether an observation is the first to show that an operator is working on the node during our step. */
+/** Whether an observation is the first to show that an operator is working on the node during our step. */
 const isOperatorRepair = ({ state, shadow: dryRun, repaired, quarantine }: Episode, status: NodeStatus): boolean =>
   (state === "acting" || state === "quarantined") &&
   !dryRun &&
@@ -290,8 +289,12 @@ export function refireEpisode(episode: Episode, rule: PolicyRule, now: EpochMs):
   return episode.step < rule.steps.length ? transition(episode, "proven", now) : recordRefused(episode, rule, now);
 }
 
-/** Removes a quarantine that was never observed, because it did not take effect. */
-const withoutUnseenQuarantine = (episode: Episode, action: Action): Episode =>
-  episode.quarantine !== null && episode.quarantine.action === action.id && !episode.quarantine.seen
-    ? { ...episode, quarantine: null }
-    : episode;
+/**
+ * Returns the episode at the end of a step. A quarantine that was never observed did not take effect, unless the service
+ * confirmed it and the node is down since: the spec does not state which status a quarantine has (section 3.1).
+ */
+function settleQuarantine(episode: Episode, action: Action): Episode {
+  const { quarantine } = episode;
+  if (quarantine === null || quarantine.action !== action.id || quarantine.seen) return episode;
+  return { ...episode, quarantine: isDown(episode) && !action.inDoubt ? { ...quarantine, seen: true } : null };
+}

@@ -3,7 +3,7 @@ import { DAY_MS, HOUR_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import { rebootOffline, remediationRules, steps, withoutLimits } from "../../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
-import { holdReasonsOf } from "../../harness/remediation-results.ts";
+import { actionLines, holdReasonsOf } from "../../harness/remediation-results.ts";
 
 /** Wraps the service so that it shows another status than `quarantined`. */
 const showingQuarantineAs =
@@ -41,4 +41,16 @@ describe.each(["maintenance", "offline", "disabled"])("if quarantined nodes have
     await network.advance(DAY_MS);
     expect(network.postCount()).toBe(4);
   });
+});
+
+test("a node that is offline because of our quarantine is not rebooted by another policy", async () => {
+  const node = "node_caffe390";
+  const rules = remediationRules([rebootOffline(), { ...quarantineForADay([node]), name: "hide" }]);
+  const network = await startQuietNetwork({ rules, wrapTransport: showingQuarantineAs("offline") });
+  await network.advance(20 * HOUR_MS);
+  expect(actionLines(network)).toEqual(["quarantine: verified"]);
+  expect(network.explain(node).policies[0]!.blockers).toMatchObject([{ reason: "other_episode" }]);
+  await network.advance(5 * HOUR_MS);
+  expect(network.status(node)).toBe("online");
+  expect(actionLines(network)).toEqual(["quarantine: verified"]);
 });
