@@ -84,10 +84,7 @@ export const RATE_LIMITED_ATTEMPTS_MAX = 5;
 const QUARANTINE_SLACK_MS = MINUTE_MS;
 /** A quarantine that lasts this long after its end is overdue. */
 const QUARANTINE_OVERDUE_MS = 5 * MINUTE_MS;
-/**
- * A quarantine counts as lifted after this many consecutive observations of the node as online, since one may be
- * outdated.
- */
+/** A quarantine counts as lifted after this many consecutive observations as online, since one may be outdated. */
 const FREED_OBSERVATIONS_MIN = 2;
 
 /** Attempt counters at the beginning of a step. */
@@ -233,7 +230,10 @@ const DOWN_STATUSES: ReadonlySet<NodeStatus> = new Set(["offline", "rebooting", 
 export function observeAfterStep(episode: Episode, action: Action, status: NodeStatus, now: EpochMs): Episode {
   const wasUp = action.statusBefore !== "offline" && action.statusBefore !== "rebooting";
   const mayBeOurs = !episode.shadow && (wasUp || isDown(episode));
-  return mayBeOurs && DOWN_STATUSES.has(status) ? { ...episode, downSince: episode.downSince ?? now } : episode;
+  // When a reboot ends in maintenance, nothing shows that the node came back from it.
+  const isUnproven = episode.state === "acting" && action.request.kind === "reboot" && status === "maintenance";
+  const isDownNow = mayBeOurs && (isUnproven || DOWN_STATUSES.has(status));
+  return isDownNow ? { ...episode, downSince: episode.downSince ?? now } : episode;
 }
 
 /** Updates an episode after an observation of the node's status. */
