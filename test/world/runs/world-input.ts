@@ -70,6 +70,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
     ...walkable(serviceOf(choices, plan)),
     detailUptime: detailUptimeOf(seed),
     createdAt: createdAtOf(seed),
+    quarantineStatus: seed % 8 === 4 ? ("maintenance" as const) : ("quarantined" as const),
   };
   const settings = settingsOf(choices, limitsOf(plan, callsPerMonth));
   const rules = randomRules(choices);
