@@ -134,7 +134,10 @@ export class RemediationRound {
     if (hasBeenUntrusted) await this.#policyEvaluator.markUntrusted();
     if (!wasUntrusted) await this.#evaluate();
     // Finds the firing nodes in slices, so that the counts from here on don't block the event loop.
-    await runInSlices(countFleet(observed.fleet, remediationState.records, policies.active(), true), clock);
+    await runInSlices(
+      countFleet(observed.fleet, remediationState.records, policies.active(), true, remediationState.now()),
+      clock,
+    );
     await nextTurn();
     inventory.setDetailDeadlines(detailDeadlines(this.#context));
     // A newer snapshot may have arrived in the meantime.
