@@ -268,8 +268,8 @@ test("a node that was up before our reboot, and is rebooting after its step is o
   const closed = episodeOf(1, { node: "late", state: "given_up", closedAt: NOON - MINUTE_MS });
   const disrupted = (sentMsAgo: number, statusBefore: NodeStatus) => {
     const request = { kind: "reboot", force: false } as const;
-    const sent = { episode: closed.id, node: "late", request, sentAt: NOON - sentMsAgo, statusBefore };
-    const actions = [actionOf(1, { ...sent, state: "ended", outcome: "ineffective" })];
+    const sent = { node: "late", request, sentAt: NOON - sentMsAgo, statusBefore };
+    const actions = [actionOf(1, closed.id, { ...sent, outcome: "ineffective" })];
     return [...countScenario({ nodes: [node("late", "rebooting")], episodes: [closed], actions }).disrupted];
   };
   expect(disrupted(50 * MINUTE_MS, "online")).toEqual(["late"]);
