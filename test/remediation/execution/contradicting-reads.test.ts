@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
-import { rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
-import { episodeStates } from "../../harness/remediation-results.ts";
+import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 
 test("no action is sent while the detail of its node, which a cache keeps, contradicts the list", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), settings: {} });
@@ -48,4 +48,19 @@ test("a node whose detail never shows what the list shows is read ever more rare
     reason: "backoff",
     detail: expect.stringContaining("(the node is no longer unhealthy)"),
   });
+});
+
+test("a step is not ineffective because of responses that a cache has kept since before it was sent", async () => {
+  const verify = { withinMs: 2 * MINUTE_MS, expect: null };
+  const rule = rebootOffline({ steps: [steps.reboot, steps.force].map((step) => ({ ...step, verify })) });
+  const network = await startQuietNetwork({ rules: remediationRules([rule]) });
+  const [node] = network.nodes();
+  network.failNode(node!);
+  await network.advance(5 * MINUTE_MS);
+  network.setFault({ kind: "cached", maxAgeMs: 20 * MINUTE_MS }, "GET /v1/nodes");
+  await network.advance(20 * MINUTE_MS);
+  network.setFault(null);
+  await network.advance(HOUR_MS);
+  expect(actionLines(network)).toEqual(["reboot: verified"]);
+  expect(episodeStates(network)).toEqual(["healed"]);
 });
