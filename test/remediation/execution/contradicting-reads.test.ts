@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
-import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
-import { startQuietNetwork } from "../../harness/quiet-network.ts";
+import { rebootOffline, remediationRules, steps, withoutLimits } from "../../harness/policies.ts";
+import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 
 test("no action is sent while the detail of its node, which a cache keeps, contradicts the list", async () => {
@@ -63,4 +63,38 @@ test("a step is not ineffective because of responses that a cache has kept since
   await network.advance(HOUR_MS);
   expect(actionLines(network)).toEqual(["reboot: verified"]);
   expect(episodeStates(network)).toEqual(["healed"]);
+});
+
+test("a node that left the list after an action stays lost if only an outdated replica lists it", async () => {
+  const outdated = new Map<string, Uint8Array>();
+  let walks = 0;
+  let shownAt = Number.POSITIVE_INFINITY;
+  const wrapTransport = (service: Transport): Transport => ({
+    ...service,
+    async request(request, signal) {
+      const answer = await service.request(request, signal);
+      if (!answer.ok || !request.path.startsWith("/v1/nodes?")) return answer;
+      const body = ++walks === shownAt ? outdated.get(request.path) : undefined;
+      if (shownAt === Number.POSITIVE_INFINITY) outdated.set(request.path, answer.value.body);
+      return body === undefined ? answer : { ok: true, value: { ...answer.value, body } };
+    },
+  });
+  const never = Number.POSITIVE_INFINITY;
+  const leaving = { joinEveryMs: never, leaveEveryMs: never, vanishAfterReboot: 1, failAfterReboot: 0 };
+  const scenario = { nodes: 60, churn: { ...leaving, vanishForMs: never, reuseIds: false } };
+  const rules = remediationRules([rebootOffline()], { ...withoutLimits, maxDisrupted: { share: 1, amount: 1 } });
+  const network = await startQuietNetwork({ rules, scenario, wrapTransport });
+  const [first, second] = onePerRegion(network, 2);
+  network.failNode(first!);
+  await network.advance(MINUTE_MS);
+  network.failNode(second!);
+  await network.advance(4 * MINUTE_MS);
+  shownAt = 0;
+  await network.advance(20 * MINUTE_MS);
+  expect(network.nodes()).not.toContain(first);
+  expect(network.holdReasons(second!)).toEqual(["disrupted"]);
+  shownAt = walks + 1;
+  await network.advance(5 * MINUTE_MS);
+  expect(walks).toBeGreaterThan(shownAt);
+  expect(network.postCount()).toBe(1);
 });
