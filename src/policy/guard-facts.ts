@@ -173,8 +173,8 @@ const ONLINE = NODE_STATUSES.indexOf("online");
 
 /**
  * Counts the nodes of a fleet, in steps. Nodes also count as unhealthy if a timer of `policies` is firing on them. Unless
- * `dryRun` is set, policies in dry_run are ignored. `now` is by the journal's clock. Decisions need all steps at once, because the records may change
- * between two of them.
+ * `dryRun` is set, policies in dry_run are ignored. `now` is by the journal's clock. Decisions need all steps at once,
+ * because the records may change between two of them.
  */
 export function* countFleet(
   fleet: Fleet,
