@@ -1,5 +1,11 @@
 import type { ApiClient } from "../api-client/client.ts";
-import { decodeNodeRecord, decodePage, decodeSessionRecord, type OnProblem } from "../api-client/decoding/records.ts";
+import {
+  decodeNodeRecord,
+  decodePage,
+  decodeSessionRecord,
+  type OnProblem,
+  type RecordProblem,
+} from "../api-client/decoding/records.ts";
 import { listNodesCall, listSessionsCall } from "../api-client/endpoints.ts";
 import { isPermanent, isRequestRejected } from "../api-client/errors.ts";
 import type { ListWalk } from "../api-client/pagination/list-behavior.ts";
@@ -9,7 +15,7 @@ import type { Share } from "../base/percent.ts";
 import { ok } from "../base/result.ts";
 import { missingRecords, shownShare } from "../inventory/walk-completeness.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
-import type { NodeId } from "../model/node.ts";
+import type { NodeId, NodeRecord } from "../model/node.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { runInSlices } from "../platform/event-loop.ts";
@@ -44,14 +50,22 @@ const DETAIL_MS_MAX: DurationMs = 5 * MINUTE_MS;
 /** Completes the message about an incomplete walk of the sessions, which no guard explains. */
 const SESSIONS_ADVICE = "; policies can't read sessions; if the list always counts too many, run accept-inventory";
 
+/** Returns the problem of a record that is older than an earlier response, and states another status. */
+const contradictionOf = ({ id, status }: NodeRecord): RecordProblem => ({
+  reason: "older_record",
+  id,
+  detail: `status is ${JSON.stringify(status)}, but an earlier response with a later last_seen stated another one`,
+});
+
 /** Reads the node list into the inventory (spec, section 4.1), then looks up known nodes that the list did not show. */
 export async function collectNodes(deps: ListCollectorDeps, signal: AbortSignal): Promise<RunOutcome> {
-  const { inventory } = deps.collected;
+  const { inventory, reporters } = deps.collected;
   const { maxMissing, minInventory } = deps.settings;
+  const reportContradiction = (node: NodeRecord) => reporters.nodes.reportProblem(contradictionOf(node));
   let rejected = 0;
   const fold = (record: unknown, at: MonotonicMs, onProblem: OnProblem): boolean => {
     const node = decodeNodeRecord(record, onProblem);
-    if (node !== null) return inventory.recordListed(node, at);
+    if (node !== null) return inventory.recordListed(node, at, reportContradiction);
     // An unreadable record still accounts for one record of the total.
     rejected++;
     return true;

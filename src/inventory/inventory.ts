@@ -41,10 +41,7 @@ export class Inventory {
   readonly #walks = new WalkHistory();
   readonly #usageScale;
   readonly #detailed = new Set<NodeId>();
-  /**
-   * For each hidden node its last_seen at the last lookup, and the first lookup since the list last showed it that
-   * returned this last_seen.
-   */
+  /** For each hidden node its last_seen at the last lookup, and the first lookup since it was listed that returned it. */
   readonly #hiddenSince = new Map<NodeId, { readonly lastSeenMs: number; readonly since: MonotonicMs }>();
   #lastDetailAt: MonotonicMs | null = null;
 
@@ -68,12 +65,13 @@ export class Inventory {
   }
 
   /**
-   * Records a node of the list as observed at `at`. A later observation stays. Returns true if the current walk had not
-   * shown the node before.
+   * Records a node of the list as observed at `at`. A later observation stays; `onContradiction` is called if it states
+   * another status. Returns true if the current walk had not shown the node before.
    */
-  recordListed(record: NodeRecord, at: MonotonicMs): boolean {
+  recordListed(record: NodeRecord, at: MonotonicMs, onContradiction?: (record: NodeRecord) => void): boolean {
     const slot = this.#slotOf(record.id);
     const isWritten = this.#writeRecord(slot, record, at);
+    if (!isWritten && this.#columns.contradicts(slot, record, at)) onContradiction?.(record);
     const isNew = this.#absences.markShown(slot);
     if (isNew) this.#hiddenSince.delete(record.id);
     // A list that shifts shows a node again a moment later, which is not a new observation.

@@ -75,6 +75,8 @@ export interface ServiceOptions {
   readonly detailUptime: "floored" | "rounded" | "exact";
   /** What `created_at` states: when the node was created, its last boot (it registers again), or the response's time. */
   readonly createdAt: "creation" | "boot" | "request";
+  /** The status of a quarantined node. */
+  readonly quarantineStatus: "quarantined" | "maintenance";
   /** `code`: {error, message}; `nested`: {error: {code, message}}; `text`: text/plain; `empty`: no body. */
   readonly errorBody: "code" | "nested" | "text" | "empty";
   /** Response to reboot and disconnect: a body like that of quarantine, an empty JSON object, or 204 without a body. */

@@ -1,4 +1,3 @@
-import { type DurationMs, HOUR_MS } from "../base/duration.ts";
 import { eachInSteps, type Steps } from "../base/steps.ts";
 import type { Safety } from "../config/schema/safety.ts";
 import type { TrustBlocker } from "../inventory/trust.ts";
@@ -13,6 +12,7 @@ import { countRecords } from "./cel/fleet-aggregates.ts";
 import type { Incident } from "./guards/correlated-failure.ts";
 import type { EffectiveLimits } from "./guards/safety-limits.ts";
 import type { Breaker, Storm } from "./guards/storm-and-breaker.ts";
+import { isLateEffect } from "./own-actions.ts";
 import type { Policy, PolicyEvaluation } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";
 import type { Timer } from "./timer.ts";
@@ -56,6 +56,8 @@ export interface FleetCounts {
   readonly disrupted: ReadonlySet<NodeId>;
   /** Episodes whose node is lost (see {@link isLost}). */
   readonly lost: readonly Episode[];
+  /** Episodes whose quarantine should have ended, but still makes their node unavailable. */
+  readonly overdue: readonly Episode[];
   readonly domains: Readonly<Record<FailureDomain, ReadonlyMap<string, DomainCount>>>;
 }
 
@@ -155,25 +157,6 @@ function isDisrupted(records: RemediationRecords, episode: Episode): boolean {
   return episode.quarantine !== null && !wasOffline(records, episode);
 }
 
-/** Time for which a reboot that we sent explains a rebooting node or a lower uptime. */
-const OWN_REBOOT_MS: DurationMs = HOUR_MS;
-
-/** Returns whether an action is a reboot that may have been executed recently. */
-export const isRecentReboot = ({ request, sentAt, outcome }: Action, now: EpochMs): boolean =>
-  request.kind === "reboot" &&
-  sentAt !== null &&
-  now - sentAt <= OWN_REBOOT_MS &&
-  outcome !== "failed" &&
-  outcome !== "refused";
-
-/** Returns whether we rebooted a node recently, under any policy. */
-export function wasRebootedByUs(records: RemediationRecords, node: NodeId, now: EpochMs): boolean {
-  return records
-    .episodesOf(node, false)
-    .flatMap(({ id }) => records.actionsOf(id))
-    .some((action) => isRecentReboot(action, now));
-}
-
 /**
  * Returns whether the node was offline before the first action of its episode, and was not seen available before a later
  * one. If so, a quarantine does not disrupt it.
@@ -190,14 +173,15 @@ const ONLINE = NODE_STATUSES.indexOf("online");
 
 /**
  * Counts the nodes of a fleet, in steps. Nodes also count as unhealthy if a timer of `policies` is firing on them. Unless
- * `dryRun` is set, policies in dry_run are ignored. Decisions need all steps at once, because the records may change
- * between two of them.
+ * `dryRun` is set, policies in dry_run are ignored. `now` is by the journal's clock. Decisions need all steps at once,
+ * because the records may change between two of them.
  */
 export function* countFleet(
   fleet: Fleet,
   records: RemediationRecords,
   policies: readonly ActivePolicy[],
   dryRun: boolean,
+  now: EpochMs,
 ): Steps<FleetCounts> {
   const { locationIndex, status, locations } = fleet;
   const counted = countRecords(fleet);
@@ -220,6 +204,7 @@ export function* countFleet(
     if (nodes > 0) add(location, { nodes, online: counted.online[index]!, disrupted: 0 });
   }
   const disrupted = yield* disruptedEpisodes(records, dryRun);
+  const disruptedIds = new Set(disrupted.map(({ node }) => node));
   let notListed = 0;
   for (const episode of disrupted) {
     const slot = slotsById(fleet).get(episode.node);
@@ -232,14 +217,22 @@ export function* countFleet(
       add(locations[locationIndex[slot]!]!, { nodes: 0, online, disrupted: 1 });
     }
   }
+  for (const slot of dryRun ? [] : counted.unavailable) {
+    const id = fleet.ids[slot]!;
+    if (disruptedIds.has(id) || !isLateEffect(records, id, NODE_STATUSES[status[slot]!]!, now)) continue;
+    disruptedIds.add(id);
+    markUnhealthy(slot);
+    add(locations[locationIndex[slot]!]!, { nodes: 0, online: 0, disrupted: 1 });
+  }
   for (const { policy } of policies.filter((policy) => dryRun || !isDryRun(policy))) {
     for (const slot of yield* firingSlots(fleet, records, policy.spec.name)) markUnhealthy(slot);
   }
   return {
     nodes: fleet.count + notListed,
     unhealthy: unhealthy + notListed,
-    disrupted: new Set(disrupted.map(({ node }) => node)),
+    disrupted: disruptedIds,
     lost: disrupted.filter(isLost),
+    overdue: disrupted.filter(({ quarantine }) => quarantine?.overdue === true),
     domains,
   };
 }

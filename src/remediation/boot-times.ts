@@ -2,7 +2,7 @@ import type { ApiClient } from "../api-client/client.ts";
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { NodeId } from "../model/node.ts";
-import { isRecentReboot } from "../policy/guard-facts.ts";
+import { isRecentReboot } from "../policy/own-actions.ts";
 import type { DecisionContext } from "./evaluation/candidates.ts";
 
 /** What tells whether an id still belongs to the same node. */

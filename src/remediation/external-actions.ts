@@ -7,7 +7,7 @@ import type { Fleet } from "../model/snapshot.ts";
 import { runInSlices } from "../platform/event-loop.ts";
 import { slotsById } from "../policy/cel/field-readers.ts";
 import { isBootShown } from "../policy/episodes/verification.ts";
-import { wasRebootedByUs } from "../policy/guard-facts.ts";
+import { wasRebootedByUs } from "../policy/own-actions.ts";
 import type { DecisionContext } from "./evaluation/candidates.ts";
 import type { EpisodeContext } from "./execution/episode-transitions.ts";
 import { ownershipOf } from "./operator-holds.ts";

@@ -5,7 +5,7 @@ import type { Episode } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
-import { wasRebootedByUs } from "../policy/guard-facts.ts";
+import { wasRebootedByUs } from "../policy/own-actions.ts";
 import { type IdentityDeps, isOurBoot } from "./boot-times.ts";
 import { type EpisodeContext, withdraw } from "./execution/episode-transitions.ts";
 import { canaryFactKey } from "./policy-set.ts";

@@ -24,6 +24,7 @@ export const defaultServiceOptions: ServiceOptions = {
   usageScale: "ratio",
   detailUptime: "floored",
   createdAt: "creation",
+  quarantineStatus: "quarantined",
   errorBody: "code",
   actionReply: "success",
   listEndedSessions: false,

@@ -1,6 +1,9 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import { createNetworkRenderer } from "../../src/metrics/render/renderer.ts";
+import type { Transport } from "../../src/model/ports.ts";
+import { rebootOffline, remediationConfig } from "../harness/policies.ts";
+import { startQuietNetwork } from "../harness/quiet-network.ts";
 import {
   everyMinuteSettings,
   startVirtualDaemon,
@@ -55,4 +58,30 @@ test("invalid records do not duplicate series", async () => {
   expect(series.length).toBeGreaterThan(NODES);
   expect(series.filter((each, index) => series.indexOf(each) !== index)).toEqual([]);
   await stopVirtualDaemon(daemon);
+});
+
+test("an outdated replica that shows a node as healthy, so that it never fires, is counted and named", async () => {
+  const outdated = new Map<string, Uint8Array>();
+  let isOutdated = false;
+  let pages = 0;
+  const wrapTransport = (service: Transport): Transport => ({
+    ...service,
+    async request(request, signal) {
+      const answer = await service.request(request, signal);
+      if (!answer.ok || !request.path.startsWith("/v1/nodes?")) return answer;
+      if (!isOutdated) outdated.set(request.path, answer.value.body);
+      const body = isOutdated && pages++ % 2 === 0 ? outdated.get(request.path) : undefined;
+      return body === undefined ? answer : { ok: true, value: { ...answer.value, body } };
+    },
+  });
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]), wrapTransport });
+  isOutdated = true;
+  const [node] = network.nodes();
+  network.failNode(node!);
+  await network.advance(40 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  const page = await network.daemon.metrics.render("text");
+  expect(page).toMatch(/records_rejected_total\{collector="nodes",reason="older_record"\} \d\d/);
+  const warnings = network.daemon.log.lines.filter(({ fields }) => fields.reason === "older_record");
+  expect(warnings[0]).toMatchObject({ fields: { id: node } });
 });

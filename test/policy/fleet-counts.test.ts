@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { MINUTE_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
 import { type FailureDomain, NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
 import {
@@ -41,7 +42,7 @@ const recordsOf = ({
   new RemediationRecords({ timers, episodes, actions, holds: [], facts: new Map(), lastNumber: 0 });
 
 function countScenario({ nodes, policies = [activePolicy()], dryRun = false, ...rest }: FleetScenario) {
-  return runAtOnce(countFleet(buildFleet(nodes), recordsOf(rest), policies, dryRun));
+  return runAtOnce(countFleet(buildFleet(nodes), recordsOf(rest), policies, dryRun, NOON));
 }
 
 const quarantine = { action: "act-9", endsAt: NOON, seen: true, seenOnline: 0, overdue: false };
@@ -145,7 +146,7 @@ describe("the counts of a mass event", () => {
   const ids = Array.from({ length: 3_000 }, (_, index) => `node_${index}`);
   const fleet = buildFleet(ids.map((id) => node(id)));
   const massEvent = () => recordsOf({ timers: ids.map((id) => timerRow(id)) });
-  const stepsOf = (records: RemediationRecords, of = fleet) => countFleet(of, records, [activePolicy()], false);
+  const stepsOf = (records: RemediationRecords, of = fleet) => countFleet(of, records, [activePolicy()], false, NOON);
 
   test("take many steps, and few until a timer changes", () => {
     const records = massEvent();
@@ -274,3 +275,16 @@ function referenceCounts({ nodes, timers = [], episodes = [], policies = [], dry
     domains,
   };
 }
+
+test("a node that was up before our reboot, and is rebooting after its step is over, counts as disrupted", () => {
+  const closed = episodeOf(1, { node: "late", state: "given_up", closedAt: NOON - MINUTE_MS });
+  const disrupted = (sentMsAgo: number, statusBefore: NodeStatus) => {
+    const request = { kind: "reboot", force: false } as const;
+    const sent = { node: "late", request, sentAt: NOON - sentMsAgo, statusBefore };
+    const actions = [actionOf(1, closed.id, { ...sent, outcome: "ineffective" })];
+    return [...countScenario({ nodes: [node("late", "rebooting")], episodes: [closed], actions }).disrupted];
+  };
+  expect(disrupted(50 * MINUTE_MS, "online")).toEqual(["late"]);
+  expect(disrupted(61 * MINUTE_MS, "online")).toEqual([]);
+  expect(disrupted(50 * MINUTE_MS, "offline")).toEqual([]);
+});

@@ -124,7 +124,9 @@ export function buildFacts(overrides: GuardCaseOptions = {}): GuardFacts {
   const { timers = [], episodes = [], actions = [], holds = [], policies = [activePolicy()] } = overrides;
   const safety = { ...defaultSafety, ...overrides.safety };
   const records = new RemediationRecords({ timers, episodes, actions, holds, facts: new Map(), lastNumber: 0 });
-  const fleetCounts = runAtOnce(countFleet(buildFleet(overrides.nodes ?? hundredNodes), records, policies, false));
+  const fleetCounts = runAtOnce(
+    countFleet(buildFleet(overrides.nodes ?? hundredNodes), records, policies, false, NOON),
+  );
   return {
     now: NOON,
     safety,

@@ -85,6 +85,9 @@ const service = (defaults: ServiceOptions) =>
     created_at: oneOf(["creation", "boot", "request"])
       .default(defaults.createdAt)
       .describe("Whether `created_at` is the time of the node's creation, of its last boot or of the request."),
+    quarantine_status: oneOf(["quarantined", "maintenance"])
+      .default(defaults.quarantineStatus)
+      .describe("Status of a quarantined node."),
     error_body: oneOf(["code", "nested", "text", "empty"])
       .default(defaults.errorBody)
       .describe("Body of error responses: `{error, message}`, `{error: {code, message}}`, text/plain, or none."),

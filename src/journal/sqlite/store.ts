@@ -46,9 +46,11 @@ export function openSqliteStore(folder: string): Result<SqliteStateStore, StoreF
     hold.value.close();
     return database;
   }
+  heldLocks.add(hold.value);
   const close = () => {
     closeOnce(database.value);
     closeOnce(hold.value);
+    heldLocks.delete(hold.value);
   };
   try {
     return ok(createStoreOver(database.value, close, assertSameFiles([path, join(folder, LOCK_FILE)])));
@@ -119,6 +121,9 @@ function createFolder(path: string): void {
     if (!existsSync(path)) throw error;
   }
 }
+
+/** The locks that this process holds. A database that nothing refers to is closed when it is garbage collected. */
+const heldLocks = new Set<DatabaseSync>();
 
 /**
  * Locks the folder for this process. The lock is an exclusive transaction on a database of its own that is never

@@ -80,16 +80,11 @@ const SEND_BACKOFF_MS_MAX = 30 * MINUTE_MS;
 const RATE_LIMIT_BACKOFF_MS: DurationMs = SECOND_MS;
 /** Maximum number of attempts at one step that are answered with 429 before the episode is given up. */
 export const RATE_LIMITED_ATTEMPTS_MAX = 5;
-/**
- * A quarantine that ends this early was not lifted by an operator, since clocks differ and durations are whole minutes.
- */
+/** A quarantine that ends this early was not lifted: clocks differ, and durations are whole minutes. */
 const QUARANTINE_SLACK_MS = MINUTE_MS;
 /** A quarantine that lasts this long after its end is overdue. */
 const QUARANTINE_OVERDUE_MS = 5 * MINUTE_MS;
-/**
- * A quarantine counts as lifted after this many consecutive observations of the node as online, since one may be
- * outdated.
- */
+/** A quarantine counts as lifted after this many consecutive observations as online, since one may be outdated. */
 const FREED_OBSERVATIONS_MIN = 2;
 
 /** Attempt counters at the beginning of a step. */
@@ -198,14 +193,15 @@ export function recordStepResult(
   now: EpochMs,
 ): Episode {
   const isQuarantine = action.request.kind === "quarantine";
+  const settled = settleQuarantine(episode, action);
   switch (end) {
     case "verified":
-      if (isQuarantine && episode.quarantine?.seen === true) return transition(episode, "quarantined", now);
-      return transition({ ...withoutUnseenQuarantine(episode, action), healed: true }, "verified", now);
+      if (isQuarantine && settled.quarantine !== null) return transition(settled, "quarantined", now);
+      return transition({ ...settled, healed: true }, "verified", now);
     case "ineffective":
-      return advanceStep(withoutUnseenQuarantine(episode, action), spec, now);
+      return advanceStep(settled, spec, now);
     case "in_doubt":
-      return recordRefused(withoutUnseenQuarantine(episode, action), spec, now);
+      return recordRefused(settled, spec, now);
     default:
       return end satisfies never;
   }
@@ -213,7 +209,7 @@ export function recordStepResult(
 
 /** Updates an episode whose step timed out while its node was lost. The next step follows when the node returns. */
 export function recordStepLost(episode: Episode, action: Action, now: EpochMs): Episode {
-  const next = { ...withoutUnseenQuarantine(episode, action), step: episode.step + 1, ...NO_ATTEMPTS, healed: false };
+  const next = { ...settleQuarantine(episode, action), step: episode.step + 1, ...NO_ATTEMPTS, healed: false };
   return transition(next, "step_lost", now);
 }
 
@@ -234,7 +230,10 @@ const DOWN_STATUSES: ReadonlySet<NodeStatus> = new Set(["offline", "rebooting", 
 export function observeAfterStep(episode: Episode, action: Action, status: NodeStatus, now: EpochMs): Episode {
   const wasUp = action.statusBefore !== "offline" && action.statusBefore !== "rebooting";
   const mayBeOurs = !episode.dryRun && (wasUp || isDown(episode));
-  return mayBeOurs && DOWN_STATUSES.has(status) ? { ...episode, downSince: episode.downSince ?? now } : episode;
+  // When a reboot ends in maintenance, nothing shows that the node came back from it.
+  const isUnproven = episode.state === "acting" && action.request.kind === "reboot" && status === "maintenance";
+  const isDownNow = mayBeOurs && (isUnproven || DOWN_STATUSES.has(status));
+  return isDownNow ? { ...episode, downSince: episode.downSince ?? now } : episode;
 }
 
 /** Updates an episode after an observation of the node's status. */
@@ -245,7 +244,9 @@ export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs)
   const episode = isUpAgain ? { ...repairedOrNot, downSince: null } : repairedOrNot;
   const { quarantine } = episode;
   if (quarantine === null) return episode;
-  if (status === "quarantined") {
+  // The spec does not state which status a quarantine has (section 3.1), so the first one may also be maintenance.
+  const isShownAsMaintenance = status === "maintenance" && !quarantine.seen && now < quarantine.endsAt;
+  if (status === "quarantined" || isShownAsMaintenance) {
     const overdue = now > quarantine.endsAt + QUARANTINE_OVERDUE_MS;
     if (quarantine.seen && quarantine.seenOnline === 0 && quarantine.overdue === overdue) return episode;
     return { ...episode, quarantine: { ...quarantine, seen: true, seenOnline: 0, overdue } };
@@ -288,8 +289,12 @@ export function refireEpisode(episode: Episode, spec: PolicySpec, now: EpochMs):
   return episode.step < spec.steps.length ? transition(episode, "proven", now) : recordRefused(episode, spec, now);
 }
 
-/** Removes a quarantine that was never observed, because it did not take effect. */
-const withoutUnseenQuarantine = (episode: Episode, action: Action): Episode =>
-  episode.quarantine !== null && episode.quarantine.action === action.id && !episode.quarantine.seen
-    ? { ...episode, quarantine: null }
-    : episode;
+/**
+ * Returns the episode at the end of a step. A quarantine that was never observed did not take effect, unless the service
+ * confirmed it and the node is down since: the spec does not state which status a quarantine has (section 3.1).
+ */
+function settleQuarantine(episode: Episode, action: Action): Episode {
+  const { quarantine } = episode;
+  if (quarantine === null || quarantine.action !== action.id || quarantine.seen) return episode;
+  return { ...episode, quarantine: isDown(episode) && !action.inDoubt ? { ...quarantine, seen: true } : null };
+}

@@ -45,7 +45,8 @@ export const disruptedGuard = defineGuard({
         "nodes that the daemon's actions make unavailable: rebooting, disconnected, down after an action, quarantined by the daemon (unless they were offline before), or lost",
       condition: "there would be more than `amount` or `percent` of `safety.max_disrupted`, whichever is fewer",
       ends: "automatically, once one of them is available again; for lost nodes also with `accept-inventory`",
-      operatorAction: "`accept-inventory` if the lost nodes will not come back",
+      operatorAction:
+        "`accept-inventory` if the lost nodes will not come back; end a quarantine that lasts longer than requested",
       policyWide: true,
     },
   },
@@ -53,19 +54,31 @@ export const disruptedGuard = defineGuard({
     const after = fleetCounts.disrupted.size + (fleetCounts.disrupted.has(node.id) ? 0 : 1);
     if (after <= limits.maxDisrupted) return [];
     const detail = `${countOf(fleetCounts.disrupted.size)} disrupted; the limit is ${limits.maxDisrupted}`;
-    return [{ reason: "disrupted", detail: `${detail}${describeLostNodes(fleetCounts.lost)}` }];
+    return [{ reason: "disrupted", detail: `${detail}${describeCauses(fleetCounts)}` }];
   },
 });
 
 const countOf = (nodes: number): string => `${nodes} ${nodes === 1 ? "node is" : "nodes are"}`;
 
-/** Describes the lost nodes among those that a limit counts. */
-function describeLostNodes(lost: readonly Episode[]): string {
-  if (lost.length === 0) return "";
-  const names = lost.slice(0, NAMES_MAX).map(({ node }) => node);
-  const more = lost.length > NAMES_MAX ? ", …" : "";
-  return `; ${lost.length} of them left the list or stayed down after an action (${names.join(", ")}${more}); such nodes count until they are available again or accept-inventory is run`;
+/** Describes those of the counted nodes that may not become available without an operator. */
+function describeCauses({ lost, overdue }: Pick<FleetCounts, "lost" | "overdue">): string {
+  const texts: string[] = [];
+  if (lost.length > 0)
+    texts.push(
+      `${lost.length} of them left the list or stayed down after an action (${nodeNames(lost)}); such nodes count until they are available again or accept-inventory is run`,
+    );
+  if (overdue.length > 0)
+    texts.push(
+      `${overdue.length} of them ${overdue.length === 1 ? "is" : "are"} still in a quarantine that should have ended (${nodeNames(overdue)}); such nodes count until the service or an operator ends it`,
+    );
+  return texts.map((text) => `; ${text}`).join("");
 }
+
+const nodeNames = (episodes: readonly Episode[]): string =>
+  `${episodes
+    .slice(0, NAMES_MAX)
+    .map(({ node }) => node)
+    .join(", ")}${episodes.length > NAMES_MAX ? ", …" : ""}`;
 
 /** Limits the disrupted nodes of a region or country. */
 export const disruptedDomainGuard = defineGuard({
@@ -74,15 +87,17 @@ export const disruptedDomainGuard = defineGuard({
       counts: "disrupted nodes (as above) in the region or country of the node",
       condition: "there would be more than `safety.max_disrupted_per`",
       ends: "automatically, once one of them is available again; for lost nodes also with `accept-inventory`",
-      operatorAction: "`accept-inventory` if the lost nodes will not come back",
+      operatorAction:
+        "`accept-inventory` if the lost nodes will not come back; end a quarantine that lasts longer than requested",
     },
   },
   check: ({ node }, { fleetCounts, safety }) => {
     const added = fleetCounts.disrupted.has(node.id) ? 0 : 1;
     return checkDomains(node, fleetCounts, safety.maxDisruptedPer, ({ disrupted }, limit, domain) => {
       if (disrupted + added <= limit) return null;
-      const lost = describeLostNodes(fleetCounts.lost.filter((episode) => episode[domain] === node[domain]));
-      const detail = `${countOf(disrupted)} disrupted in the ${domain} ${node[domain] || "(none)"}; the limit is ${limit}${lost}`;
+      const ofDomain = (episodes: readonly Episode[]) => episodes.filter((each) => each[domain] === node[domain]);
+      const causes = describeCauses({ lost: ofDomain(fleetCounts.lost), overdue: ofDomain(fleetCounts.overdue) });
+      const detail = `${countOf(disrupted)} disrupted in the ${domain} ${node[domain] || "(none)"}; the limit is ${limit}${causes}`;
       return { reason: "disrupted_domain", detail };
     });
   },

@@ -2,7 +2,8 @@ import { formatSecondsLeft } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
-import { type GuardFacts, isDryRun, isLost, isRecentReboot, wasRebootedByUs } from "../guard-facts.ts";
+import { type GuardFacts, isDryRun, isLost } from "../guard-facts.ts";
+import { isRecentReboot, wasRebootedByUs } from "../own-actions.ts";
 import { defineGuard, type HoldReasonRow } from "./guard.ts";
 
 const OWNERSHIP: HoldReasonRow = {

@@ -108,9 +108,13 @@ export const backoffGuard = defineGuard({
     },
   },
   appliesToNotify: true,
-  check: ({ episode }, { now }) => {
+  check: ({ episode }, { now, records }) => {
     if (episode === null || episode.retryAt === null || episode.retryAt <= now) return [];
-    const detail = `${backoffCause(episode)}; the next in ${formatSecondsLeft(episode.retryAt - now)}`;
+    const last = records
+      .actionsOf(episode.id)
+      .findLast(({ step, endedAt: end }) => step === episode.step && end !== null);
+    const why = last?.detail == null ? "" : ` (${last.detail})`;
+    const detail = `${backoffCause(episode)}${why}; the next in ${formatSecondsLeft(episode.retryAt - now)}`;
     return [{ reason: "backoff", detail }];
   },
 });

@@ -180,7 +180,7 @@ export const createGuardFacts = (
   function* collectFacts(dryRun) {
     const { apiKey, observed, policies, remediationState, config } = context;
     const { records } = remediationState;
-    const fleetCounts = yield* countFleet(observed.fleet, records, policies.active(), dryRun);
+    const fleetCounts = yield* countFleet(observed.fleet, records, policies.active(), dryRun, remediationState.now());
     yield;
     const trust = trustTracker.current();
     const now = remediationState.now();

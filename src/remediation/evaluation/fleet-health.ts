@@ -187,7 +187,9 @@ export class FleetHealth {
 
   #countFleet(dryRun: boolean): FleetCounts {
     const { observed, policies, remediationState } = this.#context;
-    return runAtOnce(countFleet(observed.fleet, remediationState.records, policies.active(), dryRun));
+    return runAtOnce(
+      countFleet(observed.fleet, remediationState.records, policies.active(), dryRun, remediationState.now()),
+    );
   }
 
   #changedCounts(): JournalChange[] {

@@ -115,7 +115,9 @@ export class IncidentTracker {
   #nodesMinByDomain(): (domain: string) => number {
     const { observed, remediationState, config } = this.#context;
     // Without policies no timers are counted, which the number of nodes does not depend on.
-    const fleetCounts = runAtOnce(countFleet(observed.fleet, remediationState.records, [], false));
+    const fleetCounts = runAtOnce(
+      countFleet(observed.fleet, remediationState.records, [], false, remediationState.now()),
+    );
     const domains = fleetCounts.domains[config.safety.correlated.by];
     return (domain) => incidentNodesMin(config.safety, domains.get(domain)?.nodes ?? 0);
   }

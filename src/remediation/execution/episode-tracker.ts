@@ -49,7 +49,7 @@ export class EpisodeTracker {
   #updateEpisode(episode: Episode): void {
     const { observed, policies, remediationState } = this.#context;
     const slot = observed.slotOf(episode.node);
-    if (slot === null) {
+    if (slot === null || this.#mayPredateAbsence(episode, slot)) {
       this.#updateUnlisted(episode);
       return;
     }
@@ -153,16 +153,38 @@ export class EpisodeTracker {
    * the node nor most others on its page have reported since. Then it does not show that an operator lifted it.
    */
   #mayPredateQuarantine({ quarantine }: Episode, slot: number): boolean {
-    const { client, observed, remediationState } = this.#context;
+    const { remediationState } = this.#context;
     const sentAt = quarantine === null ? null : (remediationState.records.action(quarantine.action)?.sentAt ?? null);
     if (sentAt === null || remediationState.now() >= quarantine!.endsAt) return false;
+    const { page, isSilent, hasReported } = this.#pageOf(slot, sentAt);
+    return isSilent && page.filter(hasReported).length <= page.length / 2;
+  }
+
+  /**
+   * Returns whether the record of a lost node may be older than its absence, as in the list of an outdated replica: of
+   * the online nodes on its page, most have not reported since, or its page has shown nothing else that is new. Then it
+   * does not show that the node is back.
+   */
+  #mayPredateAbsence(episode: Episode, slot: number): boolean {
+    if (!isLost(episode) || !isUnlisted(episode)) return false;
+    const { page, isSilent, hasReported } = this.#pageOf(slot, episode.unlistedAt!);
+    const online = page.filter((each) => this.#context.observed.statusAt(each) === "online");
+    if (!isSilent) return false;
+    return online.length === 0 ? page.length === 1 : online.filter(hasReported).length <= online.length / 2;
+  }
+
+  /** Returns the slots that were observed with a slot, and whether they have reported since a time of the journal. */
+  #pageOf(slot: number, time: EpochMs) {
+    const { client, observed, remediationState } = this.#context;
     const { ids, lastSeenMs, listedAt } = observed.fleet;
     const pageAt = listedAt.at(slot);
-    // When the quarantine was sent, on the service's clock.
-    const since = (client.serviceTime(pageAt) ?? Number.NaN) - (remediationState.epochOf(pageAt) - sentAt);
-    if (!(lastSeenMs.at(slot) < since)) return false;
-    const page = [...ids.keys()].filter((other) => ids[other] !== "" && listedAt.at(other) === pageAt);
-    return page.filter((other) => lastSeenMs.at(other) >= since).length <= page.length / 2;
+    const since = (client.serviceTime(pageAt) ?? Number.NaN) - (remediationState.epochOf(pageAt) - time);
+    const page = [...ids.keys()].filter((each) => ids[each] !== "" && listedAt.at(each) === pageAt);
+    return {
+      page,
+      isSilent: lastSeenMs.at(slot) < since,
+      hasReported: (each: number) => lastSeenMs.at(each) >= since,
+    };
   }
 
   #updateStatus(episode: Episode, status: NodeStatus): Episode {

@@ -6,7 +6,7 @@ import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/durati
 import type { CollectorReporter } from "../../collectors/collector-health.ts";
 import { readNodeDetail } from "../../collectors/detail-collector.ts";
 import type { Inventory } from "../../inventory/inventory.ts";
-import type { NodeId } from "../../model/node.ts";
+import type { NodeId, NodeStatus } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import {
   advanceStep,
@@ -16,7 +16,7 @@ import {
   recordUnsent,
 } from "../../policy/episodes/episode.ts";
 import type { Candidate } from "../../policy/guard-facts.ts";
-import type { DecisionContext } from "../evaluation/candidates.ts";
+import { type DecisionContext, findCandidate } from "../evaluation/candidates.ts";
 import type { ExternalBlockerCache } from "../evaluation/external-blockers.ts";
 import type { ApiKeyStatus } from "./api-key-rejection.ts";
 import { actionChange, commitTransition, type EpisodeContext, notifyOfEpisode } from "./episode-transitions.ts";
@@ -64,6 +64,7 @@ export async function executeAction(
   const { remediationState, clock, externalBlockerCache } = context;
   if (!(await remediationState.commit([actionChange(intent)]))) return;
   await externalBlockerCache.refresh(context.policies.find(intent.policy)!, noNewSteps, 0);
+  const statusBeforeRead = stateBeforeAction(context, intent.node).statusBefore;
   const problem = await readNodeNow(context, intent, noNewSteps);
   if (problem !== null) {
     withdrawAction(context, intent, problem, !noNewSteps.aborted);
@@ -103,7 +104,7 @@ export async function executeAction(
   });
   noNewSteps.removeEventListener("abort", abortCall);
   abortPost.removeEventListener("abort", abortCall);
-  if (blocker !== null) withdrawAction(context, intent, blocker, false);
+  if (blocker !== null) withdrawAction(context, intent, blocker, hasReadChanged(context, intent, statusBeforeRead));
   else if (result.kind === "not_sent" && abort.signal.aborted)
     withdrawAction(context, action, "the daemon stopped before it was sent", false);
   else recordOutcome(context, action, result);
@@ -148,6 +149,15 @@ async function readNodeNow(context: ExecutorDeps, { node }: Action, signal: Abor
   const isForbidden = error.kind === "forbidden";
   if (isForbidden || error.kind === "unauthorized") context.apiKey.recordRejected(node, error.message, isForbidden);
   return `the node could not be read: ${error.message}`;
+}
+
+/**
+ * Returns whether the read before an action is why it was withdrawn: it shows another status, or that the condition does
+ * not hold. The list may contradict it again with each walk, so the next attempt waits.
+ */
+function hasReadChanged(context: ExecutorDeps, { policy, node }: Action, statusBeforeRead?: NodeStatus): boolean {
+  const candidate = findCandidate(context, policy, node);
+  return candidate !== null && (candidate.evaluation.verdict !== "true" || candidate.node.status !== statusBeforeRead);
 }
 
 /** Returns the node's status and uptime before the action. */

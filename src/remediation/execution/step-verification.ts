@@ -1,6 +1,8 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { oncePerObject } from "../../base/once-per-key.ts";
 import type { Action, Episode, RebootProof } from "../../model/remediation/episode.ts";
-import type { MonotonicMs } from "../../model/time.ts";
+import type { Fleet } from "../../model/snapshot.ts";
+import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { observeAfterStep, recordStepResult } from "../../policy/episodes/episode.ts";
 import {
   evaluateStep,
@@ -23,6 +25,9 @@ import { readNode, type ServiceContext } from "./executor.ts";
 
 /** Dependencies of the verification of steps. */
 export type VerificationDeps = EpisodeContext & Pick<ServiceContext, "client" | "clock" | "observed">;
+
+/** The service's clock is known to about this much, because a Date is in seconds. */
+const DATE_PRECISION_MS: DurationMs = SECOND_MS;
 
 /** Detail of an action whose node recovered while an operator worked on it. */
 const REPAIRED_DETAIL =
@@ -62,7 +67,8 @@ function observeStep(
   const { observed, remediationState } = context;
   const { fleet, sessions } = observed.latest!.snapshot;
   const sentAt = action.sentAt ?? Number.POSITIVE_INFINITY;
-  const isAfter = (at: number | null | undefined) => remediationState.epochOf(at ?? Number.NaN) > sentAt;
+  const hasReports = hasReportsSince(context, sentAt, slot);
+  const isAfter = (at: number | null | undefined) => hasReports && remediationState.epochOf(at ?? Number.NaN) > sentAt;
   const isFresh = {
     nodes: isAfter(fleet.listedAt.at(slot)),
     details: isAfter(fleet.detailedAt.at(slot)),
@@ -81,6 +87,25 @@ function observeStep(
     expect: expect === null ? null : evaluateExpression(expect, scope, slot, sinceSent, now).verdict,
   };
 }
+
+/**
+ * Returns whether any node has reported since a step was sent, or true if the service's time is unknown. Otherwise the
+ * responses since then, as those of a cache, may be older than the step.
+ */
+function hasReportsSince({ client, observed, remediationState }: VerificationDeps, sentAt: EpochMs, slot: number) {
+  const listedAt = observed.fleet.listedAt.at(slot);
+  const serviceNow = client.serviceTime(listedAt);
+  const sinceSentMs = remediationState.epochOf(listedAt) - sentAt;
+  return serviceNow === null || latestReportAt(observed.fleet) > serviceNow - sinceSentMs + DATE_PRECISION_MS;
+}
+
+/** Returns the latest last_seen of a fleet, on the service's clock, or -Infinity if no node has one. */
+const latestReportAt = oncePerObject(({ ids, lastSeenMs, slots }: Fleet): EpochMs => {
+  let latest = Number.NEGATIVE_INFINITY;
+  for (let slot = 0; slot < slots; slot++)
+    if (ids[slot] !== "" && lastSeenMs.at(slot) > latest) latest = lastSeenMs.at(slot);
+  return latest;
+});
 
 function finishStep(
   context: VerificationDeps,

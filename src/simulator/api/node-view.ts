@@ -41,7 +41,7 @@ export function listedNode(service: ServiceBackend, node: SimulatedNode, at: Epo
   return {
     id: node.id,
     name: node.name,
-    status: node.status,
+    status: node.status === "quarantined" ? service.options.quarantineStatus : node.status,
     country: node.country,
     region: node.region,
     ip_address: node.ipAddress,

@@ -22,6 +22,7 @@ service:
   usage_scale: percent
   detail_uptime: exact
   created_at: boot
+  quarantine_status: maintenance
   error_body: empty
   action_reply: no_content
   list_ended_sessions: true
@@ -51,6 +52,7 @@ keys: [{ key: k, scopes: [nodes:read] }]
       usageScale: "percent",
       detailUptime: "exact",
       createdAt: "boot",
+      quarantineStatus: "maintenance",
       errorBody: "empty",
       actionReply: "no_content",
       listEndedSessions: true,

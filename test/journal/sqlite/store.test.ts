@@ -83,6 +83,18 @@ describe("the store's folder", () => {
     folder.open().close();
   });
 
+  test("is held until its process ends, even if the store was garbage collected", async () => {
+    const collect = `
+      const { setFlagsFromString } = await import("node:v8");
+      const { runInNewContext } = await import("node:vm");
+      setFlagsFromString("--expose-gc");
+      setTimeout(() => say(String(runInNewContext("gc")() ?? "collected")), 20);`;
+    const other = startOtherProcess(folder.path, collect);
+    expect(await other.line()).toBe("collected");
+    expect(openSqliteStore(folder.path)).toMatchObject({ ok: false, error: { kind: "held" } });
+    await other.kill();
+  });
+
   test("is held for other processes while we have it open", async () => {
     const store = folder.open();
     expect(await startOtherProcess(folder.path, "").line()).toBe("held");

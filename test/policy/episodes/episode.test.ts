@@ -158,6 +158,15 @@ describe("a step with another result", () => {
     expect(downSince("rebooting", "offline")).toBeNull();
   });
 
+  test("that is a reboot has left the node down if it ends in maintenance, which may hide that it did not come back", () => {
+    const sent: Action = { ...reboot, statusBefore: "online" };
+    const acting = actingEpisode({ step: 0 });
+    expect(observeAfterStep(acting, sent, "maintenance", LATER).downSince).toBe(LATER);
+    expect(observeAfterStep({ ...acting, state: "recovering" }, sent, "maintenance", LATER).downSince).toBeUndefined();
+    const disconnect: Action = { ...sent, request: { kind: "disconnect" } };
+    expect(observeAfterStep(acting, disconnect, "maintenance", LATER).downSince).toBeUndefined();
+  });
+
   test("that left the node down has left it down until the node is online, even if it is in maintenance before", () => {
     const down = openEpisode({ step: 1, acted: 1, state: "suspended", downSince: NOON });
     const downSince = (status: NodeStatus) => observeStatus(down, status, LATER).downSince;

@@ -40,6 +40,25 @@ test("max_disrupted counts a node in our quarantine for as long as that lasts", 
   expect(holdReasonsOf(network)).toEqual(["disrupted"]);
 });
 
+test("a hold by max_disrupted names the quarantines that the service did not end, and who can end them", async () => {
+  const network = await startQuietNetwork({ config: remediationConfig([]) });
+  const two = onePerRegion(network, 2);
+  await network.reload({
+    config: remediationConfig([quarantineOnline(two)], { ...withoutLimits, maxDisrupted: { share: 1, amount: 1 } }),
+  });
+  await network.advance(20 * MINUTE_MS);
+  const quarantined = two.find((node) => network.status(node) === "quarantined")!;
+  network.interventions.quarantine(quarantined, Number.MAX_SAFE_INTEGER);
+  await network.advance(3 * HOUR_MS);
+  const held = two.find((node) => node !== quarantined)!;
+  expect(network.explain(held).policies[0]!.blockers).toEqual([
+    {
+      reason: "disrupted",
+      detail: `1 node is disrupted; the limit is 1; 1 of them is still in a quarantine that should have ended (${quarantined}); such nodes count until the service or an operator ends it`,
+    },
+  ]);
+});
+
 test("a node that was offline before our quarantine is not disrupted, so another node of its region is healed", async () => {
   const spec = rebootOffline({ steps: [steps.reboot, { ...steps.quarantine, durationMs: 24 * HOUR_MS }] });
   const network = await startQuietNetwork({ config: remediationConfig([spec]) });

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { listsAndDetailsSettings, startQuietNetwork } from "../../harness/quiet-network.ts";
-import { episodeStates } from "../../harness/remediation-results.ts";
+import type { Transport } from "../../../src/model/ports.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
+import { listsAndDetailsSettings, onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 
 test("no action is sent while the detail of its node, which a cache keeps, contradicts the list", async () => {
   const network = await startQuietNetwork({
@@ -20,4 +21,83 @@ test("no action is sent while the detail of its node, which a cache keeps, contr
   await network.advance(40 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   expect(episodeStates(network)).toEqual(["healed"]);
+});
+
+/** Wraps the service so that the list shows a node as offline. */
+const listingAsOffline =
+  (node: string) =>
+  (service: Transport): Transport => ({
+    ...service,
+    async request(request, signal) {
+      const answer = await service.request(request, signal);
+      if (!answer.ok || !request.path.startsWith("/v1/nodes?")) return answer;
+      const page = JSON.parse(new TextDecoder().decode(answer.value.body)) as { data: { id: string }[] };
+      const data = page.data.map((record) => (record.id === node ? { ...record, status: "offline" } : record));
+      const body = new TextEncoder().encode(JSON.stringify({ ...page, data }));
+      return { ok: true, value: { ...answer.value, body } };
+    },
+  });
+
+test("a node whose detail never shows what the list shows is read ever more rarely, and the hold says why", async () => {
+  const node = "node_caffe390";
+  const config = remediationConfig([rebootOffline()]);
+  const network = await startQuietNetwork({ config, wrapTransport: listingAsOffline(node) });
+  await network.advance(6 * HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.actions().length).toBeLessThan(20);
+  const [blocker, ...others] = network.explain(node).policies[0]!.blockers;
+  expect(others).toEqual([]);
+  expect(blocker).toMatchObject({
+    reason: "backoff",
+    detail: expect.stringContaining("(the node is no longer unhealthy)"),
+  });
+});
+
+test("a step is not ineffective because of responses that a cache has kept since before it was sent", async () => {
+  const verify = { withinMs: 2 * MINUTE_MS, expect: null };
+  const spec = rebootOffline({ steps: [steps.reboot, steps.force].map((step) => ({ ...step, verify })) });
+  const network = await startQuietNetwork({ config: remediationConfig([spec]) });
+  const [node] = network.nodes();
+  network.failNode(node!);
+  await network.advance(5 * MINUTE_MS);
+  network.setFault({ kind: "cached", maxAgeMs: 20 * MINUTE_MS }, "GET /v1/nodes");
+  await network.advance(20 * MINUTE_MS);
+  network.setFault(null);
+  await network.advance(HOUR_MS);
+  expect(actionLines(network)).toEqual(["reboot: verified"]);
+  expect(episodeStates(network)).toEqual(["healed"]);
+});
+
+test("a node that left the list after an action stays lost if only an outdated replica lists it", async () => {
+  const outdated = new Map<string, Uint8Array>();
+  let walks = 0;
+  let shownAt = Number.POSITIVE_INFINITY;
+  const wrapTransport = (service: Transport): Transport => ({
+    ...service,
+    async request(request, signal) {
+      const answer = await service.request(request, signal);
+      if (!answer.ok || !request.path.startsWith("/v1/nodes?")) return answer;
+      const body = ++walks === shownAt ? outdated.get(request.path) : undefined;
+      if (shownAt === Number.POSITIVE_INFINITY) outdated.set(request.path, answer.value.body);
+      return body === undefined ? answer : { ok: true, value: { ...answer.value, body } };
+    },
+  });
+  const never = Number.POSITIVE_INFINITY;
+  const leaving = { joinEveryMs: never, leaveEveryMs: never, vanishAfterReboot: 1, failAfterReboot: 0 };
+  const scenario = { nodes: 60, churn: { ...leaving, vanishForMs: never, reuseIds: false } };
+  const config = remediationConfig([rebootOffline()], { ...withoutLimits, maxDisrupted: { share: 1, amount: 1 } });
+  const network = await startQuietNetwork({ config, scenario, wrapTransport });
+  const [first, second] = onePerRegion(network, 2);
+  network.failNode(first!);
+  await network.advance(MINUTE_MS);
+  network.failNode(second!);
+  await network.advance(4 * MINUTE_MS);
+  shownAt = 0;
+  await network.advance(20 * MINUTE_MS);
+  expect(network.nodes()).not.toContain(first);
+  expect(network.holdReasons(second!)).toEqual(["disrupted"]);
+  shownAt = walks + 1;
+  await network.advance(5 * MINUTE_MS);
+  expect(walks).toBeGreaterThan(shownAt);
+  expect(network.postCount()).toBe(1);
 });

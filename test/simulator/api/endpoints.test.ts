@@ -68,6 +68,17 @@ test("states the uptime of a detail as the option says, and created_at with each
   expect(Math.floor((START - bootAt) / 3_600_000)).toBe(floored);
 });
 
+test("lists and returns a quarantined node with the status that the option says", () => {
+  const statusOf = (quarantineStatus: "quarantined" | "maintenance") => {
+    const client = createTestClient(scenarioWith({}, { quarantineStatus }));
+    const { id } = json(client.get("/v1/nodes")).data[3];
+    client.post(`/v1/nodes/${id}/quarantine`, { reason: "test", duration_minutes: 30 });
+    return [json(client.get("/v1/nodes")).data[3].status, json(client.get(`/v1/nodes/${id}`)).status];
+  };
+  expect(statusOf("quarantined")).toEqual(["quarantined", "quarantined"]);
+  expect(statusOf("maintenance")).toEqual(["maintenance", "maintenance"]);
+});
+
 describe("pagination", () => {
   test.each([0, 1] as const)("lists every node once, in order, with pages from %d", (firstPage) => {
     const client = createTestClient(scenarioWith({ nodes: 45 }, { firstPage }));

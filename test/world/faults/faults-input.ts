@@ -129,6 +129,22 @@ export function misleadingFaults(choices: RandomChoices, fromMs: DurationMs, unt
   });
 }
 
+/** Mean time between the starts of two caches. */
+const CACHE_INTERVAL_MS: DurationMs = 8 * HOUR_MS;
+
+/**
+ * Draws caches of the list or of details, and outdated replicas, which answer only some requests. Both together would show
+ * a consistent older fleet, which only `last_seen` tells apart, after `max_freshest_last_seen`.
+ */
+export function cacheFaults(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly Fault[] {
+  return choices.times(fromMs, untilMs, (untilMs - fromMs) / CACHE_INTERVAL_MS).map((afterMs): Fault => {
+    const forMs = Math.min(choices.ms(FAULT_DURATION_MS_MIN, 2 * HOUR_MS), untilMs - afterMs);
+    const match = choices.pick(["GET /v1/nodes?", "GET /v1/nodes/"]);
+    const maxAgeMs = choices.pick([30 * SECOND_MS, 3 * MINUTE_MS, 20 * MINUTE_MS]);
+    return { afterMs, forMs, match, share: choices.pick([1, 0.5]), fault: { kind: "cached", maxAgeMs } };
+  });
+}
+
 function randomFault(choices: RandomChoices, afterMs: DurationMs, forMs: DurationMs): Fault {
   if (choices.chance(0.5)) return { afterMs, forMs, ...choices.pick(SERVICE_FAULTS)(choices) };
   const match = choices.pick(MATCHES);

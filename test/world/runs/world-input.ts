@@ -7,7 +7,7 @@ import type { Limits } from "../../../src/rate-limit/limits.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 import type { Configuration } from "../daemon/daemon-process.ts";
-import { misleadingFaults, randomFaults } from "../faults/faults-input.ts";
+import { cacheFaults, misleadingFaults, randomFaults } from "../faults/faults-input.ts";
 import { randomEvents, type TimedEvent } from "../faults/world-events.ts";
 import { randomConfig } from "./policies-input.ts";
 import { createRandomChoices, type RandomChoices } from "./random-choices.ts";
@@ -70,6 +70,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
     ...walkable(serviceOf(choices, plan)),
     detailUptime: detailUptimeOf(seed),
     createdAt: createdAtOf(seed),
+    quarantineStatus: seed % 8 === 4 ? ("maintenance" as const) : ("quarantined" as const),
   };
   const settings = settingsOf(choices, limitsOf(plan, callsPerMonth));
   const config = randomConfig(choices);
@@ -90,6 +91,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
     faults: [
       ...randomFaults(choices, WARM_UP_MS, quietAtMs),
       ...misleadingFaults(createRandomChoices(seededRandom(seed * 6_101)), WARM_UP_MS, quietAtMs),
+      ...cacheFaults(createRandomChoices(seededRandom(seed * 3_011)), WARM_UP_MS, quietAtMs),
     ],
   };
   const configuration = { settings, config };
