@@ -46,7 +46,7 @@ export const nextTimerState = (state: TimerState, event: TimerEvent): TimerState
 /** A timer and the time that it has counted. */
 export interface Timer {
   readonly state: TimerState;
-  /** Time for which `when` was observed to be true; compared with `for`. */
+  /** Time for which `when` was observed to be true since it was last observed to be false; compared with `for`. */
   readonly trueMs: DurationMs;
   /** Time for which `when` has been observed to be false since the timer fired; compared with `clear_for`. */
   readonly clearMs: DurationMs;
@@ -127,7 +127,7 @@ export function observeCondition(
   if (before.last !== null && newest < before.last.newest) return before;
   if (verdict === "false" && before.state !== "pending" && clearFrozen) {
     // Recorded so that the same data does not clear the timer later.
-    return { ...before, last: { verdict: "unknown", at: newest, newest }, unknownSince: null };
+    return { ...before, trueMs: 0, last: { verdict: "unknown", at: newest, newest }, unknownSince: null };
   }
   if (before.last !== null && newest === before.last.newest) return reobserve(before, verdict);
   return verdict === "true"
@@ -148,9 +148,7 @@ const isContradicted = ({ last }: Timer, { contradictedAt = Number.NaN }: Observ
 function restart(timer: Timer): Timer {
   const state = nextTimerState(timer.state, "untrusted");
   if (state === "inactive") return INACTIVE;
-  const interrupted = interrupt(timer, timer.unknownSince);
-  const trueMs = retainedTrueMs(timer);
-  return trueMs === timer.trueMs && timer.clearMs === 0 ? interrupted : { ...interrupted, trueMs, clearMs: 0 };
+  return withoutCounts(interrupt(timer, timer.unknownSince));
 }
 
 /** Returns whether `when` was unknown for longer than `max_age + for`. */
@@ -161,10 +159,12 @@ const isUnknownTooLong = ({ unknownSince }: Timer, now: EpochMs, { gapMsMax, for
 export function markUnseen(timer: Timer): Timer {
   const state = nextTimerState(timer.state, "unseen");
   if (state === "inactive") return INACTIVE;
-  const interrupted = interrupt(timer, null);
-  if (state === interrupted.state && interrupted.trueMs === 0 && interrupted.clearMs === 0) return interrupted;
-  return { ...interrupted, state, trueMs: 0, clearMs: 0 };
+  const interrupted = withoutCounts(interrupt(timer, null));
+  return state === interrupted.state ? interrupted : { ...interrupted, state };
 }
+
+const withoutCounts = (timer: Timer): Timer =>
+  timer.trueMs === 0 && timer.clearMs === 0 ? timer : { ...timer, trueMs: 0, clearMs: 0 };
 
 /** Starts counting at the newest data, which made the condition true. Older data may be from before that. */
 function startTimer(observation: Observation, { forMs }: TimerDurations): Timer {
@@ -196,11 +196,8 @@ function observeFalse(timer: Timer, observation: Observation, durations: TimerDu
   const state = nextTimerState(timer.state, clearMs >= durations.clearForMs ? "cleared" : "false");
   if (state === "inactive") return INACTIVE;
   const last = nextLastObservation(timer.last, observation, durations);
-  return { ...timer, state, trueMs: retainedTrueMs(timer), clearMs, last, unknownSince: null };
+  return { ...timer, state, trueMs: 0, clearMs, last, unknownSince: null };
 }
-
-/** After a false verdict a firing timer keeps its count, and a lapsed one starts again from zero. */
-const retainedTrueMs = ({ state, trueMs }: Timer): DurationMs => (state === "lapsed" ? 0 : trueMs);
 
 /**
  * Returns the timer after an observation without newer data, which adds no time. If the verdict differs nevertheless,
@@ -210,7 +207,7 @@ function reobserve(timer: Timer, verdict: "true" | "false"): Timer {
   if (timer.last?.verdict === verdict) return timer;
   const state = nextTimerState(timer.state, verdict);
   if (state === "inactive") return INACTIVE;
-  const trueMs = verdict === "false" ? retainedTrueMs(timer) : timer.trueMs;
+  const trueMs = verdict === "false" ? 0 : timer.trueMs;
   const clearMs = verdict === "true" ? 0 : timer.clearMs;
   const isSame = trueMs === timer.trueMs && clearMs === timer.clearMs;
   return interrupt(isSame ? timer : { ...timer, trueMs, clearMs }, null);
@@ -289,11 +286,10 @@ export const presentTimer = (row: TimerRow): PresentedTimer => ({
 });
 
 /**
- * Returns the timer after its policy's durations changed, if no action was taken yet. A firing timer that does not
- * reach a longer `for` becomes pending, or inactive if `when` was observed to be false since. After a shorter `for`, a
- * pending timer fires with the next observation of a true `when`.
+ * Returns the timer after the `for` of its policy became longer, if no action was taken yet. A firing timer that does not
+ * reach it becomes pending, or inactive if `when` was observed to be false since.
  */
-export function applyDurationsChange(timer: Timer, { forMs }: Pick<TimerDurations, "forMs">): Timer {
+export function applyLongerFor(timer: Timer, forMs: DurationMs): Timer {
   if (timer.state !== "firing" || timer.trueMs >= forMs) return timer;
   const isClearing = timer.clearMs > 0 || timer.last?.verdict === "false";
   return isClearing ? INACTIVE : { ...timer, state: "pending" };

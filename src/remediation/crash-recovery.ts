@@ -1,14 +1,15 @@
+import type { DurationMs } from "../base/duration.ts";
 import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import { recordSent, transition } from "../policy/episodes/episode.ts";
 import { isDryRun } from "../policy/guard-facts.ts";
 import type { Policy } from "../policy/policy.ts";
-import { applyDurationsChange, INACTIVE, type Timer } from "../policy/timer.ts";
+import { applyLongerFor, INACTIVE, type Timer } from "../policy/timer.ts";
 import { STORM_FACT } from "./evaluation/fleet-health.ts";
 import { INCIDENTS_FACT } from "./evaluation/incidents.ts";
 import { ACCEPTED_MISSING_FACT, ACCEPTED_SESSIONS_FACT, BASELINE_FACT } from "./evaluation/inventory-trust.ts";
 import { actionChange, commitTransition, type EpisodeContext, withdraw } from "./execution/episode-transitions.ts";
-import { canaryFactKey, conditionFactKey } from "./policy-set.ts";
+import { canaryFactKey, conditionFactKey, forFactKey } from "./policy-set.ts";
 
 /**
  * Settles what a stop or a crash left unfinished, before anything new is decided. An intended action was not sent, and
@@ -54,30 +55,31 @@ function adoptPolicyChanges(context: EpisodeContext): void {
   for (const name of records.policiesWithTimers()) {
     const active = policies.findActive(name);
     const isSameCondition = records.fact(conditionFactKey(name)) === active?.policy.conditionKey;
+    const forMsBefore = Number(records.fact(forFactKey(name)) ?? 0);
     for (const [node, timer] of [...records.timersOf(name)]) {
       const open = active === null ? null : records.openEpisode(node, isDryRun(active));
       const episode = open?.policy === name ? open : null;
       const hasActed = episode !== null && episode.acted > 0;
-      const next = active !== null && isSameCondition ? adoptDurations(timer, active.policy, hasActed) : INACTIVE;
+      const next =
+        active !== null && isSameCondition ? adoptFor(timer, active.policy, forMsBefore, hasActed) : INACTIVE;
       const change = records.setTimer(name, node, next);
       if (next !== timer) changes.push(change);
       const fires = next.state === "firing" || next.state === "lapsed";
       if (!fires && !hasActed && episode !== null) withdrawn.push(episode);
     }
   }
-  for (const { spec, conditionKey } of policies.all)
+  for (const { spec, conditionKey } of policies.all) {
     changes.push({ kind: "fact", key: conditionFactKey(spec.name), value: conditionKey });
+    changes.push({ kind: "fact", key: forFactKey(spec.name), value: String(spec.forMs) });
+  }
   remediationState.record(changes);
   for (const episode of withdrawn)
     commitTransition(context, episode, transition(episode, "withdrawn", remediationState.now()));
 }
 
-/**
- * Returns the timer with the current durations of its policy. It stays as it is while an episode with a sent action
- * needs it.
- */
-const adoptDurations = (timer: Timer, { spec }: Policy, hasActed: boolean): Timer =>
-  hasActed ? timer : applyDurationsChange(timer, spec);
+/** Returns the timer with the current `for`. It stays as it is while an episode with a sent action needs it. */
+const adoptFor = (timer: Timer, { spec }: Policy, forMsBefore: DurationMs, hasActed: boolean): Timer =>
+  hasActed || spec.forMs <= forMsBefore ? timer : applyLongerFor(timer, spec.forMs);
 
 /** Key of the fact that holds the base URL of the service that the journal belongs to. */
 const SERVICE_FACT = "remediation.service";

@@ -19,6 +19,9 @@ export const efficacySinceFactKey = (policy: string): string => `remediation.eff
 /** Key of the fact that holds the {@link Policy.conditionKey} that the policy's timers last ran under. */
 export const conditionFactKey = (policy: string): string => `remediation.condition.${policy}`;
 
+/** Key of the fact that holds the `for` of the policy, in milliseconds, that its timers last ran under. */
+export const forFactKey = (policy: string): string => `remediation.for.${policy}`;
+
 /** The policy under which an action was sent, and how its step is verified. */
 export interface SentUnder {
   readonly policy: Policy;

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../harness/policies.ts";
@@ -36,6 +36,37 @@ test("a longer `for` returns a firing timer to pending, withdraws an episode wit
   expect(network.postCount()).toBe(0);
   await network.advance(25 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
+});
+
+describe("a node that failed again after it had been online for a moment", () => {
+  /** Starts a network in which the node was offline for ten minutes, then online, then offline for some minutes. */
+  async function startWithRelapse() {
+    const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], hold) });
+    const [node] = network.nodes("us-east") as [string];
+    const recoverAt = START_MS + 10 * MINUTE_MS;
+    network.interventions.startFailure(node, { failureMode: "outage", remedy: "time", recoverAt });
+    await network.advance(11 * MINUTE_MS);
+    network.failNode(node);
+    await network.advance(3 * MINUTE_MS);
+    expect(timerOf(network, node)).toMatchObject({ state: "firing" });
+    return { network, node };
+  }
+
+  test("keeps firing if its policy is the same after a restart", async () => {
+    const { network, node } = await startWithRelapse();
+    await network.restart({ config: remediationConfig([rebootOffline()], hold) });
+    await network.advance(2 * MINUTE_MS);
+    expect(timerOf(network, node)).toMatchObject({ state: "firing" });
+    expect(episodeStates(network)).toEqual(["firing"]);
+  });
+
+  test("has to fail for a longer `for` without interruption", async () => {
+    const { network, node } = await startWithRelapse();
+    await network.restart({ config: remediationConfig([rebootOffline({ forMs: 7 * MINUTE_MS })]) });
+    await network.advance(2 * MINUTE_MS);
+    expect(timerOf(network, node)).toMatchObject({ state: "pending" });
+    expect(network.postCount()).toBe(0);
+  });
 });
 
 test("a longer `for` does not withdraw an episode with actions", async () => {

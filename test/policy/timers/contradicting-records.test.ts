@@ -21,8 +21,8 @@ describe("a record that contradicts the last observation", () => {
 
   test("lets a firing timer fire, and restarts its clearing", () => {
     const clearing = observeAll("ffff", firingTimer, durations, 16);
-    expect(timerText(contradicted(clearing, 20, "false", 19.5))).toBe("firing 15m 0m");
-    expect(timerText(contradicted(firingTimer, 16, "true", 15.5))).toBe("firing 15m 0m");
+    expect(timerText(contradicted(clearing, 20, "false", 19.5))).toBe("firing 0m 0m");
+    expect(timerText(contradicted(firingTimer, 16, "true", 15.5))).toBe("firing 0m 0m");
   });
 
   test("lets a restored timer start again, since what came before is not known", () => {
@@ -37,7 +37,7 @@ describe("a record that contradicts the last observation", () => {
       minutes
         .filter((minute) => minute <= last)
         .reduce((timer, minute) => contradicted(timer, minute, "unknown", minute - 0.5), firingTimer);
-    expect(timerText(timers(36))).toBe("firing 15m 0m");
+    expect(timerText(timers(36))).toBe("firing 0m 0m");
     expect(timerText(timers(37))).toBe("lapsed 0m 0m");
   });
 });

@@ -68,9 +68,10 @@ function isOver(run: readonly ModelEntry[], durations: TimerDurations): boolean 
 
 function modelTimerOf(run: readonly ModelEntry[], durations: TimerDurations): TimerView {
   const state = hasFired(run, durations) ? "firing" : "pending";
+  const falseAt = run.findLastIndex(({ kind }) => kind === "false" || kind === "again_false");
   return {
     state,
-    trueMs: coveredMs(run, "true", durations),
+    trueMs: coveredMs(run.slice(falseAt + 1), "true", durations),
     clearMs: clearMsOf(run, durations),
     since: run[0]!.observation.now,
   };

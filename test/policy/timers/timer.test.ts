@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import {
-  applyDurationsChange,
+  applyLongerFor,
   INACTIVE,
   markUnseen,
   markUntrusted,
@@ -30,13 +30,13 @@ describe("a timer", () => {
   });
 
   test.each([
-    ["the first false does not clear it", "f", "firing 15m 0m"],
-    ["it stays firing until `clear_for` is over", "f".repeat(10), "firing 15m 9m"],
+    ["the first false does not clear it", "f", "firing 0m 0m"],
+    ["it stays firing until `clear_for` is over", "f".repeat(10), "firing 0m 9m"],
     ["it ends with the observation that completes `clear_for`", "f".repeat(11), "inactive 0m 0m"],
-    ["a true resets clearing", "fffffft", "firing 15m 0m"],
-    ["clearing then starts with the next false", "fffffftfff", "firing 15m 2m"],
-    ["an unknown stops clearing", "fffuff", "firing 15m 3m"],
-    ["a gap longer than max_age does not count for clearing", "fff.....ff", "firing 15m 3m"],
+    ["a true resets clearing", "fffffft", "firing 0m 0m"],
+    ["clearing then starts with the next false", "fffffftfff", "firing 0m 2m"],
+    ["an unknown stops clearing", "fffuff", "firing 0m 3m"],
+    ["a gap longer than max_age does not count for clearing", "fff.....ff", "firing 0m 3m"],
     ["time with true continues to count", "tttt", "firing 19m 0m"],
   ])("that fires: %s", (_, verdicts, expected) => {
     expect(timerText(observeAll(verdicts, firingTimer, durations, 16))).toBe(expected);
@@ -76,10 +76,10 @@ describe("the same data", () => {
   test("with another verdict resets a pending timer, but clears nothing and adds no time", () => {
     expect(observeCondition(observeAll("ttt"), observation(2, "false"), durations)).toBe(INACTIVE);
     const doubtful = observeCondition(firingTimer, observation(15, "false"), { ...durations, clearForMs: 0 });
-    expect(timerText(doubtful)).toBe("firing 15m 0m");
-    expect(timerText(observeAll("f", doubtful, durations, 16))).toBe("firing 15m 0m");
+    expect(timerText(doubtful)).toBe("firing 0m 0m");
+    expect(timerText(observeAll("f", doubtful, durations, 16))).toBe("firing 0m 0m");
     const clearing = observeAll("fff", firingTimer, durations, 16);
-    expect(timerText(observeCondition(clearing, observation(18, "true"), durations))).toBe("firing 15m 0m");
+    expect(timerText(observeCondition(clearing, observation(18, "true"), durations))).toBe("firing 0m 0m");
   });
 });
 
@@ -112,14 +112,14 @@ describe("while an action of ours is in progress", () => {
 
   test("falses clear nothing, and their time never counts", () => {
     const after = frozen(frozen(observeAll("fff", firingTimer, durations, 16), 19, "false"), 20, "false");
-    expect(timerText(after)).toBe("firing 15m 2m");
-    expect(timerText(observeAll("f", after, durations, 21))).toBe("firing 15m 2m");
-    expect(timerText(observeAll("ff", after, durations, 21))).toBe("firing 15m 3m");
+    expect(timerText(after)).toBe("firing 0m 2m");
+    expect(timerText(observeAll("f", after, durations, 21))).toBe("firing 0m 2m");
+    expect(timerText(observeAll("ff", after, durations, 21))).toBe("firing 0m 3m");
   });
 
   test("an observation of known data interrupts the count", () => {
     const after = frozen(observeAll("fff", firingTimer, durations, 16), 18, "false");
-    expect(timerText(observeAll("f", after, durations, 19))).toBe("firing 15m 2m");
+    expect(timerText(observeAll("f", after, durations, 19))).toBe("firing 0m 2m");
   });
 
   test("even `clear_for: 0` waits for the end of the action and newer data", () => {
@@ -130,7 +130,7 @@ describe("while an action of ours is in progress", () => {
   });
 
   test("a true still resets clearing, and a false still resets a pending timer", () => {
-    expect(timerText(frozen(observeAll("fff", firingTimer, durations, 16), 19, "true"))).toBe("firing 15m 0m");
+    expect(timerText(frozen(observeAll("fff", firingTimer, durations, 16), 19, "true"))).toBe("firing 0m 0m");
     expect(frozen(observeAll("tt"), 2, "false")).toBe(INACTIVE);
   });
 });
@@ -142,8 +142,8 @@ test("untrusted data resets pending timers and interrupts the count of firing on
     "lapsed 0m 0m",
   );
   const clearing = markUntrusted(observeAll("fff", firingTimer, durations, 16), EPOCH + 18 * MINUTE_MS);
-  expect(timerText(clearing)).toBe("firing 15m 2m");
-  expect(timerText(observeAll("f", clearing, durations, 19))).toBe("firing 15m 2m");
+  expect(timerText(clearing)).toBe("firing 0m 2m");
+  expect(timerText(observeAll("f", clearing, durations, 19))).toBe("firing 0m 2m");
 });
 
 test("a timer is restored from its row without counting the time in between", () => {
@@ -226,26 +226,32 @@ describe("a reload", () => {
   const longer = { ...durations, forMs: 30 * MINUTE_MS };
 
   test("that raises `for` makes a firing timer pending with its counted time", () => {
-    const demoted = applyDurationsChange(firingTimer, longer);
+    const demoted = applyLongerFor(firingTimer, longer.forMs);
     expect(timerText(demoted)).toBe("pending 15m 0m");
     expect(timerText(observeAll("t".repeat(15), demoted, longer, 16))).toBe("firing 30m 0m");
   });
 
   test.each(["f", "fff", "fffu"])("that raises `for` ends a firing timer last observed as false (%s)", (verdicts) => {
-    expect(applyDurationsChange(observeAll(verdicts, firingTimer, durations, 16), longer)).toBe(INACTIVE);
+    expect(applyLongerFor(observeAll(verdicts, firingTimer, durations, 16), longer.forMs)).toBe(INACTIVE);
+  });
+
+  test("that raises `for` counts the time since the last false only, not that of earlier failures", () => {
+    const flapping = observeAll("t".repeat(15) + "ft".repeat(4), firingTimer, durations, 16);
+    expect(timerText(flapping)).toBe("firing 0m 0m");
+    expect(timerText(applyLongerFor(flapping, 20 * MINUTE_MS))).toBe("pending 0m 0m");
   });
 
   test("that lowers `for` fires only with the next true", () => {
     const pending = observeAll("t".repeat(10));
     const shorter = { ...durations, forMs: 5 * MINUTE_MS };
-    expect(applyDurationsChange(pending, shorter)).toBe(pending);
+    expect(applyLongerFor(pending, shorter.forMs)).toBe(pending);
     expect(observeCondition(pending, observation(9, "true"), shorter).state).toBe("pending");
     expect(timerText(observeAll("t", pending, shorter, 10))).toBe("firing 10m 0m");
   });
 
   test("that changes nothing returns the same timer", () => {
-    expect(applyDurationsChange(firingTimer, durations)).toBe(firingTimer);
-    expect(applyDurationsChange(INACTIVE, longer)).toBe(INACTIVE);
+    expect(applyLongerFor(firingTimer, durations.forMs)).toBe(firingTimer);
+    expect(applyLongerFor(INACTIVE, longer.forMs)).toBe(INACTIVE);
   });
 });
 
@@ -258,22 +264,22 @@ test("a hundred thousand healthy nodes share one timer", () => {
 describe("the same data with another verdict because time has passed", () => {
   const lapsed = observeAll("t".repeat(5), markUnseen(firingTimer), durations, 16);
 
-  test("resets a lapsed timer if it is false, but not a firing one", () => {
+  test("resets the counted time if it is false", () => {
     expect(timerText(lapsed)).toBe("lapsed 4m 0m");
     expect(timerText(observeCondition(lapsed, observation(20, "false"), durations))).toBe("lapsed 0m 0m");
-    expect(timerText(observeCondition(firingTimer, observation(15, "false"), durations))).toBe("firing 15m 0m");
+    expect(timerText(observeCondition(firingTimer, observation(15, "false"), durations))).toBe("firing 0m 0m");
   });
 
   test("resets clearing if it is true, and keeps it if it is false", () => {
     const clearing = observeAll("ttfff", firingTimer, durations, 16);
-    expect(timerText(clearing)).toBe("firing 17m 2m");
+    expect(timerText(clearing)).toBe("firing 0m 2m");
     const unclear = observeCondition(clearing, observation(20, "unknown"), durations);
-    expect(timerText(observeCondition(unclear, observation(20, "true"), durations))).toBe("firing 17m 0m");
-    expect(timerText(observeCondition(unclear, observation(20, "false"), durations))).toBe("firing 17m 2m");
+    expect(timerText(observeCondition(unclear, observation(20, "true"), durations))).toBe("firing 0m 0m");
+    expect(timerText(observeCondition(unclear, observation(20, "false"), durations))).toBe("firing 0m 2m");
   });
 });
 
 test("a restarted timer that fired before `for` was raised is pending again", () => {
   const row = toTimerRow("p", "n", firingTimer)!;
-  expect(applyDurationsChange(restoreTimer(row), { ...durations, forMs: 20 * MINUTE_MS }).state).toBe("pending");
+  expect(applyLongerFor(restoreTimer(row), 20 * MINUTE_MS).state).toBe("pending");
 });
