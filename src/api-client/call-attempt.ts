@@ -162,7 +162,7 @@ function callOutcomeOf(
   // Without a valid key the call does not count under our limits.
   if (response.status === 401) return { kind: "answered", reading: null };
   const retryAfterMs = retryAfterOf(response, now);
-  if (response.status === 429) return { kind: "refused", reading, retryAfterMs };
+  if (response.status === 429) return { kind: "rate_limited", reading, retryAfterMs };
   const isOverload = response.status >= 500 && !SINGLE_NODE_ENDPOINTS.has(endpoint);
   return { kind: "answered", reading, retryAfterMs: isOverload ? retryAfterMs : null };
 }

@@ -15,7 +15,7 @@ import {
   pollingCallsPerWindow,
   reservedCalls,
 } from "./limits.ts";
-import { callsInFlight, ROUNDING_MS, remainingAtLeast, settleLostCalls } from "./stated-limit.ts";
+import { ROUNDING_MS } from "./stated-limit.ts";
 import { rejectedUntil } from "./too-many-requests.ts";
 import { categoryPaceRates, paceAvailableAt, planPaceRates } from "./window-pace.ts";
 
@@ -55,7 +55,7 @@ const SLIDING_RECHECKS_PER_WINDOW = 30;
  * Returns when a call of `lane` in `category` may be sent, and what delays it, which is the constraint that opens last.
  */
 export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
-  settleLostCalls(ledger.categories[category].headers, now);
+  ledger.categories[category].stated.settleLostCalls(now);
   const constraints: Availability[] = [
     { at: rejectedUntil(ledger, category, lane), waitReason: "refused" },
     statedLimitAvailability(ledger, category, lane, now),
@@ -87,7 +87,7 @@ const isFirstWindow = ({ startedAt }: Ledger, windowMs: DurationMs, now: Monoton
 
 /** Returns whether the service states the remaining calls of the category, so that a burst is safe. */
 function isLimitStated(ledger: Ledger, category: Category, now: MonotonicMs): boolean {
-  const { lastStatement } = ledger.categories[category].headers;
+  const { lastStatement } = ledger.categories[category].stated;
   const { requests, windowMs } = ledger.limits.categories[category];
   // A limit above the category's covers more than the category. It applies, but does not allow bursts.
   return lastStatement !== null && lastStatement.limit <= requests && now - lastStatement.at <= windowMs;
@@ -95,14 +95,14 @@ function isLimitStated(ledger: Ledger, category: Category, now: MonotonicMs): bo
 
 function paceAvailability(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
   const { limits, externalUsage } = ledger;
-  const { pace, headers } = ledger.categories[category];
+  const { pace, stated } = ledger.categories[category];
   const { requests, burst, windowMs } = limits.categories[category];
   const expected = externalUsage[category].expectedCalls(now);
   const { actionReserve } = allowanceOf(requests, limits.reserve, expected);
   const rates = categoryPaceRates(limits, category);
   let { capacity } = rates.evenPace;
   if (isLimitStated(ledger, category, now)) {
-    const saved = Math.min(burst, remainingAtLeast(headers) ?? 0) - requests;
+    const saved = Math.min(burst, stated.remainingAtLeast() ?? 0) - requests;
     const atOnce =
       expected > 0 || isFirstWindow(ledger, windowMs, now) ? 0 : pollingCallsPerWindow(limits, category) * BURST_SHARE;
     capacity = Math.max(capacity, saved, atOnce) + (lane === "action" ? actionReserve : 0);
@@ -111,18 +111,18 @@ function paceAvailability(ledger: Ledger, category: Category, lane: Lane, now: M
 }
 
 function statedLimitAvailability(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
-  const { headers, wasStated } = ledger.categories[category];
-  const { lastStatement } = headers;
+  const { stated, wasStated } = ledger.categories[category];
+  const { lastStatement } = stated;
   const { windowMs } = ledger.limits.categories[category];
   const immediately: Availability = { at: now, waitReason: null };
   const aloneInFlight: Availability = {
-    at: callsInFlight(headers) === 0 ? now : Number.POSITIVE_INFINITY,
+    at: stated.callsInFlight() === 0 ? now : Number.POSITIVE_INFINITY,
     waitReason: "learning",
   };
-  if (lastStatement === null) return headers.settled > 0 && !wasStated ? immediately : aloneInFlight;
+  if (lastStatement === null) return stated.settled > 0 && !wasStated ? immediately : aloneInFlight;
   const { limit, remaining, resetAt, at } = lastStatement;
   if (now - at > windowMs) return wasStated ? aloneInFlight : immediately;
-  if ((remainingAtLeast(headers) ?? 0) > callsToLeave(ledger, category, lane, limit, now)) return immediately;
+  if ((stated.remainingAtLeast() ?? 0) > callsToLeave(ledger, category, lane, limit, now)) return immediately;
   const expiresAt = at + windowMs + ROUNDING_MS;
   // If almost nothing remains, another user may well be the first to call after the reset.
   const isSpent = remaining <= externalFloorOf(limit);
@@ -166,7 +166,7 @@ function planAvailability(ledger: Ledger, lane: Lane, now: MonotonicMs): Availab
   const expected = expectedCallsOfPlan(externalUsage, limits, now);
   const { actionReserve } = allowanceOf(limits.plan.requestsPerMinute ?? 0, limits.reserve, expected);
   const capacity = rates.evenPace.capacity + (mayUseReserve(ledger, lane, MINUTE_MS, now) ? actionReserve : 0);
-  return { at: paceAvailableAt(ledger.plan, rates, lane, capacity), waitReason: "plan" };
+  return { at: paceAvailableAt(ledger.planPace, rates, lane, capacity), waitReason: "plan" };
 }
 
 function hasMonthlyBudget(ledger: Ledger, lane: Lane): boolean {

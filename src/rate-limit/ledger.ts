@@ -4,7 +4,7 @@ import { createExternalUsage, type ExternalUsage } from "./external-usage/extern
 import { createLearnedLimit, type LearnedLimit } from "./learned-limit.ts";
 import type { Category, Lane, Limits } from "./limits.ts";
 import { createRouteHistory, ROUTES, type Route, type RouteHistory } from "./route-rejections.ts";
-import { createStatedLimit, type StatedLimit } from "./stated-limit.ts";
+import { StatedLimit } from "./stated-limit.ts";
 import { categoryPaceRates, createPace, type Pace, planPaceRates } from "./window-pace.ts";
 
 /** Permission for one call. It must be returned with `settlePermit`, regardless of how the call ends. */
@@ -18,7 +18,7 @@ export interface Permit {
 
 /** State of one category. */
 export interface CategoryState {
-  readonly headers: StatedLimit;
+  readonly stated: StatedLimit;
   readonly pace: Pace;
   /** Whether the last response stated the limit. If it did not, and none has for a window, only the pace applies. */
   wasStated: boolean;
@@ -44,7 +44,7 @@ export interface Ledger extends ConcurrentCalls {
   limits: Limits;
   readonly startedAt: MonotonicMs;
   readonly categories: Readonly<Record<Category, CategoryState>>;
-  readonly plan: Pace;
+  readonly planPace: Pace;
   /** No call of any category may be sent before this time, because of headers. */
   planRejectedUntil: MonotonicMs;
   /**
@@ -69,7 +69,7 @@ export function createLedger(limits: Limits, now: MonotonicMs): Ledger {
       node_management: createCategoryState(limits, "node_management", now),
       session_monitoring: createCategoryState(limits, "session_monitoring", now),
     },
-    plan: createPace(planPaceRates(limits), now),
+    planPace: createPace(planPaceRates(limits), now),
     planRejectedUntil: Number.NEGATIVE_INFINITY,
     gatewayPaidUntil: Number.NEGATIVE_INFINITY,
     ...createConcurrentCalls(limits, now),
@@ -79,7 +79,7 @@ export function createLedger(limits: Limits, now: MonotonicMs): Ledger {
 }
 
 const createCategoryState = (limits: Limits, category: Category, now: MonotonicMs): CategoryState => ({
-  headers: createStatedLimit(),
+  stated: new StatedLimit(),
   pace: createPace(categoryPaceRates(limits, category), now),
   wasStated: false,
   rejectedUntil: Number.NEGATIVE_INFINITY,

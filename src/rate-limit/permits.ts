@@ -5,18 +5,18 @@ import { recordCallAnswered, recordCallInDoubt, recordCallRejected } from "./ext
 import { payGatewayLimit } from "./learned-limit.ts";
 import type { Ledger, Permit } from "./ledger.ts";
 import type { Category, Lane } from "./limits.ts";
-import { type LimitReading, recordAnswered, recordLost, recordSent, recordUnsent } from "./stated-limit.ts";
+import type { LimitReading } from "./stated-limit.ts";
 import { recordAnswer, recordTooManyRequests } from "./too-many-requests.ts";
 import { categoryPaceRates, payForCall, planPaceRates } from "./window-pace.ts";
 
 /**
- * Outcome of a call. `answered` is any status but 429, with the wait that an overloaded service requested; `refused` is
- * a 429; `lost` means no response, although the service may have counted the call; `abandoned` is the same, but the
+ * Outcome of a call. `answered` is any status but 429, with the wait that an overloaded service requested; `rate_limited`
+ * is a 429; `lost` means no response, although the service may have counted the call; `abandoned` is the same, but the
  * client left, so the service may still be working on the call; `unused` means not sent and not counted.
  */
 export type CallOutcome =
   | { readonly kind: "answered"; readonly reading: LimitReading | null; readonly retryAfterMs?: DurationMs | null }
-  | { readonly kind: "refused"; readonly reading: LimitReading | null; readonly retryAfterMs: DurationMs | null }
+  | { readonly kind: "rate_limited"; readonly reading: LimitReading | null; readonly retryAfterMs: DurationMs | null }
   | { readonly kind: "lost" }
   | { readonly kind: "abandoned" }
   | { readonly kind: "unused" };
@@ -25,12 +25,12 @@ export type CallOutcome =
 export function takePermit(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Permit {
   const state = ledger.categories[category];
   payForCall(state.pace, categoryPaceRates(ledger.limits, category), lane, now);
-  payForCall(ledger.plan, planPaceRates(ledger.limits), lane, now);
+  payForCall(ledger.planPace, planPaceRates(ledger.limits), lane, now);
   payGatewayLimit(ledger, category, lane, now);
   for (const usage of [ledger.externalUsage[category], ledger.externalUsage.plan]) usage.recordSent(now);
   ledger.inFlight++;
   ledger.monthUsed++;
-  return { category, lane, at: now, settledBefore: recordSent(state.headers) };
+  return { category, lane, at: now, settledBefore: state.stated.recordSent() };
 }
 
 /** Returns a permit with the outcome of its call. `jitter`, 0 to 1, randomizes the backoff after a 429. */
@@ -48,25 +48,25 @@ export function settlePermit(
   if (outcome.kind === "unused") {
     // The pace is not refunded, because calls granted since then rely on it.
     ledger.monthUsed--;
-    recordUnsent(state.headers);
+    state.stated.recordUnsent();
     for (const usage of [externalUsage[category], externalUsage.plan]) usage.recordUnsent(permit.at);
     return;
   }
   if (outcome.kind === "lost" || outcome.kind === "abandoned") {
     const countedBy = now + limits.categories[category].windowMs;
-    recordLost(state.headers, countedBy);
+    state.stated.recordLost(countedBy);
     recordCallInDoubt(ledger, category, countedBy, now);
     return;
   }
   const { reading } = outcome;
   // A 429 is compared with what was stated before it.
-  if (outcome.kind === "refused") {
+  if (outcome.kind === "rate_limited") {
     recordTooManyRequests(ledger, permit, outcome, jitter, now);
     recordCallRejected(ledger, permit, reading, now);
   } else {
     recordAnswer(ledger, permit, outcome.retryAfterMs ?? null, now);
     recordCallAnswered(ledger, permit, reading, now);
   }
-  recordAnswered(state.headers, permit.settledBefore, reading, now);
+  state.stated.recordAnswered(permit.settledBefore, reading, now);
   state.wasStated = reading !== null;
 }

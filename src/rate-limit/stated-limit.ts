@@ -38,77 +38,77 @@ export function parseLimitReading(
   return { limit, remaining, resetAt: untilReset >= 0 && untilReset <= RESET_MS_MAX ? now + untilReset : null };
 }
 
+interface AcceptedStatement extends LimitReading {
+  readonly base: number;
+  readonly at: MonotonicMs;
+  /** {@link StatedLimit.settled} after this response. The response to a call sent later is newer, whatever it states. */
+  readonly settled: number;
+}
+
 /**
  * What the service last stated about one limit, adjusted for concurrent calls. Each response gives a lower bound of the
  * remaining calls. All calls sent so far may still count against what it stated, except those that were settled before
  * its own call was sent. The bound is therefore a constant, `base`, less the number of calls sent.
  */
-export interface StatedLimit {
-  /** Calls sent. */
-  sent: number;
-  /** Number of calls that the service has certainly counted, or never will. */
-  settled: number;
+export class StatedLimit {
+  /** Null if the limit was not stated yet. */
+  lastStatement: AcceptedStatement | null = null;
+  #sent = 0;
+  #settled = 0;
   /** When each call without a response counts as settled, earliest first. */
-  lost: MonotonicMs[];
-  lastStatement: AcceptedStatement | null;
-}
+  readonly #lost: MonotonicMs[] = [];
 
-interface AcceptedStatement extends LimitReading {
-  readonly base: number;
-  readonly at: MonotonicMs;
-  /**
-   * {@link StatedLimit.settled} after this response. The response to a call sent later is newer, regardless of what it
-   * states.
-   */
-  readonly settled: number;
-}
+  /** Number of calls sent. */
+  get sent(): number {
+    return this.#sent;
+  }
 
-/** Creates the state of a limit that was not stated yet. */
-export const createStatedLimit = (): StatedLimit => ({ sent: 0, settled: 0, lost: [], lastStatement: null });
+  /** Number of calls that the service has certainly counted, or never will. */
+  get settled(): number {
+    return this.#settled;
+  }
 
-/** Records that a call was sent. Returns how many calls were settled before. */
-export function recordSent(statedLimit: StatedLimit): number {
-  statedLimit.sent++;
-  return statedLimit.settled;
-}
+  /** Records that a call was sent. Returns how many calls were settled before. */
+  recordSent(): number {
+    this.#sent++;
+    return this.#settled;
+  }
 
-/** Records that a call was not sent after all. */
-export function recordUnsent(statedLimit: StatedLimit): void {
-  statedLimit.sent--;
-}
+  /** Records that a call was not sent after all. */
+  recordUnsent(): void {
+    this.#sent--;
+  }
 
-/** Records a response. `settledBefore` is the result of {@link recordSent}; `reading` is what it stated, or null. */
-export function recordAnswered(
-  statedLimit: StatedLimit,
-  settledBefore: number,
-  reading: LimitReading | null,
-  now: MonotonicMs,
-): void {
-  statedLimit.settled++;
-  if (reading === null) return;
-  const base = reading.remaining + settledBefore + 1;
-  const { lastStatement: last, settled } = statedLimit;
-  if (last === null || settledBefore >= last.settled || base > last.base)
-    statedLimit.lastStatement = { ...reading, base, at: now, settled };
-}
+  /** Records a response. `settledBefore` is the result of {@link recordSent}; `reading` is what it stated, or null. */
+  recordAnswered(settledBefore: number, reading: LimitReading | null, now: MonotonicMs): void {
+    this.#settled++;
+    if (reading === null) return;
+    const base = reading.remaining + settledBefore + 1;
+    const last = this.lastStatement;
+    if (last === null || settledBefore >= last.settled || base > last.base)
+      this.lastStatement = { ...reading, base, at: now, settled: this.#settled };
+  }
 
-/** Records that a call got no response. The service counts it by `countedBy`, or never. */
-export function recordLost(statedLimit: StatedLimit, countedBy: MonotonicMs): void {
-  statedLimit.lost.push(countedBy);
-}
+  /** Records that a call got no response. The service counts it by `countedBy`, or never. */
+  recordLost(countedBy: MonotonicMs): void {
+    this.#lost.push(countedBy);
+  }
 
-/** Settles the lost calls that the service must have counted by now. */
-export function settleLostCalls(statedLimit: StatedLimit, now: MonotonicMs): void {
-  while ((statedLimit.lost[0] ?? Number.POSITIVE_INFINITY) <= now) {
-    statedLimit.lost.shift();
-    statedLimit.settled++;
+  /** Settles the lost calls that the service must have counted by now. */
+  settleLostCalls(now: MonotonicMs): void {
+    while ((this.#lost[0] ?? Number.POSITIVE_INFINITY) <= now) {
+      this.#lost.shift();
+      this.#settled++;
+    }
+  }
+
+  /** Returns the number of calls that are neither answered nor lost. */
+  callsInFlight(): number {
+    return this.#sent - this.#settled - this.#lost.length;
+  }
+
+  /** Returns a lower bound of the remaining calls, or null if not stated. */
+  remainingAtLeast(): number | null {
+    return this.lastStatement === null ? null : this.lastStatement.base - this.#sent;
   }
 }
-
-/** Returns the number of calls that are neither answered nor lost. */
-export const callsInFlight = (statedLimit: StatedLimit): number =>
-  statedLimit.sent - statedLimit.settled - statedLimit.lost.length;
-
-/** Returns a lower bound of the remaining calls, or null if not stated. */
-export const remainingAtLeast = (statedLimit: StatedLimit): number | null =>
-  statedLimit.lastStatement === null ? null : statedLimit.lastStatement.base - statedLimit.sent;

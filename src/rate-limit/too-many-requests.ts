@@ -178,5 +178,5 @@ export function headersExplainRejection(
   if (reading === null || reading.remaining > 0) return false;
   const { requestsPerMinute, concurrentRequests, callsPerMonth } = limits.plan;
   const known = [limits.categories[category].requests, requestsPerMinute, concurrentRequests, callsPerMonth];
-  return [...known, categories[category].headers.lastStatement?.limit].includes(reading.limit);
+  return [...known, categories[category].stated.lastStatement?.limit].includes(reading.limit);
 }

@@ -125,7 +125,7 @@ describe("the API key", () => {
     const { get, calls, rateLimiter } = createClientSetup({ secret: fixedKey("no-key") });
     await get();
     expect(calls).toEqual(["stats 401"]);
-    expect(rateLimiter.ledger.categories.session_monitoring.headers.lastStatement).toBeNull();
+    expect(rateLimiter.ledger.categories.session_monitoring.stated.lastStatement).toBeNull();
   });
 
   test("after a 401 the key file is read again, and a renewed key is used immediately", async () => {

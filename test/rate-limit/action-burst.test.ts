@@ -111,7 +111,7 @@ test("actions leave half of the reserve of concurrent requests", () => {
     now += 10 * MINUTE_MS;
     const reading = { limit: 500, remaining: 499, resetAt: null };
     ledger.categories.session_monitoring.wasStated = true;
-    ledger.categories.session_monitoring.headers.lastStatement = { ...reading, base: 10_000, at: now, settled: 0 };
+    ledger.categories.session_monitoring.stated.lastStatement = { ...reading, base: 10_000, at: now, settled: 0 };
     return availabilityOf(ledger, "session_monitoring", "action", now);
   };
   while (availability().waitReason === null) takePermit(ledger, "session_monitoring", "action", now);
@@ -122,11 +122,11 @@ test("actions leave half of the reserve of concurrent requests", () => {
 test("an unused permit only leaves the pace that it paid", () => {
   const ledger = createLedger(limitsWithoutPlan("business"), 0);
   settlePermit(ledger, takePermit(ledger, "node_management", "walk", 5_000), answered(80), 0, 5_100);
-  const { headers } = ledger.categories.node_management;
-  const before = { ...headers };
+  const { stated } = ledger.categories.node_management;
+  const before = { sent: stated.sent, last: stated.lastStatement };
   const permit = takePermit(ledger, "node_management", "action", 20_000);
   expect(ledger.monthUsed).toBe(2);
   settlePermit(ledger, permit, { kind: "unused" }, 0, 21_000);
-  expect({ ...headers }).toEqual(before);
+  expect({ sent: stated.sent, last: stated.lastStatement }).toEqual(before);
   expect(ledger).toMatchObject({ monthUsed: 1, inFlight: 0 });
 });

@@ -90,7 +90,7 @@ function playAnswers(answers: readonly Answer[], onWait: (waitMs: number) => voi
     const reading = parseRateLimitHeaders(headers, now);
     const retryAfterMs = parseRetryAfter(headers, START_MS + now);
     if (received.status === 429)
-      settlePermit(ledger, permit, { kind: "refused", reading, retryAfterMs }, received.jitter, now);
+      settlePermit(ledger, permit, { kind: "rate_limited", reading, retryAfterMs }, received.jitter, now);
     else {
       const requestedMs = received.status >= 500 ? retryAfterMs : null;
       settlePermit(ledger, permit, { kind: "answered", reading, retryAfterMs: requestedMs }, received.jitter, now);

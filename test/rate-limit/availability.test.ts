@@ -56,8 +56,8 @@ function ledgerWith({ reading = null, statedAt = LATER, from = LATER, ...overrid
     calls === undefined ? NEVER : from + calls * costMs;
   state.pace.paidUntil = paidUntil(overrides.ahead, COST_MS);
   state.pace.actionsPaidUntil = paidUntil(overrides.actionsAhead, ACTION_COST_MS);
-  ledger.plan.paidUntil = paidUntil(overrides.planAhead, COST_MS);
-  ledger.plan.actionsPaidUntil = paidUntil(overrides.planActionsAhead, ACTION_COST_MS);
+  ledger.planPace.paidUntil = paidUntil(overrides.planAhead, COST_MS);
+  ledger.planPace.actionsPaidUntil = paidUntil(overrides.planActionsAhead, ACTION_COST_MS);
   Object.assign(ledger.externalUsage.node_management, overrides.externalUsage);
   return ledger;
 }

@@ -10,7 +10,7 @@ const waitsAfterRejections = (retryAfterMs: number | null, jitter: number, rejec
   let now = 10_000;
   return Array.from({ length: rejections }, () => {
     const permit = takePermit(ledger, "node_management", "walk", now);
-    settlePermit(ledger, permit, { kind: "refused", reading: null, retryAfterMs }, jitter, now);
+    settlePermit(ledger, permit, { kind: "rate_limited", reading: null, retryAfterMs }, jitter, now);
     const { at } = availabilityOf(ledger, "node_management", "walk", now);
     const wait = at - now;
     now = at;
@@ -32,14 +32,14 @@ test("a 429 that states the plan's limit holds both categories", () => {
   const ledger = createLedger(limitsWithoutPlan("business"), 0);
   const permit = takePermit(ledger, "node_management", "walk", 10_000);
   const reading = { limit: 500, remaining: 0, resetAt: null };
-  settlePermit(ledger, permit, { kind: "refused", reading, retryAfterMs: 20_000 }, 0, 10_000);
+  settlePermit(ledger, permit, { kind: "rate_limited", reading, retryAfterMs: 20_000 }, 0, 10_000);
   expect(availabilityOf(ledger, "session_monitoring", "action", 10_000)).toEqual({ at: 31_000, waitReason: "refused" });
 });
 
 const callNodes = (ledger: Ledger, at: number, outcome: CallOutcome) =>
   settlePermit(ledger, takePermit(ledger, "node_management", "walk", at), outcome, 0, at);
 
-const unexplained: CallOutcome = { kind: "refused", reading: null, retryAfterMs: 20_000 };
+const unexplained: CallOutcome = { kind: "rate_limited", reading: null, retryAfterMs: 20_000 };
 
 test("a 429 without headers may concern the whole account, and holds both categories", () => {
   const ledger = createLedger(limitsWithoutPlan("business"), 0);
@@ -60,7 +60,7 @@ test("429s concern only their category if a call of the other one succeeds in be
 test("a category that was held for the 429 of another is available for as long afterwards", () => {
   const ledger = createLedger(limitsWithoutPlan("business"), 0);
   const sessionsAvailableAt = (now: number) => availabilityOf(ledger, "session_monitoring", "walk", now).at;
-  const rejectedForHours: CallOutcome = { kind: "refused", reading: null, retryAfterMs: 3_600_000 };
+  const rejectedForHours: CallOutcome = { kind: "rate_limited", reading: null, retryAfterMs: 3_600_000 };
   callNodes(ledger, 10_000, rejectedForHours);
   expect(sessionsAvailableAt(10_000)).toBe(310_000);
   callNodes(ledger, 320_000, rejectedForHours);
@@ -80,7 +80,7 @@ test("429s of concurrent calls double the wait once", () => {
   const ledger = createLedger(limitsWithoutPlan("enterprise"), 0);
   const permits = [1, 2, 3, 4, 5].map(() => takePermit(ledger, "node_management", "walk", 10_000));
   for (const permit of permits)
-    settlePermit(ledger, permit, { kind: "refused", reading: null, retryAfterMs: null }, 1, 10_050);
+    settlePermit(ledger, permit, { kind: "rate_limited", reading: null, retryAfterMs: null }, 1, 10_050);
   expect(ledger.categories.node_management.uncertainHold.until).toBe(11_050);
 });
 
@@ -129,8 +129,8 @@ test("a call pays for its category and the plan, and an action also among action
     const ledger = createLedger(limitsWithoutPlan("starter"), 0);
     takePermit(ledger, "node_management", lane, 100_000);
     const { pace } = ledger.categories.node_management;
-    const { plan, inFlight, monthUsed } = ledger;
-    const paidUntil = [pace.paidUntil, plan.paidUntil, pace.actionsPaidUntil, plan.actionsPaidUntil];
+    const { planPace, inFlight, monthUsed } = ledger;
+    const paidUntil = [pace.paidUntil, planPace.paidUntil, pace.actionsPaidUntil, planPace.actionsPaidUntil];
     const costs = paidUntil.map((at) => Math.max(0, Math.round(at - 100_000)));
     return { costs, inFlight, monthUsed };
   };
@@ -142,7 +142,7 @@ test("a call that was not sent does not count in the month, and a lost one does"
   const usedAfter = (kind: "unused" | "lost") => {
     const ledger = createLedger(limitsWithoutPlan("starter"), 0);
     settlePermit(ledger, takePermit(ledger, "node_management", "walk", 1_000), { kind }, 0, 1_100);
-    return [ledger.monthUsed, ledger.inFlight, ledger.categories.node_management.headers.sent];
+    return [ledger.monthUsed, ledger.inFlight, ledger.categories.node_management.stated.sent];
   };
   expect([usedAfter("unused"), usedAfter("lost")]).toEqual([
     [0, 0, 0],

@@ -39,7 +39,7 @@ export function limitsWithoutPlan(plan: keyof typeof PLANS): Limits {
 
 /** What a response states about the limits. */
 export interface StatedHeaders {
-  readonly kind: "answered" | "refused";
+  readonly kind: "answered" | "rate_limited";
   readonly headers: { limit: number; remaining: number; resetEpochSeconds: number } | null;
   readonly dateMs: number;
   readonly retryAfterSeconds: number | null;
@@ -74,14 +74,14 @@ export function createLimitedService({ limits, limiter, headers, reset, gateway 
       const passed = gatewayLimiter === null || now >= gateway!.untilMs ? null : gatewayLimiter.take(epoch);
       if (passed?.admitted === false) {
         const retryAfterSeconds = gateway!.retryAfter ? passed.retryAfterSeconds : null;
-        return { kind: "refused", headers: null, dateMs: epoch, retryAfterSeconds };
+        return { kind: "rate_limited", headers: null, dateMs: epoch, retryAfterSeconds };
       }
       const admitted = categories[category].peek(epoch).admitted && (plan?.peek(epoch).admitted ?? true);
       const ofCategory = admitted ? categories[category].take(epoch) : categories[category].peek(epoch);
       const ofPlan = admitted ? plan?.take(epoch) : plan?.peek(epoch);
       const shown = headers === "plan" ? (ofPlan ?? ofCategory) : ofCategory;
       return {
-        kind: admitted ? "answered" : "refused",
+        kind: admitted ? "answered" : "rate_limited",
         headers:
           headers === "off"
             ? null

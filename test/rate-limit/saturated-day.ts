@@ -162,7 +162,7 @@ class DayRun {
     const lost = this.#random() < 0.002;
     this.#at(arrives, () => {
       const answer = this.#service.answer(permit.category, this.#now);
-      if (answer.kind === "refused") {
+      if (answer.kind === "rate_limited") {
         this.#counts.rejected++;
         this.#minutesWithRejections[Math.floor(this.#now / 60_000)]!++;
       }
@@ -179,7 +179,7 @@ class DayRun {
     const reading = headers === null ? null : parseLimitReading({ ...headers, dateEpochMs: dateMs }, this.#now);
     return kind === "answered"
       ? { kind: "answered", reading }
-      : { kind: "refused", reading, retryAfterMs: millisecondsOf(retryAfterSeconds) };
+      : { kind: "rate_limited", reading, retryAfterMs: millisecondsOf(retryAfterSeconds) };
   }
 
   #restart(): void {
@@ -194,7 +194,7 @@ class DayRun {
     if (this.#now > (externalCallsDuring?.[1] ?? this.#endMs)) return;
     for (let call = 0; call < externalCallsAtOnce; call++) {
       this.#counts.externalCalls++;
-      if (this.#service.answer(category, this.#now).kind === "refused") this.#counts.externalRejected++;
+      if (this.#service.answer(category, this.#now).kind === "rate_limited") this.#counts.externalRejected++;
     }
     const spacing = (60_000 * externalCallsAtOnce) / this.#day.externalCallsPerMinute!;
     const factor = areExternalCallsEven ? 1 : 0.5 + this.#random();

@@ -31,7 +31,13 @@ interface RejectionOptions {
 /** Makes a call that gets 429 immediately, with the maximum backoff. */
 function reject(ledger: Ledger, now: number, options: RejectionOptions = {}): void {
   const { category = "node_management", lane = "walk", reading = null, retryAfterMs = null } = options;
-  settlePermit(ledger, takePermit(ledger, category, lane, now), { kind: "refused", reading, retryAfterMs }, 1, now);
+  settlePermit(
+    ledger,
+    takePermit(ledger, category, lane, now),
+    { kind: "rate_limited", reading, retryAfterMs },
+    1,
+    now,
+  );
 }
 
 function answer(ledger: Ledger, now: number, lane: Lane = "walk", reading: LimitReading | null = null): void {

@@ -6,7 +6,6 @@ import type { Fleet } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { isUnfinished } from "../../policy/remediation-records.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
-import { remainingAtLeast } from "../../rate-limit/stated-limit.ts";
 import type { EventLog } from "../../web/api/event-log.ts";
 import { summarizeTimes } from "../../web/api/fleet-columns.ts";
 import { actionView, decisionView } from "../../web/api/row-views.ts";
@@ -76,7 +75,7 @@ function toneOf(status: NodeStatus): ReportLine["tone"] {
 function budgetLine({ ledger, snapshot }: StatusSnapshot): string {
   const detailed = snapshot === null ? 0 : summarizeTimes(snapshot.fleet.detailedAt).count;
   const [node, session] = CATEGORIES.map((category) =>
-    formatCount(remainingAtLeast(ledger.categories[category].headers)),
+    formatCount(ledger.categories[category].stated.remainingAtLeast()),
   );
   const active = formatCount(snapshot?.sessions ? sessionsByStatus(snapshot.sessions).active : null);
   const data = `${active} active sessions, details of ${formatCount(detailed)} nodes`;

@@ -11,7 +11,7 @@ import {
   type Limits,
   reservedCalls,
 } from "../limits.ts";
-import { type LimitReading, remainingAtLeast } from "../stated-limit.ts";
+import type { LimitReading } from "../stated-limit.ts";
 import { ExternalUsageOfLimit, OBSERVATIONS_PER_WINDOW } from "./usage-of-limit.ts";
 
 /** The limits that headers may state: the limit of a category, or the plan's over all categories. */
@@ -101,7 +101,7 @@ export function availableBesideExternalUsage(
   const { requestsPerMinute } = limits.plan;
   const usage = externalUsage[category];
   // A bucket that holds more calls than one window allows has enough for all users.
-  const isAmple = usage.isTokenBucket() && (remainingAtLeast(categories[category].headers) ?? 0) > requests;
+  const isAmple = usage.isTokenBucket() && (categories[category].stated.remainingAtLeast() ?? 0) > requests;
   const inCategory = { limit: requests, reserve, windowMs, expected: usage.expectedCalls(now) };
   const ofCategory = isAmple ? now : capacityAvailableAt(usage, inCategory, lane, now);
   if (requestsPerMinute === null) return Math.max(ofCategory, now);

@@ -2,7 +2,6 @@ import { type DurationMs, HOUR_MS, SECOND_MS } from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { Collector } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { remainingAtLeast } from "../../rate-limit/stated-limit.ts";
 import { byName } from "./json-values.ts";
 import { type StatusSnapshot, sessionsByStatus, statusCounts } from "./status-views.ts";
 
@@ -65,8 +64,8 @@ function takeSample(statusSnapshot: StatusSnapshot) {
     nodes: fleet?.count ?? null,
     online: fleet && statusCounts(fleet).online,
     active_sessions: sessions && sessionsByStatus(sessions).active,
-    node_management_left: remainingAtLeast(ledger.categories.node_management.headers),
-    session_monitoring_left: remainingAtLeast(ledger.categories.session_monitoring.headers),
+    node_management_left: ledger.categories.node_management.stated.remainingAtLeast(),
+    session_monitoring_left: ledger.categories.session_monitoring.stated.remainingAtLeast(),
     month_calls: ledger.monthUsed,
   };
 }

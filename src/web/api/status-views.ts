@@ -11,7 +11,6 @@ import { expectedCallsOfPlan } from "../../rate-limit/external-usage/external-us
 import type { Ledger } from "../../rate-limit/ledger.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { BillingMonth } from "../../rate-limit/monthly-budget.ts";
-import { callsInFlight, remainingAtLeast } from "../../rate-limit/stated-limit.ts";
 import type { Plan } from "../../scheduling/planner.ts";
 import { formatCount } from "../ui/page/format.ts";
 import { summarizeInSteps, summarizeTimes } from "./fleet-columns.ts";
@@ -103,16 +102,16 @@ export function budgetView(statusSnapshot: StatusSnapshot) {
 }
 
 function categoryView(ledger: Ledger, category: (typeof CATEGORIES)[number], now: MonotonicMs) {
-  const { headers: view, rejections } = ledger.categories[category];
-  const { lastStatement: stated } = view;
+  const { stated, rejections } = ledger.categories[category];
+  const last = stated.lastStatement;
   const { requests, burst, windowMs } = ledger.limits.categories[category];
   const { at, waitReason } = availabilityOf(ledger, category, "detail", now);
   return {
     configured: { requests, burst, window_seconds: secondsOf(windowMs) },
-    stated: stated && { limit: stated.limit, remaining: stated.remaining, age_seconds: secondsOf(now - stated.at) },
-    remaining_at_least: remainingAtLeast(view),
-    calls: view.sent,
-    in_flight: callsInFlight(view),
+    stated: last && { limit: last.limit, remaining: last.remaining, age_seconds: secondsOf(now - last.at) },
+    remaining_at_least: stated.remainingAtLeast(),
+    calls: stated.sent,
+    in_flight: stated.callsInFlight(),
     consecutive_refusals: rejections,
     external_usage: {
       calls: ledger.externalUsage[category].provenCalls(),

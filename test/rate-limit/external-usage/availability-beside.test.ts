@@ -3,7 +3,6 @@ import { availableBesideExternalUsage } from "../../../src/rate-limit/external-u
 import { ExternalUsageOfLimit } from "../../../src/rate-limit/external-usage/usage-of-limit.ts";
 import { createLedger } from "../../../src/rate-limit/ledger.ts";
 import type { Lane, Limits } from "../../../src/rate-limit/limits.ts";
-import { recordAnswered } from "../../../src/rate-limit/stated-limit.ts";
 
 const WINDOW_MS = 60_000;
 const NEVER = Number.NEGATIVE_INFINITY;
@@ -40,8 +39,8 @@ describe("availability beside external usage", () => {
   ) => {
     const ledger = createLedger(limitsWith(plan ?? null), 0);
     Object.assign(ledger.externalUsage, { node_management: usageWith(overrides), plan: usageWith(ofPlan) });
-    const { headers } = ledger.categories.node_management;
-    if (remaining !== null) recordAnswered(headers, 0, { limit: 100, remaining: remaining - 1, resetAt: null }, 0);
+    const { stated } = ledger.categories.node_management;
+    if (remaining !== null) stated.recordAnswered(0, { limit: 100, remaining: remaining - 1, resetAt: null }, 0);
     return availableBesideExternalUsage(ledger, "node_management", lane, 7);
   };
 

@@ -25,7 +25,7 @@ function callStating(ledger: Ledger, category: Category, limit: number, remainin
 function callRejected(ledger: Ledger, category: Category, limit: number, remaining: number, now: number): void {
   const permit = takePermit(ledger, category, "walk", now);
   const reading = { limit, remaining, resetAt: now + MINUTE };
-  settlePermit(ledger, permit, { kind: "refused", reading, retryAfterMs: 1_000 }, 0, now + 10);
+  settlePermit(ledger, permit, { kind: "rate_limited", reading, retryAfterMs: 1_000 }, 0, now + 10);
 }
 
 const provenCalls = ({ externalUsage }: Ledger) => [
@@ -84,7 +84,7 @@ test("a 429 with an unknown limit or with remaining calls shows no external usag
   callRejected(ledger, "node_management", 50, 0, 0);
   callRejected(ledger, "node_management", 100, 40, 1_000);
   const permit = takePermit(ledger, "node_management", "walk", 2_000);
-  settlePermit(ledger, permit, { kind: "refused", reading: null, retryAfterMs: null }, 0, 2_010);
+  settlePermit(ledger, permit, { kind: "rate_limited", reading: null, retryAfterMs: null }, 0, 2_010);
   expect(ledger.externalUsage.node_management.expectedCalls(3_000)).toBe(0);
   expect(ledger.externalUsage.plan.expectedCalls(3_000)).toBe(0);
 });
