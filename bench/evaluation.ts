@@ -46,7 +46,10 @@ export async function benchEvaluation(): Promise<EvaluationResult[]> {
   const clock = createSystemClock();
   const store = createMemoryStateStore();
   const remediationState = await openRemediationState({
-    ...{ journal: store.journal, clock, log: silentLog, lostReason: null },
+    journal: store.journal,
+    clock,
+    log: silentLog,
+    lostReason: null,
   });
   const observed = new ObservedFleet({ serviceTime: (at) => at });
   const policies = new PolicySet(remediationConfig(POLICIES), remediationState.records);

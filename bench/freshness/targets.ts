@@ -34,11 +34,17 @@ export function checkTargets({ cell, results }: CellRun): readonly TargetResult[
   const { rate, isScarce } = pollingBudgetOf(cell);
   const cap = PLAN_VARIANTS[cell.plan].limits.plan.callsPerMonth;
   const atMost = (target: string, value: number, bound: number): TargetResult => ({
-    ...{ cell, target, value, bound: `≤ ${bound.toLocaleString("en")}` },
+    cell,
+    target,
+    value,
+    bound: `≤ ${bound.toLocaleString("en")}`,
     isReached: value <= bound,
   });
   const atLeast = (target: string, value: number, bound: number): TargetResult => ({
-    ...{ cell, target, value, bound: `≥ ${bound.toLocaleString("en")}` },
+    cell,
+    target,
+    value,
+    bound: `≥ ${bound.toLocaleString("en")}`,
     isReached: value >= bound,
   });
   const targetResults = [

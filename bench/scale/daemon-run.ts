@@ -100,7 +100,10 @@ export async function runDaemon(size: FleetSize, measureMs: number): Promise<Sca
     await stop(daemon);
     return {
       ...size,
-      ...{ startSeconds, startCpuSeconds, evenSeconds: evenSeconds(size), massEvent },
+      startSeconds,
+      startCpuSeconds,
+      evenSeconds: evenSeconds(size),
+      massEvent,
       callsSeconds: await timeCalls(serviceUrl, size),
       series,
       ...watched,

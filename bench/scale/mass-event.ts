@@ -26,7 +26,11 @@ async function pathsOf(url: string): Promise<Readonly<Record<string, string>>> {
   return {
     "/": "/",
     "/-/ready": "/-/ready",
-    ...{ status: "status", budget: "budget", history: "history", fleet: "fleet", policies: "policies" },
+    status: "status",
+    budget: "budget",
+    history: "history",
+    fleet: "fleet",
+    policies: "policies",
     "nodes?limit=1000": `nodes?limit=1000&page=${lastPage}`,
     "nodes?q=, all nodes": "nodes?q=node&limit=1000",
     "nodes?q=, no node": "nodes?q=no-such-node",

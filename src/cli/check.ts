@@ -90,7 +90,10 @@ function printReport(
     ...(stateWarning === null ? [] : [journalProblem(loaded, stateWarning)]),
   ];
   const report = {
-    ...{ file: options.config, valid: true, errors: [], warnings },
+    file: options.config,
+    valid: true,
+    errors: [],
+    warnings,
     worst_case: worstCaseJson(worst),
     limits: limitsJson(config, size),
     enforces_nothing_because: notEnforcedReasons,

@@ -72,7 +72,11 @@ export function createServiceAccess(
   const { calls } = createMemoryStateStore();
   const random = Math.random;
   return {
-    ...{ clock, secret, transport, random, agent: userAgentOf(version) },
+    clock,
+    secret,
+    transport,
+    random,
+    agent: userAgentOf(version),
     rateLimiter: createRateLimiter({ limits, monthStartsOn, clock, random, calls, log: silentLog, onWait: ignore }),
     timeoutMs: SERVICE_TIMEOUT_MS,
     serviceClock: new ServiceClock(),

@@ -77,7 +77,9 @@ export const daemonDeps = (
   clock: Clock,
   log: DaemonDeps["log"],
 ): Omit<DaemonDeps, "readConfig" | "openStore"> => ({
-  ...{ clock, log, version },
+  clock,
+  log,
+  version,
   cron: createCron(),
   random: Math.random,
   createMemoryStore: createMemoryStateStore,

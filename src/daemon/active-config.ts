@@ -47,14 +47,27 @@ export function startCollection(
     knownService?.collected ?? createCollectedState(settings, remediationState.facts, { clock, log, metrics });
   const serviceClock = knownService?.serviceClock ?? new ServiceClock();
   const client = createApiClient({
-    ...{ clock, random, rateLimiter, secret, transport, serviceClock, metrics },
+    clock,
+    random,
+    rateLimiter,
+    secret,
+    transport,
+    serviceClock,
+    metrics,
     timeoutMs: config.service.timeout,
     agent: userAgentOf(version),
   });
   collected.inventory.declareScale(settings.usageScale);
   const collectorManager = startCollectorManager({
-    ...{ clock, cron, log, random },
-    ...{ settings, collected, client, rateLimiter, metrics },
+    clock,
+    cron,
+    log,
+    random,
+    settings,
+    collected,
+    client,
+    rateLimiter,
+    metrics,
   });
   return { resources, client, collectorManager, knownService: { collected, serviceClock } };
 }
@@ -130,7 +143,11 @@ export function activateConfig(
   };
   const remediation = new RemediationController({
     config: remediationConfig,
-    ...{ client, notifier, clock, metrics, log },
+    client,
+    notifier,
+    clock,
+    metrics,
+    log,
     remediationState: term.remediationState,
     serviceUrl: config.service.base_url,
     journal: term.store.journal,
@@ -150,7 +167,10 @@ export function activateConfig(
       .catch((error: unknown) => log.error({ err: error }, "publishing a snapshot failed"));
   });
   return {
-    ...{ isLeading: true, resources, collection, term },
+    isLeading: true,
+    resources,
+    collection,
+    term,
     view: remediation.view,
     ...remediation.operatorCommands,
     collected: () => ({

@@ -71,7 +71,9 @@ export function openConfigResources(
       intervals: config.time_intervals,
     };
     return ok({
-      ...{ config, remediationConfig, secret },
+      config,
+      remediationConfig,
+      secret,
       settings: collectionSettingsOf(config, remediationConfig),
       transport: serviceTransport(service, tls),
       integrations: integrations.value,

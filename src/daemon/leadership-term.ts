@@ -74,7 +74,11 @@ async function openTerm(
   const stateDeps = { journal: store.journal, clock, log, onChange: eventLog.record, ...options };
   const remediationState = await openRemediationState(stateDeps);
   const rateLimiter = createRateLimiter({
-    ...{ clock, random, log, limits: limitsOf(config), monthStartsOn: config.limits.month.starts_on },
+    clock,
+    random,
+    log,
+    limits: limitsOf(config),
+    monthStartsOn: config.limits.month.starts_on,
     calls: addCallsUsedBefore(store.calls, remediationState.facts, config, clock),
     ...(mayCall === undefined ? {} : { mayCall }),
     onWait: (category, waitedMs) =>

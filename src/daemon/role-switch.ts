@@ -55,8 +55,10 @@ export class RoleSwitch {
   /** Stands by, and leads whenever this daemon is elected. */
   async standBy(resources: ConfigResources, shared: SharedState): Promise<void> {
     this.#leadership = new Leadership({
-      ...{ lease: shared.lease, leaseMs: resources.config.state.postgres!.lease },
-      ...{ clock: this.#runtime.clock, log: this.#runtime.log },
+      lease: shared.lease,
+      leaseMs: resources.config.state.postgres!.lease,
+      clock: this.#runtime.clock,
+      log: this.#runtime.log,
       onElected: () => this.#exclusively(() => this.#elect(shared)),
       onLeadershipLost: () => this.#exclusively(() => this.#loseLeadership()),
     });
@@ -128,7 +130,9 @@ export class RoleSwitch {
     this.lead(resources, term);
     const { clock, log } = this.#runtime;
     this.#stopForwardedCommands = executeForwardedCommands({
-      ...{ forwardedCommands: shared.forwardedCommands, clock, log },
+      forwardedCommands: shared.forwardedCommands,
+      clock,
+      log,
       isLeader: () => this.isLeading(),
       execute: (command) => this.#active.execute(command),
     });

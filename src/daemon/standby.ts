@@ -32,7 +32,10 @@ const REFRESH_WAIT_FACTOR = 10;
 const ROWS_READ = 100;
 
 const EMPTY_JOURNAL: JournalContents = {
-  ...{ timers: [], episodes: [], actions: [], holds: [] },
+  timers: [],
+  episodes: [],
+  actions: [],
+  holds: [],
   facts: new Map(),
   lastNumber: 0,
 };

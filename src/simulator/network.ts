@@ -34,7 +34,14 @@ export function createNetwork(scenario: Scenario, startMs: EpochMs): Network {
   const hours = createHourlyHistory(scenario.seed, scenario.sessions, traffic.population, startMs);
   const faultSchedule: FaultSchedule = { startMs, seed: scenario.seed, faults: [] };
   const network: Network = {
-    ...{ seed: scenario.seed, startMs, fleet, traffic, hours, faultSchedule, now: startMs, regionChangeAt: 0 },
+    seed: scenario.seed,
+    startMs,
+    fleet,
+    traffic,
+    hours,
+    faultSchedule,
+    now: startMs,
+    regionChangeAt: 0,
     churn: createChurn(scenario, startMs),
     countHistory: createCountHistory(scenario.service, startMs),
   };

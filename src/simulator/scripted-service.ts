@@ -63,7 +63,11 @@ function listed({ startsAt }: PolicyTest, node: ScriptedNode, elapsed: DurationM
   const { id, name, country, region, version, status } = node;
   const upMs = elapsed - bootedAt(status, elapsed);
   return {
-    ...{ id, name, country, region, version },
+    id,
+    name,
+    country,
+    region,
+    version,
     status: valueAt(status, elapsed),
     ip_address: "192.0.2.1",
     last_seen: isoAt(startsAt + lastSeenAt(node, elapsed)),

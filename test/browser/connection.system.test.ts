@@ -59,7 +59,10 @@ test("a lost daemon greys the page, shows the time of its data and disables comm
     host: "127.0.0.1",
     port: Number(new URL(first.url).port),
     deps: {
-      ...{ ...defaultDeps, ...quietStatus(), operators, epoch: "later" },
+      ...defaultDeps,
+      ...quietStatus(),
+      operators,
+      epoch: "later",
       fleet: () => buildFleet([{ id: "a" }, { id: "b" }, { id: "c" }]),
       remediation: () => sampleRemediation(),
     },
@@ -82,7 +85,8 @@ test("a lost connection changes no size: what the page shows stays in its place"
   const paused = { at: SAMPLES_START_MS, reason: "a deploy" };
   const web = await startTestServer(
     {
-      ...{ fleet: () => buildFleet([{ id: "a" }]), ...quietStatus() },
+      fleet: () => buildFleet([{ id: "a" }]),
+      ...quietStatus(),
       remediation: () => ({ ...idleRemediation, status: () => ({ ...idleStatus, paused }) }),
     },
     createSystemClock(),
@@ -114,7 +118,8 @@ test("data that the page can't show is named, and the commands stay enabled", as
   const changed = (answer: unknown, change: object) => ({ ...(answer as object), ...(isReadable ? {} : change) });
   const web = await startTestServer(
     {
-      ...{ fleet: () => buildFleet([{ id: "a" }]), operators },
+      fleet: () => buildFleet([{ id: "a" }]),
+      operators,
       status: () => changed(status(), { collectors: null }),
       budget: () => changed(budget(), { categories: null }),
     },
@@ -153,7 +158,9 @@ test("a command that waits for its response can't be sent twice, and leaves the 
   const execute = recordingCommands(sent);
   const web = await startTestServer(
     {
-      ...{ fleet: () => buildFleet([{ id: "a" }]), operators, ...quietStatus() },
+      fleet: () => buildFleet([{ id: "a" }]),
+      operators,
+      ...quietStatus(),
       async execute(command) {
         const done = await execute(command);
         return command.command === "pause" ? reply.promise : done;

@@ -29,8 +29,12 @@ for (const nodes of SIZES) {
   const fleet = new LargeFleet(nodes);
   const log = { debug() {}, info() {}, warn: console.error, error: console.error };
   const web = await startWebServer({
-    ...{ host: "127.0.0.1", port: 0, deps: { ...defaultDeps, ...fleet.webDeps() } },
-    ...{ log, clock, metrics: ignoredMetrics },
+    host: "127.0.0.1",
+    port: 0,
+    deps: { ...defaultDeps, ...fleet.webDeps() },
+    log,
+    clock,
+    metrics: ignoredMetrics,
   });
   if (!web.ok) throw new Error(web.error);
   const { url } = web.value;

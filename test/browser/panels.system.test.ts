@@ -33,7 +33,9 @@ const open = (deps: Partial<WebDeps> = {}, address = "/") => openDaemon(browser,
 const holds = (nodes: number, reason: "storm" | "window", afterSeconds: number): readonly Decision[] =>
   Array.from({ length: nodes }, (_, index) => ({
     ...heldDecision,
-    ...{ node: `node_${index}`, policy: "offline", at: SAMPLES_START_MS + 1_000 * (afterSeconds + index) },
+    node: `node_${index}`,
+    policy: "offline",
+    at: SAMPLES_START_MS + 1_000 * (afterSeconds + index),
     blockers: [{ reason, detail: `the detail of node_${index}` }],
   }));
 
@@ -211,8 +213,12 @@ test("limits, ages and charts say what their numbers mean", async () => {
       step_seconds: 10,
       at,
       series: {
-        ...{ nodes: flat(1_000), online: flat(993), active_sessions: flat(4_321), month_calls: flat(1) },
-        ...{ node_management_left: flat(179), session_monitoring_left: flat(900) },
+        nodes: flat(1_000),
+        online: flat(993),
+        active_sessions: flat(4_321),
+        month_calls: flat(1),
+        node_management_left: flat(179),
+        session_monitoring_left: flat(900),
       },
     }),
   });

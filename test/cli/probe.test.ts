@@ -102,7 +102,8 @@ describe("pages", () => {
   test("a clamp of the page size is found", async () => {
     const { findings } = await probe({ options: { pageLimitMax: 50 } });
     expect(findings.page_limit).toMatchObject({
-      ...{ value: 50, certain: true },
+      value: 50,
+      certain: true,
       text: "50: 100 were requested, and the service returns fewer",
     });
   });
@@ -110,7 +111,8 @@ describe("pages", () => {
   test("a rejected page size is replaced by a smaller one", async () => {
     const { findings, calls } = await probe({ options: { pageLimitMax: 60, pageLimitOver: "reject" } });
     expect(findings.page_limit).toMatchObject({
-      ...{ value: 50, certain: true },
+      value: 50,
+      certain: true,
       text: "a limit of 100 is rejected with a 4xx; 50, as requested",
     });
     expect(calls.slice(0, 2).map(({ status }) => status)).toEqual([400, 200]);

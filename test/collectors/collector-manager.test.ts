@@ -275,7 +275,8 @@ test("a bug in one collector is counted as internal, and the others continue", a
   const service = createService({ ...defaultScenario, nodes: 10, sessions: 10 }, clock.now());
   const transport = createSimulatedTransport(service, clock);
   const daemon = await startVirtualDaemon({
-    ...{ clock, service },
+    clock,
+    service,
     transport: {
       ...transport,
       request(request, signal) {

@@ -94,8 +94,10 @@ test("nodes that one walk does not show stay while the service answers 404 for t
   daemon.service.setFaults([
     { afterMs, forMs: 4 * MINUTE_MS, fault: { kind: "bad_details", nodes: 1, answer: "not_found" } },
     {
-      ...{ afterMs: afterMs + MINUTE_MS, forMs: MINUTE_MS },
-      ...{ match: "GET /v1/nodes?", fault: { kind: "vanished", missing: 0.01 } },
+      afterMs: afterMs + MINUTE_MS,
+      forMs: MINUTE_MS,
+      match: "GET /v1/nodes?",
+      fault: { kind: "vanished", missing: 0.01 },
     },
   ]);
   let fewestListed = NODES;

@@ -22,7 +22,9 @@ test.each(isLongRun ? [undefined, 5] : [undefined])(
     const fault: FaultKind = seconds === undefined ? limit : { ...limit, retryAfter: seconds };
     const daemon = await startVirtualDaemon({
       scenario: {
-        ...{ nodes: 150, sessions: 150, faults: [{ afterMs: 0, forMs: WARM_UP_MS + HOURS * HOUR_MS, fault }] },
+        nodes: 150,
+        sessions: 150,
+        faults: [{ afterMs: 0, forMs: WARM_UP_MS + HOURS * HOUR_MS, fault }],
         service: { ...defaultServiceOptions, plan: "enterprise" },
       },
       // Details alone would take 100 calls a minute.

@@ -13,7 +13,8 @@ async function startHangingService(plan: (typeof PLANS)[number], share: number) 
   const clock = createVirtualClock(START_MS);
   const scenario: Scenario = {
     ...defaultScenario,
-    ...{ nodes: 2_000, sessions: 3_000 },
+    nodes: 2_000,
+    sessions: 3_000,
     service: { ...defaultScenario.service, plan, pageLimitMax: 100 },
     faults: [{ fault: { kind: "hang" }, share, afterMs: 10 * MINUTE_MS, forMs: 10 * MINUTE_MS }],
   };

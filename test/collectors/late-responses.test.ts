@@ -18,7 +18,10 @@ const settings: Partial<CollectionSettings> = {
   limits: createPlanLimits("enterprise"),
   schedules: {
     ...everyMinuteSettings.schedules,
-    ...{ details: { kind: "every", intervalMs: MINUTE_MS }, sessions: null, stats: null, hourly: null },
+    details: { kind: "every", intervalMs: MINUTE_MS },
+    sessions: null,
+    stats: null,
+    hourly: null,
   },
 };
 

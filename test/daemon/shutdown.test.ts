@@ -31,7 +31,11 @@ async function startSharedDaemon() {
   const configWith = (minutes: number) =>
     parsedConfig({ ...sections, web, collect: { nodes: { every: `${minutes}m` } } });
   const started = await startDaemon(orThrow(configWith(1)), {
-    ...{ clock, cron: createCron(), random: () => 0.5, log: { ...log, setLevel() {} }, version: "0.0.0" },
+    clock,
+    cron: createCron(),
+    random: () => 0.5,
+    log: { ...log, setLevel() {} },
+    version: "0.0.0",
     readConfig: async () => {
       reads.begun++;
       await reading;

@@ -150,7 +150,9 @@ test("without a profile there is one daemon on SQLite; with the profile ha there
 
 test("the two daemons are configured as the single one, except for their state, and have the database's URL", () => {
   const shown = ({ config: { state: _, ...config }, policies, warnings }: typeof ownConfig) => ({
-    ...{ config, policies, warnings },
+    config,
+    policies,
+    warnings,
   });
   expect(shown(pairConfig)).toEqual(shown(ownConfig));
   for (const name of PAIR) expect(service(name).environment).toEqual(service("proxywarden").environment);

@@ -72,8 +72,15 @@ async function runRelease(folder: TempFolder, tag: string, standIns = STAND_INS)
     chmodSync(folder.write(`bin/${name}`, `#!/bin/bash\n${log}\n${script}\n`), 0o755);
   }
   const environment: Record<string, string> = {
-    ...{ REGISTRY: "registry.example.net", IMAGE, CHARTS, PAGES, GITHUB_REF_NAME: tag, GITHUB_SHA: "abc" },
-    ...{ GITHUB_ENV: folder.write("environment", ""), USERNAME: "name", PASSWORD: "secret" },
+    REGISTRY: "registry.example.net",
+    IMAGE,
+    CHARTS,
+    PAGES,
+    GITHUB_REF_NAME: tag,
+    GITHUB_SHA: "abc",
+    GITHUB_ENV: folder.write("environment", ""),
+    USERNAME: "name",
+    PASSWORD: "secret",
     PATH: `${folder.pathOf("bin")}:${process.env.PATH}`,
   };
   for (const { name, run } of jobs.release!.steps.filter(({ run: script }) => script !== undefined)) {

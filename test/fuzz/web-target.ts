@@ -219,7 +219,11 @@ async function listen(
   const recordError = (fields: object, message: string) => void errors.push(`${message} ${textOf(fields)}`);
   const log: Log = { debug() {}, info() {}, warn() {}, error: recordError };
   const web = await startWebServer({
-    ...{ host: "127.0.0.1", port: 0, log, clock, metrics: { inc() {}, set() {} } },
+    host: "127.0.0.1",
+    port: 0,
+    log,
+    clock,
+    metrics: { inc() {}, set() {} },
     deps: depsOf(daemon, clock),
   });
   if (!web.ok) throw new Error(web.error);

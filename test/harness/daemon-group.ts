@@ -106,7 +106,11 @@ export async function startDaemonGroup(options: DaemonGroupOptions = {}): Promis
   const interventions = createInterventions(service, () => START_MS + clock.monotonic());
   const failed = new Set<string>();
   return {
-    ...{ clock, service, database, daemons, posts },
+    clock,
+    service,
+    database,
+    daemons,
+    posts,
     advance: (ms) => clock.advance(ms),
     async advanceUntil(condition) {
       for (let second = 0; second < 3_600; second++) {
@@ -169,7 +173,9 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
   const resourcesOf = ({ config, settings, receivers = [] }: Partial<DaemonSettings>): ConfigResources => {
     const opened = orThrow(openConfigResources(orThrow(parsedConfig()), deps));
     return {
-      ...{ ...opened, transport, integrations: { ...opened.integrations, receivers } },
+      ...opened,
+      transport,
+      integrations: { ...opened.integrations, receivers },
       remediationConfig: config ?? defaultConfig,
       settings: { ...everyMinuteSettings, ...listsOnlySettings, ...settings },
     };
@@ -188,7 +194,12 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
   }
   onTestFinished(stop);
   return {
-    ...{ name, roleSwitch, runtime, database, log, stop },
+    name,
+    roleSwitch,
+    runtime,
+    database,
+    log,
+    stop,
     pause: process.pause,
     resume: process.resume,
     async reload(changed) {

@@ -165,7 +165,10 @@ export async function startQuietNetwork(options: QuietNetworkOptions): Promise<Q
       await network.stop();
       const activeNotifications = notifier.activeNotifications();
       network.daemon = await startDaemon({
-        ...{ remediationState, collected, serviceClock, activeNotifications },
+        remediationState,
+        collected,
+        serviceClock,
+        activeNotifications,
         ...changed,
       });
     },

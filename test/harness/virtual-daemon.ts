@@ -142,7 +142,11 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
   const serviceClock = options.serviceClock ?? new ServiceClock();
   const transport = options.transport ?? createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
   const client = createApiClient({
-    ...{ serviceClock, transport, rateLimiter, clock, random },
+    serviceClock,
+    transport,
+    rateLimiter,
+    clock,
+    random,
     secret: options.secret ?? fixedKey(options.key ?? SIMULATION_KEY),
     timeoutMs: 10_000,
     metrics: { inc: metrics.inc, set() {}, observe() {} },
@@ -167,7 +171,9 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
       ? null
       : new RemediationController({
           ...common,
-          ...{ remediationState, client, notifier },
+          remediationState,
+          client,
+          notifier,
           config: options.config,
           serviceUrl: options.serviceUrl ?? "https://proxy.example.net",
           journal: store.journal,
@@ -179,7 +185,10 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
         });
   const collectorManager: CollectorManager = startCollectorManager({
     ...common,
-    ...{ settings, collected, client, rateLimiter },
+    settings,
+    collected,
+    client,
+    rateLimiter,
     cron: createCron(),
     publishCheckMs: PUBLISH_CHECK_MS,
     publishIntervalMs: PUBLISH_INTERVAL_MS,

@@ -109,6 +109,10 @@ export const interpolatedSql = (
 
 /** Values of the variables if nothing is selected. */
 export const ANY = {
-  ...{ instance: ".*", region: ".*", country: ".*", node: "node_1" },
-  ...{ __rate_interval: "15s", __interval: "5s" },
+  instance: ".*",
+  region: ".*",
+  country: ".*",
+  node: "node_1",
+  __rate_interval: "15s",
+  __interval: "5s",
 } as const;

@@ -93,7 +93,8 @@ test.each([shipped, demo, ...(isLongRun ? [compose] : [])])(
         evaluation_interval: interval,
         tests: [
           {
-            ...{ interval, input_series },
+            interval,
+            input_series,
             promql_expr_test: [
               {
                 expr: `group by (alertname) (count_over_time(ALERTS{alertstate="firing"}[${hours}h]))`,

@@ -69,15 +69,25 @@ test(
     const folder = mkdtempSync(join(tmpdir(), "proxywarden-"));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const history = await recordHistory(folder, {
-      ...{ nodes: 20, durationMs: DAYS * DAY_MS, intervalMs: INTERVAL_MS, rates, config },
+      nodes: 20,
+      durationMs: DAYS * DAY_MS,
+      intervalMs: INTERVAL_MS,
+      rates,
+      config,
     });
     const { url } = await runPrometheus("{}", { data: history.data });
     const clock = createSystemClock();
     const prometheus = createIntegrationClient({ access: { url }, clock, agent: "test", timeoutMs: 2 * MINUTE_MS });
     const result = await runBacktest(
       {
-        ...{ prometheus, matchers: "", fromMs: history.startMs, untilMs: history.endMs, stepMs: null },
-        ...{ inForce: config, candidate: null, signal: new AbortController().signal },
+        prometheus,
+        matchers: "",
+        fromMs: history.startMs,
+        untilMs: history.endMs,
+        stepMs: null,
+        inForce: config,
+        candidate: null,
+        signal: new AbortController().signal,
       },
       () => {},
     );

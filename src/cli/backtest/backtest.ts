@@ -82,7 +82,10 @@ export async function runBacktest(
   }
   const { fleet, fleetHistory, outcomes } = replay;
   return ok({
-    ...{ grid, size: size.value, resolutionMs: fleet.resolutionMs({ grid }), gaps: fleetHistory.gaps() },
+    grid,
+    size: size.value,
+    resolutionMs: fleet.resolutionMs({ grid }),
+    gaps: fleetHistory.gaps(),
     missingFields: missingFields(configs, fleetHistory),
     names: fleetHistory.names,
     inForce: outcomes[0]!,
@@ -114,7 +117,10 @@ async function startReplay({ prometheus }: BacktestRequest, configs: readonly Re
   const replays = await Promise.all(
     configs.map((own, index) =>
       startPolicyReplay({
-        ...{ config: own, clock, inventory: fleet.inventory, externalBlockers },
+        config: own,
+        clock,
+        inventory: fleet.inventory,
+        externalBlockers,
         onDecision: (decision) => outcomes[index]!.record(decision),
       }),
     ),

@@ -57,21 +57,33 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
   // Nothing reads the rows again.
   const journal = { ...store.journal, commit: () => Promise.resolve() };
   const remediationState = await openRemediationState({
-    ...{ journal, clock, log, lostReason: null },
+    journal,
+    clock,
+    log,
+    lostReason: null,
     onChange(changes) {
       for (const change of changes) if (change.kind === "decision") onDecision(change.row);
     },
   });
   const noCall = () => Promise.reject(new Error("a replay must not call the service"));
   const context = createRemediationContext({
-    ...{ remediationState, journal, inventory, externalBlockers, clock, metrics, log },
+    remediationState,
+    journal,
+    inventory,
+    externalBlockers,
+    clock,
+    metrics,
+    log,
     config: { ...config, safety: { ...config.safety, mode: "dry_run" } },
     serviceUrl: "",
     sessionWalks: new SessionWalkHistory(),
     detailReporter: new CollectorReporter("details", { clock, log, metrics }),
     client: {
-      ...{ get: noCall, post: noCall, serviceTime: clock.serviceTime },
-      ...{ isServiceTimeAgreed: () => true, clockSkewMs: () => 0 },
+      get: noCall,
+      post: noCall,
+      serviceTime: clock.serviceTime,
+      isServiceTimeAgreed: () => true,
+      clockSkewMs: () => 0,
     },
     notifier: createNotifier({ receivers: [], clock, random: () => 0, log }),
     onRead() {},

@@ -185,11 +185,21 @@ function summarizeSessions(nodes: readonly HistoricalNode[], at: MonotonicMs, co
   );
   const columns = { counts, recent: counts, sentBytes: none, receivedBytes: none };
   return {
-    ...{ settledAt: at, observedFrom: at, complete, failedListed: false, counts: none },
-    ...{ countries: new Map(), customers: [], durations: [] },
+    settledAt: at,
+    observedFrom: at,
+    complete,
+    failedListed: false,
+    counts: none,
+    countries: new Map(),
+    customers: [],
+    durations: [],
     nodes: {
-      ...{ slots: nodes.length, ids: nodes.map(({ id }) => id) },
-      ...{ ...columns, quietWalks: new Uint8Array(nodes.length), isFolded: false, isUnassigned: false },
+      slots: nodes.length,
+      ids: nodes.map(({ id }) => id),
+      ...columns,
+      quietWalks: new Uint8Array(nodes.length),
+      isFolded: false,
+      isUnassigned: false,
     },
   };
 }
@@ -203,9 +213,14 @@ function planAt(chunk: HistoryChunk, point: number, resolutionMs: DurationMs): P
     const intervalMs = atLeast(resolutionMs, chunk.collector("proxywarden_plan_interval_seconds", collector, point));
     const fresh = chunk.collector("proxywarden_plan_fresh_seconds", collector, point);
     return {
-      ...{ requestedMs: intervalMs, intervalMs, pacedMs: intervalMs },
+      requestedMs: intervalMs,
+      intervalMs,
+      pacedMs: intervalMs,
       freshMs: Number.isNaN(fresh) ? FRESH_INTERVALS * intervalMs : atLeast(FRESH_INTERVALS * resolutionMs, fresh),
-      ...{ slowdown: 1, boundBy: null, callsPerMinute: 0, age: { medianMs: 0, worstMs: intervalMs } },
+      slowdown: 1,
+      boundBy: null,
+      callsPerMinute: 0,
+      age: { medianMs: 0, worstMs: intervalMs },
     };
   });
 }

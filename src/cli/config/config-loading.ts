@@ -48,7 +48,11 @@ function globProblem(glob: string, folder: string): string | null {
 }
 
 const sourceOf = (file: string, text: string, env: Environment): ConfigSource => ({
-  ...{ file, text, env, listFiles, globProblem },
+  file,
+  text,
+  env,
+  listFiles,
+  globProblem,
   readFile: readTextFile,
   checks: CONFIG_CHECKS,
   now: createSystemClock().now(),
@@ -82,8 +86,10 @@ export async function readPolicies(
   }
   // The text was read already: standard input can't be read twice.
   const read = readPolicyFiles([file], {
-    ...{ source: { ...source, readFile: () => text }, names },
-    ...{ resolvePath: (path: string) => path, find: () => [] },
+    source: { ...source, readFile: () => text },
+    names,
+    resolvePath: (path: string) => path,
+    find: () => [],
   });
   return read.ok ? ok(policiesInOrder(read.value)) : read;
 }

@@ -49,7 +49,9 @@ function outcomeReport(outcome: ReplayOutcome, names: BacktestResult["names"]) {
     }),
     nodes: nodesOf(actions, names),
     actions: actions.map(({ at, node, ...action }) => ({
-      ...{ at: isoAt(at), node, name: names.get(node) ?? null },
+      at: isoAt(at),
+      node,
+      name: names.get(node) ?? null,
       ...action,
     })),
   };
@@ -59,7 +61,9 @@ function outcomeReport(outcome: ReplayOutcome, names: BacktestResult["names"]) {
 function nodesOf(actions: readonly ReplayedAction[], names: BacktestResult["names"]) {
   return [...Map.groupBy(actions, ({ node }) => node)]
     .map(([node, own]) => ({
-      ...{ node, name: names.get(node) ?? null, total: own.length },
+      node,
+      name: names.get(node) ?? null,
+      total: own.length,
       actions: countBy(own, ({ policy, action }) => `${policy}: ${action}`),
     }))
     .toSorted((a, b) => b.total - a.total);

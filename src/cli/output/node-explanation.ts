@@ -34,8 +34,18 @@ type ReportedNode = Pick<
 
 /** Returns the report of a policy that is only known from rows. */
 export const emptyPolicyReport = (policy: string): PolicyReport => ({
-  ...{ policy, mode: null, verdict: null, matched: null, unknowns: [], fields: null },
-  ...{ for_seconds: null, timer: null, other_status_at: null, episode: null, steps: [], blockers: null },
+  policy,
+  mode: null,
+  verdict: null,
+  matched: null,
+  unknowns: [],
+  fields: null,
+  for_seconds: null,
+  timer: null,
+  other_status_at: null,
+  episode: null,
+  steps: [],
+  blockers: null,
 });
 
 /** Adds the policies that only rows name. */
@@ -48,7 +58,11 @@ export function withRecordedPolicies(report: NodeReport): NodeReport {
 
 /** Returns a report as of a time, from its rows. Later changes are undone as far as a row records them. */
 export const reportAsOf = (report: NodeReport, at: string): NodeReport => ({
-  ...{ id: report.id, explained_at: at, source: "past", seen: null, policies: [] },
+  id: report.id,
+  explained_at: at,
+  source: "past",
+  seen: null,
+  policies: [],
   ...rowsAsOf(report, at),
 });
 
@@ -82,7 +96,10 @@ function actionAsOf(action: ActionView, at: string): ActionView {
   if (isAsNow) return action;
   return {
     ...action,
-    ...{ outcome: null, proof: null, ended_at: null, detail: null },
+    outcome: null,
+    proof: null,
+    ended_at: null,
+    detail: null,
     ...(action.answered_at !== null && action.answered_at <= at ? {} : { operator: null, answered_at: null }),
     state: isSent ? "sent" : "open",
     sent_at: isSent ? action.sent_at : null,
@@ -101,8 +118,13 @@ function episodeAsOf(
   const own = [...decisions, ...actions].filter((row) => row.episode === episode.id);
   return {
     ...episode,
-    ...{ state: "open", state_at: episode.opened_at, closed_at: null },
-    ...{ retry_at: null, healed: false, quarantine: null, failures: 0 },
+    state: "open",
+    state_at: episode.opened_at,
+    closed_at: null,
+    retry_at: null,
+    healed: false,
+    quarantine: null,
+    failures: 0,
     step: Math.max(0, ...own.map(({ step }) => step)),
     acted: actions.filter((action) => action.episode === episode.id && action.sent_at !== null).length,
   };

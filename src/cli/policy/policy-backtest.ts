@@ -64,8 +64,11 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
   if (fromMs >= untilMs) return failUsage(context, "--since must be before --until");
   const agent = userAgentOf(context.version);
   const prometheus = createIntegrationClient({
-    ...{ access: access.value, clock, agent },
-    ...{ timeoutMs: QUERY_TIMEOUT_MS, bodyBytesMax: BODY_BYTES_MAX },
+    access: access.value,
+    clock,
+    agent,
+    timeoutMs: QUERY_TIMEOUT_MS,
+    bodyBytesMax: BODY_BYTES_MAX,
   });
   const progress = showShare("replaying the history", context);
   const { matchers, step: stepMs = null } = options;

@@ -81,13 +81,18 @@ async function startEngine(test: PolicyTest, config: RemediationConfig, clock: V
   const store = createMemoryStateStore();
   const settings = settingsOf(test, config);
   const rateLimiter = createRateLimiter({
-    ...{ limits, clock, random, log },
+    limits,
+    clock,
+    random,
+    log,
     monthStartsOn: settings.monthStartsOn,
     calls: store.calls,
     onWait: () => {},
   });
   const client = createApiClient({
-    ...{ clock, random, rateLimiter },
+    clock,
+    random,
+    rateLimiter,
     serviceClock: new ServiceClock(),
     transport: createScriptedTransport(test, clock),
     secret: inlineSecret("policy-test"),
@@ -97,11 +102,23 @@ async function startEngine(test: PolicyTest, config: RemediationConfig, clock: V
   const remediationState = await openRemediationState({ journal: store.journal, clock, log, lostReason: null });
   const collected = createCollectedState(settings, remediationState.facts, { clock, log, metrics });
   const collectorManager = startCollectorManager({
-    ...{ settings, collected, client, rateLimiter, clock, random, metrics, log },
+    settings,
+    collected,
+    client,
+    rateLimiter,
+    clock,
+    random,
+    metrics,
+    log,
     cron: createCron(),
   });
   const controller = new RemediationController({
-    ...{ config, client, clock, metrics, log, remediationState },
+    config,
+    client,
+    clock,
+    metrics,
+    log,
+    remediationState,
     serviceUrl: "https://policy-test.invalid",
     journal: store.journal,
     inventory: collected.inventory,

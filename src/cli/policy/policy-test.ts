@@ -74,7 +74,10 @@ function toPolicyTests({ file, policies }: LoadedPolicyTests): readonly PolicyTe
   return file.tests.map(({ name, fleet, nodes, blocked, expect }) => {
     const added = Array.from({ length: fleet.nodes }, (_, index) => ({ id: `fleet_${index + 1}` }));
     return {
-      ...{ name, startsAt: file.start, intervalMs: file.interval, blocked },
+      name,
+      startsAt: file.start,
+      intervalMs: file.interval,
+      blocked,
       nodes: [...nodes, ...added.map((node) => testNodeSchema.parse(node))].map((node) => toScriptedNode(node, fleet)),
       expectations: expect.map(({ at, policy = onlyPolicy!.name, ...rest }) => ({ ...rest, atMs: at, policy })),
     };
@@ -84,7 +87,11 @@ function toPolicyTests({ file, policies }: LoadedPolicyTests): readonly PolicyTe
 type TestConfig = LoadedPolicyTests["file"]["tests"][number];
 
 const toScriptedNode = (node: TestConfig["nodes"][number], { country, region }: TestConfig["fleet"]): ScriptedNode => ({
-  ...{ name: node.id, country, region, lastSeen: null, uptimeHours: null },
+  name: node.id,
+  country,
+  region,
+  lastSeen: null,
+  uptimeHours: null,
   ...camelKeys(node),
 });
 

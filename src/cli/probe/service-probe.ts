@@ -63,7 +63,11 @@ export async function observeService(
   const limit = nodes?.limit ?? pageLimit;
   const page = await prober.page(listSessionsCall({ page: 1, limit }));
   return {
-    ...{ calls: prober.calls, nodes, pageZero, pageTwo, details },
+    calls: prober.calls,
+    nodes,
+    pageZero,
+    pageTwo,
+    details,
     sessions: page === null ? null : { limit, page },
   };
 }

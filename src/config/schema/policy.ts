@@ -155,8 +155,17 @@ const policy = section({
 }).transform(({ for: forMs, match = null, max_age = null, ...rest }): PolicySpec => {
   const { name, mode, when, clear_for, steps, retry, windows, blocked_by: blockedBy } = rest;
   return {
-    ...{ name, mode, match, when, forMs, clearForMs: clear_for, maxAgeMs: max_age },
-    ...{ steps, retry, windows, blockedBy },
+    name,
+    mode,
+    match,
+    when,
+    forMs,
+    clearForMs: clear_for,
+    maxAgeMs: max_age,
+    steps,
+    retry,
+    windows,
+    blockedBy,
   };
 });
 

@@ -179,7 +179,9 @@ export const faultSchema = z
     // Faults of the network and the clock have neither `match` nor `share`.
     const { after, for: forMs, match, share, ...own }: typeof entry & Pick<Fault, "match" | "share"> = entry;
     return {
-      ...{ afterMs: after, forMs, fault: camelKeys(own, "retry_after_date", "offset", "skew", "max_age") },
+      afterMs: after,
+      forMs,
+      fault: camelKeys(own, "retry_after_date", "offset", "skew", "max_age"),
       ...(match === undefined ? {} : { match }),
       ...(share === undefined ? {} : { share }),
     };

@@ -99,7 +99,11 @@ function resolveNode(reader: TreeReader, node: unknown, location: ValueLocation)
 }
 
 const overflowAt = ({ line, column }: Position, found: string, expected: string): Finding => ({
-  ...{ line, column, path: [], found, expected },
+  line,
+  column,
+  path: [],
+  found,
+  expected,
   message: `${found}: ${expected}`,
 });
 

@@ -97,7 +97,11 @@ export class Database implements Connection {
     this.#clock = clock;
     this.#log = log;
     this.#pool = new pg.Pool({
-      ...{ host, port, database, user, ssl: tls },
+      host,
+      port,
+      database,
+      user,
+      ssl: tls,
       password: () => currentPassword(url, address),
       max: connectionsMax,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,

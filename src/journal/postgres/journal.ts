@@ -65,7 +65,10 @@ export const createJournalQueries = (database: Database): RowQueries & Pick<Jour
   const { decisions, actions, episodes, operatorCommands } = createRowQueries(database.history(), database.schema);
   return {
     ...createRowQueries(database, database.schema),
-    ...{ decisions, actions, episodes, operatorCommands },
+    decisions,
+    actions,
+    episodes,
+    operatorCommands,
     load: (since) =>
       database.transaction((connection) => loadContents(connection, database.schema, since), READ_SNAPSHOT),
   };

@@ -52,6 +52,8 @@ export interface MembershipChange {
 
 /** Number of membership changes to keep, which is far more than occur during a walk or a test. */
 const MEMBERSHIP_CHANGES_MAX = 2_000;
+/** Maximum number of random choices before a node is chosen regardless of its size. */
+const CHOICES_MAX = 16;
 const MAINTENANCE_MS_MIN: DurationMs = 10 * MINUTE_MS;
 const MAINTENANCE_MS_SPREAD: DurationMs = 30 * MINUTE_MS;
 /** Simulated time before the start, after which the usual share of nodes is failing. */
@@ -92,9 +94,6 @@ export function findNode(fleet: Fleet, id: string): SimulatedNode | null {
   return node?.isPresent === true ? node : null;
 }
 
-/** Maximum number of random choices before a node is chosen regardless of its size. */
-const CHOICES_MAX = 16;
-
 /** Returns a random serving node, with a probability proportional to its size, or null if there is none. */
 export function chooseServingNode({ nodes }: Fleet, random: Random): SimulatedNode | null {
   for (let choices = 0; choices < CHOICES_MAX; choices += 1) {
@@ -112,9 +111,9 @@ export function runFleetEvent(fleet: Fleet): void {
   if (node?.nextAt !== at) return;
   node.nextAt = NEVER;
   if (!node.isPresent) returnNode(fleet, node, at);
-  else if (node.rebootUntil <= at && leavesAfterReboot(fleet, node, at)) {
+  else if (node.rebootUntil <= at && leavesAfterReboot(fleet, node, at))
     removeNode(fleet, node, at, at + fleet.churn.vanishForMs);
-  } else advanceNode(fleet, node, at);
+  else advanceNode(fleet, node, at);
 }
 
 /** Executes all due events of a node. */
@@ -204,9 +203,18 @@ export function setDownRegions(fleet: Fleet, regions: ReadonlySet<string>, at: E
 
 /** The state of a node outside the fleet: no failure, action or event. */
 const ABSENT_STATE = {
-  ...{ isPresent: false, status: "offline", failureMode: "none", load: null, isUnresponsive: false },
-  ...{ failingSince: NEVER, recoverAt: NEVER, nextPhaseAt: NEVER, rebootUntil: NEVER, quarantineUntil: NEVER },
-  ...{ maintenanceUntil: NEVER, maintenanceAt: NEVER },
+  isPresent: false,
+  status: "offline",
+  failureMode: "none",
+  load: null,
+  isUnresponsive: false,
+  failingSince: NEVER,
+  recoverAt: NEVER,
+  nextPhaseAt: NEVER,
+  rebootUntil: NEVER,
+  quarantineUntil: NEVER,
+  maintenanceUntil: NEVER,
+  maintenanceAt: NEVER,
 } as const satisfies Partial<SimulatedNode>;
 
 /** Returns a removed node to the fleet, repaired and freshly booted. */

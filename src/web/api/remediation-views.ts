@@ -135,7 +135,10 @@ export type PolicyView = ReturnType<typeof policyView>;
 
 /** A policy with the keys of its file. */
 const specView = ({ mode, match, when, windows, retry, ...spec }: PolicySpec) => ({
-  ...{ mode, match, when, windows },
+  mode,
+  match,
+  when,
+  windows,
   for_seconds: secondsOf(spec.forMs),
   clear_for_seconds: secondsOf(spec.clearForMs),
   max_age_seconds: seconds(spec.maxAgeMs),

@@ -53,7 +53,11 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
   const webSettings = watchWebSettings(options.settings ?? OPEN_WEB_SETTINGS, { clock, log, metrics });
   const { operators, isTrustedProxy } = deps;
   const context: WebContext = {
-    ...{ log, clock, webSettings, operators, isTrustedProxy },
+    log,
+    clock,
+    webSettings,
+    operators,
+    isTrustedProxy,
     requestQueue: createRequestQueue(clock),
     authenticateOperator: createOperatorAuth(clock),
     countRefusal: (reason) => metrics.inc("proxywarden_web_refusals_total", { reason }),

@@ -24,7 +24,10 @@ async function openThroughProxy() {
 
 const stateOver = (store: Awaited<ReturnType<typeof openPostgres>>) =>
   openRemediationState({
-    ...{ journal: store.journal, clock: createSystemClock(), log: createRecordingLog(), lostReason: null },
+    journal: store.journal,
+    clock: createSystemClock(),
+    log: createRecordingLog(),
+    lostReason: null,
   });
 
 test("calls are counted in blocks before they are used, and unused ones are given back", async () => {

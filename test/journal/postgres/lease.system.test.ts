@@ -132,7 +132,12 @@ describe("a deposed leader", () => {
     await old.close();
     const store = await createLeaderStore(two.database, two.lease, two.deps);
     expect(await store.journal.load(0)).toMatchObject({
-      ...{ episodes: [episodeOf(1)], actions: [], timers: [], holds: [], facts: new Map(), lastNumber: 1 },
+      episodes: [episodeOf(1)],
+      actions: [],
+      timers: [],
+      holds: [],
+      facts: new Map(),
+      lastNumber: 1,
     });
     expect(await store.journal.decisions({ limit: 9 })).toEqual([]);
     expect(store.calls.since("")).toBe(0);

@@ -97,9 +97,19 @@ test("an episode has its times, its duration, and our quarantine", async () => {
 });
 
 const EPISODE = {
-  ...{ policy: "reboot-offline", node: "node_1", country: "DE", region: "eu-central", dry_run: false, step: 1 },
-  ...{ steps_sent: 0, failed_attempts: 0, healed: false, closed_at: null, duration: null },
-  ...{ quarantine_action: null, quarantine_ends_at: null },
+  policy: "reboot-offline",
+  node: "node_1",
+  country: "DE",
+  region: "eu-central",
+  dry_run: false,
+  step: 1,
+  steps_sent: 0,
+  failed_attempts: 0,
+  healed: false,
+  closed_at: null,
+  duration: null,
+  quarantine_action: null,
+  quarantine_ends_at: null,
 };
 
 test("an action has its request, the operator who answered it, and its outcome", async () => {
@@ -162,10 +172,29 @@ test("an action has its request, the operator who answered it, and its outcome",
 });
 
 const ACTION = {
-  ...{ policy: "reboot-offline", node: "node_1", country: "DE", region: "eu-central", step: 1, action: "reboot" },
-  ...{ force: null, quarantine_duration: null, quarantine_reason: null, dry_run: false, state: "ended" },
-  ...{ outcome: null, in_doubt: false, proof: null, detail: null, status_before: null, uptime_hours_before: null },
-  ...{ approved_at: null, answer: null, answered_by: null, answered_at: null, sent_at: null, duration: null },
+  policy: "reboot-offline",
+  node: "node_1",
+  country: "DE",
+  region: "eu-central",
+  step: 1,
+  action: "reboot",
+  force: null,
+  quarantine_duration: null,
+  quarantine_reason: null,
+  dry_run: false,
+  state: "ended",
+  outcome: null,
+  in_doubt: false,
+  proof: null,
+  detail: null,
+  status_before: null,
+  uptime_hours_before: null,
+  approved_at: null,
+  answer: null,
+  answered_by: null,
+  answered_at: null,
+  sent_at: null,
+  duration: null,
   evidence: { "node.status": "offline" },
 };
 
@@ -174,13 +203,26 @@ test("a decision has every reason, and an order has its operator", async () => {
   const evidence = { "node.status": "offline" };
   expect(await rowsOf("proxywarden_decisions", "seq")).toEqual([
     {
-      ...{ ...decision, seq: 1, episode: "ep-1", verdict: "act", reasons: [], detail: null, evidence },
-      ...{ at: "2026-11-21T09:00:00+00:00", observed_at: "2026-11-21T08:59:00+00:00" },
+      ...decision,
+      seq: 1,
+      episode: "ep-1",
+      verdict: "act",
+      reasons: [],
+      detail: null,
+      evidence,
+      at: "2026-11-21T09:00:00+00:00",
+      observed_at: "2026-11-21T08:59:00+00:00",
     },
     {
-      ...{ ...decision, seq: 2, episode: null, verdict: "hold", reasons: ["cooldown", "paused"], evidence },
+      ...decision,
+      seq: 2,
+      episode: null,
+      verdict: "hold",
+      reasons: ["cooldown", "paused"],
+      evidence,
       detail: "the last episode ended 18m ago, and 30m must pass; alice paused all actions",
-      ...{ at: "2026-11-21T09:30:00+00:00", observed_at: "2026-11-21T09:30:00+00:00" },
+      at: "2026-11-21T09:30:00+00:00",
+      observed_at: "2026-11-21T09:30:00+00:00",
     },
   ]);
   const orders = await queryAs(

@@ -19,7 +19,8 @@ test("commands and reloads are recorded with the operator of the token", async (
   const names: string[] = [];
   const { web } = await startServerWithFiles(PLAIN, {
     deps: {
-      ...{ operators, execute: recordingCommands([], null, names) },
+      operators,
+      execute: recordingCommands([], null, names),
       async reload(operator) {
         names.push(operator!);
         return ok(undefined);
@@ -76,7 +77,8 @@ test("two operators must not share a token", () => {
   const prepared = (text: string) =>
     openIntegrations(loadConfigText(withService(`web: { ${text} }`)), {
       clock: { ...stoppedClock, now: () => 0 } as Parameters<typeof openIntegrations>[1]["clock"],
-      ...{ agent: "test", log: silentLog },
+      agent: "test",
+      log: silentLog,
     });
   const fine = prepared(`admin_token_file: ${one}, operators: [{ name: carol, token_file: ${other} }]`);
   expect(fine.ok && fine.value.operators.map(({ name }) => name)).toEqual(["admin", "carol"]);

@@ -32,7 +32,10 @@ describe("decisions", () => {
         {
           at: "2026-11-21T03:15:00.000Z",
           policy: "reboot-offline",
-          ...{ node: "node_1", name: null, country: null, region: null },
+          node: "node_1",
+          name: null,
+          country: null,
+          region: null,
           episode: "ep-1",
           step: 1,
           mode: "enforce",
@@ -90,7 +93,10 @@ describe("actions", () => {
       id: "act-2",
       episode: "ep-1",
       policy: "reboot-offline",
-      ...{ node: "node_1", name: null, country: "DE", region: "eu-west" },
+      node: "node_1",
+      name: null,
+      country: "DE",
+      region: "eu-west",
       step: 1,
       dry_run: false,
       request: { kind: "reboot", force: true },
@@ -104,7 +110,9 @@ describe("actions", () => {
       ended_at: "2026-11-21T03:26:00.000Z",
       uptime_hours_before: 300,
       rebooting_seen: true,
-      ...{ operator: null, answered_at: null, expires_at: null },
+      operator: null,
+      answered_at: null,
+      expires_at: null,
       evidence: expect.objectContaining({ observed_at: "2026-11-21T03:00:00.000Z" }),
     });
   });
@@ -266,7 +274,9 @@ describe("the status", () => {
         round_failure: "no remediation round has succeeded for 20m: this must not happen",
         baseline_nodes: 500,
         limits: { max_disrupted: 5 },
-        ...{ in_flight: 1, awaiting_approval: 1, held_nodes: 0 },
+        in_flight: 1,
+        awaiting_approval: 1,
+        held_nodes: 0,
       },
     });
   });

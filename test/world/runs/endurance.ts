@@ -88,7 +88,10 @@ async function start(size: EnduranceSize): Promise<Run> {
   let defects = 0;
   const log = {
     ...createRecordingLog(),
-    ...{ debug() {}, info() {}, warn() {}, setLevel() {} },
+    debug() {},
+    info() {},
+    warn() {},
+    setLevel() {},
     // Alerts are logged as errors without an exception; they are not defects.
     error: ({ err }: LogFields, message: string) => {
       if (!(err instanceof Error)) return;

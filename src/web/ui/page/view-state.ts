@@ -19,13 +19,23 @@ export interface ViewState extends NodeFilter {
 }
 
 const DEFAULTS: ViewState = {
-  ...{ node: null, status: null, remediation: null, search: "", view: "grid" },
-  ...{ tableOrder: null, attentionOrder: null, page: 1, activity: "all" },
+  node: null,
+  status: null,
+  remediation: null,
+  search: "",
+  view: "grid",
+  tableOrder: null,
+  attentionOrder: null,
+  page: 1,
+  activity: "all",
 };
 
 /** Returns the change that replaces the whole filter with another one. */
 export const onlyFilter = (filter: Partial<NodeFilter>): Partial<ViewState> => ({
-  ...{ status: null, remediation: null, search: "", page: 1 },
+  status: null,
+  remediation: null,
+  search: "",
+  page: 1,
   ...filter,
 });
 

@@ -97,8 +97,17 @@ export function commandLine({ at, command, operator, node, action, detail }: Ope
   const isRejected = command === "reload" && detail.includes("rejected: ");
   return {
     key: `command ${at} ${command} ${node} ${action}`,
-    ...{ kind: "orders", at, storedAt: at, tone: isRejected ? "bad" : "wait", badge: humanize(command), node },
-    ...{ summary: operator === null ? "" : `by ${operator}`, policy: null, isDryRun: false, detail, blockers: [] },
+    kind: "orders",
+    at,
+    storedAt: at,
+    tone: isRejected ? "bad" : "wait",
+    badge: humanize(command),
+    node,
+    summary: operator === null ? "" : `by ${operator}`,
+    policy: null,
+    isDryRun: false,
+    detail,
+    blockers: [],
     facts: [["operator", operator ?? "not named"], ...(action === null ? [] : [["action", action] as const])],
   };
 }

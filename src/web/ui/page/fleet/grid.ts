@@ -146,7 +146,8 @@ export class Grid {
   /** Shows the name of each region, and how many of its nodes are online. */
   #showLabels(): void {
     const labels = this.#fleet!.groups.map(({ region, cells, online }, index) => ({
-      ...{ region, text: `${formatCount(online)}/${formatCount(cells.length)}` },
+      region,
+      text: `${formatCount(online)}/${formatCount(cells.length)}`,
       top: this.#layout!.blocks[index]!.top - (this.#hasSideLabels ? 0 : LABEL_HEIGHT),
     }));
     fill(this.#labels, labels, () =>

@@ -51,8 +51,11 @@ export function openPalette(context: PaletteContext): void {
       createElement(
         "div",
         {
-          ...{ id: `palette-${index}`, role: "option", "aria-selected": String(index === chosen) },
-          ...{ "aria-disabled": entry.isDisabled === true ? "true" : null, onclick: () => run(entry) },
+          id: `palette-${index}`,
+          role: "option",
+          "aria-selected": String(index === chosen),
+          "aria-disabled": entry.isDisabled === true ? "true" : null,
+          onclick: () => run(entry),
         },
         createElement("span", entry.name),
         createElement("span.muted", entry.note),
@@ -97,7 +100,9 @@ function operatorEntries({ view: { node }, fleet, status }: PaletteContext): rea
   if (status === null) return [];
   const problem = commandProblem();
   const entry = (command: OperatorCommand, name = command.name): PaletteEntry => ({
-    ...{ name, note: problem ?? "operator command", isDisabled: problem !== null },
+    name,
+    note: problem ?? "operator command",
+    isDisabled: problem !== null,
     run: () => confirmCommand(command),
   });
   const daemon = [entry(pauseOrResume(status)), entry(resetBreaker), entry(acceptInventory)];
@@ -109,7 +114,8 @@ function operatorEntries({ view: { node }, fleet, status }: PaletteContext): rea
 
 function viewEntries({ view, navigate }: PaletteContext): readonly PaletteEntry[] {
   const show = (name: string, note: string, change: Partial<ViewState>): PaletteEntry => ({
-    ...{ name, note },
+    name,
+    note,
     run: () => navigate(change),
   });
   return [

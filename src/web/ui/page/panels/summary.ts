@@ -45,7 +45,10 @@ export function showTiles(
       href: filtered({ status: "online" }),
     },
     {
-      ...{ name: "Needs attention", value: formatCount(attention), note: "nodes", tone: attention ? "bad" : "none" },
+      name: "Needs attention",
+      value: formatCount(attention),
+      note: "nodes",
+      tone: attention ? "bad" : "none",
       href: filtered({ remediation: ATTENTION }),
     },
     ...REMEDIATION_STATES.filter(({ name }) => TILE_NOTES[name] !== undefined).map(({ name, label, marks }): Tile => {
@@ -62,11 +65,15 @@ export function showTiles(
       };
     }),
     {
-      ...{ name: "Active sessions", value: formatCount(status?.sessions?.active), href: "#charts-card" },
+      name: "Active sessions",
+      value: formatCount(status?.sessions?.active),
+      href: "#charts-card",
       note: status?.sessions ? `of ${formatCount(status.sessions.total)} listed` : "not read yet",
     },
     {
-      ...{ name: "Calls this month", value: formatCount(month?.calls), href: "#budget-card" },
+      name: "Calls this month",
+      value: formatCount(month?.calls),
+      href: "#budget-card",
       note: month?.calls_limit ? `of ${formatCount(month.calls_limit)}` : "no monthly limit",
     },
   ];

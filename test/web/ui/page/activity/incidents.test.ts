@@ -14,7 +14,9 @@ const hold = (node: string, second: number, reason: "storm" | "in_flight" = "sto
   decisionLine(
     decisionView({
       ...heldDecision,
-      ...{ node, policy, at: SAMPLES_START_MS + 1_000 * second },
+      node,
+      policy,
+      at: SAMPLES_START_MS + 1_000 * second,
       blockers: [{ reason, detail: `the detail of ${node} at ${second}` }],
     }),
   );
