@@ -14,7 +14,7 @@ import { createNotifier, type UndeliveredNotifications } from "../notify/notifie
 import { RemediationController } from "../remediation/controller.ts";
 import type { OperatorCommands, RemediationView } from "../remediation/status/views.ts";
 import type { StatusSnapshot } from "../web/api/status-views.ts";
-import type { ConfigResources } from "./config-resources.ts";
+import { type ConfigResources, remediationConfigOf } from "./config-resources.ts";
 import type { LeadershipTerm } from "./leadership-term.ts";
 import type { Runtime } from "./runtime.ts";
 import { SHUTDOWN_BUDGET } from "./shutdown.ts";
@@ -130,7 +130,7 @@ export function activateConfig(
   { clock, log, random, metrics, exposition }: Runtime,
   term: LeadershipTerm,
 ): LeaderConfig {
-  const { config, remediationConfig, integrations } = resources;
+  const { config, integrations } = resources;
   const { client, collectorManager } = collection;
   const { collected } = collection.knownService;
   const notifier = createNotifier({ receivers: integrations.receivers, clock, random, log, metrics });
@@ -142,7 +142,7 @@ export function activateConfig(
     seriesMax: config.export.series_max,
   };
   const remediation = new RemediationController({
-    config: remediationConfig,
+    config: remediationConfigOf(resources),
     client,
     notifier,
     clock,

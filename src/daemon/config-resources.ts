@@ -6,7 +6,9 @@ import type { CollectionSettings } from "../collectors/collector-manager.ts";
 import { type ConfigProblem, type KeyProblem, locateProblem } from "../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
+import type { Safety } from "../config/schema/safety.ts";
 import { neededCollectors } from "../metrics/families/network-families.ts";
+import type { PolicySpec } from "../model/policy/policy.ts";
 import type { Log, Secret, Transport } from "../model/ports.ts";
 import type { Collector } from "../model/snapshot.ts";
 import { silentLog } from "../platform/log.ts";
@@ -28,7 +30,7 @@ import type { DaemonDeps } from "./runtime.ts";
 /** Everything that a configuration names and that can fail to open: secrets, certificates and clients. */
 export interface ConfigResources {
   readonly config: Config;
-  readonly remediationConfig: RemediationConfig;
+  readonly policies: readonly PolicySpec[];
   readonly settings: CollectionSettings;
   readonly integrations: Integrations;
   readonly webSettings: LoadedWebSettings;
@@ -51,7 +53,7 @@ export function openConfigResources(
   loaded: LoadedConfig,
   { clock, version, log = silentLog }: ConfigResourcesDeps,
 ): Result<ConfigResources, readonly ConfigProblem[]> {
-  const { config, keys } = loaded;
+  const { config, policies, keys } = loaded;
   const { service } = config;
   const integrations = openIntegrations(config, { clock, log, agent: userAgentOf(version) });
   const webSettings = loadWebSettings(loaded.webFile);
@@ -65,16 +67,11 @@ export function openConfigResources(
     return fail([...located([...problems, ...ofIntegrations]), ...(webSettings.ok ? [] : webSettings.error)]);
   }
   try {
-    const remediationConfig = {
-      policies: loaded.policies,
-      safety: config.safety,
-      intervals: config.time_intervals,
-    };
     return ok({
       config,
-      remediationConfig,
+      policies,
       secret,
-      settings: collectionSettingsOf(config, remediationConfig),
+      settings: collectionSettingsOf(config, policies),
       transport: serviceTransport(service, tls),
       integrations: integrations.value,
       webSettings: webSettings.value,
@@ -107,7 +104,7 @@ const serviceTransport = (service: Config["service"], tls: IntegrationTls): Tran
   }));
 
 /** Returns the collectors whose data the policies read. If there is any policy, the node list is one of them. */
-function collectorsReadBy({ policies, safety }: RemediationConfig): Collector[] {
+function collectorsReadBy(policies: readonly PolicySpec[], safety: Safety): Collector[] {
   const guard = safety.protected === null ? null : mustCompile(safety.protected);
   const sources = expressionSources([...expressionsOf(policies), guard]);
   return [...(policies.length === 0 ? [] : (["nodes"] as const)), ...sources];
@@ -117,12 +114,18 @@ function collectorsReadBy({ policies, safety }: RemediationConfig): Collector[] 
 export const hasSameResources = (one: ConfigResources, other: ConfigResources): boolean =>
   isDeepStrictEqual(replacedParts(one), replacedParts(other));
 
-/** Of `remediationConfig` only the policies, since the rest of it is part of `config`. */
-const replacedParts = ({ config, remediationConfig, webSettings }: ConfigResources) => [
+const replacedParts = ({ config, policies, webSettings }: ConfigResources) => [
   config,
-  remediationConfig.policies,
+  policies,
   webSettings.webFile?.config,
 ];
+
+/** Returns the part of a configuration that remediation needs. */
+export const remediationConfigOf = ({ config, policies }: ConfigResources): RemediationConfig => ({
+  policies,
+  safety: config.safety,
+  intervals: config.time_intervals,
+});
 
 /** Closes resources that were opened but not activated. */
 export const closeResources = async ({ transport, integrations }: ConfigResources): Promise<void> => {
@@ -137,9 +140,9 @@ export const limitsOf = ({ limits }: Config): Limits => ({
 });
 
 /** Returns the settings of the collectors, which depend on what is exported and what policies read. */
-export function collectionSettingsOf(config: Config, remediationConfig: RemediationConfig): CollectionSettings {
+export function collectionSettingsOf(config: Config, policies: readonly PolicySpec[]): CollectionSettings {
   const exported = neededCollectors(new Set(config.export.deny));
-  const reads = new Set(collectorsReadBy(remediationConfig));
+  const reads = new Set(collectorsReadBy(policies, config.safety));
   const { nodes, details, sessions, stats, hourly } = config.collect;
   const needs = (collector: Collector) => exported.has(collector) || reads.has(collector);
   return {

@@ -17,7 +17,7 @@ import {
 import { createStandbyView } from "../remediation/status/status-view.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
 import type { ActiveConfig, CollectedStatus } from "./active-config.ts";
-import { type ConfigResources, closeResources } from "./config-resources.ts";
+import { type ConfigResources, closeResources, remediationConfigOf } from "./config-resources.ts";
 import { forwardCommand } from "./forwarded-commands.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -172,11 +172,8 @@ export class StandbyConfig implements ActiveConfig {
   }
 
   #viewOf(remediationState: RemediationState): RemediationView {
-    const { remediationConfig } = this.resources;
+    const config = remediationConfigOf(this.resources);
     const { clock } = this.#runtime;
-    return createStandbyView(
-      { config: remediationConfig, remediationState, journal: this.#shared.journal, clock },
-      this.#leader,
-    );
+    return createStandbyView({ config, remediationState, journal: this.#shared.journal, clock }, this.#leader);
   }
 }

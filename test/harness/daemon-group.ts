@@ -172,11 +172,13 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
   };
   const resourcesOf = ({ config, settings, receivers = [] }: Partial<DaemonSettings>): ConfigResources => {
     const opened = orThrow(openConfigResources(orThrow(parsedConfig()), deps));
+    const { policies, safety, intervals } = config ?? defaultConfig;
     return {
       ...opened,
       transport,
       integrations: { ...opened.integrations, receivers },
-      remediationConfig: config ?? defaultConfig,
+      policies,
+      config: { ...opened.config, safety, time_intervals: [...intervals] },
       settings: { ...everyMinuteSettings, ...listsOnlySettings, ...settings },
     };
   };

@@ -23,5 +23,5 @@ export function enforcedShippedPolicies(): {
     safety: { ...shipped.safety, mode: "enforce" },
     intervals: [],
   };
-  return { config, settings: collectionSettingsOf(shipped, config) };
+  return { config, settings: collectionSettingsOf({ ...shipped, safety: config.safety }, config.policies) };
 }

@@ -24,16 +24,11 @@ interface SimulatedScrapes {
 /** Runs a configuration on virtual time over a simulated network, and scrapes it. */
 export async function scrapeSimulation(options: SimulatedScrapes): Promise<readonly InputSeries[]> {
   const { loaded, scenario, durationMs, intervalMs, series } = options;
-  const { config } = loaded;
-  const remediationConfig = {
-    policies: loaded.policies,
-    safety: config.safety,
-    intervals: config.time_intervals,
-  };
+  const { config, policies } = loaded;
   const daemon = await startVirtualDaemon({
-    config: remediationConfig,
+    config: { policies, safety: config.safety, intervals: config.time_intervals },
     scenario,
-    settings: collectionSettingsOf(config, remediationConfig),
+    settings: collectionSettingsOf(config, policies),
   });
   daemon.metrics.set("proxywarden_config_last_reload_successful", {}, 1);
   daemon.metrics.set("proxywarden_leader", {}, 1);

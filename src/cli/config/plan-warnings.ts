@@ -37,8 +37,7 @@ const INTERVAL_KEYS: Readonly<Record<Field["source"], string>> = {
  */
 export function planWarnings(loaded: LoadedConfig, size = UNKNOWN_SIZE): ConfigProblem[] {
   const { config, policies, policyKeys, keys: configKeys } = loaded;
-  const remediationConfig = { policies, safety: config.safety, intervals: config.time_intervals };
-  const { schedules, limits, reads } = collectionSettingsOf(config, remediationConfig);
+  const { schedules, limits, reads } = collectionSettingsOf(config, policies);
   const requestedIntervals = requestedIntervalsOf(schedules, { clock: createSystemClock(), cron: createCron() });
   const plan = planPolling({ ...size, requestedIntervals, limits, reads, month: FULL_MONTH });
   const ageWarnings = policies.flatMap((spec, index) => {
