@@ -24,6 +24,17 @@ export function wasRebootedByUs(records: RemediationRecords, node: NodeId, now: 
 }
 
 /**
+ * Returns whether a quarantine that we requested under any policy, and that no operator lifted, may be in effect on a
+ * node.
+ */
+export const wasQuarantinedByUs = (records: RemediationRecords, node: NodeId, now: EpochMs): boolean =>
+  records
+    .episodesOf(node, false)
+    .filter(({ state }) => state !== "freed")
+    .flatMap(({ id }) => records.actionsOf(id))
+    .some((action) => isQuarantineUntil(action, now));
+
+/**
  * Returns whether a node has its status because of an action of ours whose step is over: the service may execute an
  * action long after it answered. A node that was down before the action is not counted, nor is one whose quarantine an
  * operator lifted.
