@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { MINUTE_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
 import { type FailureDomain, NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
 import {
@@ -275,35 +274,3 @@ function referenceCounts({ nodes, timers = [], episodes = [], policies = [], dry
     domains,
   };
 }
-
-describe("a node with an action whose step is over counts as disrupted", () => {
-  const disrupted = (status: NodeStatus, action: Partial<Action>, episode: Partial<Episode> = {}) => {
-    const closed = episodeOf(1, { node: "late", state: "given_up", closedAt: NOON - MINUTE_MS, ...episode });
-    const sent = { node: "late", sentAt: NOON - 50 * MINUTE_MS, statusBefore: "online", ...action } as const;
-    const actions = [actionOf(1, closed.id, { ...sent, outcome: "ineffective", dryRun: closed.dryRun })];
-    return [...countScenario({ nodes: [node("late", status)], episodes: [closed], actions }).disrupted];
-  };
-  const request = { kind: "quarantine", reason: "r", durationMinutes: 60 } as const;
-
-  test("while it is rebooting within an hour of our reboot, unless it was down before", () => {
-    const reboot = { request: { kind: "reboot", force: false } } as const;
-    expect(disrupted("rebooting", reboot)).toEqual(["late"]);
-    expect(disrupted("rebooting", { ...reboot, sentAt: NOON - 61 * MINUTE_MS })).toEqual([]);
-    expect(disrupted("rebooting", { ...reboot, statusBefore: "offline" })).toEqual([]);
-    expect(disrupted("quarantined", reboot)).toEqual([]);
-  });
-
-  test("while it is quarantined, or shown as in maintenance, until our quarantine should have ended", () => {
-    for (const status of ["quarantined", "maintenance"] as const) {
-      expect(disrupted(status, { request })).toEqual(["late"]);
-      expect(disrupted(status, { request, sentAt: NOON - 61 * MINUTE_MS })).toEqual([]);
-    }
-    expect(disrupted("rebooting", { request })).toEqual([]);
-  });
-
-  test("but not if an operator lifted our quarantine, if another node had the id, or in a dry run", () => {
-    expect(disrupted("quarantined", { request }, { state: "freed" })).toEqual([]);
-    expect(disrupted("quarantined", { request }, { replaced: true })).toEqual([]);
-    expect(disrupted("quarantined", { request }, { dryRun: true })).toEqual([]);
-  });
-});
