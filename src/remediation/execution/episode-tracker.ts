@@ -1,3 +1,4 @@
+import { eachInSteps, type Steps } from "../../base/steps.ts";
 import type { NodeStatus } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
@@ -38,13 +39,19 @@ export class EpisodeTracker {
     this.#recordsCountFrom = context.clock.monotonic();
   }
 
-  /** Updates all open episodes. Must not be called while fleet data is not trusted. */
-  update(): void {
-    const open = this.#context.remediationState.records.openEpisodes();
-    for (const episode of open) this.#updateEpisode(episode);
-    const ids = new Set(open.map(({ id }) => id));
+  /** Updates those of these episodes that are open. Must not be called while fleet data is not trusted. */
+  update(ids: readonly string[]): void {
+    for (const id of ids) {
+      const episode = this.#context.remediationState.records.episode(id);
+      if (episode?.closedAt === null) this.#updateEpisode(episode);
+    }
+  }
+
+  /** Forgets, in steps, what was observed during episodes that are closed. */
+  *forgetClosed(): Steps<void> {
+    const { records } = this.#context.remediationState;
     for (const memory of [this.#lastObservedAt, this.#relapses])
-      for (const id of memory.keys()) if (!ids.has(id)) memory.delete(id);
+      yield* eachInSteps(memory.keys(), (id) => records.episode(id)?.closedAt === null || memory.delete(id));
   }
 
   #updateEpisode(episode: Episode): void {
