@@ -217,10 +217,10 @@ export function* countFleet(
       add(locations[locationIndex[slot]!]!, { nodes: 0, online, disrupted: 1 });
     }
   }
-  for (const slot of dryRun ? [] : counted.unavailable) {
-    const id = fleet.ids[slot]!;
-    if (disruptedIds.has(id) || !isLateEffect(records, id, NODE_STATUSES[status[slot]!]!, now)) continue;
-    disruptedIds.add(id);
+  for (const action of dryRun ? [] : records.actions()) {
+    const slot = disruptedIds.has(action.node) ? undefined : slotsById(fleet).get(action.node);
+    if (slot === undefined || !isLateEffect(records, action, NODE_STATUSES[status[slot]!]!, now)) continue;
+    disruptedIds.add(action.node);
     markUnhealthy(slot);
     add(locations[locationIndex[slot]!]!, { nodes: 0, online: 0, disrupted: 1 });
   }

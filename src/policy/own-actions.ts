@@ -24,17 +24,33 @@ export function wasRebootedByUs(records: RemediationRecords, node: NodeId, now: 
 }
 
 /**
- * Returns whether a node that is rebooting or quarantined is so because of an action of ours whose step is over: the
- * service may execute an action long after it answered. A node that was down before the action is not counted.
+ * Returns whether a quarantine that we requested under any policy, and that no operator lifted, may be in effect on a
+ * node.
  */
-export function isLateEffect(records: RemediationRecords, node: NodeId, status: NodeStatus, now: EpochMs): boolean {
+export const wasQuarantinedByUs = (records: RemediationRecords, node: NodeId, now: EpochMs): boolean =>
+  records
+    .episodesOf(node, false)
+    .filter(({ state }) => state !== "freed")
+    .flatMap(({ id }) => records.actionsOf(id))
+    .some((action) => isQuarantineUntil(action, now));
+
+/**
+ * Returns whether a node has its status because of an action of ours whose step is over: the service may execute an
+ * action long after it answered. A node that was down before the action is not counted, nor is one whose quarantine an
+ * operator lifted.
+ */
+export function isLateEffect(records: RemediationRecords, action: Action, status: NodeStatus, now: EpochMs): boolean {
+  const { node, episode, statusBefore, dryRun } = action;
+  if (dryRun || statusBefore === "offline" || statusBefore === "rebooting") return false;
+  const isEffect =
+    status === "rebooting"
+      ? isRecentReboot(action, now)
+      : (status === "quarantined" || status === "maintenance") && isQuarantineUntil(action, now);
+  if (!isEffect || records.episode(episode)?.state === "freed") return false;
   const episodes = records.episodesOf(node, false);
   // The quarantine of an open episode is counted with the episode.
-  if (episodes.some(({ closedAt, quarantine }) => closedAt === null && quarantine !== null)) return false;
-  return episodes
-    .flatMap(({ id }) => records.actionsOf(id))
-    .filter(({ statusBefore }) => statusBefore !== "offline" && statusBefore !== "rebooting")
-    .some((action) => (status === "rebooting" ? isRecentReboot(action, now) : isQuarantineUntil(action, now)));
+  const isCounted = episodes.some(({ closedAt, quarantine }) => closedAt === null && quarantine !== null);
+  return !isCounted && episodes.some(({ id }) => id === episode);
 }
 
 /** Returns whether an action is a quarantine that may have been executed and lasts longer than `at`. */

@@ -7,7 +7,7 @@ import type { Fleet } from "../model/snapshot.ts";
 import { runInSlices } from "../platform/event-loop.ts";
 import { slotsById } from "../policy/cel/field-readers.ts";
 import { isBootShown } from "../policy/episodes/verification.ts";
-import { wasRebootedByUs } from "../policy/own-actions.ts";
+import { wasQuarantinedByUs, wasRebootedByUs } from "../policy/own-actions.ts";
 import type { DecisionContext } from "./evaluation/candidates.ts";
 import type { EpisodeContext } from "./execution/episode-transitions.ts";
 import { ownershipOf } from "./operator-holds.ts";
@@ -36,15 +36,16 @@ export function createExternalActions(
   /** Returns what others did to a node, or null if nothing is visible. */
   function detectAction(node: NodeId, slot: number, fleet: Fleet): string | null {
     const status = NODE_STATUSES[fleet.status[slot]!]!;
+    const now = remediationState.now();
     if (status === "quarantined") {
       const isOurs = records.openEpisodesOf(node, false).some(({ quarantine }) => quarantine !== null);
-      return isOurs ? null : "it was quarantined, but not by the daemon";
+      return isOurs || wasQuarantinedByUs(records, node, now) ? null : "it was quarantined, but not by the daemon";
     }
-    const [before, now] = [uptimeOf(previousFleet, node, slot), uptimeOf(fleet, node, slot)];
-    if (status !== "rebooting" && !isBootShown(before.hours, now.hours, now.at - before.at)) return null;
-    if (wasRebootedByUs(records, node, remediationState.now())) return null;
+    const [before, after] = [uptimeOf(previousFleet, node, slot), uptimeOf(fleet, node, slot)];
+    if (status !== "rebooting" && !isBootShown(before.hours, after.hours, after.at - before.at)) return null;
+    if (wasRebootedByUs(records, node, now)) return null;
     if (status === "rebooting") return "it was rebooted, but not by the daemon";
-    return `its uptime fell from ${before.hours} h to ${now.hours} h without a reboot by the daemon`;
+    return `its uptime fell from ${before.hours} h to ${after.hours} h without a reboot by the daemon`;
   }
 
   function holdNode(node: NodeId, reason: string): JournalChange[] {

@@ -37,6 +37,8 @@ import type { RemediationView } from "./status/views.ts";
 /** Rows of the journal are deleted this long after they ended. */
 const JOURNAL_RETENTION_MS: DurationMs = 90 * DAY_MS;
 const PRUNE_INTERVAL_MS: DurationMs = 10 * MINUTE_MS;
+/** Number of open episodes to update between two turns of the event loop. */
+const EPISODES_PER_SLICE = 1_000;
 /** Number of planned steps to decide on again between two turns of the event loop. */
 const STEPS_PER_TURN = 100;
 
@@ -150,15 +152,27 @@ export class RemediationRound {
     await this.#policyEvaluator.evaluate(replaced);
     await nextTurn();
     await this.#externalActions.detect();
-    const { isUntrusted } = this.trustTracker.current();
-    this.#context.remediationState.runBatched(() => {
+    const { remediationState } = this.#context;
+    remediationState.runBatched(() => {
       for (const node of replaced) forgetReplacedNode(this.#context, node);
-      this.#context.remediationState.identities.replaced = new Set();
-      // A newer snapshot, which arrived during the evaluation, is not trusted.
-      if (isUntrusted) return;
-      this.#episodeTracker.update();
-      releaseRecoveredNodes(this.#context);
+      remediationState.identities.replaced = new Set();
     });
+    await this.#updateEpisodes();
+  }
+
+  /** Brings episodes up to date, in slices, as long as the snapshot is trusted: a newer one may arrive in the meantime. */
+  async #updateEpisodes(): Promise<void> {
+    const { clock, remediationState } = this.#context;
+    const ids = remediationState.records.openEpisodes().map(({ id }) => id);
+    for (let begin = 0; begin < ids.length; begin += EPISODES_PER_SLICE) {
+      if (begin > 0) await nextTurn();
+      if (this.trustTracker.current().isUntrusted) return;
+      const slice = ids.slice(begin, begin + EPISODES_PER_SLICE);
+      remediationState.runBatched(() => this.#episodeTracker.update(slice));
+    }
+    await runInSlices(this.#episodeTracker.forgetClosed(), clock);
+    if (this.trustTracker.current().isUntrusted) return;
+    remediationState.runBatched(() => releaseRecoveredNodes(this.#context));
   }
 
   /** Sets the gauges of remediation. They don't need a snapshot. */

@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { MINUTE_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
 import { type FailureDomain, NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
 import {
@@ -275,16 +274,3 @@ function referenceCounts({ nodes, timers = [], episodes = [], policies = [], dry
     domains,
   };
 }
-
-test("a node that was up before our reboot, and is rebooting after its step is over, counts as disrupted", () => {
-  const closed = episodeOf(1, { node: "late", state: "given_up", closedAt: NOON - MINUTE_MS });
-  const disrupted = (sentMsAgo: number, statusBefore: NodeStatus) => {
-    const request = { kind: "reboot", force: false } as const;
-    const sent = { node: "late", request, sentAt: NOON - sentMsAgo, statusBefore };
-    const actions = [actionOf(1, closed.id, { ...sent, outcome: "ineffective" })];
-    return [...countScenario({ nodes: [node("late", "rebooting")], episodes: [closed], actions }).disrupted];
-  };
-  expect(disrupted(50 * MINUTE_MS, "online")).toEqual(["late"]);
-  expect(disrupted(61 * MINUTE_MS, "online")).toEqual([]);
-  expect(disrupted(50 * MINUTE_MS, "offline")).toEqual([]);
-});

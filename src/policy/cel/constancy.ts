@@ -136,5 +136,5 @@ function samplesOf(atoms: readonly Atom[]): readonly Value[] {
   if (typeof constants[0] === "string") return [...constants, OTHER_TEXT];
   const numbers = constants.map(Number).toSorted((a, b) => a - b);
   const between = numbers.slice(1).map((number, index) => (number + numbers[index]!) / 2);
-  return [numbers[0]! - 1, ...numbers, ...between, numbers.at(-1)! + 1];
+  return [Number.NEGATIVE_INFINITY, ...numbers, ...between, Number.POSITIVE_INFINITY];
 }

@@ -43,8 +43,6 @@ const MEDIAN_SETS_MAX = 32;
 const ONLINE = NODE_STATUSES.indexOf("online");
 const OFFLINE = NODE_STATUSES.indexOf("offline");
 const UNKNOWN = NODE_STATUSES.indexOf("unknown");
-const REBOOTING = NODE_STATUSES.indexOf("rebooting");
-const QUARANTINED = NODE_STATUSES.indexOf("quarantined");
 
 type ByRegion<T> = ReadonlyMap<string | null, T>;
 
@@ -105,8 +103,6 @@ export interface RecordCounts {
   /** 1 for each slot whose node is offline or of unknown status, and the number of these. */
   readonly isUnhealthy: Uint8Array;
   readonly unhealthy: number;
-  /** Slots of the nodes that are rebooting or quarantined, by us or by others. */
-  readonly unavailable: readonly number[];
 }
 
 /** Returns the counts of a fleet's records by location, of which a fleet has few. Computed once for each fleet. */
@@ -116,19 +112,17 @@ export const countRecords = oncePerObject((fleet: Fleet): RecordCounts => {
   const online = new Uint32Array(locations.length);
   const isUnhealthy = new Uint8Array(fleet.slots);
   const occupied = occupiedSlots(fleet.ids);
-  const unavailable: number[] = [];
   let unhealthy = 0;
   for (let slot = 0; slot < fleet.slots; slot++) {
     if (occupied[slot] === 0) continue;
     const state = status[slot]!;
     nodes[locationIndex[slot]!]!++;
     if (state === ONLINE) online[locationIndex[slot]!]!++;
-    if (state === REBOOTING || state === QUARANTINED) unavailable.push(slot);
     if (state !== OFFLINE && state !== UNKNOWN) continue;
     isUnhealthy[slot] = 1;
     unhealthy++;
   }
-  return { nodes, online, isUnhealthy, unhealthy, unavailable };
+  return { nodes, online, isUnhealthy, unhealthy };
 });
 
 function countByRegion(fleet: Fleet): ByRegion<NodeCounts> {

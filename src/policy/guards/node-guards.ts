@@ -3,7 +3,7 @@ import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import { type GuardFacts, isDryRun, isLost } from "../guard-facts.ts";
-import { isRecentReboot, wasRebootedByUs } from "../own-actions.ts";
+import { isRecentReboot, wasQuarantinedByUs, wasRebootedByUs } from "../own-actions.ts";
 import { defineGuard, type HoldReasonRow } from "./guard.ts";
 
 const OWNERSHIP: HoldReasonRow = {
@@ -78,7 +78,7 @@ export const statusGuard = defineGuard({
     status: {
       counts: "the status of the node",
       condition:
-        "it is in maintenance or of unknown status; it is rebooting, but this policy did not reboot it; or the daemon has quarantined it under another policy",
+        "it is in maintenance or of unknown status; it is rebooting, but this policy did not reboot it; or the daemon has quarantined it under another policy, or in a step that is over",
       ends: "automatically, when the status changes",
     },
     ownership: OWNERSHIP,
@@ -116,8 +116,11 @@ function quarantineBlockers(
   if (quarantine === null) {
     const real = records.openEpisode(node, false);
     const isOurs = real !== null && real.quarantine !== null && now < real.quarantine.endsAt;
-    if (!isOurs) return [{ reason: "ownership", detail: "the node is in a quarantine that the daemon did not start" }];
-    return [{ reason: "status", detail: `it is quarantined by ${real.id} (policy ${real.policy})` }];
+    if (isOurs) return [{ reason: "status", detail: `it is quarantined by ${real.id} (policy ${real.policy})` }];
+    // The service may have executed it after its step was over.
+    return wasQuarantinedByUs(records, node, now)
+      ? [{ reason: "status", detail: "it is quarantined, after an action of the daemon" }]
+      : [{ reason: "ownership", detail: "the node is in a quarantine that the daemon did not start" }];
   }
   if (now < quarantine.endsAt) return [];
   const detail = `the daemon's quarantine should have ended ${formatSecondsLeft(now - quarantine.endsAt)} ago, but the node is still quarantined`;

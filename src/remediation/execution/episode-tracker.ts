@@ -1,3 +1,4 @@
+import { eachInSteps, type Steps } from "../../base/steps.ts";
 import type { NodeStatus } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
@@ -20,6 +21,7 @@ import { isDown, isDryRun, isInFlight, isLost, isUnlisted } from "../../policy/g
 import { conditionKeyOf, type Policy } from "../../policy/policy.ts";
 import { INACTIVE, observeCondition, type Timer } from "../../policy/timer.ts";
 import { commitTransition, finishAction, finishActions, withdraw } from "./episode-transitions.ts";
+import { reportsOfPage } from "./node-reports.ts";
 import { type VerificationDeps, verifyStep } from "./step-verification.ts";
 
 /** Updates open episodes from observations. Verifies steps, tracks quarantines, and closes episodes that are over. */
@@ -37,13 +39,19 @@ export class EpisodeTracker {
     this.#recordsCountFrom = context.clock.monotonic();
   }
 
-  /** Updates all open episodes. Must not be called while fleet data is not trusted. */
-  update(): void {
-    const open = this.#context.remediationState.records.openEpisodes();
-    for (const episode of open) this.#updateEpisode(episode);
-    const ids = new Set(open.map(({ id }) => id));
+  /** Updates those of these episodes that are open. Must not be called while fleet data is not trusted. */
+  update(ids: readonly string[]): void {
+    for (const id of ids) {
+      const episode = this.#context.remediationState.records.episode(id);
+      if (episode?.closedAt === null) this.#updateEpisode(episode);
+    }
+  }
+
+  /** Forgets, in steps, what was observed during episodes that are closed. */
+  *forgetClosed(): Steps<void> {
+    const { records } = this.#context.remediationState;
     for (const memory of [this.#lastObservedAt, this.#relapses])
-      for (const id of memory.keys()) if (!ids.has(id)) memory.delete(id);
+      yield* eachInSteps(memory.keys(), (id) => records.episode(id)?.closedAt === null || memory.delete(id));
   }
 
   #updateEpisode(episode: Episode): void {
@@ -156,7 +164,7 @@ export class EpisodeTracker {
     const { remediationState } = this.#context;
     const sentAt = quarantine === null ? null : (remediationState.records.action(quarantine.action)?.sentAt ?? null);
     if (sentAt === null || remediationState.now() >= quarantine!.endsAt) return false;
-    const { page, isSilent, hasReported } = this.#pageOf(slot, sentAt);
+    const { page, isSilent, hasReported } = reportsOfPage(this.#context, slot, sentAt);
     return isSilent && page.filter(hasReported).length <= page.length / 2;
   }
 
@@ -167,24 +175,10 @@ export class EpisodeTracker {
    */
   #mayPredateAbsence(episode: Episode, slot: number): boolean {
     if (!isLost(episode) || !isUnlisted(episode)) return false;
-    const { page, isSilent, hasReported } = this.#pageOf(slot, episode.unlistedAt!);
-    const online = page.filter((each) => this.#context.observed.statusAt(each) === "online");
+    const { page, isSilent, hasReported } = reportsOfPage(this.#context, slot, episode.unlistedAt!);
     if (!isSilent) return false;
+    const online = page.filter((each) => this.#context.observed.statusAt(each) === "online");
     return online.length === 0 ? page.length === 1 : online.filter(hasReported).length <= online.length / 2;
-  }
-
-  /** Returns the slots that were observed with a slot, and whether they have reported since a time of the journal. */
-  #pageOf(slot: number, time: EpochMs) {
-    const { client, observed, remediationState } = this.#context;
-    const { ids, lastSeenMs, listedAt } = observed.fleet;
-    const pageAt = listedAt.at(slot);
-    const since = (client.serviceTime(pageAt) ?? Number.NaN) - (remediationState.epochOf(pageAt) - time);
-    const page = [...ids.keys()].filter((each) => ids[each] !== "" && listedAt.at(each) === pageAt);
-    return {
-      page,
-      isSilent: lastSeenMs.at(slot) < since,
-      hasReported: (each: number) => lastSeenMs.at(each) >= since,
-    };
   }
 
   #updateStatus(episode: Episode, status: NodeStatus): Episode {

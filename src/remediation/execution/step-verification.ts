@@ -1,8 +1,6 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import { oncePerObject } from "../../base/once-per-key.ts";
 import type { Action, Episode, RebootProof } from "../../model/remediation/episode.ts";
-import type { Fleet } from "../../model/snapshot.ts";
-import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import type { MonotonicMs } from "../../model/time.ts";
 import { observeAfterStep, recordStepResult } from "../../policy/episodes/episode.ts";
 import {
   evaluateStep,
@@ -22,12 +20,10 @@ import type { RemediationControllerDeps } from "../context.ts";
 import { canaryFactKey, type SentUnder } from "../policy-set.ts";
 import { actionChange, commitTransition, type EpisodeContext, finishAction, withdraw } from "./episode-transitions.ts";
 import { readNode, type ServiceContext } from "./executor.ts";
+import { hasReportsSince, toServiceTime } from "./node-reports.ts";
 
 /** Dependencies of the verification of steps. */
 export type VerificationDeps = EpisodeContext & Pick<ServiceContext, "client" | "clock" | "observed">;
-
-/** The service's clock is known to about this much, because a Date is in seconds. */
-const DATE_PRECISION_MS: DurationMs = SECOND_MS;
 
 /** Detail of an action whose node recovered while an operator worked on it. */
 const REPAIRED_DETAIL =
@@ -88,25 +84,6 @@ function observeStep(
   };
 }
 
-/**
- * Returns whether any node has reported since a step was sent, or true if the service's time is unknown. Otherwise the
- * responses since then, as those of a cache, may be older than the step.
- */
-function hasReportsSince({ client, observed, remediationState }: VerificationDeps, sentAt: EpochMs, slot: number) {
-  const listedAt = observed.fleet.listedAt.at(slot);
-  const serviceNow = client.serviceTime(listedAt);
-  const sinceSentMs = remediationState.epochOf(listedAt) - sentAt;
-  return serviceNow === null || latestReportAt(observed.fleet) > serviceNow - sinceSentMs + DATE_PRECISION_MS;
-}
-
-/** Returns the latest last_seen of a fleet, on the service's clock, or -Infinity if no node has one. */
-const latestReportAt = oncePerObject(({ ids, lastSeenMs, slots }: Fleet): EpochMs => {
-  let latest = Number.NEGATIVE_INFINITY;
-  for (let slot = 0; slot < slots; slot++)
-    if (ids[slot] !== "" && lastSeenMs.at(slot) > latest) latest = lastSeenMs.at(slot);
-  return latest;
-});
-
 function finishStep(
   context: VerificationDeps,
   episode: Episode,
@@ -132,20 +109,15 @@ function detailOf(action: Action, result: StepResult, isOurs: boolean): Partial<
   return result === "in_doubt" && !action.inDoubt && !action.dryRun ? { detail: UNKNOWN_DETAIL } : {};
 }
 
-function rebootProofOf(
-  { observed, client, remediationState }: VerificationDeps,
-  action: Action,
-  slot: number,
-): RebootProof {
-  const { listedAt } = observed.fleet;
-  const observedAt = client.serviceTime(listedAt.at(slot));
-  const elapsed = remediationState.epochOf(listedAt.at(slot)) - action.sentAt!;
+function rebootProofOf(context: VerificationDeps, action: Action, slot: number): RebootProof {
+  const { observed, client } = context;
+  const at = observed.fleet.listedAt.at(slot);
   return rebootProof({
     uptimeHoursBefore: action.uptimeHoursBefore,
     uptimeHoursNow: observed.uptimeHoursAt(slot),
     rebootingSeen: action.rebootingSeen,
-    observedAt,
-    postedAt: observedAt === null ? null : observedAt - elapsed,
+    observedAt: client.serviceTime(at),
+    postedAt: toServiceTime(context, action.sentAt!, at),
   });
 }
 

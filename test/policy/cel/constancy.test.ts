@@ -32,6 +32,10 @@ describe("a condition that never holds causes a warning", () => {
   });
 });
 
+test("a comparison with a number so large that adding 1 does not change it causes no warning", () => {
+  expect(warningsAbout("node.bandwidth_gb >= 1e17")).toEqual([]);
+});
+
 test.each([
   ['node.status != "offline" || node.status != "rebooting"', "node.status"],
   ["node.uptime_hours > 1 || node.uptime_hours < 5", "node.uptime_hours"],

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
-import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
+import type { EpochMs } from "../../../src/model/time.ts";
+import { defaultSafety, rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import { listsAndDetailsSettings, onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 
@@ -53,19 +54,60 @@ test("a node whose detail never shows what the list shows is read ever more rare
   });
 });
 
-test("a step is not ineffective because of responses that a cache has kept since before it was sent", async () => {
-  const verify = { withinMs: 2 * MINUTE_MS, expect: null };
-  const spec = rebootOffline({ steps: [steps.reboot, steps.force].map((step) => ({ ...step, verify })) });
-  const network = await startQuietNetwork({ config: remediationConfig([spec]) });
-  const [node] = network.nodes();
-  network.failNode(node!);
-  await network.advance(5 * MINUTE_MS);
-  network.setFault({ kind: "cached", maxAgeMs: 20 * MINUTE_MS }, "GET /v1/nodes");
-  await network.advance(20 * MINUTE_MS);
-  network.setFault(null);
-  await network.advance(HOUR_MS);
+/** Wraps the service so that it changes the `last_seen` of each record, in milliseconds. */
+const withLastSeen =
+  (lastSeenOf: (record: { readonly id: string }, at: EpochMs) => EpochMs) =>
+  (service: Transport): Transport => ({
+    ...service,
+    async request(request, signal) {
+      const response = await service.request(request, signal);
+      if (!response.ok || response.value.status !== 200) return response;
+      const text = JSON.stringify(
+        JSON.parse(new TextDecoder().decode(response.value.body), (_key, value) =>
+          typeof value?.last_seen === "string"
+            ? { ...value, last_seen: new Date(lastSeenOf(value, Date.parse(value.last_seen))).toISOString() }
+            : value,
+        ),
+      );
+      return { ok: true, value: { ...response.value, body: new TextEncoder().encode(text) } };
+    },
+  });
+
+test.each([
+  ["", 0],
+  [", also if the clock of a node is a day ahead", DAY_MS],
+])(
+  "a step is not ineffective because of responses that a cache has kept since before it was sent%s",
+  async (_, aheadMs) => {
+    const verify = { withinMs: 2 * MINUTE_MS, expect: null };
+    const spec = rebootOffline({ steps: [steps.reboot, steps.force].map((step) => ({ ...step, verify })) });
+    let ahead = "";
+    const network = await startQuietNetwork({
+      config: remediationConfig([spec]),
+      wrapTransport: withLastSeen(({ id }, at) => at + (id === ahead ? aheadMs : 0)),
+    });
+    const [node, other] = network.nodes();
+    ahead = other!;
+    network.failNode(node!);
+    await network.advance(5 * MINUTE_MS);
+    network.setFault({ kind: "cached", maxAgeMs: 20 * MINUTE_MS }, "GET /v1/nodes");
+    await network.advance(20 * MINUTE_MS);
+    network.setFault(null);
+    await network.advance(HOUR_MS);
+    expect(actionLines(network)).toEqual(["reboot: verified"]);
+    expect(episodeStates(network)).toEqual(["healed"]);
+  },
+);
+
+test("a step is verified although the service always states a last_seen that is hours old", async () => {
+  const safety = { trust: { ...defaultSafety.trust, maxFreshestLastSeenMs: 9 * HOUR_MS } };
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline()], safety),
+    wrapTransport: withLastSeen((_record, at) => at - 8 * HOUR_MS),
+  });
+  network.failNode(network.nodes()[0]!);
+  await network.advance(2 * HOUR_MS);
   expect(actionLines(network)).toEqual(["reboot: verified"]);
-  expect(episodeStates(network)).toEqual(["healed"]);
 });
 
 test("a node that left the list after an action stays lost if only an outdated replica lists it", async () => {

@@ -20,6 +20,21 @@ const executingAfter =
     },
   });
 
+test("a quarantine that takes effect after its step is not taken for one by others", async () => {
+  const clock = createVirtualClock(START_MS);
+  const wrapTransport = executingAfter(8 * MINUTE_MS, clock);
+  const policy = rebootOffline({ steps: [steps.quarantine, steps.reboot] });
+  const network = await startQuietNetwork({ config: remediationConfig([policy]), clock, wrapTransport });
+  const [node] = network.nodes();
+  network.failNode(node!, "operator");
+  await network.advanceUntil(() => network.status(node!) === "quarantined");
+  await network.advance(2 * MINUTE_MS);
+  expect(network.explain(node!).holds).toEqual([]);
+  expect(network.explain(node!).policies[0]!.blockers).toMatchObject([
+    { reason: "status", detail: "it is quarantined, after an action of the daemon" },
+  ]);
+});
+
 /** Returns how many of six online nodes are unavailable at most, if at most one may be disrupted. */
 async function mostUnavailable(spec: Partial<PolicySpec>, delayMs: DurationMs): Promise<number> {
   const clock = createVirtualClock(START_MS);

@@ -1,0 +1,76 @@
+import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { oncePerKey, oncePerObject } from "../../base/once-per-key.ts";
+import type { Fleet } from "../../model/snapshot.ts";
+import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import type { EpisodeContext } from "./episode-transitions.ts";
+import type { ServiceContext } from "./executor.ts";
+
+type ReportsContext = Pick<EpisodeContext, "remediationState"> & Pick<ServiceContext, "client" | "clock" | "observed">;
+
+/** The service's clock is known to about this much, because a Date is in seconds. */
+const DATE_PRECISION_MS: DurationMs = SECOND_MS;
+/** A last_seen that is later than the service's time by more than this shows only that the clock of its node is ahead. */
+const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
+/** After this time responses count without newer reports: no cache keeps them that long, so the last_seen is late. */
+const REPORT_DELAY_MS_MAX: DurationMs = HOUR_MS;
+
+/** Returns a time of the journal on the service's clock, as it was at `at`, or null if that is unknown. */
+export function toServiceTime(
+  { client, remediationState }: Pick<ReportsContext, "client" | "remediationState">,
+  time: EpochMs,
+  at: MonotonicMs,
+): EpochMs | null {
+  const serviceNow = client.serviceTime(at);
+  return serviceNow === null ? null : serviceNow - (remediationState.epochOf(at) - time);
+}
+
+/**
+ * Returns whether any node has reported since a step was sent, or true if the service's time is unknown. Otherwise the
+ * responses since then, as those of a cache, may be older than the step.
+ */
+export function hasReportsSince(context: ReportsContext, sentAt: EpochMs, slot: number): boolean {
+  const { observed, remediationState } = context;
+  const listedAt = observed.fleet.listedAt.at(slot);
+  const since = toServiceTime(context, sentAt, listedAt);
+  if (since === null || remediationState.epochOf(listedAt) - sentAt > REPORT_DELAY_MS_MAX) return true;
+  return latestReportAt(context) > since + DATE_PRECISION_MS;
+}
+
+const latestReports = new WeakMap<Fleet, EpochMs>();
+
+/** Returns the latest last_seen of the fleet, on the service's clock, or -Infinity if no node has one. */
+function latestReportAt({ client, clock, observed: { fleet } }: ReportsContext): EpochMs {
+  const known = latestReports.get(fleet);
+  if (known !== undefined) return known;
+  const max = (client.serviceTime(clock.monotonic()) ?? Number.POSITIVE_INFINITY) + AHEAD_MS_MAX;
+  const times = fleet.lastSeenMs.toArray();
+  let latest = Number.NEGATIVE_INFINITY;
+  for (let slot = 0; slot < times.length; slot++)
+    if (times[slot]! > latest && times[slot]! <= max && fleet.ids[slot] !== "") latest = times[slot]!;
+  latestReports.set(fleet, latest);
+  return latest;
+}
+
+/** Returns the slots of the nodes that were observed at a time, which are those of a page. */
+const slotsByTime = oncePerObject(({ ids, listedAt }: Fleet) => {
+  const times = listedAt.toArray();
+  return oncePerKey((at: MonotonicMs): readonly number[] => {
+    const slots: number[] = [];
+    for (let slot = times.indexOf(at); slot >= 0; slot = times.indexOf(at, slot + 1))
+      if (ids[slot] !== "") slots.push(slot);
+    return slots;
+  });
+});
+
+/** Returns the slots that were observed with a slot, and whether they have reported since a time of the journal. */
+export function reportsOfPage(context: ReportsContext, slot: number, time: EpochMs) {
+  const { fleet } = context.observed;
+  const { lastSeenMs, listedAt } = fleet;
+  const at = listedAt.at(slot);
+  const since = toServiceTime(context, time, at) ?? Number.NaN;
+  return {
+    page: slotsByTime(fleet)(at),
+    isSilent: lastSeenMs.at(slot) < since,
+    hasReported: (each: number) => lastSeenMs.at(each) >= since,
+  };
+}
