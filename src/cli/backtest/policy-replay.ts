@@ -71,7 +71,7 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
     detailReporter: new CollectorReporter("details", { clock, log, metrics }),
     client: {
       ...{ get: noCall, post: noCall, serviceTime: clock.serviceTime },
-      ...{ isServiceTimeAgreed: () => true, clockSkewMs: () => 0 },
+      ...{ isServiceTimeAgreed: () => true, clockSkewMs: () => 0, rejectedForMs: () => 0 },
     },
     notifier: createNotifier({ receivers: [], clock, random: () => 0, log }),
     onRead() {},
