@@ -37,6 +37,15 @@ export function isLateEffect(records: RemediationRecords, node: NodeId, status: 
     .some((action) => (status === "rebooting" ? isRecentReboot(action, now) : isQuarantineUntil(action, now)));
 }
 
+/** Describes a quarantine that no open episode explains: an action of ours may have taken effect late. */
+export function describeQuarantine(records: RemediationRecords, node: NodeId, now: EpochMs): string {
+  const actions = records.episodesOf(node, false).flatMap(({ id }) => records.actionsOf(id));
+  const late = actions.findLast((action) => isQuarantineUntil(action, now));
+  return late === undefined
+    ? "the node is in a quarantine that the daemon did not start"
+    : `the node is in a quarantine, probably by ${late.id}, which the service seems to have executed after its step was over`;
+}
+
 /** Returns whether an action is a quarantine that may have been executed and lasts longer than `at`. */
 const isQuarantineUntil = ({ request, sentAt, outcome }: Action, at: EpochMs): boolean =>
   request.kind === "quarantine" &&

@@ -3,13 +3,13 @@ import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import { type GuardFacts, isDryRun, isLost } from "../guard-facts.ts";
-import { isRecentReboot, wasRebootedByUs } from "../own-actions.ts";
+import { describeQuarantine, isRecentReboot, wasRebootedByUs } from "../own-actions.ts";
 import { defineGuard, type HoldReasonRow } from "./guard.ts";
 
 const OWNERSHIP: HoldReasonRow = {
-  counts: "actions on the node that the daemon did not take",
+  counts: "actions on the node that no step of the daemon explains",
   condition:
-    "it is in a quarantine that the daemon did not start or that is overdue, or it was rebooted in the last 15 minutes, but not by the daemon",
+    "it is in a quarantine that the daemon did not start, that took effect after its step was over, or that is overdue, or it was rebooted in the last 15 minutes, but not by the daemon",
   ends: "automatically, 15 minutes after the quarantine or reboot was last seen (an overdue quarantine by the daemon: as soon as it ends), or with `release` once that quarantine is over",
   operatorAction: "check that no second daemon or script acts on this fleet",
 };
@@ -116,7 +116,7 @@ function quarantineBlockers(
   if (quarantine === null) {
     const real = records.openEpisode(node, false);
     const isOurs = real !== null && real.quarantine !== null && now < real.quarantine.endsAt;
-    if (!isOurs) return [{ reason: "ownership", detail: "the node is in a quarantine that the daemon did not start" }];
+    if (!isOurs) return [{ reason: "ownership", detail: describeQuarantine(records, node, now) }];
     return [{ reason: "status", detail: `it is quarantined by ${real.id} (policy ${real.policy})` }];
   }
   if (now < quarantine.endsAt) return [];

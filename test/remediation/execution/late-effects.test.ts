@@ -41,6 +41,25 @@ async function mostUnavailable(spec: Partial<PolicySpec>, delayMs: DurationMs): 
   return most;
 }
 
+test("a hold of a node whose quarantine took effect after its step names the action, not another client", async () => {
+  const clock = createVirtualClock(START_MS);
+  const quarantine = { ...steps.quarantine, durationMs: DAY_MS };
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline({ steps: [quarantine] })]),
+    clock,
+    wrapTransport: executingAfter(20 * MINUTE_MS, clock),
+  });
+  const [node] = network.nodes();
+  network.failNode(node!, "operator");
+  await network.advanceUntil(() => network.status(node!) === "quarantined");
+  await network.advance(2 * MINUTE_MS);
+  const { policies, holds } = network.explain(node!);
+  const reason =
+    "the node is in a quarantine, probably by act-2, which the service seems to have executed after its step was over";
+  expect(holds).toMatchObject([{ kind: "ownership", reason }]);
+  expect(policies[0]!.blockers).toContainEqual({ reason: "ownership", detail: reason });
+});
+
 test("a quarantine that takes effect after its step counts toward max_disrupted as long as it lasts", async () => {
   const quarantine = { ...steps.quarantine, durationMs: DAY_MS };
   // The second one was sent before the first one took effect.
