@@ -135,11 +135,24 @@ export class RemediationState {
    * began while it was behind is moved with it. This happens between two commits, so that no commit has earlier times.
    */
   async checkClock(serviceNow: () => EpochMs | null): Promise<void> {
-    if (this.clock.isSettled()) return;
+    if (this.clock.isSettled() && this.clock.suspendedSince(serviceNow()) === null) return;
     await this.#writer.commit(() => {
-      this.#checkClock(serviceNow());
+      if (this.clock.isSettled()) this.#endSuspension(serviceNow());
+      else this.#checkClock(serviceNow());
       return null;
     });
+  }
+
+  #endSuspension(serviceNow: EpochMs | null): void {
+    const [since, offset] = [this.clock.suspendedSince(serviceNow), this.epochOf(0)];
+    if (since === null) return;
+    this.clock.endSuspension();
+    const advance = { byMs: this.epochOf(0) - offset, behindSince: since, openedAt: since };
+    const uncertainUntil = String(this.clock.uncertainUntil());
+    this.record([
+      ...movedTimes(this.records, advance),
+      { kind: "fact", key: CLOCK_UNCERTAIN_FACT, value: uncertainUntil },
+    ]);
   }
 
   #checkClock(serviceNow: EpochMs | null): void {
