@@ -126,7 +126,7 @@ export class JournalClock {
   }
 
   /** Adopts the time on which the clocks agree after a suspension. Earlier times may seem to be longer ago than they are. */
-  endSuspension(): void {
+  #endSuspension(): void {
     const lag = formatDuration(Math.round((this.#clock.now() - this.now()) / MINUTE_MS) * MINUTE_MS);
     this.#log.warn({ lag }, "journal's clock corrected: the monotonic clock stood still, as in a suspended machine");
     this.#advanceTo(this.#clock.now());
@@ -144,10 +144,11 @@ export class JournalClock {
   }
 
   /**
-   * Compares the clocks until this one is settled. `serviceNow` is the time by the service's Date, or null if not known
+   * Compares the clocks until this one is settled, and after a suspension. `serviceNow` is the time by the service's Date, or null if not known
    * yet.
    */
   check(serviceNow: EpochMs | null): void {
+    if (this.suspendedSince(serviceNow) !== null) this.#endSuspension();
     if (this.#isSettled || serviceNow === null) return;
     const wall = this.#clock.now();
     if (isNear(wall, serviceNow)) {

@@ -137,26 +137,18 @@ export class RemediationState {
   async checkClock(serviceNow: () => EpochMs | null): Promise<void> {
     if (this.clock.isSettled() && this.clock.suspendedSince(serviceNow()) === null) return;
     await this.#writer.commit(() => {
-      if (this.clock.isSettled()) this.#endSuspension(serviceNow());
-      else this.#checkClock(serviceNow());
+      this.#checkClock(serviceNow());
       return null;
     });
   }
 
-  #endSuspension(serviceNow: EpochMs | null): void {
-    const [since, offset] = [this.clock.suspendedSince(serviceNow), this.epochOf(0)];
-    if (since === null) return;
-    this.clock.endSuspension();
-    const advance = { byMs: this.epochOf(0) - offset, behindSince: since, openedAt: since };
-    const uncertainUntil = String(this.clock.uncertainUntil());
-    this.record([
-      ...movedTimes(this.records, advance),
-      { kind: "fact", key: CLOCK_UNCERTAIN_FACT, value: uncertainUntil },
-    ]);
-  }
-
   #checkClock(serviceNow: EpochMs | null): void {
-    const [wasSettled, behindSince, offset] = [this.clock.isSettled(), this.clock.behindSince(), this.epochOf(0)];
+    const [wasSettled, offset, since] = [
+      this.clock.isSettled(),
+      this.epochOf(0),
+      this.clock.suspendedSince(serviceNow),
+    ];
+    const behindSince = since ?? this.clock.behindSince();
     this.clock.check(serviceNow);
     const hasSettled = !wasSettled && this.clock.isSettled();
     const changes: JournalChange[] = [];
@@ -167,7 +159,8 @@ export class RemediationState {
       changes.push({ kind: "fact", key: CLOCK_UNCERTAIN_FACT, value: uncertainUntil });
     if (behindSince !== null) {
       const byMs = this.epochOf(0) - offset;
-      if (byMs !== 0) changes.push(...movedTimes(this.records, { byMs, behindSince, openedAt: this.clock.openedAt }));
+      const openedAt = since ?? this.clock.openedAt;
+      if (byMs !== 0) changes.push(...movedTimes(this.records, { byMs, behindSince, openedAt }));
       if (this.clock.behindSince() === null) changes.push({ kind: "fact", key: CLOCK_BEHIND_FACT, value: null });
     }
     if (changes.length > 0) this.record(changes);
