@@ -143,11 +143,8 @@ export class RemediationState {
   }
 
   #checkClock(serviceNow: EpochMs | null): void {
-    const [wasSettled, offset, since] = [
-      this.clock.isSettled(),
-      this.epochOf(0),
-      this.clock.suspendedSince(serviceNow),
-    ];
+    const [wasSettled, offset] = [this.clock.isSettled(), this.epochOf(0)];
+    const since = this.clock.suspendedSince(serviceNow);
     const behindSince = since ?? this.clock.behindSince();
     this.clock.check(serviceNow);
     const hasSettled = !wasSettled && this.clock.isSettled();
@@ -158,9 +155,8 @@ export class RemediationState {
     if (uncertainUntil !== (this.records.fact(CLOCK_UNCERTAIN_FACT) ?? "-Infinity"))
       changes.push({ kind: "fact", key: CLOCK_UNCERTAIN_FACT, value: uncertainUntil });
     if (behindSince !== null) {
-      const byMs = this.epochOf(0) - offset;
-      const openedAt = since ?? this.clock.openedAt;
-      if (byMs !== 0) changes.push(...movedTimes(this.records, { byMs, behindSince, openedAt }));
+      const advance = { byMs: this.epochOf(0) - offset, behindSince, openedAt: since ?? this.clock.openedAt };
+      if (advance.byMs !== 0) changes.push(...movedTimes(this.records, advance));
       if (this.clock.behindSince() === null) changes.push({ kind: "fact", key: CLOCK_BEHIND_FACT, value: null });
     }
     if (changes.length > 0) this.record(changes);
