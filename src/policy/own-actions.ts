@@ -43,7 +43,7 @@ export function describeQuarantine(records: RemediationRecords, node: NodeId, no
   const late = actions.findLast((action) => isQuarantineUntil(action, now));
   return late === undefined
     ? "the node is in a quarantine that the daemon did not start"
-    : `the node is in a quarantine, probably by ${late.id}, which the service seems to have executed after its step was over`;
+    : `the node is in a quarantine, probably by ${late.id}, whose step or episode is over`;
 }
 
 /** Returns whether an action is a quarantine that may have been executed and lasts longer than `at`. */

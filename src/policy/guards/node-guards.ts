@@ -9,7 +9,7 @@ import { defineGuard, type HoldReasonRow } from "./guard.ts";
 const OWNERSHIP: HoldReasonRow = {
   counts: "actions on the node that no step of the daemon explains",
   condition:
-    "it is in a quarantine that the daemon did not start, that took effect after its step was over, or that is overdue, or it was rebooted in the last 15 minutes, but not by the daemon",
+    "it is in a quarantine that the daemon did not start, whose step or episode is over, or that is overdue, or it was rebooted in the last 15 minutes, but not by the daemon",
   ends: "automatically, 15 minutes after the quarantine or reboot was last seen (an overdue quarantine by the daemon: as soon as it ends), or with `release` once that quarantine is over",
   operatorAction: "check that no second daemon or script acts on this fleet",
 };

@@ -54,8 +54,7 @@ test("a hold of a node whose quarantine took effect after its step names the act
   await network.advanceUntil(() => network.status(node!) === "quarantined");
   await network.advance(2 * MINUTE_MS);
   const { policies, holds } = network.explain(node!);
-  const reason =
-    "the node is in a quarantine, probably by act-2, which the service seems to have executed after its step was over";
+  const reason = "the node is in a quarantine, probably by act-2, whose step or episode is over";
   expect(holds).toMatchObject([{ kind: "ownership", reason }]);
   expect(policies[0]!.blockers).toContainEqual({ reason: "ownership", detail: reason });
 });
