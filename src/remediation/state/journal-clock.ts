@@ -144,8 +144,8 @@ export class JournalClock {
   }
 
   /**
-   * Compares the clocks until this one is settled, and after a suspension. `serviceNow` is the time by the service's Date, or null if not known
-   * yet.
+   * Compares the clocks until this one is settled, and after a suspension. `serviceNow` is the time by the service's
+   * Date, or null if not known yet.
    */
   check(serviceNow: EpochMs | null): void {
     if (this.suspendedSince(serviceNow) !== null) this.#endSuspension();
