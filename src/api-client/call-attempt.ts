@@ -1,4 +1,4 @@
-import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import { type DurationMs, formatSecondsLeft, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import { errorMessage } from "../base/result.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { EndpointLabel } from "../model/label-values.ts";
@@ -11,10 +11,12 @@ import type {
   TransportResponse,
 } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
-import { availabilityOf, type WaitReason } from "../rate-limit/availability.ts";
-import type { Lane } from "../rate-limit/limits.ts";
+import { availabilityOf } from "../rate-limit/availability.ts";
+import type { Ledger } from "../rate-limit/ledger.ts";
+import type { Category, Lane } from "../rate-limit/limits.ts";
 import type { CallOutcome } from "../rate-limit/permits.ts";
 import type { LimitReading } from "../rate-limit/stated-limit.ts";
+import { rejectedUntil } from "../rate-limit/too-many-requests.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import type { ApiError } from "./errors.ts";
 import { parseRateLimitHeaders, resetEpochSeconds, retryAfterOf, serviceDate } from "./rate-limit-headers.ts";
@@ -72,12 +74,16 @@ export async function attemptCall(
 ): Promise<CallAttempt> {
   const { clock, rateLimiter, metrics } = deps;
   const { category } = ENDPOINTS[call.endpoint];
+  // A wait in vain would delay the round, and with it the actions and the status of other nodes.
+  const heldUntil = rejectedUntil(rateLimiter.ledger, category, lane);
+  if (lane === "action" && heldUntil - clock.monotonic() > PERMIT_WAIT_MS_MAX)
+    return unsent(noPermitError(rateLimiter.ledger, category, lane, clock.monotonic()));
   const permitTimeout = startTimeout(clock, PERMIT_WAIT_MS_MAX, signal);
   const permit = await rateLimiter.acquire(category, lane, permitTimeout.signal);
   permitTimeout.stop();
   if (permit === null) {
     if (!permitTimeout.expired()) return unsent({ kind: "aborted", message: CANCELED_UNSENT });
-    return unsent(noPermitError(availabilityOf(rateLimiter.ledger, category, lane, clock.monotonic()).waitReason));
+    return unsent(noPermitError(rateLimiter.ledger, category, lane, clock.monotonic()));
   }
   const key = deps.secret.value();
   try {
@@ -138,11 +144,19 @@ function requestOf(call: Call | ActionCall, key: string, agent: string): Transpo
   return { method, path: call.path, headers: { ...headers, "content-type": "application/json" }, body };
 }
 
-function noPermitError(waitReason: WaitReason | null): ApiError {
-  const within = `within ${PERMIT_WAIT_MS_MAX / MINUTE_MS} minutes`;
-  return waitReason === "refused"
-    ? { kind: "rate_limited", message: `the service rejected earlier calls with 429 and allows no call ${within}` }
-    : { kind: "budget", message: `the rate limits leave no room for the call ${within}` };
+function noPermitError(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): ApiError {
+  const { at, waitReason } = availabilityOf(ledger, category, lane, now);
+  const isLong = Number.isFinite(at) && at - now >= MINUTE_MS;
+  const period = isLong
+    ? `for another ${formatSecondsLeft(at - now)}`
+    : `within ${PERMIT_WAIT_MS_MAX / MINUTE_MS} minutes`;
+  if (waitReason !== "refused")
+    return { kind: "budget", message: `the rate limits leave no room for the call ${period}` };
+  const advice = isLong ? "; a reload that changes `limits` ends the wait earlier" : "";
+  return {
+    kind: "rate_limited",
+    message: `the service rejected earlier calls with 429 and allows no call ${period}${advice}`,
+  };
 }
 
 /** A 5xx of these may concern only the node, so it does not delay other calls. */

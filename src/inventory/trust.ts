@@ -1,4 +1,4 @@
-import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import { type DurationMs, formatSecondsLeft, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import { formatPercent } from "../base/percent.ts";
 import type { Safety } from "../config/schema/safety.ts";
 import type { Blocker } from "../model/remediation/decision.ts";
@@ -19,6 +19,8 @@ export interface InventoryStatus {
   readonly missing: { readonly nodes: number; readonly of: number } | null;
   /** Age of the last complete walk. Before the first one, the time since the start, or null if no walk has ended yet. */
   readonly completeWalkAgeMs: DurationMs | null;
+  /** How long earlier 429s hold the next walk. */
+  readonly rejectedForMs: DurationMs;
   /** How long a walk counts as fresh: three planned intervals, or three measured durations if that is longer. */
   readonly freshMs: DurationMs;
   /** Nodes that the last walk showed; if it was aborted, the known nodes. */
@@ -88,7 +90,12 @@ function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): 
   const { completeWalks, nodes, recordsRead, largestWalkNodes, unknownRecords, completeWalkAgeMs, freshMs } = inventory;
   const blockers: TrustBlocker[] = [];
   if (hasNoFreshWalk(inventory)) {
-    const reason = inventory.missing === null ? "" : `; ${incompleteDetail(inventory, trust)}`;
+    const left = inventory.rejectedForMs;
+    const wait =
+      left < MINUTE_MS
+        ? ""
+        : `; the service answered 429, and the list is read again in ${formatSecondsLeft(left)}, or after a reload that changes limits`;
+    const reason = inventory.missing === null ? wait : `; ${incompleteDetail(inventory, trust)}${wait}`;
     const age = seconds(completeWalkAgeMs!);
     const what =
       completeWalks === 0

@@ -24,15 +24,15 @@ export function wasRebootedByUs(records: RemediationRecords, node: NodeId, now: 
 }
 
 /**
- * Returns whether a quarantine that we requested under any policy, and that no operator lifted, may be in effect on a
- * node.
+ * Returns our last quarantine that may be in effect on a node, under any policy, unless an operator lifted it; null if
+ * there is none.
  */
-export const wasQuarantinedByUs = (records: RemediationRecords, node: NodeId, now: EpochMs): boolean =>
+export const ownQuarantine = (records: RemediationRecords, node: NodeId, now: EpochMs): Action | null =>
   records
     .episodesOf(node, false)
     .filter(({ state }) => state !== "freed")
     .flatMap(({ id }) => records.actionsOf(id))
-    .some((action) => isQuarantineUntil(action, now));
+    .findLast((action) => isQuarantineUntil(action, now)) ?? null;
 
 /**
  * Returns whether a node has its status because of an action of ours whose step is over: the service may execute an

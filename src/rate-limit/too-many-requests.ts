@@ -85,12 +85,18 @@ export function recordTooManyRequests(
     );
   const until = now + rejectionWaitMs(retryAfterMs, state.rejections, jitter);
   if (isExplained) {
-    state.rejectedUntil = Math.max(state.rejectedUntil, until);
-    if (!concernsCategory) ledger.planRejectedUntil = Math.max(ledger.planRejectedUntil, until);
-    holdActions(ledger, category, until);
+    // All limits but that of the month are per minute (spec, section 8), so a longer wait may concern only the route.
+    const isMonth = reading?.limit === ledger.limits.plan.callsPerMonth;
+    const othersUntil = isMonth ? until : Math.min(until, now + UNCERTAIN_HOLD_MS_MAX);
+    state.rejectedUntil = Math.max(state.rejectedUntil, othersUntil);
+    if (!concernsCategory) ledger.planRejectedUntil = Math.max(ledger.planRejectedUntil, othersUntil);
+    holdPace(state, othersUntil);
+    spaceActions(ledger, category, othersUntil);
     return;
   }
-  if (holdUncertain(state, until, now) || lane === "action") holdActions(ledger, category, until);
+  const isHeld = holdUncertain(state, until, now);
+  if (lane === "action") spaceActions(ledger, category, until);
+  else if (isHeld) spaceActions(ledger, category, state.uncertainHold.until);
   if (!concernsCategory) for (const other of others) holdUncertain(other, until, now);
   const basis = limitBasisOf(ledger, category);
   const callsMade = ledger.externalUsage[category].ownRecentCalls(basis.windowMs, now);
@@ -152,9 +158,8 @@ function holdPace(state: CategoryState, until: MonotonicMs): void {
 }
 
 /** Allows one action right after a hold and spaces the others, since it is unknown how many calls will remain. */
-function holdActions(ledger: Ledger, category: Category, until: MonotonicMs): void {
+function spaceActions(ledger: Ledger, category: Category, until: MonotonicMs): void {
   const state = ledger.categories[category];
-  holdPace(state, until);
   const { costMs, capacity } = categoryPaceRates(ledger.limits, category).actionPace;
   state.pace.actionsPaidUntil = Math.max(state.pace.actionsPaidUntil, until + (capacity - 1) * costMs);
 }

@@ -3,7 +3,7 @@ import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import { recordSent, transition } from "../policy/episodes/episode.ts";
 import { isDryRun } from "../policy/guard-facts.ts";
-import type { Policy } from "../policy/policy.ts";
+import { conditionKeyOf, type Policy } from "../policy/policy.ts";
 import { applyLongerFor, INACTIVE, type Timer } from "../policy/timer.ts";
 import { STORM_FACT } from "./evaluation/fleet-health.ts";
 import { INCIDENTS_FACT } from "./evaluation/incidents.ts";
@@ -68,6 +68,7 @@ function adoptPolicyChanges(context: EpisodeContext): void {
       if (!fires && !hasActed && episode !== null) withdrawn.push(episode);
     }
   }
+  changes.push(...restoreTimers(context));
   for (const { spec, conditionKey } of policies.all) {
     changes.push({ kind: "fact", key: conditionFactKey(spec.name), value: conditionKey });
     changes.push({ kind: "fact", key: forFactKey(spec.name), value: String(spec.forMs) });
@@ -75,6 +76,19 @@ function adoptPolicyChanges(context: EpisodeContext): void {
   remediationState.record(changes);
   for (const episode of withdrawn)
     commitTransition(context, episode, transition(episode, "withdrawn", remediationState.now()));
+}
+
+/**
+ * Returns timers for the open episodes that have none, because their policy was removed or changed and is back. Without a
+ * timer they would count as healthy once their step or quarantine is over.
+ */
+function restoreTimers({ remediationState, policies }: EpisodeContext): JournalChange[] {
+  const { records } = remediationState;
+  return [...records.openEpisodes()].flatMap(({ policy: name, node, fingerprint, acted }) => {
+    const isSameCondition = policies.find(name)?.conditionKey === conditionKeyOf(fingerprint);
+    if (acted === 0 || !isSameCondition || records.timer(name, node).state !== "inactive") return [];
+    return [records.setTimer(name, node, { ...INACTIVE, state: "lapsed", since: remediationState.now() })];
+  });
 }
 
 /** Returns the timer with the current `for`. It stays as it is while an episode with a sent action needs it. */

@@ -7,7 +7,7 @@ import type { Fleet } from "../model/snapshot.ts";
 import { runInSlices } from "../platform/event-loop.ts";
 import { slotsById } from "../policy/cel/field-readers.ts";
 import { isBootShown } from "../policy/episodes/verification.ts";
-import { wasQuarantinedByUs, wasRebootedByUs } from "../policy/own-actions.ts";
+import { ownQuarantine, wasRebootedByUs } from "../policy/own-actions.ts";
 import type { DecisionContext } from "./evaluation/candidates.ts";
 import type { EpisodeContext } from "./execution/episode-transitions.ts";
 import { ownershipOf } from "./operator-holds.ts";
@@ -39,7 +39,7 @@ export function createExternalActions(
     const now = remediationState.now();
     if (status === "quarantined") {
       const isOurs = records.openEpisodesOf(node, false).some(({ quarantine }) => quarantine !== null);
-      return isOurs || wasQuarantinedByUs(records, node, now) ? null : "it was quarantined, but not by the daemon";
+      return isOurs || ownQuarantine(records, node, now) !== null ? null : "it was quarantined, but not by the daemon";
     }
     const [before, after] = [uptimeOf(previousFleet, node, slot), uptimeOf(fleet, node, slot)];
     if (status !== "rebooting" && !isBootShown(before.hours, after.hours, after.at - before.at)) return null;
@@ -55,7 +55,7 @@ export function createExternalActions(
     const before = ownershipOf(known);
     if (known?.until === null || Math.max(known?.until ?? 0, before?.until ?? 0) > until - HOLD_REWRITE_MS) return [];
     if ((before?.until ?? 0) <= now)
-      context.log.warn({ node, reason }, "node held: another client or an operator acted on it");
+      context.log.warn({ node, reason }, "node held: it was acted on, but not by a step of the daemon");
     const ownership = { at: now, until, reason };
     // An operator's hold ends when the operator said.
     const row: NodeHold =

@@ -221,14 +221,14 @@ describe("an action that was not sent", () => {
     expect(await post(reboot)).toMatchObject({ kind: "not_sent" });
   });
 
-  test("no permit within five minutes: not sent", async () => {
-    const { service, post, get, posts } = open({ fault: { kind: "status", status: 429, retryAfter: "900" } });
-    await get({ endpoint: "node", path: "/v1/nodes/x" });
+  test("no permit within five minutes: not sent, and the message says when the next call is allowed", async () => {
+    const { service, post, posts } = open({ fault: { kind: "status", status: 429, retryAfter: "900" } });
+    await post(reboot);
     service.setFaults([]);
     let began = 0;
     const result = await post(reboot, { onSending: () => void began++ });
-    expect(result).toEqual({ kind: "not_sent", message: expect.stringContaining("within 5 minutes") });
-    expect([began, posts()]).toEqual([0, 0]);
+    expect(result).toEqual({ kind: "not_sent", message: expect.stringMatching(/allows no call for another \d+m/) });
+    expect([began, posts()]).toEqual([0, 1]);
   });
 
   test("an error of onSending prevents the POST, and the permit is returned unused", async () => {

@@ -105,6 +105,21 @@ test("a 429 with a long Retry-After holds calls for six hours", () => {
 });
 
 test.each([
+  ["a limit per minute", usedUp(100)],
+  ["no limit", null],
+])("a 429 that states %s and a long Retry-After holds the other routes for five minutes only", (_stated, reading) => {
+  for (const lane of ["walk", "action"] as const) {
+    const ledger = start();
+    reject(ledger, 10_000, { lane, reading, retryAfterMs: 24 * 3_600_000 });
+    const other = lane === "walk" ? "action" : "walk";
+    const { pace } = ledger.categories.node_management;
+    expect(untilOf(ledger, lane)).toBe(10_000 + 6 * 3_600_000);
+    expect([untilOf(ledger, other), pace.paidUntil]).toEqual([310_000, 310_000]);
+    if (other === "action") expect(pace.actionsPaidUntil).toBe(310_000 + 9 * ACTION_COST_MS);
+  }
+});
+
+test.each([
   ["category", usedUp(100)],
   ["plan", usedUp(1_000_000)],
   ["route", null],

@@ -84,6 +84,7 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
       serviceTime: clock.serviceTime,
       isServiceTimeAgreed: () => true,
       clockSkewMs: () => 0,
+      rejectedForMs: () => 0,
     },
     notifier: createNotifier({ receivers: [], clock, random: () => 0, log }),
     onRead() {},

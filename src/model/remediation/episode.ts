@@ -104,6 +104,8 @@ export interface Quarantine {
   readonly endsAt: EpochMs;
   /** Whether the node was observed in quarantine. */
   readonly seen: boolean;
+  /** Whether the first status that showed it was maintenance. Absent before that, and in older journals. */
+  readonly asMaintenance?: boolean;
   /** Consecutive observations of the node as online before the end. */
   readonly seenOnline: number;
   /** Whether the operator was notified that the node is still in quarantine well after its end. */

@@ -244,12 +244,12 @@ export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs)
   const episode = isUpAgain ? { ...repairedOrNot, downSince: null } : repairedOrNot;
   const { quarantine } = episode;
   if (quarantine === null) return episode;
-  // The spec does not state which status a quarantine has (section 3.1), so the first one may also be maintenance.
-  const isShownAsMaintenance = status === "maintenance" && !quarantine.seen && now < quarantine.endsAt;
-  if (status === "quarantined" || isShownAsMaintenance) {
+  // The spec does not state which status a quarantine has (section 3.1), so it may also be maintenance from the first.
+  const { seen, asMaintenance = !seen && status === "maintenance" && now < quarantine.endsAt } = quarantine;
+  if (status === "quarantined" || (status === "maintenance" && asMaintenance)) {
     const overdue = now > quarantine.endsAt + QUARANTINE_OVERDUE_MS;
-    if (quarantine.seen && quarantine.seenOnline === 0 && quarantine.overdue === overdue) return episode;
-    return { ...episode, quarantine: { ...quarantine, seen: true, seenOnline: 0, overdue } };
+    if (seen && quarantine.seenOnline === 0 && quarantine.overdue === overdue) return episode;
+    return { ...episode, quarantine: { ...quarantine, seen: true, asMaintenance, seenOnline: 0, overdue } };
   }
   if (now >= quarantine.endsAt) {
     const over = { ...episode, quarantine: null };

@@ -3,7 +3,7 @@ import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import { type GuardFacts, isDryRun, isLost } from "../guard-facts.ts";
-import { isRecentReboot, wasQuarantinedByUs, wasRebootedByUs } from "../own-actions.ts";
+import { isRecentReboot, ownQuarantine, wasRebootedByUs } from "../own-actions.ts";
 import { defineGuard, type HoldReasonRow } from "./guard.ts";
 
 const OWNERSHIP: HoldReasonRow = {
@@ -117,10 +117,10 @@ function quarantineBlockers(
     const real = records.openEpisode(node, false);
     const isOurs = real !== null && real.quarantine !== null && now < real.quarantine.endsAt;
     if (isOurs) return [{ reason: "status", detail: `it is quarantined by ${real.id} (policy ${real.policy})` }];
-    // The service may have executed it after its step was over.
-    return wasQuarantinedByUs(records, node, now)
-      ? [{ reason: "status", detail: "it is quarantined, after an action of the daemon" }]
-      : [{ reason: "ownership", detail: "the node is in a quarantine that the daemon did not start" }];
+    const late = ownQuarantine(records, node, now);
+    return late === null
+      ? [{ reason: "ownership", detail: "the node is in a quarantine that the daemon did not start" }]
+      : [{ reason: "status", detail: `it is quarantined, probably by ${late.id}, whose step or episode is over` }];
   }
   if (now < quarantine.endsAt) return [];
   const detail = `the daemon's quarantine should have ended ${formatSecondsLeft(now - quarantine.endsAt)} ago, but the node is still quarantined`;

@@ -205,6 +205,7 @@ export class InventoryTrustTracker {
       lastComplete: fleet.lastWalk?.complete ?? false,
       missing: isShort ? { nodes: missing, of: Math.max(total, seenNodes + missing) } : null,
       completeWalkAgeMs: blindSince === null ? null : now - blindSince,
+      rejectedForMs: client.rejectedForMs(),
       freshMs,
       nodes: fleet.lastWalk?.isAborted === true ? fleet.count : seenNodes,
       recordsRead: seenNodes + rejected,

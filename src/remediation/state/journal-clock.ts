@@ -40,6 +40,9 @@ const DISAGREEMENT_MS: DurationMs = HOUR_MS;
  *     unchecked ──▶ settled               the clocks agree, or one of them agrees with the journal
  *         └───────▶ disputed ──▶ settled  the clocks agree, or DISAGREEMENT_MS has passed
  *
+ * The monotonic clock stands still while the machine is suspended. Once the other two agree on a later time, this one
+ * follows them.
+ *
  * While the clocks disagree, time continues from the earlier of the two, or from what the journal shows if that is
  * later. The clock may be behind from then on. Once a later start corrects it, times in the journal seem to be longer
  * ago than they are. Times that it gave since `behindSince` should then be moved by as much as it advances.
@@ -58,6 +61,8 @@ export class JournalClock {
   #isDowntimeUnknown = false;
   #uncertainUntil: EpochMs;
   readonly #behindSince: EpochMs;
+  /** When the clocks last agreed with this one, which was before a suspension, or null if they have not. */
+  #agreedAt: EpochMs | null = null;
 
   constructor(journaled: JournaledTime, clock: Clock, log: Log) {
     const { last, uncertainUntil, behindSince } = journaled;
@@ -108,6 +113,26 @@ export class JournalClock {
     return this.#isSettled && this.#uncertainUntil !== Number.POSITIVE_INFINITY ? null : this.#behindSince;
   }
 
+  /**
+   * Returns since when, on this clock, it is behind because the machine was suspended, or null if it is not. `serviceNow`
+   * is the time by the service's Date, or null if not known.
+   */
+  suspendedSince(serviceNow: EpochMs | null): EpochMs | null {
+    const wall = this.#clock.now();
+    if (!this.#isSettled || serviceNow === null || !isNear(wall, serviceNow)) return null;
+    if (Math.min(wall, serviceNow) - this.now() > AGREEMENT_MS) return this.#agreedAt;
+    if (this.#uncertainUntil !== Number.POSITIVE_INFINITY) this.#agreedAt = this.now();
+    return null;
+  }
+
+  /** Adopts the time on which the clocks agree after a suspension. Earlier times may seem to be longer ago than they are. */
+  #endSuspension(): void {
+    const lag = formatDuration(Math.round((this.#clock.now() - this.now()) / MINUTE_MS) * MINUTE_MS);
+    this.#log.warn({ lag }, "journal's clock corrected: the monotonic clock stood still, as in a suspended machine");
+    this.#advanceTo(this.#clock.now());
+    this.#uncertainUntil = this.now() + DISAGREEMENT_MS;
+  }
+
   /** Returns why the clock holds every action, or null if it holds none. */
   problem(): string | null {
     if (this.#disagreesSince !== null) {
@@ -119,10 +144,11 @@ export class JournalClock {
   }
 
   /**
-   * Compares the clocks until this one is settled. `serviceNow` is the time by the service's Date, or null if not known
-   * yet.
+   * Compares the clocks until this one is settled, and after a suspension. `serviceNow` is the time by the service's
+   * Date, or null if not known yet.
    */
   check(serviceNow: EpochMs | null): void {
+    if (this.suspendedSince(serviceNow) !== null) this.#endSuspension();
     if (this.#isSettled || serviceNow === null) return;
     const wall = this.#clock.now();
     if (isNear(wall, serviceNow)) {

@@ -135,7 +135,7 @@ export class RemediationState {
    * began while it was behind is moved with it. This happens between two commits, so that no commit has earlier times.
    */
   async checkClock(serviceNow: () => EpochMs | null): Promise<void> {
-    if (this.clock.isSettled()) return;
+    if (this.clock.isSettled() && this.clock.suspendedSince(serviceNow()) === null) return;
     await this.#writer.commit(() => {
       this.#checkClock(serviceNow());
       return null;
@@ -143,7 +143,9 @@ export class RemediationState {
   }
 
   #checkClock(serviceNow: EpochMs | null): void {
-    const [wasSettled, behindSince, offset] = [this.clock.isSettled(), this.clock.behindSince(), this.epochOf(0)];
+    const [wasSettled, offset] = [this.clock.isSettled(), this.epochOf(0)];
+    const since = this.clock.suspendedSince(serviceNow);
+    const behindSince = since ?? this.clock.behindSince();
     this.clock.check(serviceNow);
     const hasSettled = !wasSettled && this.clock.isSettled();
     const changes: JournalChange[] = [];
@@ -153,8 +155,8 @@ export class RemediationState {
     if (uncertainUntil !== (this.records.fact(CLOCK_UNCERTAIN_FACT) ?? "-Infinity"))
       changes.push({ kind: "fact", key: CLOCK_UNCERTAIN_FACT, value: uncertainUntil });
     if (behindSince !== null) {
-      const byMs = this.epochOf(0) - offset;
-      if (byMs !== 0) changes.push(...movedTimes(this.records, { byMs, behindSince, openedAt: this.clock.openedAt }));
+      const advance = { byMs: this.epochOf(0) - offset, behindSince, openedAt: since ?? this.clock.openedAt };
+      if (advance.byMs !== 0) changes.push(...movedTimes(this.records, advance));
       if (this.clock.behindSince() === null) changes.push({ kind: "fact", key: CLOCK_BEHIND_FACT, value: null });
     }
     if (changes.length > 0) this.record(changes);

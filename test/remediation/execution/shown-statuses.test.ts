@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { DAY_MS, HOUR_MS } from "../../../src/base/duration.ts";
+import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, holdReasonsOf } from "../../harness/remediation-results.ts";
+import { START_MS } from "../../harness/virtual-daemon.ts";
 
 /** Wraps the service so that it shows another status than `quarantined`. */
 const showingQuarantineAs =
@@ -18,12 +19,12 @@ const showingQuarantineAs =
     },
   });
 
-/** A policy that quarantines online nodes for a day. */
-const quarantineForADay = (nodes: readonly string[]) =>
+/** A policy that quarantines online nodes. */
+const quarantineFor = (durationMs: DurationMs, nodes: readonly string[]) =>
   rebootOffline({
     match: `node.id in ${JSON.stringify(nodes)}`,
     when: 'node.status == "online"',
-    steps: [{ ...steps.quarantine, durationMs: DAY_MS }],
+    steps: [{ ...steps.quarantine, durationMs }],
   });
 
 const twoDisrupted = { ...withoutLimits, maxDisrupted: { share: 1, amount: 2 } };
@@ -34,18 +35,40 @@ describe.each(["maintenance", "offline", "disabled"])("if quarantined nodes have
     const wrapTransport = showingQuarantineAs(status);
     const network = await startQuietNetwork({ config: remediationConfig([]), wrapTransport });
     const four = onePerRegion(network, 4);
-    await network.reload({ config: remediationConfig([quarantineForADay(four)], twoDisrupted) });
+    await network.reload({ config: remediationConfig([quarantineFor(DAY_MS, four)], twoDisrupted) });
     await network.advance(6 * HOUR_MS);
     expect(four.map(network.status).toSorted()).toEqual(["online", "online", "quarantined", "quarantined"]);
     expect(holdReasonsOf(network)).toContain("disrupted");
     await network.advance(DAY_MS);
     expect(network.postCount()).toBe(4);
   });
+
+  test("max_disrupted counts them after their quarantine should have ended, until the service ends it", async () => {
+    const wrapTransport = showingQuarantineAs(status);
+    const network = await startQuietNetwork({ config: remediationConfig([]), wrapTransport });
+    const four = onePerRegion(network, 4);
+    await network.reload({ config: remediationConfig([quarantineFor(30 * MINUTE_MS, four)], twoDisrupted) });
+    await network.advanceUntil(() => network.postCount() === 2);
+    const quarantined = four.filter((node) => network.status(node) === "quarantined");
+    for (const node of quarantined) network.interventions.quarantine(node, START_MS + DAY_MS);
+    await network.advance(2 * HOUR_MS);
+    expect(network.postCount()).toBe(2);
+    const waiting = four.find((node) => network.status(node) === "online")!;
+    expect(network.explain(waiting).policies[0]!.blockers).toMatchObject([
+      {
+        reason: "disrupted",
+        detail: expect.stringMatching(/until (the service or an operator ends it|they are available)/),
+      },
+    ]);
+    for (const node of quarantined) network.interventions.liftQuarantine(node);
+    await network.advance(5 * MINUTE_MS);
+    expect(network.postCount()).toBe(4);
+  });
 });
 
 test("a node that is offline because of our quarantine is not rebooted by another policy", async () => {
   const node = "node_caffe390";
-  const config = remediationConfig([rebootOffline(), { ...quarantineForADay([node]), name: "hide" }]);
+  const config = remediationConfig([rebootOffline(), { ...quarantineFor(DAY_MS, [node]), name: "hide" }]);
   const network = await startQuietNetwork({ config, wrapTransport: showingQuarantineAs("offline") });
   await network.advance(20 * HOUR_MS);
   expect(actionLines(network)).toEqual(["quarantine: verified"]);

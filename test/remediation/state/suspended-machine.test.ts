@@ -1,0 +1,54 @@
+import { expect, test } from "vitest";
+import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
+import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { episodeStates, holdReasonsOf } from "../../harness/remediation-results.ts";
+
+/** Suspends the machine: the monotonic clock stands still while the wall clock and the service's clock advance. */
+function suspend(network: QuietNetwork, ms: DurationMs): void {
+  network.daemon.clock.stepWallClock(ms);
+  network.setFault({ kind: "clock_skew", skewMs: ms });
+}
+
+test("after a suspension the journal's clock is right, and a restart frees no max_actions", async () => {
+  const limits = { ...withoutLimits, maxActions: { amount: 2, perMs: HOUR_MS } };
+  const policy = rebootOffline({ forMs: MINUTE_MS, steps: [steps.reboot] });
+  const network = await startQuietNetwork({ config: remediationConfig([policy], limits) });
+  for (const node of onePerRegion(network, 5)) network.failNode(node, "operator");
+  suspend(network, 6 * HOUR_MS);
+  await network.advance(40 * MINUTE_MS);
+  const { remediationState, clock } = network.daemon;
+  expect(Math.abs(remediationState.now() - clock.now())).toBeLessThan(5 * MINUTE_MS);
+  await network.restart();
+  await network.advance(10 * MINUTE_MS);
+  expect(network.postCount()).toBeLessThanOrEqual(2);
+  expect(holdReasonsOf(network)).toContain("service_clock");
+  await network.advance(3 * HOUR_MS);
+  expect(network.postCount()).toBeGreaterThan(2);
+});
+
+test("a quarantine that ended while the machine was suspended is over, not lifted by an operator", async () => {
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline({ steps: [{ ...steps.quarantine, durationMs: 2 * HOUR_MS }] })]),
+  });
+  const [node] = network.nodes();
+  const recoverAt = network.daemon.clock.now() + 12 * MINUTE_MS;
+  network.interventions.startFailure(node!, { failureMode: "outage", remedy: "time", recoverAt });
+  await network.advance(15 * MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["quarantined"]);
+  suspend(network, 6 * HOUR_MS);
+  network.interventions.liftQuarantine(node!);
+  await network.advance(10 * MINUTE_MS);
+  expect(network.status(node!)).toBe("online");
+  expect(episodeStates(network)).toEqual(["probation"]);
+});
+
+test("a pause that an operator makes just after a suspension keeps its duration", async () => {
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
+  suspend(network, 6 * HOUR_MS);
+  await network.commands().pause("a release", 2 * HOUR_MS);
+  await network.advance(2 * HOUR_MS - MINUTE_MS);
+  expect(network.controller().view.status().paused).not.toBeNull();
+  await network.advance(2 * MINUTE_MS);
+  expect(network.controller().view.status().paused).toBeNull();
+});
