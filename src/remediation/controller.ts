@@ -45,7 +45,10 @@ export class RemediationController {
     const { fleetHealth, trustTracker, view } = this.#round;
     this.view = view;
     this.operatorCommands = createOperatorCommands({
-      ...{ context, fleetHealth, trustTracker, stopping: signals.noNewSteps },
+      context,
+      fleetHealth,
+      trustTracker,
+      stopping: signals.noNewSteps,
       onCommand: () => this.#requestRound(),
     });
     this.#rounds = this.#round.setGauges();

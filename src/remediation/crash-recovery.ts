@@ -1,7 +1,8 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
-import { recordSent, transition } from "../policy/episodes/episode.ts";
+import { recordSent } from "../policy/episodes/episode.ts";
+import { transition } from "../policy/episodes/episode-states.ts";
 import { isDryRun } from "../policy/guard-facts.ts";
 import { conditionKeyOf, type Policy } from "../policy/policy.ts";
 import { applyLongerFor, INACTIVE, type Timer } from "../policy/timer.ts";

@@ -76,7 +76,9 @@ export class RemediationRound {
     this.#actionPlanner = new ActionPlanner(context);
     const { decisionLog } = this.#actionPlanner;
     this.view = createStatusView({
-      ...{ context, fleetHealth, collectFacts },
+      context,
+      fleetHealth,
+      collectFacts,
       trustBlockers: () => trustTracker.current().blockers,
       roundFailure: () => this.health.failure(),
       lastDecisions: () => [...decisionLog.lastDecisions()],

@@ -157,7 +157,8 @@ test("an action has the operator who approved or rejected it, and the time", asy
   const [refused] = other.controller().view.approvals();
   await other.commands("bob").reject(refused!.id, "it is being moved");
   expect((await other.controller().view.historyOf(node!)).actions[0]).toMatchObject({
-    ...{ state: "rejected", answered: { operator: "bob" } },
+    state: "rejected",
+    answered: { operator: "bob" },
     detail: `bob rejected ${refused!.id}: it is being moved`,
   });
 });

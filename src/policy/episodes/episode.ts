@@ -1,77 +1,11 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { NodeStatus } from "../../model/node.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
-import type { Action, Episode, EpisodeState, OPEN_STATES, Quarantine } from "../../model/remediation/episode.ts";
+import type { Action, Episode, Quarantine } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { type ActivePolicy, isDown, isDryRun, isUnlisted, type NodeObservation } from "../guard-facts.ts";
+import { transition } from "./episode-states.ts";
 import type { StepResult } from "./verification.ts";
-
-/**
- * The state of an episode after an event, by the state before it. Absent if the event can't happen in that state.
- *
- * ```
- * firing ──sent──▶ acting ──verified──▶ recovering ──healed──▶ healed
- *   ▲ ▲ ▲            │ │                    │
- *   │ │ └─next_step──┘ └─quarantined─▶ quarantined ──quarantine_over──▶ probation ──healed──▶ healed
- *   │ └───next_step─────────────────────────┘ (from recovering)             │
- *   └─────next_step─────────────────────────────────────────────────────────┘
- *
- * firing, or repaired by an operator      ──cleared────▶ cleared
- * firing, acting, recovering, probation   ──steps_over─▶ given_up
- *   while the daemon's quarantine lasts   ──quarantined▶ quarantined
- *   while a step has left the node down   ──unseen─────▶ suspended
- * any open state                          ──unseen─────▶ suspended
- * suspended, when its step times out      ──step_lost──▶ suspended, at the next step
- * suspended                               ──proven─────▶ firing, or the next step if a step had healed it
- *                                         ──acting, quarantined─▶ acting or quarantined, if still in progress
- *                                         ──cleared, healed─▶ closed
- * quarantine lifted by an operator        ──freed──────▶ freed
- * any open state                          ──withdrawn──▶ withdrawn
- * ```
- *
- * `unseen` suspends an episode in any open state, because its node left the fleet, its timer lapsed, or it can't proceed
- * and its last step has left the node down. A suspended episode frees its node for other policies. It resumes when its
- * timer fires again. If its node left the list after an action, or is down after it, the node is lost, and the episode
- * stays suspended until the node is available again or an operator accepts the loss.
- */
-export const EPISODE_TRANSITIONS = {
-  firing: {
-    ...{ sent: "acting", unsent: "firing", next_step: "firing", steps_over: "given_up", quarantined: "quarantined" },
-    ...{ cleared: "cleared", freed: "freed", unseen: "suspended", withdrawn: "withdrawn" },
-  },
-  acting: {
-    ...{ next_step: "firing", steps_over: "given_up", verified: "recovering", quarantined: "quarantined" },
-    ...{ freed: "freed", unseen: "suspended", withdrawn: "withdrawn" },
-  },
-  recovering: {
-    ...{ next_step: "firing", steps_over: "given_up", quarantined: "quarantined", healed: "healed" },
-    ...{ cleared: "cleared", freed: "freed", unseen: "suspended", withdrawn: "withdrawn" },
-  },
-  quarantined: { quarantine_over: "probation", freed: "freed", unseen: "suspended", withdrawn: "withdrawn" },
-  probation: {
-    ...{ next_step: "firing", steps_over: "given_up", healed: "healed", cleared: "cleared" },
-    ...{ unseen: "suspended", withdrawn: "withdrawn" },
-  },
-  suspended: {
-    ...{ proven: "firing", next_step: "firing", steps_over: "given_up", acting: "acting", quarantined: "quarantined" },
-    ...{ step_lost: "suspended", cleared: "cleared", healed: "healed", withdrawn: "withdrawn" },
-  },
-} as const satisfies Readonly<Record<OpenState, Readonly<Partial<Record<string, EpisodeState>>>>>;
-
-type OpenState = (typeof OPEN_STATES)[number];
-/** An event of an episode. */
-export type EpisodeEvent = { [State in OpenState]: keyof (typeof EPISODE_TRANSITIONS)[State] }[OpenState];
-
-/** Returns the episode after an event. Throws if the event can't happen in its state. */
-export function transition(episode: Episode, event: EpisodeEvent, now: EpochMs): Episode {
-  const { id, state: before } = episode;
-  const next: Readonly<Partial<Record<EpisodeEvent, EpisodeState>>> = EPISODE_TRANSITIONS[before as OpenState] ?? {};
-  const state = next[event];
-  if (state === undefined) throw new Error(`${id} is ${before}: ${event} can't happen to it`);
-  if (state === before) return episode;
-  const moved = { ...episode, state, stateAt: now };
-  return state in EPISODE_TRANSITIONS ? moved : { ...moved, closedAt: now, quarantine: null, retryAt: null };
-}
 
 /** Delay before another attempt at an action that was not executed; it doubles each time up to the maximum. */
 const SEND_BACKOFF_MS = MINUTE_MS;

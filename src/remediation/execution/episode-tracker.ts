@@ -14,8 +14,8 @@ import {
   recordStepLost,
   refireEpisode,
   resumeEpisode,
-  transition,
 } from "../../policy/episodes/episode.ts";
+import { transition } from "../../policy/episodes/episode-states.ts";
 import { stepDeadlines } from "../../policy/episodes/verification.ts";
 import { isDown, isDryRun, isInFlight, isLost, isUnlisted } from "../../policy/guard-facts.ts";
 import { conditionKeyOf, type Policy } from "../../policy/policy.ts";

@@ -7,7 +7,7 @@ import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Notification } from "../../model/remediation/notification.ts";
 import type { Notifier } from "../../notify/notifier.ts";
 import { givenUpHold, measureEfficacy } from "../../policy/episodes/attempts.ts";
-import { transition } from "../../policy/episodes/episode.ts";
+import { transition } from "../../policy/episodes/episode-states.ts";
 import { isAcceptableLoss, isInFlight, isLost, isUnlisted } from "../../policy/guard-facts.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { isUnfinished } from "../../policy/remediation-records.ts";

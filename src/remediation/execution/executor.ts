@@ -117,7 +117,9 @@ export function recordDryRun(context: ExecutorDeps, intent: Action): void {
   const action: Action = {
     ...intent,
     ...stateBeforeAction(context, intent.node),
-    ...{ state: "sent", sentAt: now, outcome: "dry_run" },
+    state: "sent",
+    sentAt: now,
+    outcome: "dry_run",
   };
   const { policy, node, request } = action;
   context.metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome: "dry_run" });

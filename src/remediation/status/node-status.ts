@@ -47,7 +47,9 @@ export function* heldNodesOf(
   const rows = yield* firstRows([...held.values()], query.limit ?? Number.POSITIVE_INFINITY);
   // Only the rows that are shown get names and locations, because thousands may be held.
   return rows.map(({ node, ...row }) => ({
-    ...{ node, name: observed.nameOf(node), ipAddress: observed.ipAddressOf(node) },
+    node,
+    name: observed.nameOf(node),
+    ipAddress: observed.ipAddressOf(node),
     ...observed.locationOf(node),
     ...row,
   }));

@@ -48,21 +48,26 @@ export async function recordHistory(folder: string, options: RecordingOptions): 
   const { nodes, durationMs, rates, config, intervalMs = MINUTE_MS, beforeScrape = () => true } = options;
   const store = createMemoryStateStore();
   const daemon = await startVirtualDaemon({
-    ...{ store, config },
+    store,
+    config,
     scenario: { nodes, sessions: nodes, rates },
     settings: {
       reads: new Set(["nodes", "details"]),
       schedules: {
         nodes: { kind: "every", intervalMs },
         details: { kind: "every", intervalMs: WALKS_PER_DETAIL * intervalMs },
-        ...{ sessions: null, stats: null, hourly: null },
+        sessions: null,
+        stats: null,
+        hourly: null,
       },
     },
   });
   const file = join(folder, "history.txt");
   const networkPage = createNetworkPage(daemon, {
-    ...{ nodeLabels: ["name", "country", "region", "version"], topCustomers: 0 },
-    ...{ deny: UNREAD_FAMILIES, seriesMax: 1_000_000 },
+    nodeLabels: ["name", "country", "region", "version"],
+    topCustomers: 0,
+    deny: UNREAD_FAMILIES,
+    seriesMax: 1_000_000,
   });
   const decisions: Decision[] = [];
   // A scrape between two walks, as in operation.

@@ -64,7 +64,9 @@ export async function startDocsReader(): Promise<DocsReader> {
   const config = setup.writeConfig([rebootOffline({ mode: "approve" })], {
     state: { path: at("var/lib/proxywarden") },
     safety: {
-      ...{ mode: "approve", storm_cooldown: "0s", trust: { warmup_walks: 1 } },
+      mode: "approve",
+      storm_cooldown: "0s",
+      trust: { warmup_walks: 1 },
       breaker: { percent: "1%", amount: BREAKER_NODES, within: "1d" },
     },
   });
@@ -115,7 +117,8 @@ export async function startDocsReader(): Promise<DocsReader> {
     async runShell(command) {
       const typed = replacements.reduce((line, [placeholder, real]) => line.replace(placeholder, real), command);
       const environment = {
-        ...{ PATH: `${at("bin")}:${dirname(process.execPath)}:${process.env.PATH}`, HOME: at("home") },
+        PATH: `${at("bin")}:${dirname(process.execPath)}:${process.env.PATH}`,
+        HOME: at("home"),
         FORWARDING_URL: forwardingUrl,
         PW: daemon.app.url(),
         ROOT: folder.path,

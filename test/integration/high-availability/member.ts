@@ -63,7 +63,11 @@ export async function startMember(name: string, child: RunningProcess, database:
     (await ask(path, { signal: AbortSignal.timeout(5 * ANSWER_MS_MAX) })).json() as Promise<never>;
   return {
     ...child,
-    ...{ name, database, ask, get, scrape },
+    name,
+    database,
+    ask,
+    get,
+    scrape,
     isLeading: () => shows("proxywarden_leader"),
     isHealing: () => shows("proxywarden_leader", "proxywarden_trusted", "proxywarden_journal_writable"),
     async sendCommand(path, body = {}) {

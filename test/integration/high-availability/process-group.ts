@@ -81,7 +81,10 @@ export async function startProcessGroup(
   const rates = { ...defaultScenario.rates, faultEveryMs: NEVER_MS, maintenanceEveryMs: NEVER_MS };
   const service = createService(
     {
-      ...{ ...defaultScenario, nodes: NODES, sessions: 12, rates: { ...rates, rebootMs: 2 * SECOND_MS } },
+      ...defaultScenario,
+      nodes: NODES,
+      sessions: 12,
+      rates: { ...rates, rebootMs: 2 * SECOND_MS },
       service: { ...defaultScenario.service, plan: "enterprise" },
     },
     startedAt,
@@ -89,8 +92,16 @@ export async function startProcessGroup(
   const server = await startServer(service, clock, { port: 0 });
   const serviceProxy = await startServiceProxy(server.url);
   return new ProcessGroup({
-    ...{ cluster, schema: `group_${groups}`, clock, startedAt, service, server, serviceProxy },
-    ...{ speed, leaseMs, walkEveryMs },
+    cluster,
+    schema: `group_${groups}`,
+    clock,
+    startedAt,
+    service,
+    server,
+    serviceProxy,
+    speed,
+    leaseMs,
+    walkEveryMs,
   });
 }
 
@@ -262,7 +273,10 @@ export class ProcessGroup {
 
 /** Limits that hold nothing. */
 const SAFETY = {
-  ...{ mode: "enforce", storm_cooldown: "0s", canary: false, cooldown: "0s" },
+  mode: "enforce",
+  storm_cooldown: "0s",
+  canary: false,
+  cooldown: "0s",
   breaker: { amount: 1_000 },
   max_actions: { amount: 600, per: "10m" },
   max_unhealthy: { percent: "100%" },

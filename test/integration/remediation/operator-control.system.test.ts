@@ -77,7 +77,8 @@ test("a pause holds every node, a hold one node; both end with a command over HT
   await untilHeld(daemon, second, "held");
   expect((await daemon.explain(second)).policies[0]!.blockers).toEqual([
     {
-      ...{ reason: "held", detail: expect.stringMatching(/^admin holds it: its disk is swapped; for another 23h/) },
+      reason: "held",
+      detail: expect.stringMatching(/^admin holds it: its disk is swapped; for another 23h/),
       ends: "with release, or after the duration given with --for",
     },
   ]);

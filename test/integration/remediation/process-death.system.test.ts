@@ -73,7 +73,12 @@ async function expectHealedAfterCrash(cases: Readonly<Record<string, CrashCase>>
   for (const { when, crash, end } of ends) {
     const { posts, actions } = crash;
     expect.soft({ when, ...end }).toEqual({
-      ...{ when, posts, actions, paths: new Set(["/v1/nodes/{id}/reboot"]), episodes: ["healed"], status: "online" },
+      when,
+      posts,
+      actions,
+      paths: new Set(["/v1/nodes/{id}/reboot"]),
+      episodes: ["healed"],
+      status: "online",
     });
   }
 }

@@ -126,7 +126,9 @@ test("a fleet has no counts or medians before the first complete walk, and an em
 test("the median of a large fleet is prepared in many steps, and is the same without preparation", () => {
   const nodes = Array.from({ length: 3_000 }, (_, index) => ({
     ...completeNode,
-    ...{ id: `node_${index}`, region: `region-${index % 3}`, cpuUsage: ((index * 7_919) % 1_009) / 1_009 },
+    id: `node_${index}`,
+    region: `region-${index % 3}`,
+    cpuUsage: ((index * 7_919) % 1_009) / 1_009,
   }));
   const scopes = [0, 1].map(() => scopeOf(snapshotOf({ fleet: buildFleet(nodes, 800) }), serviceTime));
   const prepare = findField("fleet.median.cpu_usage")!.prepare!(scopes[0]!, 0);

@@ -7,7 +7,6 @@ import type { Action, Episode, OPEN_STATES } from "../../../src/model/remediatio
 import {
   advanceStep,
   clearEpisode,
-  EPISODE_TRANSITIONS,
   markUnlisted,
   observeAfterStep,
   observeStatus,
@@ -20,6 +19,7 @@ import {
   refireEpisode,
   resumeEpisode,
 } from "../../../src/policy/episodes/episode.ts";
+import { EPISODE_TRANSITIONS } from "../../../src/policy/episodes/episode-states.ts";
 import { rebootOffline, steps } from "../../harness/policies.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
 import { actionOf } from "../../journal/arbitrary-changes.ts";

@@ -13,8 +13,8 @@ import {
   recordSent,
   recordStepResult,
   recordUnsent,
-  transition,
 } from "../../../src/policy/episodes/episode.ts";
+import { transition } from "../../../src/policy/episodes/episode-states.ts";
 import { rebootOffline, steps } from "../../harness/policies.ts";
 import { actionOf } from "../../journal/arbitrary-changes.ts";
 import { activePolicy, buildObservation, NOON, openEpisode, quarantineOf } from "../guard-case.ts";

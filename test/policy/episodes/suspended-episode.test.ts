@@ -1,13 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
-import {
-  clearEpisode,
-  observeStatus,
-  refireEpisode,
-  resumeEpisode,
-  transition,
-} from "../../../src/policy/episodes/episode.ts";
+import { clearEpisode, observeStatus, refireEpisode, resumeEpisode } from "../../../src/policy/episodes/episode.ts";
+import { transition } from "../../../src/policy/episodes/episode-states.ts";
 import { rebootOffline, steps } from "../../harness/policies.ts";
 import { NOON, openEpisode, quarantineOf } from "../guard-case.ts";
 

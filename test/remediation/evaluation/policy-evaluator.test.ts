@@ -46,7 +46,10 @@ async function startEvaluator({ journal } = createMemoryStateStore(), changed: P
     observed.latest = { snapshot, plan: { nodes: fresh } as never };
   }
   return {
-    ...{ clock, evaluator, fleetHealth, timers: () => remediationState.records.timersOf(POLICY) },
+    clock,
+    evaluator,
+    fleetHealth,
+    timers: () => remediationState.records.timersOf(POLICY),
     remediationState,
     findReplaced: () => findReplacedNodes({ client, observed, remediationState }, { reportProblem: () => {} }),
     /** Makes the evaluation fail after this many readings of the clock. */

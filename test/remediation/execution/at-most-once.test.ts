@@ -103,7 +103,9 @@ test("a policy that reads sessions acts only right after a walk of the sessions"
     /^the sessions were read \S+ ago; a policy that reads them acts only within 30s after their walk$/,
   );
   expect(network.decisions().at(-1)).toMatchObject({
-    ...{ node, verdict: "hold", blockers: [{ reason: "verdict_unknown", detail }] },
+    node,
+    verdict: "hold",
+    blockers: [{ reason: "verdict_unknown", detail }],
   });
   expect(runAtOnce(network.controller().view.heldNodes({}))).toMatchObject([{ node, reasons: ["verdict_unknown"] }]);
   await network.advanceUntil(() => network.postCount() > 0);
@@ -130,7 +132,10 @@ test("sessions whose walk began before an action do not end its step", async () 
   };
   const step = { ...steps.disconnect, verify: { withinMs: 10 * MINUTE_MS, expect: "sessions.total < 1000" } };
   const network = await startQuietNetwork({
-    ...{ clock, wrapTransport, settings, scenario: { sessions: 60 } },
+    clock,
+    wrapTransport,
+    settings,
+    scenario: { sessions: 60 },
     config: remediationConfig([rebootOffline({ steps: [step] })]),
   });
   network.failNode(network.nodes("us-east")[0]!, "operator");

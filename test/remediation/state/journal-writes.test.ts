@@ -26,7 +26,9 @@ async function openSlowState(lastMs?: number) {
           commits.push({ changes: changes.filter(isOurs), end });
         }),
     },
-    ...{ clock: createVirtualClock(START_MS), log: createRecordingLog(), lostReason: null },
+    clock: createVirtualClock(START_MS),
+    log: createRecordingLog(),
+    lostReason: null,
   });
   /** Lets what waits for a promise continue. */
   const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -174,7 +176,8 @@ async function openStateBehind(rowAt: (now: number) => JournalChange) {
 }
 
 const pause = (at: number, ms: number | null): JournalChange => ({
-  ...{ kind: "fact", key: PAUSE_FACT },
+  kind: "fact",
+  key: PAUSE_FACT,
   value: JSON.stringify({ at, until: ms === null ? null : at + ms, reason: "test" }),
 });
 const hold = (at: number): JournalChange => ({ kind: "hold", row: holdOf("node_1", { at, until: at + HOUR_MS }) });

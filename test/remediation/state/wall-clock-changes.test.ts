@@ -93,7 +93,10 @@ test.each([7, 28])(
       close: () => service.close(),
     });
     const network = await startQuietNetwork({
-      ...{ clock, wrapTransport, scenario: { nodes: 200 }, settings: { ...everyMinuteSettings, pageLimit: 10 } },
+      clock,
+      wrapTransport,
+      scenario: { nodes: 200 },
+      settings: { ...everyMinuteSettings, pageLimit: 10 },
       config: remediationConfig([{ ...byLastSeen, when: 'now - node.last_seen > duration("3m")', forMs: 0 }]),
       warmUpMs: 20 * MINUTE_MS + second * SECOND_MS,
     });

@@ -13,14 +13,23 @@ const id = (index: number) => `node_${index}`;
 const firedAt = (index: number) => 1_000 * ((index * 7_919) % 1_000);
 
 const timers = Array.from({ length: NODES }, (_, index) => ({
-  ...{ policy: POLICY, node: id(index), state: "firing" as const },
-  ...{ since: firedAt(index), trueMs: 0, clearMs: 0 },
+  policy: POLICY,
+  node: id(index),
+  state: "firing" as const,
+  since: firedAt(index),
+  trueMs: 0,
+  clearMs: 0,
 }));
 const holds = Array.from({ length: 20 }, (_, index): NodeHold => {
   return { node: id(NODES + index), policy: null, kind: "held", reason: "a repair", at: 50_000 * index, until: null };
 });
 const records = new RemediationRecords({
-  ...{ timers, holds, episodes: [], actions: [], facts: new Map(), lastNumber: 0 },
+  timers,
+  holds,
+  episodes: [],
+  actions: [],
+  facts: new Map(),
+  lastNumber: 0,
 });
 const lastDecisions = timers.map(
   ({ node }): LastDecision => ({ policy: POLICY, node, dryRun: false, text: "enforce hold storm", reasons: ["storm"] }),
