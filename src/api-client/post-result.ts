@@ -13,7 +13,7 @@ import { retryAfterOf } from "./rate-limit-headers.ts";
  * - `done`: 2xx. If the body is not JSON, the message of `reply` says so.
  * - `refused`: a 4xx other than 401, 403 and 429, or a 2xx with `success: false`: the service rejected the action.
  * - `credentials`: 401 or 403: not executed. A cap of the plan may also cause a 403.
- * - `limited`: 429: not executed.
+ * - `rate_limited`: 429: not executed.
  * - `not_sent`: the service has certainly not received anything.
  * - `in_doubt`: no clear response: the action may have been executed or not.
  */
@@ -21,7 +21,7 @@ export type PostResult =
   | { readonly kind: "done"; readonly reply: ActionReply }
   | { readonly kind: "refused"; readonly status: number; readonly message: string }
   | { readonly kind: "credentials"; readonly status: 401 | 403; readonly message: string }
-  | { readonly kind: "limited"; readonly retryAfterMs: DurationMs | null; readonly message: string }
+  | { readonly kind: "rate_limited"; readonly retryAfterMs: DurationMs | null; readonly message: string }
   | { readonly kind: "not_sent"; readonly message: string }
   | { readonly kind: "in_doubt"; readonly message: string };
 
@@ -47,7 +47,7 @@ export function postResultOf(call: ActionCall, response: TransportResponse, now:
       return { kind: "credentials", status: 403, message };
     }
     case status === 429:
-      return { kind: "limited", retryAfterMs: retryAfterOf(response, now), message: answered };
+      return { kind: "rate_limited", retryAfterMs: retryAfterOf(response, now), message: answered };
     case status >= 400 && status < 500:
       return { kind: "refused", status, message: `${answered}: ${body}` };
     case status >= 300 && status < 400: {

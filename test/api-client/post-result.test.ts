@@ -172,9 +172,9 @@ describe("an action that the service rejects", () => {
 
   test("a 429 returns the wait, and the POST is not sent again", async () => {
     const { post, posts } = open({ fault: { kind: "status", status: 429, retryAfter: "7" } });
-    expect(await post(reboot)).toMatchObject({ kind: "limited", retryAfterMs: 7_000 });
+    expect(await post(reboot)).toMatchObject({ kind: "rate_limited", retryAfterMs: 7_000 });
     const { post: unsaid } = open({ fault: { kind: "status", status: 429 } });
-    expect(await unsaid(reboot)).toMatchObject({ kind: "limited", retryAfterMs: null });
+    expect(await unsaid(reboot)).toMatchObject({ kind: "rate_limited", retryAfterMs: null });
     expect(posts()).toBe(1);
   });
 });

@@ -121,8 +121,9 @@ function timerText({ timer, for_seconds: needed }: PolicyReport): string {
   const since = formatTime(timer.since);
   if (timer.state === "pending")
     return `pending for ${formatLength(timer.true_seconds * SECOND_MS)}${ofTotal}, since ${since}`;
-  const clearing = timer.clear_seconds > 0 ? `, false again for ${formatLength(timer.clear_seconds * SECOND_MS)}` : "";
-  return `firing, true for ${formatLength(timer.true_seconds * SECOND_MS)} since ${since}${clearing}`;
+  const [verdict, seconds] =
+    timer.clear_seconds > 0 ? ["false again", timer.clear_seconds] : ["true", timer.true_seconds];
+  return `firing since ${since}, ${verdict} for ${formatLength(seconds * SECOND_MS)}`;
 }
 
 /** Says from when a pending timer counts at the earliest: a record with another status restarts it. */

@@ -216,13 +216,13 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
       return;
     }
     case "credentials":
-    case "limited":
+    case "rate_limited":
     case "not_sent": {
       if (result.kind === "credentials") context.apiKey.recordRejected(node, result.message, result.status === 403);
       count("failed");
       const sentAt = result.kind === "not_sent" ? null : action.sentAt;
       const ended = { state: "ended", sentAt, endedAt: now, outcome: "failed", detail: result.message } as const;
-      if (result.kind === "limited") {
+      if (result.kind === "rate_limited") {
         const next = recordRateLimited(episode, result.retryAfterMs, spec, now);
         commit(next, ended);
         reportRateLimited(context, next, { ...action, ...ended });

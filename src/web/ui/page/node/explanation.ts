@@ -79,8 +79,9 @@ function timerElement({ timer, for_seconds, other_status_at }: PolicyExplanation
   if (timer === null) return null;
   const trueFor = formatDuration(timer.true_seconds);
   if (timer.state === "firing") {
-    const clearing = timer.clear_seconds > 0 ? `, healthy again for ${formatDuration(timer.clear_seconds)}` : "";
-    return createElement("p.timer", createElement("span.badge.tone-bad", "firing"), ` true for ${trueFor}${clearing}`);
+    const text =
+      timer.clear_seconds > 0 ? ` healthy again for ${formatDuration(timer.clear_seconds)}` : ` true for ${trueFor}`;
+    return createElement("p.timer", createElement("span.badge.tone-bad", "firing"), text);
   }
   const share = for_seconds === 0 ? 1 : timer.true_seconds / for_seconds;
   return createElement(
