@@ -184,7 +184,8 @@ test("while the list leaves out much of the fleet every node is held until accep
     (await remediationStatus()).trust.some(({ reason }) => reason === "inventory_shrunk"),
   );
   expect(await remediationStatus()).toMatchObject({ trusted: false });
-  expect((await daemon.scrape()).sum("proxywarden_trusted")).toBe(0);
+  // Gauges are set at the end of a round, a moment later.
+  await waitUntil("the gauge says so", async () => (await daemon.scrape()).sum("proxywarden_trusted") === 0);
   const headers = { authorization: `Bearer ${SIMULATION_KEY}` };
   const { data: listed } = (await (await fetch(`${network.url}/v1/nodes?limit=100`, { headers })).json()) as {
     data: readonly { id: string }[];
