@@ -62,13 +62,13 @@ export function checkTargets({ cell, results }: CellRun): readonly TargetResult[
   if (cell.nodes === DETAIL_TARGETS_NODES) {
     const speedup = medianOf(even, "creep") / medianOf(proxywarden, "creep");
     targetResults.push(
-      atLeast("slow rise of usage: speedup over round robin", speedup, CREEP_TIMES_MIN),
+      atLeast("slow rise of usage: speedup over the even poller", speedup, CREEP_TIMES_MIN),
       atMost(
-        "jump without a signal: ratio to round robin",
+        "jump without a signal: ratio to the even poller",
         medianOf(proxywarden, "jump") / medianOf(even, "jump"),
         JUMP_TIMES_MAX,
       ),
-      atMost("calls: ratio to round robin", proxywarden.callsPerMinute / even.callsPerMinute, SAME_CALLS_MAX),
+      atMost("calls: ratio to the even poller", proxywarden.callsPerMinute / even.callsPerMinute, SAME_CALLS_MAX),
     );
   }
   if (cell.conditions === "churn") {

@@ -45,7 +45,7 @@ const NETWORK_INTRO = `These metrics describe the network, as of the last snapsh
 
 const DAEMON_INTRO = `These metrics describe the daemon at the time of the scrape. \`/metrics\` also has the \`process_*\` and \`nodejs_*\` metrics of the
 Node.js process, which are not listed here. A counter or histogram whose label values are all known in advance starts at zero; a gauge is
-absent until its value is known. The only family with series for single nodes is \`proxywarden_node_episode\`, which has one
+absent until its value is known. The only family with series for individual nodes is \`proxywarden_node_episode\`, which has one
 series per open episode, at most 1,000.
 `;
 
@@ -169,7 +169,7 @@ const QUERY_EXAMPLES: readonly (readonly [title: string, query: string])[] = [
     `time() - proxywarden_collect_last_success_timestamp_seconds
   > on (instance, collector) proxywarden_plan_fresh_seconds`,
   ],
-  ["Responses with status 429 (there should be none)", "increase(proxywarden_ratelimit_exceeded_total[1h]) > 0"],
+  ["Responses with status 429 in the last hour", "increase(proxywarden_ratelimit_exceeded_total[1h]) > 0"],
   [
     "Reasons for holds, most frequent first",
     'sort_desc(sum by (reason) (increase(proxywarden_decisions_total{verdict="hold"}[1h])))',

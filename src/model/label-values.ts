@@ -99,13 +99,13 @@ export const OTHER_LABEL = "other";
  */
 export const LABEL_CAPS = {
   proxynet_nodes: { values: 2_000, of: "pairs of country and region, each with one series per status" },
-  proxynet_country_sessions: { values: 1_000, of: "countries; there are 676 two-letter codes" },
+  proxynet_country_sessions: { values: 1_000, of: "countries; there are 676 possible two-letter codes" },
   proxynet_customer_sessions: { values: 100_000, of: "customers counted; `export.top_customers` of them are exported" },
   proxynet_node_sessions: {
     values: 5_000,
     of: "nodes that are in sessions but not in the node list; 200,000 until that list has been complete once; applies to the byte counters too",
   },
-  proxynet_stats_country_sessions: { values: 300, of: "countries; there are 249" },
+  proxynet_stats_country_sessions: { values: 300, of: "countries; ISO 3166-1 defines 249" },
   proxynet_stats_protocol_sessions: { values: 300, of: "protocols" },
 } as const;
 export type CappedFamily = keyof typeof LABEL_CAPS;

@@ -114,7 +114,7 @@ const collectSection = section({
       .describe("Maximum age of a node's details (CPU, memory and disk usage)."),
   })
     .prefault({})
-    .describe("Reads of single nodes, one call for each node."),
+    .describe("Reads of individual nodes, one call for each node."),
   sessions: schedule({ every: "1m" }, "Walks of the session list, which read all its pages."),
   stats: schedule({ every: "1m" }, "Reads of aggregate session statistics."),
   hourly: schedule({ cron: "2 * * * *" }, "Reads of hourly session statistics."),
@@ -140,9 +140,7 @@ const exportSection = section({
     .describe("Metric families that are not exported. Their data is not fetched unless something else needs it."),
   series_max: wholeNumber(1_000, 100_000_000)
     .default(2_000_000)
-    .describe(
-      "Maximum number of series. If there are more, the families with the most series are dropped as a whole and counted.",
-    ),
+    .describe("Maximum number of series. Above it, whole families are dropped, those with the most series first."),
 })
   .prefault({})
   .describe("Exported metrics.");

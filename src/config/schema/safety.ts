@@ -167,7 +167,7 @@ export const safetySchema = section({
   }))
   .prefault({})
   .describe(
-    "Limits on all policies together. They apply to disconnects, reboots and quarantines, not to notify steps.",
+    "Limits on all policies together. They apply to disconnects, reboots and quarantines; `trust`, `cooldown` and the mode `dry_run` also apply to notify steps.",
   );
 
 /** Limits on all policies together. Durations end in `Ms`; shares are 0 to 1. */

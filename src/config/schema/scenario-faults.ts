@@ -158,7 +158,7 @@ const faults = [
     ),
   }),
   requestFault("stale_last_seen", "Freezes last_seen of every node, as a broken health checker might.", {}),
-  requestFault("cached", "Serves GETs from a cache, with the headers of the moment, as a gateway might.", {
+  requestFault("cached", "Serves the bodies of GETs from a cache, with current headers, as a gateway might.", {
     max_age: duration("1s", "1d").describe("How long the cache keeps a body."),
   }),
   networkFault("region_dark", "Takes every node of a region offline.", {

@@ -75,7 +75,7 @@ const linksSection = section({
     ),
   grafana: linkUrl("https://grafana.example.net")
     .exactOptional()
-    .describe("Grafana with the dashboards of `grafana/`. Banners and nodes link to them."),
+    .describe("Base URL of a Grafana that has the dashboards in `grafana/`. Banners and nodes link to them."),
 })
   .prefault({})
   .describe("Links from the status page to other systems.");
