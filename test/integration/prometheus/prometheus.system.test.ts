@@ -73,7 +73,12 @@ test("reference parsers read the same families and values in both formats", asyn
 /** Returns the samples that do not change with time, sorted. */
 const stableSamples = (samples: readonly ParsedSample[]): string[] =>
   samples
-    .filter(([name]) => !/^(?:process_|nodejs_|proxywarden_(?:export_refresh|ratelimit_wait|service_clock))/.test(name))
+    .filter(
+      ([name]) =>
+        !/^(?:process_|nodejs_|proxywarden_(?:export_refresh|ratelimit_wait|remediation_last_success|service_clock))/.test(
+          name,
+        ),
+    )
     .map(([name, labels, value]) => JSON.stringify([name, Object.entries(labels).toSorted(), value]))
     .toSorted();
 
