@@ -75,9 +75,9 @@ export async function attemptCall(
   const { clock, rateLimiter, metrics } = deps;
   const { category } = ENDPOINTS[call.endpoint];
   // A wait in vain would delay the round, and with it the actions and the status of other nodes.
-  const heldUntil = rejectedUntil(rateLimiter.ledger, category, lane);
-  if (lane === "action" && heldUntil - clock.monotonic() > PERMIT_WAIT_MS_MAX)
-    return unsent(noPermitError(rateLimiter.ledger, category, lane, clock.monotonic()));
+  const now = clock.monotonic();
+  if (lane === "action" && rejectedUntil(rateLimiter.ledger, category, lane) - now > PERMIT_WAIT_MS_MAX)
+    return unsent(noPermitError(rateLimiter.ledger, category, lane, now));
   const permitTimeout = startTimeout(clock, PERMIT_WAIT_MS_MAX, signal);
   const permit = await rateLimiter.acquire(category, lane, permitTimeout.signal);
   permitTimeout.stop();

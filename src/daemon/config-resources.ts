@@ -121,7 +121,10 @@ const replacedParts = ({ config, policies, webSettings }: ConfigResources) => [
 ];
 
 /** Returns the part of a configuration that remediation needs. */
-export const remediationConfigOf = ({ config, policies }: ConfigResources): RemediationConfig => ({
+export const remediationConfigOf = ({
+  config,
+  policies,
+}: Pick<LoadedConfig, "config" | "policies">): RemediationConfig => ({
   policies,
   safety: config.safety,
   intervals: config.time_intervals,

@@ -1,38 +1,42 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
 import type { NodeId, NodeStatus } from "../model/node.ts";
-import type { Action } from "../model/remediation/episode.ts";
+import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { EpochMs } from "../model/time.ts";
 import type { RemediationRecords } from "./remediation-records.ts";
 
 /** Time for which a reboot that we sent explains a rebooting node or a lower uptime. */
 const OWN_REBOOT_MS: DurationMs = HOUR_MS;
 
+/** Returns our actions on a node under any policy, of the episodes for which `isIncluded` returns true. */
+export const ownActions = (
+  records: RemediationRecords,
+  node: NodeId,
+  isIncluded: (episode: Episode) => boolean = () => true,
+): readonly Action[] =>
+  records
+    .episodesOf(node, false)
+    .filter(isIncluded)
+    .flatMap(({ id }) => records.actionsOf(id));
+
+/** Returns whether the service may have executed an action. */
+const mayBeExecuted = ({ sentAt, outcome }: Action): boolean =>
+  sentAt !== null && outcome !== "failed" && outcome !== "refused";
+
 /** Returns whether an action is a reboot that may have been executed recently. */
-export const isRecentReboot = ({ request, sentAt, outcome }: Action, now: EpochMs): boolean =>
-  request.kind === "reboot" &&
-  sentAt !== null &&
-  now - sentAt <= OWN_REBOOT_MS &&
-  outcome !== "failed" &&
-  outcome !== "refused";
+export const isRecentReboot = (action: Action, now: EpochMs): boolean =>
+  action.request.kind === "reboot" && mayBeExecuted(action) && now - action.sentAt! <= OWN_REBOOT_MS;
 
 /** Returns whether we rebooted a node recently, under any policy. */
-export function wasRebootedByUs(records: RemediationRecords, node: NodeId, now: EpochMs): boolean {
-  return records
-    .episodesOf(node, false)
-    .flatMap(({ id }) => records.actionsOf(id))
-    .some((action) => isRecentReboot(action, now));
-}
+export const wasRebootedByUs = (records: RemediationRecords, node: NodeId, now: EpochMs): boolean =>
+  ownActions(records, node).some((action) => isRecentReboot(action, now));
 
 /**
  * Returns our last quarantine that may be in effect on a node, under any policy, unless an operator lifted it; null if
  * there is none.
  */
 export const ownQuarantine = (records: RemediationRecords, node: NodeId, now: EpochMs): Action | null =>
-  records
-    .episodesOf(node, false)
-    .filter(({ state }) => state !== "freed")
-    .flatMap(({ id }) => records.actionsOf(id))
-    .findLast((action) => isQuarantineUntil(action, now)) ?? null;
+  ownActions(records, node, ({ state }) => state !== "freed").findLast((action) => isQuarantineUntil(action, now)) ??
+  null;
 
 /**
  * Returns whether a node has its status because of an action of ours whose step is over: the service may execute an
@@ -54,9 +58,7 @@ export function isLateEffect(records: RemediationRecords, action: Action, status
 }
 
 /** Returns whether an action is a quarantine that may have been executed and lasts longer than `at`. */
-const isQuarantineUntil = ({ request, sentAt, outcome }: Action, at: EpochMs): boolean =>
-  request.kind === "quarantine" &&
-  sentAt !== null &&
-  sentAt + request.durationMinutes * MINUTE_MS > at &&
-  outcome !== "failed" &&
-  outcome !== "refused";
+const isQuarantineUntil = (action: Action, at: EpochMs): boolean =>
+  action.request.kind === "quarantine" &&
+  mayBeExecuted(action) &&
+  action.sentAt! + action.request.durationMinutes * MINUTE_MS > at;

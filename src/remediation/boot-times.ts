@@ -2,7 +2,7 @@ import type { ApiClient } from "../api-client/client.ts";
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { NodeId } from "../model/node.ts";
-import { isRecentReboot } from "../policy/own-actions.ts";
+import { isRecentReboot, ownActions } from "../policy/own-actions.ts";
 import type { DecisionContext } from "./evaluation/candidates.ts";
 
 /** What tells whether an id still belongs to the same node. */
@@ -30,12 +30,9 @@ export function isOurBoot({ observed, remediationState, client }: IdentityDeps, 
   if (serviceNow === null || createdAt === null) return false;
   const bootedAt = createdAt - serviceNow + remediationState.epochOf(at);
   return (
-    records
-      .episodesOf(node, false)
-      .filter(({ nodeName }) => nodeName === observed.nameOf(node))
-      .flatMap(({ id }) => records.actionsOf(id))
-      .some((action) => isRecentReboot(action, bootedAt) && action.sentAt! <= bootedAt + TOLERANCE_MS) &&
-    statesBootTimes(observed, serviceNow - at)
+    ownActions(records, node, ({ nodeName }) => nodeName === observed.nameOf(node)).some(
+      (action) => isRecentReboot(action, bootedAt) && action.sentAt! <= bootedAt + TOLERANCE_MS,
+    ) && statesBootTimes(observed, serviceNow - at)
   );
 }
 

@@ -3,6 +3,7 @@ import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { quote } from "../../config/diagnostics/problem.ts";
 import { definedNames, type LoadedConfig } from "../../config/load.ts";
+import { remediationConfigOf } from "../../daemon/config-resources.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { createSystemClock } from "../../platform/clock.ts";
@@ -112,8 +113,7 @@ async function configsToReplay(
 ): Promise<
   Result<{ readonly inForce: RemediationConfig; readonly candidate: RemediationConfig | null }, readonly string[]>
 > {
-  const { safety, time_intervals: intervals } = loaded.config;
-  const inForce: RemediationConfig = { policies: loaded.policies, safety, intervals };
+  const inForce = remediationConfigOf(loaded);
   const policies = new Map<string, PolicySpec>(inForce.policies.map((spec) => [spec.name, spec]));
   for (const file of files) {
     const read = await readPolicies(file, env, definedNames(loaded.config));

@@ -114,10 +114,10 @@ export class JournalClock {
   }
 
   /**
-   * Returns since when, on this clock, it is behind because the machine was suspended, or null if it is not. `serviceNow`
-   * is the time by the service's Date, or null if not known.
+   * Remembers when the clocks agree with this one. Returns since when, on this clock, it is behind because the machine was
+   * suspended, or null if it is not. `serviceNow` is the time by the service's Date, or null if not known.
    */
-  suspendedSince(serviceNow: EpochMs | null): EpochMs | null {
+  checkSuspension(serviceNow: EpochMs | null): EpochMs | null {
     const wall = this.#clock.now();
     if (!this.#isSettled || serviceNow === null || !isNear(wall, serviceNow)) return null;
     if (Math.min(wall, serviceNow) - this.now() > AGREEMENT_MS) return this.#agreedAt;
@@ -148,7 +148,7 @@ export class JournalClock {
    * Date, or null if not known yet.
    */
   check(serviceNow: EpochMs | null): void {
-    if (this.suspendedSince(serviceNow) !== null) this.#endSuspension();
+    if (this.checkSuspension(serviceNow) !== null) this.#endSuspension();
     if (this.#isSettled || serviceNow === null) return;
     const wall = this.#clock.now();
     if (isNear(wall, serviceNow)) {

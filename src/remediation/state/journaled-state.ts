@@ -135,7 +135,7 @@ export class RemediationState {
    * began while it was behind is moved with it. This happens between two commits, so that no commit has earlier times.
    */
   async checkClock(serviceNow: () => EpochMs | null): Promise<void> {
-    if (this.clock.isSettled() && this.clock.suspendedSince(serviceNow()) === null) return;
+    if (this.clock.isSettled() && this.clock.checkSuspension(serviceNow()) === null) return;
     await this.#writer.commit(() => {
       this.#checkClock(serviceNow());
       return null;
@@ -144,7 +144,7 @@ export class RemediationState {
 
   #checkClock(serviceNow: EpochMs | null): void {
     const [wasSettled, offset] = [this.clock.isSettled(), this.epochOf(0)];
-    const since = this.clock.suspendedSince(serviceNow);
+    const since = this.clock.checkSuspension(serviceNow);
     const behindSince = since ?? this.clock.behindSince();
     this.clock.check(serviceNow);
     const hasSettled = !wasSettled && this.clock.isSettled();
