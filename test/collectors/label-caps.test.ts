@@ -177,13 +177,11 @@ describe("nodes named by sessions", () => {
 
 test("a top list adds up repeated values, and counts values beyond the cap under other", () => {
   const stats: SessionStatistics = {
-    ...{
-      activeSessions: 1,
-      sessionsToday: 1,
-      bandwidthTodayGb: 1,
-      peakConcurrentSessions: 1,
-      averageDurationSeconds: 1,
-    },
+    activeSessions: 1,
+    sessionsToday: 1,
+    bandwidthTodayGb: 1,
+    peakConcurrentSessions: 1,
+    averageDurationSeconds: 1,
     topCountries: [
       ["DE", 3],
       ["FR", 2],

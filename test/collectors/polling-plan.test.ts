@@ -109,12 +109,10 @@ test("a list of unknown length has priority until three of its runs have failed"
   let weight = 0;
   const pollingPlan = new PollingPlan({
     ...everyMinuteSettings,
-    ...{
-      client,
-      clock,
-      facts: { read: () => null, write: () => {} },
-      history: createCollectorHistory(),
-    },
+    client,
+    clock,
+    facts: { read: () => null, write: () => {} },
+    history: createCollectorHistory(),
     metrics: createDaemonMetrics({ process: false }),
     rateLimiter: {
       ...rateLimiter,

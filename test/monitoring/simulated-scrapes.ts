@@ -1,6 +1,6 @@
 import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
-import { collectionSettingsOf } from "../../src/daemon/config-resources.ts";
+import { collectionSettingsOf, remediationConfigOf } from "../../src/daemon/config-resources.ts";
 import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
 import { createNetworkPage } from "../harness/network-page.ts";
@@ -26,7 +26,7 @@ export async function scrapeSimulation(options: SimulatedScrapes): Promise<reado
   const { loaded, scenario, durationMs, intervalMs, series } = options;
   const { config, policies } = loaded;
   const daemon = await startVirtualDaemon({
-    config: { policies, safety: config.safety, intervals: config.time_intervals },
+    config: remediationConfigOf(loaded),
     scenario,
     settings: collectionSettingsOf(config, policies),
   });

@@ -8,6 +8,7 @@ import { defaultScenario, defaultServiceOptions } from "../../src/simulator/defa
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
 import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../harness/remediation-results.ts";
+import { changingBodies } from "../harness/simulator/changed-responses.ts";
 
 interface Setting {
   readonly spec?: Partial<PolicySpec>;
@@ -73,16 +74,9 @@ describe("a node whose created_at is the time of its boot", () => {
   test("is not healed by our reboot if its id has another name now", async () => {
     let isRenamed = false;
     let node = "";
-    const wrapTransport = (service: Transport): Transport => ({
-      ...service,
-      async request(request, signal) {
-        const answer = await service.request(request, signal);
-        if (!answer.ok || !isRenamed) return answer;
-        const text = new TextDecoder().decode(answer.value.body);
-        const renamed = text.replace(`"id":"${node}","name":"`, "$&new-");
-        return { ok: true, value: { ...answer.value, body: new TextEncoder().encode(renamed) } };
-      },
-    });
+    const wrapTransport = changingBodies((body) =>
+      isRenamed ? body.replace(`"id":"${node}","name":"`, "$&new-") : null,
+    );
     const started = await startNetwork({ wrapTransport });
     node = started.node;
     started.network.failNode(node);

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import type { Transport } from "../../src/model/ports.ts";
 import type { ServiceOptions } from "../../src/model/scenario.ts";
 import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
@@ -11,6 +10,7 @@ import {
   startQuietNetwork,
 } from "../harness/quiet-network.ts";
 import { episodeStates } from "../harness/remediation-results.ts";
+import { changingBodies } from "../harness/simulator/changed-responses.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
 
 /** Details are collected, because only they have `created_at` (spec, section 2.1). */
@@ -22,17 +22,11 @@ async function problems({ daemon }: QuietNetwork): Promise<number> {
 }
 
 /** Wraps the service so that the details of nodes have another `created_at`. */
-const changingDetails =
-  (createdAtOf: (detail: Readonly<Record<"id" | "status" | "created_at", string>>) => string) =>
-  (service: Transport): Transport => ({
-    ...service,
-    async request(request, signal) {
-      const answer = await service.request(request, signal);
-      if (!answer.ok || request.method !== "GET" || !request.path.startsWith("/v1/nodes/")) return answer;
-      const detail = JSON.parse(new TextDecoder().decode(answer.value.body));
-      const body = JSON.stringify({ ...detail, created_at: createdAtOf(detail) });
-      return { ok: true, value: { ...answer.value, body: new TextEncoder().encode(body) } };
-    },
+const changingDetails = (createdAtOf: (detail: Readonly<Record<"id" | "status" | "created_at", string>>) => string) =>
+  changingBodies((body, { method, path }) => {
+    if (method !== "GET" || !path.startsWith("/v1/nodes/")) return null;
+    const detail = JSON.parse(body);
+    return JSON.stringify({ ...detail, created_at: createdAtOf(detail) });
   });
 
 /** After three hours a third episode is possible, and the fourth is not. */

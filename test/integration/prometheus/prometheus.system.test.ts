@@ -70,15 +70,13 @@ test("reference parsers read the same families and values in both formats", asyn
   for (const page of texts) expect(page).toMatch(/^proxywarden_ratelimit_exceeded_total\{.* 0$/m);
 });
 
+const CHANGES_WITH_TIME =
+  /^(?:process_|nodejs_|proxywarden_(?:export_refresh|ratelimit_wait|remediation_last_success|service_clock))/;
+
 /** Returns the samples that do not change with time, sorted. */
 const stableSamples = (samples: readonly ParsedSample[]): string[] =>
   samples
-    .filter(
-      ([name]) =>
-        !/^(?:process_|nodejs_|proxywarden_(?:export_refresh|ratelimit_wait|remediation_last_success|service_clock))/.test(
-          name,
-        ),
-    )
+    .filter(([name]) => !CHANGES_WITH_TIME.test(name))
     .map(([name, labels, value]) => JSON.stringify([name, Object.entries(labels).toSorted(), value]))
     .toSorted();
 

@@ -1,26 +1,12 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import type { Transport } from "../../../src/model/ports.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
-
-/** Changes the records of nodes in the pages of the list. */
-const withRecords =
-  (change: (record: Record<string, unknown>) => object) =>
-  (service: Transport): Transport => ({
-    ...service,
-    async request(request, signal) {
-      const answer = await service.request(request, signal);
-      if (!answer.ok || answer.value.status !== 200 || !request.path.startsWith("/v1/nodes?")) return answer;
-      const page = JSON.parse(new TextDecoder().decode(answer.value.body));
-      const body = JSON.stringify({ ...page, data: page.data.map(change) });
-      return { ok: true, value: { ...answer.value, body: new TextEncoder().encode(body) } };
-    },
-  });
+import { changingRecords } from "../../harness/simulator/changed-responses.ts";
 
 test("a list that shows a node online, as it was an hour ago, restarts the `for` of the node", async () => {
   let olderNode: string | null = null;
-  const wrapTransport = withRecords((record) =>
+  const wrapTransport = changingRecords("nodes", (record) =>
     record.id === olderNode
       ? { ...record, status: "online", last_seen: new Date(Date.parse(String(record.last_seen)) - HOUR_MS) }
       : record,

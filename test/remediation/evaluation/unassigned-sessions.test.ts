@@ -1,25 +1,11 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
-import type { Transport } from "../../../src/model/ports.ts";
 import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { changingRecords } from "../../harness/simulator/changed-responses.ts";
 import { everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 
 type Session = Readonly<Record<string, unknown>>;
-
-/** Wraps the service so that the records of its sessions are changed. */
-const changingSessions =
-  (change: (session: Session, index: number) => Session) =>
-  (service: Transport): Transport => ({
-    ...service,
-    async request(request, signal) {
-      const answer = await service.request(request, signal);
-      if (!answer.ok || !request.path.startsWith("/v1/sessions?")) return answer;
-      const page = JSON.parse(new TextDecoder().decode(answer.value.body));
-      const body = new TextEncoder().encode(JSON.stringify({ ...page, data: page.data.map(change) }));
-      return { ok: true, value: { ...answer.value, body } };
-    },
-  });
 
 /** Runs a policy on nodes without sessions for five times its `for`. Each node has about twenty. */
 async function rebootIdle(change: (session: Session, index: number) => Session): Promise<QuietNetwork> {
@@ -28,7 +14,7 @@ async function rebootIdle(change: (session: Session, index: number) => Session):
     config: remediationConfig([policy], withoutLimits),
     scenario: { nodes: 20, sessions: 400 },
     settings: { schedules: { ...listsOnlySettings.schedules!, sessions: everyMinuteSettings.schedules.sessions } },
-    wrapTransport: changingSessions(change),
+    wrapTransport: changingRecords("sessions", change),
   });
   await network.advance(25 * MINUTE_MS);
   return network;

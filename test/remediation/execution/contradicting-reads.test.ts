@@ -5,6 +5,7 @@ import type { EpochMs } from "../../../src/model/time.ts";
 import { defaultSafety, rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import { listsAndDetailsSettings, onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
+import { changingBodies, changingRecords } from "../../harness/simulator/changed-responses.ts";
 
 test("no action is sent while the detail of its node, which a cache keeps, contradicts the list", async () => {
   const network = await startQuietNetwork({
@@ -25,19 +26,8 @@ test("no action is sent while the detail of its node, which a cache keeps, contr
 });
 
 /** Wraps the service so that the list shows a node as offline. */
-const listingAsOffline =
-  (node: string) =>
-  (service: Transport): Transport => ({
-    ...service,
-    async request(request, signal) {
-      const answer = await service.request(request, signal);
-      if (!answer.ok || !request.path.startsWith("/v1/nodes?")) return answer;
-      const page = JSON.parse(new TextDecoder().decode(answer.value.body)) as { data: { id: string }[] };
-      const data = page.data.map((record) => (record.id === node ? { ...record, status: "offline" } : record));
-      const body = new TextEncoder().encode(JSON.stringify({ ...page, data }));
-      return { ok: true, value: { ...answer.value, body } };
-    },
-  });
+const listingAsOffline = (node: string) =>
+  changingRecords("nodes", (record) => (record.id === node ? { ...record, status: "offline" } : record));
 
 test("a node whose detail never shows what the list shows is read ever more rarely, and the hold says why", async () => {
   const node = "node_caffe390";
@@ -55,23 +45,16 @@ test("a node whose detail never shows what the list shows is read ever more rare
 });
 
 /** Wraps the service so that it changes the `last_seen` of each record, in milliseconds. */
-const withLastSeen =
-  (lastSeenOf: (record: { readonly id: string }, at: EpochMs) => EpochMs) =>
-  (service: Transport): Transport => ({
-    ...service,
-    async request(request, signal) {
-      const response = await service.request(request, signal);
-      if (!response.ok || response.value.status !== 200) return response;
-      const text = JSON.stringify(
-        JSON.parse(new TextDecoder().decode(response.value.body), (_key, value) =>
-          typeof value?.last_seen === "string"
-            ? { ...value, last_seen: new Date(lastSeenOf(value, Date.parse(value.last_seen))).toISOString() }
-            : value,
-        ),
-      );
-      return { ok: true, value: { ...response.value, body: new TextEncoder().encode(text) } };
-    },
-  });
+const withLastSeen = (lastSeenOf: (record: { readonly id: string }, at: EpochMs) => EpochMs) =>
+  changingBodies((body) =>
+    JSON.stringify(
+      JSON.parse(body, (_key, value) =>
+        typeof value?.last_seen === "string"
+          ? { ...value, last_seen: new Date(lastSeenOf(value, Date.parse(value.last_seen))).toISOString() }
+          : value,
+      ),
+    ),
+  );
 
 test.each([
   ["", 0],

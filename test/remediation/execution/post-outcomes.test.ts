@@ -12,6 +12,7 @@ import {
   nodesActedOn,
   notificationsOf,
 } from "../../harness/remediation-results.ts";
+import { changingBodies } from "../../harness/simulator/changed-responses.ts";
 
 /** Answers that leave open whether the POST was executed, and whether the service executed it. */
 const doubtful: readonly (readonly [what: string, fault: FaultKind, done: boolean])[] = [
@@ -235,15 +236,9 @@ for (const [what, echoed, hours] of [
   ["no duration whose end is beyond all dates is", 200_000_000_000, 2],
 ] as const) {
   test(`${what} taken as that of the quarantine`, async () => {
-    const wrapTransport = (service: Transport): Transport => ({
-      ...service,
-      async request(request, signal) {
-        const answer = await service.request(request, signal);
-        if (!answer.ok || !request.path.endsWith("/quarantine")) return answer;
-        const reply = { ...JSON.parse(new TextDecoder().decode(answer.value.body)), duration_minutes: echoed };
-        return { ok: true, value: { ...answer.value, body: new TextEncoder().encode(JSON.stringify(reply)) } };
-      },
-    });
+    const wrapTransport = changingBodies((body, { path }) =>
+      path.endsWith("/quarantine") ? JSON.stringify({ ...JSON.parse(body), duration_minutes: echoed }) : null,
+    );
     const config = remediationConfig([rebootOffline({ steps: [steps.quarantine] })]);
     const network = await startQuietNetwork({ wrapTransport, config });
     network.failNode(network.nodes("us-east")[0]!, "operator");

@@ -1,23 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import type { Transport } from "../../../src/model/ports.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, holdReasonsOf } from "../../harness/remediation-results.ts";
+import { changingBodies } from "../../harness/simulator/changed-responses.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
 /** Wraps the service so that it shows another status than `quarantined`. */
-const showingQuarantineAs =
-  (status: string) =>
-  (service: Transport): Transport => ({
-    ...service,
-    async request(request, signal) {
-      const answer = await service.request(request, signal);
-      if (!answer.ok || request.method !== "GET") return answer;
-      const text = new TextDecoder().decode(answer.value.body).replaceAll('"quarantined"', JSON.stringify(status));
-      return { ok: true, value: { ...answer.value, body: new TextEncoder().encode(text) } };
-    },
-  });
+const showingQuarantineAs = (status: string) =>
+  changingBodies((body, { method }) =>
+    method === "GET" ? body.replaceAll('"quarantined"', JSON.stringify(status)) : null,
+  );
 
 /** A policy that quarantines online nodes. */
 const quarantineFor = (durationMs: DurationMs, nodes: readonly string[]) =>

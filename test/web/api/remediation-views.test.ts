@@ -284,15 +284,13 @@ describe("the status", () => {
   test("shows that nothing holds actions", async () => {
     const web = await startTestServer();
     expect(JSON.parse((await fetchFrom(web, "/api/v1/status")).text).remediation).toMatchObject({
-      ...{
-        paused: null,
-        breaker: null,
-        trusted: true,
-        trust: [],
-        storm_until: null,
-        journal: null,
-        round_failure: null,
-      },
+      paused: null,
+      breaker: null,
+      trusted: true,
+      trust: [],
+      storm_until: null,
+      journal: null,
+      round_failure: null,
     });
   });
 });
