@@ -214,8 +214,8 @@ const hourStatistics = () => [
     "proxynet_hourly_new_sessions",
   ),
   statisticPanel(
-    "Bandwidth of the hour",
-    "Bandwidth of the last full hour, reported in gigabytes by the service.",
+    "Bandwidth in the hour",
+    "Bandwidth in the last full hour, reported in gigabytes by the service.",
     "decbytes",
     "proxynet_hourly_bandwidth_bytes",
   ),
