@@ -60,7 +60,7 @@ export const metricsReference = (): string =>
     INTRO,
     "## The network: `proxynet_*`\n",
     NETWORK_INTRO,
-    table(["family", "type", "unit", "labels", "from", "meaning"], NETWORK_FAMILIES.map(networkRow)),
+    table(["family", "type", "unit", "labels", "collector", "meaning"], NETWORK_FAMILIES.map(networkRow)),
     "## The daemon: `proxywarden_*`\n",
     DAEMON_INTRO,
     table(
@@ -77,7 +77,7 @@ export const metricsReference = (): string =>
     "## Caps on label values from the service\n",
     CAPS_INTRO,
     table(
-      ["values", "of", "family"],
+      ["maximum", "of", "family"],
       Object.entries(LABEL_CAPS).map(([family, { values, of }]) => [values.toLocaleString("en"), of, code(family)]),
     ),
     "## Example queries\n",
