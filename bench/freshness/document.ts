@@ -43,7 +43,7 @@ can't be used is unlikely, so a second variant raises the node calls to 2,000 as
 ## Other conditions
 
 Each combination of fleet size and plan is a *cell*. Two more cells repeat one of them under harder conditions, which are
-the same for every contender. The targets are those of the repeated cell. \`npm run bench:freshness -- --conditions churn\` (or \`bad_details\`)
+the same for every contender. They have the targets of the cell that they repeat. \`npm run bench:freshness -- --conditions churn\` (or \`bad_details\`)
 runs only one of these cells.
 
 - *Nodes join and leave*: on average one node joins and one node leaves every ${duration(CHURN_EVERY_MS)}. The list is sorted by creation date,
