@@ -43,8 +43,8 @@ can't be used is unlikely, so a second variant raises the node calls to 2,000 as
 ## Other conditions
 
 Each combination of fleet size and plan is a *cell*. Two more cells repeat one of them under harder conditions, which are
-the same for every contender. They have the targets of the cell that they repeat. \`npm run bench:freshness -- --conditions churn\` (or \`bad_details\`)
-runs only one of these cells.
+the same for every contender. Each has the targets of the cell that it repeats.
+\`npm run bench:freshness -- --conditions churn\` (or \`bad_details\`) runs only one of these cells.
 
 - *Nodes join and leave*: on average one node joins and one node leaves every ${duration(CHURN_EVERY_MS)}. The list is sorted by creation date,
   newest first, so each join moves every record down by one. Pages hold ${PAGE_SIZE_OF_CHURN} nodes, so that the list often changes

@@ -102,8 +102,8 @@ ${routesTable(results)}
 
 **Calls.** A walk of nodes or sessions takes one call per 1,000 records. Details take one call per node every
 \`collect.details.max_age\`. With the default intervals, N nodes and S sessions take N/1,000 + S/1,000 + N/15 + 1 calls a minute, plus the
-reserve of 20%. If the limits allow less, the collectors that need the most calls slow down, usually the details; \`proxywarden plan\` prints the
-result for your limits.
+reserve of 20%. If the limits allow less, the collectors that need the most calls slow down, usually the details;
+\`proxywarden plan\` prints the result for your limits.
 
 **CPU.** Most of it is used to parse lists: it grows with the number of nodes and sessions, and shrinks with longer intervals of
 \`collect.nodes\` and \`collect.sessions\`. Nearly everything except compression runs on one core. Compression
