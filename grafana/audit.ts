@@ -112,7 +112,7 @@ ORDER BY 1, 2`,
   table({
     ...half,
     title: "Outcomes by policy",
-    description: "Ended actions of each policy, and the share of them that were observed to work. Excludes dry runs.",
+    description: "Ended actions of each policy, and the share of them that were verified. Excludes dry runs.",
     unit: "none",
     queries: [
       {

@@ -130,7 +130,8 @@ const limiterPanels = () => [
   counts({
     ...third,
     title: "429 responses",
-    description: "Responses with status 429. Each means a bug, a wrong limit, or another client with the same key.",
+    description:
+      "Responses with status 429. Possible causes: another client with the same key, limits that are lower than configured, a gateway with a limit of its own, or a bug.",
     queries: [{ ...gained("category", "proxywarden_ratelimit_exceeded_total"), legend: "{{category}}" }],
   }).thresholds(NONE_STEPS),
   timeSeries({

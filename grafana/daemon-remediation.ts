@@ -154,7 +154,7 @@ const recordPanels = () => [
     height: 9,
     title: "Notifications",
     empty: "No notifications",
-    description: "Notifications by outcome: sent, failed after all retries, or dropped.",
+    description: "Notifications by outcome: sent, failed (after all retries, or rejected by the receiver), or dropped.",
     queries: [
       { ...gained("receiver, outcome", "proxywarden_notifications_total"), legend: "{{receiver}}: {{outcome}}" },
     ],

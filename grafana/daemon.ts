@@ -64,9 +64,9 @@ const overviewPanels = () => [
   stat({
     width: 3,
     height: 4,
-    title: "429 in the last day",
+    title: "429s in the last day",
     description:
-      "Calls that the service answered with 429. Each means a bug, a wrong limit, or another client with the same key.",
+      "Calls that the service answered with 429. Possible causes: another client with the same key, limits that are lower than configured, a gateway with a limit of its own, or a bug.",
     unit: "none",
     queries: [{ expr: gainedWithin("1d", "proxywarden_ratelimit_exceeded_total") }],
   }).thresholds(NONE_STEPS),
@@ -108,7 +108,7 @@ const waitingPanels = () => [
     `sum(${selector("proxywarden_approvals_waiting")})`,
   ),
   waiting(
-    "Policies fallen back to dry_run",
+    "Policies that fell back to dry_run",
     "Policies that healed too few nodes, and stay in dry_run until their text changes or an operator runs `proxywarden reset-breaker`.",
     `sum(${selector("proxywarden_policy_ineffective")})`,
   ),

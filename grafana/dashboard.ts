@@ -90,7 +90,7 @@ export const explainLink = (): DashboardLinkBuilder =>
   new DashboardLinkBuilder("Explain the node")
     .type(DashboardLinkType.Link)
     .icon("external link")
-    .tooltip("Why the node was acted on, or not")
+    .tooltip("Why the node was or was not acted on")
     .url(explainUrl("node"))
     .targetBlank(true);
 

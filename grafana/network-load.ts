@@ -23,7 +23,7 @@ export const sessionPanels = () => [
   stacked({
     ...third,
     title: "Sessions by type",
-    description: "Sessions of the whole network by protocol, in any status.",
+    description: "Sessions of the whole network by type, in any status.",
     unit: "short",
     queries: [{ expr: `sum by (session_type) (${selector("proxynet_sessions")})`, legend: "{{session_type}}" }],
   }),
@@ -31,7 +31,7 @@ export const sessionPanels = () => [
     ...third,
     title: "Failed sessions",
     empty: "The list has shown no failed session",
-    description: "Share of the listed sessions that ended with an error or timed out, by protocol.",
+    description: "Share of the listed sessions that ended with an error or timed out, by type.",
     unit: "percentunit",
     queries: [
       {
@@ -214,8 +214,8 @@ const hourStatistics = () => [
     "proxynet_hourly_new_sessions",
   ),
   statisticPanel(
-    "Bandwidth of the hour",
-    "Bandwidth of the last full hour, reported in gigabytes by the service.",
+    "Bandwidth in the hour",
+    "Bandwidth in the last full hour, reported in gigabytes by the service.",
     "decbytes",
     "proxynet_hourly_bandwidth_bytes",
   ),

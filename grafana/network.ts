@@ -22,7 +22,7 @@ export const networkDashboard = (): DashboardBuilder =>
       Sessions: sessionPanels(),
       Traffic: trafficPanels(),
       Capacity: capacityPanels(),
-      "Statistics of the service": statisticsPanels(),
+      "Service statistics": statisticsPanels(),
     },
   });
 

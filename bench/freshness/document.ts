@@ -21,7 +21,7 @@ minute. The limits rarely allow that, so contenders seldom have calls to spare. 
 
 - **proxywarden** is the daemon without its metrics, remediation and web server. A fault is found when the snapshot that metrics and
   policies read shows it. Details are scheduled as for policies that read the status and compare each usage with ${THRESHOLD}.
-- **even** is a careful simple poller. It respects the reserve and the monthly limit and, like proxywarden, spends up to ${percent(LIST_SHARE)} of its calls on
+- **even** is a simple but careful poller. It respects the reserve and the monthly limit and, like proxywarden, spends up to ${percent(LIST_SHARE)} of its calls on
   lists and the rest on details. It spaces its calls evenly and reads details node by node, in the order in which the nodes joined.
   The two are therefore compared at the same number of detail reads. One pass over the details of all nodes is a *round*.
 - **naive** walks the list every minute and reads details round robin, four calls at a time, as fast as the service allows. A call
@@ -35,16 +35,16 @@ minute. The limits rarely allow that, so contenders seldom have calls to spare. 
 Polling may use the limit less the reserve of 20%, and 99% of the month's calls: the last 1% is kept for actions. A month has 30 days. Pages
 hold ${PAGE_SIZE.toLocaleString("en")} nodes unless stated otherwise below.
 
-The service's spec states the requests per minute of Enterprise as "custom"; here they are 2,000. The spec's table of limits by
-category states 100 node calls a minute for every plan, which is the first variant. A contract for 2,000 requests of which 1,400
-cannot be used is unlikely, so a second variant raises the node calls to 2,000 as well
+The API documentation states the requests per minute of Enterprise as "custom"; here they are 2,000. Its limits by category, 100 node
+calls and 500 session calls a minute, apply to every plan: this is the first variant. A contract for 2,000 requests of which 1,400
+can't be used is unlikely, so a second variant raises the node calls to 2,000 as well
 (\`limits.node_management: {requests: 2000, burst: 4000}\`). Both are shown.
 
 ## Other conditions
 
 Each combination of fleet size and plan is a *cell*. Two more cells repeat one of them under harder conditions, which are
-the same for every contender. The targets are those of the repeated cell. \`npm run bench:freshness -- --conditions churn\` (or \`bad_details\`)
-runs only one of these cells.
+the same for every contender. Each has the targets of the cell that it repeats.
+\`npm run bench:freshness -- --conditions churn\` (or \`bad_details\`) runs only one of these cells.
 
 - *Nodes join and leave*: on average one node joins and one node leaves every ${duration(CHURN_EVERY_MS)}. The list is sorted by creation date,
   newest first, so each join moves every record down by one. Pages hold ${PAGE_SIZE_OF_CHURN} nodes, so that the list often changes
@@ -64,8 +64,8 @@ Times are measured from the moment at which a read would first have shown the fa
 
 - *Offline*: the node stops responding.
 - *Slow rise of usage*: CPU, memory or disk usage rises evenly from its normal level past ${THRESHOLD}, over 1.5 to 3.5 rounds of the even
-  poller. A rise that is faster than any contender can read counts as a jump.
-- *Jump of usage at a restart*: the list shows that the node's uptime started again. Three times as many restarts have no such
+  poller. A rise that is too fast for any contender to follow counts as a jump.
+- *Jump of usage at a restart*: the list shows that the node's uptime fell. Three times as many other restarts have no such
   jump.
 - *Jump of usage without a signal*: only the next read of the node can find it. No contender's reads depend on such a jump
   before it is found, so none is simulated: 4,000 moments on healthy nodes are drawn at random, and the next read of the node

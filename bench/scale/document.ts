@@ -5,7 +5,7 @@ import { ROUNDS } from "./mass-event.ts";
 type Row = readonly [title: string, digits: number, value: (result: ScaleResult) => number];
 
 const ROWS: readonly Row[] = [
-  ["start until the node and session lists are read and on `/metrics`, s", 1, ({ startSeconds }) => startSeconds],
+  ["time from start until both lists are read and on `/metrics`, s", 1, ({ startSeconds }) => startSeconds],
   ["CPU time of the daemon until then, s", 1, ({ startCpuSeconds }) => startCpuSeconds],
   [
     "time that the pages of the longer list take at the even rate that the limits allow, s",
@@ -24,13 +24,13 @@ const ROWS: readonly Row[] = [
   ["API calls per minute", 0, ({ callsPerMinute }) => callsPerMinute],
   ["detail reads per minute", 0, ({ detailsPerMinute }) => detailsPerMinute],
   ["detail reads per minute, planned", 0, ({ detailsPlannedPerMinute }) => detailsPlannedPerMinute],
-  ["series of the network", 0, ({ series }) => series],
+  ["exported `proxynet_*` series", 0, ({ series }) => series],
   ["scrape without compression, MB", 1, ({ plainMb }) => plainMb],
   ["scrape without compression, ms", 0, ({ plainMs }) => plainMs],
   ["gzip scrape, MB", 2, ({ gzipMb }) => gzipMb],
   ["gzip scrape, ms", 0, ({ gzipMs }) => gzipMs],
-  ["response of the slowest JSON API route, ms", 0, ({ apiMs }) => apiMs],
-  ["event loop delay during its requests, worst of a round, ms", 0, ({ apiDelayMs }) => apiDelayMs],
+  ["response of the slowest JSON API route, median, ms", 0, ({ apiMs }) => apiMs],
+  ["longest event loop delay while a route is requested (worst route, median), ms", 0, ({ apiDelayMs }) => apiDelayMs],
   ["the same without requests, ms", 0, ({ quietDelayMs }) => quietDelayMs],
 ];
 
@@ -102,8 +102,8 @@ ${routesTable(results)}
 
 **Calls.** A walk of nodes or sessions takes one call per 1,000 records. Details take one call per node every
 \`collect.details.max_age\`. With the default intervals, N nodes and S sessions take N/1,000 + S/1,000 + N/15 + 1 calls a minute, plus the
-reserve of 20%. If the limits allow less, the lists keep their rate and details become older; \`proxywarden plan\` prints the result for your
-limits.
+reserve of 20%. If the limits allow less, the collectors that need the most calls slow down, usually the details;
+\`proxywarden plan\` prints the result for your limits.
 
 **CPU.** Most of it is used to parse lists: it grows with the number of nodes and sessions, and shrinks with longer intervals of
 \`collect.nodes\` and \`collect.sessions\`. Nearly everything except compression runs on one core. Compression

@@ -60,7 +60,7 @@ export const metricsReference = (): string =>
     INTRO,
     "## The network: `proxynet_*`\n",
     NETWORK_INTRO,
-    table(["family", "type", "unit", "labels", "from", "meaning"], NETWORK_FAMILIES.map(networkRow)),
+    table(["family", "type", "unit", "labels", "collector", "meaning"], NETWORK_FAMILIES.map(networkRow)),
     "## The daemon: `proxywarden_*`\n",
     DAEMON_INTRO,
     table(
@@ -71,13 +71,13 @@ export const metricsReference = (): string =>
     table(["label", "values"], CLOSED_LABELS),
     ...reasonSection("proxywarden_collect_failures_total", FAILURE_MEANINGS),
     ...reasonSection("proxywarden_records_rejected_total", REJECT_MEANINGS),
-    "### `reason` of `proxywarden_decisions_total`\n",
+    "### `reason` of `proxywarden_decisions_total` and `proxywarden_held_nodes`\n",
     DECISION_INTRO,
     ...reasonSection("proxywarden_web_refusals_total", WEB_REFUSAL_MEANINGS),
     "## Caps on label values from the service\n",
     CAPS_INTRO,
     table(
-      ["values", "of", "family"],
+      ["maximum", "of", "family"],
       Object.entries(LABEL_CAPS).map(([family, { values, of }]) => [values.toLocaleString("en"), of, code(family)]),
     ),
     "## Example queries\n",
@@ -117,7 +117,7 @@ const reasonSection = (family: string, meanings: Readonly<Record<string, string>
 ];
 
 const DECISION_INTRO = `[remediation.md](remediation.md#what-holds-a-node) explains the reasons to hold a node: ${codeList(HOLD_REASONS)}.
-If nothing holds the node, the verdict is \`act\` and the reason is \`all_clear\`.
+For a decision to act, \`verdict\` is \`act\` and \`reason\` is \`all_clear\`.
 `;
 
 const CLOSED_LABELS: readonly Cells[] = [
@@ -131,15 +131,18 @@ const CLOSED_LABELS: readonly Cells[] = [
   ["`family`", codeList(CAPPED_FAMILIES)],
   ["`verdict`", "`act`, `hold`"],
   ["`action`", codeList(ACTION_KINDS)],
-  ["`outcome` of actions", codeList(ACTION_OUTCOMES)],
-  ["`state` of episodes", codeList(EPISODE_STATES)],
+  ["`outcome` of actions ([meanings](remediation.md#outcomes-of-an-action))", codeList(ACTION_OUTCOMES)],
+  ["`state` of episodes ([meanings](remediation.md#episodes))", codeList(EPISODE_STATES)],
   ["`state` of `proxywarden_inventory_nodes`", codeList(INVENTORY_STATES)],
-  ["`action` of an episode", "as above, or `none`"],
+  ["`action` of `proxywarden_node_episode`", "as above, or `none`"],
   ["`mode`", codeList(MODES)],
   ["`command`", codeList(OPERATOR_COMMANDS)],
   ["`source` of operator commands", "`operator`, or `expiry` if a pause or hold expired"],
-  ["`limit`", "limits, by their key in `safety`, such as `max_disrupted` or `max_disrupted_per.region`"],
-  ["`limit` of the plan", codeList(PLAN_BOUNDS)],
+  [
+    "`limit` of `proxywarden_limit_nodes`",
+    "the key of the limit in `safety`, such as `max_disrupted` or `max_disrupted_per.region`",
+  ],
+  ["`limit` of `proxywarden_plan_bound`", codeList(PLAN_BOUNDS)],
   ["`age`", "`median`, `worst`"],
   ["`outcome` of notifications", codeList(NOTIFICATION_OUTCOMES)],
 ];

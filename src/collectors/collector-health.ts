@@ -101,7 +101,7 @@ export class CollectorReporter {
       this.#problemsLoggedAt = clock.monotonic();
       const { reason, id, detail } = this.#problems.first;
       const fields = { collector: this.#collector, records: this.#problems.count, reason, id, detail };
-      log.warn(fields, "records do not match the spec");
+      log.warn(fields, "records do not match the API documentation");
     }
     this.#hadProblems = this.#problems !== null;
     this.#problems = null;

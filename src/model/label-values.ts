@@ -27,7 +27,7 @@ export const FAILURE_MEANINGS = {
   server_error: "5xx",
   redirected: "3xx: redirects are not followed",
   not_json: "the body is not JSON",
-  wrong_shape: "the JSON does not match the spec",
+  wrong_shape: "the JSON does not match the API documentation",
   too_large: "the body exceeded the size limit and was discarded",
   incomplete: "the walk ended with records missing, or a detail contradicts a later response",
   budget: "the limits left no room for the call before the collector's next run",
@@ -42,8 +42,8 @@ export const REJECT_MEANINGS = {
   not_an_object: "the record is not a JSON object; it is skipped",
   missing_id: "the record has no id, or one that is not valid Unicode; it is skipped",
   wrong_type: "a field has the wrong type or is out of range; the field is unknown",
-  unknown_status: "the status is not in the spec; it is counted as unknown",
-  unknown_type: "the session type is not in the spec; it is counted as unknown",
+  unknown_status: "the API documentation does not list the status; it is counted as unknown",
+  unknown_type: "the API documentation does not list the session type; it is counted as unknown",
   usage_out_of_scale:
     "usage contradicts service.usage_scale; all usage is unknown until the scale is corrected or, if values were too low for percent, until a higher value is read",
   bad_time: "a timestamp is not ISO 8601; the field is unknown",
@@ -65,7 +65,7 @@ export const WEB_REFUSAL_MEANINGS = {
   rate: "the client, or all clients together, sent too many requests (429)",
   credentials: "the password or the operator's token is missing or wrong (401)",
   origin:
-    "an operator command or reload from a web page of another origin, or from any page if no tokens are configured (403)",
+    "an operator command or reload from a web page of another origin, or from any page if no operators are configured (403)",
   attempts: "too many wrong passwords or tokens (429)",
   busy: "too many requests are waiting for a response or for a password check (503)",
 } as const;

@@ -177,7 +177,7 @@ function headersOf({ calls }: ServiceObservation): Answer {
     ...(missing.includes("date") ? ["without Date, times are compared with this machine's clock"] : []),
   ];
   const text = [
-    present.length === 0 ? "none of the headers in the spec" : present.join(", "),
+    present.length === 0 ? "none of the documented headers" : present.join(", "),
     ...(missing.length === 0 ? [] : [`missing: ${missing.join(", ")}`, ...effects]),
   ].join("; ");
   return proved(present, text);

@@ -119,7 +119,7 @@ const service = (defaults: ServiceOptions) =>
   })
     .transform((options): ServiceOptions => camelKeys(options))
     .prefault({})
-    .describe("Behavior of the service that the API does not specify.");
+    .describe("Behavior of the service that the API documentation does not specify.");
 
 const sortOrders = <Field extends string>(fields: readonly Field[]): Ordering<Field>[] =>
   fields.flatMap((field): Ordering<Field>[] => [field, `-${field}`]);

@@ -40,7 +40,7 @@ export const REMEDIATION_FAMILIES = {
     { policy: null },
   ),
   proxywarden_policy_mode: gauge(
-    "1 for the effective mode: the lowest of the policy's mode, safety.mode and the mode allowed by its efficacy.",
+    "1 for the effective mode: the most restrictive of the policy's mode, safety.mode, and dry_run if the policy fell back (safety.efficacy).",
     { policy: null, mode: MODES },
   ),
   proxywarden_policy_ineffective: gauge(

@@ -93,7 +93,7 @@ test("an unknown status and a string instead of a number are counted, and the lo
   const reasons = rejected.filter(({ value }) => value > 0).map(({ labels }) => labels.reason);
   expect(reasons.toSorted()).toEqual(["unknown_status", "wrong_type"]);
   const output = await waitUntil("the walk has ended and the log names the rejected records", () =>
-    daemon.log.lines.find(({ message }) => message === "records do not match the spec"),
+    daemon.log.lines.find(({ message }) => message === "records do not match the API documentation"),
   );
   expect(output.fields).toMatchObject({
     collector: "nodes",

@@ -140,7 +140,7 @@ describe("during a fault the daemon stays up, serves scrapes and counts failures
     const output = await waitUntil("the walk has ended and the log names the rejected records", () =>
       daemon.log.lines.find(({ fields }) => fields.collector === "nodes" && "detail" in fields),
     );
-    expect(output).toMatchObject({ level: "warn", message: "records do not match the spec" });
+    expect(output).toMatchObject({ level: "warn", message: "records do not match the API documentation" });
     network.setFault(null);
     await untilAllCollectorsSucceedAgain(daemon);
     await untilPageShows("every status and name is valid again", daemon, (seen) => {
