@@ -190,7 +190,8 @@ function worstCaseJson({ activeMode, modes }: WorstCase): object {
 /** Returns why no policy acts without an operator. The list is empty if at least one policy may act. */
 function reasonsNotEnforced({ config, policies }: LoadedConfig): readonly string[] {
   if (policies.length === 0) {
-    const reason = config.policies.length === 0 ? "policies names no file" : "the files that policies names have none";
+    const reason =
+      config.policies.length === 0 ? "the key policies is empty" : "the files listed under policies define none";
     return [`no policy is in force: ${reason}`];
   }
   const reasons = fleetReasons(config);

@@ -157,12 +157,12 @@ describe("enforces nothing because", () => {
   });
 
   test.each<[what: string, policy: object | null, sections: Readonly<Record<string, object>>, reasons: string[]]>([
-    ["no policy is configured", null, {}, ["no policy is in force: policies names no file"]],
+    ["no policy is configured", null, {}, ["no policy is in force: the key policies is empty"]],
     [
       "the files have no policy",
       null,
       { policies: ["policies.yaml"] },
-      ["no policy is in force: the files that policies names have none"],
+      ["no policy is in force: the files listed under policies define none"],
     ],
     ["of the ceiling", {}, { safety: {} }, ["safety.mode is dry_run, the upper limit for the mode of every policy"]],
     [

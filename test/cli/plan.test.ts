@@ -61,8 +61,8 @@ describe("for the given number of nodes and sessions", () => {
       "hourly     GET /v1/sessions/stats/hourly         1h       1h      1.0x       0.02        720          30m      1h",
       "total                                                                        22.9    990,000",
       "",
-      "details: 15m is slowed down to 9h52m: within the plan's calls per month it gets 8.45 of the 333.3 calls/min that it would take",
-      "sessions: 1m is slowed down to 5m55s: within the plan's calls per month it gets 8.45 of the 50.0 calls/min that it would take",
+      "details: 15m is slowed down to 9h52m: within the plan's calls per month it gets 8.45 of the 333.3 calls/min that it needs",
+      "sessions: 1m is slowed down to 5m55s: within the plan's calls per month it gets 8.45 of the 50.0 calls/min that it needs",
       "",
     ]);
   });
@@ -121,7 +121,7 @@ test("if the size is unknown, the error names --nodes and --sessions", async () 
   const { code, out, err } = await run({ config: configured().file });
   expect({ code, out }).toEqual({ code: 1, out: "" });
   expect(err).toMatch(
-    /^proxywarden: can't read the size of the network from the service: .*; or pass --nodes N --sessions N\n$/,
+    /^proxywarden: can't read the size of the network from the service: .*; to plan without it, pass --nodes N --sessions N\n$/,
   );
 });
 

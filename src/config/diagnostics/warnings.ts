@@ -158,7 +158,13 @@ function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks
   const isNested = marks.has(markKey([...path, "time_intervals"]));
   const hasDays = intervals.every((spec) => dateWarnings(spec, path).length === 0);
   if (now !== undefined && hasDays && intervals.every((spec) => hasEnded(spec, now)))
-    return [warning(path, "must have a day that is not past", "all of its days are past, so it is never open again")];
+    return [
+      warning(
+        path,
+        "must have a day that is not in the past",
+        "all of its days are in the past, so it is never open again",
+      ),
+    ];
   return intervals.flatMap((spec, specIndex) => {
     const here = isNested ? [...path, "time_intervals", specIndex] : path;
     const { times, weekdays, daysOfMonth: days_of_month, months, years } = spec;

@@ -194,7 +194,7 @@ describe("time intervals", () => {
       "years: [26]",
       "time_intervals: [{ years: [2024] }, { years: [2026], months: [january] }]",
     ])("warns of one whose days are all past: %s", (keys) => {
-      expect(warningsOf(keys)).toEqual(["all of its days are past, so it is never open again"]);
+      expect(warningsOf(keys)).toEqual(["all of its days are in the past, so it is never open again"]);
     });
 
     test.each([
