@@ -8,6 +8,7 @@ import { closeResources, openConfigResources } from "../daemon/config-resources.
 import type { StoreFailure } from "../journal/open-failure.ts";
 import { MODES, type PolicySpec } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
+import { canHold } from "../policy/cel/constancy.ts";
 import { compileExpression } from "../policy/cel/expression.ts";
 import {
   actsOnNodes,
@@ -213,12 +214,14 @@ function fleetReasons({ safety }: Config): string[] {
 
 function policyReasons(policy: PolicySpec, { service }: Config): string[] {
   const compiled = compileExpression(policy.when);
-  const readsUsage = compiled.ok && compiled.value.fields.some(({ isUsage }) => isUsage);
+  const needsUsage = compiled.ok && !canHold(compiled.value.condition, ({ isUsage }) => isUsage);
   return [
     ...(policy.mode === "dry_run" ? ["has the mode dry_run"] : []),
     ...(policy.mode === "approve" ? ["has the mode approve: an operator must approve each action"] : []),
     ...(actsOnNodes(policy) ? [] : ["has no step that acts on a node"]),
-    ...(readsUsage && service.usage_scale === undefined ? ["reads usage, and service.usage_scale is not set"] : []),
+    ...(needsUsage && service.usage_scale === undefined
+      ? ["depends on usage, and service.usage_scale is not set"]
+      : []),
   ];
 }
 
