@@ -9,11 +9,11 @@ import { captureOutput } from "./terminal.ts";
 /** No service listens there. */
 const UNREACHABLE_URL = "http://127.0.0.1:9";
 
-/** A configuration with the Business plan and default values. */
-function configured(serviceUrl = UNREACHABLE_URL) {
+/** A configuration with the Business plan and default values, except for `limits`. */
+function configured(serviceUrl = UNREACHABLE_URL, limits: object = {}) {
   const folder = createTempFolder();
   const sections = {
-    limits: { plan: "business" },
+    limits: { plan: "business", ...limits },
     state: { path: folder.pathOf("state") },
     collect: requestedIntervals,
   };
@@ -45,6 +45,12 @@ async function planned(options: Omit<PlanOptions, "output">) {
 }
 
 describe("for the given number of nodes and sessions", () => {
+  test("the reserve is the effective one, even if a smaller one is configured", async () => {
+    const { file } = configured(UNREACHABLE_URL, { reserve: "5%" });
+    const { out } = await run({ config: file, nodes: 10, sessions: 10 });
+    expect(out).toContain("; 12% of each is reserved");
+  });
+
   test("the table shows intervals, ages, slowdowns and the limits that cause them", async () => {
     const { out, code } = await run({ config: configured().file, nodes: 5_000, sessions: 50_000 });
     expect(code).toBe(0);
