@@ -25,8 +25,8 @@ The configuration is one YAML file, which you pass to commands with \`--config\`
 [example](#example) below the reference has the main keys with their defaults. \`check\` lists every error in the file.
 
 ${WRITING_INTRO}\`\`\`
-config/proxywarden.yaml:12:18: collect.nodes.every: found "1 minute"; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
-config/proxywarden.yaml:19:1: exports: unknown key; did you mean "export"?
+config/proxywarden.yaml:23:19: collect.nodes.every: found "1 minute"; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
+config/proxywarden.yaml:29:1: exports: unknown key; did you mean "export"?
 \`\`\`
 
 Editors with yaml-language-server complete and check the file if its first line names \`proxywarden.schema.json\`, as in the example.`;
@@ -67,14 +67,14 @@ const POLICIES_FORMAT = `## File format
 A file has one key, \`policies\`: a list of policies.
 
 ${WRITING_INTRO}\`\`\`
-config/policies/offline.yaml:11:11: policies[0].when: found "node.stauts == \\"offline\\""; must be a CEL expression: unknown field node.stauts; did you mean node.status?
+config/policies/offline.yaml:11:11: policies[0].when: found "node.stauts == \\"offline\\" && now - node.last_seen > duration(…"; must be a CEL expression: unknown field node.stauts; did you mean node.status?
 config/policies/offline.yaml:18:37: policies[0].steps[3].receiver: found "oncal"; must be the name of a receiver: oncall; did you mean "oncall"?
 \`\`\`
 
 Editors with yaml-language-server complete and check a policy file whose first line is
 \`# yaml-language-server: $schema=../policies.schema.json\`.`;
 
-const STEPS_INTRO = `A list. Each step has an \`action\` and these keys:`;
+const STEPS_INTRO = `\`steps\` is a list. Each step has an \`action\` and these keys:`;
 
 const STEPS_RULES = `A step ends after \`verify.within\`, or as soon as \`verify.expect\` is true. If \`when\` is then false, no further step is
 taken, and the episode closes as healed after \`clear_for\`. If \`when\` is still true, or a rebooted node has not come back online,

@@ -54,7 +54,7 @@ export async function requestPrometheus(
   }
   if (status !== 200) return failWith(`Prometheus answered ${status}: ${excerpt(bodyText(body))}`);
   if (answered.status !== "success") {
-    return failWith(`the answer is not from Prometheus: ${excerpt(bodyText(body))}`);
+    return failWith(`this is not a response from Prometheus: ${excerpt(bodyText(body))}`);
   }
   const { data, warnings } = answered;
   const warning = Array.isArray(warnings) && warnings.length > 0 ? excerpt(textOf(warnings[0])) : null;

@@ -187,7 +187,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     const { mayBeSent, signal } = this.#options;
     // A request that was aborted while it waited for its connection is dropped here.
-    if (signal.aborted || !mayBeSent()) controller.abort(new Error("it may not be sent any more"));
+    if (signal.aborted || !mayBeSent()) controller.abort(new Error("it was not sent: this daemon's lease has ended"));
     else this.#controller = controller;
   }
 

@@ -8,6 +8,7 @@ import { closeResources, openConfigResources } from "../daemon/config-resources.
 import type { StoreFailure } from "../journal/open-failure.ts";
 import { MODES, type PolicySpec } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
+import { canHold } from "../policy/cel/constancy.ts";
 import { compileExpression } from "../policy/cel/expression.ts";
 import {
   actsOnNodes,
@@ -190,7 +191,8 @@ function worstCaseJson({ activeMode, modes }: WorstCase): object {
 /** Returns why no policy acts without an operator. The list is empty if at least one policy may act. */
 function reasonsNotEnforced({ config, policies }: LoadedConfig): readonly string[] {
   if (policies.length === 0) {
-    const reason = config.policies.length === 0 ? "policies names no file" : "the files that policies names have none";
+    const reason =
+      config.policies.length === 0 ? "the key policies is empty" : "the files listed under policies define none";
     return [`no policy is in force: ${reason}`];
   }
   const reasons = fleetReasons(config);
@@ -212,12 +214,14 @@ function fleetReasons({ safety }: Config): string[] {
 
 function policyReasons(policy: PolicySpec, { service }: Config): string[] {
   const compiled = compileExpression(policy.when);
-  const readsUsage = compiled.ok && compiled.value.fields.some(({ isUsage }) => isUsage);
+  const needsUsage = compiled.ok && !canHold(compiled.value.condition, ({ isUsage }) => isUsage);
   return [
     ...(policy.mode === "dry_run" ? ["has the mode dry_run"] : []),
     ...(policy.mode === "approve" ? ["has the mode approve: an operator must approve each action"] : []),
     ...(actsOnNodes(policy) ? [] : ["has no step that acts on a node"]),
-    ...(readsUsage && service.usage_scale === undefined ? ["reads usage, and service.usage_scale is not set"] : []),
+    ...(needsUsage && service.usage_scale === undefined
+      ? ["depends on usage, and service.usage_scale is not set"]
+      : []),
   ];
 }
 

@@ -106,8 +106,8 @@ export async function queryNetworkSize(
   }
   const first = { page: 1, limit: pageLimit };
   const [nodes, sessions] = await Promise.all([totalOf(listNodesCall(first)), totalOf(listSessionsCall(first))]);
-  if (!nodes.ok) return fail([`${nodes.error}; or pass --nodes N --sessions N`]);
-  if (!sessions.ok) return fail([`${sessions.error}; or pass --nodes N --sessions N`]);
+  if (!nodes.ok) return fail([`${nodes.error}; to plan without it, pass --nodes N --sessions N`]);
+  if (!sessions.ok) return fail([`${sessions.error}; to plan without it, pass --nodes N --sessions N`]);
   return ok(networkSizeOf({ nodes: nodes.value, sessions: sessions.value }));
 }
 

@@ -189,7 +189,7 @@ function checkTemplate(text: string): ValueProblem | null {
     const meant = nearest(wrong[1]!.trim(), REASON_PLACEHOLDERS);
     return meant === null ? null : `{{${meant}}}`;
   };
-  return { expected: `must have no placeholders but ${known.join(", ")}`, suggest, offset: wrong.index };
+  return { expected: `must have no placeholders except ${known.join(", ")}`, suggest, offset: wrong.index };
 }
 
 function checkTimeZone(value: string): ValueProblem | null {

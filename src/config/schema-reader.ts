@@ -3,7 +3,7 @@ import { fail, ok, type Result } from "../base/result.ts";
 import {
   type ConfigProblem,
   type Finding,
-  listNames,
+  keysText,
   PROBLEMS_MAX,
   quote,
   toProblems,
@@ -97,9 +97,9 @@ function foreignFileFinding(schema: z.ZodType, raw: unknown, issues: readonly Fi
   if (first === undefined || !isMissing || unknown.length < keys.length) return null;
   if (unknown.slice(0, PROBLEMS_MAX).some(({ suggest }) => suggest!() !== null)) return null;
   const known = Object.keys(sectionKeys(schema) ?? {}).join(", ");
-  const found = `the ${keys.length === 1 ? "key" : "keys"} ${listNames(keys)}`;
+  const found = keysText(keys);
   const { line, column } = first;
-  return { line, column, path: [], found, expected: `must be a mapping with keys among ${known}` };
+  return { line, column, path: [], found, expected: `must be a mapping (keys: ${known})` };
 }
 
 /**

@@ -13,7 +13,7 @@ import type { Log, Secret, Transport } from "../model/ports.ts";
 import type { Collector } from "../model/snapshot.ts";
 import { silentLog } from "../platform/log.ts";
 import { expressionSources, expressionsOf, mustCompile } from "../policy/policy.ts";
-import { type Limits, PLANS } from "../rate-limit/limits.ts";
+import { effectiveReserve, type Limits, PLANS } from "../rate-limit/limits.ts";
 import type { RemediationConfig } from "../remediation/context.ts";
 import { createTrustedProxyCheck, type IsTrustedProxy } from "../web/http/client-address.ts";
 import { type LoadedWebSettings, loadWebSettings } from "../web/http/web-settings.ts";
@@ -139,7 +139,7 @@ export const closeResources = async ({ transport, integrations }: ConfigResource
 export const limitsOf = ({ limits }: Config): Limits => ({
   categories: { node_management: limits.node_management, session_monitoring: limits.session_monitoring },
   plan: typeof limits.plan === "string" ? PLANS[limits.plan] : limits.plan,
-  reserve: limits.reserve,
+  reserve: effectiveReserve(limits.reserve),
 });
 
 /** Returns the settings of the collectors, which depend on what is exported and what policies read. */

@@ -32,7 +32,7 @@ export async function forwardCommand(
     const reply = await forwardedCommands.reply(id).catch(() => null);
     if (reply !== null) return reply.ok ? ok(`${reply.value}; executed by the leader, ${leader}`) : reply;
   }
-  const message = `operator command ${id} was forwarded, and the leader, ${leader}, has not replied yet; the command is executed when a leader takes it: check the status before you send it again`;
+  const message = `operator command ${id} was forwarded, and the leader, ${leader}, has not replied yet; a leader may still execute it within 10 minutes: check the status before you send it again`;
   return fail({ kind: "unanswered", message });
 }
 

@@ -50,9 +50,12 @@ export const pollingCallsPerMonth = (callsPerMonth: number): number =>
 /** Minimum reserve, even if less is configured. It covers the calls in flight of a killed process. */
 const RESERVE_MIN: Share = 0.12;
 
+/** Returns the reserve that applies if `configured` is configured. */
+export const effectiveReserve = (configured: Share): Share => Math.max(RESERVE_MIN, configured);
+
 /** Returns the calls per window that polling leaves unused, rounded up. */
 export const reservedCalls = (requests: number, reserve: Share): number =>
-  Math.ceil(requests * Math.max(RESERVE_MIN, reserve) - 1e-9);
+  Math.ceil(requests * effectiveReserve(reserve) - 1e-9);
 
 /** Share of the reserve that actions may use. The rest is always left to other users of the key. */
 const ACTION_RESERVE_SHARE: Share = 0.5;

@@ -120,7 +120,7 @@ function planPause({ context: { remediationState } }: OperatorCommandsDeps, comm
 
 function planResume({ context }: OperatorCommandsDeps): Planned {
   if (context.remediationState.records.fact(PAUSE_FACT) === null)
-    return ok({ changes: null, reply: "it was not paused" });
+    return ok({ changes: null, reply: "the daemon was not paused" });
   return ok({ changes: [{ kind: "fact", key: PAUSE_FACT, value: null }], reply: "resumed" });
 }
 
@@ -152,7 +152,7 @@ function planHold({ context }: OperatorCommandsDeps, command: OperatorCommand): 
   const isUnlisted = (id: NodeId) => observed.slotOf(id) === null;
   const isOther = (hold: NodeHold) => hold.kind === "held" && hold.node !== node && isUnlisted(hold.node);
   if (isUnlisted(node) && remediationState.records.allHolds().filter(isOther).length >= UNLISTED_HOLDS_MAX) {
-    const message = `${UNLISTED_HOLDS_MAX} nodes that are not listed are held already; release one of them first`;
+    const message = `${UNLISTED_HOLDS_MAX} nodes that are not listed are already held; release one of them first`;
     return reject("conflict", message);
   }
   const at = remediationState.now();
@@ -161,7 +161,7 @@ function planHold({ context }: OperatorCommandsDeps, command: OperatorCommand): 
   const reason = suffix(command.reason);
   const base = { node, policy: null, kind: "held", at, until, ...(ownership && { ownership }) } as const;
   const row = { ...base, reason: `${nameOfOperator(command)} holds it${reason}`, ...operatorField(command) };
-  const note = isUnlisted(node) ? "; no node of that id is listed now, and the hold applies once it is" : "";
+  const note = isUnlisted(node) ? "; no node with that id is listed now, and the hold applies once one is" : "";
   const reply = `${observed.nameOf(node)} is held${reason}; no policy acts on it until ${formatEnd(row, "release", remediationState.clock)}${note}`;
   return ok({ changes: [{ kind: "hold", row }], reply, node });
 }

@@ -68,7 +68,7 @@ test("a request that may not be sent any more when its connection is open is not
   for (const outcome of await Promise.all(late)) {
     expect(outcome).toMatchObject({
       ok: false,
-      error: { kind: "unreachable", message: "it may not be sent any more" },
+      error: { kind: "unreachable", message: "it was not sent: this daemon's lease has ended" },
     });
   }
   expect(seen).toEqual([]);

@@ -156,13 +156,19 @@ describe("enforces nothing because", () => {
     expect(await reasons({})).toEqual([]);
   });
 
+  test("nothing, if a policy can fire although usage is unknown", async () => {
+    const service = { base_url: "https://proxy.internal", api_key_file: "key" };
+    const when = "node.status == 'offline' || node.cpu_usage > 0.9";
+    expect(await reasons({ when }, { service })).toEqual([]);
+  });
+
   test.each<[what: string, policy: object | null, sections: Readonly<Record<string, object>>, reasons: string[]]>([
-    ["no policy is configured", null, {}, ["no policy is in force: policies names no file"]],
+    ["no policy is configured", null, {}, ["no policy is in force: the key policies is empty"]],
     [
       "the files have no policy",
       null,
       { policies: ["policies.yaml"] },
-      ["no policy is in force: the files that policies names have none"],
+      ["no policy is in force: the files listed under policies define none"],
     ],
     ["of the ceiling", {}, { safety: {} }, ["safety.mode is dry_run, the upper limit for the mode of every policy"]],
     [
@@ -183,7 +189,7 @@ describe("enforces nothing because", () => {
       "usage is unknown",
       { when: "node.cpu_usage > 0.9" },
       { service: { base_url: "https://proxy.internal", api_key_file: "key" } },
-      ["policy offline reads usage, and service.usage_scale is not set"],
+      ["policy offline depends on usage, and service.usage_scale is not set"],
     ],
   ])("%s", async (_, policy, sections, expected) => {
     expect(await reasons(policy, sections)).toEqual(expected);

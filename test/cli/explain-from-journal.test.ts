@@ -111,7 +111,7 @@ describe("explain reads the journal", () => {
     const { out: before } = await run("node_1", { config, at: SAMPLES_START_MS });
     expect(before).toBe(`node_1, at 2026-11-21 03:00:00 UTC
   source    the journal; verdicts and timers of the past are not kept
-  policies  no policy was ever relevant
+  policies  none has ever applied to this node
   journal   has no records: the node was always healthy, or does not exist
 
 no actions

@@ -116,7 +116,7 @@ decisions, newest first
       "            it is unknown whether the policy matches this node",
       "            - node.cpu_usage: observed 20m ago, older than 15m",
       "  timer     pending for 4m of 15m, since 2026-11-21 03:15:00 UTC",
-      "            another status was last seen 2026-11-21 03:14:00 UTC: time before does not count",
+      "            another status was last seen 2026-11-21 03:14:00 UTC: time before that does not count",
       "  episode   none",
       "  decision  none yet",
       "  now       nothing holds an action",

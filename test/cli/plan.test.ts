@@ -9,11 +9,11 @@ import { captureOutput } from "./terminal.ts";
 /** No service listens there. */
 const UNREACHABLE_URL = "http://127.0.0.1:9";
 
-/** A configuration with the Business plan and default values. */
-function configured(serviceUrl = UNREACHABLE_URL) {
+/** A configuration with the Business plan and default values, except for `limits`. */
+function configured(serviceUrl = UNREACHABLE_URL, limits: object = {}) {
   const folder = createTempFolder();
   const sections = {
-    limits: { plan: "business" },
+    limits: { plan: "business", ...limits },
     state: { path: folder.pathOf("state") },
     collect: requestedIntervals,
   };
@@ -45,6 +45,12 @@ async function planned(options: Omit<PlanOptions, "output">) {
 }
 
 describe("for the given number of nodes and sessions", () => {
+  test("the reserve is the effective one, even if a smaller one is configured", async () => {
+    const { file } = configured(UNREACHABLE_URL, { reserve: "5%" });
+    const { out } = await run({ config: file, nodes: 10, sessions: 10 });
+    expect(out).toContain("; 12% of each is reserved");
+  });
+
   test("the table shows intervals, ages, slowdowns and the limits that cause them", async () => {
     const { out, code } = await run({ config: configured().file, nodes: 5_000, sessions: 50_000 });
     expect(code).toBe(0);
@@ -61,8 +67,8 @@ describe("for the given number of nodes and sessions", () => {
       "hourly     GET /v1/sessions/stats/hourly         1h       1h      1.0x       0.02        720          30m      1h",
       "total                                                                        22.9    990,000",
       "",
-      "details: 15m is slowed down to 9h52m: within the plan's calls per month it gets 8.45 of the 333.3 calls/min that it would take",
-      "sessions: 1m is slowed down to 5m55s: within the plan's calls per month it gets 8.45 of the 50.0 calls/min that it would take",
+      "details: 15m is slowed down to 9h52m: within the plan's calls per month it gets 8.45 of the 333.3 calls/min that it needs",
+      "sessions: 1m is slowed down to 5m55s: within the plan's calls per month it gets 8.45 of the 50.0 calls/min that it needs",
       "",
     ]);
   });
@@ -121,7 +127,7 @@ test("if the size is unknown, the error names --nodes and --sessions", async () 
   const { code, out, err } = await run({ config: configured().file });
   expect({ code, out }).toEqual({ code: 1, out: "" });
   expect(err).toMatch(
-    /^proxywarden: can't read the size of the network from the service: .*; or pass --nodes N --sessions N\n$/,
+    /^proxywarden: can't read the size of the network from the service: .*; to plan without it, pass --nodes N --sessions N\n$/,
   );
 });
 

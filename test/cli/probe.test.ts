@@ -42,7 +42,7 @@ describe("usage scale", () => {
   test("percent is certain: a usage is no ratio", async () => {
     const { code, findings } = await probe({ options: { usageScale: "percent" } });
     expect(findings.usage_scale).toMatchObject({ value: "percent", certain: true, problem: false });
-    expect(findings.usage_scale!.text).toMatch(/which is no ratio; set service\.usage_scale: percent$/);
+    expect(findings.usage_scale!.text).toMatch(/which is not a ratio; set service\.usage_scale: percent$/);
     expect(code).toBe(0);
   });
 

@@ -108,8 +108,8 @@ test("a problem has separate fields for the found and the expected value", () =>
 
 describe("an invalid value is reported with the expected one:", () => {
   test.each([
-    ["log: pretty", '2:6: log: found "pretty"; must be a mapping with keys among level, format'],
-    ["log:", "2:5: log: found nothing; must be a mapping with keys among level, format; it may be left out"],
+    ["log: pretty", '2:6: log: found "pretty"; must be a mapping (keys: level, format)'],
+    ["log:", "2:5: log: found nothing; must be a mapping (keys: level, format); it may be left out"],
     ["export: { top_customers: 1.5 }", "2:26: export.top_customers: found 1.5; must be a whole number from 0 to 1000"],
     [
       "export: { top_customers: many }",
@@ -118,20 +118,20 @@ describe("an invalid value is reported with the expected one:", () => {
     ["export: { series_max: 10 }", "2:23: export.series_max: found 10; must be a whole number from 1000 to 100000000"],
     [
       "export: { node_labels: name }",
-      '2:24: export.node_labels: found "name"; must be a list of labels out of name, country, region, version, ip_address, at most 5',
+      '2:24: export.node_labels: found "name"; must be a list of labels from name, country, region, version, ip_address, at most 5',
     ],
     [
       "export: { node_labels: [name, ip] }",
       '2:31: export.node_labels[1]: found "ip"; must be one of name, country, region, version, ip_address',
     ],
-    ["export: { node_labels: [name, name] }", "2:24: export.node_labels: found a list; must name no label twice"],
+    ["export: { node_labels: [name, name] }", "2:24: export.node_labels: found a list; must not name a label twice"],
     [
       "export: { deny: [proxynet_node] }",
       '2:18: export.deny[0]: found "proxynet_node"; must be the name of a metric family; did you mean "proxynet_nodes"?',
     ],
     [
       "limits: { plan: busines }",
-      '2:17: limits.plan: found "busines"; must be starter, business, enterprise, or a mapping with keys among requests_per_minute, concurrent_requests, calls_per_month; did you mean "business"?',
+      '2:17: limits.plan: found "busines"; must be starter, business, enterprise, or a mapping (keys: requests_per_minute, concurrent_requests, calls_per_month); did you mean "business"?',
     ],
     [
       "limits: { plan: { calls_per_month: 0 } }",
@@ -206,7 +206,7 @@ describe("the service's own keys are checked:", () => {
 
   test("exactly one API key is required", () => {
     expect(configErrors("service: { base_url: 'https://h' }")).toEqual([
-      "1:1: service: found the keys base_url; must have either api_key or api_key_file",
+      "1:1: service: found the key base_url; must have either api_key or api_key_file",
     ]);
     expect(configErrors("service: { base_url: 'https://h', api_key: a, api_key_file: b }")).toEqual([
       "1:1: service: found the keys base_url, api_key, api_key_file; must have either api_key or api_key_file",
@@ -222,7 +222,7 @@ describe("the service's own keys are checked:", () => {
 
   test("and the whole section is needed", () => {
     expect(configErrors("log: { level: info }")).toEqual([
-      "1:1: service: missing; must be a mapping with keys among base_url, api_key, api_key_file, timeout, usage_scale, page_limit, ca_file, tls_config, proxy, proxy_from_environment",
+      "1:1: service: missing; must be a mapping (keys: base_url, api_key, api_key_file, timeout, usage_scale, page_limit, ca_file, tls_config, proxy, proxy_from_environment)",
     ]);
   });
 

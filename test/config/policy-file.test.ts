@@ -78,7 +78,7 @@ describe("reports", () => {
     expect(errorsOf("policies: ['*.yaml']\nlog: { level: inf }\n", files)).toEqual([
       'p.yaml:3:15: log.level: found "inf"; must be one of debug, info, warn, error; did you mean "info"?',
       'a.yaml:2:29: policies[0].when: found "wrong"; must be a CEL expression: something is wrong',
-      "b.yaml:1:1: found the key policy; must be a mapping with keys among policies",
+      "b.yaml:1:1: found the key policy; must be a mapping (keys: policies)",
       "c.yaml:2:1: not valid YAML: flow sequence in block collection must be sufficiently indented and end with a ]",
     ]);
   });
@@ -86,9 +86,9 @@ describe("reports", () => {
   test.each([
     [
       'name: p\nwhen: node.status == "x"\nfor: 1m\nsteps: []\n',
-      "1:1: found the keys name, when, for, steps; must be a mapping with keys among policies",
+      "1:1: found the keys name, when, for, steps; must be a mapping (keys: policies)",
     ],
-    ["groups:\n  - name: x\n", "1:1: found the key groups; must be a mapping with keys among policies"],
+    ["groups:\n  - name: x\n", "1:1: found the key groups; must be a mapping (keys: policies)"],
     ["polices: []\n", '1:1: polices: unknown key; did you mean "policies"?'],
     ["- name: p\n  when: x\nfor: 1m\nsteps: []\n", /^3:1: not valid YAML: /],
     [
@@ -124,6 +124,6 @@ test("policies of an invalid configuration are not checked for unknown names", (
   const policy = "policies:\n  - { name: a, when: b, for: 1m, steps: [{ action: notify, receiver: oncall }] }\n";
   const text = "policies: [a.yaml]\nreceivers: [{ name: oncall }]\n";
   expect(errorsOf(text, { "a.yaml": policy })).toEqual([
-    "p.yaml:3:13: receivers[0]: found the keys name; must have exactly one of webhook_url, webhook_url_file, alertmanager, log",
+    "p.yaml:3:13: receivers[0]: found the key name; must have exactly one of webhook_url, webhook_url_file, alertmanager, log",
   ]);
 });

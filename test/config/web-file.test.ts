@@ -83,11 +83,11 @@ rate_limit: { interval: 100ms, burst: 20 }
     ["tls_server_confg: {}", '1:1: tls_server_confg: unknown key; did you mean "tls_server_config"?'],
     [
       "tls_server_config: { client_auth_type: RequestClientCert }",
-      "1:1: tls_server_config: found the keys client_auth_type; must have either cert or cert_file",
+      "1:1: tls_server_config: found the key client_auth_type; must have either cert or cert_file",
     ],
     [
       "tls_server_config: { cert_file: a }",
-      "1:1: tls_server_config: found the keys cert_file; must have either key or key_file",
+      "1:1: tls_server_config: found the key cert_file; must have either key or key_file",
     ],
     [
       `tls_server_config: { ${TLS}, key: -----BEGIN PRIVATE KEY----- }`,

@@ -125,7 +125,7 @@ test("pause holds every node with its reason and survives a restart; resume ends
   expect(await network.commands().resume()).toEqual({ ok: true, value: "resumed" });
   await network.advance(2 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
-  expect(await network.commands().resume()).toEqual({ ok: true, value: "it was not paused" });
+  expect(await network.commands().resume()).toEqual({ ok: true, value: "the daemon was not paused" });
 });
 
 test("a pause between the decision and the POST prevents the POST", async () => {
@@ -203,7 +203,7 @@ test("a node that is not listed can be held in advance: the reply says so, and t
   const held = await network.commands().hold("node_new", "not in service yet");
   expect(held).toEqual({
     ok: true,
-    value: expect.stringMatching(/^node_new is held: not in service yet; .*no node of that id is listed now/),
+    value: expect.stringMatching(/^node_new is held: not in service yet; .*no node with that id is listed now/),
   });
   expect(network.explain("node_new").holds).toMatchObject([{ kind: "held", node: "node_new" }]);
   for (let n = 1; n < UNLISTED_HOLDS_MAX; n++)

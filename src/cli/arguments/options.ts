@@ -97,8 +97,8 @@ export function parseTime(text: string, now: EpochMs = Date.now()): Result<Epoch
   if (ago.ok && ago.value <= now) return ok(now - ago.value);
   const [, date, time = "00:00", zone = "Z"] = MOMENT_PATTERN.exec(text) ?? [];
   const at = date === undefined ? Number.NaN : parseIsoTime(`${date}T${time}${zone}`);
-  if (Number.isNaN(at)) return fail("expected: a time such as 2026-11-21T03:12:00Z, or how long ago, such as 2h");
-  return at <= now ? ok(at) : fail("expected: a time in the past; times without an offset such as +02:00 are UTC");
+  if (Number.isNaN(at)) return fail("it must be a time such as 2026-11-21T03:12:00Z, or how long ago, such as 2h");
+  return at <= now ? ok(at) : fail("it must be in the past; times without an offset such as +02:00 are UTC");
 }
 
 /** The option `--config` of commands that need a configuration. */

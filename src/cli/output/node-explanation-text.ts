@@ -50,7 +50,7 @@ function summaryLines(report: NodeReport): readonly string[] {
     ...withLabel("held", holds.map(holdText)),
     ...withLabel("approval", report.actions.filter(({ state }) => state === "awaiting").map(approvalText)),
     ...withLabel("source", [sourceTexts[report.source]]),
-    ...withLabel("policies", [policies.length === 0 ? "no policy was ever relevant" : null]),
+    ...withLabel("policies", [policies.length === 0 ? "none has ever applied to this node" : null]),
     ...withLabel("journal", [isEmpty ? noRecordsText(id) : null]),
   ];
 }
@@ -130,7 +130,7 @@ function timerText({ timer, for_seconds: needed }: PolicyReport): string {
 const otherStatusText = ({ timer, other_status_at: at }: PolicyReport): string | null =>
   timer?.state !== "pending" || at === null
     ? null
-    : `another status was last seen ${formatTime(at)}: time before does not count`;
+    : `another status was last seen ${formatTime(at)}: time before that does not count`;
 
 function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly (string | null)[] {
   const { quarantine, retry_at: retryAt } = episode;

@@ -144,7 +144,7 @@ function slowdownText(
   const { requestedMs, intervalMs, callsPerMinute, boundBy, slowdown } = planned;
   if (!Number.isFinite(intervalMs)) return [`${collector}: not polled; ${BOUND_TEXTS[boundBy]} are used up`];
   const needed = rate(callsPerMinute * slowdown);
-  const grant = `${rate(callsPerMinute)} of the ${needed} calls/min that it would take`;
+  const grant = `${rate(callsPerMinute)} of the ${needed} calls/min that it needs`;
   const effect = requestedIntervals[collector]?.isCron
     ? `${skippedText(slowdown)} of its cron schedule are skipped`
     : `${intervalText(requestedMs)} is slowed down to ${intervalText(intervalMs)}`;

@@ -88,7 +88,7 @@ function usageScaleOf({ details }: ServiceObservation, configured: "ratio" | "pe
   if (details.length === 0) return unknown("can't be determined: no node could be read");
   if (highest === 0) return unknown(`can't be determined: ${nodes} read, none with a usage above 0`);
   if (highest > RATIO_MAX) {
-    const seen = `a node has a usage of ${highest}, which is no ratio`;
+    const seen = `a node has a usage of ${highest}, which is not a ratio`;
     if (configured === "percent") return proved("percent", `percent, as configured: ${seen}`);
     if (configured === undefined) return proved("percent", `percent: ${seen}; set service.usage_scale: percent`);
     const text = `percent: ${seen}, but service.usage_scale is ratio, so all usage would be unknown; set it to percent`;

@@ -157,6 +157,10 @@ export function listNames(names: readonly string[]): string {
   return omitted === 0 ? shown.join(", ") : `${shown.join(", ")} and ${omitted} more`;
 }
 
+/** Returns "the key a" or "the keys a, b". Long lists are shortened. */
+export const keysText = (keys: readonly string[]): string =>
+  `the ${keys.length === 1 ? "key" : "keys"} ${listNames(keys)}`;
+
 /** Formats a problem as compilers do: `file:line:column: key: message; did you mean "suggestion"?`. */
 export function formatProblem(problem: ConfigProblem): string {
   const { file, line, column, path, message, suggestion } = problem;

@@ -70,7 +70,7 @@ function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warni
   );
   const usage = safety.protected === null ? [] : usageOf(fieldsOf(safety.protected, checks));
   if (usage.length === 0) return [unset];
-  const message = `reads ${usage.join(", ")} while service.usage_scale is not set: its verdict is always unknown, so no action is taken`;
+  const message = `${readsUnknown(usage)}; no action is taken on a node whose protection depends on usage`;
   return [unset, warning(["safety", "protected"], "must read known fields", message)];
 }
 
@@ -89,6 +89,9 @@ const expressionWarnings = (path: Path, text: string, checks: ConfigChecks): War
 
 const usageOf = (fields: readonly FieldUse[]): string[] =>
   fields.filter(({ isUsage }) => isUsage).map(({ name }) => name);
+
+const readsUnknown = (usage: readonly string[]): string =>
+  `reads ${usage.join(", ")}: unknown while service.usage_scale is not set`;
 
 function secretWarnings(marks: Marks): Warning[] {
   return [...marks.values()].flatMap((mark) => {
@@ -158,7 +161,13 @@ function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks
   const isNested = marks.has(markKey([...path, "time_intervals"]));
   const hasDays = intervals.every((spec) => dateWarnings(spec, path).length === 0);
   if (now !== undefined && hasDays && intervals.every((spec) => hasEnded(spec, now)))
-    return [warning(path, "must have a day that is not past", "all of its days are past, so it is never open again")];
+    return [
+      warning(
+        path,
+        "must have a day that is not in the past",
+        "all of its days are in the past, so it is never open again",
+      ),
+    ];
   return intervals.flatMap((spec, specIndex) => {
     const here = isNested ? [...path, "time_intervals", specIndex] : path;
     const { times, weekdays, daysOfMonth: days_of_month, months, years } = spec;
@@ -212,7 +221,7 @@ function midnightWarnings(spec: IntervalSpec, specs: readonly IntervalSpec[], pa
   for (let day = first; day < first + DAYS_CHECKED; day++) {
     if (!matchesDay(spec, day) || mornings.some((morning) => matchesDay(morning, day + 1))) continue;
     const date = new Date(day * DAY_MS);
-    const message = `ends at midnight, and nothing continues it at 00:00 on the next day, for example after ${WEEKDAYS[date.getUTCDay()]}, ${date.toISOString().slice(0, 10)}; the morning of a night needs its own interval, with the days on which it falls`;
+    const message = `ends at midnight, and nothing continues it at 00:00 on the next day, for example after ${WEEKDAYS[date.getUTCDay()]}, ${date.toISOString().slice(0, 10)}; the hours after midnight need an interval of their own, with the days on which they fall`;
     return [warning([...path, "times", evening, "end_time"], "must be continued at 00:00", message)];
   }
   return [];
@@ -233,8 +242,7 @@ function policyWarnings(policy: PolicySpec, config: Config, checks: ConfigChecks
     warnings.push(...expressionWarnings(path, text, checks));
     const usage = usageOf(fieldsOf(text, checks));
     if (config.service.usage_scale !== undefined || usage.length === 0) continue;
-    const message = `reads ${usage.join(", ")} while service.usage_scale is not set: its verdict is always unknown`;
-    warnings.push(warning(path, "must read known fields", message));
+    warnings.push(warning(path, "must read known fields", readsUnknown(usage)));
   }
   return warnings;
 }

@@ -3,7 +3,7 @@ import { nearest } from "../../base/nearest-word.ts";
 import { kindOf, schemaAt, sectionKeys } from "../schema/introspection.ts";
 import { valueAt } from "../yaml/document.ts";
 import { type Mark, type Marks, markKey } from "../yaml/position.ts";
-import { DOCUMENT_START, type Finding, listNames, type Path, quote } from "./problem.ts";
+import { DOCUMENT_START, type Finding, keysText, type Path, quote } from "./problem.ts";
 
 /** What is needed to locate an issue and to describe the expected value. */
 export interface IssueContext {
@@ -109,5 +109,5 @@ function foundText(mark: Mark, issue: z.core.$ZodIssue, here: z.core.$ZodType | 
   if (issue.code === "too_big" && Array.isArray(written)) return `a list of ${written.length}`;
   if (mark.kind !== "mapping" || issue.code === "invalid_type") return mark.found;
   const keys = Object.keys(written ?? {});
-  return keys.length === 0 ? "no keys" : `the keys ${listNames(keys)}`;
+  return keys.length === 0 ? "no keys" : keysText(keys);
 }

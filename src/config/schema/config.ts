@@ -44,7 +44,7 @@ const categoryLimit = (requests: number, meaning: string) =>
     .describe(meaning);
 
 const PLAN_EXPECTED =
-  "must be starter, business, enterprise, or a mapping with keys among requests_per_minute, concurrent_requests, calls_per_month";
+  "must be starter, business, enterprise, or a mapping (keys: requests_per_minute, concurrent_requests, calls_per_month)";
 
 const planCap = (max: number) => wholeNumber(1, max).nullable().default(null);
 
@@ -131,8 +131,8 @@ const exportSection = section({
   top_customers: wholeNumber(0, 1_000)
     .default(20)
     .describe('Number of customers with their own series; the others are summed as `customer_id="other"`.'),
-  node_labels: list(oneOf(NODE_LABELS), `labels out of ${NODE_LABELS.join(", ")}`, NODE_LABELS.length)
-    .refine((labels) => new Set(labels).size === labels.length, "must name no label twice")
+  node_labels: list(oneOf(NODE_LABELS), `labels from ${NODE_LABELS.join(", ")}`, NODE_LABELS.length)
+    .refine((labels) => new Set(labels).size === labels.length, "must not name a label twice")
     .default(["name", "country", "region", "version"])
     .describe("Labels of `proxynet_node_info` in addition to `node_id`."),
   deny: list(text("the name of a metric family", { name: "family", check: "family" }), "metric families", 200)

@@ -142,7 +142,7 @@ const policy = section({
   retry,
   windows: list(
     nonBlankText("the name of a time interval", { name: "name of a time interval", check: "window" }),
-    "names out of time_intervals",
+    "names from time_intervals",
     WINDOWS_MAX,
   )
     .default([])

@@ -66,7 +66,7 @@ const breaker = section({
   .transform(({ percent, amount, within }) => ({ share: percent, amount, withinMs: within }))
   .prefault({})
   .describe(
-    "Circuit breaker. It counts the nodes that begin to fire, or are lost after an action, within the period. It opens if there are more than `percent` or `amount`, whichever is more, and stays open until an operator resets it.",
+    "Circuit breaker. It counts the nodes that begin to fire, or are lost after an action, within the period. It opens if there are more than `percent` or `amount`, whichever is larger, and stays open until an operator resets it.",
   );
 
 const correlated = section({
@@ -82,7 +82,7 @@ const correlated = section({
   .transform(({ by, nodes, percent, within }) => ({ by, nodes, share: percent, withinMs: within }))
   .prefault({})
   .describe(
-    "Correlated failure. If at least `nodes` nodes or `percent` of the nodes in one failure domain, whichever is fewer (but at least 2), become unhealthy together, they are treated as one incident: receivers are notified, and no action is taken on them.",
+    "Correlated failure. If at least `nodes` nodes or `percent` of the nodes in one failure domain, whichever is smaller (but at least 2), become unhealthy together, they are treated as one incident: receivers are notified, and no action is taken on them.",
   );
 
 /** The section `safety`: limits on all policies together. */

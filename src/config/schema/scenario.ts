@@ -54,7 +54,7 @@ export function scenarioSchema(defaults: Scenario) {
 
 const apiKey = section({
   key: text("an API key").describe("API key."),
-  scopes: list(oneOf(SCOPES), `scopes out of ${SCOPES.join(", ")}`, SCOPES.length).describe("Scopes of the key."),
+  scopes: list(oneOf(SCOPES), `scopes from ${SCOPES.join(", ")}`, SCOPES.length).describe("Scopes of the key."),
 });
 
 const service = (defaults: ServiceOptions) =>

@@ -180,7 +180,7 @@ const interval = section({
     (value) => !(NESTED_KEY in value) || Object.keys(value).every((key) => key === NESTED_KEY || key === "name"),
     {
       ...RUN_ALWAYS,
-      error: `must have no key but name and ${NESTED_KEY}; put restrictions into ${NESTED_KEY}`,
+      error: `must have no keys except name and ${NESTED_KEY}; move the others into ${NESTED_KEY}`,
     },
   )
   .transform(({ name, time_intervals, ...own }): TimeInterval => {

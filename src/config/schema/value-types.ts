@@ -173,7 +173,7 @@ export function httpUrl(noun: string, refusal: (url: URL) => string | null, kind
 
 /** A mapping with exactly these keys. */
 export function section<const Shape extends z.core.$ZodShape>(shape: Shape) {
-  const expected = `must be a mapping with keys among ${Object.keys(shape).join(", ")}`;
+  const expected = `must be a mapping (keys: ${Object.keys(shape).join(", ")})`;
   return z.strictObject(shape, { error: (issue) => (issue.code === "invalid_type" ? expected : undefined) });
 }
 

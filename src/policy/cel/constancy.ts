@@ -1,4 +1,5 @@
 import { NODE_STATUSES } from "../../model/node.ts";
+import type { Field } from "./fields.ts";
 import {
   COMPARISON_OPERATIONS,
   type ComparisonTerm,
@@ -40,6 +41,31 @@ export function findConstantParts(condition: Term): readonly string[] {
   const results = resultsOf(condition, atoms);
   if (results?.size === 1) return [`${describeResult(results)}, whatever the value of ${fieldNames(condition)}`];
   return truthParts(condition).flatMap((part) => warningsAbout(part, atoms));
+}
+
+/**
+ * Returns whether a condition can be true while the fields for which `isUnknown` returns true are unknown. Every
+ * comparison of other fields is taken to have both results.
+ */
+export const canHold = (condition: Term, isUnknown: (field: Field) => boolean): boolean =>
+  canBe(true, condition, isUnknown);
+
+function canBe(wanted: boolean, term: Term, isUnknown: (field: Field) => boolean): boolean {
+  const can = (result: boolean, part: Term) => canBe(result, part, isUnknown);
+  switch (term.kind) {
+    case "not":
+      return can(!wanted, term.operand);
+    case "choice":
+      return (
+        (can(true, term.test) && can(wanted, term.sides[0])) || (can(false, term.test) && can(wanted, term.sides[1]))
+      );
+    case "logic": {
+      const needsBoth = (term.operator === "&&") === wanted;
+      return needsBoth ? term.sides.every((side) => can(wanted, side)) : term.sides.some((side) => can(wanted, side));
+    }
+    default:
+      return !fieldsOfTerm(term).some(isUnknown);
+  }
 }
 
 function warningsAbout(part: Term, atoms: Atoms): readonly string[] {

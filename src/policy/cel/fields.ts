@@ -70,7 +70,7 @@ const STATUS_HELP = "Status of the node; missing if this version of proxywarden 
 const TOTAL_HELP =
   "Sessions of the node, including those that ended in the last five minutes; if there are none it is 0, or missing if sessions of other nodes are counted as `other`.";
 const IF_STATES_KNOWN = "missing while the state of any session is unknown";
-const FAILURES_NOTE = "see below the table";
+const FAILURES_NOTE = "see [unknown fields](#unknown-fields)";
 
 const nodeRows = [
   row("node.id", "string", "nodes", listText("ids"), "Identifier of the node.", "node_id"),

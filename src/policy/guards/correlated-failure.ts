@@ -156,7 +156,7 @@ export const correlatedGuard = defineGuard({
   reasons: {
     correlated: {
       counts: "nodes of one region or country that became unhealthy within `safety.correlated.within`",
-      condition: "there are at least `nodes` or `percent` of `safety.correlated`, whichever is fewer",
+      condition: "there are at least `nodes` or `percent` of `safety.correlated`, whichever is smaller",
       ends: "automatically, `safety.storm_cooldown` after fewer than half of its nodes, or fewer than the minimum, are unhealthy; 6 h after its last node failed at the latest",
       operatorAction: "find the common cause in that region or country",
       preventsEpisode: true,

@@ -71,7 +71,8 @@ export const trustGuard = defineGuard({
     },
     inventory_shrunk: {
       counts: "nodes of the last walk",
-      condition: "there are fewer than `safety.trust.min_inventory` of those in the largest walk of the last 7 days",
+      condition:
+        "there are fewer than `safety.trust.min_inventory` of the nodes in the largest walk of the last 7 days",
       ends: "automatically once they are back or 7 days have passed, or with `accept-inventory`",
       operatorAction: "`accept-inventory` if the nodes were removed on purpose",
       alert: UNTRUSTED,

@@ -16,7 +16,7 @@ export const inFlightGuard = defineGuard({
   reasons: {
     in_flight: {
       counts: "actions that are sent and not yet verified, including those of lost nodes",
-      condition: "there are `safety.max_in_flight`",
+      condition: "there are already `safety.max_in_flight` of them",
       ends: "automatically, once one is verified or its time is up",
       policyWide: true,
     },
@@ -43,7 +43,7 @@ export const disruptedGuard = defineGuard({
     disrupted: {
       counts:
         "nodes that the daemon's actions make unavailable: rebooting, disconnected, down after an action, quarantined by the daemon (unless they were offline before), or lost",
-      condition: "there would be more than `amount` or `percent` of `safety.max_disrupted`, whichever is fewer",
+      condition: "there would be more than `amount` or `percent` of `safety.max_disrupted`, whichever is smaller",
       ends: "automatically, once one of them is available again; for lost nodes also with `accept-inventory`",
       operatorAction:
         "`accept-inventory` if the lost nodes will not come back; end a quarantine that lasts longer than requested",
@@ -132,7 +132,7 @@ export const maxActionsGuard = defineGuard({
   reasons: {
     max_actions: {
       counts: "actions sent, of any kind: every POST that the service answered or may have received",
-      condition: "there were `amount` within `per` of `safety.max_actions`",
+      condition: "`amount` of them were sent within `per` (`safety.max_actions`)",
       ends: "automatically, once fewer than `safety.max_actions.amount` were sent within `safety.max_actions.per`",
       policyWide: true,
     },

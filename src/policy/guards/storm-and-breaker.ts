@@ -116,7 +116,7 @@ export const breakerGuard = defineGuard({
   reasons: {
     breaker: {
       counts: "nodes that began to fire, or were lost, within `safety.breaker.within`",
-      condition: "there were more than `amount` or `percent` of `safety.breaker`, whichever is more",
+      condition: "there were more than `amount` or `percent` of `safety.breaker`, whichever is larger",
       ends: "with `reset-breaker`",
       operatorAction: "find out why so many nodes fired or were lost, then `reset-breaker`",
       alert: "ProxywardenBreakerOpen",

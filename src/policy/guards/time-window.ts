@@ -108,7 +108,7 @@ export function windowBlockers(
   const outside = at.filter((time) => !known.some((interval) => isWithin(interval, time)));
   if (outside.length === 0) return blockers;
   const where = `outside ${known.map(({ name }) => name).join(", ")}`;
-  const clock = outside.length < at.length ? " by one clock" : "";
+  const clock = outside.length < at.length ? " by one of the two clocks" : "";
   // The slowest clock reaches the opening last.
   const when = openingText(nextOpening(known, Math.min(...outside)));
   return [...blockers, { reason: "window", detail: `${where}${clock}; ${when}` }];

@@ -128,7 +128,10 @@ export class JournalClock {
   /** Adopts the time on which the clocks agree after a suspension. Earlier times may seem to be longer ago than they are. */
   #endSuspension(): void {
     const lag = formatDuration(Math.round((this.#clock.now() - this.now()) / MINUTE_MS) * MINUTE_MS);
-    this.#log.warn({ lag }, "journal's clock corrected: the monotonic clock stood still, as in a suspended machine");
+    this.#log.warn(
+      { lag },
+      "journal's clock corrected: the monotonic clock had stopped, as it does while a machine is suspended",
+    );
     this.#advanceTo(this.#clock.now());
     this.#uncertainUntil = this.now() + DISAGREEMENT_MS;
   }

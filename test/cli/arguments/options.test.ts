@@ -33,14 +33,14 @@ test.each([
 ])("%j is none, and the error says what one is", (text) => {
   expect(parseTime(text, NOW)).toEqual({
     ok: false,
-    error: "expected: a time such as 2026-11-21T03:12:00Z, or how long ago, such as 2h",
+    error: "it must be a time such as 2026-11-21T03:12:00Z, or how long ago, such as 2h",
   });
 });
 
 test("a future time is rejected: it is most likely in another time zone", () => {
   expect(parseTime("2026-11-21T03:12:45Z", NOW)).toEqual({
     ok: false,
-    error: "expected: a time in the past; times without an offset such as +02:00 are UTC",
+    error: "it must be in the past; times without an offset such as +02:00 are UTC",
   });
 });
 

@@ -106,22 +106,22 @@ test("warns of each expression that reads usage of an unknown scale", () => {
   const text = policy(keys).replace("steps: [{ action: reboot }]", steps);
   const unset =
     "p.yaml:1:1: service.usage_scale: not set: CPU, memory and disk usage are not exported, and unknown in policies; check --probe shows which it is";
-  const never = "while service.usage_scale is not set: its verdict is always unknown";
+  const unknown = "unknown while service.usage_scale is not set";
   expect(warningsFor(SERVICE, text)).toEqual([
     unset,
-    `a.yaml:4:49: policies[0].steps[0].verify.expect: reads node.cpu_usage ${never}`,
-    `a.yaml:6:11: policies[0].when: reads node.cpu_usage, node.disk_usage ${never}`,
+    `a.yaml:4:49: policies[0].steps[0].verify.expect: reads node.cpu_usage: ${unknown}`,
+    `a.yaml:6:11: policies[0].when: reads node.cpu_usage, node.disk_usage: ${unknown}`,
   ]);
   expect(warningsFor(withService(""), text)).toEqual([]);
   expect(warningsFor(`${SERVICE}safety:\n  protected: node.disk_usage\n`, policy("when: node.a"))).toEqual([
     unset,
-    "p.yaml:3:14: safety.protected: reads node.disk_usage while service.usage_scale is not set: its verdict is always unknown, so no action is taken",
+    "p.yaml:3:14: safety.protected: reads node.disk_usage: unknown while service.usage_scale is not set; no action is taken on a node whose protection depends on usage",
   ]);
 });
 
 describe("time intervals", () => {
   const WARNED = "ends at midnight, and nothing continues it at 00:00 on the next day, for example after";
-  const MORNING = "the morning of a night needs its own interval, with the days on which it falls";
+  const MORNING = "the hours after midnight need an interval of their own, with the days on which they fall";
   const EVENING = '{ start_time: "17:00", end_time: "24:00" }';
   const EARLY = '{ start_time: "00:00", end_time: "09:00" }';
 
@@ -194,7 +194,7 @@ describe("time intervals", () => {
       "years: [26]",
       "time_intervals: [{ years: [2024] }, { years: [2026], months: [january] }]",
     ])("warns of one whose days are all past: %s", (keys) => {
-      expect(warningsOf(keys)).toEqual(["all of its days are past, so it is never open again"]);
+      expect(warningsOf(keys)).toEqual(["all of its days are in the past, so it is never open again"]);
     });
 
     test.each([

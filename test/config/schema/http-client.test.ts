@@ -83,7 +83,7 @@ describe("is rejected with the position and the expected value:", () => {
     ],
     [
       "prometheus: { url: 'http://h', basic_auth: { username: u } }",
-      "2:32: prometheus.basic_auth: found the keys username; must have either password or password_file",
+      "2:32: prometheus.basic_auth: found the key username; must have either password or password_file",
     ],
     [
       "prometheus: { url: 'http://h', authorization: { type: Basic, credentials_file: f } }",
@@ -95,7 +95,7 @@ describe("is rejected with the position and the expected value:", () => {
     ],
     [
       "prometheus: { url: 'http://h', tls_config: { cert_file: f } }",
-      "2:32: prometheus.tls_config: found the keys cert_file; must have cert_file and key_file, or neither",
+      "2:32: prometheus.tls_config: found the key cert_file; must have cert_file and key_file, or neither",
     ],
     [
       "receivers: [{ name: a, alertmanager: true }]",

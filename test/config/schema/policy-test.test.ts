@@ -19,11 +19,11 @@ const expected = "must be a status, such as online, or a list over time, such as
 const where = "tests[0].nodes[0].status";
 
 test.each([
-  ["[{ onl: 1 }]", `p.yaml:4:36: ${where}[0]: found the keys onl; ${expected}`],
+  ["[{ onl: 1 }]", `p.yaml:4:36: ${where}[0]: found the key onl; ${expected}`],
   ["[[online]]", `p.yaml:4:36: ${where}[0]: found a list; ${expected}`],
   ["[online for 5m, -1]", `p.yaml:4:51: ${where}[1]: found -1; ${expected}`],
   ["[]", `p.yaml:4:35: ${where}: found an empty list; ${expected}`],
-  ["{ onl: 1 }", `p.yaml:4:27: ${where}: found the keys onl; ${expected}`],
+  ["{ onl: 1 }", `p.yaml:4:27: ${where}: found the key onl; ${expected}`],
 ])("a status of %s over time is refused with what would be right", (status, problem) => {
   expect(nodeProblems(`status: ${status}`)).toEqual([problem]);
 });

@@ -204,12 +204,12 @@ describe("is rejected with the position and the expected value:", () => {
     [
       "steps",
       ' [{ action: quarantine, duration: 1h, reason: "by {{polcy}}" }]',
-      '5:61: policies[0].steps[0].reason: found "{{polcy}}"; must have no placeholders but {{policy}}, {{when}}, {{episode}}, {{node}}; did you mean "{{policy}}"?',
+      '5:61: policies[0].steps[0].reason: found "{{polcy}}"; must have no placeholders except {{policy}}, {{when}}, {{episode}}, {{node}}; did you mean "{{policy}}"?',
     ],
     [
       "steps",
       ' [{ action: quarantine, duration: 1h, reason: "by {{ node }}" }]',
-      '5:61: policies[0].steps[0].reason: found "{{ node }}"; must have no placeholders but {{policy}}, {{when}}, {{episode}}, {{node}}; did you mean "{{node}}"?',
+      '5:61: policies[0].steps[0].reason: found "{{ node }}"; must have no placeholders except {{policy}}, {{when}}, {{episode}}, {{node}}; did you mean "{{node}}"?',
     ],
     [
       "steps",

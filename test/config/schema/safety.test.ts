@@ -84,10 +84,7 @@ test.each([
     "max_disrupted: { percent: 0.05 }",
     "3:29: safety.max_disrupted.percent: found 0.05; must be a percentage from 0% to 100%, such as 20%",
   ],
-  [
-    "max_disrupted_per: 1",
-    "3:22: safety.max_disrupted_per: found 1; must be a mapping with keys among region, country",
-  ],
+  ["max_disrupted_per: 1", "3:22: safety.max_disrupted_per: found 1; must be a mapping (keys: region, country)"],
   ["max_disrupted_per: {}", "3:3: safety.max_disrupted_per: found no keys; must have region, country or both"],
   ["min_online_per: { zone: 1 }", "3:21: safety.min_online_per.zone: unknown key; must be one of region, country"],
   ["correlated: { nodes: 1 }", "3:24: safety.correlated.nodes: found 1; must be a whole number from 2 to 1000000"],

@@ -135,7 +135,7 @@ describe("is rejected with the expected value:", () => {
     ["years: ['2027:2026']", '4:13: time_intervals[0].years[0]: found "2027:2026"; must not end before it begins'],
     [
       "time_intervals: [{ weekdays: [monday] }]\nlocation: UTC",
-      "3:5: time_intervals[0]: found the keys name, time_intervals, location; must have no key but name and time_intervals; put restrictions into time_intervals",
+      "3:5: time_intervals[0]: found the keys name, time_intervals, location; must have no keys except name and time_intervals; move the others into time_intervals",
     ],
     [
       "weekdays: [monday]\nlocation: Europe/Pariss",

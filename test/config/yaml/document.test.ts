@@ -42,7 +42,7 @@ test.each([
   ["~", "1:1: found nothing"],
 ])("%j is not a mapping", (text, found) => {
   expect(configErrors(text)).toEqual([
-    `${found}; must be a mapping with keys among service, limits, collect, export, web, state, log, policies, safety, time_intervals, prometheus, alertmanager, receivers`,
+    `${found}; must be a mapping (keys: service, limits, collect, export, web, state, log, policies, safety, time_intervals, prometheus, alertmanager, receivers)`,
   ]);
 });
 

@@ -71,7 +71,8 @@ export function createSimulatedTransport(
     signal: AbortSignal,
     onHandled: (servedUntil: EpochMs) => void,
   ): Promise<Outcome> => {
-    if (request.mayBeSent?.() === false) return fail({ kind: "unreachable", message: "it may not be sent any more" });
+    if (request.mayBeSent?.() === false)
+      return fail({ kind: "unreachable", message: "it was not sent: this daemon's lease has ended" });
     const latencyMs = network.latencyMs * (1 + network.jitter * (2 * network.random() - 1));
     if (await sleepUnlessAborted(network, latencyMs / 2, signal)) return aborted();
     const headers = { "accept-encoding": "gzip", ...lowerCased(request.headers) };

@@ -48,7 +48,7 @@ describe("check", () => {
     const { code, out, err } = await runInProcess("check", "--config", file);
     expect({ code, out }).toEqual({
       code: 0,
-      out: `${file}: valid\nenforces nothing because\n  no policy is in force: policies names no file\n`,
+      out: `${file}: valid\nenforces nothing because\n  no policy is in force: the key policies is empty\n`,
     });
     expect(err).toMatch(new RegExp(`^warning: ${file}:3:\\d+: service.api_key: .* in plain text`));
   });
@@ -198,7 +198,7 @@ test("healthcheck --config finds the daemon by a file that became invalid", asyn
 
 test.each([
   ["no YAML", "web: [\n", /^config\.yaml:2:1: not valid YAML: /],
-  ["no mapping", "web: hello\n", /^config\.yaml:1:6: web: found "hello"; must be a mapping with keys among listen, /],
+  ["no mapping", "web: hello\n", /^config\.yaml:1:6: web: found "hello"; must be a mapping \(keys: listen, /],
   ["a wrong address", "web:\n  listen: 17\n", /^config\.yaml:2:11: web\.listen: found 17; must be a host and a port /],
   ["an unset variable", `web: { listen: "\${UNSET}" }\n`, /^config\.yaml:1:16: web\.listen: .* UNSET must be set$/m],
   [

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { canHold } from "../../../src/policy/cel/constancy.ts";
 import { compileExpression } from "../../../src/policy/cel/expression.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
 
@@ -119,4 +120,19 @@ describe("warnings about random conditions", () => {
       propertyRuns(2_000),
     );
   });
+});
+
+test.each([
+  ["node.cpu_usage > 0.9", false],
+  ["!(node.cpu_usage > 0.9)", false],
+  ['node.status == "online" && node.cpu_usage > 0.9', false],
+  ['node.status == "offline" || node.cpu_usage > 0.9', true],
+  ['!(node.status == "online" && node.cpu_usage < 0.9)', true],
+  ['!(node.status == "online" || node.cpu_usage < 0.9)', false],
+  ['node.status == "online" ? node.cpu_usage > 0.9 : node.uptime_hours > 1', true],
+  ["node.cpu_usage > 0.9 ? node.uptime_hours > 1 : node.uptime_hours > 2", false],
+])("whether a condition can hold while usage is unknown: %s is %s", (text, expected) => {
+  const compiled = compileExpression(text);
+  if (!compiled.ok) throw new Error(text);
+  expect(canHold(compiled.value.condition, ({ isUsage }) => isUsage)).toBe(expected);
 });

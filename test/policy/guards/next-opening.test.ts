@@ -103,10 +103,10 @@ describe("a policy's windows", () => {
   test("hold if only one clock is within, at either end", () => {
     const [opening, closing] = [Date.parse("2026-03-02T22:00Z"), Date.parse("2026-03-03T04:00Z")];
     expect(details(["nights"], opening, opening - 1)).toEqual([
-      "window: outside nights by one clock; opens at 2026-03-02 23:00 Europe/Paris",
+      "window: outside nights by one of the two clocks; opens at 2026-03-02 23:00 Europe/Paris",
     ]);
     expect(details(["nights"], closing, closing - 1)).toEqual([
-      "window: outside nights by one clock; opens at 2026-03-03 23:00 Europe/Paris",
+      "window: outside nights by one of the two clocks; opens at 2026-03-03 23:00 Europe/Paris",
     ]);
   });
 

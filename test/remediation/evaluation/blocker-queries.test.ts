@@ -90,8 +90,8 @@ describe("a Prometheus query", () => {
       /timeout/,
     ],
     ["503", { status: 503, body: "Service Unavailable" }, /answered 503: "Service Unavailable"/],
-    ["a sign-in page", { body: "<html>" }, /not from Prometheus: "<html>"/],
-    ["JSON of another service", { body: "[]" }, /not from Prometheus/],
+    ["a sign-in page", { body: "<html>" }, /not a response from Prometheus: "<html>"/],
+    ["JSON of another service", { body: "[]" }, /not a response from Prometheus/],
     ["a redirect", { status: 302, body: "" }, /answered 302/],
   ])("that gives %s is an error", async (_, answer, why) => {
     const { externalBlockers } = await open(() => answer);

@@ -26,7 +26,7 @@ export function createOperatorGuard(
       admitted.set(request, login.operator);
       return null;
     }
-    if (login.kind === "wrong") log.warn({ path: request.routeOptions.url, from: request.ip }, "wrong token given");
+    if (login.kind === "wrong") log.warn({ path: request.routeOptions.url, from: request.ip }, "wrong token");
     return { ...TOKEN_REFUSALS[login.kind], ...login };
   }
 
