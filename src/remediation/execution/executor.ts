@@ -70,7 +70,7 @@ export async function executeAction(
     withdrawAction(context, intent, problem, !noNewSteps.aborted);
     return;
   }
-  const readAt = clock.monotonic();
+  const [readAt, readAtEpochMs] = [clock.monotonic(), clock.now()];
   let action: Action = { ...intent, ...stateBeforeAction(context, intent.node), state: "posting" };
   let blocker: string | null = null;
   const abort = new AbortController();
@@ -82,7 +82,9 @@ export async function executeAction(
   const check = () => {
     blocker = precondition();
     if (blocker !== null) throw new Error(blocker);
-    if (clock.monotonic() - readAt > READ_AGE_MS_MAX) throw new Error("the node was read too long ago");
+    // The monotonic clock stands still while the machine is suspended.
+    const readAgeMs = Math.max(clock.monotonic() - readAt, clock.now() - readAtEpochMs);
+    if (readAgeMs > READ_AGE_MS_MAX) throw new Error("the node was read too long ago");
   };
   let posting: Action = action;
   let adoptPosting = () => {};
