@@ -65,8 +65,10 @@ export interface DaemonProcess extends ProcessLifetime {
   readonly metrics: DaemonMetrics;
   snapshot(): Snapshot | null;
   plan(): Plan;
-  /** The service's clock now, as this process knows it; null: not known yet. */
-  serviceTime(): number | null;
+  /** The monotonic clock of this process. */
+  monotonic(): number;
+  /** The service's clock at an instant of that clock; null: not known yet. */
+  serviceTime(at: number): number | null;
   /** Activates another configuration, as SIGHUP does. The caller must advance the clock in the meantime. */
   reload(configuration: Configuration): Promise<void>;
   /** Stops the process gracefully. The caller must advance the clock in the meantime. */
@@ -165,7 +167,8 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
     metrics: common.metrics,
     snapshot: () => collectors.latest(),
     plan: () => collectors.plan(),
-    serviceTime: () => client.serviceTime(common.clock.monotonic()),
+    monotonic: common.clock.monotonic,
+    serviceTime: client.serviceTime,
     reload(next) {
       reloading = reloading.then(() => activate(next));
       return reloading;

@@ -9,6 +9,8 @@ export interface Machine {
   /** Ends a suspension early. */
   resume(): void;
   isSuspended(): boolean;
+  /** When the last suspension ended, on the clock of the simulation, or -Infinity if there was none. */
+  resumedAt(): MonotonicMs;
   /** The monotonic clock of the machine, which stands still while it is suspended. */
   monotonic(): MonotonicMs;
   /** Sleeps on that clock. */
@@ -20,6 +22,7 @@ export interface Machine {
 /** Creates a machine that runs, on the clock of the simulation. */
 export function createMachine(clock: VirtualClock): Machine {
   let pastMs: DurationMs = 0;
+  let resumedAt = Number.NEGATIVE_INFINITY;
   let suspension: { readonly from: MonotonicMs; readonly wake: AbortController } | null = null;
   const monotonic = (): MonotonicMs => (suspension?.from ?? clock.monotonic()) - pastMs;
 
@@ -30,7 +33,8 @@ export function createMachine(clock: VirtualClock): Machine {
   function resume(): void {
     if (suspension === null) return;
     const { from, wake } = suspension;
-    pastMs += clock.monotonic() - from;
+    resumedAt = clock.monotonic();
+    pastMs += resumedAt - from;
     suspension = null;
     wake.abort();
   }
@@ -44,6 +48,7 @@ export function createMachine(clock: VirtualClock): Machine {
     },
     resume,
     isSuspended: () => suspension !== null,
+    resumedAt: () => resumedAt,
     monotonic,
     async sleep(ms, signal) {
       const end = monotonic() + ms;

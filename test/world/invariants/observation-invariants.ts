@@ -41,7 +41,7 @@ export function checkWalk({ ids, count, lastWalk }: Fleet, parts: SimulationPart
 
 /** Checks what the daemon takes for the service's clock. */
 export function checkServiceClock({ process, machine, serviceClock, addViolation }: SimulationParts): void {
-  const serviceNow = process?.isAlive() === true ? process.serviceTime() : null;
+  const serviceNow = process?.isAlive() === true ? process.serviceTime(process.monotonic()) : null;
   const problem = serviceNow === null ? null : serviceClock.problemOf(serviceNow - machine.monotonic());
   if (problem !== null) addViolation("wrong service clock", problem);
 }
