@@ -56,6 +56,8 @@ export interface FleetCounts {
   readonly disrupted: ReadonlySet<NodeId>;
   /** Episodes whose node is lost (see {@link isLost}). */
   readonly lost: readonly Episode[];
+  /** Episodes whose node is lost, or down after a step while no step is in progress (see {@link isAcceptableLoss}). */
+  readonly unreturned: readonly Episode[];
   /** Episodes whose quarantine should have ended, but still makes their node unavailable. */
   readonly overdue: readonly Episode[];
   readonly domains: Readonly<Record<FailureDomain, ReadonlyMap<string, DomainCount>>>;
@@ -232,6 +234,7 @@ export function* countFleet(
     unhealthy: unhealthy + notListed,
     disrupted: disruptedIds,
     lost: disrupted.filter(isLost),
+    unreturned: disrupted.filter(isAcceptableLoss),
     overdue: disrupted.filter(({ quarantine }) => quarantine?.overdue === true),
     domains,
   };
