@@ -6,8 +6,8 @@ import type { RandomChoices } from "../runs/random-choices.ts";
 /** A point at which a process may be killed. */
 export type CrashPoint = ProcessMoment | "commit_before" | "commit_after" | "post";
 
-/** A point at which the machine may be suspended. */
-export type SuspendPoint = "wake" | "answer" | "commit" | "post";
+/** A point at which the machine may be suspended. `intended` and `posting`: such an action was journaled. */
+export type SuspendPoint = "wake" | "answer" | "intended" | "posting" | "post";
 
 /** An event of the process, its machine, its configuration, the operators or other users of the key. */
 export type WorldEvent =
@@ -86,8 +86,8 @@ export function randomEvents(
 export function suspensions(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly TimedEvent[] {
   return choices.times(fromMs, untilMs, (untilMs - fromMs) / SUSPENSION_INTERVAL_MS).map((atMs) => {
     const forMs = choices.pick([10 * SECOND_MS, 2 * MINUTE_MS, 20 * MINUTE_MS, 3 * HOUR_MS]);
-    const point = choices.pick(["wake", "answer", "commit", "post"] as const);
-    const count = 1 + choices.integer(point === "post" ? 3 : COUNT_MAX);
+    const point = choices.pick(["wake", "answer", "intended", "posting", "posting", "post"] as const);
+    const count = point === "wake" || point === "answer" ? 1 + choices.integer(COUNT_MAX) : 1;
     return { atMs, event: { kind: "suspend", point, count, forMs } };
   });
 }

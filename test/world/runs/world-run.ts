@@ -120,9 +120,12 @@ function createWorldRun(input: WorldInput): WorldRun {
       crashTrigger.pass(moment, current);
       if (moment === "wake" || moment === "answer") suspendTrigger.pass(moment, current);
     },
-    onCommit(when, current) {
+    onCommit(when, current, changes) {
       crashTrigger.pass(`commit_${when}`, current);
-      if (when === "after") suspendTrigger.pass("commit", current);
+      for (const change of when === "after" ? changes : []) {
+        const state = change.kind === "action" && !change.row.dryRun ? change.row.state : null;
+        if (state === "intended" || state === "posting") suspendTrigger.pass(state, current);
+      }
     },
     onPost(_post, current) {
       crashTrigger.pass("post", current);
