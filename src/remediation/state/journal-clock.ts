@@ -145,8 +145,9 @@ export class JournalClock {
     if (wallOffset - this.#wallOffset > SUSPENSION_MS_MIN) this.#wallAdvancedAt = monotonic;
     this.#wallOffset = wallOffset;
     if (agreedAt === null) return null;
-    if (agreedAt <= this.#wallAdvancedAt)
-      return "the wall clock was set ahead, or the machine was suspended; the hold ends once a response of the service shows that it was not suspended";
+    const left = DISAGREEMENT_MS - (monotonic - this.#wallAdvancedAt);
+    if (agreedAt <= this.#wallAdvancedAt && left > 0)
+      return `the wall clock was set ahead, or the machine was suspended; the hold ends once a response of the service shows that it was not suspended, or in ${formatSecondsLeft(left)}`;
     return this.checkSuspension(serviceNow) === null
       ? null
       : "the machine was suspended, and the journal's clock is behind; it is corrected within seconds";

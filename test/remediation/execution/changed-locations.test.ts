@@ -4,8 +4,8 @@ import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../ha
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { changingRecords } from "../../harness/simulator/changed-responses.ts";
 
-test.each([null, ""])(
-  "nodes whose record states the region %o while they are quarantined still count in their region",
+test.each([null, "", "pool"])(
+  "nodes that are listed with the region %o while they are quarantined count in their earlier region",
   async (region) => {
     const wrapTransport = changingRecords("nodes", (node) =>
       node.status === "quarantined" ? { ...node, region, country: region } : node,
