@@ -19,6 +19,9 @@ export interface Machine {
   running(): Promise<void>;
 }
 
+/** A shorter sleep may not advance the clock, because of rounding. */
+const TICK_MS: DurationMs = 0.001;
+
 /** Creates a machine that runs, on the clock of the simulation. */
 export function createMachine(clock: VirtualClock): Machine {
   let pastMs: DurationMs = 0;
@@ -57,7 +60,7 @@ export function createMachine(clock: VirtualClock): Machine {
       while (suspension !== null || pastMs !== suspendedMs) {
         await running();
         const rest = end - monotonic();
-        if (rest <= 0 || signal?.aborted === true) return;
+        if (rest < TICK_MS || signal?.aborted === true) return;
         await clock.sleep(rest, signal);
       }
     },
