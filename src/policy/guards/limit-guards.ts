@@ -84,7 +84,8 @@ const nodeNames = (episodes: readonly Episode[]): string =>
 export const disruptedDomainGuard = defineGuard({
   reasons: {
     disrupted_domain: {
-      counts: "disrupted nodes (as above) in the region or country of the node",
+      counts:
+        "disrupted nodes (as above) that are in the region or country of the node, or were when their episode began",
       condition: "there would be more than `safety.max_disrupted_per`",
       ends: "automatically, once one of them is available again; for nodes that are lost or down also with `accept-inventory`",
       operatorAction:
