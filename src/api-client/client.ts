@@ -37,8 +37,11 @@ export interface ApiClient {
   post(call: ActionCall, signal: AbortSignal, hooks?: SendingHooks): Promise<PostResult>;
   /** The service's clock at `at`, by its Date headers, or null if unknown: see {@link ServiceClock}. */
   serviceTime(at: MonotonicMs): EpochMs | null;
-  /** Whether two responses have agreed on the service's clock. Until then a single wrong Date may have set it. */
-  isServiceTimeAgreed(): boolean;
+  /**
+   * When responses last agreed on the service's clock, or null if no two have. Until then a single wrong Date may have
+   * set it.
+   */
+  serviceTimeAgreedAt(): MonotonicMs | null;
   /** How long earlier 429s hold the next walk of the nodes, or 0 if they do not. */
   rejectedForMs(): DurationMs;
   /** How far the service's clock is ahead of our wall clock, or null before the first Date header. */
@@ -76,7 +79,7 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
 
   return {
     serviceTime: (at) => serviceClock.timeAt(at),
-    isServiceTimeAgreed: () => serviceClock.isAgreed(),
+    serviceTimeAgreedAt: () => serviceClock.agreedAt(),
     rejectedForMs() {
       const now = clock.monotonic();
       return Math.max(0, rejectedUntil(deps.rateLimiter.ledger, "node_management", "walk") - now);

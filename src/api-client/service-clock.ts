@@ -69,9 +69,12 @@ export class ServiceClock {
     return time > sentAt ? this.#recordEarlyRequest(sentAt, time) : time;
   }
 
-  /** Returns whether two responses have agreed. Until then the only Date, or the first of those that differ, counts. */
-  isAgreed(): boolean {
-    return this.#isAgreed;
+  /**
+   * Returns when the content of the last response that agrees with an earlier one was observed, or null if no two have
+   * agreed. Until then the only Date, or the first of those that differ, counts.
+   */
+  agreedAt(): MonotonicMs | null {
+    return this.#isAgreed ? this.#lastObservedAt : null;
   }
 
   /**

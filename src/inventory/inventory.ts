@@ -262,17 +262,16 @@ export class Inventory {
       this.#columns.recordOutdated(slot, record, at);
       return false;
     }
+    const isNew = Number.isNaN(this.#columns.number("listedAt", slot));
+    const known = isNew ? undefined : this.#locations.list()[this.#columns.location(slot)];
     this.#columns.setListed(slot, record, at);
-    const [country, region] = [record.country ?? "", record.region ?? ""];
-    if (!this.#isLocatedIn(slot, country, region))
+    // A record that does not state where the node is does not move it out of the limits of its region.
+    const country = record.country || known?.country || "";
+    const region = record.region || known?.region || "";
+    // Nearly all records show the same location.
+    if (known?.country !== country || known.region !== region)
       this.#columns.setLocation(slot, this.#locations.index(country, region));
     return true;
-  }
-
-  /** Returns whether the node has this location already, as in nearly all records. */
-  #isLocatedIn(slot: number, country: string, region: string): boolean {
-    const location = this.#locations.list()[this.#columns.location(slot)];
-    return location !== undefined && location.country === country && location.region === region;
   }
 
   /**

@@ -47,6 +47,8 @@ export interface DomainCount {
 /** The counts of a region or country without nodes. */
 export const NO_NODES: DomainCount = { nodes: 0, online: 0, disrupted: 0 };
 
+const DISRUPTED_NODE: DomainCount = { ...NO_NODES, disrupted: 1 };
+
 /** Node counts of the fleet that the limits use. */
 export interface FleetCounts {
   /** Number of nodes of the fleet and of lost nodes. Nodes that left without an action of ours don't count. */
@@ -56,6 +58,8 @@ export interface FleetCounts {
   readonly disrupted: ReadonlySet<NodeId>;
   /** Episodes whose node is lost (see {@link isLost}). */
   readonly lost: readonly Episode[];
+  /** Episodes whose node is lost, or down after a step while no step is in progress (see {@link isAcceptableLoss}). */
+  readonly unreturned: readonly Episode[];
   /** Episodes whose quarantine should have ended, but still makes their node unavailable. */
   readonly overdue: readonly Episode[];
   readonly domains: Readonly<Record<FailureDomain, ReadonlyMap<string, DomainCount>>>;
@@ -192,12 +196,13 @@ export function* countFleet(
     isUnhealthy[slot] = 1;
   };
   const domains = { region: new Map<string, DomainCount>(), country: new Map<string, DomainCount>() };
-  const add = (location: Location, { nodes, online, disrupted }: DomainCount) => {
-    for (const domain of FAILURE_DOMAINS) {
-      const known = domains[domain].get(location[domain]) ?? NO_NODES;
-      const sums = { nodes: known.nodes + nodes, online: known.online + online };
-      domains[domain].set(location[domain], { ...sums, disrupted: known.disrupted + disrupted });
-    }
+  const addTo = (domain: FailureDomain, name: string, { nodes, online, disrupted }: DomainCount) => {
+    const known = domains[domain].get(name) ?? NO_NODES;
+    const sums = { nodes: known.nodes + nodes, online: known.online + online };
+    domains[domain].set(name, { ...sums, disrupted: known.disrupted + disrupted });
+  };
+  const add = (location: Location, count: DomainCount) => {
+    for (const domain of FAILURE_DOMAINS) addTo(domain, location[domain], count);
   };
   for (const [index, location] of locations.entries()) {
     const nodes = counted.nodes[index]!;
@@ -214,7 +219,11 @@ export function* countFleet(
     } else {
       markUnhealthy(slot);
       const online = status[slot] === ONLINE ? -1 : 0;
-      add(locations[locationIndex[slot]!]!, { nodes: 0, online, disrupted: 1 });
+      const location = locations[locationIndex[slot]!]!;
+      add(location, { nodes: 0, online, disrupted: 1 });
+      // The service may list a node elsewhere while it is down. Where it was when its episode began, it is missing.
+      for (const domain of FAILURE_DOMAINS)
+        if (episode[domain] !== location[domain]) addTo(domain, episode[domain], DISRUPTED_NODE);
     }
   }
   for (const action of dryRun ? [] : records.actions()) {
@@ -232,6 +241,7 @@ export function* countFleet(
     unhealthy: unhealthy + notListed,
     disrupted: disruptedIds,
     lost: disrupted.filter(isLost),
+    unreturned: disrupted.filter(isAcceptableLoss),
     overdue: disrupted.filter(({ quarantine }) => quarantine?.overdue === true),
     domains,
   };

@@ -4,7 +4,7 @@ import type { NodeId } from "../model/node.ts";
 import type { Episode } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
-import type { EpochMs } from "../model/time.ts";
+import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { wasRebootedByUs } from "../policy/own-actions.ts";
 import { type IdentityDeps, isOurBoot } from "./boot-times.ts";
 import { type EpisodeContext, withdraw } from "./execution/episode-transitions.ts";
@@ -38,7 +38,7 @@ export function findReplacedNodes(
   const detail = "created_at changed more than twice within a day";
   for (const id of changed.length === 0 ? [] : changes.record(changed, countKnown(fleet), now))
     reporter.reportProblem({ reason: "changing_created_at", id, detail });
-  recordChangingCreatedAt(remediationState);
+  recordChangingCreatedAt(remediationState, now);
   for (const node of changed) if (changes.identifies(node, now)) nodes.add(node);
   // The whole fleet would keep its other columns in memory.
   identities.compared = { ids: fleet.ids, createdAtMs: fleet.createdAtMs };
@@ -83,10 +83,10 @@ function changedNodes(previous: CreationTimes, fleet: Fleet): readonly NodeId[] 
 }
 
 /** Journals when `created_at` was last found not to identify nodes, so that a restart does not take all nodes for others. */
-function recordChangingCreatedAt(state: RemediationState): void {
+function recordChangingCreatedAt(state: RemediationState, now: MonotonicMs): void {
   const known = state.records.fact(CHANGING_CREATED_AT_FACT);
   const age = state.now() - Number(known ?? Number.NEGATIVE_INFINITY);
-  const value = state.identities.changes.areTooMany() ? String(state.now()) : null;
+  const value = state.identities.changes.areTooMany(now) ? String(state.now()) : null;
   const isDue = value === null ? age > DAY_MS : age > REWRITE_MS;
   if (isDue && value !== known) state.record([{ kind: "fact", key: CHANGING_CREATED_AT_FACT, value }]);
 }

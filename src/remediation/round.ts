@@ -121,7 +121,7 @@ export class RemediationRound {
     this.#assessed = observed.latest!.snapshot.sequence;
     // The journal's clock follows only once, so it must not follow a single wrong Date.
     await remediationState.checkClock(() =>
-      client.isServiceTimeAgreed() ? client.serviceTime(clock.monotonic()) : null,
+      client.serviceTimeAgreedAt() !== null ? client.serviceTime(clock.monotonic()) : null,
     );
     // Journals the time, and what could not be journaled before.
     remediationState.record([]);

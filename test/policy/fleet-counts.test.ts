@@ -199,6 +199,8 @@ describe("fleet counts", () => {
           state: fc.constantFrom(...OPEN_STATES),
           quarantine: fc.constantFrom(null, quarantine),
           acted: fc.nat({ max: 1 }),
+          country: fc.constantFrom("DE", "FR", ""),
+          region: fc.constantFrom("r", "s", ""),
           unlistedAt: fc.constantFrom(null, 1),
           policy: fc.constantFrom("one", "two"),
         }),
@@ -257,15 +259,19 @@ function referenceCounts({ nodes, timers = [], episodes = [], policies = [], dry
     status === "unknown" ||
     isDisrupted(id) ||
     mine.some((timer) => timer.node === id && timer.state === "firing");
-  const countsBy = (by: FailureDomain) =>
-    new Map(
-      [...new Set(counting.map((each) => each[by]!))].map((domain) => {
+  const countsBy = (by: FailureDomain) => {
+    // Nodes that are listed elsewhere than when their episode began.
+    const moved = disrupting.filter((each) => present.some((node) => node.id === each.node && node[by] !== each[by]));
+    return new Map(
+      [...new Set([...counting, ...moved].map((each) => each[by]!))].map((domain) => {
         const there = counting.filter((each) => each[by] === domain);
         const free = there.filter(({ id }) => !isDisrupted(id));
         const online = free.filter(({ status }) => status === "online").length;
-        return [domain, { nodes: there.length, online, disrupted: there.length - free.length }] as const;
+        const left = moved.filter((each) => each[by] === domain).length;
+        return [domain, { nodes: there.length, online, disrupted: there.length - free.length + left }] as const;
       }),
     );
+  };
   const domains = { region: countsBy("region"), country: countsBy("country") };
   return {
     nodes: counting.length,

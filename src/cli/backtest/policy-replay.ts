@@ -82,7 +82,7 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
       get: noCall,
       post: noCall,
       serviceTime: clock.serviceTime,
-      isServiceTimeAgreed: () => true,
+      serviceTimeAgreedAt: () => clock.monotonic(),
       clockSkewMs: () => 0,
       rejectedForMs: () => 0,
     },

@@ -44,9 +44,9 @@ export const disruptedGuard = defineGuard({
       counts:
         "nodes that the daemon's actions make unavailable: rebooting, disconnected, down after an action, quarantined by the daemon (unless they were offline before), or lost",
       condition: "there would be more than `amount` or `percent` of `safety.max_disrupted`, whichever is smaller",
-      ends: "automatically, once one of them is available again; for lost nodes also with `accept-inventory`",
+      ends: "automatically, once one of them is available again; for nodes that are lost or down also with `accept-inventory`",
       operatorAction:
-        "`accept-inventory` if the lost nodes will not come back; end a quarantine that lasts longer than requested",
+        "`accept-inventory` if nodes that are lost or down will not come back; end a quarantine that lasts longer than requested",
       policyWide: true,
     },
   },
@@ -61,11 +61,11 @@ export const disruptedGuard = defineGuard({
 const countOf = (nodes: number): string => `${nodes} ${nodes === 1 ? "node is" : "nodes are"}`;
 
 /** Describes those of the counted nodes that may not become available without an operator. */
-function describeCauses({ lost, overdue }: Pick<FleetCounts, "lost" | "overdue">): string {
+function describeCauses({ unreturned, overdue }: Pick<FleetCounts, "unreturned" | "overdue">): string {
   const texts: string[] = [];
-  if (lost.length > 0)
+  if (unreturned.length > 0)
     texts.push(
-      `${lost.length} of them left the list or stayed down after an action (${nodeNames(lost)}); such nodes count until they are available again or accept-inventory is run`,
+      `${unreturned.length} of them left the list or stayed down after an action (${nodeNames(unreturned)}); such nodes count until they are available again or accept-inventory is run`,
     );
   if (overdue.length > 0)
     texts.push(
@@ -84,11 +84,12 @@ const nodeNames = (episodes: readonly Episode[]): string =>
 export const disruptedDomainGuard = defineGuard({
   reasons: {
     disrupted_domain: {
-      counts: "disrupted nodes (as above) in the region or country of the node",
+      counts:
+        "disrupted nodes (as above) that are in the region or country of the node, or were when their episode began",
       condition: "there would be more than `safety.max_disrupted_per`",
-      ends: "automatically, once one of them is available again; for lost nodes also with `accept-inventory`",
+      ends: "automatically, once one of them is available again; for nodes that are lost or down also with `accept-inventory`",
       operatorAction:
-        "`accept-inventory` if the lost nodes will not come back; end a quarantine that lasts longer than requested",
+        "`accept-inventory` if nodes that are lost or down will not come back; end a quarantine that lasts longer than requested",
     },
   },
   check: ({ node }, { fleetCounts, safety }) => {
@@ -96,7 +97,10 @@ export const disruptedDomainGuard = defineGuard({
     return checkDomains(node, fleetCounts, safety.maxDisruptedPer, ({ disrupted }, limit, domain) => {
       if (disrupted + added <= limit) return null;
       const ofDomain = (episodes: readonly Episode[]) => episodes.filter((each) => each[domain] === node[domain]);
-      const causes = describeCauses({ lost: ofDomain(fleetCounts.lost), overdue: ofDomain(fleetCounts.overdue) });
+      const causes = describeCauses({
+        unreturned: ofDomain(fleetCounts.unreturned),
+        overdue: ofDomain(fleetCounts.overdue),
+      });
       const detail = `${countOf(disrupted)} disrupted in the ${domain} ${node[domain] || "(none)"}; the limit is ${limit}${causes}`;
       return { reason: "disrupted_domain", detail };
     });

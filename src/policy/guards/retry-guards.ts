@@ -112,7 +112,7 @@ export const backoffGuard = defineGuard({
     if (episode === null || episode.retryAt === null || episode.retryAt <= now) return [];
     const last = records
       .actionsOf(episode.id)
-      .findLast(({ step, endedAt: end }) => step === episode.step && end !== null);
+      .findLast(({ step, detail: problem }) => step === episode.step && problem !== null);
     const why = last?.detail == null ? "" : ` (${last.detail})`;
     const detail = `${backoffCause(episode)}${why}; the next in ${formatSecondsLeft(episode.retryAt - now)}`;
     return [{ reason: "backoff", detail }];

@@ -222,8 +222,8 @@ export function lapseApprovals(context: PlannerDeps): void {
   }
 }
 
-/** Returns why the action no longer applies, or null if it does. */
-function obsoleteReason(context: PlannerDeps, action: Action, episode: Episode | null): string | null {
+/** Returns why an action that was approved, or waits for approval, no longer applies, or null if it does. */
+export function obsoleteReason(context: PlannerDeps, action: Action, episode: Episode | null): string | null {
   if (episode === null || episode.closedAt !== null) return "its episode is over";
   if (episode.state === "suspended") return "its episode is suspended";
   if (episode.state !== "firing" || episode.step !== action.step) return "its step is over";

@@ -81,10 +81,12 @@ export class InventoryTrustTracker {
     return { blockers: [...clockBlockers, ...blockers, ...cooldownBlockers], isUntrusted };
   }
 
-  /** Returns why the Date headers hold every action, or null if they do not. */
+  /** Returns why the Date headers, or their difference from the wall clock, hold every action, or null if they do not. */
   #dateProblem(): string | null {
-    const { client, clock } = this.#context;
-    if (client.isServiceTimeAgreed() || client.serviceTime(clock.monotonic()) === null) return null;
+    const { client, clock, remediationState } = this.#context;
+    const serviceNow = client.serviceTime(clock.monotonic());
+    const agreedAt = client.serviceTimeAgreedAt();
+    if (serviceNow === null || agreedAt !== null) return remediationState.clock.suspensionProblem(serviceNow, agreedAt);
     return "no two responses of the service have agreed on its Date yet; the hold ends with the next response that agrees";
   }
 

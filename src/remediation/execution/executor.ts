@@ -16,6 +16,7 @@ import {
   recordUnsent,
 } from "../../policy/episodes/episode.ts";
 import type { Candidate } from "../../policy/guard-facts.ts";
+import { obsoleteReason } from "../evaluation/action-planner.ts";
 import { type DecisionContext, findCandidate } from "../evaluation/candidates.ts";
 import type { ExternalBlockerCache } from "../evaluation/external-blockers.ts";
 import type { ApiKeyStatus } from "./api-key-rejection.ts";
@@ -70,7 +71,7 @@ export async function executeAction(
     withdrawAction(context, intent, problem, !noNewSteps.aborted);
     return;
   }
-  const readAt = clock.monotonic();
+  const [readAt, readAtEpochMs] = [clock.monotonic(), clock.now()];
   let action: Action = { ...intent, ...stateBeforeAction(context, intent.node), state: "posting" };
   let blocker: string | null = null;
   const abort = new AbortController();
@@ -82,7 +83,9 @@ export async function executeAction(
   const check = () => {
     blocker = precondition();
     if (blocker !== null) throw new Error(blocker);
-    if (clock.monotonic() - readAt > READ_AGE_MS_MAX) throw new Error("the node was read too long ago");
+    // The monotonic clock stands still while the machine is suspended.
+    const readAgeMs = Math.max(clock.monotonic() - readAt, clock.now() - readAtEpochMs);
+    if (readAgeMs > READ_AGE_MS_MAX) throw new Error("the node was read too long ago");
   };
   let posting: Action = action;
   let adoptPosting = () => {};
@@ -169,11 +172,14 @@ function stateBeforeAction({ observed }: ExecutorDeps, node: NodeId) {
   return { uptimeHoursBefore: observed.uptimeHoursAt(slot), statusBefore: observed.statusAt(slot) };
 }
 
+/** Withdraws an action that was not sent. If it was approved and the approval still applies, it remains approved. */
 function withdrawAction(context: ExecutorDeps, action: Action, detail: string, isFailure: boolean): void {
   const now = context.remediationState.now();
-  const row: Action = { ...action, state: "withdrawn", sentAt: null, endedAt: now, detail };
-  context.log.info({ action: action.id, node: action.node, detail }, "action withdrawn before it was sent");
   const current = context.remediationState.records.episode(action.episode);
+  const isApproved = action.approvedAt !== undefined && obsoleteReason(context, action, current) === null;
+  const ended = isApproved ? ({ state: "approved" } as const) : ({ state: "withdrawn", endedAt: now } as const);
+  const row: Action = { ...action, ...ended, sentAt: null, detail };
+  context.log.info({ action: action.id, node: action.node, detail }, "action withdrawn before it was sent");
   if (isFailure && current?.closedAt === null)
     commitTransition(context, current, recordUnsent(current, now), [actionChange(row)]);
   else context.remediationState.record([actionChange(row)]);

@@ -31,11 +31,7 @@ export class CreatedAtChanges {
    * the number of nodes whose `created_at` is known.
    */
   record(nodes: readonly NodeId[], knownNodes: number, now: MonotonicMs): readonly NodeId[] {
-    for (const [node, { at }] of this.#changes) {
-      if (now - at <= CHANGES_WITHIN_MS) break;
-      this.#changes.delete(node);
-      this.#frequent.delete(node);
-    }
+    this.#forgetOld(now);
     for (const node of nodes) {
       const count = (this.#changes.get(node)?.count ?? 0) + 1;
       this.#changes.delete(node);
@@ -54,7 +50,17 @@ export class CreatedAtChanges {
   }
 
   /** Returns whether `created_at` changes too often in too many nodes, as far as this process has seen. */
-  areTooMany(): boolean {
+  areTooMany(now: MonotonicMs): boolean {
+    this.#forgetOld(now);
+    if (this.#changes.size === 0) this.#areTooMany = false;
     return this.#areTooMany;
+  }
+
+  #forgetOld(now: MonotonicMs): void {
+    for (const [node, { at }] of this.#changes) {
+      if (now - at <= CHANGES_WITHIN_MS) break;
+      this.#changes.delete(node);
+      this.#frequent.delete(node);
+    }
   }
 }

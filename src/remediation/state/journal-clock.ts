@@ -31,6 +31,11 @@ const AGREEMENT_MS: DurationMs = 5 * MINUTE_MS;
  * cooldowns have passed.
  */
 const DISAGREEMENT_MS: DurationMs = HOUR_MS;
+/**
+ * If the wall clock advances by this much more than the monotonic clock, the machine may have been suspended. A shorter
+ * suspension makes no data too old.
+ */
+const SUSPENSION_MS_MIN: DurationMs = MINUTE_MS;
 
 /**
  * The clock of all rows of the journal. It advances with the monotonic clock, and continues where the last process
@@ -63,6 +68,10 @@ export class JournalClock {
   readonly #behindSince: EpochMs;
   /** When the clocks last agreed with this one, which was before a suspension, or null if they have not. */
   #agreedAt: EpochMs | null = null;
+  /** How far the wall clock is ahead of the monotonic clock, as last compared. */
+  #wallOffset: number;
+  /** When they were last found to differ by more than before, as after a suspension. */
+  #wallAdvancedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
 
   constructor(journaled: JournaledTime, clock: Clock, log: Log) {
     const { last, uncertainUntil, behindSince } = journaled;
@@ -73,6 +82,7 @@ export class JournalClock {
     this.#offset = this.openedAt - clock.monotonic();
     this.#uncertainUntil = uncertainUntil ?? Number.NEGATIVE_INFINITY;
     this.#behindSince = behindSince ?? this.openedAt;
+    this.#wallOffset = clock.now() - clock.monotonic();
   }
 
   now(): EpochMs {
@@ -123,6 +133,24 @@ export class JournalClock {
     if (Math.min(wall, serviceNow) - this.now() > AGREEMENT_MS) return this.#agreedAt;
     if (this.#uncertainUntil !== Number.POSITIVE_INFINITY) this.#agreedAt = this.now();
     return null;
+  }
+
+  /**
+   * Returns why no action may be taken because the machine was, or may have been, suspended, or null if it was not. Data
+   * from before a suspension looks fresh. `agreedAt` is when responses last agreed on `serviceNow`, or null if never.
+   */
+  suspensionProblem(serviceNow: EpochMs | null, agreedAt: MonotonicMs | null): string | null {
+    const monotonic = this.#clock.monotonic();
+    const wallOffset = this.#clock.now() - monotonic;
+    if (wallOffset - this.#wallOffset > SUSPENSION_MS_MIN) this.#wallAdvancedAt = monotonic;
+    this.#wallOffset = wallOffset;
+    if (agreedAt === null) return null;
+    const left = DISAGREEMENT_MS - (monotonic - this.#wallAdvancedAt);
+    if (agreedAt <= this.#wallAdvancedAt && left > 0)
+      return `the wall clock was set ahead, or the machine was suspended; the hold ends once a response of the service shows that it was not suspended, or in ${formatSecondsLeft(left)}`;
+    return this.checkSuspension(serviceNow) === null
+      ? null
+      : "the machine was suspended, and the journal's clock is behind; it is corrected within seconds";
   }
 
   /** Adopts the time on which the clocks agree after a suspension. Earlier times may seem to be longer ago than they are. */

@@ -38,7 +38,10 @@ const withOffline = (count: number): readonly NodeFixture[] =>
 
 /** Open episodes with an action in flight on these nodes. */
 const actingEpisodes = (...nodes: readonly string[]): Episode[] =>
-  nodes.map((node, index) => episodeOf(10 + index, { node, state: "acting", acted: 1 }));
+  nodes.map((node, index) => {
+    const { country = "", region = "" } = hundredNodes.find(({ id }) => id === node)!;
+    return episodeOf(10 + index, { node, country, region, state: "acting", acted: 1 });
+  });
 
 describe("a storm", () => {
   test("begins when more than max_unhealthy of the nodes are unhealthy", () => {

@@ -43,10 +43,17 @@ test("no id is identified until a day after an earlier process found that too ma
 test("what an earlier process found is confirmed by one change of more than a tenth of the nodes", () => {
   const changes = new CreatedAtChanges(-HOUR_MS);
   recordAt(changes, three.slice(1), [0]);
-  expect(changes.areTooMany()).toBe(false);
+  expect(changes.areTooMany(0)).toBe(false);
   recordAt(changes, three, [1]);
-  expect(changes.areTooMany()).toBe(true);
+  expect(changes.areTooMany(HOUR_MS)).toBe(true);
   const unaware = new CreatedAtChanges();
   recordAt(unaware, three, [0, 1]);
-  expect(unaware.areTooMany()).toBe(false);
+  expect(unaware.areTooMany(HOUR_MS)).toBe(false);
+});
+
+test("created_at no longer counts as changing a day after its last change in any node", () => {
+  const changes = new CreatedAtChanges();
+  recordAt(changes, three, [0, 1, 2]);
+  expect(changes.areTooMany(DAY_MS + 2 * HOUR_MS)).toBe(true);
+  expect(changes.areTooMany(DAY_MS + 2 * HOUR_MS + 1)).toBe(false);
 });

@@ -63,7 +63,7 @@ export function createCheckedTransport(
   }
 
   function checkAnswer(answer: PostAnswer, sentAt: MonotonicMs): PostAnswer {
-    if (answer.ok) parts.serviceClock.recordAnswer(answer.value, sentAt, parts.clock.monotonic());
+    if (answer.ok) parts.serviceClock.recordAnswer(answer.value, sentAt, parts.machine.monotonic());
     for (const [name, invariant] of Object.entries(answerInvariants)) {
       const violated = invariant(answer, parts);
       if (violated !== null) parts.addViolation(name, violated);
@@ -73,7 +73,7 @@ export function createCheckedTransport(
 
   return {
     async request(request, signal) {
-      const sentAt = parts.clock.monotonic();
+      const sentAt = parts.machine.monotonic();
       const [, node, kind] = /^\/v1\/nodes\/([^/?]+)(?:\/(\w+))?$/.exec(request.path) ?? [];
       if (node !== undefined && kind !== undefined) return checkAnswer(await send(request, signal, node, kind), sentAt);
       const truth = node === undefined ? null : nodeTruthOf(parts, node);

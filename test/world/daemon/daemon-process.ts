@@ -23,6 +23,7 @@ import type { Plan } from "../../../src/scheduling/planner.ts";
 import type { VirtualClock } from "../../../src/simulator/clock.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { fixedKey } from "../../harness/virtual-daemon.ts";
+import type { Machine } from "./machine.ts";
 
 /** Whether a simulated process is running. */
 export interface ProcessLifetime {
@@ -64,7 +65,9 @@ export interface DaemonProcess extends ProcessLifetime {
   readonly metrics: DaemonMetrics;
   snapshot(): Snapshot | null;
   plan(): Plan;
-  /** The service's clock at an instant of this process's monotonic clock; null: not known yet. */
+  /** The monotonic clock of this process. */
+  monotonic(): number;
+  /** The service's clock at an instant of that clock; null: not known yet. */
   serviceTime(at: number): number | null;
   /** Activates another configuration, as SIGHUP does. The caller must advance the clock in the meantime. */
   reload(configuration: Configuration): Promise<void>;
@@ -75,6 +78,7 @@ export interface DaemonProcess extends ProcessLifetime {
 /** Dependencies of a process. */
 export interface DaemonProcessDeps extends Configuration {
   readonly clock: VirtualClock;
+  readonly machine: Machine;
   readonly transport: Transport;
   readonly store: StateStore;
   readonly journal: Journal;
@@ -163,6 +167,7 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
     metrics: common.metrics,
     snapshot: () => collectors.latest(),
     plan: () => collectors.plan(),
+    monotonic: common.clock.monotonic,
     serviceTime: client.serviceTime,
     reload(next) {
       reloading = reloading.then(() => activate(next));
@@ -202,18 +207,18 @@ async function openProcess(deps: DaemonProcessDeps) {
   return { common: { clock, random, metrics, log }, journal, rateLimiter, client, remediationState, collected };
 }
 
-function clockOfProcess({ clock, onMoment }: DaemonProcessDeps, isAlive: () => boolean): Clock {
-  const startedAt = clock.monotonic();
+function clockOfProcess({ clock, machine, onMoment }: DaemonProcessDeps, isAlive: () => boolean): Clock {
+  const startedAt = machine.monotonic();
   return {
     now: clock.now,
-    monotonic: () => clock.monotonic() - startedAt,
-    sleep(ms, signal) {
+    monotonic: () => machine.monotonic() - startedAt,
+    async sleep(ms, signal) {
       if (isAlive()) onMoment("sleep");
       if (!isAlive()) return never();
-      return clock.sleep(ms, signal).then(() => {
-        if (isAlive()) onMoment("wake");
-        return isAlive() ? undefined : never();
-      });
+      await machine.sleep(ms, signal);
+      if (isAlive()) onMoment("wake");
+      if (machine.isSuspended()) await machine.running();
+      return isAlive() ? undefined : never();
     },
   };
 }
@@ -223,7 +228,7 @@ const CONNECTION_CLOSE_MS = 1_000;
 
 /** Requests that were sent before the process was killed still reach the service; their answers are discarded. */
 function transportOfProcess(
-  { transport, clock, onMoment }: DaemonProcessDeps,
+  { transport, clock, machine, onMoment }: DaemonProcessDeps,
   { isAlive, onKill }: ProcessLifetime,
 ): Transport {
   const connections = new Set<AbortController>();
@@ -246,6 +251,7 @@ function transportOfProcess(
       connections.delete(connection);
       signal.removeEventListener("abort", onAbort);
       if (isAlive()) onMoment("answer");
+      if (machine.isSuspended()) await machine.running();
       return isAlive() ? answer : never();
     },
     close: () => Promise.resolve(),
@@ -253,7 +259,7 @@ function transportOfProcess(
 }
 
 /** A killed process writes nothing. */
-function storeOfProcess({ store, journal, onMoment }: DaemonProcessDeps, isAlive: () => boolean): StateStore {
+function storeOfProcess({ store, journal, machine, onMoment }: DaemonProcessDeps, isAlive: () => boolean): StateStore {
   const survives = (moment: ProcessMoment): boolean => {
     if (isAlive()) onMoment(moment);
     return isAlive();
@@ -268,6 +274,7 @@ function storeOfProcess({ store, journal, onMoment }: DaemonProcessDeps, isAlive
       async commit(changes) {
         if (!isAlive()) throw new Error("the process was killed");
         await journal.commit(changes);
+        if (machine.isSuspended()) await machine.running();
       },
       prune: async (before) => (isAlive() ? journal.prune(before) : undefined),
     },

@@ -17,8 +17,9 @@ const SENT_STATES: ReadonlySet<Action["state"]> = new Set(["posting", "sent", "e
 const NEXT_STATES: Readonly<Record<Action["state"], readonly Action["state"][]>> = {
   awaiting: ["approved", "rejected", "lapsed", "withdrawn"],
   approved: ["intended", "lapsed", "withdrawn"],
-  intended: ["posting", "withdrawn", "ended"],
-  posting: ["sent", "ended", "withdrawn"],
+  // An action that could not be sent stays approved.
+  intended: ["posting", "approved", "withdrawn", "ended"],
+  posting: ["sent", "ended", "approved", "withdrawn"],
   sent: ["sent", "ended"],
   ended: [],
   withdrawn: [],

@@ -13,6 +13,7 @@ import { actualNode } from "../../harness/simulator/actual-state.ts";
 import type { BreakerModel } from "../invariants/breaker-model.ts";
 import type { ServiceClockModel } from "../invariants/observation-invariants.ts";
 import type { DaemonProcess } from "./daemon-process.ts";
+import type { Machine } from "./machine.ts";
 import type { Observations } from "./observations.ts";
 import type { RecordedState } from "./recording-store.ts";
 
@@ -73,6 +74,7 @@ export interface ExternalUsers {
 export interface SimulationParts {
   readonly service: SimulatedService;
   readonly clock: VirtualClock;
+  readonly machine: Machine;
   readonly recordedState: RecordedState;
   /** Rules of the active configuration. */
   config: RemediationConfig;

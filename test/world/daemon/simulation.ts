@@ -22,6 +22,7 @@ import {
   type ProcessMoment,
   startDaemonProcess,
 } from "./daemon-process.ts";
+import { createMachine } from "./machine.ts";
 import { createObservations } from "./observations.ts";
 import { RecordedState } from "./recording-store.ts";
 import { type PostAttempt, type SimulationParts, serviceTimeOf, type Violation } from "./simulation-parts.ts";
@@ -87,9 +88,9 @@ export class Simulation {
     this.#transport = createCheckedTransport(this.parts, network, (post) => options.onPost?.(post, this));
   }
 
-  /** The running process; null: the daemon is down. */
+  /** The running process; null: the daemon is down, or its machine is suspended. */
   process(): DaemonProcess | null {
-    return this.parts.process?.isAlive() === true ? this.parts.process : null;
+    return this.parts.process?.isAlive() === true && !this.parts.machine.isSuspended() ? this.parts.process : null;
   }
 
   /** Number of processes started so far. */
@@ -101,7 +102,7 @@ export class Simulation {
   async advance(ms: DurationMs): Promise<void> {
     const until = this.#clock.monotonic() + ms;
     while (this.#clock.monotonic() < until) {
-      if (this.#clock.monotonic() >= this.#startsAt) await this.#start();
+      if (this.#clock.monotonic() >= this.#startsAt && !this.parts.machine.isSuspended()) await this.#start();
       await this.#clock.advance(Math.min(STEP_MS, until - this.#clock.monotonic()));
       recordFailingNodes(this.parts);
       checkServiceClock(this.parts);
@@ -119,6 +120,7 @@ export class Simulation {
   /** Activates another configuration: now if the daemon runs, otherwise at its next start. */
   reload(configuration: Configuration): void {
     this.#configuration = configuration;
+    this.parts.machine.resume();
     void this.process()?.reload(configuration);
   }
 
@@ -140,6 +142,7 @@ export class Simulation {
     return {
       service,
       clock,
+      machine: createMachine(clock),
       recordedState,
       startMs,
       violations,
@@ -232,6 +235,7 @@ export class Simulation {
     parts.forwardMs = Math.max(parts.forwardMs, clock.now() - clock.monotonic() - parts.startMs);
     parts.process = await startDaemonProcess({
       clock,
+      machine: parts.machine,
       transport: this.#transport,
       store: this.#disk,
       journal: parts.recordedState.journal,
@@ -254,6 +258,7 @@ export class Simulation {
   }
 
   async #stopProcess(): Promise<void> {
+    this.parts.machine.resume();
     if (this.parts.process?.isAlive() !== true) return;
     let isStopped = false;
     void this.parts.process.stop().then(() => {

@@ -143,7 +143,7 @@ export class Operators {
 
   /** A request must disappear when it expires. */
   #checkNotExpired(id: string): void {
-    const { clock, config, processStartedAt, addViolation } = this.#parts;
+    const { clock, config, processStartedAt, machine, addViolation } = this.#parts;
     const now = clock.monotonic();
     const { trust } = this.#simulation.process()!.remediation.view.status();
     if (trust.some(({ detail }) => detail === NO_WALK_DETAIL)) this.#withoutWalkAt = now;
@@ -151,7 +151,7 @@ export class Operators {
     const waitedMs = now - this.#requestedAt.get(id)!;
     const isExpired = waitedMs > config.safety.approvalTtlMs + STEP_MS_MAX;
     // The daemon may take an hour from the first response of the service to learn how long it was down.
-    if (isExpired && now - Math.max(processStartedAt, this.#withoutWalkAt) > CLOCK_SETTLED_MS)
+    if (isExpired && now - Math.max(processStartedAt, machine.resumedAt(), this.#withoutWalkAt) > CLOCK_SETTLED_MS)
       addViolation("approval expired", `${id} is still pending after ${waitedMs / MINUTE_MS} min`);
   }
 

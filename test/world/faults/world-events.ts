@@ -6,12 +6,17 @@ import type { RandomChoices } from "../runs/random-choices.ts";
 /** A point at which a process may be killed. */
 export type CrashPoint = ProcessMoment | "commit_before" | "commit_after" | "post";
 
+/** A point at which the machine may be suspended. `intended` and `posting`: such an action was journaled. */
+export type SuspendPoint = "wake" | "answer" | "intended" | "posting" | "post";
+
 /** An event of the process, its machine, its configuration, the operators or other users of the key. */
 export type WorldEvent =
   | { readonly kind: "restart"; readonly downMs: DurationMs }
   /** Kills the process at the n-th such point after the event. */
   | { readonly kind: "kill"; readonly point: CrashPoint; readonly count: number; readonly downMs: DurationMs }
   | { readonly kind: "disk_full"; readonly forMs: DurationMs }
+  /** Suspends the machine at the n-th such point after the event. */
+  | { readonly kind: "suspend"; readonly point: SuspendPoint; readonly count: number; readonly forMs: DurationMs }
   | { readonly kind: "clock_step"; readonly byMs: number }
   | { readonly kind: "reload"; readonly configuration: Configuration }
   | { readonly kind: "hold" | "quarantine"; readonly node: number; readonly forMs: DurationMs }
@@ -37,6 +42,7 @@ const CLOCK_EVENT_INTERVAL_MS: DurationMs = 8 * HOUR_MS;
 const OPERATOR_EVENT_INTERVAL_MS: DurationMs = 80 * MINUTE_MS;
 const RELOAD_INTERVAL_MS: DurationMs = 6 * HOUR_MS;
 const EXTERNAL_USER_INTERVAL_MS: DurationMs = 12 * HOUR_MS;
+const SUSPENSION_INTERVAL_MS: DurationMs = 12 * HOUR_MS;
 
 const CRASH_POINTS: readonly CrashPoint[] = [
   ...(["sleep", "wake", "request", "answer", "count"] as const),
@@ -74,6 +80,16 @@ export function randomEvents(
     return { atMs, event: { kind: "reload", configuration: current } };
   });
   return [...events, ...reloads].toSorted((one, other) => one.atMs - other.atMs);
+}
+
+/** Draws suspensions of the machine, in the order of their times. */
+export function suspensions(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly TimedEvent[] {
+  return choices.times(fromMs, untilMs, (untilMs - fromMs) / SUSPENSION_INTERVAL_MS).map((atMs) => {
+    const forMs = choices.pick([10 * SECOND_MS, 2 * MINUTE_MS, 20 * MINUTE_MS, 3 * HOUR_MS]);
+    const point = choices.pick(["wake", "answer", "intended", "posting", "posting", "post"] as const);
+    const count = point === "wake" || point === "answer" ? 1 + choices.integer(COUNT_MAX) : 1;
+    return { atMs, event: { kind: "suspend", point, count, forMs } };
+  });
 }
 
 function editConfiguration(choices: RandomChoices, { config, settings }: Configuration): Configuration {

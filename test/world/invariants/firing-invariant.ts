@@ -22,8 +22,8 @@ export function firingViolation(policy: string, id: string, parts: SimulationPar
     : `${policy} fires on ${id}, which has had no failure for ${Math.round(sinceMs / MINUTE_MS)} min`;
 }
 
-function detailAgeMs(id: string, { process: daemonProcess, clock, processStartedAt }: SimulationParts): DurationMs {
+function detailAgeMs(id: string, { process: daemonProcess }: SimulationParts): DurationMs {
   const fleet = daemonProcess?.snapshot()?.fleet;
   const readAt = fleet?.detailedAt.at(fleet.ids.indexOf(id)) ?? Number.NaN;
-  return Number.isNaN(readAt) ? 0 : clock.monotonic() - processStartedAt - readAt;
+  return Number.isNaN(readAt) ? 0 : daemonProcess!.monotonic() - readAt;
 }

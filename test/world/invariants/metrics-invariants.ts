@@ -135,7 +135,7 @@ function settledAfter(process: DaemonProcess, parts: SimulationParts): (at: numb
 async function pageOf(process: DaemonProcess, parts: SimulationParts): Promise<MetricsPage> {
   const snapshot = process.snapshot()!;
   const plan = process.plan();
-  const now = parts.clock.monotonic() - parts.processStartedAt;
+  const now = process.monotonic();
   const input: RenderInput = {
     snapshot,
     now,

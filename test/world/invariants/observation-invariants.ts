@@ -4,7 +4,7 @@ import type { Fleet } from "../../../src/model/snapshot.ts";
 import type { MonotonicMs } from "../../../src/model/time.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
 
-/** What the answers showed of the service's clock, as offsets from the monotonic clock of the simulation. */
+/** What the answers showed of the service's clock, as offsets from the monotonic clock of the machine. */
 export interface ServiceClockModel {
   /** Forgets what the previous process received. */
   startProcess(): void;
@@ -40,16 +40,9 @@ export function checkWalk({ ids, count, lastWalk }: Fleet, parts: SimulationPart
 }
 
 /** Checks what the daemon takes for the service's clock. */
-export function checkServiceClock({
-  process,
-  processStartedAt,
-  clock,
-  serviceClock,
-  addViolation,
-}: SimulationParts): void {
-  const now = clock.monotonic();
-  const serviceNow = process?.isAlive() === true ? process.serviceTime(now - processStartedAt) : null;
-  const problem = serviceNow === null ? null : serviceClock.problemOf(serviceNow - now);
+export function checkServiceClock({ process, machine, serviceClock, addViolation }: SimulationParts): void {
+  const serviceNow = process?.isAlive() === true ? process.serviceTime(process.monotonic()) : null;
+  const problem = serviceNow === null ? null : serviceClock.problemOf(serviceNow - machine.monotonic());
   if (problem !== null) addViolation("wrong service clock", problem);
 }
 

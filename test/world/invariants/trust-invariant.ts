@@ -13,14 +13,14 @@ const SLACK_MS = 5 * SECOND_MS;
  * a fault that is actually active. Returns the reason; null: the inventory may be trusted.
  */
 export function inventoryTrustInvariant(post: PostAttempt, parts: SimulationParts): string | null {
-  const { process: daemonProcess, config, clock, processStartedAt } = parts;
+  const { process: daemonProcess, config } = parts;
   const fleet = daemonProcess?.snapshot()?.fleet;
   const walk = fleet?.lastWalk ?? null;
   if (daemonProcess === null || fleet === undefined || walk === null || fleet.settledAt === null)
     return "no walk has completed";
   const { trust } = config.safety;
   const nodes = Math.min(parts.service.network.fleet.nodes.length, parts.acceptedNodes);
-  const now = clock.monotonic() - processStartedAt;
+  const now = daemonProcess.monotonic();
   const freshMs = daemonProcess.plan().nodes?.freshMs ?? 0;
   if (!walk.complete) return "the last walk is incomplete";
   if (walk.completeWalks < trust.warmupWalks) return `only ${walk.completeWalks} walks were complete`;

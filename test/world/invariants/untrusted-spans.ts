@@ -20,14 +20,14 @@ const SLACK_MS = 10 * SECOND_MS;
 
 /** Returns which fault made the inventory untrustworthy when a POST was sent; null: none. */
 export function untrustedSpans({ at }: PostAttempt, parts: SimulationParts): string | null {
-  const { service, config, processStartedAt } = parts;
+  const { service, config, processStartedAt, machine } = parts;
   const interval = parts.process?.plan().nodes?.intervalMs ?? 0;
   const now = service.network.now - service.network.startMs;
-  const ageMs = at - processStartedAt;
+  const ageMs = at - Math.max(processStartedAt, machine.resumedAt());
   for (const fault of service.network.faultSchedule.faults) {
     const effect = effectOf(fault, interval, parts);
     if (effect === null) continue;
-    // For the current process a fault starts with the process at the earliest.
+    // For the current process a fault starts with the process, or with the end of a suspension, at the earliest.
     const from = Math.max(fault.afterMs, now - ageMs) + effect.afterMs;
     const until = fault.afterMs + fault.forMs;
     if (from >= until || now < from) continue;

@@ -8,7 +8,7 @@ import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 import type { Configuration } from "../daemon/daemon-process.ts";
 import { cacheFaults, misleadingFaults, randomFaults } from "../faults/faults-input.ts";
-import { randomEvents, type TimedEvent } from "../faults/world-events.ts";
+import { randomEvents, suspensions, type TimedEvent } from "../faults/world-events.ts";
 import { randomConfig } from "./policies-input.ts";
 import { createRandomChoices, type RandomChoices } from "./random-choices.ts";
 
@@ -95,7 +95,11 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
     ],
   };
   const configuration = { settings, config };
-  const events = randomEvents(choices, { nodes, fromMs: WARM_UP_MS, untilMs: quietAtMs, configuration });
+  const events = [
+    ...randomEvents(choices, { nodes, fromMs: WARM_UP_MS, untilMs: quietAtMs, configuration }),
+    // Drawn separately, so that all else stays as it was.
+    ...suspensions(createRandomChoices(seededRandom(seed * 2_203)), WARM_UP_MS, quietAtMs),
+  ].toSorted((one, other) => one.atMs - other.atMs);
   return {
     seed,
     scenario,

@@ -6,7 +6,7 @@ import type { Violation } from "../daemon/simulation-parts.ts";
 import { callForEvent } from "../faults/external-client.ts";
 import { Operators } from "../faults/operators.ts";
 import { startQuietPeriod } from "../faults/quiet-period.ts";
-import type { CrashPoint, WorldEvent } from "../faults/world-events.ts";
+import type { CrashPoint, SuspendPoint, WorldEvent } from "../faults/world-events.ts";
 import { LivenessInvariants } from "../invariants/liveness-invariants.ts";
 import { metricsViolations } from "../invariants/metrics-invariants.ts";
 import type { WorldInput } from "./world-input.ts";
@@ -102,7 +102,8 @@ interface WorldRun {
 
 function createWorldRun(input: WorldInput): WorldRun {
   const { seed, scenario, configuration, startMs, callsPerMonth } = input;
-  const crashTrigger = createCrashTrigger();
+  const crashTrigger = createTrigger<CrashPoint>((simulation, downMs) => simulation.kill(downMs));
+  const suspendTrigger = createTrigger<SuspendPoint>(({ parts: { machine } }, forMs) => machine.suspend(forMs));
   let diskFullUntil = 0;
   let blockedUntil = 0;
   const isBlocked = () =>
@@ -115,9 +116,21 @@ function createWorldRun(input: WorldInput): WorldRun {
     externalBlockers,
     ...configuration,
     ...(callsPerMonth === null ? {} : { contract: { plan: { callsPerMonth } } }),
-    onMoment: crashTrigger.pass,
-    onCommit: (when, current) => crashTrigger.pass(`commit_${when}`, current),
-    onPost: (_post, current) => crashTrigger.pass("post", current),
+    onMoment(moment, current) {
+      crashTrigger.pass(moment, current);
+      if (moment === "wake" || moment === "answer") suspendTrigger.pass(moment, current);
+    },
+    onCommit(when, current, changes) {
+      crashTrigger.pass(`commit_${when}`, current);
+      for (const change of when === "after" ? changes : []) {
+        const state = change.kind === "action" && !change.row.dryRun ? change.row.state : null;
+        if (state === "intended" || state === "posting") suspendTrigger.pass(state, current);
+      }
+    },
+    onPost(_post, current) {
+      crashTrigger.pass("post", current);
+      suspendTrigger.pass("post", current);
+    },
     diskProblem: () => (simulation.parts.clock.monotonic() < diskFullUntil ? "the disk is full" : null),
   });
   const { parts } = simulation;
@@ -134,7 +147,9 @@ function createWorldRun(input: WorldInput): WorldRun {
       case "restart":
         return simulation.restart(event.downMs);
       case "kill":
-        return crashTrigger.arm(event);
+        return crashTrigger.arm(event.point, event.count, event.downMs);
+      case "suspend":
+        return suspendTrigger.arm(event.point, event.count, event.forMs);
       case "disk_full":
         diskFullUntil = until(event.forMs);
         return;
@@ -168,6 +183,8 @@ function createWorldRun(input: WorldInput): WorldRun {
     apply,
     stopFaults() {
       crashTrigger.disarm();
+      suspendTrigger.disarm();
+      parts.machine.resume();
       // Correct the machine's clock.
       parts.clock.stepWallClock(startMs + parts.clock.monotonic() - parts.clock.now());
       [diskFullUntil, blockedUntil] = [0, 0];
@@ -175,25 +192,25 @@ function createWorldRun(input: WorldInput): WorldRun {
   };
 }
 
-/** Creates a trigger that kills the process at the n-th moment of a kind. */
-function createCrashTrigger() {
-  let armed: { readonly point: CrashPoint; readonly downMs: DurationMs } | null = null;
+/** Creates a trigger that runs `effect` at the n-th moment of a kind. */
+function createTrigger<Point extends string>(effect: (simulation: Simulation, ms: DurationMs) => void) {
+  let armed: { readonly point: Point; readonly ms: DurationMs } | null = null;
   let left = 0;
   return {
-    arm({ point, count, downMs }: Extract<WorldEvent, { kind: "kill" }>): void {
-      armed = { point, downMs };
+    arm(point: Point, count: number, ms: DurationMs): void {
+      armed = { point, ms };
       left = count;
     },
     disarm(): void {
       armed = null;
     },
-    pass(point: CrashPoint, simulation: Simulation): void {
+    pass(point: Point, simulation: Simulation): void {
       if (armed?.point !== point) return;
       left--;
       if (left > 0) return;
-      const { downMs } = armed;
+      const { ms } = armed;
       armed = null;
-      simulation.kill(downMs);
+      effect(simulation, ms);
     },
   };
 }

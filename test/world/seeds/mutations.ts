@@ -196,4 +196,21 @@ export const MUTATIONS: readonly Mutation[] = [
     ...safety,
     seeds: from(1),
   },
+  {
+    name: "a suspension of the machine is not noticed",
+    edits: [
+      {
+        file: "src/remediation/execution/executor.ts",
+        find: "Math.max(clock.monotonic() - readAt, clock.now() - readAtEpochMs)",
+        replace: "Math.max(clock.monotonic() - readAt, 0 * readAtEpochMs)",
+      },
+      {
+        file: "src/remediation/state/journal-clock.ts",
+        find: "this.#wallAdvancedAt = monotonic;",
+        replace: "this.#wallOffset = wallOffset;",
+      },
+    ],
+    ...safety,
+    seeds: from(1),
+  },
 ];
