@@ -1,11 +1,11 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
-import { fail, ok, type Result } from "../base/result.ts";
+import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { TransportResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import type { Lane } from "../rate-limit/limits.ts";
 import { rejectedUntil } from "../rate-limit/too-many-requests.ts";
-import { attemptCall, type CallAttemptDeps, type SendingHooks } from "./call-attempt.ts";
+import { attemptCall, type CallAttempt, type CallAttemptDeps, sendCall, waitForPermit } from "./call-attempt.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import { type ApiError, excerpt } from "./errors.ts";
 import { bodyText, readJson } from "./json-body.ts";
@@ -31,10 +31,14 @@ export interface ApiClient {
    */
   get(call: Call, lane: Lane, signal: AbortSignal, onSending?: () => void): Promise<Result<ApiResponse, ApiError>>;
   /**
-   * Sends a POST in the lane `action` once, regardless of the result. If one of `hooks` fails, nothing is sent. Never
-   * rejects.
+   * Waits for a permit in the lane `action`, until `signal` aborts. Then `whenPermitted` either calls `send` once, which
+   * sends the POST in the same turn of the event loop, or returns why it is not sent. Never sends it again. Never rejects.
    */
-  post(call: ActionCall, signal: AbortSignal, hooks?: SendingHooks): Promise<PostResult>;
+  post<T = never>(
+    call: ActionCall,
+    signal: AbortSignal,
+    whenPermitted: (send: (signal: AbortSignal) => Promise<PostResult>) => Promise<PostResult | T>,
+  ): Promise<PostResult | T>;
   /** The service's clock at `at`, by its Date headers, or null if unknown: see {@link ServiceClock}. */
   serviceTime(at: MonotonicMs): EpochMs | null;
   /** Whether two responses have agreed on the service's clock. Until then a single wrong Date may have set it. */
@@ -74,6 +78,15 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
     return read.ok ? message : `${message}; ${read.error}`;
   }
 
+  function resultOf(call: ActionCall, attempt: CallAttempt): PostResult {
+    if (attempt.kind === "failed") {
+      return attempt.isUnsent ? notPosted(attempt.error) : { kind: "in_doubt", message: attempt.error.message };
+    }
+    const result = postResultOf(call, attempt.response, clock.now());
+    const isUnauthorized = result.kind === "credentials" && result.status === 401;
+    return isUnauthorized ? { ...result, message: refreshKey(result.message) } : result;
+  }
+
   return {
     serviceTime: (at) => serviceClock.timeAt(at),
     isServiceTimeAgreed: () => serviceClock.isAgreed(),
@@ -85,19 +98,26 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
       const serviceNow = serviceClock.timeAt(clock.monotonic());
       return serviceNow === null ? null : serviceNow - clock.now();
     },
-    async post(call, signal, hooks) {
-      const attempt = await attemptCall(attemptDeps, call, "action", signal, hooks);
-      if (attempt.kind === "failed") {
-        return { kind: attempt.isUnsent ? "not_sent" : "in_doubt", message: attempt.error.message };
+    async post(call, signal, whenPermitted) {
+      const permit = await waitForPermit(attemptDeps, call, "action", signal);
+      if (!permit.ok) return notPosted(permit.error);
+      let isSent = false;
+      try {
+        if (signal.aborted) return { kind: "canceled" };
+        return await whenPermitted(async (sendSignal) => {
+          isSent = true;
+          return resultOf(call, await sendCall(attemptDeps, call, permit.value, sendSignal));
+        });
+      } catch (error) {
+        return { kind: isSent ? "in_doubt" : "not_sent", message: errorMessage(error) };
+      } finally {
+        if (!isSent) deps.rateLimiter.release(permit.value, { kind: "unused" });
       }
-      const result = postResultOf(call, attempt.response, clock.now());
-      const isUnauthorized = result.kind === "credentials" && result.status === 401;
-      return isUnauthorized ? { ...result, message: refreshKey(result.message) } : result;
     },
     async get(call, lane, signal, onSending) {
       for (let retries = 0; ; retries++) {
         let retryAfterMs: DurationMs = 0;
-        const attempt = await attemptCall(attemptDeps, call, lane, signal, onSending && { onSending });
+        const attempt = await attemptCall(attemptDeps, call, lane, signal, onSending);
         const isLast = retries >= RETRIES_MAX || signal.aborted;
         if (attempt.kind === "failed") {
           if (isLast || !TRANSIENT_ERRORS.has(attempt.error.kind)) return fail(attempt.error);
@@ -117,6 +137,9 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
     },
   };
 }
+
+const notPosted = ({ kind, message }: ApiError): PostResult =>
+  kind === "aborted" ? { kind: "canceled" } : { kind: "not_sent", message };
 
 /**
  * Returns the error for a status code, or null for 2xx. The spec does not define error bodies, so an excerpt is

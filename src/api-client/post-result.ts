@@ -14,6 +14,7 @@ import { retryAfterOf } from "./rate-limit-headers.ts";
  * - `refused`: a 4xx other than 401, 403 and 429, or a 2xx with `success: false`: the service rejected the action.
  * - `credentials`: 401 or 403: not executed. A cap of the plan may also cause a 403.
  * - `rate_limited`: 429: not executed.
+ * - `canceled`: its signal aborted before it was sent.
  * - `not_sent`: the service has certainly not received anything.
  * - `in_doubt`: no clear response: the action may have been executed or not.
  */
@@ -22,6 +23,7 @@ export type PostResult =
   | { readonly kind: "refused"; readonly status: number; readonly message: string }
   | { readonly kind: "credentials"; readonly status: 401 | 403; readonly message: string }
   | { readonly kind: "rate_limited"; readonly retryAfterMs: DurationMs | null; readonly message: string }
+  | { readonly kind: "canceled" }
   | { readonly kind: "not_sent"; readonly message: string }
   | { readonly kind: "in_doubt"; readonly message: string };
 

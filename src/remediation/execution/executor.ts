@@ -71,43 +71,33 @@ export async function executeAction(
     return;
   }
   const readAt = clock.monotonic();
-  let action: Action = { ...intent, ...stateBeforeAction(context, intent.node), state: "posting" };
-  let blocker: string | null = null;
-  const abort = new AbortController();
-  const abortCall = () => abort.abort();
-  // Until it is sent, an action is dropped as soon as the daemon stops. Once it is sent, only `abortPost` ends it.
-  noNewSteps.addEventListener("abort", abortCall);
-  abortPost.addEventListener("abort", abortCall);
-  if (noNewSteps.aborted) abortCall();
-  const check = () => {
-    blocker = precondition();
-    if (blocker !== null) throw new Error(blocker);
-    if (clock.monotonic() - readAt > READ_AGE_MS_MAX) throw new Error("the node was read too long ago");
+  const action: Action = { ...intent, ...stateBeforeAction(context, intent.node), state: "posting" };
+  const findObstacle = () => {
+    const blocker = precondition();
+    if (blocker !== null) return { kind: "blocked", message: blocker } as const;
+    const isReadOld = clock.monotonic() - readAt > READ_AGE_MS_MAX;
+    return isReadOld ? ({ kind: "not_sent", message: "the node was read too long ago" } as const) : null;
   };
-  let posting: Action = action;
-  let adoptPosting = () => {};
-  const result = await context.client.post(actionCall(intent.node, intent.request), abort.signal, {
-    async prepare() {
-      check();
-      posting = { ...action, sentAt: remediationState.now() };
-      const adopt = await remediationState.prepare([actionChange(posting)]);
-      if (adopt === null) throw new Error("the journal can't be written");
-      adoptPosting = adopt;
-    },
-    onSending() {
-      // Operators, a reload or newer data may have intervened while `posting` was journaled.
-      check();
-      noNewSteps.removeEventListener("abort", abortCall);
-      adoptPosting();
-      action = posting;
-    },
+  const result = await context.client.post(actionCall(intent.node, intent.request), noNewSteps, async (send) => {
+    const obstacle = findObstacle();
+    if (obstacle !== null) return obstacle;
+    const posting: Action = { ...action, sentAt: remediationState.now() };
+    const adoptPosting = await remediationState.prepare([actionChange(posting)]);
+    if (noNewSteps.aborted) return { kind: "canceled" };
+    if (adoptPosting === null) return { kind: "not_sent", message: "the journal can't be written" };
+    // Operators, a reload or newer data may have intervened while `posting` was journaled.
+    const newObstacle = findObstacle();
+    if (newObstacle !== null) return newObstacle;
+    adoptPosting();
+    return send(abortPost);
   });
-  noNewSteps.removeEventListener("abort", abortCall);
-  abortPost.removeEventListener("abort", abortCall);
-  if (blocker !== null) withdrawAction(context, intent, blocker, hasReadChanged(context, intent, statusBeforeRead));
-  else if (result.kind === "not_sent" && abort.signal.aborted)
-    withdrawAction(context, action, "the daemon stopped before it was sent", false);
-  else recordOutcome(context, action, result);
+  if (result.kind === "blocked")
+    withdrawAction(context, intent, result.message, hasReadChanged(context, intent, statusBeforeRead));
+  else if (result.kind === "canceled") withdrawAction(context, action, "the daemon stopped before it was sent", false);
+  else {
+    const { sentAt } = remediationState.records.action(intent.id)!;
+    recordOutcome(context, { ...action, sentAt }, result);
+  }
 }
 
 /** Records an action of a dry run, for which everything is done but the POST. */
@@ -182,7 +172,11 @@ function withdrawAction(context: ExecutorDeps, action: Action, detail: string, i
 /**
  * Records the outcome of a POST. `action.sentAt` counts against max_actions unless the POST did not reach the service.
  */
-function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult): void {
+function recordOutcome(
+  context: ExecutorDeps,
+  action: Action,
+  result: Exclude<PostResult, { readonly kind: "canceled" }>,
+): void {
   const now = context.remediationState.now();
   const episode = context.remediationState.records.episode(action.episode)!;
   const { policy, request, node } = action;
