@@ -16,7 +16,7 @@ import type { Ledger, Permit } from "../rate-limit/ledger.ts";
 import type { Category, Lane } from "../rate-limit/limits.ts";
 import type { CallOutcome } from "../rate-limit/permits.ts";
 import type { LimitReading } from "../rate-limit/stated-limit.ts";
-import { rejectedUntil } from "../rate-limit/too-many-requests.ts";
+import { heldUntil } from "../rate-limit/too-many-requests.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import type { ApiError } from "./errors.ts";
 import { parseRateLimitHeaders, resetEpochSeconds, retryAfterOf, serviceDate } from "./rate-limit-headers.ts";
@@ -80,7 +80,7 @@ export async function waitForPermit(
   const { category } = ENDPOINTS[endpoint];
   // A wait in vain would delay the round, and with it the actions and the status of other nodes.
   const now = clock.monotonic();
-  if (lane === "action" && rejectedUntil(rateLimiter.ledger, category, lane) - now > PERMIT_WAIT_MS_MAX)
+  if (lane === "action" && heldUntil(rateLimiter.ledger, category, lane) - now > PERMIT_WAIT_MS_MAX)
     return fail(noPermitError(rateLimiter.ledger, category, lane, now));
   const timeout = startTimeout(clock, PERMIT_WAIT_MS_MAX, signal);
   const permit = await rateLimiter.acquire(category, lane, timeout.signal);
@@ -161,7 +161,7 @@ function noPermitError(ledger: Ledger, category: Category, lane: Lane, now: Mono
   const period = isLong
     ? `for another ${formatSecondsLeft(at - now)}`
     : `within ${PERMIT_WAIT_MS_MAX / MINUTE_MS} minutes`;
-  if (waitReason !== "refused")
+  if (waitReason !== "rate_limited")
     return { kind: "budget", message: `the rate limits leave no room for the call ${period}` };
   const advice = isLong ? "; a reload that changes `limits` ends the wait earlier" : "";
   return {

@@ -4,7 +4,7 @@ import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { TransportResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import type { Lane } from "../rate-limit/limits.ts";
-import { rejectedUntil } from "../rate-limit/too-many-requests.ts";
+import { heldUntil } from "../rate-limit/too-many-requests.ts";
 import { attemptCall, type CallAttempt, type CallAttemptDeps, sendCall, waitForPermit } from "./call-attempt.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import { type ApiError, excerpt } from "./errors.ts";
@@ -61,7 +61,7 @@ const RETRIES_MAX = 2;
 /** Wait before the first retry, doubled for the second. Each is multiplied by a random factor of 0.5 to 1.5. */
 const RETRY_DELAY_MS: DurationMs = 500;
 /** Longest Retry-After after which a GET is retried. After a longer wait the next run of its collector is due. */
-const RETRY_AFTER_MS_MAX: DurationMs = 10 * SECOND_MS;
+const RETRY_WAIT_MS_MAX: DurationMs = 10 * SECOND_MS;
 /** Failures that are retried. If no connection can be made, the next run is soon enough. */
 const TRANSIENT_ERRORS: ReadonlySet<ApiError["kind"]> = new Set(["server_error", "reset", "timeout"]);
 
@@ -92,7 +92,7 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
     isServiceTimeAgreed: () => serviceClock.isAgreed(),
     rejectedForMs() {
       const now = clock.monotonic();
-      return Math.max(0, rejectedUntil(deps.rateLimiter.ledger, "node_management", "walk") - now);
+      return Math.max(0, heldUntil(deps.rateLimiter.ledger, "node_management", "walk") - now);
     },
     clockSkewMs() {
       const serviceNow = serviceClock.timeAt(clock.monotonic());
@@ -126,7 +126,7 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
           const error = statusError(call, response, clock.now());
           if (error === null) return parseResponse(response, observedAt);
           retryAfterMs = retryAfterOf(response, clock.now()) ?? 0;
-          const isTooLong = retryAfterMs > RETRY_AFTER_MS_MAX;
+          const isTooLong = retryAfterMs > RETRY_WAIT_MS_MAX;
           if (error.kind === "unauthorized") {
             const message = refreshKey(error.message);
             if (isLast || isTooLong || secret.value() === key) return fail({ ...error, message });

@@ -23,7 +23,7 @@ export interface CategoryState {
   /** Whether the last response stated the limit. If it did not, and none has for a window, only the pace applies. */
   wasStated: boolean;
   /** No call may be sent before this time, because of headers or an overloaded service. */
-  rejectedUntil: MonotonicMs;
+  heldUntil: MonotonicMs;
   /** Last hold after a 429 that does not say which category it concerns. */
   readonly uncertainHold: { at: MonotonicMs; until: MonotonicMs };
   /** Recent calls by route. */
@@ -46,7 +46,7 @@ export interface Ledger extends ConcurrentCalls {
   readonly categories: Readonly<Record<Category, CategoryState>>;
   readonly planPace: Pace;
   /** No call of any category may be sent before this time, because of headers. */
-  planRejectedUntil: MonotonicMs;
+  planHeldUntil: MonotonicMs;
   /**
    * Until when the calls of all categories are paid for together. They are spaced while a limit is learned, since a
    * gateway may count them together and allow no burst.
@@ -70,7 +70,7 @@ export function createLedger(limits: Limits, now: MonotonicMs): Ledger {
       session_monitoring: createCategoryState(limits, "session_monitoring", now),
     },
     planPace: createPace(planPaceRates(limits), now),
-    planRejectedUntil: Number.NEGATIVE_INFINITY,
+    planHeldUntil: Number.NEGATIVE_INFINITY,
     gatewayPaidUntil: Number.NEGATIVE_INFINITY,
     ...createConcurrentCalls(limits, now),
     monthUsed: 0,
@@ -82,7 +82,7 @@ const createCategoryState = (limits: Limits, category: Category, now: MonotonicM
   stated: new StatedLimit(),
   pace: createPace(categoryPaceRates(limits, category), now),
   wasStated: false,
-  rejectedUntil: Number.NEGATIVE_INFINITY,
+  heldUntil: Number.NEGATIVE_INFINITY,
   uncertainHold: { at: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY },
   routes: Object.fromEntries(ROUTES.map((route) => [route, createRouteHistory()])) as Record<Route, RouteHistory>,
   lastTriedAt: Number.NEGATIVE_INFINITY,
