@@ -20,8 +20,9 @@ import {
   recordFirings,
   type Storm,
 } from "../../policy/guards/storm-and-breaker.ts";
+import type { DecisionContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
-import { type DecisionContext, firingNodes } from "./candidates.ts";
+import { firingNodes } from "./candidates.ts";
 import { INCIDENTS_FACT, IncidentTracker } from "./incidents.ts";
 
 /** Changes that an evaluation of the policies observed, by policy. */

@@ -13,9 +13,8 @@ import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { occupiedSlots } from "../../policy/cel/field-readers.ts";
 import type { RemediationRecords } from "../../policy/remediation-records.ts";
-import type { RemediationControllerDeps } from "../context.ts";
+import type { DecisionContext, RemediationControllerDeps } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
-import type { DecisionContext } from "./candidates.ts";
 
 type TrustDeps = DecisionContext & Pick<RemediationControllerDeps, "client" | "inventory" | "sessionWalks">;
 

@@ -17,8 +17,8 @@ import {
   type Timer,
   type TimerDurations,
 } from "../../policy/timer.ts";
+import type { DecisionContext } from "../context.ts";
 import { splitByNode } from "../state/journal-writer.ts";
-import type { DecisionContext } from "./candidates.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 
 /** One policy, and what it needs to evaluate a snapshot. */

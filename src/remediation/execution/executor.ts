@@ -1,11 +1,8 @@
-import type { ApiClient } from "../../api-client/client.ts";
 import { actionCall } from "../../api-client/endpoints.ts";
 import type { ApiError } from "../../api-client/errors.ts";
 import type { PostResult } from "../../api-client/post-result.ts";
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import type { CollectorReporter } from "../../collectors/collector-health.ts";
 import { readNodeDetail } from "../../collectors/detail-collector.ts";
-import type { Inventory } from "../../inventory/inventory.ts";
 import type { NodeId, NodeStatus } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import {
@@ -16,20 +13,9 @@ import {
   recordUnsent,
 } from "../../policy/episodes/episode.ts";
 import type { Candidate } from "../../policy/guard-facts.ts";
-import { type DecisionContext, findCandidate } from "../evaluation/candidates.ts";
-import type { ExternalBlockerCache } from "../evaluation/external-blockers.ts";
-import type { ApiKeyStatus } from "./api-key-rejection.ts";
-import { actionChange, commitTransition, type EpisodeContext, notifyOfEpisode } from "./episode-transitions.ts";
-
-/** Access to the service, and what is known of it. */
-export interface ServiceContext extends Pick<DecisionContext, "clock" | "observed"> {
-  readonly client: ApiClient;
-  readonly inventory: Inventory;
-  /** Counts and logs what is wrong with the details that are read before an action and to verify one. */
-  readonly detailReporter: CollectorReporter;
-  readonly apiKey: ApiKeyStatus;
-  readonly externalBlockerCache: ExternalBlockerCache;
-}
+import type { EpisodeContext, ServiceContext } from "../context.ts";
+import { findCandidate } from "../evaluation/candidates.ts";
+import { actionChange, commitTransition, notifyOfEpisode } from "./episode-transitions.ts";
 
 type ExecutorDeps = EpisodeContext & ServiceContext;
 

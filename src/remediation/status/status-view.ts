@@ -8,8 +8,9 @@ import { type ActivePolicy, type GuardFacts, isDryRun, isInFlight } from "../../
 import { findBlockers } from "../../policy/guards/guards.ts";
 import { limitsByName } from "../../policy/guards/safety-limits.ts";
 import { presentTimer, toTimerRow } from "../../policy/timer.ts";
+import type { DecisionContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
-import { buildCandidate, type DecisionContext, type FactsSteps, isGivenUp } from "../evaluation/candidates.ts";
+import { buildCandidate, type FactsSteps, isGivenUp } from "../evaluation/candidates.ts";
 import { FleetHealth } from "../evaluation/fleet-health.ts";
 import { largestWalkNodes } from "../evaluation/inventory-trust.ts";
 import { readsStatus } from "../evaluation/policy-evaluator.ts";
