@@ -1,3 +1,4 @@
+import { byName } from "../base/by-name.ts";
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { Clock } from "../model/ports.ts";
@@ -65,7 +66,7 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
   const ledger = createLedger(deps.limits, clock.monotonic());
   const month = new MonthCallCount(deps, ledger, deps.monthStartsOn);
   const countExternalCalls = createExternalCallCount(ledger, month, deps.onExternalCalls);
-  const actions = forEachCategory(() => createRecentCallCounter());
+  const actions = byName(CATEGORIES, () => createRecentCallCounter());
   const queue = new PermitQueue();
   const serve = createRecheck(clock, grantCalls);
 
@@ -123,9 +124,9 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
       serve();
     },
     monthUsed: () => month.used(),
-    recentActions: () => forEachCategory((category) => actions[category].calls(clock.monotonic())),
+    recentActions: () => byName(CATEGORIES, (category) => actions[category].calls(clock.monotonic())),
     externalCalls: () => expectedExternalCalls(ledger, clock.monotonic()),
-    learnedLimits: () => forEachCategory((category) => learnedLimitOf(ledger, category, clock.monotonic())),
+    learnedLimits: () => byName(CATEGORIES, (category) => learnedLimitOf(ledger, category, clock.monotonic())),
   };
 }
 
@@ -173,9 +174,6 @@ function createExternalCallCount(
 }
 
 function expectedExternalCalls({ externalUsage, limits }: Ledger, now: MonotonicMs): Record<LimitScope, number> {
-  const expected = forEachCategory((category) => externalUsage[category].expectedCalls(now));
+  const expected = byName(CATEGORIES, (category) => externalUsage[category].expectedCalls(now));
   return { ...expected, plan: expectedCallsOfPlan(externalUsage, limits, now) };
 }
-
-const forEachCategory = <T>(read: (category: Category) => T): Record<Category, T> =>
-  Object.fromEntries(CATEGORIES.map((category) => [category, read(category)])) as Record<Category, T>;

@@ -1,7 +1,8 @@
+import { byName } from "../base/by-name.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { Clock, Cron } from "../model/ports.ts";
-import { type Collector, perCollector } from "../model/snapshot.ts";
+import { COLLECTORS, type Collector } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import type { RequestedInterval } from "../scheduling/polling-rates.ts";
 
@@ -133,7 +134,7 @@ export function requestedIntervalsOf(
   schedules: Schedules,
   deps: Pick<ScheduleDeps, "clock" | "cron">,
 ): Readonly<Record<Collector, RequestedInterval | null>> {
-  return perCollector((collector) => {
+  return byName(COLLECTORS, (collector) => {
     const schedule = schedules[collector];
     return schedule && { intervalMs: schedulePeriodMs(schedule, deps), isCron: schedule.kind === "cron" };
   });

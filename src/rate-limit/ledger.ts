@@ -1,8 +1,9 @@
+import { byName } from "../base/by-name.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { type ConcurrentCalls, createConcurrentCalls } from "./concurrent-calls.ts";
 import { createExternalUsage, type ExternalUsage } from "./external-usage/external-usage.ts";
 import { createLearnedLimit, type LearnedLimit } from "./learned-limit.ts";
-import type { Category, Lane, Limits } from "./limits.ts";
+import { CATEGORIES, type Category, type Lane, type Limits } from "./limits.ts";
 import { createRouteHistory, ROUTES, type Route, type RouteHistory } from "./route-rejections.ts";
 import { StatedLimit } from "./stated-limit.ts";
 import { categoryPaceRates, createPace, type Pace, planPaceRates } from "./window-pace.ts";
@@ -65,10 +66,7 @@ export function createLedger(limits: Limits, now: MonotonicMs): Ledger {
   return {
     limits,
     startedAt: now,
-    categories: {
-      node_management: createCategoryState(limits, "node_management", now),
-      session_monitoring: createCategoryState(limits, "session_monitoring", now),
-    },
+    categories: byName(CATEGORIES, (category) => createCategoryState(limits, category, now)),
     planPace: createPace(planPaceRates(limits), now),
     planHeldUntil: Number.NEGATIVE_INFINITY,
     gatewayPaidUntil: Number.NEGATIVE_INFINITY,
@@ -84,7 +82,7 @@ const createCategoryState = (limits: Limits, category: Category, now: MonotonicM
   wasStated: false,
   heldUntil: Number.NEGATIVE_INFINITY,
   uncertainHold: { at: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY },
-  routes: Object.fromEntries(ROUTES.map((route) => [route, createRouteHistory()])) as Record<Route, RouteHistory>,
+  routes: byName(ROUTES, createRouteHistory),
   lastTriedAt: Number.NEGATIVE_INFINITY,
   rejections: 0,
   rejectedAt: Number.NEGATIVE_INFINITY,

@@ -1,3 +1,4 @@
+import { byName } from "../../base/by-name.ts";
 import { eachInSteps, type Steps } from "../../base/steps.ts";
 import { EPISODE_STATES } from "../../model/label-values.ts";
 import type { NodeId } from "../../model/node.ts";
@@ -138,7 +139,7 @@ function* policyStatuses({
   const counted = policies.active().map((active) => ({
     active,
     dryRun: isDryRun(active),
-    episodes: Object.fromEntries(EPISODE_STATES.map((state) => [state, 0])) as Record<string, number>,
+    episodes: byName<string, number>(EPISODE_STATES, () => 0),
   }));
   const byPolicy = new Map(counted.map((each) => [each.active.policy.spec.name, each]));
   yield* eachInSteps(records.openEpisodes(), ({ policy, dryRun, state }) => {
