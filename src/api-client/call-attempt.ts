@@ -16,7 +16,6 @@ import type { Ledger, Permit } from "../rate-limit/ledger.ts";
 import type { Category, Lane } from "../rate-limit/limits.ts";
 import type { CallOutcome } from "../rate-limit/permits.ts";
 import type { LimitReading } from "../rate-limit/stated-limit.ts";
-import { heldUntil } from "../rate-limit/too-many-requests.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import type { ApiError } from "./errors.ts";
 import { parseRateLimitHeaders, resetEpochSeconds, retryAfterOf, serviceDate } from "./rate-limit-headers.ts";
@@ -79,9 +78,8 @@ export async function waitForPermit(
 ): Promise<Result<Permit, ApiError>> {
   const { category } = ENDPOINTS[endpoint];
   // A wait in vain would delay the round, and with it the actions and the status of other nodes.
-  const now = clock.monotonic();
-  if (lane === "action" && heldUntil(rateLimiter.ledger, category, lane) - now > PERMIT_WAIT_MS_MAX)
-    return fail(noPermitError(rateLimiter.ledger, category, lane, now));
+  if (lane === "action" && rateLimiter.heldForMs(category, lane) > PERMIT_WAIT_MS_MAX)
+    return fail(noPermitError(rateLimiter.ledger, category, lane, clock.monotonic()));
   const timeout = startTimeout(clock, PERMIT_WAIT_MS_MAX, signal);
   const permit = await rateLimiter.acquire(category, lane, timeout.signal);
   timeout.stop();

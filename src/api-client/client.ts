@@ -4,7 +4,6 @@ import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { TransportResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import type { Lane } from "../rate-limit/limits.ts";
-import { heldUntil } from "../rate-limit/too-many-requests.ts";
 import { attemptCall, type CallAttempt, type CallAttemptDeps, sendCall, waitForPermit } from "./call-attempt.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import { type ApiError, excerpt } from "./errors.ts";
@@ -43,8 +42,6 @@ export interface ApiClient {
   serviceTime(at: MonotonicMs): EpochMs | null;
   /** Whether two responses have agreed on the service's clock. Until then a single wrong Date may have set it. */
   isServiceTimeAgreed(): boolean;
-  /** How long earlier 429s hold the next walk of the nodes, or 0 if they do not. */
-  rejectedForMs(): DurationMs;
   /** How far the service's clock is ahead of our wall clock, or null before the first Date header. */
   clockSkewMs(): DurationMs | null;
 }
@@ -90,10 +87,6 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
   return {
     serviceTime: (at) => serviceClock.timeAt(at),
     isServiceTimeAgreed: () => serviceClock.isAgreed(),
-    rejectedForMs() {
-      const now = clock.monotonic();
-      return Math.max(0, heldUntil(deps.rateLimiter.ledger, "node_management", "walk") - now);
-    },
     clockSkewMs() {
       const serviceNow = serviceClock.timeAt(clock.monotonic());
       return serviceNow === null ? null : serviceNow - clock.now();

@@ -8,9 +8,14 @@ import { expectedCallsOfPlan, LIMIT_SCOPES, type LimitScope } from "../rate-limi
 import { learnedLimitOf } from "../rate-limit/learned-limit.ts";
 import { createLedger, type Ledger, type Permit } from "../rate-limit/ledger.ts";
 import { CATEGORIES, type Category, type Lane, type Limits } from "../rate-limit/limits.ts";
-import { createRecentCallCounter, type RecentCalls } from "../rate-limit/monthly-budget.ts";
-import { type CallOutcome, settlePermit, takePermit } from "../rate-limit/permits.ts";
-import { endHolds } from "../rate-limit/too-many-requests.ts";
+import {
+  type CallOutcome,
+  type RecentActions,
+  recentActionsOf,
+  settlePermit,
+  takePermit,
+} from "../rate-limit/permits.ts";
+import { endHolds, heldUntil } from "../rate-limit/too-many-requests.ts";
 import type { TrafficShares } from "../scheduling/fair-queue.ts";
 import { MonthCallCount, type MonthCallCountDeps } from "./month-call-count.ts";
 import { PermitQueue, type WaitingCall } from "./permit-queue.ts";
@@ -29,10 +34,11 @@ export interface RateLimiter {
    * limits; learned limits stay.
    */
   setLimits(limits: Limits, monthStartsOn: number): void;
+  /** Returns how long earlier 429s, and the Retry-After of earlier 5xx, hold the next call, or 0 if they do not. */
+  heldForMs(category: Category, lane: Lane): DurationMs;
   /** Calls in the plan's current month: ours and detected external ones. */
   monthUsed(): number;
-  /** Recent calls of the lane `action`. */
-  recentActions(): Readonly<Record<Category, RecentCalls>>;
+  recentActions(): Readonly<Record<Category, RecentActions>>;
   /** Calls expected from other users of the key, per window; for the plan, per minute. */
   externalCalls(): Readonly<Record<LimitScope, number>>;
   /** Limits learned from 429s that no header explains, in calls per window, or null if there is none. */
@@ -66,7 +72,6 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
   const ledger = createLedger(deps.limits, clock.monotonic());
   const month = new MonthCallCount(deps, ledger, deps.monthStartsOn);
   const countExternalCalls = createExternalCallCount(ledger, month, deps.onExternalCalls);
-  const actions = byName(CATEGORIES, () => createRecentCallCounter());
   const queue = new PermitQueue();
   const serve = createRecheck(clock, grantCalls);
 
@@ -81,15 +86,14 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
       if (at > now) nextCheckMs = Math.min(nextCheckMs, at - now);
       return at <= now;
     };
-    queue.serve(mayGrant, grant);
+    queue.serve(mayGrant, grantCall);
     return queue.isEmpty() ? null : Math.max(RECHECK_MS_MIN, nextCheckMs);
   }
 
-  function grant({ category, lane, since, grant }: WaitingCall): void {
+  function grantCall({ category, lane, since, grant }: WaitingCall): void {
     const now = clock.monotonic();
     const permit = takePermit(ledger, category, lane, now);
     const counted = month.add(1);
-    if (lane === "action") actions[category].record(now);
     deps.onWait(category, now - since);
     grant(permit, counted);
   }
@@ -123,8 +127,9 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
       month.setStartDay(monthStartsOn);
       serve();
     },
+    heldForMs: (category, lane) => Math.max(0, heldUntil(ledger, category, lane) - clock.monotonic()),
     monthUsed: () => month.used(),
-    recentActions: () => byName(CATEGORIES, (category) => actions[category].calls(clock.monotonic())),
+    recentActions: () => byName(CATEGORIES, (category) => recentActionsOf(ledger, category, clock.monotonic())),
     externalCalls: () => expectedExternalCalls(ledger, clock.monotonic()),
     learnedLimits: () => byName(CATEGORIES, (category) => learnedLimitOf(ledger, category, clock.monotonic())),
   };

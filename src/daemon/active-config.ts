@@ -150,6 +150,7 @@ export function activateConfig(
     metrics,
     log,
     remediationState: term.remediationState,
+    rateLimiter: term.rateLimiter,
     serviceUrl: config.service.base_url,
     journal: term.store.journal,
     inventory: collected.inventory,

@@ -38,6 +38,8 @@ export interface CategoryState {
   /** When the last call that got a response other than 429 was sent. */
   answeredAt: MonotonicMs;
   readonly learned: LearnedLimit;
+  /** When the calls of actions in the last day were sent. */
+  actionTimes: readonly MonotonicMs[];
 }
 
 /** State of all limits. It is owned by one rate limiter, and every function on it is deterministic. */
@@ -88,4 +90,5 @@ const createCategoryState = (limits: Limits, category: Category, now: MonotonicM
   rejectedAt: Number.NEGATIVE_INFINITY,
   answeredAt: Number.NEGATIVE_INFINITY,
   learned: createLearnedLimit(),
+  actionTimes: [],
 });

@@ -1,4 +1,5 @@
 import type { ApiClient } from "../api-client/client.ts";
+import type { RateLimiter } from "../api-client/rate-limiter.ts";
 import type { CollectorReporter } from "../collectors/collector-health.ts";
 import type { Safety } from "../config/schema/safety.ts";
 import type { Inventory } from "../inventory/inventory.ts";
@@ -32,6 +33,7 @@ export interface RemediationControllerDeps {
   /** `service.base_url`, which identifies the service that the nodes belong to. */
   readonly serviceUrl: string;
   readonly client: ApiClient;
+  readonly rateLimiter: Pick<RateLimiter, "heldForMs">;
   readonly inventory: Inventory;
   /** Counts and logs what is wrong with the details that are read before an action and to verify one. */
   readonly detailReporter: CollectorReporter;

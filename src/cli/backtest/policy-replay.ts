@@ -83,8 +83,8 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
       serviceTime: clock.serviceTime,
       isServiceTimeAgreed: () => true,
       clockSkewMs: () => 0,
-      rejectedForMs: () => 0,
     },
+    rateLimiter: { heldForMs: () => 0 },
     notifier: createNotifier({ receivers: [], clock, random: () => 0, log }),
     onRead() {},
   });
