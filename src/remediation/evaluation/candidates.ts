@@ -13,12 +13,12 @@ import {
   countFleet,
   type GuardFacts,
   isDryRun,
-  isInFlight,
   type NodeObservation,
   nextStep,
 } from "../../policy/guard-facts.ts";
 import { assumedActionTimes, effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import { windowBlockers } from "../../policy/guards/time-window.ts";
+import { isInFlight } from "../../policy/own-actions.ts";
 import { evaluateExpression, type Policy, policySources } from "../../policy/policy.ts";
 import type { DecisionContext, ServiceContext } from "../context.ts";
 import { pauseAt } from "../operator-holds.ts";

@@ -6,6 +6,7 @@ import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
+import { isUnderWay } from "../../policy/episodes/lost-nodes.ts";
 import { isDryRun } from "../../policy/guard-facts.ts";
 import { evaluatePolicy, type MaxAgeOf, type Policy, prepareEvaluation } from "../../policy/policy.ts";
 import type { TimerChange } from "../../policy/remediation-records.ts";
@@ -246,7 +247,7 @@ export class PolicyEvaluator {
     // Most nodes are healthy: their timers stay inactive.
     if (timer === INACTIVE && verdict !== "true") return { timer, isOnset: false };
     const episode = this.#episodeOf(policy.spec.name, node, dryRun);
-    const clearFrozen = episode !== null && (episode.state === "acting" || episode.quarantine !== null);
+    const clearFrozen = episode !== null && isUnderWay(episode);
     const contradictedAt = otherStatusAt?.at(slot) ?? Number.NaN;
     const next = observeCondition(timer, { verdict, at, newest, contradictedAt, now }, durations, { clearFrozen });
     return { timer: next, isOnset: timer.state === "inactive" && wasFalse };

@@ -8,7 +8,7 @@ import {
   type StepObservation,
   type StepResult,
 } from "../../policy/episodes/verification.ts";
-import { isInFlight } from "../../policy/guard-facts.ts";
+import { isInFlight } from "../../policy/own-actions.ts";
 import {
   evaluateExpression,
   evaluatePolicy,
