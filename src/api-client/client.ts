@@ -7,8 +7,8 @@ import type { Lane } from "../rate-limit/limits.ts";
 import { attemptCall, type CallAttempt, type CallAttemptDeps, sendCall, waitForPermit } from "./call-attempt.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import { type ApiError, excerpt } from "./errors.ts";
-import { bodyText, readJson } from "./json-body.ts";
-import { type PostResult, postResultOf, QUOTED_BYTES_MAX } from "./post-result.ts";
+import { readJson } from "./json-body.ts";
+import { type PostResult, postResultOf, quoteBody } from "./post-result.ts";
 import { retryAfterOf } from "./rate-limit-headers.ts";
 import { ServiceClock } from "./service-clock.ts";
 
@@ -134,17 +134,14 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
 const notPosted = ({ kind, message }: ApiError): PostResult =>
   kind === "aborted" ? { kind: "canceled" } : { kind: "not_sent", message };
 
-/**
- * Returns the error for a status code, or null for 2xx. The spec does not define error bodies, so an excerpt is
- * quoted.
- */
+/** Returns the error for a status code, or null for 2xx. */
 function statusError(call: Call, response: TransportResponse, now: EpochMs): ApiError | null {
   const { status, headers } = response;
   if (status >= 200 && status < 300) return null;
   const message = `${call.path} answered ${status}`;
   const retryAfterMs = retryAfterOf(response, now);
   const wait = retryAfterMs === null ? "" : `: wait ${retryAfterMs / SECOND_MS} s`;
-  const body = excerpt(bodyText(response.body.subarray(0, QUOTED_BYTES_MAX)));
+  const body = quoteBody(response);
   switch (true) {
     case status === 401:
       return { kind: "unauthorized", message: `${message}: the API key is not accepted` };

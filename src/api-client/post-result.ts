@@ -28,7 +28,10 @@ export type PostResult =
   | { readonly kind: "in_doubt"; readonly message: string };
 
 /** Maximum bytes of an error body that are quoted in a message. */
-export const QUOTED_BYTES_MAX = 400;
+const QUOTED_BYTES_MAX = 400;
+
+/** Quotes the beginning of a body for a message. The spec does not define the bodies of errors. */
+export const quoteBody = ({ body }: TransportResponse): string => excerpt(bodyText(body.subarray(0, QUOTED_BYTES_MAX)));
 
 /**
  * Interprets a complete response. `now` is the wall clock time of the response, for a Retry-After without a Date
@@ -37,7 +40,7 @@ export const QUOTED_BYTES_MAX = 400;
 export function postResultOf(call: ActionCall, response: TransportResponse, now: EpochMs): PostResult {
   const { status, headers } = response;
   const answered = `POST ${call.path} answered ${status}`;
-  const body = excerpt(bodyText(response.body.subarray(0, QUOTED_BYTES_MAX)));
+  const body = quoteBody(response);
   switch (true) {
     case status >= 200 && status < 300:
       return resultOfSuccess(answered, response);

@@ -178,7 +178,7 @@ function createExternalCallCount(
   };
 }
 
-function expectedExternalCalls({ externalUsage, limits }: Ledger, now: MonotonicMs): Record<LimitScope, number> {
-  const expected = byName(CATEGORIES, (category) => externalUsage[category].expectedCalls(now));
-  return { ...expected, plan: expectedCallsOfPlan(externalUsage, limits, now) };
+function expectedExternalCalls(ledger: Ledger, now: MonotonicMs): Record<LimitScope, number> {
+  const expected = byName(CATEGORIES, (category) => ledger.externalUsage[category].expectedCalls(now));
+  return { ...expected, plan: expectedCallsOfPlan(ledger, now) };
 }

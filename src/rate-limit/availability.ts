@@ -163,9 +163,9 @@ function callsToLeave(
 }
 
 function planAvailability(ledger: Ledger, lane: Lane, now: MonotonicMs): Availability {
-  const { externalUsage, limits } = ledger;
+  const { limits } = ledger;
   const rates = planPaceRates(limits);
-  const expected = expectedCallsOfPlan(externalUsage, limits, now);
+  const expected = expectedCallsOfPlan(ledger, now);
   const { actionReserve } = allowanceOf(limits.plan.requestsPerMinute ?? 0, limits.reserve, expected);
   const capacity = rates.evenPace.capacity + (mayUseReserve(ledger, lane, MINUTE_MS, now) ? actionReserve : 0);
   return { at: paceAvailableAt(ledger.planPace, rates, lane, capacity), waitReason: "plan" };

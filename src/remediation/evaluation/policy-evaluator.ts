@@ -223,32 +223,22 @@ export class PolicyEvaluator {
 
   /** Returns a node's timer after this observation, and whether the node was observed to become unhealthy. */
   #evaluateNode(
-    {
-      policy,
-      scope,
-      otherStatusAt,
-      maxAgeOf,
-      durations,
-      dryRun,
-      lastFalseAt,
-      unknownSlots,
-      now,
-      monotonic,
-    }: PolicyPass,
+    pass: PolicyPass,
     node: NodeId,
     slot: number,
     timer: Timer,
   ): { readonly timer: Timer; readonly isOnset: boolean } {
-    const { verdict, at, newest } = evaluatePolicy(policy, scope, slot, maxAgeOf, monotonic);
+    const { policy, durations, lastFalseAt, unknownSlots, now } = pass;
+    const { verdict, at, newest } = evaluatePolicy(policy, pass.scope, slot, pass.maxAgeOf, pass.monotonic);
     const wasFalse = newest - lastFalseAt[slot]! <= durations.gapMsMax;
     if (verdict === "false") lastFalseAt[slot] = newest;
     if (verdict === "unknown") unknownSlots.add(slot);
     else if (unknownSlots.size > 0) unknownSlots.delete(slot);
     // Most nodes are healthy: their timers stay inactive.
     if (timer === INACTIVE && verdict !== "true") return { timer, isOnset: false };
-    const episode = this.#episodeOf(policy.spec.name, node, dryRun);
+    const episode = this.#episodeOf(policy.spec.name, node, pass.dryRun);
     const clearFrozen = episode !== null && isUnderWay(episode);
-    const contradictedAt = otherStatusAt?.at(slot) ?? Number.NaN;
+    const contradictedAt = pass.otherStatusAt?.at(slot) ?? Number.NaN;
     const next = observeCondition(timer, { verdict, at, newest, contradictedAt, now }, durations, { clearFrozen });
     return { timer: next, isOnset: timer.state === "inactive" && wasFalse };
   }

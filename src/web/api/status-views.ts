@@ -90,7 +90,7 @@ export function budgetView(statusSnapshot: StatusSnapshot) {
       concurrent_requests: plan.concurrentRequests,
       external_usage: {
         calls: ledger.externalUsage.plan.provenCalls(),
-        expected_per_minute: Math.ceil(expectedCallsOfPlan(ledger.externalUsage, ledger.limits, monotonic)),
+        expected_per_minute: Math.ceil(expectedCallsOfPlan(ledger, monotonic)),
       },
     },
     month: {
