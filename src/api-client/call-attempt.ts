@@ -63,19 +63,25 @@ export async function attemptCall(
   signal: AbortSignal,
   onSending?: () => void,
 ): Promise<CallAttempt> {
-  const permit = await waitForPermit(deps, call, lane, signal);
-  if (!permit.ok) return unsent(permit.error);
+  const permitted = await waitForPermit(deps, call, lane, signal);
+  if (!permitted.ok) return unsent(permitted.error);
   if (!signal.aborted) onSending?.();
-  return sendCall(deps, call, permit.value, signal);
+  return sendCall(deps, call, permitted.value, signal);
+}
+
+/** A permit for a call, and the API key to send with it. The key is read before the last check, not after it. */
+export interface PermittedCall {
+  readonly permit: Permit;
+  readonly key: string;
 }
 
 /** Waits for a permit for a call. It must be released, which {@link sendCall} does. */
 export async function waitForPermit(
-  { clock, rateLimiter }: CallAttemptDeps,
+  { clock, rateLimiter, secret }: CallAttemptDeps,
   { endpoint }: Call | ActionCall,
   lane: Lane,
   signal: AbortSignal,
-): Promise<Result<Permit, ApiError>> {
+): Promise<Result<PermittedCall, ApiError>> {
   const { category } = ENDPOINTS[endpoint];
   // A wait in vain would delay the round, and with it the actions and the status of other nodes.
   if (lane === "action" && rateLimiter.heldForMs(category, lane) > PERMIT_WAIT_MS_MAX)
@@ -83,7 +89,7 @@ export async function waitForPermit(
   const timeout = startTimeout(clock, PERMIT_WAIT_MS_MAX, signal);
   const permit = await rateLimiter.acquire(category, lane, timeout.signal);
   timeout.stop();
-  if (permit !== null) return ok(permit);
+  if (permit !== null) return ok({ permit, key: secret.value() });
   return fail(
     timeout.expired() ? noPermitError(rateLimiter.ledger, category, lane, clock.monotonic()) : CANCELED_UNSENT,
   );
@@ -93,7 +99,7 @@ export async function waitForPermit(
 export async function sendCall(
   deps: CallAttemptDeps,
   call: Call | ActionCall,
-  permit: Permit,
+  { permit, key }: PermittedCall,
   signal: AbortSignal,
 ): Promise<CallAttempt> {
   const { clock, rateLimiter, metrics } = deps;
@@ -102,7 +108,6 @@ export async function sendCall(
     rateLimiter.release(permit, { kind: "unused" });
     return unsent(CANCELED_UNSENT);
   }
-  const key = deps.secret.value();
   const sentAt = clock.monotonic();
   const timeout = startTimeout(clock, deps.timeoutMs, signal);
   const sent = await deps.transport.request(requestOf(call, key, deps.agent), timeout.signal);

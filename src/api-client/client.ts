@@ -92,19 +92,19 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
       return serviceNow === null ? null : serviceNow - clock.now();
     },
     async post(call, signal, whenPermitted) {
-      const permit = await waitForPermit(attemptDeps, call, "action", signal);
-      if (!permit.ok) return notPosted(permit.error);
+      const permitted = await waitForPermit(attemptDeps, call, "action", signal);
+      if (!permitted.ok) return notPosted(permitted.error);
       let isSent = false;
       try {
         if (signal.aborted) return { kind: "canceled" };
         return await whenPermitted(async (sendSignal) => {
           isSent = true;
-          return resultOf(call, await sendCall(attemptDeps, call, permit.value, sendSignal));
+          return resultOf(call, await sendCall(attemptDeps, call, permitted.value, sendSignal));
         });
       } catch (error) {
         return { kind: isSent ? "in_doubt" : "not_sent", message: errorMessage(error) };
       } finally {
-        if (!isSent) deps.rateLimiter.release(permit.value, { kind: "unused" });
+        if (!isSent) deps.rateLimiter.release(permitted.value.permit, { kind: "unused" });
       }
     },
     async get(call, lane, signal, onSending) {
