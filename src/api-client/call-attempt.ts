@@ -69,7 +69,7 @@ export async function attemptCall(
   return sendCall(deps, call, permitted.value, signal);
 }
 
-/** A permit for a call, and the API key to send with it. The key is read before the last check, not after it. */
+/** A permit for a call, and the API key to send with it, which is read first so that nothing follows the last check. */
 export interface PermittedCall {
   readonly permit: Permit;
   readonly key: string;
