@@ -2,7 +2,6 @@ import { byName } from "../base/by-name.ts";
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { Clock } from "../model/ports.ts";
-import type { MonotonicMs } from "../model/time.ts";
 import { availabilityOf } from "../rate-limit/availability.ts";
 import { expectedCallsOfPlan, LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
 import { learnedLimitOf } from "../rate-limit/learned-limit.ts";
@@ -130,7 +129,11 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
     heldForMs: (category, lane) => Math.max(0, heldUntil(ledger, category, lane) - clock.monotonic()),
     monthUsed: () => month.used(),
     recentActions: () => byName(CATEGORIES, (category) => recentActionsOf(ledger, category, clock.monotonic())),
-    externalCalls: () => expectedExternalCalls(ledger, clock.monotonic()),
+    externalCalls() {
+      const now = clock.monotonic();
+      const expected = byName(CATEGORIES, (category) => ledger.externalUsage[category].expectedCalls(now));
+      return { ...expected, plan: expectedCallsOfPlan(ledger, now) };
+    },
     learnedLimits: () => byName(CATEGORIES, (category) => learnedLimitOf(ledger, category, clock.monotonic())),
   };
 }
@@ -176,9 +179,4 @@ function createExternalCallCount(
       if (newProven > 0) onExternalCalls?.(count.scope, newProven);
     }
   };
-}
-
-function expectedExternalCalls(ledger: Ledger, now: MonotonicMs): Record<LimitScope, number> {
-  const expected = byName(CATEGORIES, (category) => ledger.externalUsage[category].expectedCalls(now));
-  return { ...expected, plan: expectedCallsOfPlan(ledger, now) };
 }

@@ -79,7 +79,6 @@ export async function executeAction(
   });
   if (result.kind === "blocked")
     withdrawAction(context, intent, result.message, hasReadChanged(context, intent, statusBeforeRead));
-  else if (result.kind === "canceled") withdrawAction(context, action, "the daemon stopped before it was sent", false);
   else {
     const { sentAt } = remediationState.records.action(intent.id)!;
     recordOutcome(context, { ...action, sentAt }, result);
@@ -158,11 +157,7 @@ function withdrawAction(context: ExecutorDeps, action: Action, detail: string, i
 /**
  * Records the outcome of a POST. `action.sentAt` counts against max_actions unless the POST did not reach the service.
  */
-function recordOutcome(
-  context: ExecutorDeps,
-  action: Action,
-  result: Exclude<PostResult, { readonly kind: "canceled" }>,
-): void {
+function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult): void {
   const now = context.remediationState.now();
   const episode = context.remediationState.records.episode(action.episode)!;
   const { policy, request, node } = action;
@@ -182,6 +177,9 @@ function recordOutcome(
       commit(next, { state: "sent", detail: message });
       return;
     }
+    case "canceled":
+      withdrawAction(context, action, "the daemon stopped before it was sent", false);
+      return;
     case "in_doubt":
       count("in_doubt");
       context.log.warn({ ...fields, problem: result.message }, "action in doubt; observation will settle it");
