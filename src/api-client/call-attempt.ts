@@ -1,5 +1,5 @@
 import { type DurationMs, formatSecondsLeft, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
-import { errorMessage } from "../base/result.ts";
+import { fail, ok, type Result } from "../base/result.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { EndpointLabel } from "../model/label-values.ts";
 import type {
@@ -12,11 +12,10 @@ import type {
 } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { availabilityOf } from "../rate-limit/availability.ts";
-import type { Ledger } from "../rate-limit/ledger.ts";
+import type { Ledger, Permit } from "../rate-limit/ledger.ts";
 import type { Category, Lane } from "../rate-limit/limits.ts";
 import type { CallOutcome } from "../rate-limit/permits.ts";
 import type { LimitReading } from "../rate-limit/stated-limit.ts";
-import { rejectedUntil } from "../rate-limit/too-many-requests.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import type { ApiError } from "./errors.ts";
 import { parseRateLimitHeaders, resetEpochSeconds, retryAfterOf, serviceDate } from "./rate-limit-headers.ts";
@@ -54,45 +53,60 @@ export type CallAttempt =
 /** Maximum wait for a permit. After that the data is due again. */
 const PERMIT_WAIT_MS_MAX: DurationMs = 5 * MINUTE_MS;
 
-const CANCELED_UNSENT = "canceled before it was sent";
+const CANCELED_UNSENT: ApiError = { kind: "aborted", message: "canceled before it was sent" };
 
-/** Steps that the caller adds between the permit and the call. If one of them fails, the call is not sent. */
-export interface SendingHooks {
-  /** Called first. The call waits until it has settled. */
-  prepare?(): Promise<void>;
-  /** Called right before the call is sent, with nothing else running in between. */
-  onSending?(): void;
-}
-
-/** Waits for a permit and sends a call once. */
+/** Waits for a permit and sends a call once. `onSending` is called right before it is sent. */
 export async function attemptCall(
   deps: CallAttemptDeps,
-  call: Call | ActionCall,
+  call: Call,
   lane: Lane,
   signal: AbortSignal,
-  hooks: SendingHooks = {},
+  onSending?: () => void,
+): Promise<CallAttempt> {
+  const permitted = await waitForPermit(deps, call, lane, signal);
+  if (!permitted.ok) return unsent(permitted.error);
+  if (!signal.aborted) onSending?.();
+  return sendCall(deps, call, permitted.value, signal);
+}
+
+/** A permit for a call, and the API key to send with it, which is read first so that nothing follows the last check. */
+export interface PermittedCall {
+  readonly permit: Permit;
+  readonly key: string;
+}
+
+/** Waits for a permit for a call. It must be released, which {@link sendCall} does. */
+export async function waitForPermit(
+  { clock, rateLimiter, secret }: CallAttemptDeps,
+  { endpoint }: Call | ActionCall,
+  lane: Lane,
+  signal: AbortSignal,
+): Promise<Result<PermittedCall, ApiError>> {
+  const { category } = ENDPOINTS[endpoint];
+  // A wait in vain would delay the round, and with it the actions and the status of other nodes.
+  if (lane === "action" && rateLimiter.heldForMs(category, lane) > PERMIT_WAIT_MS_MAX)
+    return fail(noPermitError(rateLimiter.ledger, category, lane, clock.monotonic()));
+  const timeout = startTimeout(clock, PERMIT_WAIT_MS_MAX, signal);
+  const permit = await rateLimiter.acquire(category, lane, timeout.signal);
+  timeout.stop();
+  if (permit !== null) return ok({ permit, key: secret.value() });
+  return fail(
+    timeout.expired() ? noPermitError(rateLimiter.ledger, category, lane, clock.monotonic()) : CANCELED_UNSENT,
+  );
+}
+
+/** Sends a call that has its permit, unless `signal` has aborted, and releases the permit. */
+export async function sendCall(
+  deps: CallAttemptDeps,
+  call: Call | ActionCall,
+  { permit, key }: PermittedCall,
+  signal: AbortSignal,
 ): Promise<CallAttempt> {
   const { clock, rateLimiter, metrics } = deps;
-  const { category } = ENDPOINTS[call.endpoint];
-  // A wait in vain would delay the round, and with it the actions and the status of other nodes.
-  const now = clock.monotonic();
-  if (lane === "action" && rejectedUntil(rateLimiter.ledger, category, lane) - now > PERMIT_WAIT_MS_MAX)
-    return unsent(noPermitError(rateLimiter.ledger, category, lane, now));
-  const permitTimeout = startTimeout(clock, PERMIT_WAIT_MS_MAX, signal);
-  const permit = await rateLimiter.acquire(category, lane, permitTimeout.signal);
-  permitTimeout.stop();
-  if (permit === null) {
-    if (!permitTimeout.expired()) return unsent({ kind: "aborted", message: CANCELED_UNSENT });
-    return unsent(noPermitError(rateLimiter.ledger, category, lane, clock.monotonic()));
-  }
-  const key = deps.secret.value();
-  try {
-    if (hooks.prepare !== undefined && !signal.aborted) await hooks.prepare();
-    if (!signal.aborted) hooks.onSending?.();
-    if (signal.aborted) throw new Error(CANCELED_UNSENT);
-  } catch (error) {
+  const { category } = permit;
+  if (signal.aborted) {
     rateLimiter.release(permit, { kind: "unused" });
-    return unsent({ kind: "aborted", message: errorMessage(error) });
+    return unsent(CANCELED_UNSENT);
   }
   const sentAt = clock.monotonic();
   const timeout = startTimeout(clock, deps.timeoutMs, signal);
@@ -150,7 +164,7 @@ function noPermitError(ledger: Ledger, category: Category, lane: Lane, now: Mono
   const period = isLong
     ? `for another ${formatSecondsLeft(at - now)}`
     : `within ${PERMIT_WAIT_MS_MAX / MINUTE_MS} minutes`;
-  if (waitReason !== "refused")
+  if (waitReason !== "rate_limited")
     return { kind: "budget", message: `the rate limits leave no room for the call ${period}` };
   const advice = isLong ? "; a reload that changes `limits` ends the wait earlier" : "";
   return {
@@ -187,5 +201,5 @@ function failureError(failure: TransportFailure, isTimeout: boolean, timeoutMs: 
     const missing = failure.unsent ? "no connection" : "no complete response";
     return { kind: "timeout", message: `${missing} within ${timeoutMs / SECOND_MS} s` };
   }
-  return { kind: "aborted", message: failure.unsent ? CANCELED_UNSENT : "canceled while it was in flight" };
+  return failure.unsent ? CANCELED_UNSENT : { kind: "aborted", message: "canceled while it was in flight" };
 }

@@ -1,15 +1,14 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
-import { fail, ok, type Result } from "../base/result.ts";
+import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { TransportResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import type { Lane } from "../rate-limit/limits.ts";
-import { rejectedUntil } from "../rate-limit/too-many-requests.ts";
-import { attemptCall, type CallAttemptDeps, type SendingHooks } from "./call-attempt.ts";
+import { attemptCall, type CallAttempt, type CallAttemptDeps, sendCall, waitForPermit } from "./call-attempt.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import { type ApiError, excerpt } from "./errors.ts";
-import { bodyText, readJson } from "./json-body.ts";
-import { type PostResult, postResultOf, QUOTED_BYTES_MAX } from "./post-result.ts";
+import { readJson } from "./json-body.ts";
+import { type PostResult, postResultOf, quoteBody } from "./post-result.ts";
 import { retryAfterOf } from "./rate-limit-headers.ts";
 import { ServiceClock } from "./service-clock.ts";
 
@@ -31,10 +30,14 @@ export interface ApiClient {
    */
   get(call: Call, lane: Lane, signal: AbortSignal, onSending?: () => void): Promise<Result<ApiResponse, ApiError>>;
   /**
-   * Sends a POST in the lane `action` once, regardless of the result. If one of `hooks` fails, nothing is sent. Never
-   * rejects.
+   * Waits for a permit in the lane `action`, until `signal` aborts. Then `whenPermitted` either calls `send` once, which
+   * sends the POST in the same turn of the event loop, or returns why it is not sent. Never sends it again. Never rejects.
    */
-  post(call: ActionCall, signal: AbortSignal, hooks?: SendingHooks): Promise<PostResult>;
+  post<T = never>(
+    call: ActionCall,
+    signal: AbortSignal,
+    whenPermitted: (send: (signal: AbortSignal) => Promise<PostResult>) => Promise<PostResult | T>,
+  ): Promise<PostResult | T>;
   /** The service's clock at `at`, by its Date headers, or null if unknown: see {@link ServiceClock}. */
   serviceTime(at: MonotonicMs): EpochMs | null;
   /**
@@ -42,8 +45,6 @@ export interface ApiClient {
    * set it.
    */
   serviceTimeAgreedAt(): MonotonicMs | null;
-  /** How long earlier 429s hold the next walk of the nodes, or 0 if they do not. */
-  rejectedForMs(): DurationMs;
   /** How far the service's clock is ahead of our wall clock, or null before the first Date header. */
   clockSkewMs(): DurationMs | null;
 }
@@ -60,7 +61,7 @@ const RETRIES_MAX = 2;
 /** Wait before the first retry, doubled for the second. Each is multiplied by a random factor of 0.5 to 1.5. */
 const RETRY_DELAY_MS: DurationMs = 500;
 /** Longest Retry-After after which a GET is retried. After a longer wait the next run of its collector is due. */
-const RETRY_AFTER_MS_MAX: DurationMs = 10 * SECOND_MS;
+const RETRY_WAIT_MS_MAX: DurationMs = 10 * SECOND_MS;
 /** Failures that are retried. If no connection can be made, the next run is soon enough. */
 const TRANSIENT_ERRORS: ReadonlySet<ApiError["kind"]> = new Set(["server_error", "reset", "timeout"]);
 
@@ -77,30 +78,42 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
     return read.ok ? message : `${message}; ${read.error}`;
   }
 
+  function resultOf(call: ActionCall, attempt: CallAttempt): PostResult {
+    if (attempt.kind === "failed") {
+      return attempt.isUnsent ? notPosted(attempt.error) : { kind: "in_doubt", message: attempt.error.message };
+    }
+    const result = postResultOf(call, attempt.response, clock.now());
+    const isUnauthorized = result.kind === "credentials" && result.status === 401;
+    return isUnauthorized ? { ...result, message: refreshKey(result.message) } : result;
+  }
+
   return {
     serviceTime: (at) => serviceClock.timeAt(at),
     serviceTimeAgreedAt: () => serviceClock.agreedAt(),
-    rejectedForMs() {
-      const now = clock.monotonic();
-      return Math.max(0, rejectedUntil(deps.rateLimiter.ledger, "node_management", "walk") - now);
-    },
     clockSkewMs() {
       const serviceNow = serviceClock.timeAt(clock.monotonic());
       return serviceNow === null ? null : serviceNow - clock.now();
     },
-    async post(call, signal, hooks) {
-      const attempt = await attemptCall(attemptDeps, call, "action", signal, hooks);
-      if (attempt.kind === "failed") {
-        return { kind: attempt.isUnsent ? "not_sent" : "in_doubt", message: attempt.error.message };
+    async post(call, signal, whenPermitted) {
+      const permitted = await waitForPermit(attemptDeps, call, "action", signal);
+      if (!permitted.ok) return notPosted(permitted.error);
+      let isSent = false;
+      try {
+        if (signal.aborted) return { kind: "canceled" };
+        return await whenPermitted(async (sendSignal) => {
+          isSent = true;
+          return resultOf(call, await sendCall(attemptDeps, call, permitted.value, sendSignal));
+        });
+      } catch (error) {
+        return { kind: isSent ? "in_doubt" : "not_sent", message: errorMessage(error) };
+      } finally {
+        if (!isSent) deps.rateLimiter.release(permitted.value.permit, { kind: "unused" });
       }
-      const result = postResultOf(call, attempt.response, clock.now());
-      const isUnauthorized = result.kind === "credentials" && result.status === 401;
-      return isUnauthorized ? { ...result, message: refreshKey(result.message) } : result;
     },
     async get(call, lane, signal, onSending) {
       for (let retries = 0; ; retries++) {
         let retryAfterMs: DurationMs = 0;
-        const attempt = await attemptCall(attemptDeps, call, lane, signal, onSending && { onSending });
+        const attempt = await attemptCall(attemptDeps, call, lane, signal, onSending);
         const isLast = retries >= RETRIES_MAX || signal.aborted;
         if (attempt.kind === "failed") {
           if (isLast || !TRANSIENT_ERRORS.has(attempt.error.kind)) return fail(attempt.error);
@@ -109,7 +122,7 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
           const error = statusError(call, response, clock.now());
           if (error === null) return parseResponse(response, observedAt);
           retryAfterMs = retryAfterOf(response, clock.now()) ?? 0;
-          const isTooLong = retryAfterMs > RETRY_AFTER_MS_MAX;
+          const isTooLong = retryAfterMs > RETRY_WAIT_MS_MAX;
           if (error.kind === "unauthorized") {
             const message = refreshKey(error.message);
             if (isLast || isTooLong || secret.value() === key) return fail({ ...error, message });
@@ -121,17 +134,17 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
   };
 }
 
-/**
- * Returns the error for a status code, or null for 2xx. The spec does not define error bodies, so an excerpt is
- * quoted.
- */
+const notPosted = ({ kind, message }: ApiError): PostResult =>
+  kind === "aborted" ? { kind: "canceled" } : { kind: "not_sent", message };
+
+/** Returns the error for a status code, or null for 2xx. */
 function statusError(call: Call, response: TransportResponse, now: EpochMs): ApiError | null {
   const { status, headers } = response;
   if (status >= 200 && status < 300) return null;
   const message = `${call.path} answered ${status}`;
   const retryAfterMs = retryAfterOf(response, now);
   const wait = retryAfterMs === null ? "" : `: wait ${retryAfterMs / SECOND_MS} s`;
-  const body = excerpt(bodyText(response.body.subarray(0, QUOTED_BYTES_MAX)));
+  const body = quoteBody(response);
   switch (true) {
     case status === 401:
       return { kind: "unauthorized", message: `${message}: the API key is not accepted` };

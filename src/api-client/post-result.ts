@@ -14,6 +14,7 @@ import { retryAfterOf } from "./rate-limit-headers.ts";
  * - `refused`: a 4xx other than 401, 403 and 429, or a 2xx with `success: false`: the service rejected the action.
  * - `credentials`: 401 or 403: not executed. A cap of the plan may also cause a 403.
  * - `rate_limited`: 429: not executed.
+ * - `canceled`: its signal aborted before it was sent.
  * - `not_sent`: the service has certainly not received anything.
  * - `in_doubt`: no clear response: the action may have been executed or not.
  */
@@ -22,11 +23,15 @@ export type PostResult =
   | { readonly kind: "refused"; readonly status: number; readonly message: string }
   | { readonly kind: "credentials"; readonly status: 401 | 403; readonly message: string }
   | { readonly kind: "rate_limited"; readonly retryAfterMs: DurationMs | null; readonly message: string }
+  | { readonly kind: "canceled" }
   | { readonly kind: "not_sent"; readonly message: string }
   | { readonly kind: "in_doubt"; readonly message: string };
 
 /** Maximum bytes of an error body that are quoted in a message. */
-export const QUOTED_BYTES_MAX = 400;
+const QUOTED_BYTES_MAX = 400;
+
+/** Quotes the beginning of a body for a message. The spec does not define the bodies of errors. */
+export const quoteBody = ({ body }: TransportResponse): string => excerpt(bodyText(body.subarray(0, QUOTED_BYTES_MAX)));
 
 /**
  * Interprets a complete response. `now` is the wall clock time of the response, for a Retry-After without a Date
@@ -35,7 +40,7 @@ export const QUOTED_BYTES_MAX = 400;
 export function postResultOf(call: ActionCall, response: TransportResponse, now: EpochMs): PostResult {
   const { status, headers } = response;
   const answered = `POST ${call.path} answered ${status}`;
-  const body = excerpt(bodyText(response.body.subarray(0, QUOTED_BYTES_MAX)));
+  const body = quoteBody(response);
   switch (true) {
     case status >= 200 && status < 300:
       return resultOfSuccess(answered, response);

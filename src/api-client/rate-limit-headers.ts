@@ -2,7 +2,7 @@ import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { TransportResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type LimitReading, parseLimitReading } from "../rate-limit/stated-limit.ts";
-import { RETRY_AFTER_MS_MAX } from "../rate-limit/too-many-requests.ts";
+import { HOLD_MS_MAX } from "../rate-limit/too-many-requests.ts";
 import { asRawRecord, parseJson } from "./json-body.ts";
 
 type Headers = TransportResponse["headers"];
@@ -52,14 +52,14 @@ export const parseRetryAfter = (headers: Headers, now: EpochMs): DurationMs | nu
 
 /**
  * Returns a wait that is stated in seconds or as an HTTP-date, which is compared with the Date header, or with `now` if
- * there is none. Fractions of a second are rounded up. A longer wait than {@link RETRY_AFTER_MS_MAX} is cut to that.
+ * there is none. Fractions of a second are rounded up. A longer wait than {@link HOLD_MS_MAX} is cut to that.
  * Null if invalid, 0 or in the past.
  */
 function waitOf(stated: string, headers: Headers, now: EpochMs): DurationMs | null {
   const text = stated.trim();
   const date = httpDate(text);
   const wait = date === null ? wholeSeconds(text) : date - (serviceDate(headers) ?? now);
-  return wait !== null && wait > 0 ? Math.min(RETRY_AFTER_MS_MAX, wait) : null;
+  return wait !== null && wait > 0 ? Math.min(HOLD_MS_MAX, wait) : null;
 }
 
 const wholeSeconds = (text: string): DurationMs | null =>

@@ -1,15 +1,20 @@
+import { byName } from "../base/by-name.ts";
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { Clock } from "../model/ports.ts";
-import type { MonotonicMs } from "../model/time.ts";
 import { availabilityOf } from "../rate-limit/availability.ts";
 import { expectedCallsOfPlan, LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
 import { learnedLimitOf } from "../rate-limit/learned-limit.ts";
 import { createLedger, type Ledger, type Permit } from "../rate-limit/ledger.ts";
 import { CATEGORIES, type Category, type Lane, type Limits } from "../rate-limit/limits.ts";
-import { createRecentCallCounter, type RecentCalls } from "../rate-limit/monthly-budget.ts";
-import { type CallOutcome, settlePermit, takePermit } from "../rate-limit/permits.ts";
-import { endHolds } from "../rate-limit/too-many-requests.ts";
+import {
+  type CallOutcome,
+  type RecentActions,
+  recentActionsOf,
+  settlePermit,
+  takePermit,
+} from "../rate-limit/permits.ts";
+import { endHolds, heldUntil } from "../rate-limit/too-many-requests.ts";
 import type { TrafficShares } from "../scheduling/fair-queue.ts";
 import { MonthCallCount, type MonthCallCountDeps } from "./month-call-count.ts";
 import { PermitQueue, type WaitingCall } from "./permit-queue.ts";
@@ -28,10 +33,11 @@ export interface RateLimiter {
    * limits; learned limits stay.
    */
   setLimits(limits: Limits, monthStartsOn: number): void;
+  /** Returns how long earlier 429s, and the Retry-After of earlier 5xx, hold the next call, or 0 if they do not. */
+  heldForMs(category: Category, lane: Lane): DurationMs;
   /** Calls in the plan's current month: ours and detected external ones. */
   monthUsed(): number;
-  /** Recent calls of the lane `action`. */
-  recentActions(): Readonly<Record<Category, RecentCalls>>;
+  recentActions(): Readonly<Record<Category, RecentActions>>;
   /** Calls expected from other users of the key, per window; for the plan, per minute. */
   externalCalls(): Readonly<Record<LimitScope, number>>;
   /** Limits learned from 429s that no header explains, in calls per window, or null if there is none. */
@@ -65,7 +71,6 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
   const ledger = createLedger(deps.limits, clock.monotonic());
   const month = new MonthCallCount(deps, ledger, deps.monthStartsOn);
   const countExternalCalls = createExternalCallCount(ledger, month, deps.onExternalCalls);
-  const actions = forEachCategory(() => createRecentCallCounter());
   const queue = new PermitQueue();
   const serve = createRecheck(clock, grantCalls);
 
@@ -80,15 +85,14 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
       if (at > now) nextCheckMs = Math.min(nextCheckMs, at - now);
       return at <= now;
     };
-    queue.serve(mayGrant, grant);
+    queue.serve(mayGrant, grantCall);
     return queue.isEmpty() ? null : Math.max(RECHECK_MS_MIN, nextCheckMs);
   }
 
-  function grant({ category, lane, since, grant }: WaitingCall): void {
+  function grantCall({ category, lane, since, grant }: WaitingCall): void {
     const now = clock.monotonic();
     const permit = takePermit(ledger, category, lane, now);
     const counted = month.add(1);
-    if (lane === "action") actions[category].record(now);
     deps.onWait(category, now - since);
     grant(permit, counted);
   }
@@ -122,10 +126,15 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
       month.setStartDay(monthStartsOn);
       serve();
     },
+    heldForMs: (category, lane) => Math.max(0, heldUntil(ledger, category, lane) - clock.monotonic()),
     monthUsed: () => month.used(),
-    recentActions: () => forEachCategory((category) => actions[category].calls(clock.monotonic())),
-    externalCalls: () => expectedExternalCalls(ledger, clock.monotonic()),
-    learnedLimits: () => forEachCategory((category) => learnedLimitOf(ledger, category, clock.monotonic())),
+    recentActions: () => byName(CATEGORIES, (category) => recentActionsOf(ledger, category, clock.monotonic())),
+    externalCalls() {
+      const now = clock.monotonic();
+      const expected = byName(CATEGORIES, (category) => ledger.externalUsage[category].expectedCalls(now));
+      return { ...expected, plan: expectedCallsOfPlan(ledger, now) };
+    },
+    learnedLimits: () => byName(CATEGORIES, (category) => learnedLimitOf(ledger, category, clock.monotonic())),
   };
 }
 
@@ -171,11 +180,3 @@ function createExternalCallCount(
     }
   };
 }
-
-function expectedExternalCalls({ externalUsage, limits }: Ledger, now: MonotonicMs): Record<LimitScope, number> {
-  const expected = forEachCategory((category) => externalUsage[category].expectedCalls(now));
-  return { ...expected, plan: expectedCallsOfPlan(externalUsage, limits, now) };
-}
-
-const forEachCategory = <T>(read: (category: Category) => T): Record<Category, T> =>
-  Object.fromEntries(CATEGORIES.map((category) => [category, read(category)])) as Record<Category, T>;

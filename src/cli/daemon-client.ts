@@ -17,7 +17,7 @@ import {
   locateProblem,
 } from "../config/diagnostics/problem.ts";
 import { httpClientSchema } from "../config/schema/http-client.ts";
-import { readYaml } from "../config/schema-reader.ts";
+import { readYaml } from "../config/yaml-reader.ts";
 import { type EndpointAccess, integrationAccess, secretReader } from "../daemon/integrations.ts";
 import type { TransportResponse } from "../model/ports.ts";
 import { createSystemClock } from "../platform/clock.ts";

@@ -1,4 +1,5 @@
 import { createListBehavior, type ListBehavior } from "../api-client/pagination/list-behavior.ts";
+import { byName } from "../base/by-name.ts";
 import { Inventory } from "../inventory/inventory.ts";
 import { createLabelCounts } from "../inventory/label-counts.ts";
 import { SessionTotals } from "../inventory/sessions/session-totals.ts";
@@ -7,7 +8,7 @@ import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { OnLabelsFolded } from "../model/label-values.ts";
 import type { FactStore } from "../model/ports.ts";
 import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
-import { type Collector, type Dated, perCollector } from "../model/snapshot.ts";
+import { COLLECTORS, type Collector, type Dated } from "../model/snapshot.ts";
 import { CollectorReporter, type CollectorReporterDeps } from "./collector-health.ts";
 import { type CollectorHistory, createCollectorHistory, type NetworkSize } from "./polling-plan.ts";
 import type { LastStart } from "./schedule.ts";
@@ -51,7 +52,7 @@ export function createCollectedState(
     }),
     sessionWalks: new SessionWalkHistory(),
     capTopLists: createTopListCaps(onFolded),
-    reporters: perCollector((collector) => new CollectorReporter(collector, deps)),
+    reporters: byName(COLLECTORS, (collector) => new CollectorReporter(collector, deps)),
     stats: null,
     hourly: null,
     sequence: 0,

@@ -1,10 +1,11 @@
 import type { RateLimiter } from "../api-client/rate-limiter.ts";
+import { byName } from "../base/by-name.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { Random } from "../base/random.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { Cron, Log } from "../model/ports.ts";
-import { COLLECTORS, type Collector, perCollector, type Snapshot } from "../model/snapshot.ts";
+import { COLLECTORS, type Collector, type Snapshot } from "../model/snapshot.ts";
 import { callsInFlightMax } from "../rate-limit/collector-concurrency.ts";
 import type { Limits } from "../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../scheduling/planner.ts";
@@ -109,7 +110,7 @@ export function startCollectorManager(deps: CollectorManagerDeps): CollectorMana
     latest: publisher.latest,
     setListener: publisher.setListener,
     plan: () => pollingPlan.current(),
-    collectorHealth: () => perCollector((collector) => collected.reporters[collector].health()),
+    collectorHealth: () => byName(COLLECTORS, (collector) => collected.reporters[collector].health()),
   };
 }
 

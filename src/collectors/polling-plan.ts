@@ -1,9 +1,10 @@
 import type { ApiClient } from "../api-client/client.ts";
 import type { RateLimiter } from "../api-client/rate-limiter.ts";
+import { byName } from "../base/by-name.ts";
 import type { DurationMs } from "../base/duration.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Clock, FactStore } from "../model/ports.ts";
-import { COLLECTORS, type Collector, perCollector } from "../model/snapshot.ts";
+import { COLLECTORS, type Collector } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
 import {
   billingMonthOf,
@@ -98,7 +99,7 @@ export class PollingPlan {
 
   constructor(deps: PollingPlanDeps) {
     this.#deps = deps;
-    this.#storedRuns = perCollector((collector) => this.#readRun(collector));
+    this.#storedRuns = byName(COLLECTORS, (collector) => this.#readRun(collector));
     this.#storedSize = storedNetworkSize(deps.facts.read(NETWORK_SIZE_FACT));
     this.#current = this.#computePlan();
   }

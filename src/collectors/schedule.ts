@@ -1,7 +1,8 @@
+import { byName } from "../base/by-name.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { Clock, Cron } from "../model/ports.ts";
-import { type Collector, perCollector } from "../model/snapshot.ts";
+import { COLLECTORS, type Collector } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import type { RequestedInterval } from "../scheduling/polling-rates.ts";
 
@@ -44,14 +45,14 @@ export interface LastStart {
 /** When a job runs. Its functions are called again while it waits. */
 interface JobSchedule {
   readonly schedule: () => Schedule;
-  /** Minimum time between two starts, regardless of the schedule. Absent means 0. */
-  readonly minIntervalMs?: () => DurationMs;
+  /** Minimum time between two starts, regardless of the schedule. */
+  readonly minIntervalMs: () => DurationMs;
   /** Wait before the first run. */
   readonly firstWait: () => DurationMs;
-  /** The last run before this schedule started; absent or null if there is none. */
-  readonly lastStart?: LastStart | null;
+  /** The last run before this schedule started, or null if there is none. */
+  readonly lastStart: LastStart | null;
   /** Called after each run with its start. */
-  readonly onRun?: (lastStart: LastStart) => void;
+  readonly onRun: (lastStart: LastStart) => void;
 }
 
 /**
@@ -61,18 +62,19 @@ interface JobSchedule {
  */
 export async function runOnSchedule(
   deps: ScheduleDeps,
-  { firstWait, lastStart: previousStart = null, onRun = () => {}, ...jobSchedule }: JobSchedule,
-  job: (signal: AbortSignal) => Promise<boolean>,
+  jobSchedule: JobSchedule,
+  job: () => Promise<boolean>,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock } = deps;
-  let lastStart = previousStart;
+  const { firstWait, onRun } = jobSchedule;
+  let { lastStart } = jobSchedule;
   if (lastStart === null) await clock.sleep(START_JITTER_MS_MAX * deps.random(), signal);
   else await sleepUntilDue(deps, jobSchedule, lastStart, signal);
   for (let wait = firstWait(); wait > 0 && !signal.aborted; wait = firstWait()) await sleepStep(clock, wait, signal);
   while (!signal.aborted) {
     const [monotonic, epoch] = [clock.monotonic(), clock.now()];
-    const succeeded = await job(signal);
+    const succeeded = await job();
     // An aborted run is not recorded: the next schedule repeats it.
     if (!succeeded && signal.aborted) return;
     lastStart = { monotonic, epoch, failures: succeeded ? 0 : (lastStart?.failures ?? 0) + 1 };
@@ -83,7 +85,7 @@ export async function runOnSchedule(
 
 async function sleepUntilDue(
   deps: ScheduleDeps,
-  { schedule, minIntervalMs = () => 0 }: Pick<JobSchedule, "schedule" | "minIntervalMs">,
+  { schedule, minIntervalMs }: JobSchedule,
   lastStart: LastStart,
   signal: AbortSignal,
 ): Promise<void> {
@@ -133,7 +135,7 @@ export function requestedIntervalsOf(
   schedules: Schedules,
   deps: Pick<ScheduleDeps, "clock" | "cron">,
 ): Readonly<Record<Collector, RequestedInterval | null>> {
-  return perCollector((collector) => {
+  return byName(COLLECTORS, (collector) => {
     const schedule = schedules[collector];
     return schedule && { intervalMs: schedulePeriodMs(schedule, deps), isCron: schedule.kind === "cron" };
   });

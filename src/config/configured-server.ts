@@ -5,9 +5,9 @@ import { checkFile, resolveFrom } from "./checks.ts";
 import { type ConfigProblem, formatPath, toProblems } from "./diagnostics/problem.ts";
 import { type ListenAddress, listenAddress, webSection } from "./schema/web.ts";
 import { isTls, webSchema } from "./schema/web-file.ts";
-import { checkYaml } from "./schema-reader.ts";
 import type { ReadFile } from "./web-file.ts";
 import { valueAt, type YamlSource } from "./yaml/document.ts";
+import { checkYaml } from "./yaml-reader.ts";
 
 /** Where a configuration makes the daemon listen. */
 export interface ConfiguredServer {

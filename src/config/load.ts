@@ -5,8 +5,8 @@ import { type ConfigProblem, type KeyPositions, keyPositionsOf, mergeProblems } 
 import { findWarnings } from "./diagnostics/warnings.ts";
 import { policiesInOrder, readPolicyFiles } from "./policy-file.ts";
 import { type Config, configSchema } from "./schema/config.ts";
-import { type ReadOptions, readYaml } from "./schema-reader.ts";
 import { readWebFile, type WebFile } from "./web-file.ts";
+import { type ReadOptions, readYaml } from "./yaml-reader.ts";
 
 /** A valid configuration, and the warnings about it. */
 export interface LoadedConfig {

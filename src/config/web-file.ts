@@ -5,8 +5,8 @@ import { type ConfigProblem, type KeyPositions, keyPositionsOf, type Path } from
 import { type Warning, warning, warningProblems } from "./diagnostics/warnings.ts";
 import type { Environment } from "./environment.ts";
 import { type WebConfig, webSchema } from "./schema/web-file.ts";
-import { readYaml } from "./schema-reader.ts";
 import { type Marks, markKey } from "./yaml/position.ts";
+import { readYaml } from "./yaml-reader.ts";
 
 /** Reads a file. The error names the file and the reason. */
 export type ReadFile = (path: string) => Result<string, string>;

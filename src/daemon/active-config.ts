@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { type ApiClient, createApiClient } from "../api-client/client.ts";
 import { userAgentOf } from "../api-client/integration-client.ts";
 import { ServiceClock } from "../api-client/service-clock.ts";
+import { byName } from "../base/by-name.ts";
 import type { DurationMs } from "../base/duration.ts";
 import { type CollectedState, createCollectedState } from "../collectors/collected-state.ts";
 import { type CollectorManager, startCollectorManager } from "../collectors/collector-manager.ts";
@@ -9,7 +10,7 @@ import type { Transport } from "../model/ports.ts";
 import type { Notification } from "../model/remediation/notification.ts";
 import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
 import type { Lease } from "../model/shared-state.ts";
-import { perCollector } from "../model/snapshot.ts";
+import { COLLECTORS } from "../model/snapshot.ts";
 import { createNotifier, type UndeliveredNotifications } from "../notify/notifier.ts";
 import { RemediationController } from "../remediation/controller.ts";
 import type { OperatorCommands, RemediationView } from "../remediation/status/views.ts";
@@ -149,6 +150,7 @@ export function activateConfig(
     metrics,
     log,
     remediationState: term.remediationState,
+    rateLimiter: term.rateLimiter,
     serviceUrl: config.service.base_url,
     journal: term.store.journal,
     inventory: collected.inventory,
@@ -160,7 +162,7 @@ export function activateConfig(
   collectorManager.setListener((snapshot, plan) => {
     remediation.update(snapshot, plan);
     const now = clock.monotonic();
-    const staleAfterMs = perCollector((collector) => plan[collector]?.freshMs ?? 0);
+    const staleAfterMs = byName(COLLECTORS, (collector) => plan[collector]?.freshMs ?? 0);
     const serviceNowMs = client.serviceTime(now) ?? clock.now();
     exposition
       .refresh({ snapshot, now, serviceNowMs, staleAfterMs, options })

@@ -1,10 +1,11 @@
+import { byName } from "../base/by-name.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { errorMessage } from "../base/result.ts";
 import { NOT_RUN } from "../collectors/collector-health.ts";
 import type { JournalContents, JournalQueries } from "../model/remediation/journal.ts";
 import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
 import type { SharedState } from "../model/shared-state.ts";
-import { perCollector } from "../model/snapshot.ts";
+import { COLLECTORS } from "../model/snapshot.ts";
 import { createLedger, type Ledger } from "../rate-limit/ledger.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import { JournalClock } from "../remediation/state/journal-clock.ts";
@@ -96,8 +97,8 @@ export class StandbyConfig implements ActiveConfig {
   collected(): CollectedStatus {
     return {
       snapshot: null,
-      plan: perCollector(() => null),
-      collectors: perCollector(() => NOT_RUN),
+      plan: byName(COLLECTORS, () => null),
+      collectors: byName(COLLECTORS, () => NOT_RUN),
       ledger: this.#ledger,
       clockSkewMs: null,
     };

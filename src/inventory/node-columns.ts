@@ -1,3 +1,4 @@
+import { byName } from "../base/by-name.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import { WritableNumberColumn } from "../base/number-column.ts";
 import { growColumn, type TypedColumn } from "../base/typed-column.ts";
@@ -47,8 +48,8 @@ interface Column<A> {
 /** The writable columns behind a {@link Fleet}. */
 export class NodeColumns {
   #slots = 0;
-  readonly #numbers = columnsOf(NUMBER_COLUMNS, () => new WritableNumberColumn());
-  readonly #texts = columnsOf(["ids", ...TEXT_COLUMNS] as const, () => column<string[]>([]));
+  readonly #numbers = byName(NUMBER_COLUMNS, () => new WritableNumberColumn());
+  readonly #texts = byName(["ids", ...TEXT_COLUMNS] as const, () => column<string[]>([]));
   /** The columns that every record of the list sets, kept here to avoid a lookup by name for each value. */
   readonly #listedNumbers = LISTED_NUMBER_NAMES.map((name) => ({ name, column: this.#numbers[name] }));
   readonly #listedTexts = TEXT_COLUMNS.map((name) => ({ name, column: this.#texts[name] }));
@@ -174,9 +175,6 @@ export class NodeColumns {
 }
 
 const column = <A>(values: A): Column<A> => ({ values, shared: null });
-
-const columnsOf = <Name extends string, C>(names: readonly Name[], create: () => C) =>
-  Object.fromEntries(names.map((name) => [name, create()])) as Record<Name, C>;
 
 const mapColumns = <Name extends string, C, Copy>(columns: Record<Name, C>, copy: (from: C) => Copy) =>
   Object.fromEntries(Object.entries<C>(columns).map(([name, from]) => [name, copy(from)])) as Record<Name, Copy>;

@@ -20,7 +20,7 @@ export interface InventoryStatus {
   /** Age of the last complete walk. Before the first one, the time since the start, or null if no walk has ended yet. */
   readonly completeWalkAgeMs: DurationMs | null;
   /** How long earlier 429s hold the next walk. */
-  readonly rejectedForMs: DurationMs;
+  readonly walkHeldForMs: DurationMs;
   /** How long a walk counts as fresh: three planned intervals, or three measured durations if that is longer. */
   readonly freshMs: DurationMs;
   /** Nodes that the last walk showed; if it was aborted, the known nodes. */
@@ -90,7 +90,7 @@ function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): 
   const { completeWalks, nodes, recordsRead, largestWalkNodes, unknownRecords, completeWalkAgeMs, freshMs } = inventory;
   const blockers: TrustBlocker[] = [];
   if (hasNoFreshWalk(inventory)) {
-    const left = inventory.rejectedForMs;
+    const left = inventory.walkHeldForMs;
     const wait =
       left < MINUTE_MS
         ? ""

@@ -1,5 +1,6 @@
+import { byName } from "../base/by-name.ts";
 import type { NodeDetail, NodeId } from "../model/node.ts";
-import { USAGES, type Usage } from "../model/policy/policy.ts";
+import { USAGES } from "../model/policy/policy.ts";
 import type { UsageReading } from "../scheduling/usage-trend.ts";
 
 /** Scale of the usages that the service reports, which the spec does not define. `null` means that none is declared. */
@@ -12,9 +13,7 @@ const RATIO_MAX = 1.5;
  * may be idle.
  */
 const LOW_NODES_MAX = 20;
-const readingOf = (read: (usage: Usage) => number): UsageReading =>
-  Object.fromEntries(USAGES.map((usage) => [usage, read(usage)])) as Record<Usage, number>;
-const UNKNOWN_USAGE = readingOf(() => Number.NaN);
+const UNKNOWN_USAGE = byName(USAGES, () => Number.NaN);
 
 /** Creates a check of the usages of details against the declared scale, which is `initial` at first. */
 export function createUsageScaleCheck(initial: UsageScale) {
@@ -44,7 +43,7 @@ export function createUsageScaleCheck(initial: UsageScale) {
       check(detail);
       if (!isKnown()) return UNKNOWN_USAGE;
       const unit = unitOf(scale);
-      return readingOf((usage) => (detail[usage] === null ? Number.NaN : detail[usage] / unit));
+      return byName(USAGES, (usage) => (detail[usage] === null ? Number.NaN : detail[usage] / unit));
     },
     /** Declares a scale. Returns whether it changed. */
     declare(declared: UsageScale): boolean {

@@ -8,10 +8,6 @@ import type { MonotonicMs } from "./time.ts";
 export const COLLECTORS = ["nodes", "details", "sessions", "stats", "hourly"] as const;
 export type Collector = (typeof COLLECTORS)[number];
 
-/** Returns a record with one value per collector. */
-export const perCollector = <Value>(create: (collector: Collector) => Value) =>
-  Object.fromEntries(COLLECTORS.map((collector) => [collector, create(collector)])) as Record<Collector, Value>;
-
 /**
  * The nodes, in columns. Index `slot` of every column belongs to the node `ids[slot]`. A slot with the id "" is empty,
  * and its other values are unspecified. A node keeps its slot while it is in the fleet, so two snapshots can be compared

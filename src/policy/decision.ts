@@ -2,8 +2,10 @@ import { MINUTE_MS } from "../base/duration.ts";
 import type { Decision } from "../model/remediation/decision.ts";
 import type { Action, ActionRequest, Episode } from "../model/remediation/episode.ts";
 import type { EpochMs } from "../model/time.ts";
-import { type Candidate, type GuardFacts, isDown, isDryRun, isInFlight, isLost, nextStep } from "./guard-facts.ts";
+import { isDown, isLost } from "./episodes/lost-nodes.ts";
+import { type Candidate, type GuardFacts, isDryRun, nextStep } from "./guard-facts.ts";
 import { findBlockers, HOLD_REASON_ROWS, type HoldReason } from "./guards/guards.ts";
+import { isInFlight } from "./own-actions.ts";
 import type { Policy } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";
 

@@ -9,6 +9,7 @@ import type { Fleet, Location } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
 import { slotsById } from "./cel/field-readers.ts";
 import { countRecords } from "./cel/fleet-aggregates.ts";
+import { isAcceptableLoss, isDown, isLost } from "./episodes/lost-nodes.ts";
 import type { Incident } from "./guards/correlated-failure.ts";
 import type { EffectiveLimits } from "./guards/safety-limits.ts";
 import type { Breaker, Storm } from "./guards/storm-and-breaker.ts";
@@ -112,35 +113,6 @@ export interface GuardFacts {
   /** Returns the canary episode of an unproven policy. If it is null, the next episode to act becomes the canary. */
   canaryEpisode(policy: Policy): Episode | null;
 }
-
-/** Returns whether an action is being sent, or was sent and is not yet verified. */
-export const isInFlight = ({ state }: Action): boolean => state === "posting" || state === "sent";
-
-/** Returns whether the node of an episode has left the list. */
-export const isUnlisted = ({ state, unlistedAt }: Episode): boolean =>
-  state === "suspended" && unlistedAt !== null && unlistedAt !== undefined;
-
-/** Returns whether a step has left the node of an episode down. */
-export const isDown = ({ downSince }: Episode): boolean => downSince !== null && downSince !== undefined;
-
-/**
- * Returns whether the node of an episode is lost, which means that it left the list after an action of ours, or that the
- * episode can't proceed and its last step has left the node down. It counts as disrupted, as unhealthy and as a failure
- * of its policy until it is available again or an operator accepts the loss.
- */
-export const isLost = (episode: Episode): boolean =>
-  !episode.dryRun && episode.acted > 0 && (isUnlisted(episode) || (episode.state === "suspended" && isDown(episode)));
-
-/**
- * Returns whether an operator can accept that the node of an episode is gone or down: it is lost, or a step has left it
- * down and no step is in progress.
- */
-export const isAcceptableLoss = (episode: Episode): boolean =>
-  isLost(episode) || (isDown(episode) && episode.state !== "acting" && episode.quarantine === null);
-
-/** Returns when a lost node was lost. */
-export const lostSince = (episode: Episode): EpochMs =>
-  isDown(episode) ? episode.stateAt : (episode.unlistedAt ?? episode.stateAt);
 
 /**
  * Returns, in steps, the episodes whose node is disrupted: a step is in progress, a step has left the node down, our

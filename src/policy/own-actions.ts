@@ -18,6 +18,9 @@ export const ownActions = (
     .filter(isIncluded)
     .flatMap(({ id }) => records.actionsOf(id));
 
+/** Returns whether an action is being sent, or was sent and is not yet verified. */
+export const isInFlight = ({ state }: Action): boolean => state === "posting" || state === "sent";
+
 /** Returns whether the service may have executed an action. */
 const mayBeExecuted = ({ sentAt, outcome }: Action): boolean =>
   sentAt !== null && outcome !== "failed" && outcome !== "refused";

@@ -16,12 +16,12 @@ import {
   reservedCalls,
 } from "./limits.ts";
 import { ROUNDING_MS } from "./stated-limit.ts";
-import { rejectedUntil } from "./too-many-requests.ts";
+import { heldUntil } from "./too-many-requests.ts";
 import { categoryPaceRates, paceAvailableAt, planPaceRates } from "./window-pace.ts";
 
 /** Why a call has to wait. */
 export type WaitReason =
-  | "refused"
+  | "rate_limited"
   | "learning"
   | "learned"
   | "remaining"
@@ -45,7 +45,7 @@ export interface Availability {
  * does not apply in the first window of a process, or while others use the key. All further calls are spaced evenly,
  * since only responses show external usage.
  */
-const BURST_SHARE = 0.25;
+const STATED_BURST_SHARE = 0.25;
 /** Number of times per window that a wait for external usage is recomputed. */
 const RECHECKS_PER_WINDOW = 12;
 /** Number of calls per window that show what a sliding counter has left, while it leaves only the reserve. */
@@ -57,7 +57,7 @@ const SLIDING_RECHECKS_PER_WINDOW = 30;
 export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
   ledger.categories[category].stated.settleLostCalls(now);
   const constraints: Availability[] = [
-    { at: rejectedUntil(ledger, category, lane), waitReason: "refused" },
+    { at: heldUntil(ledger, category, lane), waitReason: "rate_limited" },
     statedLimitAvailability(ledger, category, lane, now),
     { at: availableBesideExternalUsage(ledger, category, lane, now), waitReason: "external_usage" },
     paceAvailability(ledger, category, lane, now),
@@ -104,7 +104,9 @@ function paceAvailability(ledger: Ledger, category: Category, lane: Lane, now: M
   if (isLimitStated(ledger, category, now)) {
     const saved = Math.min(burst, stated.remainingAtLeast() ?? 0) - requests;
     const atOnce =
-      expected > 0 || isFirstWindow(ledger, windowMs, now) ? 0 : pollingCallsPerWindow(limits, category) * BURST_SHARE;
+      expected > 0 || isFirstWindow(ledger, windowMs, now)
+        ? 0
+        : pollingCallsPerWindow(limits, category) * STATED_BURST_SHARE;
     capacity = Math.max(capacity, saved, atOnce) + (lane === "action" ? actionReserve : 0);
   } else if (mayUseReserve(ledger, lane, windowMs, now)) capacity += actionReserve;
   return { at: paceAvailableAt(pace, rates, lane, capacity), waitReason: "pace" };
@@ -161,9 +163,9 @@ function callsToLeave(
 }
 
 function planAvailability(ledger: Ledger, lane: Lane, now: MonotonicMs): Availability {
-  const { externalUsage, limits } = ledger;
+  const { limits } = ledger;
   const rates = planPaceRates(limits);
-  const expected = expectedCallsOfPlan(externalUsage, limits, now);
+  const expected = expectedCallsOfPlan(ledger, now);
   const { actionReserve } = allowanceOf(limits.plan.requestsPerMinute ?? 0, limits.reserve, expected);
   const capacity = rates.evenPace.capacity + (mayUseReserve(ledger, lane, MINUTE_MS, now) ? actionReserve : 0);
   return { at: paceAvailableAt(ledger.planPace, rates, lane, capacity), waitReason: "plan" };

@@ -1,8 +1,9 @@
+import { byName } from "../base/by-name.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { type ConcurrentCalls, createConcurrentCalls } from "./concurrent-calls.ts";
 import { createExternalUsage, type ExternalUsage } from "./external-usage/external-usage.ts";
 import { createLearnedLimit, type LearnedLimit } from "./learned-limit.ts";
-import type { Category, Lane, Limits } from "./limits.ts";
+import { CATEGORIES, type Category, type Lane, type Limits } from "./limits.ts";
 import { createRouteHistory, ROUTES, type Route, type RouteHistory } from "./route-rejections.ts";
 import { StatedLimit } from "./stated-limit.ts";
 import { categoryPaceRates, createPace, type Pace, planPaceRates } from "./window-pace.ts";
@@ -23,7 +24,7 @@ export interface CategoryState {
   /** Whether the last response stated the limit. If it did not, and none has for a window, only the pace applies. */
   wasStated: boolean;
   /** No call may be sent before this time, because of headers or an overloaded service. */
-  rejectedUntil: MonotonicMs;
+  heldUntil: MonotonicMs;
   /** Last hold after a 429 that does not say which category it concerns. */
   readonly uncertainHold: { at: MonotonicMs; until: MonotonicMs };
   /** Recent calls by route. */
@@ -37,6 +38,8 @@ export interface CategoryState {
   /** When the last call that got a response other than 429 was sent. */
   answeredAt: MonotonicMs;
   readonly learned: LearnedLimit;
+  /** When the calls of actions in the last day were sent. */
+  actionTimes: readonly MonotonicMs[];
 }
 
 /** State of all limits. It is owned by one rate limiter, and every function on it is deterministic. */
@@ -46,7 +49,7 @@ export interface Ledger extends ConcurrentCalls {
   readonly categories: Readonly<Record<Category, CategoryState>>;
   readonly planPace: Pace;
   /** No call of any category may be sent before this time, because of headers. */
-  planRejectedUntil: MonotonicMs;
+  planHeldUntil: MonotonicMs;
   /**
    * Until when the calls of all categories are paid for together. They are spaced while a limit is learned, since a
    * gateway may count them together and allow no burst.
@@ -65,12 +68,9 @@ export function createLedger(limits: Limits, now: MonotonicMs): Ledger {
   return {
     limits,
     startedAt: now,
-    categories: {
-      node_management: createCategoryState(limits, "node_management", now),
-      session_monitoring: createCategoryState(limits, "session_monitoring", now),
-    },
+    categories: byName(CATEGORIES, (category) => createCategoryState(limits, category, now)),
     planPace: createPace(planPaceRates(limits), now),
-    planRejectedUntil: Number.NEGATIVE_INFINITY,
+    planHeldUntil: Number.NEGATIVE_INFINITY,
     gatewayPaidUntil: Number.NEGATIVE_INFINITY,
     ...createConcurrentCalls(limits, now),
     monthUsed: 0,
@@ -82,12 +82,13 @@ const createCategoryState = (limits: Limits, category: Category, now: MonotonicM
   stated: new StatedLimit(),
   pace: createPace(categoryPaceRates(limits, category), now),
   wasStated: false,
-  rejectedUntil: Number.NEGATIVE_INFINITY,
+  heldUntil: Number.NEGATIVE_INFINITY,
   uncertainHold: { at: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY },
-  routes: Object.fromEntries(ROUTES.map((route) => [route, createRouteHistory()])) as Record<Route, RouteHistory>,
+  routes: byName(ROUTES, createRouteHistory),
   lastTriedAt: Number.NEGATIVE_INFINITY,
   rejections: 0,
   rejectedAt: Number.NEGATIVE_INFINITY,
   answeredAt: Number.NEGATIVE_INFINITY,
   learned: createLearnedLimit(),
+  actionTimes: [],
 });

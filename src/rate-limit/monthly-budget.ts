@@ -1,5 +1,5 @@
-import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
-import type { EpochMs, MonotonicMs } from "../model/time.ts";
+import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import type { EpochMs } from "../model/time.ts";
 import { type Limits, MONTH_ACTION_SHARE, pollingCallsPerMonth } from "./limits.ts";
 
 /** A month of the plan, from the day (UTC) on which the count of calls starts again to the next such day. */
@@ -110,25 +110,5 @@ export function runBudgetOf(expected: number, left: number | null): RunBudget {
   return {
     callsAtOnce: Math.max(expected, RUN_CALLS_MIN, Math.floor(left * AT_ONCE_SHARE)),
     calls: Math.max(EXPECTED_CALLS_FACTOR * expected, RUN_CALLS_MIN, Math.floor(left * RUN_SHARE_MAX)),
-  };
-}
-
-/** Number of calls in the last hour and in the last day. */
-export interface RecentCalls {
-  readonly hour: number;
-  readonly day: number;
-}
-
-/** Creates a counter of the calls of the last day. The rate limiter bounds their number. */
-export function createRecentCallCounter() {
-  let times: readonly MonotonicMs[] = [];
-  return {
-    record(now: MonotonicMs): void {
-      times = [...times.filter((at) => at > now - DAY_MS), now];
-    },
-    calls(now: MonotonicMs): RecentCalls {
-      const countSince = (since: MonotonicMs) => times.filter((at) => at > since).length;
-      return { hour: countSince(now - HOUR_MS), day: countSince(now - DAY_MS) };
-    },
   };
 }

@@ -1,4 +1,4 @@
-import type { DurationMs } from "../base/duration.ts";
+import { DAY_MS, type DurationMs, HOUR_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { endCall } from "./concurrent-calls.ts";
 import { recordCallAnswered, recordCallInDoubt, recordCallRejected } from "./external-usage/external-usage.ts";
@@ -28,9 +28,22 @@ export function takePermit(ledger: Ledger, category: Category, lane: Lane, now: 
   payForCall(ledger.planPace, planPaceRates(ledger.limits), lane, now);
   payGatewayLimit(ledger, category, lane, now);
   for (const usage of [ledger.externalUsage[category], ledger.externalUsage.plan]) usage.recordSent(now);
+  if (lane === "action") state.actionTimes = [...state.actionTimes.filter((at) => at > now - DAY_MS), now];
   ledger.inFlight++;
   ledger.monthUsed++;
   return { category, lane, at: now, settledBefore: state.stated.recordSent() };
+}
+
+/** Number of calls of actions in the last hour and in the last day. */
+export interface RecentActions {
+  readonly hour: number;
+  readonly day: number;
+}
+
+/** Returns the recent calls of actions in a category. */
+export function recentActionsOf({ categories }: Ledger, category: Category, now: MonotonicMs): RecentActions {
+  const countSince = (since: MonotonicMs) => categories[category].actionTimes.filter((at) => at > since).length;
+  return { hour: countSince(now - HOUR_MS), day: countSince(now - DAY_MS) };
 }
 
 /** Returns a permit with the outcome of its call. `jitter`, 0 to 1, randomizes the backoff after a 429. */

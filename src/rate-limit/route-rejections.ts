@@ -11,7 +11,7 @@ export const routeOf = (lane: Lane): Route => (lane === "suspect" ? "detail" : l
 /** Outcomes of the recent calls of one route. */
 export interface RouteHistory {
   /** No call of the route may be sent before this time. */
-  rejectedUntil: MonotonicMs;
+  heldUntil: MonotonicMs;
   /** 429s in a row; those of concurrent calls count once. */
   rejectionsInRow: number;
   /** When the last of them was counted. */
@@ -37,7 +37,7 @@ const REJECTED_SHARE_MAX = 0.25;
 
 /** Creates the history of a route without calls. */
 export const createRouteHistory = (): RouteHistory => ({
-  rejectedUntil: Number.NEGATIVE_INFINITY,
+  heldUntil: Number.NEGATIVE_INFINITY,
   rejectionsInRow: 0,
   rejectedAt: Number.NEGATIVE_INFINITY,
   calls: 0,

@@ -1,10 +1,10 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { limitScopeOf } from "./external-usage/external-usage.ts";
 import { learnFromAnswer, learnFromRejection, limitBasisOf } from "./learned-limit.ts";
 import type { CategoryState, Ledger, Permit } from "./ledger.ts";
 import { CATEGORIES, type Category, type Lane } from "./limits.ts";
-import { isRejectedAlone, recordRouteAnswered, recordRouteRejected, routeOf } from "./route-rejections.ts";
+import { headersExplainRejection, otherCategories, othersAnsweredAt, rejectionScopeOf } from "./rejection-scope.ts";
+import { recordRouteAnswered, recordRouteRejected, routeOf } from "./route-rejections.ts";
 import { type LimitReading, ROUNDING_MS } from "./stated-limit.ts";
 import { categoryPaceRates } from "./window-pace.ts";
 
@@ -17,7 +17,7 @@ const BACKOFF_MS_MAX: DurationMs = 5 * MINUTE_MS;
  * Maximum hold. After a longer Retry-After, such as until the end of a month whose calls are used up, a call is sent
  * earlier, because the limit may have been raised.
  */
-export const RETRY_AFTER_MS_MAX: DurationMs = 6 * HOUR_MS;
+export const HOLD_MS_MAX: DurationMs = 6 * HOUR_MS;
 /** Maximum wait after a 5xx with Retry-After, since an overloaded service may recover earlier. */
 const OVERLOAD_MS_MAX: DurationMs = 15 * MINUTE_MS;
 
@@ -41,8 +41,8 @@ export function recordAnswer(
   state.lastTriedAt = Math.max(state.lastTriedAt, at);
   learnFromAnswer(state.learned, at, limitBasisOf(ledger, category), now);
   if (retryAfterMs === null) return;
-  state.rejectedUntil = Math.max(state.rejectedUntil, now + Math.min(OVERLOAD_MS_MAX, retryAfterMs + ROUNDING_MS));
-  holdPace(state, state.rejectedUntil);
+  state.heldUntil = Math.max(state.heldUntil, now + Math.min(OVERLOAD_MS_MAX, retryAfterMs + ROUNDING_MS));
+  holdPace(state, state.heldUntil);
 }
 
 /**
@@ -52,44 +52,31 @@ export function recordAnswer(
  */
 export function recordTooManyRequests(
   ledger: Ledger,
-  { category, lane, at }: Permit,
+  permit: Permit,
   { reading, retryAfterMs }: { readonly reading: LimitReading | null; readonly retryAfterMs: DurationMs | null },
   jitter: number,
   now: MonotonicMs,
 ): void {
-  const isExplained = headersExplainRejection(ledger, category, reading);
+  const { category, lane, at } = permit;
   const state = ledger.categories[category];
   const route = state.routes[routeOf(lane)];
-  const previouslyRejectedAt = state.rejections > 0 ? state.rejectedAt : Number.POSITIVE_INFINITY;
   recordRouteRejected(route, at, now);
+  const scope = rejectionScopeOf(ledger, permit, reading);
   state.lastTriedAt = Math.max(state.lastTriedAt, at);
   // 429s of concurrent calls have the same cause, so they double the wait only once.
   if (at >= state.rejectedAt) {
     state.rejections++;
     state.rejectedAt = now;
   }
-  const otherRoutes = Object.values(state.routes).filter((other) => other !== route);
-  route.rejectedUntil = Math.max(
-    route.rejectedUntil,
-    now + rejectionWaitMs(retryAfterMs, route.rejectionsInRow, jitter),
-  );
-  if (!isExplained && isRejectedAlone([route], otherRoutes)) return;
-  const others = CATEGORIES.filter((other) => other !== category).map((other) => ledger.categories[other]);
-  const othersAnsweredAt = Math.max(...others.map(({ answeredAt }) => answeredAt));
-  const concernsCategory =
-    isCategoryLimit(ledger, category, reading) ||
-    othersAnsweredAt > previouslyRejectedAt ||
-    isRejectedAlone(
-      Object.values(state.routes),
-      others.flatMap(({ routes }) => Object.values(routes)),
-    );
+  route.heldUntil = Math.max(route.heldUntil, now + rejectionWaitMs(retryAfterMs, route.rejectionsInRow, jitter));
+  if (scope === "route") return;
   const until = now + rejectionWaitMs(retryAfterMs, state.rejections, jitter);
-  if (isExplained) {
+  if (headersExplainRejection(ledger, category, reading)) {
     // All limits but that of the month are per minute (spec, section 8), so a longer wait may concern only the route.
     const isMonth = reading?.limit === ledger.limits.plan.callsPerMonth;
     const othersUntil = isMonth ? until : Math.min(until, now + UNCERTAIN_HOLD_MS_MAX);
-    state.rejectedUntil = Math.max(state.rejectedUntil, othersUntil);
-    if (!concernsCategory) ledger.planRejectedUntil = Math.max(ledger.planRejectedUntil, othersUntil);
+    state.heldUntil = Math.max(state.heldUntil, othersUntil);
+    if (scope === "all") ledger.planHeldUntil = Math.max(ledger.planHeldUntil, othersUntil);
     holdPace(state, othersUntil);
     spaceActions(ledger, category, othersUntil);
     return;
@@ -97,10 +84,11 @@ export function recordTooManyRequests(
   const isHeld = holdUncertain(state, until, now);
   if (lane === "action") spaceActions(ledger, category, until);
   else if (isHeld) spaceActions(ledger, category, state.uncertainHold.until);
-  if (!concernsCategory) for (const other of others) holdUncertain(other, until, now);
+  if (scope === "all") for (const other of otherCategories(ledger, category)) holdUncertain(other, until, now);
   const basis = limitBasisOf(ledger, category);
   const callsMade = ledger.externalUsage[category].ownRecentCalls(basis.windowMs, now);
-  learnFromRejection(state.learned, { sentAt: at, callsMade, othersAnsweredAt }, basis, now);
+  const rejection = { sentAt: at, callsMade, othersAnsweredAt: othersAnsweredAt(ledger, category) };
+  learnFromRejection(state.learned, rejection, basis, now);
 }
 
 /**
@@ -108,12 +96,11 @@ export function recordTooManyRequests(
  * it did not, the next call shows it. Calls continue at the even pace. Shorter holds stay as they are.
  */
 export function endHolds(ledger: Ledger, now: MonotonicMs): void {
-  ledger.planRejectedUntil = Math.min(ledger.planRejectedUntil, now + MINUTE_MS);
+  ledger.planHeldUntil = Math.min(ledger.planHeldUntil, now + MINUTE_MS);
   for (const category of CATEGORIES) {
     const state = ledger.categories[category];
     const latest = now + ledger.limits.categories[category].windowMs;
-    for (const held of [state, ...Object.values(state.routes)])
-      held.rejectedUntil = Math.min(held.rejectedUntil, latest);
+    for (const held of [state, ...Object.values(state.routes)]) held.heldUntil = Math.min(held.heldUntil, latest);
     state.uncertainHold.until = Math.min(state.uncertainHold.until, latest);
     state.pace.paidUntil = Math.min(state.pace.paidUntil, latest);
     state.pace.actionsPaidUntil = Math.min(state.pace.actionsPaidUntil, latest);
@@ -121,16 +108,16 @@ export function endHolds(ledger: Ledger, now: MonotonicMs): void {
 }
 
 /** Returns when earlier 429s, and the Retry-After of earlier 5xx, allow the next call. */
-export function rejectedUntil({ categories, planRejectedUntil }: Ledger, category: Category, lane: Lane): MonotonicMs {
+export function heldUntil({ categories, planHeldUntil }: Ledger, category: Category, lane: Lane): MonotonicMs {
   const state = categories[category];
   const route = state.routes[routeOf(lane)];
-  return Math.max(planRejectedUntil, state.rejectedUntil, state.uncertainHold.until, route.rejectedUntil);
+  return Math.max(planHeldUntil, state.heldUntil, state.uncertainHold.until, route.heldUntil);
 }
 
 /** Returns the wait after this many 429s in a row, which is the longest of a second, the backoff and Retry-After. */
 function rejectionWaitMs(retryAfterMs: DurationMs | null, rejections: number, jitter: number): DurationMs {
   const backoff = Math.min(BACKOFF_MS_MAX, SECOND_MS * 2 ** Math.max(0, Math.min(rejections - 1, 30))) * jitter;
-  const requested = retryAfterMs === null ? 0 : Math.min(RETRY_AFTER_MS_MAX, retryAfterMs + ROUNDING_MS);
+  const requested = retryAfterMs === null ? 0 : Math.min(HOLD_MS_MAX, retryAfterMs + ROUNDING_MS);
   return Math.max(SECOND_MS, backoff, requested);
 }
 
@@ -143,8 +130,8 @@ function holdUncertain(state: CategoryState, until: MonotonicMs, now: MonotonicM
   const { uncertainHold } = state;
   if (now >= uncertainHold.until) {
     const wasHeld = uncertainHold.until !== Number.NEGATIVE_INFINITY;
-    if (wasHeld && (now < 2 * uncertainHold.until - uncertainHold.at || state.lastTriedAt < uncertainHold.until))
-      return false;
+    const heldMs = uncertainHold.until - uncertainHold.at;
+    if (wasHeld && (now < uncertainHold.until + heldMs || state.lastTriedAt < uncertainHold.until)) return false;
     uncertainHold.at = now;
   }
   uncertainHold.until = Math.max(uncertainHold.until, Math.min(until, uncertainHold.at + UNCERTAIN_HOLD_MS_MAX));
@@ -162,26 +149,4 @@ function spaceActions(ledger: Ledger, category: Category, until: MonotonicMs): v
   const state = ledger.categories[category];
   const { costMs, capacity } = categoryPaceRates(ledger.limits, category).actionPace;
   state.pace.actionsPaidUntil = Math.max(state.pace.actionsPaidUntil, until + (capacity - 1) * costMs);
-}
-
-/**
- * Returns whether headers say that a 429 concerns only its category. Without headers it may concern the whole account.
- */
-const isCategoryLimit = (ledger: Ledger, category: Category, reading: LimitReading | null): boolean =>
-  reading !== null &&
-  reading.limit === ledger.limits.categories[category].requests &&
-  limitScopeOf(ledger, category, reading.limit) === category;
-
-/**
- * Returns whether headers explain a 429, because nothing remains of a limit that is configured or was stated before.
- */
-export function headersExplainRejection(
-  { limits, categories }: Ledger,
-  category: Category,
-  reading: LimitReading | null,
-): boolean {
-  if (reading === null || reading.remaining > 0) return false;
-  const { requestsPerMinute, concurrentRequests, callsPerMonth } = limits.plan;
-  const known = [limits.categories[category].requests, requestsPerMinute, concurrentRequests, callsPerMonth];
-  return [...known, categories[category].stated.lastStatement?.limit].includes(reading.limit);
 }

@@ -55,7 +55,7 @@ export function payForCall(pace: Pace, { evenPace, actionPace }: PaceRates, lane
 }
 
 /** Share of the polling calls of a window that may be sent back to back; the others are spaced evenly. */
-const BURST_SHARE: Share = 0.02;
+const BACK_TO_BACK_SHARE: Share = 0.02;
 /**
  * Share of the polling calls that actions may use in the long run, so that polling continues regardless of their
  * number.
@@ -82,7 +82,7 @@ export const planPaceRates = ({ plan, reserve }: Limits): PaceRates =>
  */
 function paceRatesOf(requests: number, reserve: Share, windowMs: DurationMs): PaceRates {
   const { polling, actionReserve } = allowanceOf(requests, reserve, 0);
-  const capacity = Math.max(1, Math.floor(polling * BURST_SHARE));
+  const capacity = Math.max(1, Math.floor(polling * BACK_TO_BACK_SHARE));
   return {
     evenPace: { costMs: windowMs / Math.max(1, polling - capacity), capacity },
     actionPace: { costMs: windowMs / Math.max(1, polling * ACTION_SHARE), capacity: Math.max(1, actionReserve) },

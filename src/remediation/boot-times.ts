@@ -3,7 +3,7 @@ import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { NodeId } from "../model/node.ts";
 import { isRecentReboot, ownActions } from "../policy/own-actions.ts";
-import type { DecisionContext } from "./evaluation/candidates.ts";
+import type { DecisionContext } from "./context.ts";
 
 /** What tells whether an id still belongs to the same node. */
 export interface IdentityDeps extends Pick<DecisionContext, "observed" | "remediationState"> {

@@ -1,17 +1,13 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Snapshot } from "../model/snapshot.ts";
 import type { Plan } from "../scheduling/planner.ts";
-import type { RemediationContext, RemediationControllerDeps } from "./context.ts";
+import { createRemediationContext, type RemediationContext, type RemediationControllerDeps } from "./context.ts";
 import { bindJournalToService, recoverFromCrash } from "./crash-recovery.ts";
 import { thresholdsOfPolicies } from "./evaluation/detail-demand.ts";
-import { createExternalBlockerCache } from "./evaluation/external-blockers.ts";
-import { ApiKeyStatus } from "./execution/api-key-rejection.ts";
 import { resumeEpisodeNotifications } from "./execution/episode-transitions.ts";
 import { startVerificationReads } from "./execution/step-verification.ts";
-import { ObservedFleet } from "./observed-fleet.ts";
 import { createOperatorCommands } from "./operator-commands.ts";
 import { endExpiredHolds, nextExpiryMs } from "./operator-holds.ts";
-import { PolicySet } from "./policy-set.ts";
 import { RemediationRound } from "./round.ts";
 import { clearPolicyGauges, initializeCounters } from "./status/gauges.ts";
 import type { OperatorCommands, RemediationView } from "./status/views.ts";
@@ -115,12 +111,3 @@ export class RemediationController {
     }
   }
 }
-
-/** Creates the parts of a controller that has not seen a snapshot. */
-export const createRemediationContext = (deps: RemediationControllerDeps): RemediationContext => ({
-  ...deps,
-  policies: new PolicySet(deps.config, deps.remediationState.records),
-  observed: new ObservedFleet(deps.client),
-  apiKey: new ApiKeyStatus(deps.remediationState, deps.clock),
-  externalBlockerCache: createExternalBlockerCache(deps.externalBlockers, deps.clock),
-});

@@ -6,10 +6,11 @@ import { transition } from "../policy/episodes/episode-states.ts";
 import { isDryRun } from "../policy/guard-facts.ts";
 import { conditionKeyOf, type Policy } from "../policy/policy.ts";
 import { applyLongerFor, INACTIVE, type Timer } from "../policy/timer.ts";
+import type { EpisodeContext } from "./context.ts";
 import { STORM_FACT } from "./evaluation/fleet-health.ts";
 import { INCIDENTS_FACT } from "./evaluation/incidents.ts";
 import { ACCEPTED_MISSING_FACT, ACCEPTED_SESSIONS_FACT, BASELINE_FACT } from "./evaluation/inventory-trust.ts";
-import { actionChange, commitTransition, type EpisodeContext, withdraw } from "./execution/episode-transitions.ts";
+import { actionChange, commitTransition, withdraw } from "./execution/episode-transitions.ts";
 import { canaryFactKey, conditionFactKey, forFactKey } from "./policy-set.ts";
 
 /**

@@ -8,8 +8,7 @@ import { runInSlices } from "../platform/event-loop.ts";
 import { slotsById } from "../policy/cel/field-readers.ts";
 import { isBootShown } from "../policy/episodes/verification.ts";
 import { ownQuarantine, wasRebootedByUs } from "../policy/own-actions.ts";
-import type { DecisionContext } from "./evaluation/candidates.ts";
-import type { EpisodeContext } from "./execution/episode-transitions.ts";
+import type { DecisionContext, EpisodeContext } from "./context.ts";
 import { ownershipOf } from "./operator-holds.ts";
 
 /**

@@ -11,25 +11,18 @@ import type {
   Pause,
 } from "../model/remediation/operator-command.ts";
 import type { EpochMs } from "../model/time.ts";
-import type { RemediationControllerDeps } from "./context.ts";
+import type { EpisodeContext, RemediationContext } from "./context.ts";
 import { approvalExpiry } from "./evaluation/candidates.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
 import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
-import {
-  acceptLosses,
-  actionChange,
-  type EpisodeContext,
-  nodesOfAcceptableLosses,
-} from "./execution/episode-transitions.ts";
-import type { ObservedFleet } from "./observed-fleet.ts";
+import { acceptLosses, actionChange, nodesOfAcceptableLosses } from "./execution/episode-transitions.ts";
 import { formatEnd, ownershipOf, PAUSE_FACT } from "./operator-holds.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
 import type { OperatorCommands } from "./status/views.ts";
 
 /** Dependencies of the operator commands. */
 export interface OperatorCommandsDeps {
-  readonly context: EpisodeContext &
-    Pick<RemediationControllerDeps, "sessionWalks"> & { readonly observed: ObservedFleet };
+  readonly context: EpisodeContext & Pick<RemediationContext, "sessionWalks" | "observed">;
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: InventoryTrustTracker;
   /** Aborted when the controller stops. The next controller reads what the journal holds, so no command is begun then. */

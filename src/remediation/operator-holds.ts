@@ -4,7 +4,7 @@ import type { JournalChange } from "../model/remediation/journal.ts";
 import type { OperatorCommandName, Pause } from "../model/remediation/operator-command.ts";
 import { type EpochMs, formatTime } from "../model/time.ts";
 import type { RemediationRecords } from "../policy/remediation-records.ts";
-import type { EpisodeContext } from "./execution/episode-transitions.ts";
+import type { EpisodeContext } from "./context.ts";
 import type { JournalClock } from "./state/journal-clock.ts";
 
 /** Key of the fact that remediation is paused; its value is a {@link Pause} as JSON. */

@@ -7,7 +7,8 @@ import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { wasRebootedByUs } from "../policy/own-actions.ts";
 import { type IdentityDeps, isOurBoot } from "./boot-times.ts";
-import { type EpisodeContext, withdraw } from "./execution/episode-transitions.ts";
+import type { EpisodeContext } from "./context.ts";
+import { withdraw } from "./execution/episode-transitions.ts";
 import { canaryFactKey } from "./policy-set.ts";
 import { CHANGING_CREATED_AT_FACT, type RemediationState } from "./state/journaled-state.ts";
 

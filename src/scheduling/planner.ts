@@ -1,3 +1,4 @@
+import { byName } from "../base/by-name.ts";
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
 import { callsPaidAhead } from "../rate-limit/monthly-budget.ts";
@@ -84,11 +85,10 @@ const OVERRUN_SHARE_MAX = 0.2;
 /** Fits the requested intervals into the limits, by weighted max-min fairness over nested constraints. */
 export function planPolling(input: PlanInput): Plan {
   const grants = shareCalls(input);
-  const planOf = (collector: Collector): CollectorPlan | null => {
+  return byName(COLLECTORS, (collector) => {
     const requestedInterval = input.requestedIntervals[collector];
-    return requestedInterval === null ? null : collectorPlan(collector, requestedInterval, grants, input);
-  };
-  return Object.fromEntries(COLLECTORS.map((collector) => [collector, planOf(collector)])) as Plan;
+    return requestedInterval && collectorPlan(collector, requestedInterval, grants, input);
+  });
 }
 
 type Grants = ReadonlyMap<Collector, Grant<Bound>>;

@@ -8,7 +8,8 @@ import {
   pollingCallsPerMinute,
   pollingCallsPerWindow,
 } from "../rate-limit/limits.ts";
-import { type LastRun, type MonthUsage, pollingCallsLeft, type RecentCalls } from "../rate-limit/monthly-budget.ts";
+import { type LastRun, type MonthUsage, pollingCallsLeft } from "../rate-limit/monthly-budget.ts";
+import type { RecentActions } from "../rate-limit/permits.ts";
 import { ACTION_SHARE } from "../rate-limit/window-pace.ts";
 
 /** Schedule of a collector as configured. */
@@ -37,7 +38,7 @@ export interface PlanInput {
   /** The `pacedMs` of each collector in the last plan. Absent if there is none. */
   readonly pacedIntervals?: Readonly<Partial<Record<Collector, DurationMs>>>;
   /** Recent calls of actions. Absent if there are none. */
-  readonly actions?: Readonly<Record<Category, RecentCalls>>;
+  readonly actions?: Readonly<Record<Category, RecentActions>>;
   /** Calls expected from other users of the key per window; for the plan, per minute. Absent if there are none. */
   readonly externalCalls?: Readonly<Record<LimitScope, number>>;
   /** Limits learned from 429s, in calls per window, or null if the stated limit applies. Absent if none known. */

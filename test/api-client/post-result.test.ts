@@ -7,12 +7,16 @@ import type { ActionRequest } from "../../src/model/remediation/episode.ts";
 import type { FaultKind } from "../../src/model/scenario.ts";
 import { replyCounts } from "../../src/simulator/http/service.ts";
 import { actualNodes } from "../harness/simulator/actual-state.ts";
-import { fixedKey, START_MS } from "../harness/virtual-daemon.ts";
+import { fixedKey } from "../harness/virtual-daemon.ts";
 import { type ClientSetup, createClientSetup, SESSIONS_KEY } from "./client-fixture.ts";
 
 const quarantine: ActionRequest = { kind: "quarantine", reason: "disk full", durationMinutes: 90 };
 const reboot: ActionRequest = { kind: "reboot", force: true };
 const disconnect: ActionRequest = { kind: "disconnect" };
+
+type Send = (signal: AbortSignal) => Promise<PostResult>;
+
+const sendNow = async (send: Send, { signal }: AbortController): Promise<PostResult> => send(signal);
 
 function open(setting: ClientSetup = {}) {
   const sent: TransportRequest[] = [];
@@ -31,9 +35,9 @@ function open(setting: ClientSetup = {}) {
   });
   const nodes = [...actualNodes(setup.service)];
   const node = nodes.find(({ status }) => status === "online")!.id;
-  const post = async (request: ActionRequest, { id = node, onSending = () => {}, aborts = false } = {}) => {
+  const post = async (request: ActionRequest, { id = node, whenPermitted = sendNow, aborts = false } = {}) => {
     const abort = new AbortController();
-    const posting = setup.client.post(actionCall(id, request), abort.signal, { onSending });
+    const posting = setup.client.post(actionCall(id, request), abort.signal, (send) => whenPermitted(send, abort));
     if (aborts) {
       await setup.clock.advance(5_000);
       abort.abort();
@@ -126,7 +130,8 @@ describe("an action that the service rejects", () => {
 
   test("a reboot of a rebooting node is refused with the reason", async () => {
     const { client, clock, node } = open();
-    const act = () => client.post(actionCall(node, reboot), new AbortController().signal);
+    const { signal } = new AbortController();
+    const act = () => client.post(actionCall(node, reboot), signal, (send) => send(signal));
     const both = [act(), act()];
     await clock.advance(20_000);
     const [first, second] = await Promise.all(both);
@@ -217,46 +222,57 @@ describe("an action that was not sent", () => {
 
   test("no connection: not sent", async () => {
     expect(await open({ wrap: failing({ kind: "unreachable" }) }).post(reboot)).toMatchObject({ kind: "not_sent" });
-    const { post } = open({ wrap: failing({ kind: "aborted", unsent: true }) });
-    expect(await post(reboot)).toMatchObject({ kind: "not_sent" });
+    expect(await open({ wrap: failing({ kind: "aborted", unsent: true }) }).post(reboot)).toEqual({ kind: "canceled" });
   });
 
   test("no permit within five minutes: not sent, and the message says when the next call is allowed", async () => {
     const { service, post, posts } = open({ fault: { kind: "status", status: 429, retryAfter: "900" } });
     await post(reboot);
     service.setFaults([]);
-    let began = 0;
-    const result = await post(reboot, { onSending: () => void began++ });
+    const whenPermitted = () => Promise.reject(new Error("there is no permit"));
+    const result = await post(reboot, { whenPermitted });
     expect(result).toEqual({ kind: "not_sent", message: expect.stringMatching(/allows no call for another \d+m/) });
-    expect([began, posts()]).toEqual([0, 1]);
+    expect(posts()).toBe(1);
   });
 
-  test("an error of onSending prevents the POST, and the permit is returned unused", async () => {
+  test.each([
+    ["an error", () => Promise.reject(new Error("the disk is full"))],
+    ["a decision", async () => ({ kind: "not_sent", message: "the disk is full" }) as const],
+  ])("%s before the POST prevents it, and the permit is returned unused", async (_, whenPermitted) => {
     const { post, posts, rateLimiter, store, calls } = open();
-    const onSending = () => {
-      throw new Error("the disk is full");
-    };
-    expect(await post(reboot, { onSending })).toEqual({ kind: "not_sent", message: "the disk is full" });
+    expect(await post(reboot, { whenPermitted })).toEqual({ kind: "not_sent", message: "the disk is full" });
     expect([posts(), rateLimiter.ledger.monthUsed, rateLimiter.ledger.inFlight]).toEqual([0, 0, 0]);
     expect(calls).toEqual([]);
     await post(reboot);
     expect([rateLimiter.ledger.monthUsed, store.calls.since("2026-03-01")]).toEqual([1, 1]);
   });
 
-  test("canceled before, or by onSending: not sent", async () => {
-    const { client, clock, node, posts } = open();
-    const abort = new AbortController();
-    const posting = client.post(actionCall(node, reboot), abort.signal, { onSending: () => abort.abort() });
-    await clock.advance(60_000);
-    expect(await posting).toEqual({ kind: "not_sent", message: "canceled before it was sent" });
-    expect(await client.post(actionCall(node, reboot), abort.signal)).toMatchObject({ kind: "not_sent" });
-    expect(posts()).toBe(0);
+  test("an error after the POST: in doubt", async () => {
+    const { post, posts, rateLimiter } = open();
+    const whenPermitted = async (send: Send, { signal }: AbortController) => {
+      await send(signal);
+      throw new Error("the disk is full");
+    };
+    expect(await post(reboot, { whenPermitted })).toEqual({ kind: "in_doubt", message: "the disk is full" });
+    expect([posts(), rateLimiter.ledger.monthUsed, rateLimiter.ledger.inFlight]).toEqual([1, 1, 0]);
+  });
+
+  test("canceled right before it is sent, or before it has a permit", async () => {
+    const { client, node, post, posts, rateLimiter } = open();
+    const whenPermitted = (send: Send, abort: AbortController) => {
+      abort.abort();
+      return send(abort.signal);
+    };
+    expect(await post(reboot, { whenPermitted })).toEqual({ kind: "canceled" });
+    const early = AbortSignal.abort();
+    expect(await client.post(actionCall(node, reboot), early, (send) => send(early))).toEqual({ kind: "canceled" });
+    expect([posts(), rateLimiter.ledger.monthUsed, rateLimiter.ledger.inFlight]).toEqual([0, 0, 0]);
   });
 });
 
-test("a call is prepared once it has a permit, and onSending is called right before the request", async () => {
+test("a POST waits for its permit, and is sent before `send` returns", async () => {
   const order: string[] = [];
-  const { client, clock, node, rateLimiter } = open({
+  const { clock, post, rateLimiter } = open({
     wrap: (transport) => ({
       ...transport,
       request(request, signal) {
@@ -265,21 +281,15 @@ test("a call is prepared once it has a permit, and onSending is called right bef
       },
     }),
   });
-  const posting = client.post(actionCall(node, reboot), new AbortController().signal, {
-    async prepare() {
-      await clock.sleep(1_000);
-      order.push(`prepared ${clock.monotonic()}`);
-    },
-    onSending() {
-      order.push(`sending ${clock.monotonic()}, under way ${rateLimiter.ledger.inFlight}`);
-      queueMicrotask(() => order.push("later"));
-    },
-  });
-  await clock.advance(60_000);
-  expect((await posting).kind).toBe("done");
+  const whenPermitted = async (send: Send, { signal }: AbortController) => {
+    await clock.sleep(1_000);
+    order.push(`sending ${clock.monotonic()}, under way ${rateLimiter.ledger.inFlight}`);
+    queueMicrotask(() => order.push("later"));
+    return send(signal);
+  };
+  expect((await post(reboot, { whenPermitted })).kind).toBe("done");
   const at = order[0]!.split(/[ ,]/)[1];
-  expect(order).toEqual([`prepared ${at}`, `sending ${at}, under way 1`, `sent ${at}`, "later"]);
-  expect(clock.now()).toBe(START_MS + 60_000);
+  expect(order).toEqual([`sending ${at}, under way 1`, `sent ${at}`, "later"]);
 });
 
 test("an empty or invalid response to an action has only null fields", () => {

@@ -5,6 +5,8 @@ import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
 
 const MINUTE = 60_000;
+/** A job that has not run before, without a minimum interval. */
+const ALONE = { minIntervalMs: () => 0, firstWait: () => 0, lastStart: null, onRun: () => {} };
 
 /** Runs a job for a while and returns the seconds at which its runs started. */
 async function beginnings(
@@ -18,10 +20,10 @@ async function beginnings(
   const timing = { clock, cron: createCron(), random: () => 0 };
   const done = runOnSchedule(
     timing,
-    { schedule: cadence, firstWait },
-    async (signal) => {
+    { ...ALONE, schedule: cadence, firstWait },
+    async () => {
       begun.push(Math.round(clock.monotonic() / 1_000));
-      await clock.sleep(tookMs, signal);
+      await clock.sleep(tookMs, stop.signal);
       return succeeds();
     },
     stop.signal,
@@ -88,7 +90,7 @@ test("a cron schedule continues if the wall clock is set back by a day", async (
   };
   const timing = { clock, cron: createCron(), random: () => 0 };
   const cadence = () => ({ kind: "cron", expression: "2 * * * *" }) as const;
-  const done = runOnSchedule(timing, { schedule: cadence, firstWait: () => 0 }, job, stop.signal);
+  const done = runOnSchedule(timing, { ...ALONE, schedule: cadence }, job, stop.signal);
   await clock.advance(10 * MINUTE);
   clock.stepWallClock(-24 * 60 * MINUTE);
   await clock.advance(5 * 60 * MINUTE);

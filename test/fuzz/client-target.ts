@@ -117,7 +117,8 @@ export const createTarget = (): FuzzTarget<Input> => ({
     const { call } = calls[name];
     for (let number = 0; number < CALLS; number++) {
       const sentBefore = sent;
-      const running = "body" in call ? client.post(call, signal) : client.get(call, "walk", signal);
+      const running =
+        "body" in call ? client.post(call, signal, (send) => send(signal)) : client.get(call, "walk", signal);
       let isOver = false;
       void running.finally(() => {
         isOver = true;

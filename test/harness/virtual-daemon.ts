@@ -173,6 +173,7 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
           ...common,
           remediationState,
           client,
+          rateLimiter,
           notifier,
           config: options.config,
           serviceUrl: options.serviceUrl ?? "https://proxy.example.net",

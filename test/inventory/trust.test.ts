@@ -11,7 +11,7 @@ const inventoryStatus = (overrides: Partial<InventoryStatus>): InventoryStatus =
   lastComplete: true,
   missing: null,
   completeWalkAgeMs: 30 * SECOND_MS,
-  rejectedForMs: 0,
+  walkHeldForMs: 0,
   freshMs: 3 * MINUTE_MS,
   nodes: 100,
   recordsRead: 100,

@@ -9,12 +9,12 @@ import {
   type Candidate,
   countFleet,
   type GuardFacts,
-  isInFlight,
   type NodeObservation,
 } from "../../src/policy/guard-facts.ts";
 import type { GuardRow } from "../../src/policy/guards/guard.ts";
 import { effectiveLimits } from "../../src/policy/guards/safety-limits.ts";
 import { CLOSED_BREAKER } from "../../src/policy/guards/storm-and-breaker.ts";
+import { isInFlight } from "../../src/policy/own-actions.ts";
 import { compilePolicy, type PolicyEvaluation, type Verdict } from "../../src/policy/policy.ts";
 import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 import type { Timer } from "../../src/policy/timer.ts";

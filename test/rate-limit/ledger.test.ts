@@ -33,7 +33,10 @@ test("a 429 that states the plan's limit holds both categories", () => {
   const permit = takePermit(ledger, "node_management", "walk", 10_000);
   const reading = { limit: 500, remaining: 0, resetAt: null };
   settlePermit(ledger, permit, { kind: "rate_limited", reading, retryAfterMs: 20_000 }, 0, 10_000);
-  expect(availabilityOf(ledger, "session_monitoring", "action", 10_000)).toEqual({ at: 31_000, waitReason: "refused" });
+  expect(availabilityOf(ledger, "session_monitoring", "action", 10_000)).toEqual({
+    at: 31_000,
+    waitReason: "rate_limited",
+  });
 });
 
 const callNodes = (ledger: Ledger, at: number, outcome: CallOutcome) =>
@@ -44,7 +47,10 @@ const unexplained: CallOutcome = { kind: "rate_limited", reading: null, retryAft
 test("a 429 without headers may concern the whole account, and holds both categories", () => {
   const ledger = createLedger(limitsWithoutPlan("business"), 0);
   callNodes(ledger, 10_000, unexplained);
-  expect(availabilityOf(ledger, "session_monitoring", "action", 10_000)).toEqual({ at: 31_000, waitReason: "refused" });
+  expect(availabilityOf(ledger, "session_monitoring", "action", 10_000)).toEqual({
+    at: 31_000,
+    waitReason: "rate_limited",
+  });
 });
 
 test("429s concern only their category if a call of the other one succeeds in between", () => {
@@ -54,7 +60,10 @@ test("429s concern only their category if a call of the other one succeeds in be
   settlePermit(ledger, session, { kind: "answered", reading: null }, 0, 40_000);
   callNodes(ledger, 60_000, unexplained);
   expect(availabilityOf(ledger, "session_monitoring", "action", 60_000).at).toBeLessThan(61_000);
-  expect(availabilityOf(ledger, "node_management", "action", 60_000)).toEqual({ at: 81_000, waitReason: "refused" });
+  expect(availabilityOf(ledger, "node_management", "action", 60_000)).toEqual({
+    at: 81_000,
+    waitReason: "rate_limited",
+  });
 });
 
 test("a category that was held for the 429 of another is available for as long afterwards", () => {
@@ -92,7 +101,10 @@ test("a repeated Retry-After is replaced by the doubled backoff once that is lon
 test("an overloaded service holds its category for the requested time, up to a quarter of an hour", () => {
   const ledger = createLedger(limitsWithoutPlan("business"), 0);
   callNodes(ledger, 10_000, { kind: "answered", reading: null, retryAfterMs: 60_000 });
-  expect(availabilityOf(ledger, "node_management", "action", 10_000)).toEqual({ at: 71_000, waitReason: "refused" });
+  expect(availabilityOf(ledger, "node_management", "action", 10_000)).toEqual({
+    at: 71_000,
+    waitReason: "rate_limited",
+  });
   callNodes(ledger, 100_000, { kind: "answered", reading: null, retryAfterMs: 86_400_000 });
   expect(availabilityOf(ledger, "node_management", "action", 100_000).at).toBe(1_000_000);
 });

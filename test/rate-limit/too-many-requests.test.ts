@@ -3,8 +3,9 @@ import { hasLearnedLimit } from "../../src/rate-limit/learned-limit.ts";
 import { createLedger, type Ledger } from "../../src/rate-limit/ledger.ts";
 import type { Category, Lane, Limits } from "../../src/rate-limit/limits.ts";
 import { settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
+import { headersExplainRejection } from "../../src/rate-limit/rejection-scope.ts";
 import type { LimitReading } from "../../src/rate-limit/stated-limit.ts";
-import { endHolds, headersExplainRejection, rejectedUntil } from "../../src/rate-limit/too-many-requests.ts";
+import { endHolds, heldUntil } from "../../src/rate-limit/too-many-requests.ts";
 
 const WINDOW_MS = 60_000;
 /** Cost of an action of the node category among actions, of which ten may be sent back to back. */
@@ -45,7 +46,7 @@ function answer(ledger: Ledger, now: number, lane: Lane = "walk", reading: Limit
 }
 
 const untilOf = (ledger: Ledger, lane: Lane = "walk", category: Category = "node_management") =>
-  rejectedUntil(ledger, category, lane);
+  heldUntil(ledger, category, lane);
 
 describe("headers explain a 429", () => {
   test("if nothing remains of a configured limit", () => {

@@ -1,3 +1,4 @@
+import { byName } from "../../base/by-name.ts";
 import { SECOND_MS } from "../../base/duration.ts";
 import { type ColumnRow, columnValueOf, NODE_INFO, NODE_STATUS } from "../../metrics/families/node-families.ts";
 import { NODE_LABELS, NODE_STATUSES, type NodeId, type NodeLabel, type NodeStatus } from "../../model/node.ts";
@@ -30,7 +31,7 @@ export const COLLECTOR_FAMILIES = [
 type CollectorFamily = (typeof COLLECTOR_FAMILIES)[number];
 
 const NO_STATUS = 255;
-const NO_LABELS = Object.fromEntries(NODE_LABELS.map((label) => [label, null])) as unknown as NodeLabels;
+const NO_LABELS = byName(NODE_LABELS, () => null);
 
 /** The history of the fleet at some points in time. */
 export class HistoryChunk {
@@ -131,7 +132,7 @@ export class HistoryChunk {
   }
 
   #labelIndex(labels: RangeSeries["labels"]): number {
-    const own = Object.fromEntries(NODE_LABELS.map((label) => [label, labels[label] || null])) as NodeLabels;
+    const own = byName(NODE_LABELS, (label) => labels[label] || null);
     for (const label of NODE_LABELS) if (own[label] !== null) this.labels.add(label);
     const key = JSON.stringify(own);
     const index = this.#labelIndexes.get(key) ?? this.#labels.push(own) - 1;

@@ -10,8 +10,7 @@ import type { Decision } from "../../model/remediation/decision.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { createNotifier } from "../../notify/notifier.ts";
 import { createFailureLog } from "../../platform/log.ts";
-import type { RemediationConfig } from "../../remediation/context.ts";
-import { createRemediationContext } from "../../remediation/controller.ts";
+import { createRemediationContext, type RemediationConfig } from "../../remediation/context.ts";
 import { RemediationRound } from "../../remediation/round.ts";
 import { openRemediationState } from "../../remediation/state/journaled-state.ts";
 import { stepName } from "../../web/api/remediation-views.ts";
@@ -84,8 +83,8 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
       serviceTime: clock.serviceTime,
       serviceTimeAgreedAt: () => clock.monotonic(),
       clockSkewMs: () => 0,
-      rejectedForMs: () => 0,
     },
+    rateLimiter: { heldForMs: () => 0 },
     notifier: createNotifier({ receivers: [], clock, random: () => 0, log }),
     onRead() {},
   });

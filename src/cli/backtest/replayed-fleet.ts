@@ -1,3 +1,4 @@
+import { byName } from "../../base/by-name.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { Inventory } from "../../inventory/inventory.ts";
 import {
@@ -9,7 +10,7 @@ import {
   type NodeId,
 } from "../../model/node.ts";
 import { SESSION_STATUSES, type SessionStatus } from "../../model/session.ts";
-import { type Collector, perCollector, type SessionSummary, type Snapshot } from "../../model/snapshot.ts";
+import { COLLECTORS, type Collector, type SessionSummary, type Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { type CollectorPlan, FRESH_INTERVALS, type Plan } from "../../scheduling/planner.ts";
 import type { HistoricalNode, HistoryChunk } from "./history-chunk.ts";
@@ -209,7 +210,7 @@ function summarizeSessions(nodes: readonly HistoricalNode[], at: MonotonicMs, co
  * three times that.
  */
 function planAt(chunk: HistoryChunk, point: number, resolutionMs: DurationMs): Plan {
-  return perCollector((collector): CollectorPlan => {
+  return byName(COLLECTORS, (collector): CollectorPlan => {
     const intervalMs = atLeast(resolutionMs, chunk.collector("proxywarden_plan_interval_seconds", collector, point));
     const fresh = chunk.collector("proxywarden_plan_fresh_seconds", collector, point);
     return {

@@ -115,6 +115,7 @@ async function startEngine(test: PolicyTest, config: RemediationConfig, clock: V
   const controller = new RemediationController({
     config,
     client,
+    rateLimiter,
     clock,
     metrics,
     log,

@@ -7,8 +7,8 @@ import type { ConfigChecks, ConfigSource, ExpressionUse, FieldUse } from "../che
 import type { PolicyFile } from "../policy-file.ts";
 import { type Config, configSchema } from "../schema/config.ts";
 import { kindOf, schemaAt } from "../schema/introspection.ts";
-import type { ReadDocument } from "../schema-reader.ts";
 import { type Marks, markKey, positionIn } from "../yaml/position.ts";
+import type { ReadDocument } from "../yaml-reader.ts";
 import { byPosition, type ConfigProblem, type Path, toProblem } from "./problem.ts";
 import { SECRET_FOUND } from "./zod-issues.ts";
 

@@ -16,8 +16,8 @@ import {
   toProblems,
 } from "../diagnostics/problem.ts";
 import { policiesInOrder, readPolicyFiles } from "../policy-file.ts";
-import { readYaml } from "../schema-reader.ts";
 import { type Marks, positionIn } from "../yaml/position.ts";
+import { readYaml } from "../yaml-reader.ts";
 import { safetySchema } from "./safety.ts";
 import { intervalsSchema } from "./time-intervals.ts";
 import {

@@ -14,8 +14,8 @@ import {
   type ServiceOptions,
 } from "../../model/scenario.ts";
 import type { ConfigProblem } from "../diagnostics/problem.ts";
-import { readYaml } from "../schema-reader.ts";
 import type { YamlSource } from "../yaml/document.ts";
+import { readYaml } from "../yaml-reader.ts";
 import { faultSchema } from "./scenario-faults.ts";
 import {
   booleanFlag,

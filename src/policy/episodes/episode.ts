@@ -3,8 +3,9 @@ import type { NodeStatus } from "../../model/node.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { Action, Episode, Quarantine } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type ActivePolicy, isDown, isDryRun, isUnlisted, type NodeObservation } from "../guard-facts.ts";
+import { type ActivePolicy, isDryRun, type NodeObservation } from "../guard-facts.ts";
 import { transition } from "./episode-states.ts";
+import { isDown, isUnlisted } from "./lost-nodes.ts";
 import type { StepResult } from "./verification.ts";
 
 /** Delay before another attempt at an action that was not executed; it doubles each time up to the maximum. */

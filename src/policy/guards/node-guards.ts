@@ -2,7 +2,8 @@ import { formatSecondsLeft } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
-import { type GuardFacts, isDryRun, isLost } from "../guard-facts.ts";
+import { isLost } from "../episodes/lost-nodes.ts";
+import { type Candidate, type GuardFacts, isDryRun } from "../guard-facts.ts";
 import { isRecentReboot, ownQuarantine, wasRebootedByUs } from "../own-actions.ts";
 import { defineGuard, type HoldReasonRow } from "./guard.ts";
 
@@ -53,7 +54,7 @@ export const holdGuard = defineGuard({
     const { node, active } = candidate;
     const { records, now } = facts;
     // The status guard already reports a quarantine that is not ours.
-    const isReported = statusGuard.check(candidate, facts).some(({ reason }) => reason === "ownership");
+    const isReported = statusBlockers(candidate, facts).some(({ reason }) => reason === "ownership");
     return records
       .holdsOn(node.id)
       .flatMap(withOwnership)
@@ -83,13 +84,15 @@ export const statusGuard = defineGuard({
     },
     ownership: OWNERSHIP,
   },
-  check: ({ node, episode }, facts) => {
-    if (node.status === "maintenance") return [{ reason: "status", detail: "it is in maintenance" }];
-    if (node.status === "unknown") return [{ reason: "status", detail: "its status is unknown" }];
-    if (node.status === "rebooting") return rebootBlockers(node.id, episode, facts);
-    return node.status === "quarantined" ? quarantineBlockers(node.id, episode, facts) : [];
-  },
+  check: statusBlockers,
 });
+
+function statusBlockers({ node, episode }: Candidate, facts: GuardFacts): readonly Blocker<"status" | "ownership">[] {
+  if (node.status === "maintenance") return [{ reason: "status", detail: "it is in maintenance" }];
+  if (node.status === "unknown") return [{ reason: "status", detail: "its status is unknown" }];
+  if (node.status === "rebooting") return rebootBlockers(node.id, episode, facts);
+  return node.status === "quarantined" ? quarantineBlockers(node.id, episode, facts) : [];
+}
 
 /** Returns blockers unless this episode rebooted the node. */
 function rebootBlockers(node: NodeId, episode: Episode | null, facts: GuardFacts): readonly Blocker<"status">[] {

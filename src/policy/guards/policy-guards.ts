@@ -1,4 +1,5 @@
-import { isAcceptableLoss, isDryRun } from "../guard-facts.ts";
+import { isAcceptableLoss } from "../episodes/lost-nodes.ts";
+import { isDryRun } from "../guard-facts.ts";
 import { defineGuard } from "./guard.ts";
 
 /** Holds a node whose condition is unknown. */

@@ -3,7 +3,8 @@ import { countNoun } from "../../base/text.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import { countsAsAttempt, endedAt, givenUpHold, releasedAt } from "../episodes/attempts.ts";
-import { type Candidate, type GuardFacts, isDryRun, isLost, nextStep } from "../guard-facts.ts";
+import { isLost } from "../episodes/lost-nodes.ts";
+import { type Candidate, type GuardFacts, isDryRun, nextStep } from "../guard-facts.ts";
 import { defineGuard } from "./guard.ts";
 
 const GIVEN_UP = "ProxywardenNodeGivenUp";

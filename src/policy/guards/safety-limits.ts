@@ -1,3 +1,4 @@
+import { byName } from "../../base/by-name.ts";
 import { type DurationMs, HOUR_MS } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
 import type { Safety } from "../../config/schema/safety.ts";
@@ -100,8 +101,7 @@ export interface WorstCase {
 
 /** Returns the worst case that the limits allow, for any fleet and any conditions. */
 export function worstCase(safety: Safety, policies: readonly PolicySpec[]): WorstCase {
-  const modes = MODES.map((mode) => [mode, modeWorstCase(mode, safety, policies)] as const);
-  return { activeMode: safety.mode, modes: Object.fromEntries(modes) as Record<Mode, ModeWorstCase> };
+  return { activeMode: safety.mode, modes: byName(MODES, (mode) => modeWorstCase(mode, safety, policies)) };
 }
 
 function modeWorstCase(ceiling: Mode, safety: Safety, policies: readonly PolicySpec[]): ModeWorstCase {
@@ -125,7 +125,7 @@ function modeWorstCase(ceiling: Mode, safety: Safety, policies: readonly PolicyS
 
 const maxNodesOf = (fleet: number, maxOf: (domain: FailureDomain) => number): MaxNodes => ({
   fleet,
-  ...(Object.fromEntries(FAILURE_DOMAINS.map((domain) => [domain, maxOf(domain)])) as Record<FailureDomain, number>),
+  ...byName(FAILURE_DOMAINS, maxOf),
 });
 
 /** Returns whether a policy can act on nodes, rather than only notify. */

@@ -2,15 +2,7 @@ import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { Ledger, Permit } from "../ledger.ts";
-import {
-  allowanceOf,
-  CATEGORIES,
-  type Category,
-  externalFloorOf,
-  type Lane,
-  type Limits,
-  reservedCalls,
-} from "../limits.ts";
+import { allowanceOf, CATEGORIES, type Category, externalFloorOf, type Lane, reservedCalls } from "../limits.ts";
 import type { LimitReading } from "../stated-limit.ts";
 import { ExternalUsageOfLimit, OBSERVATIONS_PER_WINDOW } from "./usage-of-limit.ts";
 
@@ -80,7 +72,7 @@ export function recordCallRejected(
 }
 
 /** Returns the external calls to expect per minute over all categories. */
-export function expectedCallsOfPlan(externalUsage: ExternalUsage, limits: Limits, now: MonotonicMs): number {
+export function expectedCallsOfPlan({ externalUsage, limits }: Ledger, now: MonotonicMs): number {
   const ofCategories = CATEGORIES.reduce(
     (sum, category) =>
       sum + (externalUsage[category].expectedCalls(now) * MINUTE_MS) / limits.categories[category].windowMs,
@@ -91,11 +83,12 @@ export function expectedCallsOfPlan(externalUsage: ExternalUsage, limits: Limits
 
 /** Returns when a call may be sent so that category and plan leave enough for the expected external usage. */
 export function availableBesideExternalUsage(
-  { externalUsage, limits, categories }: Ledger,
+  ledger: Ledger,
   category: Category,
   lane: Lane,
   now: MonotonicMs,
 ): MonotonicMs {
+  const { externalUsage, limits, categories } = ledger;
   const { requests, windowMs } = limits.categories[category];
   const { reserve } = limits;
   const { requestsPerMinute } = limits.plan;
@@ -105,7 +98,7 @@ export function availableBesideExternalUsage(
   const inCategory = { limit: requests, reserve, windowMs, expected: usage.expectedCalls(now) };
   const ofCategory = isAmple ? now : capacityAvailableAt(usage, inCategory, lane, now);
   if (requestsPerMinute === null) return Math.max(ofCategory, now);
-  const expected = expectedCallsOfPlan(externalUsage, limits, now);
+  const expected = expectedCallsOfPlan(ledger, now);
   const inPlan = { limit: requestsPerMinute, reserve, windowMs: MINUTE_MS, expected };
   return Math.max(ofCategory, capacityAvailableAt(externalUsage.plan, inPlan, lane, now));
 }

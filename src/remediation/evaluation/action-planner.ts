@@ -7,17 +7,12 @@ import { consecutiveFailures } from "../../policy/episodes/attempts.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
 import { type ActivePolicy, type Candidate, type GuardFacts, isDryRun } from "../../policy/guard-facts.ts";
 import type { HoldReason } from "../../policy/guards/guards.ts";
-import {
-  actionChange,
-  commitTransition,
-  type EpisodeContext,
-  notifyOfEpisode,
-} from "../execution/episode-transitions.ts";
+import type { DecisionContext, EpisodeContext } from "../context.ts";
+import { actionChange, commitTransition, notifyOfEpisode } from "../execution/episode-transitions.ts";
 import {
   approvalExpiry,
   awaitsNextStep,
   buildCandidate,
-  type DecisionContext,
   type FactsOf,
   findCandidate,
   firingNodes,

@@ -2,7 +2,6 @@ import { type DurationMs, formatDuration, formatSecondsLeft, SECOND_MS } from ".
 import { oncePerKey } from "../../base/once-per-key.ts";
 import type { Steps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Clock } from "../../model/ports.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { formatTime } from "../../model/time.ts";
@@ -14,30 +13,18 @@ import {
   countFleet,
   type GuardFacts,
   isDryRun,
-  isInFlight,
   type NodeObservation,
   nextStep,
 } from "../../policy/guard-facts.ts";
 import { assumedActionTimes, effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import { windowBlockers } from "../../policy/guards/time-window.ts";
+import { isInFlight } from "../../policy/own-actions.ts";
 import { evaluateExpression, type Policy, policySources } from "../../policy/policy.ts";
-import type { RemediationConfig } from "../context.ts";
-import type { ServiceContext } from "../execution/executor.ts";
-import type { ObservedFleet } from "../observed-fleet.ts";
+import type { DecisionContext, ServiceContext } from "../context.ts";
 import { pauseAt } from "../operator-holds.ts";
-import type { PolicySet } from "../policy-set.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 import type { InventoryTrustTracker } from "./inventory-trust.ts";
-
-/** What decisions depend on: what is observed, configured and recorded. */
-export interface DecisionContext {
-  readonly clock: Clock;
-  readonly observed: ObservedFleet;
-  readonly policies: PolicySet;
-  readonly remediationState: RemediationState;
-  readonly config: RemediationConfig;
-}
 
 /** A policy that reads sessions acts only within this time after a walk of the sessions. */
 const SESSION_WALK_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;

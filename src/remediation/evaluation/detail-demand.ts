@@ -5,7 +5,7 @@ import type { MonotonicMs } from "../../model/time.ts";
 import { thresholdsOf } from "../../policy/cel/thresholds.ts";
 import { type Policy, policySources } from "../../policy/policy.ts";
 import type { Timer, TimerDurations } from "../../policy/timer.ts";
-import type { DecisionContext } from "./candidates.ts";
+import type { DecisionContext } from "../context.ts";
 
 /** Returns the usage thresholds of the policies. */
 export const thresholdsOfPolicies = (policies: readonly Policy[]): readonly Threshold[] =>

@@ -4,13 +4,13 @@ import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
+import { lostSince } from "../../policy/episodes/lost-nodes.ts";
 import {
   type ActivePolicy,
   countFleet,
   type FleetCounts,
   type GuardFacts,
   isDryRun,
-  lostSince,
 } from "../../policy/guard-facts.ts";
 import { effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import {
@@ -20,8 +20,9 @@ import {
   recordFirings,
   type Storm,
 } from "../../policy/guards/storm-and-breaker.ts";
+import type { DecisionContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
-import { type DecisionContext, firingNodes } from "./candidates.ts";
+import { firingNodes } from "./candidates.ts";
 import { INCIDENTS_FACT, IncidentTracker } from "./incidents.ts";
 
 /** Changes that an evaluation of the policies observed, by policy. */

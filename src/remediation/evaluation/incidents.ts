@@ -12,7 +12,7 @@ import {
   updateIncidents,
 } from "../../policy/guards/correlated-failure.ts";
 import { incidentNodesMin } from "../../policy/guards/safety-limits.ts";
-import type { DecisionContext } from "./candidates.ts";
+import type { DecisionContext } from "../context.ts";
 
 /** Key of the fact that holds the incidents and recent onsets. */
 export const INCIDENTS_FACT = "remediation.incidents";

@@ -13,11 +13,11 @@ import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { occupiedSlots } from "../../policy/cel/field-readers.ts";
 import type { RemediationRecords } from "../../policy/remediation-records.ts";
-import type { RemediationControllerDeps } from "../context.ts";
+import type { DecisionContext, RemediationControllerDeps } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
-import type { DecisionContext } from "./candidates.ts";
 
-type TrustDeps = DecisionContext & Pick<RemediationControllerDeps, "client" | "inventory" | "sessionWalks">;
+type TrustDeps = DecisionContext &
+  Pick<RemediationControllerDeps, "client" | "rateLimiter" | "inventory" | "sessionWalks">;
 
 /** Key of the fact that holds the largest complete walk of each of the last days. */
 export const BASELINE_FACT = "remediation.baseline";
@@ -196,7 +196,7 @@ export class InventoryTrustTracker {
   }
 
   #inventoryStatus(fleet: Fleet, freshMs: DurationMs): InventoryStatus {
-    const { client, clock } = this.#context;
+    const { client, clock, rateLimiter } = this.#context;
     const now = clock.monotonic();
     const { seenNodes = 0, rejected = 0, missing = 0, total = 0 } = fleet.lastWalk ?? {};
     const blindSince = fleet.settledAt ?? (fleet.lastWalk === null ? null : this.#startedAt);
@@ -207,7 +207,7 @@ export class InventoryTrustTracker {
       lastComplete: fleet.lastWalk?.complete ?? false,
       missing: isShort ? { nodes: missing, of: Math.max(total, seenNodes + missing) } : null,
       completeWalkAgeMs: blindSince === null ? null : now - blindSince,
-      rejectedForMs: client.rejectedForMs(),
+      walkHeldForMs: rateLimiter.heldForMs("node_management", "walk"),
       freshMs,
       nodes: fleet.lastWalk?.isAborted === true ? fleet.count : seenNodes,
       recordsRead: seenNodes + rejected,

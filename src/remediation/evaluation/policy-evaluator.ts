@@ -6,6 +6,7 @@ import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
+import { isUnderWay } from "../../policy/episodes/lost-nodes.ts";
 import { isDryRun } from "../../policy/guard-facts.ts";
 import { evaluatePolicy, type MaxAgeOf, type Policy, prepareEvaluation } from "../../policy/policy.ts";
 import type { TimerChange } from "../../policy/remediation-records.ts";
@@ -17,8 +18,8 @@ import {
   type Timer,
   type TimerDurations,
 } from "../../policy/timer.ts";
+import type { DecisionContext } from "../context.ts";
 import { splitByNode } from "../state/journal-writer.ts";
-import type { DecisionContext } from "./candidates.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 
 /** One policy, and what it needs to evaluate a snapshot. */
@@ -222,32 +223,22 @@ export class PolicyEvaluator {
 
   /** Returns a node's timer after this observation, and whether the node was observed to become unhealthy. */
   #evaluateNode(
-    {
-      policy,
-      scope,
-      otherStatusAt,
-      maxAgeOf,
-      durations,
-      dryRun,
-      lastFalseAt,
-      unknownSlots,
-      now,
-      monotonic,
-    }: PolicyPass,
+    pass: PolicyPass,
     node: NodeId,
     slot: number,
     timer: Timer,
   ): { readonly timer: Timer; readonly isOnset: boolean } {
-    const { verdict, at, newest } = evaluatePolicy(policy, scope, slot, maxAgeOf, monotonic);
+    const { policy, durations, lastFalseAt, unknownSlots, now } = pass;
+    const { verdict, at, newest } = evaluatePolicy(policy, pass.scope, slot, pass.maxAgeOf, pass.monotonic);
     const wasFalse = newest - lastFalseAt[slot]! <= durations.gapMsMax;
     if (verdict === "false") lastFalseAt[slot] = newest;
     if (verdict === "unknown") unknownSlots.add(slot);
     else if (unknownSlots.size > 0) unknownSlots.delete(slot);
     // Most nodes are healthy: their timers stay inactive.
     if (timer === INACTIVE && verdict !== "true") return { timer, isOnset: false };
-    const episode = this.#episodeOf(policy.spec.name, node, dryRun);
-    const clearFrozen = episode !== null && (episode.state === "acting" || episode.quarantine !== null);
-    const contradictedAt = otherStatusAt?.at(slot) ?? Number.NaN;
+    const episode = this.#episodeOf(policy.spec.name, node, pass.dryRun);
+    const clearFrozen = episode !== null && isUnderWay(episode);
+    const contradictedAt = pass.otherStatusAt?.at(slot) ?? Number.NaN;
     const next = observeCondition(timer, { verdict, at, newest, contradictedAt, now }, durations, { clearFrozen });
     return { timer: next, isOnset: timer.state === "inactive" && wasFalse };
   }

@@ -16,8 +16,10 @@ import {
   resumeEpisode,
 } from "../../policy/episodes/episode.ts";
 import { transition } from "../../policy/episodes/episode-states.ts";
+import { isDown, isLost, isUnderWay, isUnlisted } from "../../policy/episodes/lost-nodes.ts";
 import { stepDeadlines } from "../../policy/episodes/verification.ts";
-import { isDown, isDryRun, isInFlight, isLost, isUnlisted } from "../../policy/guard-facts.ts";
+import { isDryRun } from "../../policy/guard-facts.ts";
+import { isInFlight } from "../../policy/own-actions.ts";
 import { conditionKeyOf, type Policy } from "../../policy/policy.ts";
 import { INACTIVE, observeCondition, type Timer } from "../../policy/timer.ts";
 import { commitTransition, finishAction, finishActions, withdraw } from "./episode-transitions.ts";
@@ -273,6 +275,3 @@ export class EpisodeTracker {
     return closedAt < stateAt || remediationState.now() - closedAt >= config.safety.cooldownMs;
   }
 }
-
-/** Returns whether an action or a quarantine of ours is under way. */
-const isUnderWay = ({ state, quarantine }: Episode): boolean => state === "acting" || quarantine !== null;

@@ -1,25 +1,17 @@
 import { SECOND_MS } from "../../base/duration.ts";
-import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Log } from "../../model/ports.ts";
 import type { Action, ActionOutcome, Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Notification } from "../../model/remediation/notification.ts";
-import type { Notifier } from "../../notify/notifier.ts";
 import { givenUpHold, measureEfficacy } from "../../policy/episodes/attempts.ts";
 import { transition } from "../../policy/episodes/episode-states.ts";
-import { isAcceptableLoss, isInFlight, isLost, isUnlisted } from "../../policy/guard-facts.ts";
+import { isAcceptableLoss, isLost, isUnlisted } from "../../policy/episodes/lost-nodes.ts";
+import { isInFlight } from "../../policy/own-actions.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { isUnfinished } from "../../policy/remediation-records.ts";
-import { buildCandidate, type DecisionContext } from "../evaluation/candidates.ts";
+import type { DecisionContext, EpisodeContext } from "../context.ts";
+import { buildCandidate } from "../evaluation/candidates.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "../policy-set.ts";
-
-/** What changes to episodes depend on, and where they are recorded and reported. */
-export interface EpisodeContext extends Pick<DecisionContext, "policies" | "remediationState" | "config"> {
-  readonly notifier: Notifier;
-  readonly metrics: DaemonMetrics;
-  readonly log: Log;
-}
 
 /**
  * Journals an episode's new state, the changes that belong to it and its consequences in one transaction, and sends

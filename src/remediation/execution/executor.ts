@@ -1,11 +1,8 @@
-import type { ApiClient } from "../../api-client/client.ts";
 import { actionCall } from "../../api-client/endpoints.ts";
 import type { ApiError } from "../../api-client/errors.ts";
 import type { PostResult } from "../../api-client/post-result.ts";
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import type { CollectorReporter } from "../../collectors/collector-health.ts";
 import { readNodeDetail } from "../../collectors/detail-collector.ts";
-import type { Inventory } from "../../inventory/inventory.ts";
 import type { NodeId, NodeStatus } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import {
@@ -16,21 +13,10 @@ import {
   recordUnsent,
 } from "../../policy/episodes/episode.ts";
 import type { Candidate } from "../../policy/guard-facts.ts";
+import type { EpisodeContext, ServiceContext } from "../context.ts";
 import { obsoleteReason } from "../evaluation/action-planner.ts";
-import { type DecisionContext, findCandidate } from "../evaluation/candidates.ts";
-import type { ExternalBlockerCache } from "../evaluation/external-blockers.ts";
-import type { ApiKeyStatus } from "./api-key-rejection.ts";
-import { actionChange, commitTransition, type EpisodeContext, notifyOfEpisode } from "./episode-transitions.ts";
-
-/** Access to the service, and what is known of it. */
-export interface ServiceContext extends Pick<DecisionContext, "clock" | "observed"> {
-  readonly client: ApiClient;
-  readonly inventory: Inventory;
-  /** Counts and logs what is wrong with the details that are read before an action and to verify one. */
-  readonly detailReporter: CollectorReporter;
-  readonly apiKey: ApiKeyStatus;
-  readonly externalBlockerCache: ExternalBlockerCache;
-}
+import { findCandidate } from "../evaluation/candidates.ts";
+import { actionChange, commitTransition, notifyOfEpisode } from "./episode-transitions.ts";
 
 type ExecutorDeps = EpisodeContext & ServiceContext;
 
@@ -72,45 +58,35 @@ export async function executeAction(
     return;
   }
   const [readAt, readAtEpochMs] = [clock.monotonic(), clock.now()];
-  let action: Action = { ...intent, ...stateBeforeAction(context, intent.node), state: "posting" };
-  let blocker: string | null = null;
-  const abort = new AbortController();
-  const abortCall = () => abort.abort();
-  // Until it is sent, an action is dropped as soon as the daemon stops. Once it is sent, only `abortPost` ends it.
-  noNewSteps.addEventListener("abort", abortCall);
-  abortPost.addEventListener("abort", abortCall);
-  if (noNewSteps.aborted) abortCall();
-  const check = () => {
-    blocker = precondition();
-    if (blocker !== null) throw new Error(blocker);
+  const action: Action = { ...intent, ...stateBeforeAction(context, intent.node), state: "posting" };
+  const findObstacle = () => {
+    const blocker = precondition();
+    if (blocker !== null) return { kind: "blocked", message: blocker } as const;
     // The monotonic clock stands still while the machine is suspended.
     const readAgeMs = Math.max(clock.monotonic() - readAt, clock.now() - readAtEpochMs);
-    if (readAgeMs > READ_AGE_MS_MAX) throw new Error("the node was read too long ago");
+    return readAgeMs > READ_AGE_MS_MAX
+      ? ({ kind: "not_sent", message: "the node was read too long ago" } as const)
+      : null;
   };
-  let posting: Action = action;
-  let adoptPosting = () => {};
-  const result = await context.client.post(actionCall(intent.node, intent.request), abort.signal, {
-    async prepare() {
-      check();
-      posting = { ...action, sentAt: remediationState.now() };
-      const adopt = await remediationState.prepare([actionChange(posting)]);
-      if (adopt === null) throw new Error("the journal can't be written");
-      adoptPosting = adopt;
-    },
-    onSending() {
-      // Operators, a reload or newer data may have intervened while `posting` was journaled.
-      check();
-      noNewSteps.removeEventListener("abort", abortCall);
-      adoptPosting();
-      action = posting;
-    },
+  const result = await context.client.post(actionCall(intent.node, intent.request), noNewSteps, async (send) => {
+    const obstacle = findObstacle();
+    if (obstacle !== null) return obstacle;
+    const posting: Action = { ...action, sentAt: remediationState.now() };
+    const adoptPosting = await remediationState.prepare([actionChange(posting)]);
+    if (noNewSteps.aborted) return { kind: "canceled" };
+    if (adoptPosting === null) return { kind: "not_sent", message: "the journal can't be written" };
+    // Operators, a reload or newer data may have intervened while `posting` was journaled.
+    const newObstacle = findObstacle();
+    if (newObstacle !== null) return newObstacle;
+    adoptPosting();
+    return send(abortPost);
   });
-  noNewSteps.removeEventListener("abort", abortCall);
-  abortPost.removeEventListener("abort", abortCall);
-  if (blocker !== null) withdrawAction(context, intent, blocker, hasReadChanged(context, intent, statusBeforeRead));
-  else if (result.kind === "not_sent" && abort.signal.aborted)
-    withdrawAction(context, action, "the daemon stopped before it was sent", false);
-  else recordOutcome(context, action, result);
+  if (result.kind === "blocked")
+    withdrawAction(context, intent, result.message, hasReadChanged(context, intent, statusBeforeRead));
+  else {
+    const { sentAt } = remediationState.records.action(intent.id)!;
+    recordOutcome(context, { ...action, sentAt }, result);
+  }
 }
 
 /** Records an action of a dry run, for which everything is done but the POST. */
@@ -208,6 +184,9 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
       commit(next, { state: "sent", detail: message });
       return;
     }
+    case "canceled":
+      withdrawAction(context, action, "the daemon stopped before it was sent", false);
+      return;
     case "in_doubt":
       count("in_doubt");
       context.log.warn({ ...fields, problem: result.message }, "action in doubt; observation will settle it");

@@ -2,8 +2,7 @@ import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/durat
 import { oncePerKey, oncePerObject } from "../../base/once-per-key.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import type { EpisodeContext } from "./episode-transitions.ts";
-import type { ServiceContext } from "./executor.ts";
+import type { EpisodeContext, ServiceContext } from "../context.ts";
 
 type ReportsContext = Pick<EpisodeContext, "remediationState"> & Pick<ServiceContext, "client" | "clock" | "observed">;
 

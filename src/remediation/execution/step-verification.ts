@@ -8,7 +8,7 @@ import {
   type StepObservation,
   type StepResult,
 } from "../../policy/episodes/verification.ts";
-import { isInFlight } from "../../policy/guard-facts.ts";
+import { isInFlight } from "../../policy/own-actions.ts";
 import {
   evaluateExpression,
   evaluatePolicy,
@@ -16,10 +16,10 @@ import {
   type MaxAgeOf,
   type Policy,
 } from "../../policy/policy.ts";
-import type { RemediationControllerDeps } from "../context.ts";
+import type { EpisodeContext, RemediationControllerDeps, ServiceContext } from "../context.ts";
 import { canaryFactKey, type SentUnder } from "../policy-set.ts";
-import { actionChange, commitTransition, type EpisodeContext, finishAction, withdraw } from "./episode-transitions.ts";
-import { readNode, type ServiceContext } from "./executor.ts";
+import { actionChange, commitTransition, finishAction, withdraw } from "./episode-transitions.ts";
+import { readNode } from "./executor.ts";
 import { hasReportsSince, toServiceTime } from "./node-reports.ts";
 
 /** Dependencies of the verification of steps. */

@@ -3,9 +3,8 @@ import type { Notification } from "../../model/remediation/notification.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
 import { INCIDENT_MS_MAX } from "../../policy/guards/correlated-failure.ts";
 import type { Storm } from "../../policy/guards/storm-and-breaker.ts";
+import type { EpisodeContext, ServiceContext } from "../context.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
-import type { EpisodeContext } from "../execution/episode-transitions.ts";
-import type { ServiceContext } from "../execution/executor.ts";
 
 type FleetAlert = Pick<Notification, "kind" | "key" | "summary" | "startsAt"> & { readonly region?: string | null };
 

@@ -1,8 +1,8 @@
 import { EPISODE_STATES } from "../../model/label-values.ts";
 import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
 import { ACTION_OUTCOMES, type Episode, type OPEN_STATES } from "../../model/remediation/episode.ts";
+import type { EpisodeContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
-import type { EpisodeContext } from "../execution/episode-transitions.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
 import { setHoldGauges } from "./node-status.ts";
 import type { RemediationView } from "./views.ts";

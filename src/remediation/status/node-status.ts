@@ -7,9 +7,9 @@ import type { EpochMs } from "../../model/time.ts";
 import { selectInSteps } from "../../policy/cel/fleet-aggregates.ts";
 import { isDryRun } from "../../policy/guard-facts.ts";
 import { HOLD_REASONS } from "../../policy/guards/guards.ts";
+import type { DecisionContext, EpisodeContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
-import { type DecisionContext, isGivenUp } from "../evaluation/candidates.ts";
-import type { EpisodeContext } from "../execution/episode-transitions.ts";
+import { isGivenUp } from "../evaluation/candidates.ts";
 import type { HeldNode, HeldNodesQuery, NodeMark } from "./views.ts";
 
 type HoldDeps = Pick<DecisionContext, "remediationState" | "policies">;

@@ -1,15 +1,18 @@
+import { byName } from "../../base/by-name.ts";
 import { eachInSteps, type Steps } from "../../base/steps.ts";
 import { EPISODE_STATES } from "../../model/label-values.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type ActivePolicy, type GuardFacts, isDryRun, isInFlight } from "../../policy/guard-facts.ts";
+import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/guard-facts.ts";
 import { findBlockers } from "../../policy/guards/guards.ts";
 import { limitsByName } from "../../policy/guards/safety-limits.ts";
+import { isInFlight } from "../../policy/own-actions.ts";
 import { presentTimer, toTimerRow } from "../../policy/timer.ts";
+import type { DecisionContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
-import { buildCandidate, type DecisionContext, type FactsSteps, isGivenUp } from "../evaluation/candidates.ts";
+import { buildCandidate, type FactsSteps, isGivenUp } from "../evaluation/candidates.ts";
 import { FleetHealth } from "../evaluation/fleet-health.ts";
 import { largestWalkNodes } from "../evaluation/inventory-trust.ts";
 import { readsStatus } from "../evaluation/policy-evaluator.ts";
@@ -137,7 +140,7 @@ function* policyStatuses({
   const counted = policies.active().map((active) => ({
     active,
     dryRun: isDryRun(active),
-    episodes: Object.fromEntries(EPISODE_STATES.map((state) => [state, 0])) as Record<string, number>,
+    episodes: byName<string, number>(EPISODE_STATES, () => 0),
   }));
   const byPolicy = new Map(counted.map((each) => [each.active.policy.spec.name, each]));
   yield* eachInSteps(records.openEpisodes(), ({ policy, dryRun, state }) => {

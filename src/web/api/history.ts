@@ -1,8 +1,8 @@
+import { byName } from "../../base/by-name.ts";
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { Collector } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { byName } from "./json-values.ts";
 import { type StatusSnapshot, sessionsByStatus, statusCounts } from "./status-views.ts";
 
 /** The samples of the last hour, in memory. */

@@ -14,11 +14,6 @@ export const seconds = (ms: DurationMs | null | undefined): number | null => (is
 /** Returns a time as ISO 8601 in UTC, or null if unknown. */
 export const iso = (at: EpochMs | null | undefined): string | null => (isKnown(at) ? isoAt(at) : null);
 
-/** Returns an object with a value for each name. `index` is the position of the name. */
-export function byName<Name extends string, T>(names: readonly Name[], value: (name: Name, index: number) => T) {
-  return Object.fromEntries(names.map((name, index) => [name, value(name, index)])) as Record<Name, T>;
-}
-
 /** Returns the properties of an object that have the same name and notation in JSON. */
 export const pick = <T, Name extends keyof T>(value: T, ...names: readonly Name[]): Pick<T, Name> =>
   Object.fromEntries(names.map((name) => [name, value[name]])) as Pick<T, Name>;

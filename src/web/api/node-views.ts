@@ -1,3 +1,4 @@
+import { byName } from "../../base/by-name.ts";
 import type { Steps } from "../../base/steps.ts";
 import { equalsIgnoringCase } from "../../base/text.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
@@ -6,7 +7,7 @@ import type { Fleet } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { slotOfSessions, slotsById } from "../../policy/cel/field-readers.ts";
 import { slotsInOrder } from "./fleet-columns.ts";
-import { byName, isKnown, iso, seconds } from "./json-values.ts";
+import { isKnown, iso, seconds } from "./json-values.ts";
 import { type Query, ROWS_DEFAULT } from "./query.ts";
 import type { StatusSnapshot } from "./status-views.ts";
 

@@ -1,3 +1,4 @@
+import { byName } from "../../base/by-name.ts";
 import { NumberColumn } from "../../base/number-column.ts";
 import type { Steps } from "../../base/steps.ts";
 import type { CollectorHealth } from "../../collectors/collector-health.ts";
@@ -14,7 +15,7 @@ import type { BillingMonth } from "../../rate-limit/monthly-budget.ts";
 import type { Plan } from "../../scheduling/planner.ts";
 import { formatCount } from "../ui/page/format.ts";
 import { summarizeInSteps, summarizeTimes } from "./fleet-columns.ts";
-import { byName, iso, seconds, secondsOf } from "./json-values.ts";
+import { iso, seconds, secondsOf } from "./json-values.ts";
 
 /** The state of the daemon that the JSON routes show. */
 export interface StatusSnapshot {
@@ -89,7 +90,7 @@ export function budgetView(statusSnapshot: StatusSnapshot) {
       concurrent_requests: plan.concurrentRequests,
       external_usage: {
         calls: ledger.externalUsage.plan.provenCalls(),
-        expected_per_minute: Math.ceil(expectedCallsOfPlan(ledger.externalUsage, ledger.limits, monotonic)),
+        expected_per_minute: Math.ceil(expectedCallsOfPlan(ledger, monotonic)),
       },
     },
     month: {

@@ -5,7 +5,7 @@ import { loadConfig } from "../../../src/config/load.ts";
 import { httpClientSchema } from "../../../src/config/schema/http-client.ts";
 import { loadPolicyTests } from "../../../src/config/schema/policy-test.ts";
 import { loadScenario } from "../../../src/config/schema/scenario.ts";
-import { readYaml } from "../../../src/config/schema-reader.ts";
+import { readYaml } from "../../../src/config/yaml-reader.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { isLongRun } from "../../harness/run-length.ts";
 import {

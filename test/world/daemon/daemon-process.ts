@@ -116,6 +116,7 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
       config,
       remediationState,
       client,
+      rateLimiter,
       journal,
       externalBlockers: deps.externalBlockers,
       serviceUrl: "https://simulated.invalid",

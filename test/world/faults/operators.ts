@@ -2,7 +2,7 @@ import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.
 import { type Random, seededRandom } from "../../../src/base/random.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
 import type { CommandReply } from "../../../src/model/remediation/operator-command.ts";
-import { isLost } from "../../../src/policy/guard-facts.ts";
+import { isLost } from "../../../src/policy/episodes/lost-nodes.ts";
 import { type CommandsByName, commandsOf } from "../../harness/operator-commands.ts";
 import type { Simulation } from "../daemon/simulation.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";

@@ -40,9 +40,10 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/api-client/client.ts",
-        find: `      const attempt = await attemptCall(attemptDeps, call, "action", signal, hooks);`,
-        replace: `      let attempt = await attemptCall(attemptDeps, call, "action", signal, hooks);
-      if (attempt.kind === "failed" && !attempt.isUnsent) attempt = await attemptCall(attemptDeps, call, "action", signal);`,
+        find: "          return resultOf(call, await sendCall(attemptDeps, call, permitted.value, sendSignal));",
+        replace: `          let attempt = await sendCall(attemptDeps, call, permitted.value, sendSignal);
+          if (attempt.kind === "failed" && !attempt.isUnsent) attempt = await attemptCall(attemptDeps, call, "action", sendSignal);
+          return resultOf(call, attempt);`,
       },
     ],
     ...safety,
