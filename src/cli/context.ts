@@ -54,13 +54,19 @@ export interface OutputOption {
   readonly output: "text" | "json";
 }
 
-/** Prints a value as indented JSON, or as the text that `format` returns, which `paint` colors. */
-export const print = <T>(
+/**
+ * Prints a value as indented JSON, or as the text that `format` returns, which `paint` colors. Returns the exit code of
+ * a success.
+ */
+export function print<T>(
   { out, env }: Pick<CommandContext, "out" | "env">,
   { output }: OutputOption,
   value: T,
   format: (value: T, paint: Paint) => string,
-): void => out.write(output === "json" ? `${JSON.stringify(value, null, 2)}\n` : format(value, createPaint(out, env)));
+): ExitCode {
+  out.write(output === "json" ? `${JSON.stringify(value, null, 2)}\n` : format(value, createPaint(out, env)));
+  return EXIT_OK;
+}
 
 /** Resolves when `signal` aborts. */
 export async function untilAborted(signal: AbortSignal): Promise<void> {

@@ -8,7 +8,7 @@ import { presentTimer } from "../policy/timer.ts";
 import { stepName, timerView } from "../web/api/remediation-views.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "../web/api/row-views.ts";
 import { readConfigFile } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
+import { type CommandContext, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
 import { DaemonClient, type DaemonConnectionOptions } from "./daemon-client.ts";
 import { resolveNode } from "./daemon-views/node-lookup.ts";
 import {
@@ -44,8 +44,7 @@ export async function runExplain(
       : await explainFromJournal(node, config, at, context.env);
   if (!read.ok) return failWith(context, read.error);
   const report = at === undefined ? read.value : reportAsOf(read.value, isoAt(at));
-  print(context, options, withRecordedPolicies(report), formatNodeReport);
-  return EXIT_OK;
+  return print(context, options, withRecordedPolicies(report), formatNodeReport);
 }
 
 async function explainFromDaemon(

@@ -10,7 +10,7 @@ import { billingMonthOf, type MonthUsage } from "../rate-limit/monthly-budget.ts
 import { planPolling } from "../scheduling/planner.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { FULL_MONTH } from "./config/plan-warnings.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
+import { type CommandContext, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
 import {
   type GivenCounts,
   givenNetworkSize,
@@ -29,8 +29,7 @@ export interface PlanOptions extends GivenCounts, OutputOption {
 export async function runPlan(options: PlanOptions, context: CommandContext): Promise<ExitCode> {
   const planned = await planNetwork(options, context);
   if (!planned.ok) return failWith(context, planned.error);
-  print(context, options, planJson(planned.value), () => formatPlan(planned.value));
-  return EXIT_OK;
+  return print(context, options, planJson(planned.value), () => formatPlan(planned.value));
 }
 
 async function planNetwork(

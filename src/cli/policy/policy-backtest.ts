@@ -10,15 +10,7 @@ import { createSystemClock } from "../../platform/clock.ts";
 import type { RemediationConfig } from "../../remediation/context.ts";
 import { runBacktest } from "../backtest/backtest.ts";
 import { problemText, readConfigFile, readPolicies } from "../config/config-loading.ts";
-import {
-  type CommandContext,
-  EXIT_OK,
-  type ExitCode,
-  failUsage,
-  failWith,
-  type OutputOption,
-  print,
-} from "../context.ts";
+import { type CommandContext, type ExitCode, failUsage, failWith, type OutputOption, print } from "../context.ts";
 import { accessWithSecrets, readServerAccess } from "../daemon-client.ts";
 import { backtestReport, formatBacktest } from "../output/backtest-report.ts";
 import { showShare } from "../output/progress.ts";
@@ -79,8 +71,7 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
   ).finally(() => prometheus.close());
   progress.end();
   if (!result.ok) return failWith(context, `${serverText(options, read.value)}: ${result.error}`);
-  print(context, options, backtestReport(result.value), formatBacktest);
-  return EXIT_OK;
+  return print(context, options, backtestReport(result.value), formatBacktest);
 }
 
 /** With `--prometheus` the credentials of the configuration are not used, because they belong to its own server. */
