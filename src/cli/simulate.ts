@@ -1,5 +1,6 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
+import type { Environment } from "../config/environment.ts";
 import { loadScenario } from "../config/schema/scenario.ts";
 import type { Scenario } from "../model/scenario.ts";
 import type { EpochMs } from "../model/time.ts";
@@ -58,7 +59,7 @@ export function createServiceWithStatus(
 
 function readScenario(
   { scenario: file, host: _host, port: _port, ...overrides }: SimulateOptions,
-  env: CommandContext["env"],
+  env: Environment,
 ): Result<Scenario, readonly string[]> {
   if (file === undefined) return ok({ ...defaultScenario, ...overrides });
   const text = readTextFile(file);

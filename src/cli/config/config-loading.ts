@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { type ConfigChecks, type ConfigSource, type DefinedNames, resolveFrom } from "../../config/checks.ts";
 import { type ConfigProblem, formatProblem, locateProblem } from "../../config/diagnostics/problem.ts";
+import type { Environment } from "../../config/environment.ts";
 import { type LoadedConfig, loadConfig } from "../../config/load.ts";
 import { policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
 import { loadPolicyTests } from "../../config/schema/policy-test.ts";
@@ -15,8 +16,6 @@ import { NO_SUCH_FILE, readTextFile, readTextInput } from "../../platform/text-f
 import { compileExpression } from "../../policy/cel/expression.ts";
 import { HOLD_REASONS } from "../../policy/guards/guards.ts";
 import type { CommandContext } from "../context.ts";
-
-type Environment = CommandContext["env"];
 
 /** The checks of a configuration that need other parts of the program. */
 export const CONFIG_CHECKS: ConfigChecks = {
