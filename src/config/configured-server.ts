@@ -1,12 +1,11 @@
 import { dirname } from "node:path";
 import { z } from "zod";
 import { fail, ok, type Result } from "../base/result.ts";
-import { checkFile, resolveFrom } from "./checks.ts";
+import { checkFile, type ReadFile, resolveFrom } from "./checks.ts";
 import { type ConfigProblem, formatPath, toProblems } from "./diagnostics/problem.ts";
 import { type ListenAddress, listenAddress, webSection } from "./schema/web.ts";
 import { isTls, webSchema } from "./schema/web-file.ts";
 import { checkYaml } from "./schema-reader.ts";
-import type { ReadFile } from "./web-file.ts";
 import { valueAt, type YamlSource } from "./yaml/document.ts";
 
 /** Where a configuration makes the daemon listen. */

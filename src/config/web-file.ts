@@ -1,15 +1,12 @@
 import { dirname } from "node:path";
 import { ok, type Result } from "../base/result.ts";
-import { checkFile, readReferencedFile, resolveFrom } from "./checks.ts";
+import { checkFile, type ReadFile, readReferencedFile, resolveFrom } from "./checks.ts";
 import { type ConfigProblem, type KeyPositions, keyPositionsOf, type Path } from "./diagnostics/problem.ts";
 import { type Warning, warning, warningProblems } from "./diagnostics/warnings.ts";
 import type { Environment } from "./environment.ts";
 import { type WebConfig, webSchema } from "./schema/web-file.ts";
 import { readYaml } from "./schema-reader.ts";
 import { type Marks, markKey } from "./yaml/position.ts";
-
-/** Reads a file. The error names the file and the reason. */
-export type ReadFile = (path: string) => Result<string, string>;
 
 /** A valid web configuration, and what is needed to read it again. */
 export interface WebFile {

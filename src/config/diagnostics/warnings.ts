@@ -152,12 +152,12 @@ const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Frida
  * Warns about windows that are never open, or not any more, and about windows that close at midnight because no range
  * continues them.
  */
-function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks, now?: EpochMs): Warning[] {
+function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks, now: EpochMs): Warning[] {
   const path = ["time_intervals", index];
   if (intervals.length === 0) return [warning(path, "must have an interval", "has no interval, so it is never open")];
   const isNested = marks.has(markKey([...path, "time_intervals"]));
   const hasDays = intervals.every((spec) => dateWarnings(spec, path).length === 0);
-  if (now !== undefined && hasDays && intervals.every((spec) => hasEnded(spec, now)))
+  if (hasDays && intervals.every((spec) => hasEnded(spec, now)))
     return [warning(path, "must have a day that is not past", "all of its days are past, so it is never open again")];
   return intervals.flatMap((spec, specIndex) => {
     const here = isNested ? [...path, "time_intervals", specIndex] : path;

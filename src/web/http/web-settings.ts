@@ -1,7 +1,8 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
+import type { ReadFile } from "../../config/checks.ts";
 import { type ConfigProblem, formatProblem, locateProblem } from "../../config/diagnostics/problem.ts";
-import { type ReadFile, readWebFile, type WebFile } from "../../config/web-file.ts";
+import { readWebFile, type WebFile } from "../../config/web-file.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { fileStampAt } from "../../platform/secret-file.ts";
 import { readTextFile } from "../../platform/text-file.ts";
