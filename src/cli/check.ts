@@ -7,7 +7,7 @@ import type { Config } from "../config/schema/config.ts";
 import { closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import type { StoreFailure } from "../journal/open-failure.ts";
 import { MODES, type PolicySpec } from "../model/policy/policy.ts";
-import { createSystemClock } from "../platform/clock.ts";
+import { systemClock } from "../platform/clock.ts";
 import { compileExpression } from "../policy/cel/expression.ts";
 import {
   actsOnNodes,
@@ -128,7 +128,7 @@ async function checkFile(
 ): Promise<Result<CheckedConfig, readonly Problem[]>> {
   const parsed = readConfig(file, env);
   if (!parsed.ok) return parsed;
-  const resources = openConfigResources(parsed.value, { clock: createSystemClock(), version });
+  const resources = openConfigResources(parsed.value, { clock: systemClock, version });
   if (resources.ok) await closeResources(resources.value);
   const unusable = await stateProblem(parsed.value.config.state);
   const placeholder = placeholderProblem(parsed.value);
@@ -138,7 +138,7 @@ async function checkFile(
     ...(unusable === null ? [] : [locateProblem(parsed.value.keys, unusable)]),
   ];
   if (problems.length > 0) return fail(problems);
-  const stored = await readStoredState(parsed.value.config, createSystemClock().now());
+  const stored = await readStoredState(parsed.value.config);
   const refusal = !stored.ok && (stored.error.kind === "newer" || stored.error.kind === "unusable");
   if (refusal) return fail([journalProblem(parsed.value, stored.error.message)]);
   return ok({ loaded: parsed.value, stored });

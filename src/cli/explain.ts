@@ -4,7 +4,7 @@ import type { Environment } from "../config/environment.ts";
 import type { StateReader } from "../journal/state-export.ts";
 import { EXPLAINED_ROWS_MAX } from "../model/remediation/journal.ts";
 import { type EpochMs, isoAt } from "../model/time.ts";
-import { createSystemClock } from "../platform/clock.ts";
+import { systemClock } from "../platform/clock.ts";
 import { presentTimer } from "../policy/timer.ts";
 import { stepName, timerView } from "../web/api/remediation-views.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "../web/api/row-views.ts";
@@ -94,7 +94,7 @@ async function explainFromJournal(
         timer: timer === undefined ? null : timerView(presentTimer(timer)),
       };
     });
-    const explained_at = isoAt(createSystemClock().now());
+    const explained_at = isoAt(systemClock.now());
     return ok({ id, explained_at, source: "journal", seen: null, policies, ...rows });
   } catch (error) {
     return fail([`the journal can't be read: ${errorMessage(error)}`]);

@@ -14,8 +14,7 @@ import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "../daemon/leadership-te
 import type { StoreFailure } from "../journal/open-failure.ts";
 import { createMemoryStateStore } from "../journal/sqlite/store.ts";
 import { FAILURE_DOMAINS } from "../model/node.ts";
-import type { EpochMs } from "../model/time.ts";
-import { createSystemClock } from "../platform/clock.ts";
+import { systemClock } from "../platform/clock.ts";
 import { silentLog } from "../platform/log.ts";
 import { effectiveLimits, limitsByName } from "../policy/guards/safety-limits.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
@@ -39,12 +38,9 @@ export interface StoredState {
 }
 
 /** Reads the state of this configuration's daemon, which may be running. A missing state is not an error. */
-export async function readStoredState(
-  { limits, state }: Config,
-  now: EpochMs,
-): Promise<Result<StoredState, StoreFailure>> {
+export async function readStoredState({ limits, state }: Config): Promise<Result<StoredState, StoreFailure>> {
   const { starts_on, used } = limits.month;
-  const { firstDay } = billingMonthOf(now, starts_on);
+  const { firstDay } = billingMonthOf(systemClock.now(), starts_on);
   const stored = await readConfiguredState(state, async (store) => {
     const facts = await store.facts();
     const size = storedNetworkSize(facts.get(NETWORK_SIZE_FACT) ?? null);
@@ -66,10 +62,7 @@ export function createServiceAccess(
   { settings, secret, transport }: ConfigResources,
   version: string,
 ): CallAttemptDeps & { readonly random: () => number } {
-  const clock = createSystemClock();
-  const ignore = () => {};
-  const { limits, monthStartsOn } = settings;
-  const { calls } = createMemoryStateStore();
+  const clock = systemClock;
   const random = Math.random;
   return {
     clock,
@@ -77,7 +70,15 @@ export function createServiceAccess(
     transport,
     random,
     agent: userAgentOf(version),
-    rateLimiter: createRateLimiter({ limits, monthStartsOn, clock, random, calls, log: silentLog, onWait: ignore }),
+    rateLimiter: createRateLimiter({
+      limits: settings.limits,
+      monthStartsOn: settings.monthStartsOn,
+      clock,
+      random,
+      calls: createMemoryStateStore().calls,
+      log: silentLog,
+      onWait() {},
+    }),
     timeoutMs: SERVICE_TIMEOUT_MS,
     serviceClock: new ServiceClock(),
   };

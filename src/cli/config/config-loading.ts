@@ -10,7 +10,7 @@ import { loadPolicyTests } from "../../config/schema/policy-test.ts";
 import { parseYaml } from "../../config/yaml/document.ts";
 import { networkFamilyNames } from "../../metrics/families/network-families.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
-import { createSystemClock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
 import { cronError } from "../../platform/cron.ts";
 import { NO_SUCH_FILE, readTextFile, readTextInput } from "../../platform/text-file.ts";
 import { compileExpression } from "../../policy/cel/expression.ts";
@@ -54,7 +54,7 @@ const sourceOf = (file: string, text: string, env: Environment): ConfigSource =>
   globProblem,
   readFile: readTextFile,
   checks: CONFIG_CHECKS,
-  now: createSystemClock().now(),
+  now: systemClock.now(),
 });
 
 /** Loads a configuration from the text of `file`, with the policies that it names. */

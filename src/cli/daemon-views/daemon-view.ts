@@ -1,7 +1,7 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Result } from "../../base/result.ts";
 import type { Clock } from "../../model/ports.ts";
-import { createSystemClock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "../context.ts";
 import type { DaemonConnectionOptions } from "../daemon-client.ts";
 import { createPaint, type Paint, stripControlCharacters } from "../output/text.ts";
@@ -34,7 +34,7 @@ export async function showView(
   read: () => Promise<Result<DaemonView, string>>,
   options: DaemonViewOptions,
   context: CommandContext,
-  clock: Pick<Clock, "sleep"> = createSystemClock(),
+  clock: Pick<Clock, "sleep"> = systemClock,
 ): Promise<ExitCode> {
   const printNotes = ({ notes = [] }: DaemonView) => {
     for (const note of notes) context.err.write(`proxywarden: ${stripControlCharacters(note)}\n`);

@@ -9,7 +9,7 @@ import { DATABASE_FILE, openSqliteReader, openSqliteStore, storeFolderProblem } 
 import type { StateReader, StateRow } from "../../journal/state-export.ts";
 import type { Clock, Log, StateStore } from "../../model/ports.ts";
 import type { SharedState } from "../../model/shared-state.ts";
-import { createSystemClock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
 import { silentLog } from "../../platform/log.ts";
 import { fileSecret } from "../../platform/secret-file.ts";
 
@@ -105,7 +105,7 @@ export async function stateProblem({ path, postgres }: StateConfig): Promise<Key
     const problem = storeFolderProblem(path!);
     return problem === null ? null : { key: "state.path", message: problem };
   }
-  const url = fileSecret(postgres.url_file, createSystemClock());
+  const url = fileSecret(postgres.url_file, systemClock);
   if (!url.ok) return { key: URL_FILE_KEY, message: url.error };
   const { parseDatabaseUrl } = await import("../../journal/postgres/url.ts");
   const address = parseDatabaseUrl(url.value.value());
@@ -118,7 +118,7 @@ const URL_FILE_KEY = "state.postgres.url_file";
 /** Returns how to reach a database. Commands that only read or write its rows log nothing. */
 function databaseOf(
   { url_file, schema }: NonNullable<StateConfig["postgres"]>,
-  { clock, log } = { clock: createSystemClock(), log: silentLog },
+  { clock, log } = { clock: systemClock, log: silentLog },
 ): Result<DatabaseDeps, StoreFailure> {
   const url = fileSecret(url_file, clock);
   return url.ok
