@@ -146,7 +146,6 @@ const LEAP_YEAR = 2028;
 const DAYS_CHECKED = 366;
 const DAY_MINUTES = 24 * 60;
 const YEAR_MONTHS = 12;
-const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"] as const;
 
 /**
  * Warns about windows that are never open, or not any more, and about windows that close at midnight because no range
@@ -212,7 +211,8 @@ function midnightWarnings(spec: IntervalSpec, specs: readonly IntervalSpec[], pa
   for (let day = first; day < first + DAYS_CHECKED; day++) {
     if (!matchesDay(spec, day) || mornings.some((morning) => matchesDay(morning, day + 1))) continue;
     const date = new Date(day * DAY_MS);
-    const message = `ends at midnight, and nothing continues it at 00:00 on the next day, for example after ${WEEKDAYS[date.getUTCDay()]}, ${date.toISOString().slice(0, 10)}; the morning of a night needs its own interval, with the days on which it falls`;
+    const weekday = date.toLocaleDateString("en", { weekday: "long", timeZone: "UTC" });
+    const message = `ends at midnight, and nothing continues it at 00:00 on the next day, for example after ${weekday}, ${date.toISOString().slice(0, 10)}; the morning of a night needs its own interval, with the days on which it falls`;
     return [warning([...path, "times", evening, "end_time"], "must be continued at 00:00", message)];
   }
   return [];
