@@ -16,7 +16,7 @@ export interface WebFile {
 }
 
 /** A web configuration file, and the warnings about it. */
-export interface LoadedWebFile {
+interface LoadedWebFile {
   readonly webFile: WebFile;
   readonly warnings: readonly ConfigProblem[];
   readonly keys: KeyPositions;

@@ -34,7 +34,7 @@ export async function forwardCommand(
 }
 
 /** Dependencies of {@link executeForwardedCommands}. */
-export interface ForwardedCommandDeps {
+interface ForwardedCommandDeps {
   readonly forwardedCommands: ForwardedCommands;
   readonly clock: Clock;
   readonly log: Log;

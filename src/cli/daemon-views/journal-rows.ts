@@ -112,7 +112,7 @@ async function searchRows<Row extends JournalRow>(
 }
 
 /** A command that lists rows of the journal, newest first. */
-export interface JournalView<Row extends JournalRow> {
+interface JournalView<Row extends JournalRow> {
   readonly route: "decisions" | "actions" | "orders";
   /** What a row is. */
   readonly noun: string;

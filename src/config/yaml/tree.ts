@@ -43,7 +43,7 @@ interface TreeReader extends TreeSource {
 type ValueLocation = Pick<Mark, "path" | "key" | "position">;
 
 /** The parsed text, with its lines and variables. */
-export interface TreeSource {
+interface TreeSource {
   readonly source: string;
   readonly lines: LineCounter;
   readonly env: Environment;
