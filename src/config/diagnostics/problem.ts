@@ -140,9 +140,10 @@ function omittedProblem({ file, line, column }: Position & Pick<ConfigProblem, "
 }
 
 /** Maximum number of characters searched for a URL's credentials, since the search takes quadratic time. */
-const URL_LENGTH_MAX = 1_000;
+const SEARCHED_LENGTH_MAX = 1_000;
 
-const withoutCredentials = (text: string): string => text.slice(0, URL_LENGTH_MAX).replace(/\/\/[^@\s]*@/g, "//***@");
+const withoutCredentials = (text: string): string =>
+  text.slice(0, SEARCHED_LENGTH_MAX).replace(/\/\/[^@\s]*@/g, "//***@");
 
 /** Lists names for a message, at most {@link LISTED_NAMES_MAX}. */
 export function listNames(names: readonly string[]): string {
