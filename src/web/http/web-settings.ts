@@ -67,11 +67,7 @@ function readWebSettings(webFile: WebFile, stamps: Map<string, string>): Result<
 }
 
 /** The current settings. */
-export interface LiveWebSettings {
-  /** Returns the settings. At most once a second, checks whether the files changed, and reads them again if so. */
-  current(): WebSettings;
-  replace(next: LoadedWebSettings): void;
-}
+export type LiveWebSettings = ReturnType<typeof watchWebSettings>;
 
 /** A check costs one system call per file. A renewed certificate is used within this time. */
 const FILE_CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
@@ -80,7 +76,7 @@ const FILE_CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
 export function watchWebSettings(
   first: LoadedWebSettings,
   { clock, log, metrics }: Pick<WebServerOptions, "clock" | "log" | "metrics">,
-): LiveWebSettings {
+) {
   let { settings, webFile, fileStamps } = first;
   let checkedAt: MonotonicMs = clock.monotonic();
 
@@ -111,11 +107,12 @@ export function watchWebSettings(
 
   setMetrics(true);
   return {
-    current() {
+    /** Returns the settings. At most once a second, checks whether the files changed, and reads them again if so. */
+    current(): WebSettings {
       checkFiles();
       return settings;
     },
-    replace(next) {
+    replace(next: LoadedWebSettings): void {
       ({ settings, webFile, fileStamps } = next);
       checkedAt = clock.monotonic();
       setMetrics(true);
