@@ -58,19 +58,17 @@ export function createServiceAccess(
   { settings, secret, transport }: ConfigResources,
   version: string,
 ): CallAttemptDeps & { readonly random: () => number } {
-  const clock = systemClock;
-  const random = Math.random;
   return {
-    clock,
+    clock: systemClock,
     secret,
     transport,
-    random,
+    random: Math.random,
     agent: userAgentOf(version),
     rateLimiter: createRateLimiter({
       limits: settings.limits,
       monthStartsOn: settings.monthStartsOn,
-      clock,
-      random,
+      clock: systemClock,
+      random: Math.random,
       calls: createMemoryStateStore().calls,
       log: silentLog,
       onWait() {},
