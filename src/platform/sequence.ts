@@ -1,6 +1,4 @@
-/**
- * Creates a function that runs one work after another: each begins when the one before has ended, even if that failed.
- */
+/** Creates a function that runs what it is passed in sequence: each begins when the one before has ended or failed. */
 export function createSequence(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
