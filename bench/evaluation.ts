@@ -2,7 +2,7 @@ import { HOUR_MS } from "../src/base/duration.ts";
 import { NumberColumn } from "../src/base/number-column.ts";
 import { createMemoryStateStore } from "../src/journal/sqlite/store.ts";
 import type { Fleet } from "../src/model/snapshot.ts";
-import { createSystemClock } from "../src/platform/clock.ts";
+import { systemClock } from "../src/platform/clock.ts";
 import { silentLog } from "../src/platform/log.ts";
 import { PolicyEvaluator } from "../src/remediation/evaluation/policy-evaluator.ts";
 import { ObservedFleet } from "../src/remediation/observed-fleet.ts";
@@ -43,23 +43,25 @@ const fresh = { freshMs: HOUR_MS } as const;
 
 /** Measures evaluations after all nodes, and after one in twenty, were observed again. */
 export async function benchEvaluation(): Promise<EvaluationResult[]> {
-  const clock = createSystemClock();
   const store = createMemoryStateStore();
   const remediationState = await openRemediationState({
     journal: store.journal,
-    clock,
+    clock: systemClock,
     log: silentLog,
     lostReason: null,
   });
   const observed = new ObservedFleet({ serviceTime: (at) => at });
   const policies = new PolicySet(remediationConfig(POLICIES), remediationState.records);
-  const evaluator = new PolicyEvaluator({ clock, observed, policies, remediationState }, { recordChanges: () => [] });
+  const evaluator = new PolicyEvaluator(
+    { clock: systemClock, observed, policies, remediationState },
+    { recordChanges: () => [] },
+  );
   const source = createFleetSource(NODES);
   let previous = source.next(1);
 
   async function evaluate(share: number) {
-    previous = observedAgain(source.next(share), previous, share, clock.monotonic());
-    const { snapshot } = inputOf(previous, clock.monotonic());
+    previous = observedAgain(source.next(share), previous, share, systemClock.monotonic());
+    const { snapshot } = inputOf(previous, systemClock.monotonic());
     const plan = { nodes: fresh, details: fresh, sessions: fresh, stats: null, hourly: null };
     observed.latest = { snapshot, plan: plan as never };
     const before = process.threadCpuUsage();

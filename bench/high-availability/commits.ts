@@ -6,7 +6,7 @@ import { Lease } from "../../src/journal/postgres/lease.ts";
 import { createLeaderStore, openMigratedDatabase } from "../../src/journal/postgres/store.ts";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import type { StateStore } from "../../src/model/ports.ts";
-import { createSystemClock } from "../../src/platform/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import type { PostgresCluster } from "../../test/harness/postgres-cluster.ts";
 import { actionOf, decisionOf, episodeOf } from "../../test/journal/arbitrary-changes.ts";
 import { fixedSecret } from "../../test/journal/state-stores.ts";
@@ -34,12 +34,16 @@ export async function measureCommits(cluster: PostgresCluster): Promise<CommitSp
 async function measureIn(folder: string, cluster: PostgresCluster): Promise<CommitSpeed> {
   const sqlite = openSqliteStore(folder);
   if (!sqlite.ok) throw new Error(sqlite.error.message);
-  const clock = createSystemClock();
   const log = { debug() {}, info() {}, warn() {}, error() {} };
-  const opened = await openMigratedDatabase({ url: fixedSecret(cluster.url()), schema: "commits", clock, log });
+  const opened = await openMigratedDatabase({
+    url: fixedSecret(cluster.url()),
+    schema: "commits",
+    clock: systemClock,
+    log,
+  });
   if (!opened.ok) throw new Error(opened.error.message);
   const database = opened.value;
-  const lease = new Lease({ database, holder: "bench", url: null, leaseMs: 5 * MINUTE_MS, clock });
+  const lease = new Lease({ database, holder: "bench", url: null, leaseMs: 5 * MINUTE_MS, clock: systemClock });
   await lease.acquire();
   const postgres = await createLeaderStore(database, lease, { log });
   const speeds = { sqlite: [] as number[], postgres: [] as number[] };

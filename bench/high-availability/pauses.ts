@@ -1,5 +1,5 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { createSystemClock } from "../../src/platform/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { type PostgresCluster, startPostgres } from "../../test/harness/postgres-cluster.ts";
 import { type Member, until } from "../../test/integration/high-availability/member.ts";
 import { startProcessGroup } from "../../test/integration/high-availability/process-group.ts";
@@ -7,8 +7,6 @@ import { startProcessGroup } from "../../test/integration/high-availability/proc
 /** The defaults of `state.postgres.lease` and, for a small fleet, of the walks. */
 const LEASE_MS: DurationMs = 15 * SECOND_MS;
 const WALK_EVERY_MS: DurationMs = MINUTE_MS;
-
-const clock = createSystemClock();
 
 /** A failure of the leader or of the database. */
 interface Disturbance {
@@ -68,15 +66,15 @@ export async function measurePauses(name: string, runs: number, speed: number): 
       }
       const leader = await group.untilHealing();
       // The failure comes at any time between two walks.
-      await clock.sleep((Math.random() * WALK_EVERY_MS) / speed);
-      const failedAt = clock.monotonic();
+      await systemClock.sleep((Math.random() * WALK_EVERY_MS) / speed);
+      const failedAt = systemClock.monotonic();
       const end = await start(leader, cluster);
       const successors = () => group.members().filter((member) => keepsLeader || member !== leader);
       await until(
         () => "a daemon would act",
         async () => (await Promise.all(successors().map((member) => member.isHealing()))).includes(true),
       );
-      pauses.push((clock.monotonic() - failedAt) * speed);
+      pauses.push((systemClock.monotonic() - failedAt) * speed);
       end();
       process.stderr.write(`${name}: ${(pauses.at(-1)! / SECOND_MS).toFixed(1)} s\n`);
     }

@@ -1,4 +1,4 @@
-import { createSystemClock } from "../../src/platform/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { startServer } from "../../src/simulator/http/server.ts";
 import { createService } from "../../src/simulator/http/service.ts";
@@ -6,7 +6,6 @@ import { CALLS_PER_MINUTE } from "./daemon-run.ts";
 
 // Serves a simulated network of the size in the arguments, and sends its URL to the parent process.
 const [nodes = 0, sessions = 0] = process.argv.slice(2).map(Number);
-const clock = createSystemClock();
 const scenario = {
   ...defaultScenario,
   nodes,
@@ -15,6 +14,6 @@ const scenario = {
 };
 const limit = { limit: CALLS_PER_MINUTE, burst: 2 * CALLS_PER_MINUTE, windowMs: 60_000 };
 const categories = { node_management: limit, session_monitoring: limit };
-const server = await startServer(createService(scenario, clock.now(), { categories }), clock, { port: 0 });
+const server = await startServer(createService(scenario, systemClock.now(), { categories }), systemClock, { port: 0 });
 process.on("disconnect", () => process.exit());
 process.send?.(server.url);

@@ -5,21 +5,10 @@ const CAPACITY_MIN = 64;
  * An event is a number with a meaning for the caller, such as a slot. Events with equal times are returned in the order
  * of their numbers, regardless of the order in which they were added, so that runs are reproducible.
  */
-export interface EventQueue {
-  /** Returns the time of the earliest event, or Infinity if the queue is empty. */
-  nextAt(): number;
-  /** Returns the earliest event. The queue must not be empty. */
-  next(): number;
-  add(at: number, event: number): void;
-  /** Removes the earliest event and returns it. Throws if the queue is empty. */
-  take(): number;
-  size(): number;
-  /** Removes the events for which `keep` returns false, such as entries of events that were rescheduled. */
-  prune(keep: (at: number, event: number) => boolean): void;
-}
+export type EventQueue = ReturnType<typeof createEventQueue>;
 
 /** Creates an empty queue. Events are integers from 0 to 2^53. */
-export function createEventQueue(): EventQueue {
+export function createEventQueue() {
   let times = new Float64Array(CAPACITY_MIN);
   let events = new Float64Array(CAPACITY_MIN);
   let count = 0;
@@ -50,10 +39,12 @@ export function createEventQueue(): EventQueue {
   };
 
   return {
+    /** Returns the time of the earliest event, or Infinity if the queue is empty. */
     nextAt: () => (count === 0 ? Number.POSITIVE_INFINITY : times[0]!),
+    /** Returns the earliest event. The queue must not be empty. */
     next: () => events[0]!,
     size: () => count,
-    add(at, event) {
+    add(at: number, event: number): void {
       if (count === times.length) grow();
       let index = count;
       count += 1;
@@ -65,14 +56,16 @@ export function createEventQueue(): EventQueue {
       }
       put(index, at, event);
     },
-    take() {
+    /** Removes the earliest event and returns it. Throws if the queue is empty. */
+    take(): number {
       if (count === 0) throw new Error("the event queue is empty");
       const event = events[0]!;
       count -= 1;
       sink(0, times[count]!, events[count]!);
       return event;
     },
-    prune(keep) {
+    /** Removes the events for which `keep` returns false, such as entries of events that were rescheduled. */
+    prune(keep: (at: number, event: number) => boolean): void {
       let kept = 0;
       for (let index = 0; index < count; index += 1) {
         if (!keep(times[index]!, events[index]!)) continue;

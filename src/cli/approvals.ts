@@ -1,6 +1,6 @@
 import type { ActionView, WithNode } from "../web/api/row-views.ts";
 import { requestLabel } from "../web/ui/page/activity/activity-lines.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, PROGRAM, print } from "./context.ts";
+import { type CommandContext, type ExitCode, failWith, type OutputOption, PROGRAM, print } from "./context.ts";
 import { DaemonClient, type DaemonConnectionOptions } from "./daemon-client.ts";
 import { expiryText, fieldLines } from "./output/node-explanation-text.ts";
 import { formatTime, stripControlCharacters } from "./output/text.ts";
@@ -15,8 +15,7 @@ export async function runApprovals(options: ApprovalsOptions, context: CommandCo
   const daemon = new DaemonClient(options, context);
   const actions = await daemon.rows<WithNode<ActionView>>(`/api/v1/actions?state=awaiting&limit=${APPROVALS_MAX}`);
   if (!actions.ok) return failWith(context, actions.error);
-  print(context, options, actions.value, formatApprovals);
-  return EXIT_OK;
+  return print(context, options, actions.value, formatApprovals);
 }
 
 function formatApprovals(waiting: readonly WithNode<ActionView>[]): string {

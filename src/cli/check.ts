@@ -1,4 +1,3 @@
-import { formatPercent } from "../base/percent.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { type ConfigProblem, locateProblem } from "../config/diagnostics/problem.ts";
 import { PROBE_HINT } from "../config/diagnostics/warnings.ts";
@@ -6,19 +5,12 @@ import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
 import { closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import type { StoreFailure } from "../journal/open-failure.ts";
-import { MODES, type PolicySpec } from "../model/policy/policy.ts";
-import { createSystemClock } from "../platform/clock.ts";
+import type { PolicySpec } from "../model/policy/policy.ts";
+import { systemClock } from "../platform/clock.ts";
 import { canHold } from "../policy/cel/constancy.ts";
 import { compileExpression } from "../policy/cel/expression.ts";
-import {
-  actsOnNodes,
-  type ModeWorstCase,
-  type WorstCase,
-  worstCase,
-  zeroLimits,
-} from "../policy/guards/safety-limits.ts";
+import { actsOnNodes, worstCase, zeroLimits } from "../policy/guards/safety-limits.ts";
 import { countNoun } from "../web/ui/page/format.ts";
-
 import { type Problem, placeholderProblem, printProblems, problemText, readConfig } from "./config/config-loading.ts";
 import { planWarnings } from "./config/plan-warnings.ts";
 import {
@@ -30,14 +22,8 @@ import {
   type OutputOption,
   print,
 } from "./context.ts";
-import {
-  fleetSize,
-  formatLimits,
-  givenNetworkSize,
-  limitsJson,
-  readStoredState,
-  type StoredState,
-} from "./network-size.ts";
+import { fleetSize, givenNetworkSize, readStoredState, type StoredState } from "./network-size.ts";
+import { formatLimits, formatWorstCase, limitsJson, worstCaseJson } from "./output/safety-limits.ts";
 import { createPaint } from "./output/text.ts";
 import { formatProbe, type ProbeReport, probeJson, probeService } from "./probe/probe.ts";
 import { stateProblem } from "./state/state-store.ts";
@@ -55,7 +41,7 @@ interface CheckOptions extends OutputOption {
  * on, and the limits for this fleet. With `--probe`, also what the service shows.
  */
 export async function runCheck(options: CheckOptions, context: CommandContext): Promise<ExitCode> {
-  const checked = await checkFile(options.config, context);
+  const checked = await checkConfig(options.config, context);
   if (!checked.ok) {
     const errors = checked.error;
     const { config: file } = options;
@@ -96,7 +82,7 @@ function printReport(
     errors: [],
     warnings,
     worst_case: worstCaseJson(worst),
-    limits: limitsJson(config, size),
+    limits: limitsJson(config.safety, size),
     enforces_nothing_because: notEnforcedReasons,
     probe: probe && (probe.ok ? probeJson(probe.value) : { error: probe.error.join("; ") }),
   };
@@ -112,7 +98,7 @@ function printReport(
     const safety =
       policies.length === 0
         ? ""
-        : `${formatWorstCase(worst, config, policies.length)}${formatLimits(config, size, probe !== null)}`;
+        : `${formatWorstCase(worst, config.safety, policies.length)}${formatLimits(config.safety, size, probe !== null)}`;
     return `${verdict}${safety}${formatNotEnforcedReasons(notEnforcedReasons)}${probe?.ok ? formatProbe(probe.value) : ""}`;
   });
 }
@@ -123,13 +109,13 @@ interface CheckedConfig {
   readonly stored: Result<StoredState, StoreFailure>;
 }
 
-async function checkFile(
+async function checkConfig(
   file: string,
   { env, version }: CommandContext,
 ): Promise<Result<CheckedConfig, readonly Problem[]>> {
   const parsed = readConfig(file, env);
   if (!parsed.ok) return parsed;
-  const resources = openConfigResources(parsed.value, { clock: createSystemClock(), version });
+  const resources = openConfigResources(parsed.value, { clock: systemClock, version });
   if (resources.ok) await closeResources(resources.value);
   const unusable = await stateProblem(parsed.value.config.state);
   const placeholder = placeholderProblem(parsed.value);
@@ -139,7 +125,7 @@ async function checkFile(
     ...(unusable === null ? [] : [locateProblem(parsed.value.keys, unusable)]),
   ];
   if (problems.length > 0) return fail(problems);
-  const stored = await readStoredState(parsed.value.config, createSystemClock().now());
+  const stored = await readStoredState(parsed.value.config);
   const refusal = !stored.ok && (stored.error.kind === "newer" || stored.error.kind === "unusable");
   if (refusal) return fail([journalProblem(parsed.value, stored.error.message)]);
   return ok({ loaded: parsed.value, stored });
@@ -153,40 +139,6 @@ function warningOf({ kind, message }: StoreFailure): string | null {
 
 const journalProblem = ({ config: { state }, keys }: LoadedConfig, message: string): ConfigProblem =>
   locateProblem(keys, { key: state.postgres === undefined ? "state.path" : "state.postgres", message });
-
-function formatWorstCase({ activeMode, modes }: WorstCase, config: Config, policies: number): string {
-  const share = formatPercent(config.safety.maxDisrupted.share);
-  const lines = MODES.map((mode) => {
-    const name = `${mode}${mode === activeMode ? " (in force)" : ""}`;
-    return `  ${name.padEnd(19)} ${formatModeWorstCase(modes[mode], share)}`;
-  });
-  const count = policies === 1 ? "1 policy" : `${policies} policies`;
-  return `${count}; maximum number of nodes that policies can act on, by safety.mode:\n${lines.join("\n")}\n`;
-}
-
-function formatModeWorstCase(
-  { automaticPolicies, approvalPolicies, nodesPerHour, nodesAtOnce }: ModeWorstCase,
-  share: string,
-): string {
-  if (nodesPerHour.fleet === 0) return "none";
-  const who = [
-    ...(automaticPolicies.length === 0 ? [] : [`automatically: ${automaticPolicies.join(", ")}`]),
-    ...(approvalPolicies.length === 0 ? [] : [`after approval: ${approvalPolicies.join(", ")}`]),
-  ];
-  const perDomain = (domain: "region" | "country") =>
-    `in one ${domain} ${nodesPerHour[domain]} per hour, ${nodesAtOnce[domain]} at once`;
-  const fleet = `${nodesPerHour.fleet} per hour, ${nodesAtOnce.fleet} at once and at most ${share} of the fleet`;
-  return `${fleet}; ${perDomain("region")}; ${perDomain("country")}; ${who.join("; ")}`;
-}
-
-/** The worst case as JSON: for each `safety.mode`, the policies that act under it, by their mode, and on how many nodes. */
-function worstCaseJson({ activeMode, modes }: WorstCase): object {
-  const entries = MODES.map((mode) => {
-    const { automaticPolicies: enforce, approvalPolicies: approve, nodesPerHour, nodesAtOnce } = modes[mode];
-    return [mode, { policies: { approve, enforce }, nodes_per_hour: nodesPerHour, nodes_at_once: nodesAtOnce }];
-  });
-  return { in_force: activeMode, modes: Object.fromEntries(entries) };
-}
 
 /** Returns why no policy acts without an operator. The list is empty if at least one policy may act. */
 function reasonsNotEnforced({ config, policies }: LoadedConfig): readonly string[] {

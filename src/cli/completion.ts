@@ -58,15 +58,11 @@ export function candidatesFor(words: readonly string[], program: Command): reado
 }
 
 /** Returns the options of a command, then those of the commands around it. */
-const optionsOf = (command: Command): readonly Option[] => [
-  ...command.createHelp().visibleOptions(command),
-  ...(command.parent === null ? [] : inheritedOptions(command.parent)),
-];
-
-const inheritedOptions = ({ options, parent }: Command): readonly Option[] => [
-  ...options.filter(({ long }) => long !== "--version"),
-  ...(parent === null ? [] : inheritedOptions(parent)),
-];
+function optionsOf(command: Command): readonly Option[] {
+  const help = Object.assign(command.createHelp(), { showGlobalOptions: true });
+  const inherited = help.visibleGlobalOptions(command).filter(({ long }) => long !== "--version");
+  return [...help.visibleOptions(command), ...inherited];
+}
 
 /** Returns the subcommands of a command, or else the values of its first argument; the others have the same. */
 function argumentValues(command: Command, program: Command): readonly Candidate[] {

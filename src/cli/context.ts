@@ -1,10 +1,11 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import type { Environment } from "../config/environment.ts";
 import { createPaint, type Paint } from "./output/text.ts";
 
 /** What a command reads and writes: the process, or a replacement in tests. */
 export interface CommandContext {
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
   readonly out: Output;
   readonly err: Output;
   /** Aborts when the process is asked to stop (SIGTERM, SIGINT). */
@@ -54,13 +55,19 @@ export interface OutputOption {
   readonly output: "text" | "json";
 }
 
-/** Prints a value as indented JSON, or as the text that `format` returns, which `paint` colors. */
-export const print = <T>(
+/**
+ * Prints a value as indented JSON, or as the text that `format` returns, which `paint` colors. Returns the exit code of
+ * a success.
+ */
+export function print<T>(
   { out, env }: Pick<CommandContext, "out" | "env">,
   { output }: OutputOption,
   value: T,
   format: (value: T, paint: Paint) => string,
-): void => out.write(output === "json" ? `${JSON.stringify(value, null, 2)}\n` : format(value, createPaint(out, env)));
+): ExitCode {
+  out.write(output === "json" ? `${JSON.stringify(value, null, 2)}\n` : format(value, createPaint(out, env)));
+  return EXIT_OK;
+}
 
 /** Resolves when `signal` aborts. */
 export async function untilAborted(signal: AbortSignal): Promise<void> {

@@ -16,11 +16,12 @@ import {
   keyPositionsOf,
   locateProblem,
 } from "../config/diagnostics/problem.ts";
+import type { Environment } from "../config/environment.ts";
 import { httpClientSchema } from "../config/schema/http-client.ts";
 import { readYaml } from "../config/yaml-reader.ts";
 import { type EndpointAccess, integrationAccess, secretReader } from "../daemon/integrations.ts";
 import type { TransportResponse } from "../model/ports.ts";
-import { createSystemClock } from "../platform/clock.ts";
+import { systemClock } from "../platform/clock.ts";
 import { fileSecret, inlineSecret } from "../platform/secret-file.ts";
 import { readTextFile } from "../platform/text-file.ts";
 import { NO_SUCH_PAGE } from "../web/http/response.ts";
@@ -38,7 +39,7 @@ export interface DaemonAccessOptions {
 /** Reads how to reach a server. The error lists every problem, one per line. */
 export function readServerAccess(
   { url, httpConfigFile: file }: DaemonAccessOptions,
-  env: CommandContext["env"],
+  env: Environment,
 ): Result<EndpointAccess, readonly string[]> {
   if (file === undefined) return ok({ url });
   const text = readTextFile(file);
@@ -56,7 +57,7 @@ export function accessWithSecrets(
   server: Parameters<typeof integrationAccess>[1],
 ): Result<EndpointAccess, readonly string[]> {
   const problems: KeyProblem[] = [];
-  const access = integrationAccess(prefix, server, secretReader(createSystemClock(), problems), problems);
+  const access = integrationAccess(prefix, server, secretReader(systemClock, problems), problems);
   if (problems.length === 0) return ok(access);
   return fail(problems.map((problem) => formatProblem(locateProblem(keys, problem))));
 }
@@ -80,12 +81,9 @@ const QUOTED_CHARS_MAX = 300;
  * Returns the operator token from the file, or else from the environment, or null if there is none. The error says
  * what is wrong.
  */
-export function readToken(
-  { tokenFile }: DaemonConnectionOptions,
-  env: CommandContext["env"],
-): Result<string | null, string> {
+export function readToken({ tokenFile }: DaemonConnectionOptions, env: Environment): Result<string | null, string> {
   if (tokenFile !== undefined) {
-    const secret = fileSecret(tokenFile, createSystemClock());
+    const secret = fileSecret(tokenFile, systemClock);
     return secret.ok ? ok(secret.value.value().trim()) : fail(`--token-file: ${secret.error}`);
   }
   const token = env[TOKEN_VARIABLE]?.trim() ?? "";
@@ -100,8 +98,8 @@ export async function sendRequest(
   context: Pick<CommandContext, "err" | "stop" | "version">,
   timeoutMs: DurationMs = INTEGRATION_TIMEOUT_MS,
 ): Promise<Result<TransportResponse, IntegrationFailure>> {
-  const clock = createSystemClock();
-  const client = createIntegrationClient({ access, clock, agent: userAgentOf(context.version), timeoutMs });
+  const agent = userAgentOf(context.version);
+  const client = createIntegrationClient({ access, clock: systemClock, agent, timeoutMs });
   const response = await withProgress(`waiting for ${access.url}`, client.request(request, context.stop), context);
   await client.close();
   return response;

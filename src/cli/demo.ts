@@ -8,7 +8,8 @@ import { ok } from "../base/result.ts";
 import { type Daemon, startDaemon } from "../daemon/daemon.ts";
 import { createMemoryStateStore } from "../journal/sqlite/store.ts";
 import type { Clock } from "../model/ports.ts";
-import { createSystemClock } from "../platform/clock.ts";
+import { systemClock } from "../platform/clock.ts";
+import { createCron } from "../platform/cron.ts";
 import { createLog } from "../platform/log.ts";
 import { createScaledClock } from "../simulator/clock.ts";
 import { demoScenario, SIMULATION_KEY } from "../simulator/default-scenarios.ts";
@@ -19,7 +20,6 @@ import { type CommandContext, EXIT_OK, type ExitCode, failWith, PROGRAM } from "
 import { createConsoleReporter } from "./output/console-reporter.ts";
 import { demoReport } from "./output/demo-report.ts";
 import { createPaint } from "./output/text.ts";
-import { daemonDeps } from "./run.ts";
 import { createServiceWithStatus } from "./simulate.ts";
 
 interface DemoOptions {
@@ -38,8 +38,7 @@ const POLL_INTERVAL_MS: DurationMs = SECOND_MS;
 
 /** `demo`: runs a simulated service and the daemon in one process, over real HTTP, and prints what happens. */
 export async function runDemo(options: DemoOptions, context: CommandContext): Promise<ExitCode> {
-  const real = createSystemClock();
-  const clock = options.speed === 1 ? real : createScaledClock(real, options.speed);
+  const clock = options.speed === 1 ? systemClock : createScaledClock(systemClock, options.speed);
   const { nodes, sessions, seed } = options;
   // The enterprise plan has no monthly limit, which would slow down a demo of a few minutes.
   const plan = { ...demoScenario.service, plan: "enterprise" } as const;
@@ -55,11 +54,16 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
     DEMO_PORT: String(options.port),
     DEMO_ADMIN_TOKEN_FILE: tokenFile,
   };
-  const readConfig = () => readConfigFile(CONFIG_FILE, environment);
-  const log = createLog({ level: "error", format: "pretty" });
-  const openStore = () => ok(createMemoryStateStore());
-  const deps = { ...daemonDeps(context, clock, log), readConfig, openStore };
-  const first = readConfig();
+  const deps = {
+    clock,
+    log: createLog({ level: "error", format: "pretty" }),
+    version: context.version,
+    cron: createCron(),
+    random: Math.random,
+    readConfig: () => readConfigFile(CONFIG_FILE, environment),
+    openStore: () => ok(createMemoryStateStore()),
+  };
+  const first = deps.readConfig();
   const started = first.ok ? await startDaemon(first.value, deps) : first;
   if (!started.ok) {
     await server.close();
@@ -107,11 +111,10 @@ Press Ctrl-C to stop and print a report. Events:
 async function reportUntilStopped(daemon: Daemon, clock: Clock, { for: forMs }: DemoOptions, context: CommandContext) {
   const { out, stop } = context;
   const paint = createPaint(out, context.env);
-  const real = createSystemClock();
   const reporter = createConsoleReporter(clock.monotonic());
-  const endsAt = real.monotonic() + (forMs ?? Number.POSITIVE_INFINITY);
-  while (!stop.aborted && real.monotonic() < endsAt) {
-    await real.sleep(Math.min(POLL_INTERVAL_MS, endsAt - real.monotonic()), stop);
+  const endsAt = systemClock.monotonic() + (forMs ?? Number.POSITIVE_INFINITY);
+  while (!stop.aborted && systemClock.monotonic() < endsAt) {
+    await systemClock.sleep(Math.min(POLL_INTERVAL_MS, endsAt - systemClock.monotonic()), stop);
     for (const { text, tone } of reporter.report(daemon.statusSnapshot(), daemon.eventLog)) {
       out.write(`${tone === null ? text : paint(tone, text)}\n`);
     }

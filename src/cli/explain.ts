@@ -1,14 +1,15 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
+import type { Environment } from "../config/environment.ts";
 import type { StateReader } from "../journal/state-export.ts";
 import { EXPLAINED_ROWS_MAX } from "../model/remediation/journal.ts";
 import { type EpochMs, isoAt } from "../model/time.ts";
-import { createSystemClock } from "../platform/clock.ts";
+import { systemClock } from "../platform/clock.ts";
 import { presentTimer } from "../policy/timer.ts";
 import { stepName, timerView } from "../web/api/remediation-views.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "../web/api/row-views.ts";
 import { readConfigFile } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
+import { type CommandContext, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
 import { DaemonClient, type DaemonConnectionOptions } from "./daemon-client.ts";
 import { resolveNode } from "./daemon-views/node-lookup.ts";
 import {
@@ -44,8 +45,7 @@ export async function runExplain(
       : await explainFromJournal(node, config, at, context.env);
   if (!read.ok) return failWith(context, read.error);
   const report = at === undefined ? read.value : reportAsOf(read.value, isoAt(at));
-  print(context, options, withRecordedPolicies(report), formatNodeReport);
-  return EXIT_OK;
+  return print(context, options, withRecordedPolicies(report), formatNodeReport);
 }
 
 async function explainFromDaemon(
@@ -74,7 +74,7 @@ async function explainFromJournal(
   id: string,
   file: string,
   at: EpochMs | undefined,
-  env: CommandContext["env"],
+  env: Environment,
 ): Promise<Result<NodeReport, readonly string[]>> {
   const read = readConfigFile(file, env);
   if (!read.ok) return read;
@@ -94,7 +94,7 @@ async function explainFromJournal(
         timer: timer === undefined ? null : timerView(presentTimer(timer)),
       };
     });
-    const explained_at = isoAt(createSystemClock().now());
+    const explained_at = isoAt(systemClock.now());
     return ok({ id, explained_at, source: "journal", seen: null, policies, ...rows });
   } catch (error) {
     return fail([`the journal can't be read: ${errorMessage(error)}`]);

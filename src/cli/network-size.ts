@@ -5,7 +5,7 @@ import { type Call, listNodesCall, listSessionsCall } from "../api-client/endpoi
 import { userAgentOf } from "../api-client/integration-client.ts";
 import { createRateLimiter } from "../api-client/rate-limiter.ts";
 import { ServiceClock } from "../api-client/service-clock.ts";
-import { type DurationMs, formatDuration, SECOND_MS } from "../base/duration.ts";
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { NETWORK_SIZE_FACT, type NetworkSize, storedNetworkSize } from "../collectors/polling-plan.ts";
 import type { Config } from "../config/schema/config.ts";
@@ -13,15 +13,10 @@ import type { ConfigResources } from "../daemon/config-resources.ts";
 import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "../daemon/leadership-term.ts";
 import type { StoreFailure } from "../journal/open-failure.ts";
 import { createMemoryStateStore } from "../journal/sqlite/store.ts";
-import { FAILURE_DOMAINS } from "../model/node.ts";
-import type { EpochMs } from "../model/time.ts";
-import { createSystemClock } from "../platform/clock.ts";
+import { systemClock } from "../platform/clock.ts";
 import { silentLog } from "../platform/log.ts";
-import { effectiveLimits, limitsByName } from "../policy/guards/safety-limits.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
-import { countNoun } from "../web/ui/page/format.ts";
-import { PROGRAM } from "./context.ts";
-import { type CountSource, SOURCE_TEXTS } from "./output/plan-table.ts";
+import type { CountSource } from "./output/plan-table.ts";
 import { readConfiguredState } from "./state/state-store.ts";
 
 /** Numbers of nodes and sessions given on the command line. Absent if not given. */
@@ -39,12 +34,9 @@ export interface StoredState {
 }
 
 /** Reads the state of this configuration's daemon, which may be running. A missing state is not an error. */
-export async function readStoredState(
-  { limits, state }: Config,
-  now: EpochMs,
-): Promise<Result<StoredState, StoreFailure>> {
+export async function readStoredState({ limits, state }: Config): Promise<Result<StoredState, StoreFailure>> {
   const { starts_on, used } = limits.month;
-  const { firstDay } = billingMonthOf(now, starts_on);
+  const { firstDay } = billingMonthOf(systemClock.now(), starts_on);
   const stored = await readConfiguredState(state, async (store) => {
     const facts = await store.facts();
     const size = storedNetworkSize(facts.get(NETWORK_SIZE_FACT) ?? null);
@@ -66,18 +58,21 @@ export function createServiceAccess(
   { settings, secret, transport }: ConfigResources,
   version: string,
 ): CallAttemptDeps & { readonly random: () => number } {
-  const clock = createSystemClock();
-  const ignore = () => {};
-  const { limits, monthStartsOn } = settings;
-  const { calls } = createMemoryStateStore();
-  const random = Math.random;
   return {
-    clock,
+    clock: systemClock,
     secret,
     transport,
-    random,
+    random: Math.random,
     agent: userAgentOf(version),
-    rateLimiter: createRateLimiter({ limits, monthStartsOn, clock, random, calls, log: silentLog, onWait: ignore }),
+    rateLimiter: createRateLimiter({
+      limits: settings.limits,
+      monthStartsOn: settings.monthStartsOn,
+      clock: systemClock,
+      random: Math.random,
+      calls: createMemoryStateStore().calls,
+      log: silentLog,
+      onWait() {},
+    }),
     timeoutMs: SERVICE_TIMEOUT_MS,
     serviceClock: new ServiceClock(),
   };
@@ -134,7 +129,7 @@ const networkSizeOf = ({ nodes, sessions }: Readonly<Record<"nodes" | "sessions"
 });
 
 /** Size of a fleet, in nodes, and its source: an option, a probe of the service, or the daemon's state. */
-interface FleetSize {
+export interface FleetSize {
   readonly nodes: number;
   readonly source: CountSource;
 }
@@ -150,32 +145,3 @@ export function fleetSize(
   const nodes = stored?.networkSize?.nodes ?? 0;
   return nodes === 0 ? null : { nodes, source: "state" };
 }
-
-/** Formats the limits for a fleet of this size, a line each, and how the holds that they cause end. */
-export function formatLimits(config: Config, size: FleetSize | null, isProbed: boolean): string {
-  if (size === null)
-    return `limits for this fleet: the fleet size is unknown; pass --nodes${isProbed ? "" : ", or ask the service with --probe"}\n`;
-  const safety = config.safety;
-  const limits = effectiveLimits(safety, size.nodes);
-  const perDomain = FAILURE_DOMAINS.flatMap((domain) => {
-    const limit = safety.maxDisruptedPer[domain];
-    return limit === null ? [] : [`${Math.min(limit, limits.maxDisrupted)} per ${domain}`];
-  });
-  const actions = `${countNoun(safety.maxActions.amount, "action")} in ${formatDuration(safety.maxActions.perMs)}`;
-  const unhealthy = `${countNoun(limits.maxUnhealthy, "node")} ${limits.maxUnhealthy === 1 ? "is" : "are"} unhealthy`;
-  const firing = `${countNoun(limits.breaker, "node")} fire or are lost within ${formatDuration(safety.breaker.withinMs)}`;
-  const terms = [
-    `at most ${[`${countNoun(limits.maxDisrupted, "node")} disrupted at once`, ...perDomain].join(", ")}`,
-    `at most ${actions}, ${safety.maxInFlight} in flight`,
-    `no action while more than ${unhealthy}`,
-    `the breaker opens when more than ${firing}`,
-  ];
-  const lines = [...terms, HOLD_ENDS].map((line) => `  ${line}\n`);
-  return `limits on ${countNoun(size.nodes, "node")} (${SOURCE_TEXTS[size.source]})\n${lines.join("")}`;
-}
-
-const HOLD_ENDS = `a node held by one of these limits is freed automatically; only the breaker waits for an operator: ${PROGRAM} reset-breaker`;
-
-/** The limits for a fleet of this size, by their configuration keys, or null if the size is unknown. */
-export const limitsJson = (config: Config, size: FleetSize | null): object | null =>
-  size === null ? null : { ...size, ...limitsByName(config.safety, size.nodes) };

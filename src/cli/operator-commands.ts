@@ -1,15 +1,7 @@
 import { type DurationMs, formatDuration } from "../base/duration.ts";
 import { ok } from "../base/result.ts";
 import type { OperatorCommandRoute } from "../web/api/operator-commands.ts";
-import {
-  type CommandContext,
-  EXIT_OK,
-  type ExitCode,
-  failUsage,
-  failWith,
-  type OutputOption,
-  print,
-} from "./context.ts";
+import { type CommandContext, type ExitCode, failUsage, failWith, type OutputOption, print } from "./context.ts";
 import { DaemonClient, type DaemonConnectionOptions, readToken, TOKEN_VARIABLE } from "./daemon-client.ts";
 import { resolveNode } from "./daemon-views/node-lookup.ts";
 import { stripControlCharacters } from "./output/text.ts";
@@ -49,6 +41,5 @@ export async function sendOperatorCommand(
   const response = await daemon.post<{ readonly message: string }>(path, { message: "string" }, body);
   if (!response.ok) return failWith(context, response.error);
   const { message } = response.value;
-  print(context, options, { message }, () => `${stripControlCharacters(message)}\n`);
-  return EXIT_OK;
+  return print(context, options, { message }, () => `${stripControlCharacters(message)}\n`);
 }

@@ -4,13 +4,13 @@ import type { NetworkSize } from "../collectors/polling-plan.ts";
 import { requestedIntervalsOf } from "../collectors/schedule.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
 import { type ConfigResources, closeResources, openConfigResources } from "../daemon/config-resources.ts";
-import { createSystemClock } from "../platform/clock.ts";
+import { systemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
 import { billingMonthOf, type MonthUsage } from "../rate-limit/monthly-budget.ts";
 import { planPolling } from "../scheduling/planner.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { FULL_MONTH } from "./config/plan-warnings.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
+import { type CommandContext, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
 import {
   type GivenCounts,
   givenNetworkSize,
@@ -29,8 +29,7 @@ export interface PlanOptions extends GivenCounts, OutputOption {
 export async function runPlan(options: PlanOptions, context: CommandContext): Promise<ExitCode> {
   const planned = await planNetwork(options, context);
   if (!planned.ok) return failWith(context, planned.error);
-  print(context, options, planJson(planned.value), () => formatPlan(planned.value));
-  return EXIT_OK;
+  return print(context, options, planJson(planned.value), () => formatPlan(planned.value));
 }
 
 async function planNetwork(
@@ -39,18 +38,17 @@ async function planNetwork(
 ): Promise<Result<PlanReport, readonly string[]>> {
   const read = readConfigFile(options.config, context.env);
   if (!read.ok) return read;
-  const clock = createSystemClock();
-  const access = openConfigResources(read.value, { clock, version: context.version });
+  const access = openConfigResources(read.value, { clock: systemClock, version: context.version });
   if (!access.ok) return fail(access.error.map(formatProblem));
   const { settings } = access.value;
   try {
-    const stored = await readStoredState(read.value.config, clock.now());
+    const stored = await readStoredState(read.value.config);
     if (!stored.ok) return fail([stored.error.message]);
     const known = await networkSize(options, stored.value, access.value, context);
     if (!known.ok) return known;
     const { size, source } = known.value;
     const { limits, reads, schedules } = settings;
-    const requestedIntervals = requestedIntervalsOf(schedules, { clock, cron: createCron() });
+    const requestedIntervals = requestedIntervalsOf(schedules, { clock: systemClock, cron: createCron() });
     // Unless the size is from the daemon's state, the plan is for a full month: the calls left in this month are
     // unknown, or the counts are hypothetical.
     const isFullMonth = source !== "state";
@@ -68,7 +66,7 @@ async function planNetwork(
 }
 
 function remainingMonth({ callsUsed: used }: StoredState, { monthStartsOn }: CollectionSettings): MonthUsage {
-  const now = createSystemClock().now();
+  const now = systemClock.now();
   return { callsUsed: used, leftMs: billingMonthOf(now, monthStartsOn).endMs - now };
 }
 

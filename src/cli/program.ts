@@ -45,7 +45,7 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
 
   function add(parent: Command, { usage, description, example, options = [], run }: CommandRow): Command {
     const added = withSharedBehavior(parent.command(usage).description(description), context, colorOption);
-    for (const option of options) added.addOption(option);
+    for (const each of options) added.addOption(each);
     added.addHelpText("after", `\nExample:\n  $ ${PROGRAM} ${example}`);
     return added.action(async () => {
       const colored = { ...context, env: withColorOption(context.env, colorOption()) };

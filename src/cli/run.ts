@@ -3,9 +3,7 @@ import { formatProblem } from "../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { type Daemon, startDaemon } from "../daemon/daemon.ts";
 import type { DaemonDeps } from "../daemon/runtime.ts";
-import { createMemoryStateStore } from "../journal/sqlite/store.ts";
-import type { Clock } from "../model/ports.ts";
-import { createSystemClock } from "../platform/clock.ts";
+import { systemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
 import { createLog } from "../platform/log.ts";
 import { placeholderProblem, readConfigFile } from "./config/config-loading.ts";
@@ -37,15 +35,18 @@ export async function runDaemon({ config: file }: { config: string }, context: C
     const warnings = [...loaded.warnings, ...planWarnings(loaded)];
     for (const warning of warnings) log.warn({ problem: formatProblem(warning) }, "configuration warning");
   };
-  const clock = createSystemClock();
   const deps: DaemonDeps = {
-    ...daemonDeps(context, clock, log),
+    clock: systemClock,
+    log,
+    version: context.version,
+    cron: createCron(),
+    random: Math.random,
     async readConfig() {
       const read = await readConfigInThread(file, context.env, context.stop);
       if (read.ok) logWarnings(read.value);
       return read;
     },
-    openStore: (state) => openConfiguredStore(state, { clock, log }),
+    openStore: (state) => openConfiguredStore(state, { clock: systemClock, log }),
   };
   let daemon: Daemon | null = null;
   let isReloadDue = false;
@@ -70,17 +71,3 @@ export async function runDaemon({ config: file }: { config: string }, context: C
   await daemon.stop();
   return problem === null ? EXIT_OK : failWith(context, `state.postgres: ${problem}`);
 }
-
-/** Returns what a daemon needs, except for its configuration and its state. */
-export const daemonDeps = (
-  { version }: CommandContext,
-  clock: Clock,
-  log: DaemonDeps["log"],
-): Omit<DaemonDeps, "readConfig" | "openStore"> => ({
-  clock,
-  log,
-  version,
-  cron: createCron(),
-  random: Math.random,
-  createMemoryStore: createMemoryStateStore,
-});

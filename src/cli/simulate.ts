@@ -1,9 +1,10 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
+import type { Environment } from "../config/environment.ts";
 import { loadScenario } from "../config/schema/scenario.ts";
 import type { Scenario } from "../model/scenario.ts";
 import type { EpochMs } from "../model/time.ts";
-import { createSystemClock } from "../platform/clock.ts";
+import { systemClock } from "../platform/clock.ts";
 import { readTextFile } from "../platform/text-file.ts";
 import { defaultScenario } from "../simulator/default-scenarios.ts";
 import { startServer } from "../simulator/http/server.ts";
@@ -25,9 +26,9 @@ interface SimulateOptions {
 export async function runSimulate(options: SimulateOptions, context: CommandContext): Promise<ExitCode> {
   const scenario = readScenario(options, context.env);
   if (!scenario.ok) return failWith(context, scenario.error);
-  const clock = createSystemClock();
   try {
-    const server = await startServer(createServiceWithStatus(scenario.value, clock.now(), context), clock, options);
+    const service = createServiceWithStatus(scenario.value, systemClock.now(), context);
+    const server = await startServer(service, systemClock, options);
     const { nodes, sessions, keys } = scenario.value;
     context.out.write(`simulated service with ${nodes} nodes and ${sessions} sessions: ${server.url}/v1/nodes\n`);
     for (const { key, scopes } of keys) context.out.write(`  Authorization: Bearer ${key}  (${scopes.join(", ")})\n`);
@@ -58,7 +59,7 @@ export function createServiceWithStatus(
 
 function readScenario(
   { scenario: file, host: _host, port: _port, ...overrides }: SimulateOptions,
-  env: CommandContext["env"],
+  env: Environment,
 ): Result<Scenario, readonly string[]> {
   if (file === undefined) return ok({ ...defaultScenario, ...overrides });
   const text = readTextFile(file);

@@ -43,19 +43,18 @@ export interface ConfigChecks {
 
 /** A configuration file, and what is needed to check it. */
 export interface ConfigSource extends YamlSource {
-  /** Reads a file that the configuration names. Absent if such files are not checked. */
-  readonly readFile?: (path: string) => Result<string, string>;
-  /**
-   * Returns the files that match a glob relative to `folder`, as paths for `readFile`. Absent if no policies are
-   * loaded.
-   */
-  readonly listFiles?: (glob: string, folder: string) => readonly string[];
+  readonly readFile: ReadFile;
+  /** Returns the files that match a glob relative to `folder`, as paths for `readFile`. */
+  listFiles(glob: string, folder: string): readonly string[];
   /** Returns why a glob relative to `folder` can't match any file, or null if it is not known. */
-  readonly globProblem?: (glob: string, folder: string) => string | null;
+  globProblem(glob: string, folder: string): string | null;
   readonly checks: ConfigChecks;
-  /** The time at which it is read. Absent if time intervals are not compared with it. */
-  readonly now?: EpochMs;
+  /** The time at which it is read. */
+  readonly now: EpochMs;
 }
+
+/** Reads a file that another file names. The error names the file and the reason. */
+export type ReadFile = (path: string) => Result<string, string>;
 
 /** Names that policies may refer to. */
 export interface DefinedNames {
@@ -66,12 +65,9 @@ export interface DefinedNames {
   readonly alertmanager: boolean;
 }
 
-/** Reads a file that another file names. */
-export function readReferencedFile(
-  file: string,
-  readFile: ConfigSource["readFile"],
-): Result<string, readonly ConfigProblem[]> {
-  const text = readFile?.(file) ?? fail(`can't read ${file}: no files are read here`);
+/** Reads a file that another file names. The error is a problem at its beginning. */
+export function readReferencedFile(file: string, readFile: ReadFile): Result<string, readonly ConfigProblem[]> {
+  const text = readFile(file);
   if (text.ok) return text;
   const expected = "must be a file that can be read";
   return fail([toProblem(file, { ...DOCUMENT_START, found: "nothing", expected, message: text.error })]);
@@ -95,7 +91,7 @@ export function createCheckContext(source: ConfigSource): CheckContext & { reado
   const folder = dirname(source.file);
   const found = new Set<string>();
   const find = (glob: string) => {
-    const paths = source.listFiles?.(glob, folder) ?? [];
+    const paths = source.listFiles(glob, folder);
     for (const path of paths) found.add(path);
     return paths;
   };
@@ -150,8 +146,7 @@ function findValueProblem(
     case "timezone":
       return checkTimeZone(value);
     case "glob":
-      if (source.listFiles === undefined || checkContext.find(value).length > 0) return null;
-      return unmatchedGlob(value, source);
+      return checkContext.find(value).length > 0 ? null : unmatchedGlob(value, source);
     case "path":
       return null;
     default:
@@ -160,7 +155,7 @@ function findValueProblem(
 }
 
 function unmatchedGlob(glob: string, { file, globProblem }: ConfigSource): ValueProblem {
-  const problem = globProblem?.(glob, dirname(file)) ?? null;
+  const problem = globProblem(glob, dirname(file));
   return { expected: `must match at least one file${problem === null ? "" : `: ${problem}`}` };
 }
 
@@ -209,13 +204,8 @@ function checkTimeZone(value: string): ValueProblem | null {
 }
 
 /** Checks that a file can be read, and that it is not empty. */
-export function checkFile(
-  path: string,
-  readFile: ConfigSource["readFile"],
-  mayBeEmpty = false,
-): readonly ValueProblem[] {
-  const content = readFile?.(path);
-  if (content === undefined) return [];
+export function checkFile(path: string, readFile: ReadFile, mayBeEmpty = false): readonly ValueProblem[] {
+  const content = readFile(path);
   if (!content.ok) return [{ expected: `must be a file that can be read: ${content.error}` }];
   return mayBeEmpty || content.value.trim() !== "" ? [] : [{ expected: "must be a file that is not empty" }];
 }

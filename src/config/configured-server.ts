@@ -1,11 +1,10 @@
 import { dirname } from "node:path";
 import { z } from "zod";
 import { fail, ok, type Result } from "../base/result.ts";
-import { checkFile, resolveFrom } from "./checks.ts";
+import { checkFile, type ReadFile, resolveFrom } from "./checks.ts";
 import { type ConfigProblem, formatPath, toProblems } from "./diagnostics/problem.ts";
 import { type ListenAddress, listenAddress, webSection } from "./schema/web.ts";
 import { isTls, webSchema } from "./schema/web-file.ts";
-import type { ReadFile } from "./web-file.ts";
 import { valueAt, type YamlSource } from "./yaml/document.ts";
 import { checkYaml } from "./yaml-reader.ts";
 

@@ -4,7 +4,7 @@ import { fail, ok, type Result } from "../base/result.ts";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A text with its variables replaced, and their names. */
-export interface SubstitutedText {
+interface SubstitutedText {
   readonly text: string;
   readonly variables: readonly string[];
   /** Maps an index in `text` to the index in the original text. */

@@ -41,8 +41,7 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
   // Policies are checked even if the configuration has errors.
   const files = readPolicyFiles([...checkContext.found].toSorted(), { ...checkContext, names });
   const [webPath] = webPaths;
-  const isWebRead = webPath !== undefined && readFile !== undefined;
-  const web = isWebRead ? readWebFile(webPath, env, readFile) : ok({ webFile: null, warnings: [] });
+  const web = webPath === undefined ? ok({ webFile: null, warnings: [] }) : readWebFile(webPath, env, readFile);
   if (!main.ok || !files.ok || !web.ok) {
     return fail(mergeProblems([main, files, web].map((read) => (read.ok ? [] : read.error))));
   }

@@ -1,15 +1,12 @@
 import { dirname } from "node:path";
 import { ok, type Result } from "../base/result.ts";
-import { checkFile, readReferencedFile, resolveFrom } from "./checks.ts";
+import { checkFile, type ReadFile, readReferencedFile, resolveFrom } from "./checks.ts";
 import { type ConfigProblem, type KeyPositions, keyPositionsOf, type Path } from "./diagnostics/problem.ts";
 import { type Warning, warning, warningProblems } from "./diagnostics/warnings.ts";
 import type { Environment } from "./environment.ts";
 import { type WebConfig, webSchema } from "./schema/web-file.ts";
 import { type Marks, markKey } from "./yaml/position.ts";
 import { readYaml } from "./yaml-reader.ts";
-
-/** Reads a file. The error names the file and the reason. */
-export type ReadFile = (path: string) => Result<string, string>;
 
 /** A valid web configuration, and what is needed to read it again. */
 export interface WebFile {
@@ -19,7 +16,7 @@ export interface WebFile {
 }
 
 /** A web configuration file, and the warnings about it. */
-export interface LoadedWebFile {
+interface LoadedWebFile {
   readonly webFile: WebFile;
   readonly warnings: readonly ConfigProblem[];
   readonly keys: KeyPositions;
@@ -29,12 +26,12 @@ export interface LoadedWebFile {
  * Maximum number of tokens. A thousand users need 8,000. The file is read on the main thread, which more tokens would
  * block for over 50 ms.
  */
-const TOKENS_MAX = 10_000;
+const WEB_FILE_TOKENS_MAX = 10_000;
 /**
  * Maximum number of values. A thousand users are a thousand values. Aliases of aliases turn few tokens into many
  * values.
  */
-const VALUES_MAX = 3_000;
+const WEB_FILE_VALUES_MAX = 3_000;
 
 /**
  * Reads a web configuration file and checks the files that it names. Fails with every problem in it. Paths are relative
@@ -50,7 +47,7 @@ export function readWebFile(
   const resolvePath = (path: string) => resolveFrom(dirname(file), path);
   const read = readYaml(
     webSchema,
-    { file, text: text.value, env, isGoYaml: true, tokensMax: TOKENS_MAX, valuesMax: VALUES_MAX },
+    { file, text: text.value, env, isGoYaml: true, tokensMax: WEB_FILE_TOKENS_MAX, valuesMax: WEB_FILE_VALUES_MAX },
     // The only values that its schema leaves to be checked are files.
     { check: (_, path) => checkFile(resolvePath(path), readFile), resolvePath },
   );

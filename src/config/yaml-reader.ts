@@ -37,7 +37,7 @@ export interface ReadDocument<T> {
 }
 
 /** A file that was compared with a schema. */
-export interface CheckedDocument<T> extends YamlDocument {
+interface CheckedDocument<T> extends YamlDocument {
   /** What the schema makes of the value, or null if it rejects it. The findings may be of other checks. */
   readonly parsed: T | null;
 }

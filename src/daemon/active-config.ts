@@ -21,7 +21,7 @@ import type { Runtime } from "./runtime.ts";
 import { SHUTDOWN_BUDGET } from "./shutdown.ts";
 
 /** What is known about a service. */
-export interface KnownService {
+interface KnownService {
   readonly collected: CollectedState;
   readonly serviceClock: ServiceClock;
 }
@@ -101,7 +101,7 @@ export interface ActiveConfig {
  * What {@link LeaderConfig.stop} stops. With `remediation` the collectors keep running under the next configuration;
  * with `leading` the resources stay open, so that the daemon can stand by; `all` stops everything.
  */
-export type StopScope = "remediation" | "leading" | "all";
+type StopScope = "remediation" | "leading" | "all";
 
 /** The active configuration of a leader: everything that a reload replaces. */
 export interface LeaderConfig extends ActiveConfig, OperatorCommands {

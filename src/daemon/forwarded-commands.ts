@@ -13,11 +13,8 @@ const TAKE_INTERVAL_MS: DurationMs = SECOND_MS / 2;
 /** Writes a command to the shared state, and returns the reply of the leader, which `leader` names. */
 export async function forwardCommand(
   command: OperatorCommand,
-  {
-    forwardedCommands,
-    clock,
-    leader,
-  }: Pick<ForwardedCommandDeps, "forwardedCommands" | "clock"> & { readonly leader: string },
+  leader: string,
+  { forwardedCommands, clock }: Pick<ForwardedCommandDeps, "forwardedCommands" | "clock">,
 ): Promise<CommandReply> {
   let id: number;
   try {
@@ -37,7 +34,7 @@ export async function forwardCommand(
 }
 
 /** Dependencies of {@link executeForwardedCommands}. */
-export interface ForwardedCommandDeps {
+interface ForwardedCommandDeps {
   readonly forwardedCommands: ForwardedCommands;
   readonly clock: Clock;
   readonly log: Log;

@@ -2,6 +2,7 @@ import { createRateLimiter, type RateLimiter } from "../api-client/rate-limiter.
 import { SECOND_MS } from "../base/duration.ts";
 import { errorMessage, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
+import { createMemoryStateStore } from "../journal/sqlite/store.ts";
 import type { CallCounter, Clock, FactStore, StateStore } from "../model/ports.ts";
 import type { SharedState } from "../model/shared-state.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
@@ -57,7 +58,7 @@ export async function openOnlyTerm(
     }
   }
   runtime.log.error({ problem }, "journal damaged: no action is taken, and state is lost at exit");
-  return openTerm(runtime, config, runtime.createMemoryStore(), { lostReason: problem });
+  return openTerm(runtime, config, createMemoryStateStore(), { lostReason: problem });
 }
 
 interface TermOptions extends Pick<RemediationStateDeps, "lostReason" | "assumesEarlierActions" | "leadershipProblem"> {

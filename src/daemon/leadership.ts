@@ -3,7 +3,7 @@ import type { Clock, Log } from "../model/ports.ts";
 import type { Lease, LeaseHolder } from "../model/shared-state.ts";
 
 /** Dependencies of {@link Leadership}. */
-export interface LeadershipDeps {
+interface LeadershipDeps {
   readonly lease: Lease;
   /** `state.postgres.lease`. */
   readonly leaseMs: DurationMs;

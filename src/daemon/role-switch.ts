@@ -2,6 +2,7 @@ import { isActive } from "../model/remediation/notification.ts";
 import type { SharedState } from "../model/shared-state.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { dropNotifications, type UndeliveredNotifications } from "../notify/notifier.ts";
+import { createSequence } from "../platform/sequence.ts";
 import { activateConfig, hasSameCollection, type LeaderConfig, startCollection } from "./active-config.ts";
 import type { ConfigResources } from "./config-resources.ts";
 import { executeForwardedCommands } from "./forwarded-commands.ts";
@@ -25,8 +26,8 @@ export class RoleSwitch {
   readonly #runtime: Runtime;
   #active!: LeaderConfig | StandbyConfig;
   #leadership: Leadership | null = null;
-  /** The last or current change. Changes must not overlap. */
-  #changing: Promise<unknown> = Promise.resolve();
+  /** Changes must not overlap. */
+  readonly #inSequence = createSequence();
   #isStopping = false;
   #stopForwardedCommands: () => Promise<void> = async () => {};
   /** Events that were not delivered in the last term, for the next one. */
@@ -59,8 +60,8 @@ export class RoleSwitch {
       leaseMs: resources.config.state.postgres!.lease,
       clock: this.#runtime.clock,
       log: this.#runtime.log,
-      onElected: () => this.#exclusively(() => this.#elect(shared)),
-      onLeadershipLost: () => this.#exclusively(() => this.#loseLeadership()),
+      onElected: () => this.#inSequence(() => this.#elect(shared)),
+      onLeadershipLost: () => this.#inSequence(() => this.#loseLeadership()),
     });
     await this.#startStandby(resources);
     this.#leadership.start();
@@ -74,7 +75,7 @@ export class RoleSwitch {
 
   /** Stops what the active configuration runs, and restarts it with new resources. */
   activate(resources: ConfigResources): Promise<void> {
-    return this.#exclusively(async () => {
+    return this.#inSequence(async () => {
       const old = this.#active;
       this.#runtime.log.setLevel(resources.config.log.level);
       if (old.isLeading) return this.#replaceLeader(old, resources);
@@ -86,7 +87,7 @@ export class RoleSwitch {
   /** Stops the active configuration. It does not change any more. The shutdown began at `startedAt`. */
   async stop(startedAt: MonotonicMs): Promise<void> {
     this.#isStopping = true;
-    await this.#exclusively(async () => {
+    await this.#inSequence(async () => {
       const active = this.#active;
       const { clock, log, metrics } = this.#runtime;
       if (active.isLeading) {
@@ -176,11 +177,5 @@ export class RoleSwitch {
     const standby = new StandbyConfig(resources, this.#runtime, leader);
     this.#active = standby;
     await standby.start();
-  }
-
-  #exclusively<T>(change: () => Promise<T>): Promise<T> {
-    const changed = this.#changing.then(change);
-    this.#changing = changed.catch(() => undefined);
-    return changed;
   }
 }

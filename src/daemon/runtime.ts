@@ -24,8 +24,6 @@ export interface DaemonDeps {
   readConfig(): Result<LoadedConfig, readonly string[]> | Promise<Result<LoadedConfig, readonly string[]>>;
   /** Opens the state of one daemon, or one that several daemons share. The error names the key. */
   openStore(state: Config["state"]): OpenedState | Promise<OpenedState>;
-  /** Creates a state store in memory, for use when the real one is damaged. */
-  createMemoryStore(): StateStore;
 }
 
 /** What survives reloads and changes of leadership, and what the daemon needs from outside. */

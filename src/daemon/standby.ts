@@ -91,7 +91,7 @@ export class StandbyConfig implements ActiveConfig {
   /** Hands a command to the leader. */
   execute(command: OperatorCommand): Promise<CommandReply> {
     const { forwardedCommands } = this.#shared;
-    return forwardCommand(command, { forwardedCommands, clock: this.#runtime.clock, leader: this.#leader() });
+    return forwardCommand(command, this.#leader(), { forwardedCommands, clock: this.#runtime.clock });
   }
 
   collected(): CollectedStatus {

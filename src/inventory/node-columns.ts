@@ -166,10 +166,10 @@ export class NodeColumns {
     return {
       slots: this.#slots,
       ...rest,
-      ...mapColumns(this.#texts, copyTexts),
+      ...mapColumns(this.#texts, (texts) => copyOf(texts, this.#slots)),
       ...mapColumns(this.#numbers, (numbers) => numbers.copy()),
-      locationIndex: copyIndexes(this.#locationIndex, this.#slots),
-      status: copyIndexes(this.#status, this.#slots),
+      locationIndex: copyOf(this.#locationIndex, this.#slots),
+      status: copyOf(this.#status, this.#slots),
     };
   }
 }
@@ -191,12 +191,7 @@ function writeText(target: Column<string[]>, slot: number, value: string): void 
   target.shared = null;
 }
 
-function copyIndexes<A extends TypedColumn>(from: Column<A>, slots: number): A {
+function copyOf<A extends TypedColumn | string[]>(from: Column<A>, slots: number): A {
   from.shared ??= from.values.slice(0, slots) as A;
-  return from.shared;
-}
-
-function copyTexts(from: Column<string[]>): string[] {
-  from.shared ??= from.values.slice();
   return from.shared;
 }

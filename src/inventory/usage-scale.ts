@@ -7,7 +7,7 @@ import type { UsageReading } from "../scheduling/usage-trend.ts";
 export type UsageScale = "ratio" | "percent" | null;
 
 /** A usage above this is not a ratio. */
-const RATIO_MAX = 1.5;
+export const RATIO_MAX = 1.5;
 /**
  * If this many different nodes in a row have percentages below {@link RATIO_MAX}, the usages are ratios. Fewer nodes
  * may be idle.

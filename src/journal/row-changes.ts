@@ -26,7 +26,7 @@ export const TABLES = {
   operator_commands: { columns: "at float8, node text, body jsonb", key: "" },
   facts: { columns: "key text, value text", key: "key" },
 } as const;
-export type TableName = keyof typeof TABLES;
+type TableName = keyof typeof TABLES;
 
 /** A kind of write. */
 export interface Write {

@@ -1,4 +1,12 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValueWithName,
+  Registry,
+} from "prom-client";
 import { DAEMON_FAMILIES } from "./families/daemon-families.ts";
 import type { DaemonFamily } from "./families/family.ts";
 import { boundText, type Format, familyHeader, seriesText, valueText } from "./text-format.ts";
@@ -116,20 +124,11 @@ function clearGauge(gauge: Gauge): void {
   gauge.remove({});
 }
 
-interface ClientSample {
-  readonly value: number;
-  /** Differs from the name of the family for the series of a histogram. */
-  readonly metricName?: string;
-  readonly labels: Readonly<Record<string, string | number | undefined>>;
-}
+/** A sample. `metricName` differs from the name of the family for the series of a histogram. */
+type ClientSample = MetricValueWithName<string>;
 
-interface ClientFamily {
-  readonly name: string;
-  readonly help: string;
-  /** prom-client declares an enum, and returns its name. */
-  readonly type: unknown;
-  readonly values: readonly ClientSample[];
-}
+/** A family. Of `type` prom-client declares an enum, and returns its name. */
+type ClientFamily = Omit<MetricObjectWithValues<ClientSample>, "type"> & { readonly type: unknown };
 
 function familyText({ name, help, type, values }: ClientFamily, format: Format): string {
   if (type !== "counter" && type !== "gauge" && type !== "histogram") throw new Error(`${name} is of type ${type}`);

@@ -7,25 +7,7 @@ import { isActive, type Notification, type Receiver } from "../model/remediation
 import { RetryQueue } from "./retry-queue.ts";
 
 /** Sends notifications to receivers. Callers never wait for a receiver. */
-export interface Notifier {
-  /**
-   * Queues a notification for all receivers, or an event for one, and returns immediately. An active notification is
-   * repeated to receivers that want repetitions, until it is resolved.
-   */
-  notify(notification: Notification, receiver?: string): void;
-  /**
-   * Adopts notifications that an earlier notifier sent and that are still active. They are repeated, not sent as new
-   * ones. Those that it did not deliver are sent. If their receiver no longer exists, they are dropped.
-   */
-  resume(active: readonly Notification[], undelivered?: UndeliveredNotifications): void;
-  /** Active notifications, for the next notifier to resume. */
-  activeNotifications(): readonly Notification[];
-  /**
-   * Spends at most `graceMs` on sending what is queued, then stops. Returns what was not delivered. Active notifications
-   * are not resolved. The daemon resumes them, or receivers that expect repetitions let them expire.
-   */
-  stop(graceMs: DurationMs): Promise<UndeliveredNotifications>;
-}
+export type Notifier = ReturnType<typeof createNotifier>;
 
 /** Notifications that were neither delivered nor refused, oldest first, by the name of their receiver. */
 export type UndeliveredNotifications = ReadonlyMap<string, readonly Notification[]>;
@@ -54,7 +36,7 @@ export function dropNotifications(
 }
 
 /** Creates a notifier with a retry queue per receiver, and starts it. */
-export function createNotifier({ receivers, clock, random, log, metrics }: NotifierDeps): Notifier {
+export function createNotifier({ receivers, clock, random, log, metrics }: NotifierDeps) {
   /** Active notifications by key, oldest first. */
   const active = new Map<string, Notification>();
   const activeNotifications = () => [...active.values()];
@@ -79,7 +61,11 @@ export function createNotifier({ receivers, clock, random, log, metrics }: Notif
   }
 
   return {
-    notify(notification, receiver) {
+    /**
+     * Queues a notification for all receivers, or an event for one, and returns immediately. An active notification is
+     * repeated to receivers that want repetitions, until it is resolved.
+     */
+    notify(notification: Notification, receiver?: string): void {
       const { summary, endsAt, key } = notification;
       const begun = active.get(key);
       // A resolved notification must have the same labels as the one it resolves.
@@ -90,7 +76,11 @@ export function createNotifier({ receivers, clock, random, log, metrics }: Notif
       else if (retryQueues.has(receiver)) retryQueues.get(receiver)!.add(sent);
       else log.error({ receiver, key }, "notification for an unknown receiver");
     },
-    resume(notifications, undelivered = new Map()) {
+    /**
+     * Adopts notifications that an earlier notifier sent and that are still active. They are repeated, not sent as new
+     * ones. Those that it did not deliver are sent. If their receiver no longer exists, they are dropped.
+     */
+    resume(notifications: readonly Notification[], undelivered: UndeliveredNotifications = new Map()): void {
       for (const notification of notifications.filter(isActive)) setActive(notification);
       const unknown = new Map(undelivered);
       for (const [name, retryQueue] of retryQueues) {
@@ -99,8 +89,13 @@ export function createNotifier({ receivers, clock, random, log, metrics }: Notif
       }
       dropNotifications(unknown, "notifications dropped: their receiver no longer exists", { log, metrics });
     },
+    /** Active notifications, for the next notifier to resume. */
     activeNotifications,
-    async stop(graceMs) {
+    /**
+     * Spends at most `graceMs` on sending what is queued, then stops. Returns what was not delivered. Active
+     * notifications are not resolved. The daemon resumes them, or receivers that expect repetitions let them expire.
+     */
+    async stop(graceMs: DurationMs): Promise<UndeliveredNotifications> {
       const drained = new AbortController();
       const drain = Promise.all([...retryQueues.values()].map((retryQueue) => retryQueue.drain()));
       await Promise.race([drain, clock.sleep(graceMs, drained.signal)]);

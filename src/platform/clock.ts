@@ -5,19 +5,14 @@ import type { MonotonicMs } from "../model/time.ts";
 /** Longest timer. With a longer one setTimeout fires immediately, so a longer sleep uses several. */
 const TIMER_MS_MAX: DurationMs = 2 ** 31 - 1;
 
-/**
- * Creates the system clock. A sleep never ends early by the monotonic clock; `Infinity` lasts until the signal aborts.
- */
-export function createSystemClock(): Clock {
-  const monotonic = (): MonotonicMs => performance.now();
-  return {
-    now: () => Date.now(),
-    monotonic,
-    sleep: (ms, signal) => sleepUntil(monotonic() + ms, monotonic, signal),
-  };
-}
+/** The system clock. A sleep never ends early by the monotonic clock; `Infinity` lasts until the signal aborts. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  sleep: (ms, signal) => sleepUntil(performance.now() + ms, signal),
+};
 
-function sleepUntil(end: MonotonicMs, monotonic: () => MonotonicMs, signal?: AbortSignal): Promise<void> {
+function sleepUntil(end: MonotonicMs, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted) return Promise.resolve();
   return new Promise((resolve) => {
     let timer: NodeJS.Timeout;
@@ -32,11 +27,11 @@ function sleepUntil(end: MonotonicMs, monotonic: () => MonotonicMs, signal?: Abo
       timer = setTimeout(wake, Math.min(Math.ceil(rest), TIMER_MS_MAX));
     };
     const wake = () => {
-      const rest = end - monotonic();
+      const rest = end - performance.now();
       if (rest > 0) arm(rest);
       else finish();
     };
     signal?.addEventListener("abort", finish, { once: true });
-    arm(Math.max(0, end - monotonic()));
+    arm(Math.max(0, end - performance.now()));
   });
 }

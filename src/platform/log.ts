@@ -5,7 +5,7 @@ import { StderrWriter } from "./stderr-writer.ts";
 
 /** Log levels, lowest first. */
 const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
+type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** The lowest level that is logged, and the format: `json` lines, or `pretty` text for a terminal. */
 export interface LogOptions {

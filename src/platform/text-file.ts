@@ -3,7 +3,7 @@ import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync }
 import { fail, ok, type Result } from "../base/result.ts";
 
 /** The content of a file, and its status when it was read. */
-export interface TextFile {
+interface TextFile {
   /** The text, with its byte order mark if it has one. */
   readonly text: string;
   readonly stats: BigIntStats;

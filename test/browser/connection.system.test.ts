@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
 import { ok } from "../../src/base/result.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/shutdown.ts";
-import { createSystemClock } from "../../src/platform/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { startWebServer } from "../../src/web/http/server.ts";
 import {
@@ -41,7 +41,7 @@ const isGray = (page: Page) =>
 
 test("a lost daemon greys the page, shows the time of its data and disables commands until it returns", async () => {
   const fleet = () => buildFleet([{ id: "a" }, { id: "b" }]);
-  const first = await startTestServer({ fleet, operators, ...quietStatus() }, createSystemClock());
+  const first = await startTestServer({ fleet, operators, ...quietStatus() }, systemClock);
   const { page } = await openPage(browser, first.url, { timezoneId: "UTC" });
   const pause = page.locator("#pause button");
   await untilConnectionShows(page, "live");
@@ -67,7 +67,7 @@ test("a lost daemon greys the page, shows the time of its data and disables comm
       remediation: () => sampleRemediation(),
     },
     log,
-    clock: createSystemClock(),
+    clock: systemClock,
     metrics: ignoredMetrics,
   });
   if (!second.ok) throw new Error(second.error);
@@ -89,7 +89,7 @@ test("a lost connection changes no size: what the page shows stays in its place"
       ...quietStatus(),
       remediation: () => ({ ...idleRemediation, status: () => ({ ...idleStatus, paused }) }),
     },
-    createSystemClock(),
+    systemClock,
   );
   const { page } = await openPage(browser, web.url);
   await page.locator(".banner").getByText("a deploy").waitFor();
@@ -103,7 +103,7 @@ test("a lost connection changes no size: what the page shows stays in its place"
 });
 
 test("a phone shows the mode and the lost connection", async () => {
-  const web = await startTestServer({ fleet: () => buildFleet([{ id: "a" }]), ...quietStatus() }, createSystemClock());
+  const web = await startTestServer({ fleet: () => buildFleet([{ id: "a" }]), ...quietStatus() }, systemClock);
   const { page } = await openPage(browser, web.url, { viewport: { width: 390, height: 844 } });
   await page.locator("#chips").getByText("enforce").waitFor();
   await page.context().setOffline(true);
@@ -123,7 +123,7 @@ test("data that the page can't show is named, and the commands stay enabled", as
       status: () => changed(status(), { collectors: null }),
       budget: () => changed(budget(), { categories: null }),
     },
-    createSystemClock(),
+    systemClock,
   );
   const { page } = await openPage(browser, web.url);
   await untilConnectionShows(page, "incomplete");
@@ -141,7 +141,7 @@ test("data that the page can't show is named, and the commands stay enabled", as
 test("a fleet and a history that the page can't show are not live", async () => {
   const web = await startTestServer(
     { fleet: () => buildFleet([{ id: "a" }]), operators, ...quietStatus() },
-    createSystemClock(),
+    systemClock,
   );
   const { page } = await openPage(browser, "about:blank");
   for (const path of ["fleet", "history"])
@@ -166,7 +166,7 @@ test("a command that waits for its response can't be sent twice, and leaves the 
         return command.command === "pause" ? reply.promise : done;
       },
     },
-    createSystemClock(),
+    systemClock,
   );
   const { page } = await openPage(browser, web.url);
   const pause = page.locator("#pause button:enabled");
@@ -232,7 +232,7 @@ test.each([
 ])("if the $data can't be read once, the page says so and reads again", async ({ data, path, shown, text }) => {
   const fleet = buildFleet([{ id: "a" }, { id: "b" }]);
   const remediation = () => sampleRemediation();
-  const web = await startTestServer({ fleet: () => fleet, remediation, ...quietStatus() }, createSystemClock());
+  const web = await startTestServer({ fleet: () => fleet, remediation, ...quietStatus() }, systemClock);
   const { page } = await openPage(browser, "about:blank");
   await page.clock.install();
   const isPath = ({ pathname, search }: URL) => pathname === `/api/v1/${path}` && !search.includes("awaiting");

@@ -1,5 +1,5 @@
 import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
-import { createSystemClock } from "../../src/platform/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { startWebServer } from "../../src/web/http/server.ts";
 import { defaultDeps, ignoredMetrics } from "../web/http/test-server.ts";
 import { startBrowser } from "./chromium.ts";
@@ -15,7 +15,6 @@ const NODES_CHANGED = 20;
 /** The server publishes twice a second. */
 const UPDATE_INTERVAL_MS: DurationMs = 0.6 * SECOND_MS;
 
-const clock = createSystemClock();
 const browser = await startBrowser();
 const TITLES = [
   "nodes",
@@ -33,7 +32,7 @@ for (const nodes of SIZES) {
     port: 0,
     deps: { ...defaultDeps, ...fleet.webDeps() },
     log,
-    clock,
+    clock: systemClock,
     metrics: ignoredMetrics,
   });
   if (!web.ok) throw new Error(web.error);
@@ -89,12 +88,12 @@ async function updateMs(url: string, fleet: LargeFleet): Promise<number> {
   const { context, page, cpuMs } = await openMeasured();
   await page.goto(url);
   await page.locator("#connection").getByText("live").waitFor();
-  await clock.sleep(5 * SECOND_MS);
+  await systemClock.sleep(5 * SECOND_MS);
   const spentMs = async (update: () => void): Promise<number> => {
     const before = await cpuMs();
     for (let round = 0; round < UPDATES; round++) {
       update();
-      await clock.sleep(UPDATE_INTERVAL_MS);
+      await systemClock.sleep(UPDATE_INTERVAL_MS);
     }
     return (await cpuMs()) - before;
   };

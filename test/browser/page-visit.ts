@@ -1,6 +1,6 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { onTestFinished } from "vitest";
-import { createSystemClock } from "../../src/platform/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import type { WebDeps } from "../../src/web/api/routes.ts";
 import { startTestServer } from "../web/http/test-server.ts";
 import { LargeFleet } from "./large-fleet.ts";
@@ -35,7 +35,7 @@ export async function openPage(browser: Browser, url: string, options: BrowserCo
 /** Opens the page of a daemon with 500 nodes. `deps` replaces parts of the daemon. */
 export async function openDaemon(browser: Browser, deps: Partial<WebDeps>, address: string) {
   const fleet = new LargeFleet(500);
-  const web = await startTestServer({ ...fleet.webDeps(), ...deps }, createSystemClock());
+  const web = await startTestServer({ ...fleet.webDeps(), ...deps }, systemClock);
   const visit = await openPage(browser, web.url + address, { timezoneId: "UTC" });
   await visit.page.locator("#marks b").first().waitFor();
   return visit;

@@ -1,6 +1,6 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createSystemClock } from "../../src/platform/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { startTestServer } from "../web/http/test-server.ts";
@@ -32,7 +32,7 @@ const text = (count: number) => count.toLocaleString("en");
 /** Opens the page of a fleet, and waits until it shows the fleet. */
 async function openFleet(nodes: number, address = "/") {
   const fleet = new LargeFleet(nodes);
-  const web = await startTestServer(fleet.webDeps(), createSystemClock());
+  const web = await startTestServer(fleet.webDeps(), systemClock);
   const visit = await openPage(browser, web.url + address);
   const online = visit.page.locator("#legend b").first();
   await waitUntil("the fleet is shown", async () => (await online.textContent()) === text(fleet.online()));

@@ -5,7 +5,7 @@ import type { Browser, Page } from "playwright-core";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { CommandContext } from "../../src/cli/context.ts";
 import { runDemo } from "../../src/cli/demo.ts";
-import { createSystemClock } from "../../src/platform/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { startBrowser } from "./chromium.ts";
 
 /** Takes the screenshots in the README, of the status page and of the demo in a terminal: `npm run screenshots`. */
@@ -24,8 +24,6 @@ const TERMINAL = { width: 1320, height: 860 };
 const TERMINAL_COLORS: Readonly<Record<string, string>> = { 31: "#f07178", 32: "#7fd88f", 33: "#e5c76b" };
 /** Time in which the page is redrawn after a change. */
 const SETTLE_MS: DurationMs = SECOND_MS;
-
-const clock = createSystemClock();
 
 interface Demo {
   /** URL of the status page. */
@@ -63,12 +61,12 @@ async function startDemo(options: DemoOptions): Promise<Demo> {
         },
       };
     }
-    await clock.sleep(SECOND_MS / 10);
+    await systemClock.sleep(SECOND_MS / 10);
   }
 }
 
 async function takeScreenshot(page: Page, name: string, fullPage = false): Promise<void> {
-  await clock.sleep(SETTLE_MS);
+  await systemClock.sleep(SETTLE_MS);
   await page.screenshot({ path: `${FOLDER}${name}.png`, fullPage });
   console.log(`docs/images/${name}.png`);
 }
@@ -76,7 +74,7 @@ async function takeScreenshot(page: Page, name: string, fullPage = false): Promi
 /** Takes a screenshot of what a demo prints in a terminal. */
 async function takeTerminalScreenshot(browser: Browser): Promise<void> {
   const demo = await startDemo(TERMINAL_DEMO);
-  await clock.sleep(TERMINAL_DEMO_MS);
+  await systemClock.sleep(TERMINAL_DEMO_MS);
   const page = await browser.newPage({ viewport: TERMINAL });
   const html = `$ npm run demo -- --speed ${TERMINAL_DEMO.speed}\n\n${demo.output()}`
     .replaceAll("&", "&amp;")
@@ -99,7 +97,7 @@ async function main(): Promise<void> {
   const running = await startDemo(PAGE_DEMO);
   const page = await browser.newPage({ viewport: DESKTOP, colorScheme: "light" });
   await page.goto(running.url);
-  await clock.sleep(PAGE_DEMO_MS);
+  await systemClock.sleep(PAGE_DEMO_MS);
   await takeScreenshot(page, "page-light", true);
   await page.emulateMedia({ colorScheme: "dark" });
   await takeScreenshot(page, "page-dark");

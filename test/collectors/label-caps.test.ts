@@ -3,7 +3,7 @@ import { MINUTE_MS } from "../../src/base/duration.ts";
 import { createTopListCaps } from "../../src/collectors/collected-state.ts";
 import { createLabelCounts } from "../../src/inventory/label-counts.ts";
 import type { SessionTotals } from "../../src/inventory/sessions/session-totals.ts";
-import { createNetworkRenderer } from "../../src/metrics/render/renderer.ts";
+import { NetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import { LABEL_CAPS } from "../../src/model/label-values.ts";
 import type { Fault } from "../../src/model/scenario.ts";
 import type { SessionRecord, SessionStatistics } from "../../src/model/session.ts";
@@ -29,7 +29,7 @@ function valuesOn(page: string, family: string, label: string): string[] {
 }
 
 const pageAt = (snapshot: Snapshot): string =>
-  textOf(render(createNetworkRenderer(), renderInput(snapshot, { now: snapshot.at })));
+  textOf(render(new NetworkRenderer(), renderInput(snapshot, { now: snapshot.at })));
 
 test("a service with different labels in every record exhausts neither page nor memory", async () => {
   const scenario = { nodes: NODES, sessions: SESSIONS, faults: [manyLabels] };

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
-import { createNetworkRenderer } from "../../src/metrics/render/renderer.ts";
+import { NetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
 import { startQuietNetwork } from "../harness/quiet-network.ts";
@@ -51,7 +51,7 @@ test("invalid records do not duplicate series", async () => {
   const daemon = await startWithUnusualRecords(1);
   const snapshot = daemon.snapshots.last!;
   const options = { topCustomers: 1_000 };
-  const page = textOf(render(createNetworkRenderer(), renderInput(snapshot, { now: snapshot.at, options })));
+  const page = textOf(render(new NetworkRenderer(), renderInput(snapshot, { now: snapshot.at, options })));
   const series = page
     .split("\n")
     .flatMap((line) => (line === "" || line.startsWith("#") ? [] : [/^.*(?= )/.exec(line)![0]]));

@@ -35,13 +35,22 @@ const fieldOf = (name: string): FieldUse => ({
   isUsage: name.endsWith("_usage"),
 });
 
-/** A config source of that text, with a lenient world around it. */
+/**
+ * A config source of that text, with a lenient world around it: a glob finds a file without policies, a web
+ * configuration is empty, and secrets hold something.
+ */
 export const sourceOf = (text: string, env: TestEnvironment = {}): ConfigSource => ({
   file: "p.yaml",
   text,
   env,
   checks,
+  readFile: (path) => ok(path === NO_POLICIES ? "policies: []" : path.endsWith(".yml") ? "" : "sesame"),
+  listFiles: () => [NO_POLICIES],
+  globProblem: () => null,
+  now: 0,
 });
+
+const NO_POLICIES = "none.yaml";
 
 /** The least that a configuration needs, and then `text`. */
 export const withService = (text: string): string =>

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { parseConfig } from "../../src/cli/config/config-loading.ts";
 import { openConfigResources } from "../../src/daemon/config-resources.ts";
-import { createSystemClock } from "../../src/platform/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { configText } from "../integration/simulated-network.ts";
 import { createAuthority } from "../web/http/tls/certificate-authority.ts";
@@ -15,7 +15,7 @@ test("unusable certificates are rejected with the configuration, by the key that
   const problemsOf = (service: object): readonly string[] => {
     const parsed = parseConfig("proxywarden.yaml", configText("https://service.test", { service: { ...service } }), {});
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.error));
-    const deps = { clock: createSystemClock(), version: "0" };
+    const deps = { clock: systemClock, version: "0" };
     const access = openConfigResources(parsed.value, deps);
     return access.ok ? [] : access.error.map(({ path, message }) => `${path}: ${message}`);
   };

@@ -3,7 +3,6 @@ import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { fail, ok } from "../../src/base/result.ts";
 import { startDaemon } from "../../src/daemon/daemon.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/shutdown.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createCron } from "../../src/platform/cron.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { orThrow, parsedConfig, startDaemonGroup } from "../harness/daemon-group.ts";
@@ -42,7 +41,6 @@ async function startSharedDaemon() {
       return configWith(++reads.done + 1);
     },
     openStore: () => ok(database.state),
-    createMemoryStore: createMemoryStateStore,
   });
   const daemon = orThrow(started);
   /** Stops the daemon. Returns how long that took. */

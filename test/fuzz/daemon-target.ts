@@ -1,7 +1,7 @@
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
-import { createNetworkRenderer } from "../../src/metrics/render/renderer.ts";
+import { NetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import { COLLECTORS } from "../../src/model/snapshot.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
@@ -57,7 +57,7 @@ export const createTarget = (): FuzzTarget<Input> => ({
         staleAfterMs: Object.fromEntries(COLLECTORS.map((name) => [name, STALE_AFTER_MS])) as never,
         options: { nodeLabels: ["name" as const], topCustomers: 5, deny: new Set<string>(), seriesMax: 10_000 },
       };
-      for (const steps = createNetworkRenderer().refresh(input); ; ) if (steps.next().done === true) break;
+      for (const steps = new NetworkRenderer().refresh(input); ; ) if (steps.next().done === true) break;
     }
     for (const id of last?.fleet.ids ?? []) runAtOnce(daemon.controller!.view.explain(id));
     await stopVirtualDaemon(daemon);

@@ -2,7 +2,7 @@ import type { AddressInfo } from "node:net";
 import { createServer, type Socket } from "node:net";
 import { createIntegrationClient } from "../../src/api-client/integration-client.ts";
 import { createTransport } from "../../src/api-client/transport.ts";
-import { createSystemClock } from "../../src/platform/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { bytesOf, mutatedText, pick, randomBytes } from "./mutation.ts";
 import { assert, type FuzzTarget } from "./target.ts";
 
@@ -50,7 +50,7 @@ export async function createTarget(): Promise<FuzzTarget<Input>> {
   const transport = createTransport({ baseUrl: url });
   const integration = createIntegrationClient({
     access: { url },
-    clock: createSystemClock(),
+    clock: systemClock,
     agent: "proxywarden/fuzz",
   });
   return {

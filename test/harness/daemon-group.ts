@@ -7,7 +7,6 @@ import type { CollectionSettings } from "../../src/collectors/collector-manager.
 import { type ConfigResources, openConfigResources } from "../../src/daemon/config-resources.ts";
 import { RoleSwitch } from "../../src/daemon/role-switch.ts";
 import { type DaemonDeps, openRuntime, type Runtime } from "../../src/daemon/runtime.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { Clock, Transport } from "../../src/model/ports.ts";
 import type { Action } from "../../src/model/remediation/episode.ts";
 import type { Receiver } from "../../src/model/remediation/notification.ts";
@@ -150,7 +149,6 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
     version: "0.0.0",
     readConfig: () => parsedConfig(),
     openStore: () => ({ ok: true, value: database.state }),
-    createMemoryStore: createMemoryStateStore,
   };
   const transport: Transport = {
     ...outside.transport,

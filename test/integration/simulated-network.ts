@@ -7,7 +7,7 @@ import type { DaemonDeps } from "../../src/daemon/runtime.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { Clock } from "../../src/model/ports.ts";
 import type { FaultKind, Scenario } from "../../src/model/scenario.ts";
-import { createSystemClock } from "../../src/platform/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { createCron } from "../../src/platform/cron.ts";
 import { createScaledClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
@@ -74,7 +74,7 @@ export async function startNetwork({
   speed = SPEED,
   port = 0,
 }: TestNetworkOptions = {}): Promise<TestNetwork> {
-  const clock = createScaledClock(createSystemClock(), speed);
+  const clock = createScaledClock(systemClock, speed);
   const service = createService(
     {
       ...defaultScenario,
@@ -130,7 +130,6 @@ export async function startTestDaemon(
     version: "0.0.0-test",
     readConfig,
     openStore,
-    createMemoryStore: createMemoryStateStore,
   });
   const app = valueOrThrow(started);
   onTestFinished(() => app.stop());

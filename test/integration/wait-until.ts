@@ -1,5 +1,5 @@
 import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
-import { createSystemClock } from "../../src/platform/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 
 /** Real time between two probes. */
 const POLL_INTERVAL_MS: DurationMs = 10;
@@ -17,17 +17,16 @@ export async function waitUntil<T>(
   probe: Probe<T | null | undefined | false>,
   waitMs: DurationMs = WAIT_MS_MAX,
 ): Promise<T> {
-  const clock = createSystemClock();
-  const endsAt = clock.monotonic() + waitMs;
+  const endsAt = systemClock.monotonic() + waitMs;
   for (;;) {
-    const probedAt = clock.monotonic();
+    const probedAt = systemClock.monotonic();
     const seen = await probe();
     if (seen !== null && seen !== undefined && seen !== false) return seen;
-    if (clock.monotonic() > endsAt) {
+    if (systemClock.monotonic() > endsAt) {
       const missing = typeof what === "string" ? what : what();
       throw new Error(`not within ${waitMs / SECOND_MS} s: ${missing}`);
     }
-    const pauseMs = PAUSE_FACTOR * (clock.monotonic() - probedAt);
-    await clock.sleep(Math.min(POLL_INTERVAL_MS_MAX, Math.max(POLL_INTERVAL_MS, pauseMs)));
+    const pauseMs = PAUSE_FACTOR * (systemClock.monotonic() - probedAt);
+    await systemClock.sleep(Math.min(POLL_INTERVAL_MS_MAX, Math.max(POLL_INTERVAL_MS, pauseMs)));
   }
 }

@@ -8,7 +8,7 @@ import { toJsonText } from "../../src/journal/postgres/database.ts";
 import { openSharedState } from "../../src/journal/postgres/store.ts";
 import { createMemoryStateStore, openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import type { Secret, StateStore } from "../../src/model/ports.ts";
-import { createSystemClock } from "../../src/platform/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { createRecordingLog } from "../harness/virtual-daemon.ts";
@@ -56,7 +56,7 @@ export async function postgresDeps(schema = newSchema(), url?: string) {
   return {
     url: fixedSecret(url ?? (await sharedCluster()).url()),
     schema,
-    clock: createSystemClock(),
+    clock: systemClock,
     log: createRecordingLog(),
     leaseMs: 60 * SECOND_MS,
     holder: "one",

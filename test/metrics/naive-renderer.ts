@@ -3,12 +3,7 @@ import { NETWORK_FAMILIES } from "../../src/metrics/families/network-families.ts
 import { NODE_INFO } from "../../src/metrics/families/node-families.ts";
 import { LineWriter } from "../../src/metrics/render/line-writer.ts";
 import { nodeLabel } from "../../src/metrics/render/node-labels.ts";
-import {
-  computeVisibility,
-  createNetworkRenderer,
-  type NetworkExposition,
-  type NetworkRenderer,
-} from "../../src/metrics/render/renderer.ts";
+import { computeVisibility, type NetworkExposition, NetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import { type Format, familyHeader, seriesText, valueText } from "../../src/metrics/text-format.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
 import { renderInput } from "./snapshot-fixtures.ts";
@@ -34,7 +29,7 @@ type RenderContext = Parameters<typeof renderInput>[1];
 
 /** The text page of a snapshot. */
 export const renderPage = (snapshot: Partial<Snapshot>, around: RenderContext = {}): string =>
-  textOf(render(createNetworkRenderer(), renderInput(snapshot, around)));
+  textOf(render(new NetworkRenderer(), renderInput(snapshot, around)));
 
 /** Its lines that begin with `prefix`. */
 export const renderedLines = (prefix: string, snapshot: Partial<Snapshot>, around: RenderContext = {}): string[] =>

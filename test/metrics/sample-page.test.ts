@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
-import { createNetworkRenderer } from "../../src/metrics/render/renderer.ts";
+import { NetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import { endMarker } from "../../src/metrics/text-format.ts";
 import { render, textOf } from "./naive-renderer.ts";
 import { fullDaemonMetrics, fullInput, openMetricsSamples, promtoolFindings } from "./sample-page.ts";
 
-const exposition = render(createNetworkRenderer(), fullInput());
+const exposition = render(new NetworkRenderer(), fullInput());
 
 test("the sample page has every family", () => {
   const shown = textOf(exposition).match(/(?<=^# TYPE )\S+/gm);

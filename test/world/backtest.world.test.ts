@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createIntegrationClient } from "../../src/api-client/integration-client.ts";
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { runBacktest } from "../../src/cli/backtest/backtest.ts";
-import { createSystemClock } from "../../src/platform/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { defaultScenario, demoScenario } from "../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../harness/policies.ts";
 import { recordHistory } from "../integration/backtest/recorded-history.ts";
@@ -76,8 +76,12 @@ test(
       config,
     });
     const { url } = await runPrometheus("{}", { data: history.data });
-    const clock = createSystemClock();
-    const prometheus = createIntegrationClient({ access: { url }, clock, agent: "test", timeoutMs: 2 * MINUTE_MS });
+    const prometheus = createIntegrationClient({
+      access: { url },
+      clock: systemClock,
+      agent: "test",
+      timeoutMs: 2 * MINUTE_MS,
+    });
     const result = await runBacktest(
       {
         prometheus,

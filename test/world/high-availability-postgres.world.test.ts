@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
-import { createSystemClock } from "../../src/platform/clock.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
 import { type Member, until } from "../integration/high-availability/member.ts";
 import { type ProcessGroup, startProcessGroup } from "../integration/high-availability/process-group.ts";
@@ -13,7 +13,7 @@ const DISTURBANCES = 8;
 /** In real time, from much less than the lease of 4 s to twice as long. */
 const DISTURBED_MS: readonly DurationMs[] = [SECOND_MS / 5, SECOND_MS, 3 * SECOND_MS, 5 * SECOND_MS, 8 * SECOND_MS];
 
-const { sleep } = createSystemClock();
+const { sleep } = systemClock;
 
 let cluster: PostgresCluster;
 beforeAll(async () => {

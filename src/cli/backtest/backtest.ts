@@ -16,7 +16,7 @@ import { createReplayClock, type ReplayClock, ReplayOutcome, startPolicyReplay }
 import { LOOKBACK_MS, ReplayedFleet } from "./replayed-fleet.ts";
 
 /** What a backtest replays. */
-export interface BacktestRequest extends HistorySource {
+interface BacktestRequest extends HistorySource {
   /** Time between two points of the history; null to choose it by the size of the history. */
   readonly stepMs: DurationMs | null;
   readonly inForce: RemediationConfig;
@@ -25,7 +25,7 @@ export interface BacktestRequest extends HistorySource {
 }
 
 /** A field that decisions depend on and the history does not hold. */
-export interface MissingField {
+interface MissingField {
   /** Name of the policy, or the key of `safety`. */
   readonly read_by: string;
   readonly field: string;

@@ -174,7 +174,7 @@ export interface RangeSeries {
 }
 
 /** Why a range query failed. */
-export interface RangeFailure {
+interface RangeFailure {
   /** Whether fewer points at once may succeed. */
   readonly isTooMuch: boolean;
   readonly message: string;

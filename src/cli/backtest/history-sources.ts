@@ -52,13 +52,12 @@ export interface HistoryFamilies {
 export function familiesOf(expressions: readonly (Expression | null)[]): HistoryFamilies {
   const fields = expressions.flatMap((expression) => expression?.fields ?? []);
   const names = new Set(fields.map(({ name }) => FIELD_SOURCES.get(name)?.family));
+  const readsDetails = fields.some(({ source }) => source === "details");
   const columns = NODE_COLUMN_ROWS.filter(
-    (row) => row === LAST_SEEN || names.has(row.name) || (row === DETAIL_TIMES && fields.some(isOfDetail)),
+    (row) => row === LAST_SEEN || names.has(row.name) || (row === DETAIL_TIMES && readsDetails),
   );
   return { columns, sessions: names.has(NODE_SESSIONS) };
 }
-
-const isOfDetail = ({ source }: Field): boolean => source === "details";
 
 /**
  * Returns why a field has no value in the history, or null if it has one. `families` are those with samples in the

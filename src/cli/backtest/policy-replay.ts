@@ -35,7 +35,7 @@ export function createReplayClock(startMs: EpochMs) {
 }
 
 /** Dependencies of a replay. */
-export interface PolicyReplayDeps {
+interface PolicyReplayDeps {
   readonly config: RemediationConfig;
   readonly clock: ReplayClock;
   readonly inventory: Inventory;

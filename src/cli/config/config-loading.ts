@@ -3,20 +3,19 @@ import { dirname, join } from "node:path";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { type ConfigChecks, type ConfigSource, type DefinedNames, resolveFrom } from "../../config/checks.ts";
 import { type ConfigProblem, formatProblem, locateProblem } from "../../config/diagnostics/problem.ts";
+import type { Environment } from "../../config/environment.ts";
 import { type LoadedConfig, loadConfig } from "../../config/load.ts";
 import { policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
 import { loadPolicyTests } from "../../config/schema/policy-test.ts";
 import { parseYaml } from "../../config/yaml/document.ts";
 import { networkFamilyNames } from "../../metrics/families/network-families.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
-import { createSystemClock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
 import { cronError } from "../../platform/cron.ts";
 import { NO_SUCH_FILE, readTextFile, readTextInput } from "../../platform/text-file.ts";
 import { compileExpression } from "../../policy/cel/expression.ts";
 import { HOLD_REASONS } from "../../policy/guards/guards.ts";
 import type { CommandContext } from "../context.ts";
-
-type Environment = CommandContext["env"];
 
 /** The checks of a configuration that need other parts of the program. */
 export const CONFIG_CHECKS: ConfigChecks = {
@@ -55,7 +54,7 @@ const sourceOf = (file: string, text: string, env: Environment): ConfigSource =>
   globProblem,
   readFile: readTextFile,
   checks: CONFIG_CHECKS,
-  now: createSystemClock().now(),
+  now: systemClock.now(),
 });
 
 /** Loads a configuration from the text of `file`, with the policies that it names. */

@@ -1,10 +1,8 @@
 import { Worker } from "node:worker_threads";
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { fail, type Result } from "../../base/result.ts";
+import type { Environment } from "../../config/environment.ts";
 import type { LoadedConfig } from "../../config/load.ts";
-import type { CommandContext } from "../context.ts";
-
-type Environment = CommandContext["env"];
 
 /** Input of the thread. */
 export interface ConfigThreadInput {

@@ -5,7 +5,7 @@ import type { LoadedConfig } from "../../config/load.ts";
 import { collectionSettingsOf } from "../../daemon/config-resources.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
 import { COLLECTORS } from "../../model/snapshot.ts";
-import { createSystemClock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
 import { createCron } from "../../platform/cron.ts";
 import type { Field } from "../../policy/cel/fields.ts";
 import { expressionsOf } from "../../policy/policy.ts";
@@ -38,7 +38,7 @@ const INTERVAL_KEYS: Readonly<Record<Field["source"], string>> = {
 export function planWarnings(loaded: LoadedConfig, size = UNKNOWN_SIZE): ConfigProblem[] {
   const { config, policies, policyKeys, keys: configKeys } = loaded;
   const { schedules, limits, reads } = collectionSettingsOf(config, policies);
-  const requestedIntervals = requestedIntervalsOf(schedules, { clock: createSystemClock(), cron: createCron() });
+  const requestedIntervals = requestedIntervalsOf(schedules, { clock: systemClock, cron: createCron() });
   const plan = planPolling({ ...size, requestedIntervals, limits, reads, month: FULL_MONTH });
   const ageWarnings = policies.flatMap((spec, index) => {
     const { keys, path } = policyKeys[index]!;

@@ -1,7 +1,7 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Result } from "../../base/result.ts";
 import type { Clock } from "../../model/ports.ts";
-import { createSystemClock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "../context.ts";
 import type { DaemonConnectionOptions } from "../daemon-client.ts";
 import { createPaint, type Paint, stripControlCharacters } from "../output/text.ts";
@@ -12,12 +12,14 @@ export interface DaemonViewOptions extends DaemonConnectionOptions, OutputOption
   readonly watch?: boolean;
 }
 
-/** What a command shows. `read` returns what JSON prints, `format` a text that ends with a newline. */
-export interface DaemonView<T> {
-  read(): Promise<Result<T, string>>;
-  format(value: T, paint: Paint): string;
-  /** Returns notes for standard error about what the value that was last read lacks. */
-  notes?(): readonly string[];
+/** What a command shows. */
+export interface DaemonView {
+  /** What JSON prints. */
+  readonly value: unknown;
+  /** Formats the value. The text ends with a newline. */
+  format(paint: Paint): string;
+  /** Notes for standard error about what the value lacks. Absent if there are none. */
+  readonly notes?: readonly string[];
 }
 
 /** Interval of `--watch`. */
@@ -25,35 +27,36 @@ const WATCH_INTERVAL_MS: DurationMs = 2 * SECOND_MS;
 const CLEAR_SCREEN = "\u{1b}[2J\u{1b}[H";
 
 /**
- * Prints a view. With `watch` it is read again every 2 s and printed when it has changed. A terminal is cleared first,
- * and JSON is printed on one line. A failure is then printed like a change, and reading continues.
+ * Reads a view and prints it. With `watch` it is read again every 2 s and printed when it has changed. A terminal is
+ * cleared first, and JSON is printed on one line. A failure is then printed like a change, and reading continues.
  */
-export async function showView<T>(
-  { read, format, notes = () => [] }: DaemonView<T>,
+export async function showView(
+  read: () => Promise<Result<DaemonView, string>>,
   options: DaemonViewOptions,
   context: CommandContext,
-  clock: Pick<Clock, "sleep"> = createSystemClock(),
+  clock: Pick<Clock, "sleep"> = systemClock,
 ): Promise<ExitCode> {
-  const printNotes = () => {
-    for (const note of notes()) context.err.write(`proxywarden: ${stripControlCharacters(note)}\n`);
+  const printNotes = ({ notes = [] }: DaemonView) => {
+    for (const note of notes) context.err.write(`proxywarden: ${stripControlCharacters(note)}\n`);
   };
   if (options.watch !== true) {
-    const value = await read();
-    if (!value.ok) return failWith(context, value.error);
-    print(context, options, value.value, format);
-    printNotes();
+    const view = await read();
+    if (!view.ok) return failWith(context, view.error);
+    print(context, options, view.value.value, (_, paint) => view.value.format(paint));
+    printNotes(view.value);
     return EXIT_OK;
   }
   const paint = createPaint(context.out, context.env);
-  const formatChange = (value: T) => (options.output === "json" ? `${JSON.stringify(value)}\n` : format(value, paint));
+  const formatChange = (view: DaemonView) =>
+    options.output === "json" ? `${JSON.stringify(view.value)}\n` : view.format(paint);
   const clear = context.out.isTTY === true && options.output === "text" ? CLEAR_SCREEN : "";
   let shown = "";
   while (!context.stop.aborted) {
-    const value = await read();
-    const text = value.ok ? formatChange(value.value) : `proxywarden: ${value.error}\n`;
+    const view = await read();
+    const text = view.ok ? formatChange(view.value) : `proxywarden: ${view.error}\n`;
     if (text !== shown) {
-      (value.ok || clear !== "" ? context.out : context.err).write(`${clear}${text}`);
-      if (value.ok) printNotes();
+      (view.ok || clear !== "" ? context.out : context.err).write(`${clear}${text}`);
+      if (view.ok) printNotes(view.value);
     }
     shown = text;
     await clock.sleep(WATCH_INTERVAL_MS, context.stop);

@@ -11,7 +11,7 @@ import type { CommandContext, ExitCode } from "../context.ts";
 import { DaemonClient } from "../daemon-client.ts";
 import { stateText } from "../output/node-explanation-text.ts";
 import { formatTable, formatTime, nodeLabel, type Paint } from "../output/text.ts";
-import { type DaemonViewOptions, searchOf, showView } from "./daemon-view.ts";
+import { type DaemonView, type DaemonViewOptions, searchOf, showView } from "./daemon-view.ts";
 import { emptyFleetReason, resolveNode } from "./node-lookup.ts";
 
 /** Filters of `decisions`, `actions` and `orders`. */
@@ -45,18 +45,15 @@ export function runJournalView<Row extends JournalRow>(
   context: CommandContext,
 ): Promise<ExitCode> {
   const daemon = new DaemonClient(options, context);
-  let found: FoundRows<Row> = { rows: [], isCut: false, unlocated: 0 };
-
-  async function read(): Promise<Result<readonly Row[], string>> {
-    const search = await searchRows(view, options, daemon);
-    if (!search.ok) return search;
-    found = search.value;
-    return ok(found.rows);
+  async function read(): Promise<Result<DaemonView, string>> {
+    const found = await searchRows(view, options, daemon);
+    if (!found.ok) return found;
+    const { rows } = found.value;
+    const format = (paint: Paint) =>
+      rows.length === 0 ? `no ${view.noun}s\n` : formatTable(view.titles, rows.map(view.cellsOf), paint);
+    return ok({ value: rows, format, notes: notesOn(found.value, view.noun) });
   }
-
-  const format = (rows: readonly Row[], paint: Paint) =>
-    rows.length === 0 ? `no ${view.noun}s\n` : formatTable(view.titles, rows.map(view.cellsOf), paint);
-  return showView({ read, format, notes: () => notesOn(found, view.noun) }, options, context);
+  return showView(read, options, context);
 }
 
 /** Returns what the rows that were found may lack. */
@@ -115,7 +112,7 @@ async function searchRows<Row extends JournalRow>(
 }
 
 /** A command that lists rows of the journal, newest first. */
-export interface JournalView<Row extends JournalRow> {
+interface JournalView<Row extends JournalRow> {
   readonly route: "decisions" | "actions" | "orders";
   /** What a row is. */
   readonly noun: string;

@@ -15,7 +15,7 @@ import {
   type Paint,
   stripControlCharacters,
 } from "../output/text.ts";
-import { type DaemonViewOptions, showView } from "./daemon-view.ts";
+import { type DaemonView, type DaemonViewOptions, showView } from "./daemon-view.ts";
 import { emptyFleetReason, readNodesPage } from "./node-lookup.ts";
 
 /** Filters of `nodes`. */
@@ -30,8 +30,8 @@ export interface NodesOptions extends DaemonViewOptions {
 }
 
 /** The nodes that match the filters, up to the limit, and how many match. */
-interface Found<Node> {
-  readonly nodes: readonly Node[];
+interface FoundNodes {
+  readonly nodes: readonly NodeRow[];
   readonly total: number;
 }
 
@@ -40,17 +40,18 @@ type NodeRow = NodesView["data"][number];
 /** `nodes`: lists the nodes of the running daemon, in the order of their ids. */
 export function runNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
   const daemon = new DaemonClient(options, context);
-  let emptyReason: string | null = null;
-  const read = async () => {
+  async function read(): Promise<Result<DaemonView, string>> {
     const found = await readNodes(options, daemon);
-    emptyReason = found.ok && found.value.nodes.length === 0 ? await emptyFleetReason(daemon) : null;
-    return found;
-  };
-  const notes = () => (emptyReason === null ? [] : [emptyReason]);
-  return showView({ read, format: formatNodes, notes }, options, context);
+    if (!found.ok) return found;
+    const { value } = found;
+    const emptyReason = value.nodes.length === 0 ? await emptyFleetReason(daemon) : null;
+    const notes = emptyReason === null ? [] : [emptyReason];
+    return ok({ value, format: (paint) => formatNodes(value, paint), notes });
+  }
+  return showView(read, options, context);
 }
 
-async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<Result<Found<NodeRow>, string>> {
+async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<Result<FoundNodes, string>> {
   const { status, region, country, search: q, limit } = options;
   const pageRows = Math.min(limit, ROWS_MAX);
   const nodes: NodeRow[] = [];
@@ -65,7 +66,7 @@ async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<R
 
 const TITLES = ["name", "id", "status", "country", "region", "last seen", "uptime", "sessions", "observed"];
 
-function formatNodes({ nodes, total }: Found<NodeRow>, paint: Paint): string {
+function formatNodes({ nodes, total }: FoundNodes, paint: Paint): string {
   if (nodes.length === 0) return "no nodes\n";
   const cells = nodes.map((node) => [
     node.name ?? "-",
@@ -87,27 +88,26 @@ function formatNodes({ nodes, total }: Found<NodeRow>, paint: Paint): string {
  */
 export function runHeldNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
   const { region, country, search = "", limit } = options;
-  let heldCount = 0;
   const isWanted = (held: HeldNodeView) =>
     (region ?? held.region) === held.region &&
     equalsIgnoringCase(country ?? held.country, held.country) &&
     [held.node, held.name, held.ip_address ?? ""].some((text) => text.toLowerCase().includes(search.toLowerCase()));
   const daemon = new DaemonClient(options, context);
-  const read = async () => {
+  async function read(): Promise<Result<DaemonView, string>> {
     const held = await readHeldNodes(ROWS_MAX, daemon);
     if (!held.ok) return held;
-    heldCount = held.value.length;
     const wanted = held.value.filter(isWanted);
-    return ok({ nodes: wanted.slice(0, limit), total: wanted.length });
-  };
-  const format = ({ nodes, total }: Found<HeldNodeView>, paint: Paint) => {
+    const [nodes, total] = [wanted.slice(0, limit), wanted.length];
     const more = total > nodes.length ? `${nodes.length} of ${total} held nodes: see --limit and the filters\n` : "";
-    if (heldCount === 0) return "no nodes are held\n";
-    if (nodes.length === 0) return "none of the held nodes matches the filters\n";
-    return formatHeldNodes(nodes, more, paint);
-  };
-  const notes = () => (heldCount === ROWS_MAX ? [`only the first ${ROWS_MAX} held nodes were read`] : []);
-  return showView({ read, format, notes }, options, context);
+    const format = (paint: Paint) => {
+      if (held.value.length === 0) return "no nodes are held\n";
+      if (nodes.length === 0) return "none of the held nodes matches the filters\n";
+      return formatHeldNodes(nodes, more, paint);
+    };
+    const notes = held.value.length === ROWS_MAX ? [`only the first ${ROWS_MAX} held nodes were read`] : [];
+    return ok({ value: { nodes, total }, format, notes });
+  }
+  return showView(read, options, context);
 }
 
 /** Reads at most `limit` held nodes: first those that a policy would treat, the longest hold first in each group. */

@@ -6,7 +6,7 @@ import { countNoun, episodeState, formatCount } from "../../web/ui/page/format.t
 import { type CommandContext, type ExitCode, PROGRAM } from "../context.ts";
 import { DaemonClient } from "../daemon-client.ts";
 import { formatLength, formatTable, formatTime, type Paint, stripControlCharacters } from "../output/text.ts";
-import { type DaemonViewOptions, showView } from "./daemon-view.ts";
+import { type DaemonView, type DaemonViewOptions, showView } from "./daemon-view.ts";
 import { formatHeldNodes, readHeldNodes } from "./nodes.ts";
 
 type Status = ReturnType<typeof statusView> & {
@@ -31,7 +31,12 @@ const HELD_NODES_LISTED = 10;
 /** `status`: shows the state of the running daemon: nodes, collectors, limits, policies, and what holds actions. */
 export function runStatus(options: DaemonViewOptions, context: CommandContext): Promise<ExitCode> {
   const daemon = new DaemonClient(options, context);
-  return showView({ read: () => readStatus(daemon), format: formatStatus }, options, context);
+  async function read(): Promise<Result<DaemonView, string>> {
+    const status = await readStatus(daemon);
+    if (!status.ok) return status;
+    return ok({ value: status.value, format: (paint) => formatStatus(status.value, paint) });
+  }
+  return showView(read, options, context);
 }
 
 async function readStatus(daemon: DaemonClient): Promise<Result<DaemonStatus, string>> {

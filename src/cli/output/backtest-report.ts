@@ -10,7 +10,7 @@ import { alignColumns, formatLength, formatTime, nodeLabel, type Paint, stripCon
 /** The report of a backtest, as JSON prints it. */
 export type BacktestReport = ReturnType<typeof backtestReport>;
 /** What one set of policies would have done. */
-export type OutcomeReport = BacktestReport["in_force"];
+type OutcomeReport = BacktestReport["in_force"];
 
 /** Returns the report of a backtest. */
 export function backtestReport(result: BacktestResult) {

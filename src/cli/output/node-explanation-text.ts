@@ -8,10 +8,8 @@ import { ID_PREFIX } from "../daemon-views/node-lookup.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
 import { formatLength, formatTime, nodeLabel, type Paint, stripControlCharacters } from "./text.ts";
 
-/** Maximum numbers of rows that the text lists. JSON has all of them. */
-const DECISIONS_MAX = 10;
-const ACTIONS_MAX = 10;
-const OPERATOR_COMMANDS_MAX = 10;
+/** Maximum number of rows of each kind that the text lists. JSON has all of them. */
+const LISTED_MAX = 10;
 const LABEL_CHARS = 10;
 
 /** Formats a node report: every policy with its hold reasons, actions and their results. */
@@ -19,11 +17,9 @@ export const formatNodeReport = (report: NodeReport, paint: Paint): string =>
   `${[
     summaryLines(report),
     ...report.policies.map((policy) => policyLines(policy, report)),
-    latestRows("actions", report.actions, ACTIONS_MAX, actionLines),
-    report.orders.length === 0
-      ? []
-      : latestRows("operator commands", report.orders, OPERATOR_COMMANDS_MAX, operatorCommandLine),
-    latestRows("decisions", report.decisions, DECISIONS_MAX, decisionLine),
+    latestRows("actions", report.actions, actionLines),
+    report.orders.length === 0 ? [] : latestRows("operator commands", report.orders, operatorCommandLine),
+    latestRows("decisions", report.decisions, decisionLine),
   ]
     .filter((paragraph) => paragraph.length > 0)
     .map((lines) => lines.map(stripControlCharacters))
@@ -37,7 +33,8 @@ export const fieldLines = (fields: Evidence["fields"], observedAt: string | null
 function summaryLines(report: NodeReport): readonly string[] {
   const { id, explained_at, seen, holds, policies } = report;
   const isTimed = policies.some(({ timer }) => timer !== null);
-  const isEmpty = !isTimed && seen === null && [report.episodes, report.actions, report.decisions].every(hasNoRows);
+  const rows = [...report.episodes, ...report.actions, ...report.decisions];
+  const isEmpty = !isTimed && seen === null && rows.length === 0;
   const location = [seen?.country, seen?.region].filter((part) => part !== null && part !== undefined);
   const state = seen && `${seen.status}${location.length === 0 ? "" : ` (${location.join(", ")})`}`;
   const { last_seen: lastSeen = null, age_seconds: ageSeconds = null } = seen ?? {};
@@ -65,8 +62,6 @@ const sourceTexts: Readonly<Record<NodeReport["source"], string>> = {
   journal: "the journal; verdicts are only known to the running daemon: omit --config to ask it",
   past: "the journal; verdicts and timers of the past are not kept",
 };
-
-const hasNoRows = (rows: readonly unknown[]): boolean => rows.length === 0;
 
 const holdText = ({ kind, policy, at, until, reason }: HoldView): string => {
   const from = policy === null ? "every policy" : policy;
@@ -209,22 +204,11 @@ function decisionLine({ at, policy, verdict, blockers }: DecisionView): readonly
   return [`${formatTime(at)}  ${policy}  ${verdict}${reasons}`];
 }
 
-function latestRows<T>(
-  title: string,
-  rows: readonly T[],
-  max: number,
-  linesOf: (row: T) => readonly string[],
-): readonly string[] {
+function latestRows<T>(title: string, rows: readonly T[], linesOf: (row: T) => readonly string[]): readonly string[] {
   if (rows.length === 0) return [`no ${title}`];
-  const more = rows.length > max ? [`  and ${rows.length - max} earlier: see --output json`] : [];
-  return [
-    `${title}, newest first`,
-    ...rows
-      .slice(0, max)
-      .flatMap(linesOf)
-      .map((line) => `  ${line}`),
-    ...more,
-  ];
+  const lines = rows.slice(0, LISTED_MAX).flatMap(linesOf);
+  const more = rows.length > LISTED_MAX ? [`and ${rows.length - LISTED_MAX} earlier: see --output json`] : [];
+  return [`${title}, newest first`, ...[...lines, ...more].map((line) => `  ${line}`)];
 }
 
 /** Puts a label before the first line, and indents the others. Null is no line. */

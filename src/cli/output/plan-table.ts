@@ -51,7 +51,7 @@ export const BOUND_TEXTS: Readonly<Record<Bound, string>> = {
 };
 
 /** The first two columns are text, the others are numbers. */
-const TEXT_COLUMNS = 2;
+const TEXT_COLUMN_COUNT = 2;
 const COLUMN_TITLES = "collector,endpoint,requested,planned,slowdown,calls/min,calls/30d,age: median,worst".split(",");
 
 /** Formats the plan as a table. */
@@ -66,7 +66,7 @@ export function formatPlan(report: PlanReport): string {
     `limits   ${limitsText(input)}`,
     `month    ${monthText(input, isFullMonth)}`,
     "",
-    ...alignColumns([COLUMN_TITLES, ...rows, total], TEXT_COLUMNS),
+    ...alignColumns([COLUMN_TITLES, ...rows, total], TEXT_COLUMN_COUNT),
     ...(slowed.length === 0 ? [] : ["", ...slowed]),
     "",
   ].join("\n");

@@ -1,6 +1,6 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Clock } from "../../model/ports.ts";
-import { createSystemClock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
 import type { CommandContext, Output } from "../context.ts";
 
 /** Shorter waits are not shown. */
@@ -16,7 +16,7 @@ export async function withProgress<T>(
   label: string,
   work: Promise<T>,
   { err }: Pick<CommandContext, "err">,
-  clock: Pick<Clock, "monotonic" | "sleep"> = createSystemClock(),
+  clock: Pick<Clock, "monotonic" | "sleep"> = systemClock,
 ): Promise<T> {
   if (err.isTTY !== true) return work;
   const done = new AbortController();

@@ -6,19 +6,11 @@ import { definedNames, type LoadedConfig } from "../../config/load.ts";
 import { remediationConfigOf } from "../../daemon/config-resources.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { createSystemClock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
 import type { RemediationConfig } from "../../remediation/context.ts";
 import { runBacktest } from "../backtest/backtest.ts";
 import { problemText, readConfigFile, readPolicies } from "../config/config-loading.ts";
-import {
-  type CommandContext,
-  EXIT_OK,
-  type ExitCode,
-  failUsage,
-  failWith,
-  type OutputOption,
-  print,
-} from "../context.ts";
+import { type CommandContext, type ExitCode, failUsage, failWith, type OutputOption, print } from "../context.ts";
 import { accessWithSecrets, readServerAccess } from "../daemon-client.ts";
 import { backtestReport, formatBacktest } from "../output/backtest-report.ts";
 import { showShare } from "../output/progress.ts";
@@ -59,14 +51,13 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
   if (!access.ok) return failWith(context, access.error);
   const configs = await configsToReplay(options.policies ?? [], read.value, context);
   if (!configs.ok) return failWith(context, configs.error);
-  const clock = createSystemClock();
-  const untilMs = options.until ?? clock.now();
+  const untilMs = options.until ?? systemClock.now();
   const fromMs = options.since ?? untilMs - SINCE_DEFAULT_MS;
   if (fromMs >= untilMs) return failUsage(context, "--since must be before --until");
   const agent = userAgentOf(context.version);
   const prometheus = createIntegrationClient({
     access: access.value,
-    clock,
+    clock: systemClock,
     agent,
     timeoutMs: QUERY_TIMEOUT_MS,
     bodyBytesMax: BODY_BYTES_MAX,
@@ -79,8 +70,7 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
   ).finally(() => prometheus.close());
   progress.end();
   if (!result.ok) return failWith(context, `${serverText(options, read.value)}: ${result.error}`);
-  print(context, options, backtestReport(result.value), formatBacktest);
-  return EXIT_OK;
+  return print(context, options, backtestReport(result.value), formatBacktest);
 }
 
 /** With `--prometheus` the credentials of the configuration are not used, because they belong to its own server. */

@@ -1,6 +1,6 @@
 import { comparePolicies, type PolicyDifference } from "../../policy/policy-diff.ts";
 import { printProblems, readPolicies } from "../config/config-loading.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, type OutputOption, print } from "../context.ts";
+import { type CommandContext, EXIT_FAILURE, type ExitCode, type OutputOption, print } from "../context.ts";
 import { type Paint, stripControlCharacters, type Tone } from "../output/text.ts";
 
 /** `policy diff OLD NEW`: compares which nodes two policy files act on. */
@@ -16,8 +16,9 @@ export async function runPolicyDiff(
     return EXIT_FAILURE;
   }
   const found = comparePolicies(old.value, next.value);
-  print(context, options, { differences: found }, ({ differences }, paint) => formatDifferences(differences, paint));
-  return EXIT_OK;
+  return print(context, options, { differences: found }, ({ differences }, paint) =>
+    formatDifferences(differences, paint),
+  );
 }
 
 const EFFECT_STYLES: Readonly<Record<PolicyDifference["effect"], readonly [sign: string, Tone | null]>> = {

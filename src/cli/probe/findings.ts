@@ -1,5 +1,6 @@
 import { parseRateLimitHeaders } from "../../api-client/rate-limit-headers.ts";
 import type { Config } from "../../config/schema/config.ts";
+import { RATIO_MAX } from "../../inventory/usage-scale.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import { isPage, type ProbedCall, type ProbedPage, type ServiceObservation, sharesRecords } from "./service-probe.ts";
@@ -72,12 +73,6 @@ function describeCall(call: ProbedCall | undefined): string {
   const endpoint = path.replace(/\?.*/, "");
   return status === null ? `GET ${endpoint}: ${error}` : `the service answered ${status} to GET ${endpoint}`;
 }
-
-/**
- * A usage above this is not a ratio. Between 1 and this it may be the ratio of an overloaded node or a percentage of an
- * idle one.
- */
-const RATIO_MAX = 1.5;
 
 function usageScaleOf({ details }: ServiceObservation, configured: "ratio" | "percent" | undefined): Answer {
   const usages = details.flatMap(({ cpuUsage, memoryUsage, diskUsage }) =>

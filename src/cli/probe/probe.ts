@@ -5,7 +5,7 @@ import { closeResources, openConfigResources } from "../../daemon/config-resourc
 import type { StoreFailure } from "../../journal/open-failure.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { ExternalBlockers } from "../../model/ports.ts";
-import { createSystemClock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
 import { nameOfExternalBlocker } from "../../remediation/evaluation/external-blockers.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import type { CommandContext } from "../context.ts";
@@ -35,7 +35,7 @@ export async function probeService(
 ): Promise<Result<ProbeReport, readonly string[]>> {
   const { config } = loaded;
   if (!stored.ok) return fail([stored.error.message]);
-  const resources = openConfigResources(loaded, { clock: createSystemClock(), version });
+  const resources = openConfigResources(loaded, { clock: systemClock, version });
   if (!resources.ok) return fail(resources.error.map(formatProblem));
   try {
     const { settings } = resources.value;

@@ -1,15 +1,15 @@
 import { hostname } from "node:os";
-import { join } from "node:path";
-import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
 import type { KeyProblem } from "../../config/diagnostics/problem.ts";
 import type { Config } from "../../config/schema/config.ts";
-import { damagedFailure, isCorruption, type StoreFailure, storeFailure } from "../../journal/open-failure.ts";
+import { type StoreFailure, storeFailure } from "../../journal/open-failure.ts";
 import type { DatabaseDeps } from "../../journal/postgres/database.ts";
-import { DATABASE_FILE, openSqliteReader, openSqliteStore, storeFolderProblem } from "../../journal/sqlite/store.ts";
+import { stateFolderProblem } from "../../journal/sqlite/folder.ts";
+import { importSqliteState, openSqliteStore, readSqliteState } from "../../journal/sqlite/store.ts";
 import type { StateReader, StateRow } from "../../journal/state-export.ts";
 import type { Clock, Log, StateStore } from "../../model/ports.ts";
 import type { SharedState } from "../../model/shared-state.ts";
-import { createSystemClock } from "../../platform/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
 import { silentLog } from "../../platform/log.ts";
 import { fileSecret } from "../../platform/secret-file.ts";
 
@@ -48,27 +48,11 @@ export async function readConfiguredState<T>(
   state: StateConfig,
   read: (reader: StateReader) => Promise<T>,
 ): Promise<Result<T, StoreFailure>> {
-  if (state.postgres === undefined) return readFolder(state.path!, read);
+  if (state.postgres === undefined) return readSqliteState(state.path!, read);
   const database = databaseOf(state.postgres);
   if (!database.ok) return database;
   const { readPostgresState } = await import("../../journal/postgres/store.ts");
   return readPostgresState(database.value, read);
-}
-
-async function readFolder<T>(
-  folder: string,
-  read: (reader: StateReader) => Promise<T>,
-): Promise<Result<T, StoreFailure>> {
-  const opened = openSqliteReader(folder);
-  if (!opened.ok) return opened;
-  try {
-    return ok(await read(opened.value));
-  } catch (error) {
-    if (isCorruption(error)) return fail(damagedFailure(join(folder, DATABASE_FILE), errorMessage(error)));
-    throw error;
-  } finally {
-    await opened.value.close();
-  }
 }
 
 /** Writes rows into the empty state of a configuration. The error says why nothing was written. */
@@ -76,24 +60,11 @@ export async function importConfiguredState(
   { path, postgres }: StateConfig,
   rows: readonly StateRow[],
 ): Promise<Result<void, string>> {
-  if (postgres === undefined) return importIntoFolder(path!, rows);
+  if (postgres === undefined) return importSqliteState(path!, rows);
   const database = databaseOf(postgres);
   if (!database.ok) return fail(database.error.message);
   const { importState } = await import("../../journal/postgres/store.ts");
   return importState(database.value, rows);
-}
-
-async function importIntoFolder(folder: string, rows: readonly StateRow[]): Promise<Result<void, string>> {
-  const opened = openSqliteStore(folder);
-  if (!opened.ok) return fail(opened.error.message);
-  try {
-    opened.value.importRows(rows);
-    return ok(undefined);
-  } catch (error) {
-    return fail(errorMessage(error));
-  } finally {
-    await opened.value.close();
-  }
 }
 
 /**
@@ -102,10 +73,10 @@ async function importIntoFolder(folder: string, rows: readonly StateRow[]): Prom
  */
 export async function stateProblem({ path, postgres }: StateConfig): Promise<KeyProblem | null> {
   if (postgres === undefined) {
-    const problem = storeFolderProblem(path!);
+    const problem = stateFolderProblem(path!);
     return problem === null ? null : { key: "state.path", message: problem };
   }
-  const url = fileSecret(postgres.url_file, createSystemClock());
+  const url = fileSecret(postgres.url_file, systemClock);
   if (!url.ok) return { key: URL_FILE_KEY, message: url.error };
   const { parseDatabaseUrl } = await import("../../journal/postgres/url.ts");
   const address = parseDatabaseUrl(url.value.value());
@@ -118,7 +89,7 @@ const URL_FILE_KEY = "state.postgres.url_file";
 /** Returns how to reach a database. Commands that only read or write its rows log nothing. */
 function databaseOf(
   { url_file, schema }: NonNullable<StateConfig["postgres"]>,
-  { clock, log } = { clock: createSystemClock(), log: silentLog },
+  { clock, log } = { clock: systemClock, log: silentLog },
 ): Result<DatabaseDeps, StoreFailure> {
   const url = fileSecret(url_file, clock);
   return url.ok

@@ -5,12 +5,8 @@ import type { Marks, Position } from "../yaml/position.ts";
 export type Path = readonly (string | number)[];
 
 /** An error or warning at a position in a file. */
-export interface ConfigProblem {
+export interface ConfigProblem extends Position {
   readonly file: string;
-  /** Line, counted from 1. */
-  readonly line: number;
-  /** Column in characters, counted from 1. */
-  readonly column: number;
   /** The key, such as `collect.nodes.every`, or empty for the document as a whole. */
   readonly path: string;
   /** The value that was found, quoted; `nothing` if something is missing. Secrets are never shown. */
@@ -40,9 +36,7 @@ export interface KeyPositions {
 }
 
 /** A problem without its file and message. A file can have one for each value, most of which are never completed. */
-export interface Finding {
-  readonly line: number;
-  readonly column: number;
+export interface Finding extends Position {
   readonly path: Path;
   readonly found: string;
   readonly expected: string;
@@ -139,16 +133,17 @@ export function mergeProblems(lists: readonly (readonly ConfigProblem[])[]): rea
   return next === undefined ? shown : [...shown, omittedProblem(next, count - shown.length)];
 }
 
-function omittedProblem({ file, line, column }: Pick<ConfigProblem, "file" | "line" | "column">, omitted: number) {
+function omittedProblem({ file, line, column }: Position & Pick<ConfigProblem, "file">, omitted: number) {
   const found = `${omitted} more ${omitted === 1 ? "problem" : "problems"}`;
   const expected = "must be corrected as well";
   return { file, line, column, path: "", found, expected, message: `and ${found}`, omitted };
 }
 
 /** Maximum number of characters searched for a URL's credentials, since the search takes quadratic time. */
-const URL_LENGTH_MAX = 1_000;
+const SEARCHED_LENGTH_MAX = 1_000;
 
-const withoutCredentials = (text: string): string => text.slice(0, URL_LENGTH_MAX).replace(/\/\/[^@\s]*@/g, "//***@");
+const withoutCredentials = (text: string): string =>
+  text.slice(0, SEARCHED_LENGTH_MAX).replace(/\/\/[^@\s]*@/g, "//***@");
 
 /** Lists names for a message, at most {@link LISTED_NAMES_MAX}. */
 export function listNames(names: readonly string[]): string {
@@ -169,10 +164,8 @@ export function formatProblem(problem: ConfigProblem): string {
 }
 
 /** Orders problems by position. */
-export const byPosition = (one: Positioned, other: Positioned): number =>
+export const byPosition = (one: Position, other: Position): number =>
   one.line - other.line || one.column - other.column;
-
-type Positioned = Pick<ConfigProblem, "line" | "column">;
 
 /** Quotes a text for a message: escaped, truncated, and without the credentials of a URL. */
 export function quote(text: string): string {

@@ -149,18 +149,17 @@ const LEAP_YEAR = 2028;
 const DAYS_CHECKED = 366;
 const DAY_MINUTES = 24 * 60;
 const YEAR_MONTHS = 12;
-const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"] as const;
 
 /**
  * Warns about windows that are never open, or not any more, and about windows that close at midnight because no range
  * continues them.
  */
-function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks, now?: EpochMs): Warning[] {
+function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks, now: EpochMs): Warning[] {
   const path = ["time_intervals", index];
   if (intervals.length === 0) return [warning(path, "must have an interval", "has no interval, so it is never open")];
   const isNested = marks.has(markKey([...path, "time_intervals"]));
   const hasDays = intervals.every((spec) => dateWarnings(spec, path).length === 0);
-  if (now !== undefined && hasDays && intervals.every((spec) => hasEnded(spec, now)))
+  if (hasDays && intervals.every((spec) => hasEnded(spec, now)))
     return [
       warning(
         path,
@@ -221,7 +220,8 @@ function midnightWarnings(spec: IntervalSpec, specs: readonly IntervalSpec[], pa
   for (let day = first; day < first + DAYS_CHECKED; day++) {
     if (!matchesDay(spec, day) || mornings.some((morning) => matchesDay(morning, day + 1))) continue;
     const date = new Date(day * DAY_MS);
-    const message = `ends at midnight, and nothing continues it at 00:00 on the next day, for example after ${WEEKDAYS[date.getUTCDay()]}, ${date.toISOString().slice(0, 10)}; the hours after midnight need an interval of their own, with the days on which they fall`;
+    const weekday = date.toLocaleDateString("en", { weekday: "long", timeZone: "UTC" });
+    const message = `ends at midnight, and nothing continues it at 00:00 on the next day, for example after ${weekday}, ${date.toISOString().slice(0, 10)}; the hours after midnight need an interval of their own, with the days on which they fall`;
     return [warning([...path, "times", evening, "end_time"], "must be continued at 00:00", message)];
   }
   return [];

@@ -6,7 +6,7 @@ import { type Mark, type Marks, markKey } from "../yaml/position.ts";
 import { DOCUMENT_START, type Finding, keysText, type Path, quote } from "./problem.ts";
 
 /** What is needed to locate an issue and to describe the expected value. */
-export interface IssueContext {
+interface IssueContext {
   readonly schema: z.core.$ZodType;
   readonly value: unknown;
   readonly marks: Marks;

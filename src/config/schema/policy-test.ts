@@ -34,7 +34,7 @@ import {
 } from "./value-types.ts";
 
 const TESTS_MAX = 1_000;
-const NODES_MAX = 1_000;
+const TEST_NODES_MAX = 1_000;
 const EXPECTATIONS_MAX = 1_000;
 /** Maximum number of sessions of one node. Each is a record. */
 const SESSIONS_MAX = 1_000;
@@ -135,7 +135,7 @@ export const testNodeSchema = section({
 });
 
 const fleet = section({
-  nodes: wholeNumber(0, NODES_MAX).default(20).describe("Number of additional nodes, all healthy."),
+  nodes: wholeNumber(0, TEST_NODES_MAX).default(20).describe("Number of additional nodes, all healthy."),
   country: nonBlankText("a country").default("DE").describe("Their country."),
   region: nonBlankText("a region").default("eu-central").describe("Their region."),
 })
@@ -174,7 +174,9 @@ const policyTest = (holdReasons: readonly string[]) =>
   section({
     name: nonBlankText("a sentence").describe("What the test shows, as a sentence."),
     fleet,
-    nodes: list(testNodeSchema, "nodes", NODES_MAX).min(1, "must have at least one node").describe("Nodes under test."),
+    nodes: list(testNodeSchema, "nodes", TEST_NODES_MAX)
+      .min(1, "must have at least one node")
+      .describe("Nodes under test."),
     blocked: series("word (no or yes)", "no", (written) => (written === "yes" ? true : written === "no" ? false : null))
       .prefault("no")
       .describe("Whether the queries and alerts of `blocked_by` block."),

@@ -1,7 +1,7 @@
 import { type Document, isScalar, Lexer, LineCounter, parseDocument, visit, type YAMLError } from "yaml";
 import { byPosition, DOCUMENT_START, type Finding, type Path, quote } from "../diagnostics/problem.ts";
 import type { Environment } from "../environment.ts";
-import { readTree, tooDeepAt, VALUES_MAX, type YamlDocument } from "./tree.ts";
+import { positionAt, readTree, tooDeepAt, VALUES_MAX, type YamlDocument } from "./tree.ts";
 
 /** A YAML file: its text, its path, and the environment of its variables. */
 export interface YamlSource {
@@ -108,12 +108,12 @@ interface ParsedText {
 
 function toFinding(fault: YAMLError, document: Document, { text, lines }: ParsedText): Finding {
   const [offset] = fault.pos;
-  const at = positionAt(offset, lines);
+  const at = { ...positionAt(offset, lines), path: [] };
   const unclosed = /^Missing closing (["'])quote/.exec(fault.message)?.[1];
   if (unclosed !== undefined) {
     const expected = `the quote ${unclosed} is never closed`;
     const start = positionAt(quotedStart(document, offset), lines);
-    return { ...start, found: unclosed, expected, message: `not valid YAML: ${expected}` };
+    return { ...start, path: [], found: unclosed, expected, message: `not valid YAML: ${expected}` };
   }
   if (fault.code === "MULTIPLE_DOCS") {
     return { ...at, found: "a second document", expected: "must be the only document of its file" };
@@ -153,11 +153,6 @@ function quotedStart(document: Document, end: number): number {
     start = node.range[0];
   });
   return start;
-}
-
-function positionAt(offset: number, lines: LineCounter): Pick<Finding, "line" | "column" | "path"> {
-  const { line, col } = lines.linePos(offset);
-  return { line: Math.max(1, line), column: Math.max(1, col), path: [] };
 }
 
 /**

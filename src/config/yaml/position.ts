@@ -1,6 +1,6 @@
 import type { Path } from "../diagnostics/problem.ts";
 
-/** Line and column, both from 1. */
+/** Line, and column in characters, both counted from 1. */
 export interface Position {
   readonly line: number;
   readonly column: number;

@@ -43,7 +43,7 @@ interface TreeReader extends TreeSource {
 type ValueLocation = Pick<Mark, "path" | "key" | "position">;
 
 /** The parsed text, with its lines and variables. */
-export interface TreeSource {
+interface TreeSource {
   readonly source: string;
   readonly lines: LineCounter;
   readonly env: Environment;
@@ -196,9 +196,9 @@ function readScalar(reader: TreeReader, node: Scalar, location: ValueLocation): 
   }
   const { text, variables, originalIndex: writtenIndex } = filled.value;
   const origin = variables.length === 0 ? "" : ` from ${variables.map((name) => `\${${name}}`).join(", ")}`;
-  const positionAt = (index: number) =>
-    positionOfOffset(reader, sourceOffset(node, reader.source, writtenIndex(index)));
-  addMark(reader, location, { kind: "scalar", found: quote(text) + origin, variables, positionAt });
+  const positionOfIndex = (index: number) =>
+    positionAt(sourceOffset(node, reader.source, writtenIndex(index)), reader.lines);
+  addMark(reader, location, { kind: "scalar", found: quote(text) + origin, variables, positionAt: positionOfIndex });
   return text;
 }
 
@@ -221,10 +221,11 @@ function rememberAnchor(reader: TreeReader, node: unknown): void {
 
 function positionOf(reader: TreeReader, node: unknown): Position | null {
   const offset = (node as { range?: readonly number[] } | null)?.range?.[0];
-  return offset === undefined ? null : positionOfOffset(reader, offset);
+  return offset === undefined ? null : positionAt(offset, reader.lines);
 }
 
-function positionOfOffset({ lines }: TreeReader, offset: number): Position {
+/** Returns the position of a character of the file. The parser counts from 0 before it has read the first line. */
+export function positionAt(offset: number, lines: LineCounter): Position {
   const { line, col } = lines.linePos(offset);
-  return { line, column: col };
+  return { line: Math.max(1, line), column: Math.max(1, col) };
 }

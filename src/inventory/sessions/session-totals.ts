@@ -244,12 +244,7 @@ function byteGain(column: Float64Array, row: number, value: number | null, initi
  * same number of sessions are sorted in one step.
  */
 function* rankCustomers(customers: ReadonlyMap<string, number>) {
-  const idsByCount = new Map<number, string[]>();
-  for (const [customerId, sessions] of customers) {
-    const ids = idsByCount.get(sessions);
-    if (ids === undefined) idsByCount.set(sessions, [customerId]);
-    else ids.push(customerId);
-  }
+  const idsByCount = Map.groupBy(customers.keys(), (customerId) => customers.get(customerId)!);
   const ranked: { readonly customerId: string; readonly sessions: number }[] = [];
   for (const [sessions, ids] of [...idsByCount].sort(([a], [b]) => b - a)) {
     for (const customerId of ids.sort()) ranked.push({ customerId, sessions });

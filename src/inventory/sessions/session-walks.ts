@@ -19,7 +19,7 @@ const BELIEVED_MIN = 20;
 const DOUBTED_WALKS_MAX = 10;
 
 /** Why a walk that reached the end of the list is known not to show all sessions. */
-export type SessionWalkFailure = "page_failed" | "refused";
+type SessionWalkFailure = "page_failed" | "refused";
 
 /** Sessions that walks may miss on an operator's command. */
 export interface AcceptedSessions {

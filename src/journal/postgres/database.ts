@@ -43,7 +43,7 @@ const RETRY_DELAY_MS_MAX: DurationMs = 5 * SECOND_MS;
 export const READ_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /** Why a database can't be used, as opposed to an error in a statement. */
-export class DatabaseUnavailable extends Error {}
+class DatabaseUnavailable extends Error {}
 
 /** Codes of connection errors that show that the server does not answer now. */
 const UNREACHABLE_CODES: ReadonlySet<unknown> = new Set([

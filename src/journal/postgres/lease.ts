@@ -7,7 +7,7 @@ import type { Database } from "./database.ts";
 import { MIGRATIONS, named } from "./migrations.ts";
 
 /** Dependencies of a lease. */
-export interface LeaseDeps {
+interface LeaseDeps {
   readonly database: Database;
   /** Name of this daemon's instance. It need not be unique. */
   readonly holder: string;

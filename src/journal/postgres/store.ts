@@ -22,7 +22,7 @@ import { Lease } from "./lease.ts";
 import { migrate, schemaProblem } from "./migrations.ts";
 
 /** Dependencies of opening a store. */
-export interface PostgresStoreDeps extends DatabaseDeps {
+interface PostgresStoreDeps extends DatabaseDeps {
   readonly leaseMs: DurationMs;
   /** Name of this daemon's instance. */
   readonly holder: string;

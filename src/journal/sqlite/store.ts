@@ -1,27 +1,15 @@
-import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+import { statSync } from "node:fs";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import type { StateStore } from "../../model/ports.ts";
-import {
-  damagedFailure,
-  isCorruption,
-  isLocked,
-  nearestExisting,
-  newerVersionFailure,
-  otherVersionFailure,
-  type StoreFailure,
-  stateFolderProblem,
-  storeFailure,
-} from "../open-failure.ts";
+import { newerVersionFailure, otherVersionFailure, type StoreFailure, storeFailure } from "../open-failure.ts";
 import { createRowQueries } from "../row-queries.ts";
 import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-export.ts";
+import { damagedFailure, isCorruption } from "./errors.ts";
+import { DATABASE_FILE, LOCK_FILE, lockFolder } from "./folder.ts";
 import { createChangeWriter, createConnection, createJournal, runInTransaction, SCHEMA } from "./journal.ts";
 import { MIGRATIONS, migrate, schemaVersion } from "./migrations.ts";
-
-/** Name of the database in the store's folder. */
-export const DATABASE_FILE = "proxywarden.db";
-const LOCK_FILE = "proxywarden.lock";
 
 /** Size to which the write-ahead log is truncated, so that a large commit does not occupy disk space permanently. */
 const LOG_BYTES_KEPT_MAX = 16 * 1_024 * 1_024;
@@ -29,9 +17,10 @@ const LOG_BYTES_KEPT_MAX = 16 * 1_024 * 1_024;
 /** A store in SQLite. What its methods write is on disk before they return. */
 export interface SqliteStateStore extends StateStore {
   readonly database: DatabaseSync;
-  /** Writes an exported state. Throws and writes nothing if this state is not empty, or if a row is invalid. */
-  importRows(rows: Iterable<StateRow>): void;
 }
+
+/** The locks that this process holds. A database that nothing refers to is closed when it is garbage collected. */
+const heldLocks = new Set<DatabaseSync>();
 
 /**
  * Opens the store in `folder`, creates it if it does not exist, and migrates its schema. Only one process can open it.
@@ -60,37 +49,6 @@ export function openSqliteStore(folder: string): Result<SqliteStateStore, StoreF
   }
 }
 
-/**
- * Returns why the store in `folder` can't be written, or none can be created there, or null if nothing is wrong. If there
- * is no store, a database is created in a temporary folder below the nearest folder that exists, and removed again.
- */
-export function storeFolderProblem(folder: string): string | null {
-  const problem = stateFolderProblem(folder);
-  if (problem !== null) return problem;
-  const files = [DATABASE_FILE, LOCK_FILE].map((name) => join(folder, name)).filter((file) => existsSync(file));
-  try {
-    for (const file of files) accessSync(file, constants.R_OK | constants.W_OK);
-    if (files.length === 0) createTrialDatabase(folder);
-    return null;
-  } catch (error) {
-    return `${folder} can't hold a database: ${errorMessage(error)}`;
-  }
-}
-
-function createTrialDatabase(folder: string): void {
-  const existing = nearestExisting(folder);
-  const temporary = mkdtempSync(join(existing, ".proxywarden-check-"));
-  try {
-    const trial = join(temporary, relative(existing, folder));
-    createFolder(trial);
-    const database = new DatabaseSync(join(trial, DATABASE_FILE));
-    database.exec("PRAGMA journal_mode = WAL; CREATE TABLE trial (value)");
-    database.close();
-  } finally {
-    rmSync(temporary, { recursive: true });
-  }
-}
-
 /** Creates a store in memory, for the demo and for tests. */
 export function createMemoryStateStore(): SqliteStateStore {
   const database = new DatabaseSync(":memory:");
@@ -105,51 +63,6 @@ export function createMemoryStateStore(): SqliteStateStore {
 /** Closes a database that may be closed already, as after a transaction that could not be rolled back. */
 function closeOnce(database: DatabaseSync): void {
   if (database.isOpen) database.close();
-}
-
-/**
- * Creates a folder and the missing ones above it. The option `recursive` of mkdirSync never returns where the kernel
- * answers ENOENT for a folder in one that exists, as in /proc.
- */
-function createFolder(path: string): void {
-  if (existsSync(path)) return;
-  createFolder(dirname(path));
-  try {
-    mkdirSync(path, { mode: 0o700 });
-  } catch (error) {
-    // Another process may have created it in the meantime.
-    if (!existsSync(path)) throw error;
-  }
-}
-
-/** The locks that this process holds. A database that nothing refers to is closed when it is garbage collected. */
-const heldLocks = new Set<DatabaseSync>();
-
-/**
- * Locks the folder for this process. The lock is an exclusive transaction on a database of its own that is never
- * committed. The kernel releases it with the process, even if that is killed, so there are no stale locks. A lock on
- * the store's own database would also exclude readers.
- */
-function lockFolder(folder: string): Result<DatabaseSync, StoreFailure> {
-  let lock: DatabaseSync | null = null;
-  try {
-    createFolder(resolve(folder));
-    lock = new DatabaseSync(join(folder, LOCK_FILE));
-    lock.exec("BEGIN EXCLUSIVE");
-    return ok(lock);
-  } catch (error) {
-    lock?.close();
-    if (isLocked(error)) {
-      return storeFailure(
-        "held",
-        `${folder} is held by another proxywarden; stop it, or give this one a state.path of its own`,
-      );
-    }
-    return storeFailure(
-      "unusable",
-      `${folder} can't hold state: ${stateFolderProblem(folder) ?? errorMessage(error)}; state.path must be a writable folder`,
-    );
-  }
 }
 
 function openDatabase(path: string): Result<DatabaseSync, StoreFailure> {
@@ -196,7 +109,6 @@ function createStoreOver(database: DatabaseSync, close: () => void, assertInPlac
     },
     journal: createJournal(database, assertInPlace),
     database,
-    importRows: (rows) => importRows(database, rows),
     close: async () => close(),
   };
 }
@@ -221,7 +133,21 @@ function identityOf(path: string): string | null {
   return found === undefined ? null : `${found.dev}:${found.ino}`;
 }
 
-function importRows(database: DatabaseSync, rows: Iterable<StateRow>): void {
+/** Writes rows into the store in `folder`. Fails, and writes nothing, if the store has rows, or a row is invalid. */
+export async function importSqliteState(folder: string, rows: readonly StateRow[]): Promise<Result<void, string>> {
+  const opened = openSqliteStore(folder);
+  if (!opened.ok) return fail(opened.error.message);
+  try {
+    writeAll(opened.value.database, rows);
+    return ok(undefined);
+  } catch (error) {
+    return fail(errorMessage(error));
+  } finally {
+    await opened.value.close();
+  }
+}
+
+function writeAll(database: DatabaseSync, rows: readonly StateRow[]): void {
   const write = createChangeWriter(database);
   const addCalls = database.prepare("INSERT INTO calls (day, used) VALUES (?, ?)");
   runInTransaction(database, () => {
@@ -237,16 +163,29 @@ function importRows(database: DatabaseSync, rows: Iterable<StateRow>): void {
 /** Maximum wait for a daemon that is opening or closing its store, which takes less time. */
 const BUSY_MS_MAX = 2_000;
 
-/** A snapshot of a store. */
-interface SqliteReader extends StateReader {
-  close(): Promise<void>;
+/**
+ * Calls `read` with a snapshot of the store in `folder`, even while a daemon uses the folder. It should not take long,
+ * because the daemon's write-ahead log can't be truncated until then. A damaged store is a failure; rejects if `read`
+ * does for another reason.
+ */
+export async function readSqliteState<T>(
+  folder: string,
+  read: (reader: StateReader) => Promise<T>,
+): Promise<Result<T, StoreFailure>> {
+  const opened = openForReading(folder);
+  if (!opened.ok) return opened;
+  const database = opened.value;
+  try {
+    return ok(await read(createRowQueries(createConnection(database), SCHEMA)));
+  } catch (error) {
+    if (isCorruption(error)) return fail(damagedFailure(join(folder, DATABASE_FILE), errorMessage(error)));
+    throw error;
+  } finally {
+    closeOnce(database);
+  }
 }
 
-/**
- * Opens a snapshot of the store in `folder` for reading, even while a daemon uses the folder. Close it soon, because
- * the daemon's write-ahead log can't be truncated until then.
- */
-export function openSqliteReader(folder: string): Result<SqliteReader, StoreFailure> {
+function openForReading(folder: string): Result<DatabaseSync, StoreFailure> {
   const path = join(folder, DATABASE_FILE);
   let database: DatabaseSync | null = null;
   try {
@@ -255,7 +194,7 @@ export function openSqliteReader(folder: string): Result<SqliteReader, StoreFail
     // All reads are in one transaction, because a daemon may be writing.
     database.exec("PRAGMA temp_store = MEMORY; BEGIN");
     const failure = otherVersionFailure(path, schemaVersion(database), MIGRATIONS.length);
-    if (failure === null) return ok(readerOver(database));
+    if (failure === null) return ok(database);
     database.close();
     return fail(failure);
   } catch (error) {
@@ -273,11 +212,6 @@ export function openSqliteReader(folder: string): Result<SqliteReader, StoreFail
     );
   }
 }
-
-const readerOver = (database: DatabaseSync): SqliteReader => ({
-  ...createRowQueries(createConnection(database), SCHEMA),
-  close: async () => closeOnce(database),
-});
 
 const isMissingFile = (error: unknown) =>
   error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");

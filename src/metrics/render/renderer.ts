@@ -35,52 +35,47 @@ export const EMPTY_NETWORK_EXPOSITION: NetworkExposition = {
   chunks: { text: [], openmetrics: [] },
 };
 
+type Family = NodeFamily | AggregateFamily;
+
 /** Prepares the exposition of snapshots. Chunks whose lines did not change are those of the previous exposition. */
-export interface NetworkRenderer {
+export class NetworkRenderer {
+  readonly #headers = new Map(NETWORK_FAMILIES.map((family) => [family, headerChunks(family)]));
+  readonly #labels = new NodeLabels();
+  readonly #writer = new LineWriter();
+  #familyRenderers = new Map<Family, FamilyRenderer>();
+  #previous: RenderSource | null = null;
+
   /**
    * Prepares a snapshot in short steps, which take about a millisecond each for a hundred thousand nodes, so that the
    * caller can do other work in between. Run the generator to its end before the next refresh. Earlier expositions stay
    * valid. A renderer that threw must not be used again.
    */
-  refresh(input: RenderInput): Generator<void, NetworkExposition>;
-}
+  *refresh(input: RenderInput): Generator<void, NetworkExposition> {
+    const source = { input, visibility: computeVisibility(input) };
+    const { deny, seriesMax } = input.options;
+    yield;
+    yield* this.#labels.update(input);
+    // Renderers of families that are denied now are dropped.
+    const exported = NETWORK_FAMILIES.filter(({ name }) => !deny.has(name));
+    this.#familyRenderers = new Map(exported.map((family) => [family, this.#rendererOf(family)]));
+    for (const familyRenderer of this.#familyRenderers.values()) yield* familyRenderer.refresh(source, this.#previous);
+    this.#previous = source;
+    return this.#assemble(source, seriesMax);
+  }
 
-type Family = NodeFamily | AggregateFamily;
-
-/** Creates a renderer. */
-export function createNetworkRenderer(): NetworkRenderer {
-  const headers = new Map(NETWORK_FAMILIES.map((family) => [family, headerChunks(family)]));
-  const labels = new NodeLabels();
-  const writer = new LineWriter();
-  let familyRenderers = new Map<Family, FamilyRenderer>();
-  let previous: RenderSource | null = null;
-
-  const createRenderer = (family: Family): FamilyRenderer =>
-    "fill" in family ? new NodeFamilyRenderer(family, labels.of(family), writer) : createAggregateRenderer(family);
-
-  return {
-    *refresh(input) {
-      const source = { input, visibility: computeVisibility(input) };
-      const { deny, seriesMax } = input.options;
-      yield;
-      yield* labels.update(input);
-      const last = familyRenderers;
-      // Renderers of families that are denied now are dropped.
-      familyRenderers = new Map(
-        NETWORK_FAMILIES.filter(({ name }) => !deny.has(name)).map((family) => [
-          family,
-          last.get(family) ?? createRenderer(family),
-        ]),
-      );
-      for (const familyRenderer of familyRenderers.values()) yield* familyRenderer.refresh(source, previous);
-      previous = source;
-      return assemble(source, seriesMax);
-    },
-  };
+  /** Returns the renderer of the last refresh, or a new one if there is none. */
+  #rendererOf(family: Family): FamilyRenderer {
+    const known = this.#familyRenderers.get(family);
+    if (known !== undefined) return known;
+    if (!("fill" in family)) return createAggregateRenderer(family);
+    return new NodeFamilyRenderer(family, this.#labels.of(family), this.#writer);
+  }
 
   /** Drops the largest families while there are more than `seriesMax` samples. */
-  function assemble(source: RenderSource, seriesMax: number): NetworkExposition {
-    const sampleCounts = new Map([...familyRenderers].map(([family, renderer]) => [family, renderer.sampleCount()]));
+  #assemble(source: RenderSource, seriesMax: number): NetworkExposition {
+    const sampleCounts = new Map(
+      [...this.#familyRenderers].map(([family, renderer]) => [family, renderer.sampleCount()]),
+    );
     let series = [...sampleCounts.values()].reduce((sum, count) => sum + count, 0);
     const droppedFamilies: string[] = [];
     for (const [family, count] of [...sampleCounts].sort(([, a], [, b]) => b - a)) {
@@ -91,7 +86,7 @@ export function createNetworkRenderer(): NetworkRenderer {
     }
     const chunksOf = (format: Format) =>
       [...sampleCounts].flatMap(([family, count]) =>
-        count === 0 ? [] : [headers.get(family)![format], ...familyRenderers.get(family)!.chunks()],
+        count === 0 ? [] : [this.#headers.get(family)![format], ...this.#familyRenderers.get(family)!.chunks()],
       );
     return {
       series,

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { runInSlices } from "../../platform/event-loop.ts";
+import { createSequence } from "../../platform/sequence.ts";
 import type { WebContext } from "../http/route.ts";
 import type { EventRow } from "./event-log.ts";
 import type { FleetGrid } from "./fleet-view.ts";
@@ -34,8 +35,7 @@ export class EventBroadcaster {
   readonly #closing = new AbortController();
   #lastPublished = 0;
   #publishedAt: MonotonicMs;
-  /** Settles when the last refresh has ended. */
-  #published: Promise<void> = Promise.resolve();
+  readonly #inSequence = createSequence();
   #isRunning = false;
 
   constructor(deps: EventBroadcasterDeps) {
@@ -63,9 +63,7 @@ export class EventBroadcaster {
 
   /** Sends new events, and refreshes the fleet grid in slices, after the refreshes of earlier calls. */
   publish(): Promise<void> {
-    const published = this.#published.then(() => this.#publish());
-    this.#published = published.catch(() => undefined);
-    return published;
+    return this.#inSequence(() => this.#publish());
   }
 
   close(): void {

@@ -29,17 +29,13 @@ interface OpenConnection {
 }
 
 /** The connections of a server. */
-export interface OpenConnections {
-  /** Closes the connections that are still in the TLS handshake. */
-  closeHandshakes(): void;
-  closeAll(): void;
-}
+export type OpenConnections = ReturnType<typeof limitConnections>;
 
 /**
  * Closes the connections to a server that are over the limits. On an HTTPS server it also keeps the certificate up to
  * date, checks client certificates, and counts failed handshakes.
  */
-export function limitConnections(server: Server | HttpsServer, context: WebContext): OpenConnections {
+export function limitConnections(server: Server | HttpsServer, context: WebContext) {
   const { clock, isTrustedProxy, countRefusal } = context;
   const open = new Map<string, OpenConnection>();
   const connectBucketOf = createPerClient(() => createTokenBucket(CLIENT_CONNECT_RATE));
@@ -73,6 +69,7 @@ export function limitConnections(server: Server | HttpsServer, context: WebConte
     for (const { socket } of connections) socket.destroy();
   };
   return {
+    /** Closes the connections that are still in the TLS handshake. */
     closeHandshakes: () => close([...open.values()].filter(({ isReady }) => !isReady)),
     closeAll: () => close([...open.values()]),
   };

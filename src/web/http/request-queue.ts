@@ -9,21 +9,13 @@ const PAUSE_MS_MIN: DurationMs = 1;
 const PAUSE_MS_MAX: DurationMs = SECOND_MS / 4;
 
 /** A queue of requests that occupy the event loop. */
-export interface RequestQueue {
-  /** Resolves when a request may run, or returns null if the queue is full. */
-  enter(): Promise<void> | null;
-  /**
-   * Keeps the next request waiting until `work` of the current one has ended. Call it before the current one waits for
-   * anything. Returns `work`.
-   */
-  occupy<Result>(work: Promise<Result>): Promise<Result>;
-}
+export type RequestQueue = ReturnType<typeof createRequestQueue>;
 
 /**
  * Creates a queue that runs one request at a time and pauses for as long as each took, which leaves half of the event
  * loop's time to scrapes, polling and remediation.
  */
-export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">): RequestQueue {
+export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">) {
   let waiting = 0;
   let last: Promise<void> = Promise.resolve();
   let occupied: Promise<unknown> = Promise.resolve();
@@ -38,7 +30,8 @@ export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">): R
   }
 
   return {
-    enter() {
+    /** Resolves when a request may run, or returns null if the queue is full. */
+    enter(): Promise<void> | null {
       if (waiting >= QUEUED_REQUESTS_MAX) return null;
       waiting++;
       const turn = last.then(() => {
@@ -47,7 +40,11 @@ export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">): R
       last = turn.then(pause);
       return turn;
     },
-    occupy(work) {
+    /**
+     * Keeps the next request waiting until `work` of the current one has ended. Call it before the current one waits for
+     * anything. Returns `work`.
+     */
+    occupy<Result>(work: Promise<Result>): Promise<Result> {
       occupied = work.catch(() => undefined);
       return work;
     },

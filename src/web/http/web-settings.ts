@@ -1,7 +1,8 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
+import type { ReadFile } from "../../config/checks.ts";
 import { type ConfigProblem, formatProblem, locateProblem } from "../../config/diagnostics/problem.ts";
-import { type ReadFile, readWebFile, type WebFile } from "../../config/web-file.ts";
+import { readWebFile, type WebFile } from "../../config/web-file.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { fileStampAt } from "../../platform/secret-file.ts";
 import { readTextFile } from "../../platform/text-file.ts";
@@ -66,11 +67,7 @@ function readWebSettings(webFile: WebFile, stamps: Map<string, string>): Result<
 }
 
 /** The current settings. */
-export interface LiveWebSettings {
-  /** Returns the settings. At most once a second, checks whether the files changed, and reads them again if so. */
-  current(): WebSettings;
-  replace(next: LoadedWebSettings): void;
-}
+export type LiveWebSettings = ReturnType<typeof watchWebSettings>;
 
 /** A check costs one system call per file. A renewed certificate is used within this time. */
 const FILE_CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
@@ -79,7 +76,7 @@ const FILE_CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
 export function watchWebSettings(
   first: LoadedWebSettings,
   { clock, log, metrics }: Pick<WebServerOptions, "clock" | "log" | "metrics">,
-): LiveWebSettings {
+) {
   let { settings, webFile, fileStamps } = first;
   let checkedAt: MonotonicMs = clock.monotonic();
 
@@ -110,11 +107,12 @@ export function watchWebSettings(
 
   setMetrics(true);
   return {
-    current() {
+    /** Returns the settings. At most once a second, checks whether the files changed, and reads them again if so. */
+    current(): WebSettings {
       checkFiles();
       return settings;
     },
-    replace(next) {
+    replace(next: LoadedWebSettings): void {
       ({ settings, webFile, fileStamps } = next);
       checkedAt = clock.monotonic();
       setMetrics(true);

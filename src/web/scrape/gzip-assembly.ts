@@ -3,6 +3,7 @@ import type { Chunk, RenderSource } from "../../metrics/render/chunk.ts";
 import { LineWriter } from "../../metrics/render/line-writer.ts";
 import type { NetworkExposition } from "../../metrics/render/renderer.ts";
 import type { Format } from "../../metrics/text-format.ts";
+import { createSequence } from "../../platform/sequence.ts";
 
 /** A deflated chunk, and its effect on the checksum of a body. */
 interface DeflatedChunk {
@@ -93,7 +94,7 @@ function memoize<Key extends WeakKey, Value>(
  */
 function createDeflater() {
   let stream = openStream();
-  let queue: Promise<unknown> = Promise.resolve();
+  const inSequence = createSequence();
   const writer = new LineWriter();
 
   function run(bytes: Uint8Array): Promise<readonly Uint8Array[]> {
@@ -120,11 +121,7 @@ function createDeflater() {
     return { checksum: crc32(bytes), shift: checksumShift(length), length, parts: await run(bytes) };
   }
 
-  return (chunk: Chunk, source: RenderSource | null): Promise<DeflatedChunk> => {
-    const done = queue.then(() => deflate(chunk, source));
-    queue = done.catch(() => undefined);
-    return done;
-  };
+  return (chunk: Chunk, source: RenderSource | null) => inSequence(() => deflate(chunk, source));
 }
 
 /** A full flush after each write resets the dictionary and ends on a whole byte. */

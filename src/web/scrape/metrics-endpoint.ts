@@ -26,20 +26,7 @@ export interface Scrape {
 }
 
 /** The content of /metrics. */
-export interface MetricsEndpoint {
-  /**
-   * Publishes a snapshot as a whole, after preparing it in short slices. Of the snapshots that arrive in the meantime,
-   * only the newest is published. Resolves when this snapshot or a newer one is published.
-   */
-  refresh(input: RenderInput): Promise<void>;
-  /** Removes all metrics of the network. Resolves when they are gone. */
-  clear(): Promise<void>;
-  /**
-   * Returns the last snapshot that was published and the current metrics of the daemon. With gzip, the snapshot of a
-   * large fleet may be up to 10 s older, but never from before a reload.
-   */
-  scrape(headers: IncomingHttpHeaders): Promise<Scrape>;
-}
+export type MetricsEndpoint = ReturnType<typeof createMetricsEndpoint>;
 
 /** Dependencies of {@link createMetricsEndpoint}. */
 interface MetricsEndpointDeps {
@@ -54,7 +41,7 @@ const OLD_EXPOSITIONS_MAX = 2;
 const TURN_BYTES = 1_000_000;
 
 /** Creates an endpoint. It has no metrics of the network until the first snapshot. */
-export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointDeps): MetricsEndpoint {
+export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointDeps) {
   const compressed = createCompressedExpositions(clock);
   const readers = createExpositionReaders();
   /** Options of the current exposition. */
@@ -82,9 +69,18 @@ export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointD
   }
 
   return {
-    refresh: queue.add,
+    /**
+     * Publishes a snapshot as a whole, after preparing it in short slices. Of the snapshots that arrive in the meantime,
+     * only the newest is published. Resolves when this snapshot or a newer one is published.
+     */
+    refresh: (input: RenderInput): Promise<void> => queue.add(input),
+    /** Removes all metrics of the network. Resolves when they are gone. */
     clear: () => queue.add(null),
-    async scrape(headers) {
+    /**
+     * Returns the last snapshot that was published and the current metrics of the daemon. With gzip, the snapshot of a
+     * large fleet may be up to 10 s older, but never from before a reload.
+     */
+    async scrape(headers: IncomingHttpHeaders): Promise<Scrape> {
       const format = negotiateFormat(headers.accept);
       const gzip = acceptsGzip(headers);
       const exposition = queue.exposition();

@@ -1,11 +1,7 @@
 import { SECOND_MS } from "../../base/duration.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../metrics/families/family.ts";
-import {
-  createNetworkRenderer,
-  EMPTY_NETWORK_EXPOSITION,
-  type NetworkExposition,
-} from "../../metrics/render/renderer.ts";
+import { EMPTY_NETWORK_EXPOSITION, type NetworkExposition, NetworkRenderer } from "../../metrics/render/renderer.ts";
 import type { Clock } from "../../model/ports.ts";
 import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 
@@ -21,7 +17,7 @@ interface PublicationQueueDeps {
 
 /** Creates a queue that publishes snapshots one after the other. If several are waiting, it publishes only the newest. */
 export function createPublicationQueue({ clock, daemonMetrics, onShown, prepare }: PublicationQueueDeps) {
-  let renderer = createNetworkRenderer();
+  let renderer = new NetworkRenderer();
   let exposition = EMPTY_NETWORK_EXPOSITION;
   /** Next input to publish. Null means an empty exposition. */
   let pendingInput: RenderInput | null = null;
@@ -34,7 +30,7 @@ export function createPublicationQueue({ clock, daemonMetrics, onShown, prepare 
   }
 
   function clear(): void {
-    renderer = createNetworkRenderer();
+    renderer = new NetworkRenderer();
     show(EMPTY_NETWORK_EXPOSITION, null);
   }
 

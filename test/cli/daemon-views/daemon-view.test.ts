@@ -19,7 +19,10 @@ async function watch(
   const left = [...values];
   const waits: number[] = [];
   const code = await showView(
-    { read: () => Promise.resolve(left.shift()!), format: (value) => `${value}\n` },
+    () => {
+      const value = left.shift()!;
+      return Promise.resolve(value.ok ? ok({ value: value.value, format: () => `${value.value}\n` }) : value);
+    },
     { url: "http://127.0.0.1:1", output, watch: true },
     { env: {}, out: into("out"), err: into("err"), stop: stop.signal, onSighup() {}, version: "0.0.0-test" },
     {

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { DAY_MS, type DurationMs, formatDuration, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Clock } from "../../../src/model/ports.ts";
 import type { EpochMs } from "../../../src/model/time.ts";
-import { createSystemClock } from "../../../src/platform/clock.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
 import { createScaledClock } from "../../../src/simulator/clock.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { type SimulatorServer, startServer } from "../../../src/simulator/http/server.ts";
@@ -76,7 +76,7 @@ export async function startProcessGroup(
 ): Promise<ProcessGroup> {
   const { speed = 20, leaseMs = 4 * SECOND_MS, walkEveryMs = 6 * SECOND_MS } = options;
   groups++;
-  const clock = createScaledClock(createSystemClock(), speed);
+  const clock = createScaledClock(systemClock, speed);
   const startedAt = clock.now();
   const rates = { ...defaultScenario.rates, faultEveryMs: NEVER_MS, maintenanceEveryMs: NEVER_MS };
   const service = createService(

@@ -1,8 +1,7 @@
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
 import { startDaemon } from "../../../src/daemon/daemon.ts";
 import { openSharedState } from "../../../src/journal/postgres/store.ts";
-import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
-import { createSystemClock } from "../../../src/platform/clock.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
 import { createCron } from "../../../src/platform/cron.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { fileSecret } from "../../../src/platform/secret-file.ts";
@@ -20,15 +19,14 @@ import type { SharedDaemonOptions } from "./process-group.ts";
 const options: SharedDaemonOptions = JSON.parse(process.argv[2]!);
 const { config, name, speed, leaseMs, crash } = options;
 
-const realClock = createSystemClock();
 /** The wall clock of all daemons and of the service, apart from the skew, whenever they were started. */
-const now = () => options.startedAt + (realClock.now() - options.startedAt) * speed + options.clockSkewMs;
+const now = () => options.startedAt + (systemClock.now() - options.startedAt) * speed + options.clockSkewMs;
 const log = createLog({ level: "info", format: "json" });
 const readConfig = () => readConfigFile(config, process.env);
 const first = readConfig();
 if (!first.ok) throw new Error(first.error.join("\n"));
 const started = await startDaemon(first.value, {
-  clock: { ...createScaledClock(realClock, speed), now },
+  clock: { ...createScaledClock(systemClock, speed), now },
   cron: createCron(),
   random: Math.random,
   log,
@@ -36,10 +34,10 @@ const started = await startDaemon(first.value, {
   readConfig,
   async openStore({ postgres }) {
     const { url_file, schema } = postgres!;
-    const url = fileSecret(url_file, realClock);
+    const url = fileSecret(url_file, systemClock);
     if (!url.ok) return { ok: false, error: { message: url.error } };
     const names = { schema, holder: name, publicUrl: `http://${name}.example.net` };
-    const opened = await openSharedState({ ...names, url: url.value, leaseMs, clock: realClock, log });
+    const opened = await openSharedState({ ...names, url: url.value, leaseMs, clock: systemClock, log });
     if (!opened.ok || crash === null) return opened;
     const shared = opened.value;
     const openStore = async () => {
@@ -48,7 +46,6 @@ const started = await startDaemon(first.value, {
     };
     return { ok: true, value: { ...shared, openStore } };
   },
-  createMemoryStore: createMemoryStateStore,
 });
 if (!started.ok) {
   console.error(started.error.join("\n"));

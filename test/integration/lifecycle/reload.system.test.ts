@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { runDaemon } from "../../../src/cli/run.ts";
-import { openSqliteReader } from "../../../src/journal/sqlite/store.ts";
+import { readSqliteState } from "../../../src/journal/sqlite/store.ts";
 import { freePort } from "../../harness/free-port.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import type { MetricsPage } from "../metrics-page.ts";
@@ -226,11 +226,8 @@ test("a SIGHUP during the start loads a change that was made after the configura
   const context = { env: {}, out: ignored, err: ignored, stop: stop.signal, version: "0.0.0-test", onSighup };
   const ended = runDaemon({ config: write("5s") }, context);
   const [reload] = await waitUntil("the reload is journaled", async () => {
-    const opened = openSqliteReader(folder.pathOf("state"));
-    if (!opened.ok) return null;
-    const rows = await opened.value.operatorCommands({ limit: 1 });
-    await opened.value.close();
-    return rows.length > 0 && rows;
+    const rows = await readSqliteState(folder.pathOf("state"), (journal) => journal.operatorCommands({ limit: 1 }));
+    return rows.ok && rows.value.length > 0 && rows.value;
   });
   expect(reload).toMatchObject({
     command: "reload",

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
-import { openSqliteReader } from "../../../src/journal/sqlite/store.ts";
-import { createSystemClock } from "../../../src/platform/clock.ts";
+import { readSqliteState } from "../../../src/journal/sqlite/store.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
 import { runCommand, startCommand } from "../process.ts";
 import { type HealingSetup, rebootOffline, startHealingSetup } from "../remediation/healing-daemon.ts";
 import { waitUntil } from "../wait-until.ts";
@@ -33,17 +33,17 @@ async function runUntilPosting(answered: () => Promise<void>) {
 
 /** Returns what a stopped daemon left in its journal. */
 async function journalLeftBy({ folder }: HealingSetup) {
-  const journal = openSqliteReader(folder.pathOf("state"));
-  if (!journal.ok) throw new Error(journal.error.message);
-  const [action, ...others] = await journal.value.actions({ limit: 10 });
-  const [episode] = await journal.value.episodes({ limit: 10 });
-  await journal.value.close();
-  return { action, others, episode };
+  const left = await readSqliteState(folder.pathOf("state"), async (journal) => {
+    const [action, ...others] = await journal.actions({ limit: 10 });
+    const [episode] = await journal.episodes({ limit: 10 });
+    return { action, others, episode };
+  });
+  if (!left.ok) throw new Error(left.error.message);
+  return left.value;
 }
 
 test("SIGTERM while a POST is under way: an answer within 2 s is journaled, and the daemon exits with 0", async () => {
-  const { sleep } = createSystemClock();
-  const { setup, daemon } = await runUntilPosting(() => sleep(ANSWERED_AFTER_MS));
+  const { setup, daemon } = await runUntilPosting(() => systemClock.sleep(ANSWERED_AFTER_MS));
   daemon.kill("SIGTERM");
   expect(await daemon.ended).toMatchObject({ code: 0, out: "" });
   expect(await journalLeftBy(setup)).toMatchObject({
@@ -55,13 +55,12 @@ test("SIGTERM while a POST is under way: an answer within 2 s is journaled, and 
 
 test("SIGTERM while a POST hangs: after 7 s it is in doubt, and the daemon exits with 0; until then no second one starts on its state", async () => {
   const { setup, daemon, file } = await runUntilPosting(() => new Promise(() => {}));
-  const clock = createSystemClock();
-  const stoppedAt = clock.monotonic();
+  const stoppedAt = systemClock.monotonic();
   daemon.kill("SIGTERM");
   const [second, first] = await Promise.all([runCommand("run", "--config", file), daemon.ended]);
   expect(second).toMatchObject({ code: 1, err: expect.stringContaining("is held by another proxywarden") });
   expect(first).toMatchObject({ code: 0, out: "" });
-  expect(clock.monotonic() - stoppedAt).toBeLessThan(STOP_GRACE_MS);
+  expect(systemClock.monotonic() - stoppedAt).toBeLessThan(STOP_GRACE_MS);
   expect(await journalLeftBy(setup)).toMatchObject({
     action: { state: "sent", inDoubt: true },
     others: [],

@@ -1,7 +1,7 @@
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
 import { startDaemon } from "../../../src/daemon/daemon.ts";
-import { createMemoryStateStore, openSqliteStore } from "../../../src/journal/sqlite/store.ts";
-import { createSystemClock } from "../../../src/platform/clock.ts";
+import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
 import { createCron } from "../../../src/platform/cron.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { createScaledClock } from "../../../src/simulator/clock.ts";
@@ -26,7 +26,7 @@ const readConfig = () => readConfigFile(config, process.env);
 const first = readConfig();
 if (!first.ok) throw new Error(first.error.join("\n"));
 const started = await startDaemon(first.value, {
-  clock: createScaledClock(createSystemClock(), Number(speed)),
+  clock: createScaledClock(systemClock, Number(speed)),
   cron: createCron(),
   random: Math.random,
   log: createLog({ level: "info", format: "json" }),
@@ -38,6 +38,5 @@ const started = await startDaemon(first.value, {
     if (crashPoint === null) return opened;
     return { ok: true, value: { ...opened.value, journal: crashAt(opened.value.journal, crashPoint) } };
   },
-  createMemoryStore: createMemoryStateStore,
 });
 if (!started.ok) throw new Error(started.error.join("\n"));

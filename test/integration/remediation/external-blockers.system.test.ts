@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import { createSystemClock } from "../../../src/platform/clock.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
 import { freePort } from "../../harness/free-port.ts";
 import { type Alertmanager, startAlertmanager, startPrometheus } from "../prometheus/monitoring-servers.ts";
 import { waitUntil } from "../wait-until.ts";
@@ -80,7 +80,7 @@ test("a node is held while a Prometheus query has a result, an alert is firing, 
   );
 
   const alertmanager = await startAlertmanager(ports[1]);
-  const now = createSystemClock().now();
+  const now = systemClock.now();
   const alertOf = (instance: string, endsAt: number) => ({
     labels: { alertname: "UpstreamDown", instance },
     endsAt: new Date(endsAt).toISOString(),

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "vitest";
 import { CALL_BLOCK } from "../../../src/journal/postgres/call-blocks.ts";
 import { parseDatabaseUrl } from "../../../src/journal/postgres/url.ts";
-import { createSystemClock } from "../../../src/platform/clock.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
 import { createRecordingLog } from "../../harness/virtual-daemon.ts";
@@ -25,7 +25,7 @@ async function openThroughProxy() {
 const stateOver = (store: Awaited<ReturnType<typeof openPostgres>>) =>
   openRemediationState({
     journal: store.journal,
-    clock: createSystemClock(),
+    clock: systemClock,
     log: createRecordingLog(),
     lostReason: null,
   });

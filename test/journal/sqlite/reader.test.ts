@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { MIGRATIONS, migrate } from "../../../src/journal/sqlite/migrations.ts";
-import { openSqliteReader, openSqliteStore } from "../../../src/journal/sqlite/store.ts";
+import { openSqliteStore, readSqliteState } from "../../../src/journal/sqlite/store.ts";
+import type { StateReader } from "../../../src/journal/state-export.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
 import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "../arbitrary-changes.ts";
 import { startOtherProcess } from "./other-process.ts";
@@ -11,10 +12,10 @@ import { useStoreFolder } from "./store-folder.ts";
 
 const folder = useStoreFolder();
 
-function reading() {
-  const reader = openSqliteReader(folder.path);
-  if (!reader.ok) throw new Error(reader.error.message);
-  return reader.value;
+async function reading<T>(read: (reader: StateReader) => Promise<T>): Promise<T> {
+  const state = await readSqliteState(folder.path, read);
+  if (!state.ok) throw new Error(state.error.message);
+  return state.value;
 }
 
 const rows: readonly JournalChange[] = [
@@ -28,21 +29,20 @@ const rows: readonly JournalChange[] = [
   { kind: "fact", key: "remediation.pause", value: "by hand" },
 ];
 
-async function expectRows(reader = reading()) {
+async function expectRows(reader: StateReader) {
   expect(await reader.timers("node_1")).toEqual([timerOf("node_1", 60)]);
   expect(await reader.episodes({ node: "node_1", limit: 9 })).toEqual([episodeOf(1)]);
   expect(await reader.actions({ limit: 9 })).toEqual([actionOf(2, "ep-1")]);
   expect(await reader.decisions({ until: 3, limit: 9 })).toEqual([decisionOf(3)]);
   expect(await reader.holds("node_1")).toEqual([holdOf("node_1")]);
   expect(await reader.facts()).toEqual(new Map([["remediation.pause", "by hand"]]));
-  await reader.close();
 }
 
 describe("a journal can be read", () => {
   test("while a daemon holds its folder", async () => {
     const store = folder.open();
     await store.journal.commit(rows);
-    await expectRows();
+    await reading(expectRows);
     expect(openSqliteStore(folder.path)).toMatchObject({ ok: false, error: { kind: "held" } });
     await store.journal.commit(rows.filter(({ kind }) => kind !== "decision"));
     await store.close();
@@ -52,7 +52,7 @@ describe("a journal can be read", () => {
     const store = folder.open();
     await store.journal.commit(rows);
     await store.close();
-    await expectRows();
+    await reading(expectRows);
     const next = folder.open();
     expect((await next.journal.load(0)).timers).toHaveLength(2);
     await next.close();
@@ -67,7 +67,7 @@ describe("a journal can be read", () => {
     expect(await other.line()).toBe("committed");
     await other.kill();
     const log = readFileSync(`${folder.database}-wal`);
-    await expectRows();
+    await reading(expectRows);
     // What is to be done about it is the next daemon's.
     expect(readFileSync(`${folder.database}-wal`).equals(log)).toBe(true);
   });
@@ -75,14 +75,15 @@ describe("a journal can be read", () => {
   test("as a snapshot that later writes do not change", async () => {
     const store = folder.open();
     await store.journal.commit(rows);
-    const reader = reading();
-    await store.journal.commit([
-      { kind: "timer_gone", policy: "reboot-offline", node: "node_1" },
-      { kind: "hold_gone", policy: null, node: "node_1" },
-      { kind: "decision", row: decisionOf(2) },
-    ]);
-    await expectRows(reader);
-    expect(await reading().timers("node_1")).toEqual([]);
+    await reading(async (reader) => {
+      await store.journal.commit([
+        { kind: "timer_gone", policy: "reboot-offline", node: "node_1" },
+        { kind: "hold_gone", policy: null, node: "node_1" },
+        { kind: "decision", row: decisionOf(2) },
+      ]);
+      await expectRows(reader);
+      expect(await reading((later) => later.timers("node_1"))).toEqual([]);
+    });
     await store.close();
   });
 
@@ -91,24 +92,24 @@ describe("a journal can be read", () => {
     await store.journal.commit(rows);
     await store.close();
     const before = readFileSync(folder.database);
-    await expectRows();
+    await reading(expectRows);
     expect(readFileSync(folder.database).equals(before)).toBe(true);
   });
 });
 
 describe("reading fails with a reason", () => {
-  const failure = (of = folder.path) => {
-    const reader = openSqliteReader(of);
-    return reader.ok ? "it was read" : `${reader.error.kind}: ${reader.error.message}`;
-  };
+  async function failure(of = folder.path) {
+    const state = await readSqliteState(of, () => Promise.resolve());
+    return state.ok ? "it was read" : `${state.error.kind}: ${state.error.message}`;
+  }
 
   test("in a folder without a database, and creates none", async () => {
-    expect(failure()).toBe(
+    expect(await failure()).toBe(
       `missing: ${folder.path} holds no journal; state.path must be the folder that a daemon has used`,
     );
-    expect(failure(join(folder.path, "not", "there"))).toContain("missing: ");
+    expect(await failure(join(folder.path, "not", "there"))).toContain("missing: ");
     writeFileSync(join(folder.path, "file"), "");
-    expect(failure(join(folder.path, "file"))).toContain("missing: ");
+    expect(await failure(join(folder.path, "file"))).toContain("missing: ");
     expect(readdirSync(folder.path)).toEqual(["file"]);
   });
 
@@ -117,19 +118,19 @@ describe("reading fails with a reason", () => {
     migrate(earlier, MIGRATIONS.slice(0, 1));
     earlier.close();
     const message = `older: ${folder.database} has schema version 1, and this proxywarden reads ${MIGRATIONS.length}; start the daemon of this version on it once, which migrates it`;
-    expect(failure()).toBe(message);
-    expect(failure()).toBe(message);
+    expect(await failure()).toBe(message);
+    expect(await failure()).toBe(message);
   });
 
   test("for a database of a later version", async () => {
     const later = new DatabaseSync(folder.database);
     later.exec("PRAGMA user_version = 99");
     later.close();
-    expect(failure()).toContain(`newer: ${folder.database} has schema version 99`);
+    expect(await failure()).toContain(`newer: ${folder.database} has schema version 99`);
   });
 
   test("for a file that is not a database", async () => {
     writeFileSync(folder.database, "This is no database. ".repeat(100));
-    expect(failure()).toContain(`damaged: ${folder.database} is damaged`);
+    expect(await failure()).toContain(`damaged: ${folder.database} is damaged`);
   });
 });

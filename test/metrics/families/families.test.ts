@@ -4,7 +4,7 @@ import {
   neededCollectors,
   networkFamilyNames,
 } from "../../../src/metrics/families/network-families.ts";
-import { createNetworkRenderer } from "../../../src/metrics/render/renderer.ts";
+import { NetworkRenderer } from "../../../src/metrics/render/renderer.ts";
 import { render, renderedLines, renderPage, textOf } from "../naive-renderer.ts";
 import { buildFleet, buildSessions, type NodeFixture, renderInput, STALE_AFTER_MS } from "../snapshot-fixtures.ts";
 
@@ -256,7 +256,7 @@ describe("sessions", () => {
 
 test("OpenMetrics headers name counters without the suffix, and state the unit with which the name ends", () => {
   const exposition = render(
-    createNetworkRenderer(),
+    new NetworkRenderer(),
     renderInput(
       { sessions: buildSessions([{ id: "node_1", sentBytes: 7 }]) },
       { now: STALE_AFTER_MS + 1, options: { deny: new Set(["proxynet_session_received_bytes_total"]) } },

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { seededRandom } from "../../../src/base/random.ts";
 import { LineWriter } from "../../../src/metrics/render/line-writer.ts";
-import { createNetworkRenderer } from "../../../src/metrics/render/renderer.ts";
+import { NetworkRenderer } from "../../../src/metrics/render/renderer.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
 import type { Fleet, SessionSummary } from "../../../src/model/snapshot.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
@@ -114,7 +114,7 @@ describe("an exposition", () => {
   test("has the same bytes as a naive rendering, in both formats", () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 6 }), (steps) => {
-        const renderer = createNetworkRenderer();
+        const renderer = new NetworkRenderer();
         for (const input of inputsOf(steps)) {
           const exposition = render(renderer, input);
           expect(textOf(exposition)).toBe(referenceRender(input));
@@ -128,7 +128,7 @@ describe("an exposition", () => {
 
   test("has the same bytes over several chunks, while nodes join, leave and change", () => {
     const random = seededRandom(7);
-    const renderer = createNetworkRenderer();
+    const renderer = new NetworkRenderer();
     const nodes: (NodeFixture | null)[] = [];
     for (const [round, slots] of [5_000, 5_000, 4_200, 4_200, 9_000, 1_000].entries()) {
       nodes.length = Math.min(nodes.length, slots);
@@ -150,7 +150,7 @@ describe("an exposition", () => {
   test("stays the same while later ones are created", () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 2, maxLength: 6 }), (steps) => {
-        const renderer = createNetworkRenderer();
+        const renderer = new NetworkRenderer();
         const held = [...inputsOf(steps)].map((input) => ({
           exposition: render(renderer, input),
           text: referenceRender(input),
@@ -161,7 +161,7 @@ describe("an exposition", () => {
   });
 
   test("has the chunks of the previous one where no line changed", () => {
-    const renderer = createNetworkRenderer();
+    const renderer = new NetworkRenderer();
     const nodes = [{ id: "node_1", uptimeHours: 5, activeSessions: 9 }];
     const before = render(renderer, renderInput({ fleet: buildFleet(nodes) }));
     const after = render(renderer, renderInput({ fleet: buildFleet([{ ...nodes[0]!, activeSessions: 10 }]) }));
@@ -173,7 +173,7 @@ describe("an exposition", () => {
 });
 
 test("a changed list of locations changes the labels of the nodes, even if the locations keep their indexes", () => {
-  const renderer = createNetworkRenderer();
+  const renderer = new NetworkRenderer();
   const fleet = buildFleet([{ id: "node_1", region: "eu" }]);
   const shown = (shownFleet: Fleet) =>
     textOf(render(renderer, renderInput({ fleet: shownFleet }, { options: { nodeLabels: ["region"] } })));
@@ -185,7 +185,7 @@ test("a changed list of locations changes the labels of the nodes, even if the l
 test("an exposition that is still in use keeps no later snapshot in memory", async () => {
   setFlagsFromString("--expose-gc");
   const collectGarbage = runInNewContext("gc") as () => void;
-  const renderer = createNetworkRenderer();
+  const renderer = new NetworkRenderer();
   const nodes = Array.from({ length: 10 }, (_, index) => ({ id: `node_${index}`, uptimeHours: 1, activeSessions: 1 }));
   const held = render(renderer, renderInput({ fleet: buildFleet(nodes) }));
   const later: WeakRef<Fleet>[] = [];
@@ -210,7 +210,7 @@ describe("series_max", () => {
   const fleet = buildFleet(Array.from({ length: 10 }, (_, index) => ({ id: `node_${index}`, uptimeHours: index })));
 
   test("drops whole families, largest first, until the rest fits, and names them", () => {
-    const exposition = render(createNetworkRenderer(), renderInput({ fleet }, { options: { seriesMax: 26 } }));
+    const exposition = render(new NetworkRenderer(), renderInput({ fleet }, { options: { seriesMax: 26 } }));
     // Six samples per node for the status, one for the info, one for the uptime; and six for the only location.
     expect(exposition.droppedFamilies).toEqual(["proxynet_node_status"]);
     expect(textOf(exposition)).not.toContain("proxynet_node_status");
@@ -219,11 +219,11 @@ describe("series_max", () => {
   });
 
   test("drops nothing if all families fit", () => {
-    expect(render(createNetworkRenderer(), renderInput({ fleet })).droppedFamilies).toEqual([]);
+    expect(render(new NetworkRenderer(), renderInput({ fleet })).droppedFamilies).toEqual([]);
   });
 
   test("exports a dropped family again when it fits", () => {
-    const renderer = createNetworkRenderer();
+    const renderer = new NetworkRenderer();
     render(renderer, renderInput({ fleet }));
     render(renderer, renderInput({ fleet }, { options: { seriesMax: 0 } }));
     const input = renderInput({ fleet });
@@ -233,12 +233,12 @@ describe("series_max", () => {
 
 test("yields between chunks, so that a large fleet does not block the event loop", () => {
   const fleet = buildFleet(Array.from({ length: 10_000 }, (_, index) => ({ id: `node_${index}`, uptimeHours: index })));
-  const steps = [...createNetworkRenderer().refresh(renderInput({ fleet }))];
+  const steps = [...new NetworkRenderer().refresh(renderInput({ fleet }))];
   expect(steps.length).toBeGreaterThan(30);
 });
 
 test("exports a sample up to the age limit, and not after", () => {
-  const renderer = createNetworkRenderer();
+  const renderer = new NetworkRenderer();
   const fleet = buildFleet([{ id: "node_1", listedAt: 0, uptimeHours: 1 }]);
   const shown = (now: number) => textOf(render(renderer, renderInput({ fleet }, { now }))).includes("uptime");
   expect(shown(STALE_AFTER_MS)).toBe(true);

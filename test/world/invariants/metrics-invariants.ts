@@ -1,7 +1,7 @@
 import { type DurationMs, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
 import type { RenderInput } from "../../../src/metrics/families/family.ts";
-import { createNetworkRenderer } from "../../../src/metrics/render/renderer.ts";
+import { NetworkRenderer } from "../../../src/metrics/render/renderer.ts";
 import { COLLECTORS } from "../../../src/model/snapshot.ts";
 import { render, textOf } from "../../metrics/naive-renderer.ts";
 import type { DaemonProcess } from "../daemon/daemon-process.ts";
@@ -150,7 +150,7 @@ async function pageOf(process: DaemonProcess, parts: SimulationParts): Promise<M
       seriesMax: 2_000_000,
     },
   };
-  const text = textOf(render(createNetworkRenderer(), input)) + (await process.metrics.render("text"));
+  const text = textOf(render(new NetworkRenderer(), input)) + (await process.metrics.render("text"));
   return new Map(
     text.split("\n").flatMap((line) => {
       const end = line.lastIndexOf(" ");

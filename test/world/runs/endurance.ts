@@ -9,7 +9,8 @@ import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
 import { activateConfig, type LeaderConfig, startCollection } from "../../../src/daemon/active-config.ts";
 import { openConfigResources } from "../../../src/daemon/config-resources.ts";
 import { type DaemonDeps, openRuntime, type Runtime } from "../../../src/daemon/runtime.ts";
-import { createMemoryStateStore, DATABASE_FILE, openSqliteStore } from "../../../src/journal/sqlite/store.ts";
+import { DATABASE_FILE } from "../../../src/journal/sqlite/folder.ts";
+import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import type { Clock, LogFields } from "../../../src/model/ports.ts";
 import { createCron } from "../../../src/platform/cron.ts";
 import { createVirtualClock, type VirtualClock } from "../../../src/simulator/clock.ts";
@@ -107,7 +108,6 @@ async function start(size: EnduranceSize): Promise<Run> {
     version: "0.0.0",
     readConfig: () => readConfigFile(writeEnduranceConfig(folder), {}),
     openStore: ({ path }) => openSqliteStore(path!),
-    createMemoryStore: createMemoryStateStore,
   };
   const loaded = orThrow(readConfigFile(writeEnduranceConfig(folder), {}));
   const resources = {

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
+import { createSequence } from "../../../platform/sequence.ts";
 
 /** Compares a password with a bcrypt hash. Rejects if the comparison can't be run. */
 export type BcryptMatches = (password: string, hash: string) => Promise<boolean>;
@@ -12,7 +13,7 @@ const HEAP_MB_MAX = 32;
 /** Creates a comparison that runs in a worker thread, one at a time. A hash takes 0.1 s or more. */
 export function createBcryptMatches(): BcryptMatches {
   let worker: Worker | null = null;
-  let last: Promise<unknown> = Promise.resolve();
+  const inSequence = createSequence();
 
   function startWorker(): Worker {
     const started = new Worker(WORKER_URL, { resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX } });
@@ -24,14 +25,11 @@ export function createBcryptMatches(): BcryptMatches {
     return started;
   }
 
-  return (password, hash) => {
-    const result = last.then(() => {
+  return (password, hash) =>
+    inSequence(() => {
       worker ??= startWorker();
       return compareIn(worker, password, hash);
     });
-    last = result.catch(() => undefined);
-    return result;
-  };
 }
 
 async function compareIn(worker: Worker, password: string, hash: string): Promise<boolean> {

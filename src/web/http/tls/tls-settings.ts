@@ -3,9 +3,9 @@ import { createSecureContext, type TLSSocket, type TlsOptions } from "node:tls";
 import { caCertificateProblem } from "../../../api-client/certificates.ts";
 import { type DurationMs, SECOND_MS } from "../../../base/duration.ts";
 import { errorMessage, fail, ok, type Result } from "../../../base/result.ts";
+import type { ReadFile } from "../../../config/checks.ts";
 import type { KeyProblem } from "../../../config/diagnostics/problem.ts";
 import { CURVES, TLS_VERSIONS, TLS12_SUITES, TLS13_SUITES, type WebConfig } from "../../../config/schema/web-file.ts";
-import type { ReadFile } from "../../../config/web-file.ts";
 import type { EpochMs } from "../../../model/time.ts";
 import { createClientCheck } from "./client-certificates.ts";
 

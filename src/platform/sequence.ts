@@ -1,0 +1,9 @@
+/** Creates a function that runs what it is passed in sequence: each begins when the one before has ended or failed. */
+export function createSequence(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const result = last.then(work);
+    last = result.catch(() => undefined);
+    return result;
+  };
+}
