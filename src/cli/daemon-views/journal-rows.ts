@@ -13,6 +13,7 @@ import { stateText } from "../output/node-explanation-text.ts";
 import { formatTable, formatTime, nodeLabel, type Paint } from "../output/text.ts";
 import { type DaemonViewOptions, searchOf, showView } from "./daemon-view.ts";
 import { emptyFleetReason, resolveNode } from "./node-lookup.ts";
+import { unknownNames } from "./unknown-names.ts";
 
 /** Filters of `decisions`, `actions` and `orders`. */
 export interface JournalRowOptions extends DaemonViewOptions {
@@ -45,18 +46,20 @@ export function runJournalView<Row extends JournalRow>(
   context: CommandContext,
 ): Promise<ExitCode> {
   const daemon = new DaemonClient(options, context);
-  let found: FoundRows<Row> = { rows: [], isCut: false, unlocated: 0 };
+  let notes: readonly string[] = [];
 
   async function read(): Promise<Result<readonly Row[], string>> {
     const search = await searchRows(view, options, daemon);
     if (!search.ok) return search;
-    found = search.value;
-    return ok(found.rows);
+    const { rows } = search.value;
+    const unknown = rows.length === 0 ? await unknownNames(options, daemon) : [];
+    notes = [...unknown, ...notesOn(search.value, view.noun)];
+    return ok(rows);
   }
 
   const format = (rows: readonly Row[], paint: Paint) =>
     rows.length === 0 ? `no ${view.noun}s\n` : formatTable(view.titles, rows.map(view.cellsOf), paint);
-  return showView({ read, format, notes: () => notesOn(found, view.noun) }, options, context);
+  return showView({ read, format, notes: () => notes }, options, context);
 }
 
 /** Returns what the rows that were found may lack. */

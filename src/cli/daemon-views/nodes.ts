@@ -17,6 +17,7 @@ import {
 } from "../output/text.ts";
 import { type DaemonViewOptions, showView } from "./daemon-view.ts";
 import { emptyFleetReason, readNodesPage } from "./node-lookup.ts";
+import { unknownNames } from "./unknown-names.ts";
 
 /** Filters of `nodes`. */
 export interface NodesOptions extends DaemonViewOptions {
@@ -40,14 +41,19 @@ type NodeRow = NodesView["data"][number];
 /** `nodes`: lists the nodes of the running daemon, in the order of their ids. */
 export function runNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
   const daemon = new DaemonClient(options, context);
-  let emptyReason: string | null = null;
+  let notes: readonly string[] = [];
   const read = async () => {
     const found = await readNodes(options, daemon);
-    emptyReason = found.ok && found.value.nodes.length === 0 ? await emptyFleetReason(daemon) : null;
+    notes = found.ok && found.value.nodes.length === 0 ? await emptyReasons(options, daemon) : [];
     return found;
   };
-  const notes = () => (emptyReason === null ? [] : [emptyReason]);
-  return showView({ read, format: formatNodes, notes }, options, context);
+  return showView({ read, format: formatNodes, notes: () => notes }, options, context);
+}
+
+/** Returns why there are no nodes, unless the other filters match none. */
+async function emptyReasons(options: NodesOptions, daemon: DaemonClient): Promise<readonly string[]> {
+  const reason = await emptyFleetReason(daemon);
+  return reason === null ? unknownNames(options, daemon) : [reason];
 }
 
 async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<Result<Found<NodeRow>, string>> {
@@ -88,6 +94,7 @@ function formatNodes({ nodes, total }: Found<NodeRow>, paint: Paint): string {
 export function runHeldNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
   const { region, country, search = "", limit } = options;
   let heldCount = 0;
+  let unknown: readonly string[] = [];
   const isWanted = (held: HeldNodeView) =>
     (region ?? held.region) === held.region &&
     equalsIgnoringCase(country ?? held.country, held.country) &&
@@ -98,6 +105,7 @@ export function runHeldNodes(options: NodesOptions, context: CommandContext): Pr
     if (!held.ok) return held;
     heldCount = held.value.length;
     const wanted = held.value.filter(isWanted);
+    unknown = wanted.length === 0 ? await unknownNames({ region, country }, daemon) : [];
     return ok({ nodes: wanted.slice(0, limit), total: wanted.length });
   };
   const format = ({ nodes, total }: Found<HeldNodeView>, paint: Paint) => {
@@ -106,7 +114,10 @@ export function runHeldNodes(options: NodesOptions, context: CommandContext): Pr
     if (nodes.length === 0) return "none of the held nodes matches the filters\n";
     return formatHeldNodes(nodes, more, paint);
   };
-  const notes = () => (heldCount === ROWS_MAX ? [`only the first ${ROWS_MAX} held nodes were read`] : []);
+  const notes = () => [
+    ...unknown,
+    ...(heldCount === ROWS_MAX ? [`only the first ${ROWS_MAX} held nodes were read`] : []),
+  ];
   return showView({ read, format, notes }, options, context);
 }
 
