@@ -194,7 +194,7 @@ const policies = list(
 )
   .default([])
   .describe(
-    "Globs of policy files, relative to this file; `*` does not match names that begin with a dot. A glob that matches no file is an error. If empty, the daemon exports metrics and takes no action.",
+    "Globs of policy files, relative to this file; `*` does not match names that begin with a dot. A glob that matches no file is an error. There may be at most 200 files, with at most 131,072 characters in total. If empty, the daemon exports metrics and takes no action.",
   );
 
 const RECEIVERS_MAX = 100;
@@ -219,7 +219,7 @@ const receivers = list(receiver, "receivers", RECEIVERS_MAX)
   .superRefine(rejectDuplicateNames)
   .default([])
   .describe(
-    "Receivers of notifications. A notify step notifies the receiver that it names; all other notifications go to all receivers.",
+    `Receivers of notifications, at most ${RECEIVERS_MAX}. A notify step notifies the receiver that it names; all other notifications go to all receivers.`,
   );
 
 const sections = section({
