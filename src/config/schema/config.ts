@@ -137,7 +137,9 @@ const exportSection = section({
     .describe("Labels of `proxynet_node_info` in addition to `node_id`."),
   deny: list(text("the name of a metric family", { name: "family", check: "family" }), "metric families", 200)
     .default([])
-    .describe("`proxynet_*` metric families that are not exported. Their data is not fetched unless something else needs it."),
+    .describe(
+      "`proxynet_*` metric families that are not exported. Their data is not fetched unless something else needs it.",
+    ),
   series_max: wholeNumber(1_000, 100_000_000)
     .default(2_000_000)
     .describe("Maximum number of series. Above it, whole families are dropped, those with the most series first."),

@@ -147,7 +147,7 @@ function lockFolder(folder: string): Result<DatabaseSync, StoreFailure> {
     }
     return storeFailure(
       "unusable",
-      `${folder} can't hold state: ${stateFolderProblem(folder) ?? errorMessage(error)}; state.path must be a writable folder`,
+      `${folder} can't hold state: ${stateFolderProblem(folder) ?? errorMessage(error)}; state.path must be a writable folder with free space`,
     );
   }
 }
