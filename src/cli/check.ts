@@ -9,13 +9,7 @@ import type { StoreFailure } from "../journal/open-failure.ts";
 import { MODES, type PolicySpec } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { compileExpression } from "../policy/cel/expression.ts";
-import {
-  actsOnNodes,
-  type ModeWorstCase,
-  type WorstCase,
-  worstCase,
-  zeroLimits,
-} from "../policy/guards/safety-limits.ts";
+import { type ModeWorstCase, type WorstCase, worstCase, zeroLimits } from "../policy/guards/safety-limits.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 
 import { type Problem, placeholderProblem, printProblems, problemText, readConfig } from "./config/config-loading.ts";
@@ -216,7 +210,8 @@ function policyReasons(policy: PolicySpec, { service }: Config): string[] {
   return [
     ...(policy.mode === "dry_run" ? ["has the mode dry_run"] : []),
     ...(policy.mode === "approve" ? ["has the mode approve: an operator must approve each action"] : []),
-    ...(actsOnNodes(policy) ? [] : ["has no step that acts on a node"]),
+    ...(policy.retry.episodes === 0 ? ["has retry.episodes 0"] : []),
+    ...(policy.steps.every(({ action }) => action === "notify") ? ["has no step that acts on a node"] : []),
     ...(readsUsage && service.usage_scale === undefined ? ["reads usage, and service.usage_scale is not set"] : []),
   ];
 }
