@@ -50,7 +50,7 @@ export function runNodes(options: NodesOptions, context: CommandContext): Promis
   return showView({ read, format: formatNodes, notes: () => notes }, options, context);
 }
 
-/** Returns why there are no nodes, unless the other filters match none. */
+/** Returns why no node was found. Empty if all names in the filters are known. */
 async function emptyReasons(options: NodesOptions, daemon: DaemonClient): Promise<readonly string[]> {
   const reason = await emptyFleetReason(daemon);
   return reason === null ? unknownNames(options, daemon) : [reason];
