@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { configSchema } from "../../src/config/schema/config.ts";
-import { alternatives, innermost, listItem, sectionKeys } from "../../src/config/schema/introspection.ts";
+import { alternatives, innermost, itemsMax, listItem, sectionKeys } from "../../src/config/schema/introspection.ts";
 import { policyFileSchema } from "../../src/config/schema/policy.ts";
 import { scenarioSchema } from "../../src/config/schema/scenario.ts";
 import { sharedKeys } from "../../src/config/schema/scenario-faults.ts";
@@ -64,7 +64,7 @@ it acts.`;
 
 const POLICIES_FORMAT = `## File format
 
-A file has one key, \`policies\`: a list of policies.
+A file has one key, \`policies\`: a list of at most ${itemsMax(policyFileSchema.shape.policies)} policies.
 
 ${WRITING_INTRO}\`\`\`
 config/policies/offline.yaml:11:11: policies[0].when: found "node.stauts == \\"offline\\" && now - node.last_seen > duration(…"; must be a CEL expression: unknown field node.stauts; did you mean node.status?

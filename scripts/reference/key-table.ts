@@ -1,5 +1,12 @@
 import { z } from "zod";
-import { alternatives, innermost, kindOf, listItem, sectionKeys } from "../../src/config/schema/introspection.ts";
+import {
+  alternatives,
+  innermost,
+  itemsMax,
+  kindOf,
+  listItem,
+  sectionKeys,
+} from "../../src/config/schema/introspection.ts";
 
 /** One key of the reference. */
 export interface KeyRow {
@@ -50,12 +57,16 @@ function typeText(schema: z.core.$ZodType): string {
   const kind = kindOf(schema);
   if (kind !== null) return kind.range === undefined ? kind.name : `${kind.name}, ${kind.range}`;
   const item = listItem(schema);
-  if (item !== null) return `list of: ${typeText(item)}`;
+  if (item !== null) return `list${boundText(itemsMax(schema), item)}: ${typeText(item)}`;
   const options = alternatives(schema);
   if (options !== null) return [...new Set(options.map(typeText))].join("; or ");
   const { def } = innermost(schema)._zod;
   return def.type === "object" ? "mapping" : def.type;
 }
+
+/** The size of a list is not stated if it is the number of the values that an item may have. */
+const boundText = (max: number, item: z.core.$ZodType): string =>
+  innermost(item)._zod.values?.size === max ? " of" : ` of at most ${max}`;
 
 /** Returns the default of a key as written in YAML; undefined: there is none. */
 function defaultOf(schema: z.core.$ZodType): unknown {

@@ -159,11 +159,14 @@ const hasShape = (json: JsonObject, shape: ResponseShape): boolean =>
     return type === "array" ? Array.isArray(value) : typeof value === type && value !== null;
   });
 
+/** Returns what a server with TLS needs besides its URL. */
+export const trustHint = (url: string): string =>
+  url.startsWith("https:") ? ", and the trusted CA with --http-config-file" : "";
+
 /** Formats why there was no response. A daemon that was reached may have executed the command. */
 function connectionError(url: string, { method }: IntegrationRequest, failure: IntegrationFailure): string {
   if (failure.kind === "unreachable") {
-    const trust = url.startsWith("https:") ? ", and the trusted CA with --http-config-file" : "";
-    return `no daemon is reachable at ${url} (${failure.message}): start it, or set --url${trust}`;
+    return `no daemon is reachable at ${url} (${failure.message}): start it, or set --url${trustHint(url)}`;
   }
   const note = method === "POST" ? "; the command may still have been executed: check the status" : "";
   return `${url}: ${failure.message}${note}`;

@@ -8,7 +8,7 @@ import { readTextFile } from "../platform/text-file.ts";
 import { webUrl } from "../web/http/server.ts";
 import { readConfigText } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "./context.ts";
-import { type DaemonAccessOptions, readServerAccess, sendRequest } from "./daemon-client.ts";
+import { type DaemonAccessOptions, readServerAccess, sendRequest, trustHint } from "./daemon-client.ts";
 
 interface HealthcheckOptions extends DaemonAccessOptions {
   /** Absent means the daemon at `url`. */
@@ -32,7 +32,7 @@ export async function runHealthcheck(options: HealthcheckOptions, context: Comma
     context.out.write("healthy\n");
     return EXIT_OK;
   }
-  const hint = server.value === null ? "set --url to the daemon's address" : OTHER_ADDRESS;
+  const hint = server.value === null ? `set --url to the daemon's address${trustHint(url)}` : OTHER_ADDRESS;
   const why = response.ok ? `it answered ${response.value.status}` : `${response.error.message}; ${hint}`;
   const problems = server.value?.problems.map(formatProblem) ?? [];
   return failWith(context, [`${url} is not healthy: ${why}`, ...problems]);

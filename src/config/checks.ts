@@ -134,7 +134,7 @@ function findValueProblem(
     case "template":
       return checkTemplate(value);
     case "family":
-      return checkName("metric family", value, source.checks.families);
+      return checkName("metric family that begins with proxynet_", value, source.checks.families);
     case "receiver":
       return names?.receivers ? checkName("receiver", value, names.receivers, "receivers") : null;
     case "window":

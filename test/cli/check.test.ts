@@ -185,6 +185,7 @@ describe("enforces nothing because", () => {
       {},
       ["policy offline has no step that acts on a node"],
     ],
+    ["the policy may have no episodes", { retry: { episodes: 0 } }, {}, ["policy offline has retry.episodes 0"]],
     [
       "usage is unknown",
       { when: "node.cpu_usage > 0.9" },

@@ -49,7 +49,7 @@ reboot-offline (enforce)
             - max_actions: 6 of 6 actions within 1h
   now       1 reason would hold an action
             - approval: act-3 waits for approval
-              ends with approve or reject; an approval expires after safety.approval_ttl
+              ends with approve or reject, once no other reason holds the node; an approval expires after safety.approval_ttl
 
 actions, newest first
   act-3  quarantine for 1d by reboot-offline, step 3 of ep-1

@@ -127,7 +127,7 @@ describe("an invalid value is reported with the expected one:", () => {
     ["export: { node_labels: [name, name] }", "2:24: export.node_labels: found a list; must not name a label twice"],
     [
       "export: { deny: [proxynet_node] }",
-      '2:18: export.deny[0]: found "proxynet_node"; must be the name of a metric family; did you mean "proxynet_nodes"?',
+      '2:18: export.deny[0]: found "proxynet_node"; must be the name of a metric family that begins with proxynet_; did you mean "proxynet_nodes"?',
     ],
     [
       "limits: { plan: busines }",

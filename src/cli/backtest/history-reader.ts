@@ -68,6 +68,8 @@ export interface HistorySize {
   readonly nodes: number;
   /** Median of the planned intervals of the node list, or null if the daemon's own metrics are not in the history. */
   readonly walkIntervalMs: DurationMs | null;
+  /** Largest number of daemons that have nodes at the same time. Of those that share a journal, only the leader has. */
+  readonly daemons: number;
 }
 
 /**
@@ -80,29 +82,45 @@ const SIZE_POINTS_DIVISOR = 4;
 /** Returns the size of the history between two times. Fails if there is none. */
 export async function measureHistory(source: HistorySource): Promise<Result<HistorySize, string>> {
   const { matchers } = source;
-  const nodes = await sampleValues(source, `count(${select(NODE_STATUS.name, matchers)} == 1)`);
-  if (!nodes.ok) return nodes;
-  if (nodes.value.length === 0) {
+  const counts = await sampleSeries(source, `count by (job, instance) (${select(NODE_STATUS.name, matchers)} == 1)`);
+  if (!counts.ok) return counts;
+  if (counts.value.length === 0) {
     const selection = matchers === "" ? "" : ` with ${matchers}`;
     return fail(
       `Prometheus has no samples of ${NODE_STATUS.name}${selection} in this time; check --since, --until and --matchers`,
     );
   }
   const planned = `max(${select("proxywarden_plan_interval_seconds", matchers, 'collector="nodes"')})`;
-  const intervals = await sampleValues(source, planned);
-  if (!intervals.ok) return intervals;
-  const median = intervals.value.toSorted((a, b) => a - b)[intervals.value.length >> 1];
-  return ok({ nodes: Math.max(...nodes.value), walkIntervalMs: median === undefined ? null : median * SECOND_MS });
+  const series = await sampleSeries(source, planned);
+  if (!series.ok) return series;
+  const intervals = [...(series.value[0] ?? [])].filter((value) => !Number.isNaN(value));
+  const median = intervals.toSorted((a, b) => a - b)[intervals.length >> 1];
+  return ok({ ...countAtOnce(counts.value), walkIntervalMs: median === undefined ? null : median * SECOND_MS });
 }
 
-/** Returns the values of a query without labels at some points. */
-async function sampleValues(source: HistorySource, query: string): Promise<Result<readonly number[], string>> {
+/**
+ * Returns the largest number of nodes, and of daemons, at the same time. `counts`: the nodes of each daemon. A number of
+ * daemons must occur at two points: when a daemon takes over from another, both may have nodes at one point.
+ */
+function countAtOnce(counts: readonly Float64Array[]): Pick<HistorySize, "nodes" | "daemons"> {
+  const points = Array.from(counts[0]!, (_, point) =>
+    counts.map((values) => values[point]!).filter((value) => !Number.isNaN(value)),
+  );
+  const daemons = points.map(({ length }) => length).toSorted((a, b) => b - a);
+  return {
+    nodes: Math.max(...points.map((known) => known.reduce((total, count) => total + count, 0))),
+    daemons: daemons[1] ?? daemons[0]!,
+  };
+}
+
+/** Returns the values of the series of a query at some points, NaN at those without one. */
+async function sampleSeries(source: HistorySource, query: string): Promise<Result<readonly Float64Array[], string>> {
   const { fromMs, untilMs, signal } = source;
   for (let pointsMax = SIZE_POINTS_MAX; ; pointsMax /= SIZE_POINTS_DIVISOR) {
     const stepMs = Math.max(MINUTE_MS, Math.ceil((untilMs - fromMs) / pointsMax / SECOND_MS) * SECOND_MS);
     const grid = { startMs: fromMs, stepMs, points: Math.floor((untilMs - fromMs) / stepMs) + 1 };
     const series = await queryRange(source, query, grid);
-    if (series.ok) return ok([...(series.value[0]?.values ?? [])].filter((value) => !Number.isNaN(value)));
+    if (series.ok) return ok(series.value.map(({ values }) => values));
     if (!series.error.isTooMuch || pointsMax < SIZE_POINTS_DIVISOR || signal.aborted) return fail(series.error.message);
   }
 }

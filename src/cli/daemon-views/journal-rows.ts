@@ -13,6 +13,7 @@ import { stateText } from "../output/node-explanation-text.ts";
 import { formatTable, formatTime, nodeLabel, type Paint } from "../output/text.ts";
 import { type DaemonView, type DaemonViewOptions, searchOf, showView } from "./daemon-view.ts";
 import { emptyFleetReason, resolveNode } from "./node-lookup.ts";
+import { unknownNames } from "./unknown-names.ts";
 
 /** Filters of `decisions`, `actions` and `orders`. */
 export interface JournalRowOptions extends DaemonViewOptions {
@@ -51,7 +52,8 @@ export function runJournalView<Row extends JournalRow>(
     const { rows } = found.value;
     const format = (paint: Paint) =>
       rows.length === 0 ? `no ${view.noun}s\n` : formatTable(view.titles, rows.map(view.cellsOf), paint);
-    return ok({ value: rows, format, notes: notesOn(found.value, view.noun) });
+    const unknown = rows.length === 0 ? await unknownNames(options, daemon) : [];
+    return ok({ value: rows, format, notes: [...unknown, ...notesOn(found.value, view.noun)] });
   }
   return showView(read, options, context);
 }

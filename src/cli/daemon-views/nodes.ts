@@ -17,6 +17,7 @@ import {
 } from "../output/text.ts";
 import { type DaemonView, type DaemonViewOptions, showView } from "./daemon-view.ts";
 import { emptyFleetReason, readNodesPage } from "./node-lookup.ts";
+import { unknownNames } from "./unknown-names.ts";
 
 /** Filters of `nodes`. */
 export interface NodesOptions extends DaemonViewOptions {
@@ -44,11 +45,16 @@ export function runNodes(options: NodesOptions, context: CommandContext): Promis
     const found = await readNodes(options, daemon);
     if (!found.ok) return found;
     const { value } = found;
-    const emptyReason = value.nodes.length === 0 ? await emptyFleetReason(daemon) : null;
-    const notes = emptyReason === null ? [] : [emptyReason];
+    const notes = value.nodes.length === 0 ? await emptyReasons(options, daemon) : [];
     return ok({ value, format: (paint) => formatNodes(value, paint), notes });
   }
   return showView(read, options, context);
+}
+
+/** Returns why no node was found. Empty if all names in the filters are known. */
+async function emptyReasons(options: NodesOptions, daemon: DaemonClient): Promise<readonly string[]> {
+  const reason = await emptyFleetReason(daemon);
+  return reason === null ? unknownNames(options, daemon) : [reason];
 }
 
 async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<Result<FoundNodes, string>> {
@@ -104,8 +110,9 @@ export function runHeldNodes(options: NodesOptions, context: CommandContext): Pr
       if (nodes.length === 0) return "none of the held nodes matches the filters\n";
       return formatHeldNodes(nodes, more, paint);
     };
-    const notes = held.value.length === ROWS_MAX ? [`only the first ${ROWS_MAX} held nodes were read`] : [];
-    return ok({ value: { nodes, total }, format, notes });
+    const unknown = total === 0 ? await unknownNames({ region, country }, daemon) : [];
+    const cut = held.value.length === ROWS_MAX ? [`only the first ${ROWS_MAX} held nodes were read`] : [];
+    return ok({ value: { nodes, total }, format, notes: [...unknown, ...cut] });
   }
   return showView(read, options, context);
 }

@@ -23,6 +23,7 @@ export function backtestReport(result: BacktestResult) {
       resolution_seconds: secondsOf(result.resolutionMs),
       walk_interval_seconds: seconds(size.walkIntervalMs),
       nodes: size.nodes,
+      daemons: size.daemons,
       gaps: gaps.map(({ fromMs, untilMs }) => ({ from: isoAt(fromMs), until: isoAt(untilMs) })),
       missing_fields: result.missingFields,
       too_short: tooShort(result),
@@ -148,6 +149,7 @@ function historyLines(history: BacktestReport["history"], paint: Paint): readonl
     walks === null
       ? "  the daemon's own metrics are not in the history: every point counts as a complete walk of the node list"
       : `  the node list was read every ${durationOf(walks)}`,
+    ...(history.daemons < 2 ? [] : [paint("warning", `  ${severalDaemons(history.daemons)}`)]),
     longest === undefined
       ? "  no gaps"
       : `  ${countNoun(gaps.length, "gap")}, ${durationOf(gaps.reduce((total, gap) => total + lengthOf(gap), 0) / SECOND_MS)} in total; the longest from ${formatTime(longest.from)} to ${formatTime(longest.until)}`,
@@ -158,6 +160,9 @@ function historyLines(history: BacktestReport["history"], paint: Paint): readonl
     ...LIMITS_OF_REPLAY.map((line) => `  ${line}`),
   ];
 }
+
+const severalDaemons = (daemons: number): string =>
+  `${daemons} daemons are in the history at the same time, and their nodes count as one fleet: select one with --matchers, such as --matchers 'instance="HOST:PORT"'`;
 
 const lengthOf = ({ from, until }: { readonly from: string; readonly until: string }): number =>
   Date.parse(until) - Date.parse(from);

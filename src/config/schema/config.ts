@@ -137,7 +137,9 @@ const exportSection = section({
     .describe("Labels of `proxynet_node_info` in addition to `node_id`."),
   deny: list(text("the name of a metric family", { name: "family", check: "family" }), "metric families", 200)
     .default([])
-    .describe("Metric families that are not exported. Their data is not fetched unless something else needs it."),
+    .describe(
+      "`proxynet_*` metric families that are not exported. Their data is not fetched unless something else needs it.",
+    ),
   series_max: wholeNumber(1_000, 100_000_000)
     .default(2_000_000)
     .describe("Maximum number of series. Above it, whole families are dropped, those with the most series first."),
@@ -194,7 +196,7 @@ const policies = list(
 )
   .default([])
   .describe(
-    "Globs of policy files, relative to this file; `*` does not match names that begin with a dot. A glob that matches no file is an error. If empty, the daemon exports metrics and takes no action.",
+    "Globs of policy files, relative to this file; `*` does not match names that begin with a dot. A glob that matches no file is an error. There may be at most 200 files, with at most 131,072 characters in total. If empty, the daemon exports metrics and takes no action.",
   );
 
 const RECEIVERS_MAX = 100;
@@ -219,7 +221,7 @@ const receivers = list(receiver, "receivers", RECEIVERS_MAX)
   .superRefine(rejectDuplicateNames)
   .default([])
   .describe(
-    "Receivers of notifications. A notify step notifies the receiver that it names; all other notifications go to all receivers.",
+    `Receivers of notifications, at most ${RECEIVERS_MAX}. A notify step notifies the receiver that it names; all other notifications go to all receivers.`,
   );
 
 const sections = section({

@@ -142,6 +142,16 @@ const fleet = section({
   .prefault({})
   .describe("Additional nodes, which count toward limits given as percentages.");
 
+/** YAML reads `true` and `false` without quotes as booleans. */
+function verdict() {
+  const words = ["true", "false", "unknown"] as const;
+  const names = words.join(", ");
+  return z
+    .literal([...words, true, false], { error: `must be one of ${names}` })
+    .register(valueKinds, { name: names })
+    .transform((value) => String(value) as (typeof words)[number]);
+}
+
 const expectation = (holdReasons: readonly string[]) =>
   section({
     at: duration("0s", "365d").describe("Time since the start of the test."),
@@ -149,9 +159,7 @@ const expectation = (holdReasons: readonly string[]) =>
     policy: nonBlankText("the name of a policy")
       .exactOptional()
       .describe("Name of the policy. May be left out if there is only one."),
-    verdict: oneOf(["true", "false", "unknown"])
-      .exactOptional()
-      .describe('Verdict of the policy on the node, in quotes: `"true"`.'),
+    verdict: verdict().exactOptional().describe("Verdict of the policy on the node."),
     timer: oneOf(["inactive", "pending", "firing"]).exactOptional().describe("State of the timer."),
     held: list(oneOf(holdReasons), "reasons", holdReasons.length)
       .exactOptional()

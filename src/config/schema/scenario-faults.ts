@@ -13,7 +13,7 @@ import {
   wholeNumber,
 } from "./value-types.ts";
 
-const MATCH_PATTERN = /^(?:(?:GET|POST) )?\/\S*$|^(?:GET|POST)$/;
+const MATCH_PATTERN = /^(?:(?:GET|POST) )?\/(?:v1(?:\/(?:(?:nodes|sessions)(?:[/?]\S*)?)?)?)?$|^(?:GET|POST)$/;
 const PRINTABLE_PATTERN = /^[\x20-\x7e]*$/;
 const RETRY_AFTER_EXPECTED = "a number of seconds, or an HTTP-date in quotes";
 
@@ -27,7 +27,11 @@ const timingKeys = {
 
 /** Keys of the faults that affect requests. */
 const matchKeys = {
-  match: text("a method, the beginning of a path, or both, such as GET /v1/nodes", { name: "string" }, MATCH_PATTERN)
+  match: text(
+    "a method, the beginning of a path of the API, or both, such as GET /v1/nodes",
+    { name: "string" },
+    MATCH_PATTERN,
+  )
     .exactOptional()
     .describe(
       "Requests that the fault affects: a method, the beginning of a path, or both, as in `GET /v1/nodes`; with a trailing `?`, only the list. Defaults to every request. Not for `region_dark` and `clock_skew`.",

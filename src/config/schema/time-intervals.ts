@@ -193,5 +193,5 @@ export const intervalsSchema = list(interval, "time intervals", INTERVALS_MAX)
   .superRefine(rejectDuplicateNames)
   .default([])
   .describe(
-    "Named time intervals for the `windows` of policies, in Alertmanager's format. A time is within an interval if it matches every list that is set; it matches a list if it is within any of its ranges.",
+    `Named time intervals for the \`windows\` of policies, in Alertmanager's format, at most ${INTERVALS_MAX}. A time is within an interval if it matches every list that is set; it matches a list if it is within any of its ranges.`,
   );

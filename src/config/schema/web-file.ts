@@ -247,7 +247,7 @@ const users = z
       issue.code === "invalid_key" ? `must be ${USER_EXPECTED}` : "must be a mapping of user names to bcrypt hashes",
   })
   .refine((all) => Object.keys(all).length <= USERS_MAX, `must be at most ${USERS_MAX} users`)
-  .register(valueKinds, { name: "mapping of user names to bcrypt hashes", range: "cost 4 to 18" })
+  .register(valueKinds, { name: `mapping of at most ${USERS_MAX} user names to bcrypt hashes`, range: "cost 4 to 18" })
   .default({})
   .describe(
     "Users of basic auth. If empty, no password is required. `/-/healthy` and `/-/ready` never require one. Other routes also accept an operator's token instead of a password.",

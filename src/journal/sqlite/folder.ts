@@ -98,7 +98,7 @@ export function lockFolder(folder: string): Result<DatabaseSync, StoreFailure> {
     }
     return storeFailure(
       "unusable",
-      `${folder} can't hold state: ${accessProblem(folder) ?? errorMessage(error)}; state.path must be a writable folder`,
+      `${folder} can't hold state: ${accessProblem(folder) ?? errorMessage(error)}; state.path must be a writable folder with free space`,
     );
   }
 }

@@ -47,7 +47,7 @@ export const approvalGuard = defineGuard({
     approval: {
       counts: "approvals",
       condition: "the policy or `safety.mode` is `approve`, and the step is not approved",
-      ends: "with `approve` or `reject`; an approval expires after `safety.approval_ttl`",
+      ends: "with `approve` or `reject`, once no other reason holds the node; an approval expires after `safety.approval_ttl`",
       operatorAction: "list pending actions with `approvals`",
       policyWide: true,
     },

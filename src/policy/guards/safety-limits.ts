@@ -129,7 +129,7 @@ const maxNodesOf = (fleet: number, maxOf: (domain: FailureDomain) => number): Ma
 });
 
 /** Returns whether a policy can act on nodes, rather than only notify. */
-export const actsOnNodes = ({ steps, retry }: PolicySpec): boolean =>
+const actsOnNodes = ({ steps, retry }: PolicySpec): boolean =>
   retry.episodes > 0 && steps.some(({ action }) => action !== "notify");
 
 /** Returns the limits that prevent every action because they are 0, by their keys in `safety`. */

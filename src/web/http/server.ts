@@ -80,7 +80,7 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
     await once(app.server, "listening");
   } catch (error) {
     await app.close();
-    return fail(`${listenProblem(host, port, error)}, or choose a free address of this host`);
+    return fail(listenProblem(host, port, error, "choose a free address of this host"));
   }
   const { address, port: boundPort } = app.server.address() as AddressInfo;
   return ok({
@@ -90,13 +90,16 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
   });
 }
 
-/** Returns why an address can't be listened on, and how to find the process that uses it. */
-export function listenProblem(host: string, port: number, error: unknown): string {
+/**
+ * Returns why an address can't be listened on, how to find the process that uses it, and `choice`, which says how to
+ * choose another address.
+ */
+export function listenProblem(host: string, port: number, error: unknown, choice: string): string {
   const isInUse = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
   const reason = isInUse
-    ? `another process uses the port (EADDRINUSE): find it with ss -ltnp "sport = :${port}" or lsof -i :${port}, and stop it`
-    : errorMessage(error);
-  return `can't listen on ${hostAndPort(host, port)}: ${reason}`;
+    ? `another process uses the port (EADDRINUSE): find it with ss -ltnp "sport = :${port}" or lsof -i :${port}, and stop it, or`
+    : `${errorMessage(error)};`;
+  return `can't listen on ${hostAndPort(host, port)}: ${reason} ${choice}`;
 }
 
 /** Returns the URL at which a client on this host reaches a server that listens on an address. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { IntegrationClient } from "../../../src/api-client/integration-client.ts";
 import { fail, ok } from "../../../src/base/result.ts";
-import { queryRange } from "../../../src/cli/backtest/history-reader.ts";
+import { measureHistory, queryRange } from "../../../src/cli/backtest/history-reader.ts";
 
 const GRID = { startMs: 1_772_323_200_000, stepMs: 60_000, points: 3 };
 const signal = new AbortController().signal;
@@ -57,6 +57,21 @@ test.each([
     ok: false,
     error: { isTooMuch, message: `Prometheus answered 422: ${errorType}: ${error}` },
   });
+});
+
+test.each([
+  ["one daemon that takes over from another is one fleet", ["30", "30", null], [null, "30", "30"], 60, 1],
+  ["two daemons at the same time are counted", ["30", "30", "31"], [null, "20", "20"], 51, 2],
+] as const)("%s", async (_, first, second, nodes, daemons) => {
+  const series = [first, second].map((counts, index) => ({
+    metric: { job: "proxywarden", instance: `proxywarden-${index}` },
+    values: counts.flatMap((count, point) => (count === null ? [] : [[1_772_323_200 + 60 * point, count]])),
+  }));
+  const { client } = prometheusThatAnswers(200, matrix(series));
+  const [fromMs, untilMs] = [GRID.startMs, GRID.startMs + 2 * GRID.stepMs];
+  expect(await measureHistory({ prometheus: client, matchers: "", fromMs, untilMs, signal })).toMatchObject(
+    ok({ nodes, daemons }),
+  );
 });
 
 const HINT = "it must be the URL of a running Prometheus that has the daemon's metrics";

@@ -59,7 +59,7 @@ describe("a node is named by its id or its name", () => {
       err: "proxywarden: the daemon knows no nodes yet: try again after its first poll\n",
     });
     const { url } = await startTestServer({ fleet: () => buildFleet([{ id: "node_1" }]) });
-    expect(await runInProcess("nodes", "--region", "nowhere", "--url", url)).toEqual({
+    expect(await runInProcess("nodes", "--search", "nowhere", "--url", url)).toEqual({
       code: 0,
       out: "no nodes\n",
       err: "",

@@ -147,7 +147,7 @@ describe("decisions and actions", () => {
     const note =
       "proxywarden: not all rows were searched: there may be more decisions; use --since, --node or --policy\n";
     const many = decisionsAt((index) => heldDecision.at - index * MINUTE, 21_000);
-    expect((await search(many, "--country", "FR")).err).toBe(note);
+    expect((await search(many, "--country", "FR")).err).toContain(note);
     expect(requests).toBe(20);
     // As many rows at one time as a page has, and an older one of the wanted country.
     const atOnce = [
@@ -157,6 +157,6 @@ describe("decisions and actions", () => {
     const { out, err } = await search(atOnce, "--region", "us-east");
     expect(JSON.parse(out)).toMatchObject([{ node: "node_2" }]);
     expect(err).toBe(note);
-    expect((await search(many.slice(0, 5), "--country", "FR")).err).toBe("");
+    expect((await search(many.slice(0, 5), "--node", "node_1")).err).toBe("");
   });
 });

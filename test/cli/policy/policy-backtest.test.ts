@@ -52,3 +52,18 @@ test("names the URL of a Prometheus without the history, and the options that se
     `proxywarden: --prometheus "${url}": Prometheus has no samples of proxynet_node_status in this time; check --since, --until and --matchers\n`,
   );
 });
+
+test("warns if several daemons are in the history at the same time", async () => {
+  const now = Math.floor(Date.now() / 60_000) * 60;
+  const series = ["a:9713", "b:9713"].map((instance) => ({
+    metric: { instance, node_id: "node_1", status: "online" },
+    values: Array.from({ length: 10 }, (_, minute) => [now - 60 * minute, "1"]).toReversed(),
+  }));
+  const url = await startServer(
+    200,
+    JSON.stringify({ status: "success", data: { resultType: "matrix", result: series } }),
+  );
+  expect((await backtest("", "--prometheus", url, "--since", "10m", "--step", "1m")).out).toContain(
+    "\n  2 daemons are in the history at the same time, and their nodes count as one fleet: select one with --matchers, such as --matchers 'instance=\"HOST:PORT\"'\n",
+  );
+});

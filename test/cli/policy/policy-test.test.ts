@@ -62,6 +62,12 @@ test("a failure shows its position, the expected and the actual value, and every
   expect((await run([held])).out).toMatch(/held: expected none, got window\n {12}window: .*nights/);
 });
 
+test("a verdict may be written without quotes", async () => {
+  expect((await run([folderWith([['verdict: "true"', "verdict: true"]])])).out).toMatch(/1 passed, 0 failed\n$/);
+  const failed = await run([folderWith([['verdict: "true"', "verdict: false"]])]);
+  expect(failed.out).toContain("at 8m, node_1 by reboot-offline: verdict: expected false, got true\n");
+});
+
 test("a policy is blocked when the test says so", async () => {
   const file = folderWith([
     ["    expect:", "    blocked: [no for 2m, yes]\n    expect:"],

@@ -161,6 +161,16 @@ test("the shipped rough day has every kind of fault", () => {
   expect(faults.get("region_dark")?.fault).toEqual({ kind: "region_dark", region: "eu-west" });
 });
 
+test("a fault must match requests that the API has", () => {
+  const errorsOf = (match: string) => scenarioErrors(`faults: [{ kind: hang, for: 1m, match: "${match}" }]\n`);
+  for (const match of ["GET", "/", "/v1", "POST /v1/", "GET /v1/nodes?", "/v1/nodes/node_7", "/v1/sessions/stats"]) {
+    expect(errorsOf(match)).toEqual([]);
+  }
+  for (const match of ["GET /v1/node", "/nodes", "/v2/nodes", "GET /v1/nodesx"]) {
+    expect(errorsOf(match)).toEqual([expect.stringContaining("must be a method, the beginning of a path of the API")]);
+  }
+});
+
 test("errors of a scenario are reported as those of a configuration", () => {
   const text = `nodes: ten
 rates: { fault_every: 0s, repair: nevr }
@@ -189,7 +199,7 @@ faults:
     "8:5: faults[3]: found 5; must be a mapping with the keys kind, for and those of the kind",
     "9:5: faults[4].missing: missing; must be a percentage from 0% to 100%, such as 20%",
     '9:39: faults[4].share: found "200%"; must be a percentage from 0% to 100%, such as 20%',
-    '9:52: faults[4].match: found "PUT /v1"; must be a method, the beginning of a path, or both, such as GET /v1/nodes',
+    '9:52: faults[4].match: found "PUT /v1"; must be a method, the beginning of a path of the API, or both, such as GET /v1/nodes',
     "10:28: faults[5].missing: unknown key; must be one of kind, after, for, match, share",
     "11:40: faults[6].skew: found +5; must be a duration such as 90s or -90s",
   ]);

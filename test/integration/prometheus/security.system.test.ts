@@ -182,7 +182,10 @@ describe("commands", () => {
       listApprovals(trusting),
       listApprovals(known),
     ]);
-    expect(untrusted).toMatchObject({ code: 1, err: expect.stringMatching(/is not healthy: .*certificate/) });
+    expect(untrusted).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/is not healthy: .*certificate.*--http-config-file/),
+    });
     expect(healthy).toEqual({ code: 0, out: "healthy\n", err: "" });
     expect(invalid).toMatchObject({
       code: 1,

@@ -21,8 +21,8 @@ describe("the reference of policies", () => {
     "| `match` | CEL expression | – | Nodes that the policy applies to.",
     "| `clear_for` | duration, 0s to 365d | `10m` | How long",
     "| `retry.every` | duration, 1m to 30d | `6h` | Time from",
-    "| `windows` | list of: name of a time interval | `[]` | Time intervals",
-    "| `blocked_by[].alerts` | list of: matcher | – | Matchers",
+    "| `windows` | list of at most 20: name of a time interval | `[]` | Time intervals",
+    "| `blocked_by[].alerts` | list of at most 20: matcher | – | Matchers",
   ])("has the row %s", (row) => {
     expect(reference).toContain(row);
   });

@@ -125,6 +125,15 @@ describe("an address", () => {
     });
   });
 
+  test("that this host does not have is an error that names it", async () => {
+    expect(await startOn("192.0.2.1", 9713)).toEqual({
+      ok: false,
+      error: expect.stringMatching(
+        "^can't listen on 192.0.2.1:9713: .*EADDRNOTAVAIL.*; choose a free address of this host$",
+      ),
+    });
+  });
+
   test("that is a name is only the first address of that name, on which all checks are made", async () => {
     const web = await startOn("localhost", 0);
     if (!web.ok) throw new Error(web.error);
