@@ -88,6 +88,7 @@ const addMargin = (calls: number): number => calls * (1 + MARGIN) + MARGIN_CALLS
 
 /** Returns the number of windows for which to remember external calls, by the longest pause between them. */
 function rememberedWindows(windows: readonly WindowMaximum[]): number {
+  if (mostOf(windows) < 1) return WINDOWS_REMEMBERED_MIN;
   const pauses = windows.map(({ index, most }, position) => {
     const previous = windows.slice(0, position).findLast((window) => window.most >= Math.max(1, most * PAUSE_SHARE));
     return previous === undefined || most < 1 ? 0 : index - previous.index;
