@@ -20,6 +20,9 @@ const quarantineFor = (durationMs: DurationMs, nodes: readonly string[]) =>
     steps: [{ ...steps.quarantine, durationMs }],
   });
 
+/** Longer than any time for which an action counts as recent, and shorter than the time until a retry. */
+const QUARANTINE_MS = 4 * HOUR_MS;
+
 const twoDisrupted = { ...withoutLimits, maxDisrupted: { share: 1, amount: 2 } };
 
 // The spec does not state the status of a quarantined node (section 3.1).
@@ -28,11 +31,11 @@ describe.each(["maintenance", "offline", "disabled"])("if quarantined nodes have
     const wrapTransport = showingQuarantineAs(status);
     const network = await startQuietNetwork({ config: remediationConfig([]), wrapTransport });
     const four = onePerRegion(network, 4);
-    await network.reload({ config: remediationConfig([quarantineFor(DAY_MS, four)], twoDisrupted) });
-    await network.advance(6 * HOUR_MS);
+    await network.reload({ config: remediationConfig([quarantineFor(QUARANTINE_MS, four)], twoDisrupted) });
+    await network.advance(2.5 * HOUR_MS);
     expect(four.map(network.status).toSorted()).toEqual(["online", "online", "quarantined", "quarantined"]);
     expect(holdReasonsOf(network)).toContain("disrupted");
-    await network.advance(DAY_MS);
+    await network.advance(3 * HOUR_MS);
     expect(network.postCount()).toBe(4);
   });
 
@@ -61,12 +64,12 @@ describe.each(["maintenance", "offline", "disabled"])("if quarantined nodes have
 
 test("a node that is offline because of our quarantine is not rebooted by another policy", async () => {
   const node = "node_caffe390";
-  const config = remediationConfig([rebootOffline(), { ...quarantineFor(DAY_MS, [node]), name: "hide" }]);
+  const config = remediationConfig([rebootOffline(), { ...quarantineFor(QUARANTINE_MS, [node]), name: "hide" }]);
   const network = await startQuietNetwork({ config, wrapTransport: showingQuarantineAs("offline") });
-  await network.advance(20 * HOUR_MS);
+  await network.advance(3.5 * HOUR_MS);
   expect(actionLines(network)).toEqual(["quarantine: verified"]);
   expect(network.explain(node).policies[0]!.blockers).toMatchObject([{ reason: "other_episode" }]);
-  await network.advance(5 * HOUR_MS);
+  await network.advance(HOUR_MS);
   expect(network.status(node)).toBe("online");
   expect(actionLines(network)).toEqual(["quarantine: verified"]);
 });
