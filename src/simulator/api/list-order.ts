@@ -10,11 +10,10 @@ export function nodesInOrder(service: ServiceBackend, at: EpochMs, seenUntil: Ep
   const { nodes } = service.network.fleet;
   const { order } = service.options.nodeList;
   if (order === "joined") return nodes;
-  return sorted(nodes, order, (node) => ({
-    ...listedNode(service, node, at, seenUntil),
-    created_at: node.createdAt,
-    updated_at: node.changedAt,
-  }));
+  return sorted(nodes, order, (node, field) => {
+    if (field === "created_at") return node.createdAt;
+    return field === "updated_at" ? node.changedAt : listedNode(service, node, at, seenUntil)[field];
+  });
 }
 
 /** Returns the slots at positions `from` to `to` (excluded) of the list of the sessions in the given states. */
@@ -33,19 +32,19 @@ export function sessionsInOrder(
     return ordered.page(groups, total - end, end - from).reverse();
   }
   const slots = ordered.page(groups, 0, total).sort((one, other) => one - other);
-  return sorted(slots, order, (slot) => listedSession(service, slot, at)).slice(from, to);
+  return sorted(slots, order, (slot, field) => listedSession(service, slot, at)[field]).slice(from, to);
 }
 
 /** Sorts items by a field of their records, descending if `order` begins with a minus. Equal items keep their order. */
-function sorted<Item>(
+function sorted<Item, Field extends string>(
   items: readonly Item[],
-  order: string,
-  recordOf: (item: Item) => Readonly<Record<string, string | number>>,
+  order: Field | `-${Field}`,
+  sortValue: (item: Item, field: Field) => string | number,
 ): Item[] {
   const sign = order.startsWith("-") ? -1 : 1;
-  const field = order.replace(/^-/, "");
+  const field = order.replace(/^-/, "") as Field;
   return items
-    .map((item) => ({ item, key: recordOf(item)[field]! }))
+    .map((item) => ({ item, key: sortValue(item, field) }))
     .sort((one, other) => (one.key === other.key ? 0 : one.key < other.key ? -sign : sign))
     .map(({ item }) => item);
 }

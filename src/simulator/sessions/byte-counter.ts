@@ -34,4 +34,4 @@ export const countedBytes = (counter: ByteCounter, at: number): number =>
   counter.finishedBytes + counter.rate * at - counter.rateTime;
 
 /** Converts bytes to GB (1e9 bytes), rounded to three decimals. */
-export const gigabytes = (bytes: number): number => Number((bytes / 1e9).toFixed(3));
+export const gigabytes = (bytes: number): number => Math.round(bytes / 1e6) / 1e3;
