@@ -166,9 +166,9 @@ describe("a service that shows only the first records", () => {
 });
 
 describe("a large list of sessions that come and go during each walk", () => {
-  const SESSIONS = isLongRun ? 10_000 : 5_000;
+  const SESSIONS = isLongRun ? 10_000 : 3_000;
   /** A walk takes fifteen seconds for each thousand sessions. */
-  const MINUTES = isLongRun ? 25 : 5;
+  const MINUTES = isLongRun ? 25 : 4;
   const WALKS_MIN = isLongRun ? 7 : 3;
 
   /** Returns whether each walk was complete. */

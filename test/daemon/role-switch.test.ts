@@ -94,7 +94,7 @@ test.each([
       await group.clock.sleep(20 * SECOND_MS);
     };
     group.failNode();
-    await group.advance(30 * MINUTE_MS);
+    await group.advance(24 * MINUTE_MS);
     expect(group.posts.map(({ daemon }) => daemon)).toEqual(sentBy);
     expect(group.actions()).toMatchObject(actions);
     expectLaws(group);
