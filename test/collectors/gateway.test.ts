@@ -47,7 +47,7 @@ test.each(isLongRun ? [undefined, 5] : [undefined])(
     expect(snapshots.last!.fleet.lastWalk).toMatchObject({ complete: true });
     expect(rateLimiter.learnedLimits().node_management).toBeLessThan(1.2 * PER_MINUTE);
     // Without the gateway the learned limit is lifted.
-    expect((await during(90 * MINUTE_MS)).refused).toBe(0);
+    expect((await during(60 * MINUTE_MS)).refused).toBe(0);
     expect((await during(10 * MINUTE_MS)).admitted).toBeGreaterThan(75 * 10);
     await stopVirtualDaemon(daemon);
   },

@@ -44,7 +44,8 @@ test("a command that can't be journaled changes nothing: the breaker stays open,
 });
 
 test("accept-inventory is kept, also after a restart, if a walk of the next day ends while it is being journaled", async () => {
-  const clock = createVirtualClock(START_MS);
+  const midnight = START_MS + DAY_MS;
+  const clock = createVirtualClock(midnight - 3 * HOUR_MS);
   const store = createMemoryStateStore();
   const journal: typeof store.journal = {
     ...store.journal,
@@ -62,7 +63,7 @@ test("accept-inventory is kept, also after a restart, if a walk of the next day 
     store: { ...store, journal },
   });
   network.setFault({ kind: "vanished", missing: 0.9 }, "GET /v1/nodes?");
-  await network.advance(START_MS + DAY_MS - MINUTE_MS - clock.now());
+  await network.advance(midnight - MINUTE_MS - clock.now());
   const { largestWalkNodes: baseline } = network.controller().view.status();
   const accepted = network.commands().acceptInventory();
   await network.advance(30 * MINUTE_MS);
