@@ -18,7 +18,7 @@ const busy = (match: string) =>
     clearForMs: 10 * MINUTE_MS,
     maxAgeMs: 5 * MINUTE_MS,
     steps: [steps.disconnect],
-    retry: { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 6 * HOUR_MS },
+    retry: { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 3 * HOUR_MS },
   });
 
 const ONE = "node_caffe390";
@@ -66,7 +66,7 @@ describe("an episode whose verdict stays unknown", () => {
 
   test("ends after retry.forget_after", async () => {
     const network = await startUnknown(24 * HOUR_MS);
-    await network.advance(6 * HOUR_MS);
+    await network.advance(3 * HOUR_MS);
     expect(episodeStates(network)).toEqual(["suspended"]);
     await network.advance(30 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["withdrawn"]);
