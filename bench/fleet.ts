@@ -98,6 +98,7 @@ function emptyFleet(nodes: number, upTo: (count: number) => number) {
     otherStatusAt: NumberColumn.from(slots.map(() => Number.NaN)),
     detailedAt: zeros,
     detailedAtEpochMs: NumberColumn.from(slots.map(() => Number.NaN)),
+    detailLastSeenMs: NumberColumn.from(slots.map(() => Number.NaN)),
     usageKnown: true,
     settledAt: 0,
     walkedAt: 0,

@@ -14,7 +14,7 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type DetailChoice, DetailPriority, type SuspectCause } from "../scheduling/detail-priority.ts";
 import { AbsenceTracker, type LookupResult } from "./absence.ts";
 import { createLocationTable } from "./locations.ts";
-import { NodeColumns } from "./node-columns.ts";
+import { NodeColumns, OLDER_RECORD_MS_MAX } from "./node-columns.ts";
 import { createUsageScaleCheck, type UsageScale } from "./usage-scale.ts";
 import { WalkHistory, type WalkSummary } from "./walk-completeness.ts";
 
@@ -70,7 +70,7 @@ export class Inventory {
    */
   recordListed(record: NodeRecord, at: MonotonicMs, onContradiction?: (record: NodeRecord) => void): boolean {
     const slot = this.#slotOf(record.id);
-    const isWritten = this.#writeRecord(slot, record, at);
+    const isWritten = this.#writeRecord(slot, record, at, OLDER_RECORD_MS_MAX);
     if (!isWritten && this.#columns.contradicts(slot, record, at)) onContradiction?.(record);
     const isNew = this.#absences.markShown(slot);
     if (isNew) this.#hiddenSince.delete(record.id);
@@ -138,11 +138,13 @@ export class Inventory {
   recordDetail(detail: NodeDetail, at: MonotonicMs, epochMs: EpochMs): "taken" | "outdated" | "bad_scale" {
     const slot = this.#slots.get(detail.id);
     if (slot === undefined || this.#columns.number("detailedAt", slot) > at) return "taken";
-    const isWritten = this.#writeRecord(slot, detail, at);
+    // If the service's clock was set back, the list shows it.
+    const isWritten = this.#writeRecord(slot, detail, at, Number.POSITIVE_INFINITY);
     if (!isWritten && this.#columns.contradicts(slot, detail, at)) return "outdated";
     for (const name of UNSCALED_NUMBERS) this.#columns.setNumber(name, slot, detail[name]);
     this.#columns.setNumber("detailedAt", slot, at);
     this.#columns.setNumber("detailedAtEpochMs", slot, epochMs);
+    this.#columns.setNumber("detailLastSeenMs", slot, detail.lastSeenMs);
     this.#lastDetailAt = at;
     this.#detailed.add(detail.id);
     const wasKnown = this.#usageScale.isKnown();
@@ -256,9 +258,12 @@ export class Inventory {
     this.#freeSlots.push(slot);
   }
 
-  /** Writes the fields of the list form, unless later ones were observed. Returns whether it did. */
-  #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs): boolean {
-    if (this.#columns.isOutdated(slot, record, at)) {
+  /**
+   * Writes the fields of the list form, unless later ones were observed (see {@link NodeColumns.isOutdated}). Returns
+   * whether it did.
+   */
+  #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs, ignoredMs: DurationMs): boolean {
+    if (this.#columns.isOutdated(slot, record, at, ignoredMs)) {
       this.#columns.recordOutdated(slot, record, at);
       return false;
     }

@@ -21,6 +21,7 @@ const NUMBER_COLUMNS = [
   "otherStatusAt",
   "detailedAt",
   "detailedAtEpochMs",
+  "detailLastSeenMs",
 ] as const;
 type NumberColumnName = (typeof NUMBER_COLUMNS)[number];
 
@@ -34,10 +35,10 @@ const UNKNOWN_STATUS = NODE_STATUSES.indexOf("unknown");
 /** A record whose last_seen is earlier by more than this is an older one. Some services round the times of a list. */
 const LAST_SEEN_TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
 /**
- * Time after a record for which an older one is ignored, such as that of a cache. After that it is believed, since the
- * service's clock may have been set back.
+ * Time after a record for which an older one of the list is ignored, such as that of a cache. After that it is believed,
+ * since the service's clock may have been set back.
  */
-const OLDER_RECORD_MS_MAX: DurationMs = 2 * MINUTE_MS;
+export const OLDER_RECORD_MS_MAX: DurationMs = 2 * MINUTE_MS;
 
 /** A column, and its last copy if the column has not changed since, so that a snapshot copies only what changed. */
 interface Column<A> {
@@ -73,12 +74,15 @@ export class NodeColumns {
     writeText(this.#texts[name], slot, value);
   }
 
-  /** Returns whether the record was observed at `at` before the stored one, or is older by its last_seen. */
-  isOutdated(slot: number, record: NodeRecord, at: MonotonicMs): boolean {
+  /**
+   * Returns whether the record was observed at `at` before the stored one, or is older by its last_seen and was observed
+   * at most `ignoredMs` later.
+   */
+  isOutdated(slot: number, record: NodeRecord, at: MonotonicMs, ignoredMs: DurationMs): boolean {
     const ageMs = at - this.number("listedAt", slot);
     const lastSeenMs = record.lastSeenMs ?? Number.NaN;
     const isOlder = lastSeenMs < this.number("lastSeenMs", slot) - LAST_SEEN_TOLERANCE_MS;
-    return ageMs < 0 || (isOlder && ageMs <= OLDER_RECORD_MS_MAX);
+    return ageMs < 0 || (isOlder && ageMs <= ignoredMs);
   }
 
   /** Returns whether an outdated record was observed at `at` after the stored one, and states another status. */

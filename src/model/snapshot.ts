@@ -41,6 +41,8 @@ export interface Fleet
   readonly detailedAt: NumberColumn;
   /** The same time as {@link detailedAt} by the daemon's wall clock, in EpochMs, or NaN if never. */
   readonly detailedAtEpochMs: NumberColumn;
+  /** The last_seen of the detail, which is earlier than that of the list if a cache or an outdated replica answered. */
+  readonly detailLastSeenMs: NumberColumn;
   /** False if no scale is declared, or a value contradicted it. */
   readonly usageKnown: boolean;
   /** When the last complete walk ended, or null before the first. */

@@ -47,6 +47,7 @@ export function buildFleet(fixtures: readonly (NodeFixture | null)[], settledAt:
     otherStatusAt: numbers(() => undefined),
     detailedAt: numbers(({ detailedAt }) => detailedAt),
     detailedAtEpochMs: numbers(({ detailedAtEpochMs }) => detailedAtEpochMs),
+    detailLastSeenMs: numbers(({ lastSeenMs }) => lastSeenMs),
     usageKnown: true,
     settledAt,
     walkedAt: settledAt,

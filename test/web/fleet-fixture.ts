@@ -37,6 +37,7 @@ export function buildFleet(nodes: readonly FleetNode[]): Fleet {
     otherStatusAt: unknown,
     detailedAt: unknown,
     detailedAtEpochMs: unknown,
+    detailLastSeenMs: unknown,
     usageKnown: false,
     settledAt: 0,
     walkedAt: 0,

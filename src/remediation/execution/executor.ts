@@ -1,7 +1,7 @@
 import { actionCall } from "../../api-client/endpoints.ts";
 import type { ApiError } from "../../api-client/errors.ts";
 import type { PostResult } from "../../api-client/post-result.ts";
-import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { DAY_MS, type DurationMs, formatSecondsLeft, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { readNodeDetail } from "../../collectors/detail-collector.ts";
 import type { NodeId, NodeStatus } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
@@ -28,6 +28,8 @@ export interface ExecutionSignals {
 
 /** An action is sent within this time after its node was read. */
 const READ_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
+/** An action is not sent if the last_seen of the read before it is earlier than that of the list by more than this. */
+const READ_OLDER_MS_MAX: DurationMs = 2 * MINUTE_MS;
 /** Longest quarantine that a policy can request. A reply that states a longer one is wrong. */
 const QUARANTINE_MINUTES_MAX = (30 * DAY_MS) / MINUTE_MS;
 
@@ -125,11 +127,21 @@ async function readNodeNow(context: ExecutorDeps, { node }: Action, signal: Abor
   const error = await readNode(context, node, signal);
   if (error === null) {
     context.observed.replaceFleet(context.inventory.currentFleet());
-    return null;
+    return outdatedReadProblem(context, node);
   }
   const isForbidden = error.kind === "forbidden";
   if (isForbidden || error.kind === "unauthorized") context.apiKey.recordRejected(node, error.message, isForbidden);
   return `the node could not be read: ${error.message}`;
+}
+
+/** Returns why the read of a node says nothing about its present state, or null if it may. */
+function outdatedReadProblem({ observed }: ExecutorDeps, node: NodeId): string | null {
+  const { detailLastSeenMs, lastSeenMs } = observed.fleet;
+  const slot = observed.slotOf(node)!;
+  const olderMs = lastSeenMs.at(slot) - detailLastSeenMs.at(slot);
+  return olderMs > READ_OLDER_MS_MAX
+    ? `the service returned an old record of the node, as a cache does: its last_seen is ${formatSecondsLeft(olderMs)} before that of the list`
+    : null;
 }
 
 /**

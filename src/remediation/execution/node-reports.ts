@@ -35,6 +35,13 @@ export function hasReportsSince(context: ReportsContext, sentAt: EpochMs, slot: 
   return latestReportAt(context) > since + DATE_PRECISION_MS;
 }
 
+/** Returns whether the detail of a node is from before a step was sent, although the list shows a later report. */
+export function isDetailOlder(context: ReportsContext, sentAt: EpochMs, slot: number): boolean {
+  const { detailLastSeenMs, lastSeenMs, listedAt } = context.observed.fleet;
+  const since = (toServiceTime(context, sentAt, listedAt.at(slot)) ?? Number.NaN) + DATE_PRECISION_MS;
+  return detailLastSeenMs.at(slot) <= since && lastSeenMs.at(slot) > since;
+}
+
 const latestReports = new WeakMap<Fleet, EpochMs>();
 
 /** Returns the latest last_seen of the fleet, on the service's clock, or -Infinity if no node has one. */

@@ -20,7 +20,7 @@ import type { EpisodeContext, RemediationControllerDeps, ServiceContext } from "
 import { canaryFactKey, type SentUnder } from "../policy-set.ts";
 import { actionChange, commitTransition, finishAction, withdraw } from "./episode-transitions.ts";
 import { readNode } from "./executor.ts";
-import { hasReportsSince, toServiceTime } from "./node-reports.ts";
+import { hasReportsSince, isDetailOlder, toServiceTime } from "./node-reports.ts";
 
 /** Dependencies of the verification of steps. */
 export type VerificationDeps = EpisodeContext & Pick<ServiceContext, "client" | "clock" | "observed">;
@@ -67,7 +67,7 @@ function observeStep(
   const isAfter = (at: number | null | undefined) => hasReports && remediationState.epochOf(at ?? Number.NaN) > sentAt;
   const isFresh = {
     nodes: isAfter(fleet.listedAt.at(slot)),
-    details: isAfter(fleet.detailedAt.at(slot)),
+    details: isAfter(fleet.detailedAt.at(slot)) && !isDetailOlder(context, sentAt, slot),
     sessions: isAfter(sessions?.observedFrom),
   };
   // Data from before the step was sent says nothing about its effect, so it counts as stale.

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import type { EpochMs } from "../../../src/model/time.ts";
@@ -23,6 +23,42 @@ test("no action is sent while the detail of its node, which a cache keeps, contr
   await network.advance(40 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   expect(episodeStates(network)).toEqual(["healed"]);
+});
+
+describe("details that a cache keeps while the list shows that the node has reported since", () => {
+  const within = 5 * MINUTE_MS;
+  const rebootFull = rebootOffline({
+    when: 'node.status == "online" && node.disk_usage > 0.9',
+    forMs: 30 * MINUTE_MS,
+    steps: [steps.reboot, steps.force].map((step) => ({ ...step, verify: { withinMs: within, expect: null } })),
+  });
+
+  const every = { kind: "every", intervalMs: MINUTE_MS } as const;
+  const settings = { schedules: { ...listsAndDetailsSettings.schedules!, details: every } };
+  const cached = { kind: "cached", maxAgeMs: 20 * MINUTE_MS } as const;
+
+  test("do not cause an action on a node that recovered by itself", async () => {
+    const network = await startQuietNetwork({ config: remediationConfig([rebootFull]), settings });
+    const [node] = network.nodes();
+    const since = network.daemon.clock.now();
+    network.interventions.setLoad(node!, { resource: "disk", since, overMs: 0, level: 0.99, until: since + DAY_MS });
+    await network.advance(20 * MINUTE_MS);
+    network.setFault(cached, "GET /v1/nodes/");
+    await network.advance(5 * MINUTE_MS);
+    network.interventions.setLoad(node!, null);
+    await network.advance(HOUR_MS);
+    expect(network.postCount()).toBe(0);
+    expect(network.actions()[0]).toMatchObject({ state: "withdrawn", detail: expect.stringContaining("last_seen") });
+  });
+
+  test("do not cause a second step on a node that the first one healed", async () => {
+    const network = await startQuietNetwork({ config: remediationConfig([rebootFull]), settings });
+    network.interventions.startFailure(network.nodes()[0]!, { failureMode: "full", remedy: "reboot" });
+    await network.advanceUntil(() => network.postCount() > 0);
+    network.setFault(cached, "GET /v1/nodes/");
+    await network.advance(HOUR_MS);
+    expect(actionLines(network)).toEqual(["reboot: in_doubt"]);
+  });
 });
 
 /** Wraps the service so that the list shows a node as offline. */
