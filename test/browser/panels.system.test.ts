@@ -185,7 +185,15 @@ test("a policy shows its counts, each once", async () => {
   const { page } = await open({ remediation: () => ({ ...idleRemediation, policies: () => stepsOf([policy]) }) });
   const counts = page.locator("#policies .fact");
   await counts.first().waitFor();
-  const shown = ["2 pending", "3 firing", "1 waiting", "2 acting", "0 given up", "4 unknown"];
+  const shown = [
+    "matches 24 of 1,200 nodes",
+    "2 pending",
+    "3 firing",
+    "1 waiting",
+    "2 acting",
+    "0 given up",
+    "4 unknown",
+  ];
   expect(await counts.allTextContents()).toEqual(shown);
 });
 

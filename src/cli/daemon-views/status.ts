@@ -177,17 +177,20 @@ function stateText({
 
 function policyTable(policies: readonly PolicyView[], paint: Paint): string {
   if (policies.length === 0) return "";
-  const cells = policies.map(({ name, mode, fell_back: hasFallenBack, pending, firing, unknown, episodes }) => [
-    name,
-    hasFallenBack ? `${mode} (healed too few nodes)` : mode,
-    String(pending),
-    String(firing),
-    unknown === null ? "" : String(unknown),
-    Object.entries(episodes)
-      .flatMap(([state, count]) => (count > 0 ? [`${count} ${episodeState(state)}`] : []))
-      .join(", "),
-  ]);
-  return formatTable(["policy", "mode", "pending", "firing", "unknown", "episodes"], cells, paint);
+  const cells = policies.map(
+    ({ name, mode, fell_back: hasFallenBack, matched, pending, firing, unknown, episodes }) => [
+      name,
+      hasFallenBack ? `${mode} (healed too few nodes)` : mode,
+      matched === null ? "" : `${formatCount(matched.nodes)} of ${countNoun(matched.of, "node")}`,
+      String(pending),
+      String(firing),
+      unknown === null ? "" : String(unknown),
+      Object.entries(episodes)
+        .flatMap(([state, count]) => (count > 0 ? [`${count} ${episodeState(state)}`] : []))
+        .join(", "),
+    ],
+  );
+  return formatTable(["policy", "mode", "matches", "pending", "firing", "unknown", "episodes"], cells, paint);
 }
 
 function heldTable(held: readonly HeldNodeView[], total: number, paint: Paint): string {

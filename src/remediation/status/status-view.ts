@@ -20,7 +20,7 @@ import { ObservedFleet } from "../observed-fleet.ts";
 import { pauseAt } from "../operator-holds.ts";
 import { PolicySet } from "../policy-set.ts";
 import { heldNodeCountOf, heldNodesOf, nodeMarksOf } from "./node-status.ts";
-import type { PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
+import type { MatchedNodes, PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
 
 type ViewDeps = DecisionContext & { readonly journal: JournalQueries };
 
@@ -40,6 +40,8 @@ export interface StatusViewDeps {
   lastDecisions(): readonly LastDecision[] | null;
   /** Returns the number of nodes whose condition is unknown to a policy, or null on a standby. */
   unknownNodes(policy: string): number | null;
+  /** Returns how many nodes a policy matches, or null before the first complete walk and on a standby. */
+  matchedNodes(policy: string): MatchedNodes | null;
 }
 
 /** Creates the status view of remediation. */
@@ -110,6 +112,7 @@ export function createStandbyView(
     unobserved,
     lastDecisions: () => null,
     unknownNodes: () => null,
+    matchedNodes: () => null,
   });
 }
 
@@ -134,6 +137,7 @@ function remediationStatus({ context, fleetHealth, trustBlockers, roundFailure }
 function* policyStatuses({
   context: { policies, remediationState },
   unknownNodes,
+  matchedNodes,
 }: StatusViewDeps): Generator<undefined, readonly PolicyStatus[]> {
   const { records } = remediationState;
   const statuses: PolicyStatus[] = [];
@@ -158,7 +162,8 @@ function* policyStatuses({
       }
     });
     const counts = { ...episodes, pending, given_up: givenUp };
-    statuses.push({ ...active, pending, firing, unknown: unknownNodes(name), episodes: counts });
+    const [matched, unknown] = [matchedNodes(name), unknownNodes(name)];
+    statuses.push({ ...active, matched, pending, firing, unknown, episodes: counts });
   }
   return statuses;
 }

@@ -37,8 +37,16 @@ export interface RemediationStatus {
   readonly inFlight: number;
 }
 
+/** Number of nodes that the `match` of a policy selects, out of all nodes. Without `match`, it is all of them. */
+export interface MatchedNodes {
+  readonly nodes: number;
+  readonly of: number;
+}
+
 /** Status of one policy. */
 export interface PolicyStatus extends ActivePolicy {
+  /** As of the last complete walk, or null before the first and on a standby. */
+  readonly matched: MatchedNodes | null;
   readonly pending: number;
   readonly firing: number;
   /** Nodes whose condition was unknown when it was evaluated last, or null on a standby. */

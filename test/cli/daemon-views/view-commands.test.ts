@@ -37,7 +37,7 @@ describe("status and nodes show a fleet", () => {
     expect(out).toContain("mode          safety.mode is enforce; 0 actions in flight, 0 approvals waiting\n");
     expect(out).toMatch(/\nlimits {8}node_management: \d+ left; 100 a minute, burst 200\n/);
     expect(out).toMatch(/\nnodes +every 1m +(\d+s|1m) +(\d+s|1m) +ok\n/);
-    expect(out).toContain("\nreboot-offline  enforce  2        1       3        1 waiting\n");
+    expect(out).toContain("\nreboot-offline  enforce  24 of 1,200 nodes  2        1       3        1 waiting\n");
     expect(out).not.toContain("held");
   });
 

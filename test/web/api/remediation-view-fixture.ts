@@ -152,6 +152,7 @@ export const policyStatus: PolicyStatus = {
   mode: "enforce",
   hasFallenBack: false,
   proven: true,
+  matched: { nodes: 24, of: 1_200 },
   pending: 2,
   firing: 1,
   unknown: 3,

@@ -153,6 +153,7 @@ describe("policies", () => {
           mode: "enforce",
           fell_back: false,
           proven: true,
+          matched: { nodes: 24, of: 1_200 },
           pending: 2,
           firing: 1,
           unknown: 3,
