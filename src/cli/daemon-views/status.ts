@@ -121,6 +121,7 @@ function holdTexts({
   breaker,
   trust,
   storm_until: storm,
+  storm_cause: stormCause,
   journal,
   round_failure: round,
 }: Status["remediation"]) {
@@ -128,9 +129,9 @@ function holdTexts({
     paused &&
       `paused since ${formatTime(paused.at)}${paused.operator === null ? "" : ` by ${paused.operator}`}${paused.until === null ? "" : `, until ${formatTime(paused.until)}`}: ${paused.reason}`,
     breaker &&
-      `the circuit breaker has been open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired or were lost; reset-breaker closes it`,
+      `the circuit breaker has been open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired or were lost${breaker.causes === null ? "" : ` (${breaker.causes})`}; reset-breaker closes it`,
     ...trust.map(({ reason, detail }) => `${reason}: ${detail}`),
-    storm && `storm: too many nodes unhealthy; actions held until at least ${formatTime(storm)}`,
+    storm && `storm: ${stormCause}; actions held until at least ${formatTime(storm)}`,
     journal,
     round,
   ];

@@ -8,6 +8,7 @@ import type { EpochMs } from "../../model/time.ts";
 import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/guard-facts.ts";
 import { findBlockers } from "../../policy/guards/guards.ts";
 import { limitsByName } from "../../policy/guards/safety-limits.ts";
+import { stormCause } from "../../policy/guards/storm-and-breaker.ts";
 import { isInFlight } from "../../policy/own-actions.ts";
 import { presentTimer, toTimerRow } from "../../policy/timer.ts";
 import type { DecisionContext } from "../context.ts";
@@ -126,6 +127,7 @@ function remediationStatus({ context, fleetHealth, trustBlockers, roundFailure }
     breaker: breaker.open,
     trust: trustBlockers(),
     stormUntil: storm?.until ?? null,
+    stormCause: storm && stormCause(storm),
     journal: remediationState.journalProblem(),
     roundFailure: roundFailure(),
     largestWalkNodes: largestWalkNodes(records),

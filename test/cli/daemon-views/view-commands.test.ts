@@ -104,8 +104,9 @@ describe("status and nodes show a fleet", () => {
     const status = {
       ...idleStatus,
       paused: { at: SAMPLES_START_MS, until: SAMPLES_START_MS, reason: "deploy", operator: "alice" },
-      breaker: { openedAt: SAMPLES_START_MS, nodes: 12 },
+      breaker: { openedAt: SAMPLES_START_MS, nodes: 12, causes: "12 under high-cpu" },
       stormUntil: SAMPLES_START_MS,
+      stormCause: "101 of 500 nodes were unhealthy",
       roundFailure: "no round has succeeded",
       trust: [{ reason: "inventory_shrunk", detail: "20 nodes are listed" } as const],
     };
@@ -115,10 +116,10 @@ describe("status and nodes show a fleet", () => {
       "actions held  paused since 2026-11-21 03:00:00 UTC by alice, until 2026-11-21 03:00:00 UTC: deploy\n",
     );
     expect(out).toContain(
-      "actions held  the circuit breaker has been open since 2026-11-21 03:00:00 UTC: 12 nodes fired or were lost; reset-breaker closes it\n",
+      "actions held  the circuit breaker has been open since 2026-11-21 03:00:00 UTC: 12 nodes fired or were lost (12 under high-cpu); reset-breaker closes it\n",
     );
     expect(out).toContain(
-      "actions held  storm: too many nodes unhealthy; actions held until at least 2026-11-21 03:00:00 UTC\nactions held  no round has succeeded\n",
+      "actions held  storm: 101 of 500 nodes were unhealthy; actions held until at least 2026-11-21 03:00:00 UTC\nactions held  no round has succeeded\n",
     );
     expect(out).toContain("actions held  inventory_shrunk: 20 nodes are listed\n");
     const { out: json } = await runInProcess("status", "--url", url, "--output", "json");

@@ -166,6 +166,7 @@ export const idleStatus: RemediationStatus = {
   breaker: null,
   trust: [],
   stormUntil: null,
+  stormCause: null,
   journal: null,
   roundFailure: null,
   largestWalkNodes: 500,
