@@ -126,7 +126,8 @@ export const stormGuard = defineGuard({
       counts: "nodes that are offline, of unknown status, firing, disrupted or lost",
       condition: "there are more than `safety.max_unhealthy`",
       ends: "automatically, once the number of unhealthy nodes has fallen back to the limit; then `storm_cooldown` holds",
-      operatorAction: "find the common cause: network, service, upstream, or a policy that fires on too many nodes; the detail has the counts",
+      operatorAction:
+        "find the common cause: network, service, upstream, or a policy that fires on too many nodes; the detail has the counts",
       policyWide: true,
       preventsEpisode: true,
     },
