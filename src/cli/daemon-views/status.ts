@@ -58,7 +58,7 @@ function formatStatus({ status, budget, policies, held }: DaemonStatus, paint: P
     ["daemon", `proxywarden ${status.version}, up ${formatLength(upMs)}${leaderText(status.leader ?? null)}`],
     ["config", configText(status)],
     ["clock", clockText(status)],
-    ["nodes", countsText(status.nodes) + failureText(status, "nodes")],
+    ["nodes", countsText(status.nodes) + firstWalkText(status) + failureText(status, "nodes")],
     ["sessions", countsText(status.sessions) + failureText(status, "sessions")],
     [
       "mode",
@@ -106,6 +106,9 @@ function countsText(counts: Readonly<Record<string, number>> | null): string {
   );
   return parts.length === 0 ? formatCount(total) : `${formatCount(total)}: ${parts.join(", ")}`;
 }
+
+const firstWalkText = ({ nodes, nodes_complete: isComplete }: Status): string =>
+  nodes === null || isComplete ? "" : " so far; the first walk of the list has not completed yet";
 
 /** Returns why the counts are old, or an empty string if the last read succeeded. */
 function failureText({ collectors, now }: Status, collector: "nodes" | "sessions"): string {

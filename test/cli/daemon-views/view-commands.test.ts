@@ -100,6 +100,24 @@ describe("status and nodes show a fleet", () => {
     expect(out).toMatch(/\nnodes {9}40: .*, 2m ago \(can't be read now: unreachable: connect ECONNREFUSED\)\n/);
   });
 
+  test("status and nodes say that the first walk has not completed yet", async () => {
+    const snapshot = { ...known.snapshot!, fleet: { ...known.snapshot!.fleet, settledAt: null, walkedAt: null } };
+    const early = { ...known, snapshot };
+    const { url } = await startTestServer({
+      status: () => statusView(early),
+      budget: () => budgetView(early),
+      nodes: (query) => nodesView(early, query),
+    });
+    const { out } = await runInProcess("status", "--url", url);
+    expect(out).toMatch(/\nnodes {9}40: .* so far; the first walk of the list has not completed yet\n/);
+    const note =
+      "proxywarden: the first walk of the node list has not completed yet: only the nodes read so far are known\n";
+    expect(await runInProcess("nodes", "--url", url)).toMatchObject({ code: 0, err: note });
+    const unknown = await runInProcess("nodes", "--region", "mars", "--url", url);
+    expect(unknown.out).toBe("no nodes\n");
+    expect(unknown.err).toContain(note);
+  });
+
   test("status shows everything that holds actions", async () => {
     const status = {
       ...idleStatus,
