@@ -109,11 +109,8 @@ describe("a correlated failure", () => {
 });
 
 test("an open breaker holds every node until an operator resets it", () => {
-  const open = {
-    firings: [],
-    open: { openedAt: Date.parse("2026-02-27T03:04:05Z"), nodes: 11, causes: "9 under high-cpu, 2 lost" },
-  };
-  expect(blockersOfGuard(breakerGuard, {}, { facts: { breaker: open } })).toEqual([
+  const open = { openedAt: Date.parse("2026-02-27T03:04:05Z"), nodes: 11, causes: "9 under high-cpu, 2 lost" };
+  expect(blockersOfGuard(breakerGuard, {}, { facts: { breaker: { firings: [], open } } })).toEqual([
     "breaker: it opened at 2026-02-27 03:04:05 UTC after 11 nodes had fired or been lost (9 under high-cpu, 2 lost); reset-breaker closes it",
   ]);
   expect(blockersOfGuard(breakerGuard)).toEqual(NO_BLOCKERS);

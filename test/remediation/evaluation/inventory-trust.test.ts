@@ -2,9 +2,8 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
 import { defaultSafety, rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
-import { businessLimits } from "../../harness/virtual-daemon.ts";
 
 const trustReasons = (network: QuietNetwork) =>
   network
@@ -290,26 +289,4 @@ test("records of unknown status are counted in every part of a large fleet", asy
   const { trust } = network.controller().view.status();
   const detail = expect.stringMatching(new RegExp(`^${unknown + lastWalk!.rejected} of `));
   expect(trust).toContainEqual({ reason: "inventory_unknown", detail });
-});
-
-test.each([
-  [
-    "how often they allow a walk",
-    200,
-    HOUR_MS,
-    /^warming_up: 1 of 2 .*; the month's calls allow a walk every \S+, until the month ends in 30d22h\S+$/,
-  ],
-  [
-    "that they allow no other one",
-    4,
-    25 * HOUR_MS,
-    /^inventory_incomplete: .* old, more than \d+ s; the month's calls allow no other walk, so the list is read again in 29d\S+, when the month ends, or after a reload that changes limits$/,
-  ],
-] as const)("if the month's calls leave too few walks, the hold says %s", async (_, callsPerMonth, afterMs, text) => {
-  const limits = { ...businessLimits, plan: { ...businessLimits.plan, callsPerMonth } };
-  const settings = { ...listsOnlySettings, limits };
-  const network = await startQuietNetwork({ settings, config: remediationConfig([rebootOffline()]) });
-  await network.advance(afterMs);
-  const { blockers } = network.explain(network.nodes()[0]!).policies[0]!;
-  expect(blockers.map(({ reason, detail }) => `${reason}: ${detail}`)).toContainEqual(expect.stringMatching(text));
 });
