@@ -53,7 +53,7 @@ export async function benchEvaluation(): Promise<EvaluationResult[]> {
   const observed = new ObservedFleet({ serviceTime: (at) => at });
   const policies = new PolicySet(remediationConfig(POLICIES), remediationState.records);
   const evaluator = new PolicyEvaluator(
-    { clock: systemClock, observed, policies, remediationState },
+    { clock: systemClock, log: silentLog, observed, policies, remediationState },
     { recordChanges: () => [] },
   );
   const source = createFleetSource(NODES);

@@ -37,6 +37,8 @@ export interface RateLimiter {
   heldForMs(category: Category, lane: Lane): DurationMs;
   /** Calls in the plan's current month: ours and detected external ones. */
   monthUsed(): number;
+  /** Time until the plan's month ends. */
+  monthLeftMs(): DurationMs;
   recentActions(): Readonly<Record<Category, RecentActions>>;
   /** Calls expected from other users of the key, per window; for the plan, per minute. */
   externalCalls(): Readonly<Record<LimitScope, number>>;
@@ -128,6 +130,7 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
     },
     heldForMs: (category, lane) => Math.max(0, heldUntil(ledger, category, lane) - clock.monotonic()),
     monthUsed: () => month.used(),
+    monthLeftMs: () => month.leftMs(),
     recentActions: () => byName(CATEGORIES, (category) => recentActionsOf(ledger, category, clock.monotonic())),
     externalCalls() {
       const now = clock.monotonic();

@@ -21,6 +21,13 @@ export interface InventoryStatus {
   readonly completeWalkAgeMs: DurationMs | null;
   /** How long earlier 429s hold the next walk. */
   readonly walkHeldForMs: DurationMs;
+  /** What the month's calls allow, or null if they don't limit walks. */
+  readonly monthlyBudget: {
+    /** Time between two walks, or null if there are too few calls left for another one. */
+    readonly walkIntervalMs: DurationMs | null;
+    /** Time until the month ends. */
+    readonly leftMs: DurationMs;
+  } | null;
   /** How long a walk counts as fresh: three planned intervals, or three measured durations if that is longer. */
   readonly freshMs: DurationMs;
   /** Nodes that the last walk showed; if it was aborted, the known nodes. */
@@ -62,12 +69,13 @@ export interface TrustAssessment {
 export function assessTrust(inventory: InventoryStatus, trust: Safety["trust"]): TrustAssessment {
   const untrusted = [...inventoryBlockers(inventory, trust), ...clockBlockers(inventory, trust)];
   const notReady: TrustBlocker[] = [];
+  const wait = walkWait(inventory);
   if (inventory.completeWalks < trust.warmupWalks) {
-    const detail = `${inventory.completeWalks} of ${trust.warmupWalks} complete walks since the start`;
+    const detail = `${inventory.completeWalks} of ${trust.warmupWalks} complete walks since the start${wait}`;
     notReady.push({ reason: "warming_up", detail });
   }
   if (!inventory.lastComplete && !hasNoFreshWalk(inventory)) {
-    notReady.push({ reason: "inventory_incomplete", detail: incompleteDetail(inventory, trust) });
+    notReady.push({ reason: "inventory_incomplete", detail: `${incompleteDetail(inventory, trust)}${wait}` });
   }
   return { blockers: [...untrusted, ...notReady], isUntrusted: untrusted.length > 0 };
 }
@@ -83,6 +91,18 @@ function incompleteDetail({ completeWalks, missing }: InventoryStatus, trust: Sa
     : "the last walk of the nodes was not complete; the hold ends with the next complete walk";
 }
 
+/** Returns what delays the next walk, or an empty text. */
+function walkWait({ walkHeldForMs, monthlyBudget }: InventoryStatus): string {
+  const again = (ms: DurationMs) => `the list is read again in ${formatSecondsLeft(ms)}`;
+  const reload = "or after a reload that changes limits";
+  if (walkHeldForMs >= MINUTE_MS) return `; the service answered 429, and ${again(walkHeldForMs)}, ${reload}`;
+  if (monthlyBudget === null) return "";
+  const { walkIntervalMs, leftMs } = monthlyBudget;
+  return walkIntervalMs === null
+    ? `; the month's calls allow no other walk, so ${again(leftMs)}, when the month ends, ${reload}`
+    : `; the month's calls allow a walk every ${formatSecondsLeft(walkIntervalMs)}, until the month ends in ${formatSecondsLeft(leftMs)}`;
+}
+
 const hasNoFreshWalk = ({ completeWalkAgeMs, freshMs }: InventoryStatus): boolean =>
   completeWalkAgeMs !== null && completeWalkAgeMs > freshMs;
 
@@ -90,11 +110,7 @@ function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): 
   const { completeWalks, nodes, recordsRead, largestWalkNodes, unknownRecords, completeWalkAgeMs, freshMs } = inventory;
   const blockers: TrustBlocker[] = [];
   if (hasNoFreshWalk(inventory)) {
-    const left = inventory.walkHeldForMs;
-    const wait =
-      left < MINUTE_MS
-        ? ""
-        : `; the service answered 429, and the list is read again in ${formatSecondsLeft(left)}, or after a reload that changes limits`;
+    const wait = walkWait(inventory);
     const reason = inventory.missing === null ? wait : `; ${incompleteDetail(inventory, trust)}${wait}`;
     const age = seconds(completeWalkAgeMs!);
     const what =

@@ -56,6 +56,8 @@ export interface FleetCounts {
   readonly nodes: number;
   /** Number of nodes that are offline, of unknown status, firing or disrupted. */
   readonly unhealthy: number;
+  /** The same by cause. A node counts under the first one that applies. */
+  readonly unhealthyBy: ReadonlyMap<string, number>;
   readonly disrupted: ReadonlySet<NodeId>;
   /** Episodes whose node is lost (see {@link isLost}). */
   readonly lost: readonly Episode[];
@@ -162,10 +164,15 @@ export function* countFleet(
   const { locationIndex, status, locations } = fleet;
   const counted = countRecords(fleet);
   const isUnhealthy = counted.isUnhealthy.slice();
-  let { unhealthy } = counted;
+  const unhealthyBy = new Map([
+    ["offline", counted.offline],
+    ["of unknown status", counted.unknown],
+  ]);
+  /** Returns 1 if the node was not counted as unhealthy before, or 0. */
   const markUnhealthy = (slot: number) => {
-    unhealthy += 1 - isUnhealthy[slot]!;
+    const added = 1 - isUnhealthy[slot]!;
     isUnhealthy[slot] = 1;
+    return added;
   };
   const domains = { region: new Map<string, DomainCount>(), country: new Map<string, DomainCount>() };
   const addTo = (domain: FailureDomain, name: string, { nodes, online, disrupted }: DomainCount) => {
@@ -182,14 +189,14 @@ export function* countFleet(
   }
   const disrupted = yield* disruptedEpisodes(records, dryRun);
   const disruptedIds = new Set(disrupted.map(({ node }) => node));
-  let notListed = 0;
+  let [notListed, disruptedOnly] = [0, 0];
   for (const episode of disrupted) {
     const slot = slotsById(fleet).get(episode.node);
     if (slot === undefined) {
       notListed++;
       add(episode, { nodes: 1, online: 0, disrupted: 1 });
     } else {
-      markUnhealthy(slot);
+      disruptedOnly += markUnhealthy(slot);
       const online = status[slot] === ONLINE ? -1 : 0;
       const location = locations[locationIndex[slot]!]!;
       add(location, { nodes: 0, online, disrupted: 1 });
@@ -202,15 +209,19 @@ export function* countFleet(
     const slot = disruptedIds.has(action.node) ? undefined : slotsById(fleet).get(action.node);
     if (slot === undefined || !isLateEffect(records, action, NODE_STATUSES[status[slot]!]!, now)) continue;
     disruptedIds.add(action.node);
-    markUnhealthy(slot);
+    disruptedOnly += markUnhealthy(slot);
     add(locations[locationIndex[slot]!]!, { nodes: 0, online: 0, disrupted: 1 });
   }
+  unhealthyBy.set("disrupted", disruptedOnly + notListed);
   for (const { policy } of policies.filter((policy) => dryRun || !isDryRun(policy))) {
-    for (const slot of yield* firingSlots(fleet, records, policy.spec.name)) markUnhealthy(slot);
+    let firing = 0;
+    for (const slot of yield* firingSlots(fleet, records, policy.spec.name)) firing += markUnhealthy(slot);
+    unhealthyBy.set(`firing under ${policy.spec.name}`, firing);
   }
   return {
     nodes: fleet.count + notListed,
-    unhealthy: unhealthy + notListed,
+    unhealthy: unhealthyBy.values().reduce((sum, nodes) => sum + nodes, 0),
+    unhealthyBy,
     disrupted: disruptedIds,
     lost: disrupted.filter(isLost),
     unreturned: disrupted.filter(isAcceptableLoss),

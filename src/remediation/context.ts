@@ -33,7 +33,7 @@ export interface RemediationControllerDeps {
   /** `service.base_url`, which identifies the service that the nodes belong to. */
   readonly serviceUrl: string;
   readonly client: ApiClient;
-  readonly rateLimiter: Pick<RateLimiter, "heldForMs">;
+  readonly rateLimiter: Pick<RateLimiter, "heldForMs" | "monthLeftMs">;
   readonly inventory: Inventory;
   /** Counts and logs what is wrong with the details that are read before an action and to verify one. */
   readonly detailReporter: CollectorReporter;

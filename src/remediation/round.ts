@@ -83,6 +83,7 @@ export class RemediationRound {
       roundFailure: () => this.health.failure(),
       lastDecisions: () => [...decisionLog.lastDecisions()],
       unknownNodes: (policy) => this.#policyEvaluator.unknownNodes(policy),
+      matchedNodes: (policy) => this.#policyEvaluator.matches.of(policy),
     });
     this.#policyEvaluator = new PolicyEvaluator(context, this.fleetHealth);
     this.#episodeTracker = new EpisodeTracker(context);

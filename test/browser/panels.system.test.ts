@@ -108,9 +108,10 @@ test("banners name the operator, and link the section of the runbook and Grafana
       status: () => ({
         ...idleStatus,
         paused: { at: SAMPLES_START_MS, reason: "a deploy", operator: "alice" },
-        breaker: { openedAt: SAMPLES_START_MS, nodes: 12 },
+        breaker: { openedAt: SAMPLES_START_MS, nodes: 12, causes: "12 under high-cpu" },
         trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }],
         stormUntil: SAMPLES_START_MS,
+        stormCause: "101 of 500 nodes were unhealthy",
         journal: "the journal can't be written: disk full",
         roundFailure: "no remediation round has succeeded for 20m: this must not happen",
       }),
@@ -119,6 +120,8 @@ test("banners name the operator, and link the section of the runbook and Grafana
   await page.locator(".banner").getByText("03:00:00 by alice: a deploy").waitFor();
   await page.locator(".banner").getByText("connect ECONNREFUSED. Node data is from 03:05:00.").waitFor();
   await page.locator(".banner").getByText("The new configuration was rejected").waitFor();
+  await page.locator(".banner").getByText("12 nodes fired or were lost (12 under high-cpu).").waitFor();
+  await page.locator(".banner").getByText("03:00:00: 101 of 500 nodes were unhealthy.").waitFor();
   await page.locator(".banner").getByText("for 20m: this must not happen. The log has the details.").waitFor();
   const links = () =>
     page.locator(".banner a").evaluateAll((found) => found.map((link) => String(link.getAttribute("href"))));
@@ -185,7 +188,15 @@ test("a policy shows its counts, each once", async () => {
   const { page } = await open({ remediation: () => ({ ...idleRemediation, policies: () => stepsOf([policy]) }) });
   const counts = page.locator("#policies .fact");
   await counts.first().waitFor();
-  const shown = ["2 pending", "3 firing", "1 waiting", "2 acting", "0 given up", "4 unknown"];
+  const shown = [
+    "matches 24 of 1,200 nodes",
+    "2 pending",
+    "3 firing",
+    "1 waiting",
+    "2 acting",
+    "0 given up",
+    "4 unknown",
+  ];
   expect(await counts.allTextContents()).toEqual(shown);
 });
 

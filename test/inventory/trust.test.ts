@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Safety } from "../../src/config/schema/safety.ts";
 import { assessTrust, type InventoryStatus } from "../../src/inventory/trust.ts";
 import { defaultSafety } from "../harness/policies.ts";
@@ -12,6 +12,7 @@ const inventoryStatus = (overrides: Partial<InventoryStatus>): InventoryStatus =
   missing: null,
   completeWalkAgeMs: 30 * SECOND_MS,
   walkHeldForMs: 0,
+  monthlyBudget: null,
   freshMs: 3 * MINUTE_MS,
   nodes: 100,
   recordsRead: 100,
@@ -75,6 +76,29 @@ describe("an inventory that is not ready", () => {
     expect(assess(none, { warmupWalks: 0 })).toEqual(
       notReady("inventory_incomplete: no walk of the node list has completed yet"),
     );
+  });
+});
+
+describe("an inventory whose walks wait for the monthly budget", () => {
+  const slow = { monthlyBudget: { walkIntervalMs: 2 * HOUR_MS, leftMs: 20 * HOUR_MS } };
+  const spent = { monthlyBudget: { walkIntervalMs: null, leftMs: 20 * HOUR_MS } };
+  const every = "the month's calls allow a walk every 2h, until the month ends in 20h";
+  const none =
+    "the month's calls allow no other walk, so the list is read again in 20h, when the month ends, or after a reload that changes limits";
+
+  test("says how often they allow one, or when the month ends, if a walk is missing", () => {
+    expect(assess({ ...slow, completeWalks: 1 })).toEqual(
+      notReady(`warming_up: 1 of 2 complete walks since the start; ${every}`),
+    );
+    expect(assess({ ...slow, lastComplete: false })).toEqual(
+      notReady(
+        `inventory_incomplete: the last walk of the nodes was not complete; the hold ends with the next complete walk; ${every}`,
+      ),
+    );
+    expect(assess({ ...spent, completeWalkAgeMs: 181 * SECOND_MS })).toEqual(
+      untrusted(`inventory_incomplete: the last complete walk of the nodes is 181 s old, more than 180 s; ${none}`),
+    );
+    expect(assess(spent)).toEqual(TRUSTED);
   });
 });
 

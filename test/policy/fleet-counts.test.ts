@@ -105,7 +105,14 @@ describe("unhealthy", () => {
     const timers = ["online", "offline", "rebooting"].map((id) => timerRow(id));
     expect(countScenario({ nodes, timers }).unhealthy).toBe(4);
     const episodes = ["online", "maintenance"].map((id, index) => episodeOf(index, { node: id, state: "acting" }));
-    expect(countScenario({ nodes, timers, episodes }).unhealthy).toBe(5);
+    const { unhealthy, unhealthyBy } = countScenario({ nodes, timers, episodes });
+    expect(unhealthy).toBe(5);
+    expect(Object.fromEntries(unhealthyBy)).toEqual({
+      offline: 1,
+      "of unknown status": 1,
+      disrupted: 2,
+      "firing under reboot-offline": 1,
+    });
   });
 
   test("are not nodes that are only pending or no longer in the fleet", () => {

@@ -84,7 +84,7 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
       serviceTimeAgreedAt: () => clock.monotonic(),
       clockSkewMs: () => 0,
     },
-    rateLimiter: { heldForMs: () => 0 },
+    rateLimiter: { heldForMs: () => 0, monthLeftMs: () => 0 },
     notifier: createNotifier({ receivers: [], clock, random: () => 0, log }),
     onRead() {},
   });

@@ -34,6 +34,8 @@ export interface NodesOptions extends DaemonViewOptions {
 interface FoundNodes {
   readonly nodes: readonly NodeRow[];
   readonly total: number;
+  /** Whether a walk of the list has completed. */
+  readonly complete: boolean;
 }
 
 type NodeRow = NodesView["data"][number];
@@ -45,16 +47,24 @@ export function runNodes(options: NodesOptions, context: CommandContext): Promis
     const found = await readNodes(options, daemon);
     if (!found.ok) return found;
     const { value } = found;
-    const notes = value.nodes.length === 0 ? await emptyReasons(options, daemon) : [];
+    const notes = await notesOn(value, options, daemon);
     return ok({ value, format: (paint) => formatNodes(value, paint), notes });
   }
   return showView(read, options, context);
 }
 
-/** Returns why no node was found. Empty if all names in the filters are known. */
-async function emptyReasons(options: NodesOptions, daemon: DaemonClient): Promise<readonly string[]> {
-  const reason = await emptyFleetReason(daemon);
-  return reason === null ? unknownNames(options, daemon) : [reason];
+const FIRST_WALK = "the first walk of the node list has not completed yet: only the nodes read so far are known";
+
+/** Returns why no node was found, or why there may be more. Empty if all names in the filters are known. */
+async function notesOn(
+  { nodes, complete }: FoundNodes,
+  options: NodesOptions,
+  daemon: DaemonClient,
+): Promise<readonly string[]> {
+  const reason = nodes.length > 0 ? null : await emptyFleetReason(daemon);
+  if (reason !== null) return [reason];
+  const unknown = nodes.length > 0 ? [] : await unknownNames(options, daemon);
+  return complete ? unknown : [...unknown, FIRST_WALK];
 }
 
 async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<Result<FoundNodes, string>> {
@@ -64,9 +74,9 @@ async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<R
   for (let page = 1; ; page++) {
     const read = await readNodesPage({ status, region, country, q, page, limit: pageRows }, daemon);
     if (!read.ok) return read;
-    const { data, pagination } = read.value;
+    const { data, complete, pagination } = read.value;
     nodes.push(...data.slice(0, limit - nodes.length));
-    if (nodes.length >= limit || data.length < pageRows) return ok({ nodes, total: pagination.total });
+    if (nodes.length >= limit || data.length < pageRows) return ok({ nodes, total: pagination.total, complete });
   }
 }
 

@@ -58,7 +58,7 @@ function formatStatus({ status, budget, policies, held }: DaemonStatus, paint: P
     ["daemon", `proxywarden ${status.version}, up ${formatLength(upMs)}${leaderText(status.leader ?? null)}`],
     ["config", configText(status)],
     ["clock", clockText(status)],
-    ["nodes", countsText(status.nodes) + failureText(status, "nodes")],
+    ["nodes", countsText(status.nodes) + firstWalkText(status) + failureText(status, "nodes")],
     ["sessions", countsText(status.sessions) + failureText(status, "sessions")],
     [
       "mode",
@@ -107,6 +107,9 @@ function countsText(counts: Readonly<Record<string, number>> | null): string {
   return parts.length === 0 ? formatCount(total) : `${formatCount(total)}: ${parts.join(", ")}`;
 }
 
+const firstWalkText = ({ nodes, nodes_complete: isComplete }: Status): string =>
+  nodes === null || isComplete ? "" : " so far; the first walk of the list has not completed yet";
+
 /** Returns why the counts are old, or an empty string if the last read succeeded. */
 function failureText({ collectors, now }: Status, collector: "nodes" | "sessions"): string {
   const { failure, last_success_at: readAt } = collectors[collector];
@@ -121,6 +124,7 @@ function holdTexts({
   breaker,
   trust,
   storm_until: storm,
+  storm_cause: stormCause,
   journal,
   round_failure: round,
 }: Status["remediation"]) {
@@ -128,9 +132,9 @@ function holdTexts({
     paused &&
       `paused since ${formatTime(paused.at)}${paused.operator === null ? "" : ` by ${paused.operator}`}${paused.until === null ? "" : `, until ${formatTime(paused.until)}`}: ${paused.reason}`,
     breaker &&
-      `the circuit breaker has been open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired or were lost; reset-breaker closes it`,
+      `the circuit breaker has been open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired or were lost${breaker.causes === null ? "" : ` (${breaker.causes})`}; reset-breaker closes it`,
     ...trust.map(({ reason, detail }) => `${reason}: ${detail}`),
-    storm && `storm: too many nodes unhealthy; actions held until at least ${formatTime(storm)}`,
+    storm && `storm: ${stormCause}; actions held until at least ${formatTime(storm)}`,
     journal,
     round,
   ];
@@ -177,17 +181,20 @@ function stateText({
 
 function policyTable(policies: readonly PolicyView[], paint: Paint): string {
   if (policies.length === 0) return "";
-  const cells = policies.map(({ name, mode, fell_back: hasFallenBack, pending, firing, unknown, episodes }) => [
-    name,
-    hasFallenBack ? `${mode} (healed too few nodes)` : mode,
-    String(pending),
-    String(firing),
-    unknown === null ? "" : String(unknown),
-    Object.entries(episodes)
-      .flatMap(([state, count]) => (count > 0 ? [`${count} ${episodeState(state)}`] : []))
-      .join(", "),
-  ]);
-  return formatTable(["policy", "mode", "pending", "firing", "unknown", "episodes"], cells, paint);
+  const cells = policies.map(
+    ({ name, mode, fell_back: hasFallenBack, matched, pending, firing, unknown, episodes }) => [
+      name,
+      hasFallenBack ? `${mode} (healed too few nodes)` : mode,
+      matched === null ? "" : `${formatCount(matched.nodes)} of ${countNoun(matched.of, "node")}`,
+      String(pending),
+      String(firing),
+      unknown === null ? "" : String(unknown),
+      Object.entries(episodes)
+        .flatMap(([state, count]) => (count > 0 ? [`${count} ${episodeState(state)}`] : []))
+        .join(", "),
+    ],
+  );
+  return formatTable(["policy", "mode", "matches", "pending", "firing", "unknown", "episodes"], cells, paint);
 }
 
 function heldTable(held: readonly HeldNodeView[], total: number, paint: Paint): string {

@@ -100,9 +100,10 @@ export interface RecordCounts {
   /** Nodes and online nodes, by location. */
   readonly nodes: Uint32Array;
   readonly online: Uint32Array;
-  /** 1 for each slot whose node is offline or of unknown status, and the number of these. */
+  /** 1 for each slot whose node is offline or of unknown status, and the number of each. */
   readonly isUnhealthy: Uint8Array;
-  readonly unhealthy: number;
+  readonly offline: number;
+  readonly unknown: number;
 }
 
 /** Returns the counts of a fleet's records by location, of which a fleet has few. Computed once for each fleet. */
@@ -112,7 +113,7 @@ export const countRecords = oncePerObject((fleet: Fleet): RecordCounts => {
   const online = new Uint32Array(locations.length);
   const isUnhealthy = new Uint8Array(fleet.slots);
   const occupied = occupiedSlots(fleet.ids);
-  let unhealthy = 0;
+  let [offline, unknown] = [0, 0];
   for (let slot = 0; slot < fleet.slots; slot++) {
     if (occupied[slot] === 0) continue;
     const state = status[slot]!;
@@ -120,9 +121,10 @@ export const countRecords = oncePerObject((fleet: Fleet): RecordCounts => {
     if (state === ONLINE) online[locationIndex[slot]!]!++;
     if (state !== OFFLINE && state !== UNKNOWN) continue;
     isUnhealthy[slot] = 1;
-    unhealthy++;
+    if (state === OFFLINE) offline++;
+    else unknown++;
   }
-  return { nodes, online, isUnhealthy, unhealthy };
+  return { nodes, online, isUnhealthy, offline, unknown };
 });
 
 function countByRegion(fleet: Fleet): ByRegion<NodeCounts> {

@@ -62,10 +62,11 @@ export const trustGuard = defineGuard({
       policyWide: true,
     },
     inventory_incomplete: {
-      counts: "nodes that the last walk missed",
-      condition: "the walk was cut off, or missed more than `safety.trust.max_missing`",
+      counts: "nodes that the last walk missed, and the age of the last complete walk",
+      condition: "the walk was cut off, missed more than `safety.trust.max_missing`, or is no longer fresh",
       ends: "automatically, with the next complete walk, or with `accept-inventory`",
-      operatorAction: "find out why the list is incomplete; `accept-inventory` if the missing nodes do not exist",
+      operatorAction:
+        "find out why the list is incomplete, or which limit delays the next walk (the detail names it); `accept-inventory` if the missing nodes do not exist",
       alert: UNTRUSTED,
       policyWide: true,
     },

@@ -3,9 +3,11 @@ import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
 import { defineGuard } from "./guard.ts";
 
-/** A node that began to fire. */
+/** A node that began to fire, or was lost. */
 export interface FiringNode {
   readonly node: NodeId;
+  /** Under which policy it fired, or null if it was lost. Absent in a journal of an earlier version. */
+  readonly policy?: string | null;
   readonly at: EpochMs;
 }
 
@@ -13,9 +15,17 @@ export interface FiringNode {
 export interface Breaker {
   /** The last firing of each node within the period. */
   readonly firings: readonly FiringNode[];
-  readonly open: { readonly openedAt: EpochMs; readonly nodes: number } | null;
+  readonly open: OpenBreaker | null;
   /** When an operator closed it last. Absent if never. */
   readonly resetAt?: EpochMs;
+}
+
+/** When the breaker opened, and what it had counted. */
+export interface OpenBreaker {
+  readonly openedAt: EpochMs;
+  readonly nodes: number;
+  /** As {@link formatCauses} shows them. Absent in a journal of an earlier version. */
+  readonly causes?: string;
 }
 
 /** The initial state. */
@@ -27,18 +37,42 @@ export const CLOSED_BREAKER: Breaker = { firings: [], open: null };
  */
 export function recordFirings(
   breaker: Breaker,
-  nodes: readonly NodeId[],
+  nodes: readonly Omit<FiringNode, "at">[],
   { now, withinMs, limit }: { readonly now: EpochMs; readonly withinMs: number; readonly limit: number },
 ): Breaker {
-  const newlyFiring = new Set(nodes);
+  const newlyFiring = new Map(nodes.map((firing) => [firing.node, { ...firing, at: now }]));
   const recentFirings = breaker.firings.filter(({ node, at }) => at > now - withinMs && !newlyFiring.has(node));
   if (newlyFiring.size === 0 && recentFirings.length === breaker.firings.length) return breaker;
   if (breaker.open !== null) return { ...breaker, firings: [] };
-  const firings = [...recentFirings, ...[...newlyFiring].map((node) => ({ node, at: now }))];
+  const firings = [...recentFirings, ...newlyFiring.values()];
   return newlyFiring.size > 0 && firings.length > limit
-    ? { ...breaker, firings: [], open: { openedAt: now, nodes: firings.length } }
+    ? { ...breaker, firings: [], open: { openedAt: now, nodes: firings.length, causes: causesOf(firings) } }
     : { ...breaker, firings, open: null };
 }
+
+function causesOf(firings: readonly FiringNode[]): string {
+  const groups = Map.groupBy(firings, ({ policy = "an unknown policy" }) =>
+    policy === null ? "lost" : `under ${policy}`,
+  );
+  return formatCauses(new Map([...groups].map(([cause, { length }]) => [cause, length])));
+}
+
+/** Number of causes that a text names. */
+const CAUSES_MAX = 3;
+
+/** Returns the causes of most nodes, such as `117 firing under high-cpu, 3 offline`. */
+export function formatCauses(nodesBy: ReadonlyMap<string, number>): string {
+  const counts = [...nodesBy].filter(([, nodes]) => nodes > 0).toSorted(([, a], [, b]) => b - a);
+  const named = counts.slice(0, CAUSES_MAX).map(([cause, nodes]) => `${nodes} ${cause}`);
+  const others = counts.slice(CAUSES_MAX).reduce((sum, [, nodes]) => sum + nodes, 0);
+  return [...named, ...(others === 0 ? [] : [`${others} for other reasons`])].join(", ");
+}
+
+/** Returns what the breaker counted, in one line. */
+export const breakerCause = ({ nodes, causes }: OpenBreaker): string =>
+  `${nodes} nodes had fired or been lost${inParentheses(causes)}`;
+
+const inParentheses = (causes: string | undefined): string => (causes === undefined ? "" : ` (${causes})`);
 
 /**
  * A storm is active while too many nodes are unhealthy. Its cooldown follows, and ends at `until`.
@@ -56,6 +90,15 @@ export interface UnhealthyCounts {
   readonly unhealthy: number;
   readonly nodes: number;
   readonly limit: number;
+  /** As {@link formatCauses} shows them. Absent in a journal of an earlier version. */
+  readonly causes?: string;
+}
+
+/** Returns why the storm began, in one line. */
+export function stormCause({ since, onset }: Storm): string {
+  if (onset === undefined) return "too many nodes are unhealthy at once";
+  const { unhealthy, nodes, limit, causes } = onset;
+  return `${unhealthy} of ${nodes} nodes were unhealthy at ${formatTime(since)}${inParentheses(causes)}, and the limit is ${limit} (safety.max_unhealthy)`;
 }
 
 /** Returns the storm as of `now`, or null if there is none and the cooldown is over. */
@@ -83,7 +126,8 @@ export const stormGuard = defineGuard({
       counts: "nodes that are offline, of unknown status, firing, disrupted or lost",
       condition: "there are more than `safety.max_unhealthy`",
       ends: "automatically, once the number of unhealthy nodes has fallen back to the limit; then `storm_cooldown` holds",
-      operatorAction: "find the common cause: network, service or upstream",
+      operatorAction:
+        "find the common cause: network, service, upstream, or a policy that fires on too many nodes; the detail has the counts",
       policyWide: true,
       preventsEpisode: true,
     },
@@ -97,8 +141,9 @@ export const stormGuard = defineGuard({
   },
   check: (_candidate, { storm, fleetCounts, limits, now }) => {
     if (fleetCounts.unhealthy > limits.maxUnhealthy) {
-      const verb = fleetCounts.unhealthy === 1 ? "is" : "are";
-      const detail = `${fleetCounts.unhealthy} of ${fleetCounts.nodes} nodes ${verb} unhealthy; the limit is ${limits.maxUnhealthy} (storm)`;
+      const { unhealthy, nodes, unhealthyBy } = fleetCounts;
+      const verb = unhealthy === 1 ? "is" : "are";
+      const detail = `${unhealthy} of ${nodes} nodes ${verb} unhealthy (${formatCauses(unhealthyBy)}); the limit is ${limits.maxUnhealthy} (storm)`;
       return [{ reason: "storm", detail }];
     }
     if (storm === null) return [];
@@ -129,7 +174,7 @@ export const breakerGuard = defineGuard({
       : [
           {
             reason: "breaker",
-            detail: `it opened at ${formatTime(breaker.open.openedAt)} after ${breaker.open.nodes} nodes had fired or been lost; reset-breaker closes it`,
+            detail: `it opened at ${formatTime(breaker.open.openedAt)} after ${breakerCause(breaker.open)}; reset-breaker closes it`,
           },
         ],
 });

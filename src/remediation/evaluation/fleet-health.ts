@@ -17,6 +17,8 @@ import {
   type Breaker,
   CLOSED_BREAKER,
   evaluateStorm,
+  type FiringNode,
+  formatCauses,
   recordFirings,
   type Storm,
 } from "../../policy/guards/storm-and-breaker.ts";
@@ -97,7 +99,7 @@ export class FleetHealth {
     const policies = this.#context.policies.active();
     this.#adoptPolicies(policies);
     const firingUnder = (active: readonly ActivePolicy[]) =>
-      active.flatMap(({ policy }) => firing.get(policy.spec.name) ?? []);
+      active.flatMap(({ policy: { spec } }) => firingsUnder(spec.name, firing.get(spec.name) ?? []));
     this.#updateBreaker(this.#real, firingUnder(policies.filter((policy) => !isDryRun(policy))));
     this.#updateBreaker(this.#dryRun, firingUnder(policies));
     this.#incidents.add(onsets, policies);
@@ -117,7 +119,7 @@ export class FleetHealth {
       !firings.some(({ node, at }) => node === episode.node && at >= lostSince(episode));
     this.#updateBreaker(
       this.#real,
-      counts.lost.filter(isNewLoss).map(({ node }) => node),
+      counts.lost.filter(isNewLoss).map(({ node }) => ({ node, policy: null })),
     );
     this.#lossesCountedUntil = remediationState.now();
     this.#updateBreaker(this.#dryRun, []);
@@ -164,12 +166,14 @@ export class FleetHealth {
     const added = acting.filter(({ policy }) => !this.#countedPolicies.includes(policy.spec.name));
     this.#countedPolicies = acting.map(({ policy }) => policy.spec.name);
     if (added.length === 0) return;
-    const firing = added.flatMap(({ policy }) => firingNodes(this.#context.remediationState, policy.spec.name));
+    const firing = added.flatMap(({ policy: { spec } }) =>
+      firingsUnder(spec.name, firingNodes(this.#context.remediationState, spec.name)),
+    );
     if (firing.length > 0) this.#updateBreaker(this.#real, firing);
     this.#incidents.adoptPolicies(added);
   }
 
-  #updateBreaker(state: StormAndBreaker, firing: readonly NodeId[]): void {
+  #updateBreaker(state: StormAndBreaker, firing: readonly Omit<FiringNode, "at">[]): void {
     const { observed, remediationState, config } = this.#context;
     state.breaker = recordFirings(state.breaker, firing, {
       now: remediationState.now(),
@@ -178,11 +182,11 @@ export class FleetHealth {
     });
   }
 
-  #updateStorm(state: StormAndBreaker, { nodes, unhealthy }: FleetCounts): void {
+  #updateStorm(state: StormAndBreaker, { nodes, unhealthy, unhealthyBy }: FleetCounts): void {
     const { remediationState, config } = this.#context;
     const limit = effectiveLimits(config.safety, nodes).maxUnhealthy;
     const { stormCooldownMs } = config.safety;
-    const counts = { unhealthy, nodes, limit };
+    const counts = { unhealthy, nodes, limit, causes: formatCauses(unhealthyBy) };
     state.storm = evaluateStorm(state.storm, counts, remediationState.now(), stormCooldownMs);
   }
 
@@ -223,3 +227,5 @@ export class FleetHealth {
     return text === this.#context.remediationState.records.fact(key) ? [] : [{ kind: "fact", key, value: text }];
   }
 }
+
+const firingsUnder = (policy: string, nodes: readonly NodeId[]) => nodes.map((node) => ({ node, policy }));

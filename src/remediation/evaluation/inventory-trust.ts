@@ -208,6 +208,7 @@ export class InventoryTrustTracker {
       missing: isShort ? { nodes: missing, of: Math.max(total, seenNodes + missing) } : null,
       completeWalkAgeMs: blindSince === null ? null : now - blindSince,
       walkHeldForMs: rateLimiter.heldForMs("node_management", "walk"),
+      monthlyBudget: this.#monthlyBudget(fleet, now),
       freshMs,
       nodes: fleet.lastWalk?.isAborted === true ? fleet.count : seenNodes,
       recordsRead: seenNodes + rejected,
@@ -216,6 +217,15 @@ export class InventoryTrustTracker {
       freshestLastSeenMs,
       hasServiceTime: client.serviceTime(now) !== null,
     };
+  }
+
+  /** Returns what the month's calls allow, or null if they don't limit walks. */
+  #monthlyBudget({ lastWalk }: Fleet, now: MonotonicMs): InventoryStatus["monthlyBudget"] {
+    const plan = this.#context.observed.latest!.plan.nodes;
+    if (plan?.boundBy !== "month") return null;
+    const leftMs = this.#context.rateLimiter.monthLeftMs();
+    const nextWalkMs = plan.intervalMs - (lastWalk === null ? 0 : now - lastWalk.at);
+    return { walkIntervalMs: nextWalkMs < leftMs ? plan.intervalMs : null, leftMs };
   }
 
   /** Returns the number of records of unknown status, and the age of the freshest `last_seen`, or null if none has one. */

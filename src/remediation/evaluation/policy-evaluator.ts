@@ -18,9 +18,10 @@ import {
   type Timer,
   type TimerDurations,
 } from "../../policy/timer.ts";
-import type { DecisionContext } from "../context.ts";
+import type { DecisionContext, RemediationContext } from "../context.ts";
 import { splitByNode } from "../state/journal-writer.ts";
 import type { FleetHealth } from "./fleet-health.ts";
+import { type MatchCounts, PolicyMatches } from "./policy-matches.ts";
 
 /** One policy, and what it needs to evaluate a snapshot. */
 interface PolicyPass {
@@ -37,6 +38,8 @@ interface PolicyPass {
   readonly lastFalseAt: Float64Array;
   /** Slots of the nodes whose condition is unknown. */
   readonly unknownSlots: Set<number>;
+  /** The counts of the nodes that are evaluated. */
+  readonly matches: MatchCounts;
   /** When the pass began, the same for all nodes. */
   readonly now: EpochMs;
   readonly monotonic: MonotonicMs;
@@ -53,9 +56,12 @@ const EVALUATIONS_PER_STEP = 200;
 /** Number of slots whose ids are compared between two checks of the time. */
 const SLOTS_PER_STEP = 4_096;
 
+type EvaluatorContext = Omit<DecisionContext, "config"> & Pick<RemediationContext, "log">;
+
 /** Runs the timers of all policies over the observed nodes. */
 export class PolicyEvaluator {
-  readonly #context: Omit<DecisionContext, "config">;
+  readonly matches: PolicyMatches;
+  readonly #context: EvaluatorContext;
   readonly #fleetHealth: Pick<FleetHealth, "recordChanges">;
   /**
    * By policy, when each node was last observed not to meet the condition: by slot, or NaN. Empty until this process has
@@ -72,7 +78,8 @@ export class PolicyEvaluator {
   #uncounted = noUncountedNodes();
   #lastEvaluated: ObservationTimes | null = null;
 
-  constructor(context: Omit<DecisionContext, "config">, fleetHealth: Pick<FleetHealth, "recordChanges">) {
+  constructor(context: EvaluatorContext, fleetHealth: Pick<FleetHealth, "recordChanges">) {
+    this.matches = new PolicyMatches(context.log);
     this.#context = context;
     this.#fleetHealth = fleetHealth;
   }
@@ -117,6 +124,7 @@ export class PolicyEvaluator {
           this.#updateTimer(pass, snapshot.fleet.ids[slot]!, slot, changes);
         yield;
       }
+      if (slots.length === snapshot.fleet.count) this.matches.record(policy.spec, pass.matches, slots.length);
     }
     const { settledAt, listedAt, detailedAt } = snapshot.fleet;
     this.#lastEvaluated = { settledAt, listedAt, detailedAt, sessionsAt: snapshot.sessions?.settledAt ?? null };
@@ -196,6 +204,7 @@ export class PolicyEvaluator {
       dryRun: isDryRun(policies.activate(policy)),
       lastFalseAt,
       unknownSlots,
+      matches: { selected: 0, excluded: 0 },
       now: remediationState.now(),
       monotonic: clock.monotonic(),
     };
@@ -229,7 +238,9 @@ export class PolicyEvaluator {
     timer: Timer,
   ): { readonly timer: Timer; readonly isOnset: boolean } {
     const { policy, durations, lastFalseAt, unknownSlots, now } = pass;
-    const { verdict, at, newest } = evaluatePolicy(policy, pass.scope, slot, pass.maxAgeOf, pass.monotonic);
+    const { verdict, matched, at, newest } = evaluatePolicy(policy, pass.scope, slot, pass.maxAgeOf, pass.monotonic);
+    if (matched === true) pass.matches.selected++;
+    else if (matched === false) pass.matches.excluded++;
     const wasFalse = newest - lastFalseAt[slot]! <= durations.gapMsMax;
     if (verdict === "false") lastFalseAt[slot] = newest;
     if (verdict === "unknown") unknownSlots.add(slot);

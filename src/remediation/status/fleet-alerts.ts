@@ -2,17 +2,11 @@ import type { TrustAssessment } from "../../inventory/trust.ts";
 import type { Notification } from "../../model/remediation/notification.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
 import { INCIDENT_MS_MAX } from "../../policy/guards/correlated-failure.ts";
-import type { Storm } from "../../policy/guards/storm-and-breaker.ts";
+import { breakerCause, stormCause } from "../../policy/guards/storm-and-breaker.ts";
 import type { EpisodeContext, ServiceContext } from "../context.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
 
 type FleetAlert = Pick<Notification, "kind" | "key" | "summary" | "startsAt"> & { readonly region?: string | null };
-
-function stormCause({ since, onset }: Storm): string {
-  if (onset === undefined) return "too many nodes are unhealthy at once";
-  const { unhealthy, nodes, limit } = onset;
-  return `${unhealthy} of ${nodes} nodes were unhealthy at ${formatTime(since)}, and the limit is ${limit} (safety.max_unhealthy)`;
-}
 
 /**
  * Returns a function that sends a notification when something begins to hold the whole fleet or a region, and when it
@@ -37,7 +31,7 @@ export function createFleetAlerts(
     }
     const { open } = breaker;
     if (open !== null) {
-      const summary = `The circuit breaker is open: ${open.nodes} nodes fired or were lost; no action is taken until an operator resets it`;
+      const summary = `The circuit breaker is open, because ${breakerCause(open)}; no action is taken until an operator resets it`;
       yield { kind: "breaker", key: `breaker/${open.openedAt}`, summary, startsAt: open.openedAt };
     }
     for (const { domain, nodes, from, to } of incidents) {

@@ -8,6 +8,7 @@ import type { EpochMs } from "../../model/time.ts";
 import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/guard-facts.ts";
 import { findBlockers } from "../../policy/guards/guards.ts";
 import { limitsByName } from "../../policy/guards/safety-limits.ts";
+import { stormCause } from "../../policy/guards/storm-and-breaker.ts";
 import { isInFlight } from "../../policy/own-actions.ts";
 import { presentTimer, toTimerRow } from "../../policy/timer.ts";
 import type { DecisionContext } from "../context.ts";
@@ -20,7 +21,7 @@ import { ObservedFleet } from "../observed-fleet.ts";
 import { pauseAt } from "../operator-holds.ts";
 import { PolicySet } from "../policy-set.ts";
 import { heldNodeCountOf, heldNodesOf, nodeMarksOf } from "./node-status.ts";
-import type { PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
+import type { MatchedNodes, PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
 
 type ViewDeps = DecisionContext & { readonly journal: JournalQueries };
 
@@ -40,6 +41,8 @@ export interface StatusViewDeps {
   lastDecisions(): readonly LastDecision[] | null;
   /** Returns the number of nodes whose condition is unknown to a policy, or null on a standby. */
   unknownNodes(policy: string): number | null;
+  /** Returns how many nodes a policy matches, or null before the first complete walk and on a standby. */
+  matchedNodes(policy: string): MatchedNodes | null;
 }
 
 /** Creates the status view of remediation. */
@@ -110,6 +113,7 @@ export function createStandbyView(
     unobserved,
     lastDecisions: () => null,
     unknownNodes: () => null,
+    matchedNodes: () => null,
   });
 }
 
@@ -123,6 +127,7 @@ function remediationStatus({ context, fleetHealth, trustBlockers, roundFailure }
     breaker: breaker.open,
     trust: trustBlockers(),
     stormUntil: storm?.until ?? null,
+    stormCause: storm && stormCause(storm),
     journal: remediationState.journalProblem(),
     roundFailure: roundFailure(),
     largestWalkNodes: largestWalkNodes(records),
@@ -134,6 +139,7 @@ function remediationStatus({ context, fleetHealth, trustBlockers, roundFailure }
 function* policyStatuses({
   context: { policies, remediationState },
   unknownNodes,
+  matchedNodes,
 }: StatusViewDeps): Generator<undefined, readonly PolicyStatus[]> {
   const { records } = remediationState;
   const statuses: PolicyStatus[] = [];
@@ -158,7 +164,8 @@ function* policyStatuses({
       }
     });
     const counts = { ...episodes, pending, given_up: givenUp };
-    statuses.push({ ...active, pending, firing, unknown: unknownNodes(name), episodes: counts });
+    const [matched, unknown] = [matchedNodes(name), unknownNodes(name)];
+    statuses.push({ ...active, matched, pending, firing, unknown, episodes: counts });
   }
   return statuses;
 }

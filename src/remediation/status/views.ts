@@ -14,6 +14,7 @@ import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { ActivePolicy } from "../../policy/guard-facts.ts";
 import type { HoldReason } from "../../policy/guards/guards.ts";
+import type { OpenBreaker } from "../../policy/guards/storm-and-breaker.ts";
 import type { PolicyEvaluation } from "../../policy/policy.ts";
 import type { PresentedTimer } from "../../policy/timer.ts";
 
@@ -22,10 +23,12 @@ export interface RemediationStatus {
   /** `safety.mode`, which is the highest mode that any policy may have. */
   readonly mode: Mode;
   readonly paused: Pause | null;
-  readonly breaker: { readonly openedAt: EpochMs; readonly nodes: number } | null;
+  readonly breaker: OpenBreaker | null;
   /** Why fleet data is not trusted, or empty if it is. */
   readonly trust: readonly Blocker[];
   readonly stormUntil: EpochMs | null;
+  /** Why the storm began, or null if there is none. */
+  readonly stormCause: string | null;
   /** Why actions can't be recorded, or why a standby can't read the journal, or null if nothing is wrong. */
   readonly journal: string | null;
   /** Why no node is healed although nothing else holds actions: rounds fail, or one does not end. Null if they succeed. */
@@ -37,8 +40,16 @@ export interface RemediationStatus {
   readonly inFlight: number;
 }
 
+/** Number of nodes that the `match` of a policy selects, out of all nodes. Without `match`, it is all of them. */
+export interface MatchedNodes {
+  readonly nodes: number;
+  readonly of: number;
+}
+
 /** Status of one policy. */
 export interface PolicyStatus extends ActivePolicy {
+  /** As of the last complete walk, or null before the first and on a standby. */
+  readonly matched: MatchedNodes | null;
   readonly pending: number;
   readonly firing: number;
   /** Nodes whose condition was unknown when it was evaluated last, or null on a standby. */

@@ -9,7 +9,7 @@ import { slotOfSessions, slotsById } from "../../policy/cel/field-readers.ts";
 import { slotsInOrder } from "./fleet-columns.ts";
 import { isKnown, iso, seconds } from "./json-values.ts";
 import { type Query, ROWS_DEFAULT } from "./query.ts";
-import type { StatusSnapshot } from "./status-views.ts";
+import { isComplete, type StatusSnapshot } from "./status-views.ts";
 
 /** Nodes that are compared with a query in one step, which takes a fraction of a millisecond. */
 const NODES_PER_STEP = 256;
@@ -17,6 +17,8 @@ const NODES_PER_STEP = 256;
 /** A page of the fleet, in the order of ids. */
 export interface NodesView {
   readonly data: ReturnType<typeof listView>[];
+  /** Whether a walk of the list has completed. If not, only the nodes that were read so far are known. */
+  readonly complete: boolean;
   readonly pagination: { readonly page: number; readonly limit: number; readonly total: number };
 }
 
@@ -30,7 +32,8 @@ export function* nodesView(statusSnapshot: StatusSnapshot, query: Query): Steps<
     data.push(listView(statusSnapshot, fleet!, slot));
     yield;
   }
-  return { data, pagination: { page, limit, total: slots.length } };
+  const complete = isComplete(statusSnapshot);
+  return { data, complete, pagination: { page, limit, total: slots.length } };
 }
 
 /** `GET /api/v1/nodes/ID`, or null if there is no such node. */

@@ -57,11 +57,16 @@ export function statusView(statusSnapshot: StatusSnapshot) {
     config_rejected_at: iso(configRejectedAt),
     service_clock_skew_seconds: seconds(clockSkewMs),
     nodes: snapshot && isRead(snapshot.fleet) ? { total: snapshot.fleet.count, ...statusCounts(snapshot.fleet) } : null,
+    nodes_complete: isComplete(statusSnapshot),
     usage_known: snapshot?.fleet.usageKnown ?? false,
     sessions: sessions && { total: Object.values(sessions).reduce((sum, count) => sum + count, 0), ...sessions },
     collectors: byName(COLLECTORS, (collector) => collectorView(statusSnapshot, collector)),
   };
 }
+
+/** Returns whether a walk of the node list has completed. Before that, the fleet has only the nodes that were read so far. */
+export const isComplete = ({ snapshot }: Pick<StatusSnapshot, "snapshot">): boolean =>
+  snapshot !== null && snapshot.fleet.settledAt !== null;
 
 /** Returns whether the list has shown nodes, or a walk has shown that there are none. */
 const isRead = ({ count, walkedAt }: Fleet): boolean => count > 0 || walkedAt !== null;

@@ -37,7 +37,7 @@ describe("status and nodes show a fleet", () => {
     expect(out).toContain("mode          safety.mode is enforce; 0 actions in flight, 0 approvals waiting\n");
     expect(out).toMatch(/\nlimits {8}node_management: \d+ left; 100 a minute, burst 200\n/);
     expect(out).toMatch(/\nnodes +every 1m +(\d+s|1m) +(\d+s|1m) +ok\n/);
-    expect(out).toContain("\nreboot-offline  enforce  2        1       3        1 waiting\n");
+    expect(out).toContain("\nreboot-offline  enforce  24 of 1,200 nodes  2        1       3        1 waiting\n");
     expect(out).not.toContain("held");
   });
 
@@ -100,12 +100,31 @@ describe("status and nodes show a fleet", () => {
     expect(out).toMatch(/\nnodes {9}40: .*, 2m ago \(can't be read now: unreachable: connect ECONNREFUSED\)\n/);
   });
 
+  test("status and nodes say that the first walk has not completed yet", async () => {
+    const snapshot = { ...known.snapshot!, fleet: { ...known.snapshot!.fleet, settledAt: null, walkedAt: null } };
+    const early = { ...known, snapshot };
+    const { url } = await startTestServer({
+      status: () => statusView(early),
+      budget: () => budgetView(early),
+      nodes: (query) => nodesView(early, query),
+    });
+    const { out } = await runInProcess("status", "--url", url);
+    expect(out).toMatch(/\nnodes {9}40: .* so far; the first walk of the list has not completed yet\n/);
+    const note =
+      "proxywarden: the first walk of the node list has not completed yet: only the nodes read so far are known\n";
+    expect(await runInProcess("nodes", "--url", url)).toMatchObject({ code: 0, err: note });
+    const unknown = await runInProcess("nodes", "--region", "mars", "--url", url);
+    expect(unknown.out).toBe("no nodes\n");
+    expect(unknown.err).toContain(note);
+  });
+
   test("status shows everything that holds actions", async () => {
     const status = {
       ...idleStatus,
       paused: { at: SAMPLES_START_MS, until: SAMPLES_START_MS, reason: "deploy", operator: "alice" },
-      breaker: { openedAt: SAMPLES_START_MS, nodes: 12 },
+      breaker: { openedAt: SAMPLES_START_MS, nodes: 12, causes: "12 under high-cpu" },
       stormUntil: SAMPLES_START_MS,
+      stormCause: "101 of 500 nodes were unhealthy",
       roundFailure: "no round has succeeded",
       trust: [{ reason: "inventory_shrunk", detail: "20 nodes are listed" } as const],
     };
@@ -115,10 +134,10 @@ describe("status and nodes show a fleet", () => {
       "actions held  paused since 2026-11-21 03:00:00 UTC by alice, until 2026-11-21 03:00:00 UTC: deploy\n",
     );
     expect(out).toContain(
-      "actions held  the circuit breaker has been open since 2026-11-21 03:00:00 UTC: 12 nodes fired or were lost; reset-breaker closes it\n",
+      "actions held  the circuit breaker has been open since 2026-11-21 03:00:00 UTC: 12 nodes fired or were lost (12 under high-cpu); reset-breaker closes it\n",
     );
     expect(out).toContain(
-      "actions held  storm: too many nodes unhealthy; actions held until at least 2026-11-21 03:00:00 UTC\nactions held  no round has succeeded\n",
+      "actions held  storm: 101 of 500 nodes were unhealthy; actions held until at least 2026-11-21 03:00:00 UTC\nactions held  no round has succeeded\n",
     );
     expect(out).toContain("actions held  inventory_shrunk: 20 nodes are listed\n");
     const { out: json } = await runInProcess("status", "--url", url, "--output", "json");

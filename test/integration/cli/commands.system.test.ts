@@ -3,6 +3,7 @@ import { readTextFile } from "../../../src/platform/text-file.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { runInProcess } from "../../cli/terminal.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
+import { parseMetricsPage } from "../metrics-page.ts";
 import { COMPILE_CACHE, runCommand, startCommand, startProcess, waitForStderr } from "../process.ts";
 import { configText, startNetwork, startTestDaemon } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";
@@ -103,14 +104,35 @@ describe("check", () => {
 });
 
 describe("demo", () => {
-  test("ends after --for with a report: calls by endpoint, no 429, ages and scrape time", async () => {
-    const args = ["--nodes", "30", "--sessions", "60", "--speed", "60", "--port", "0", "--for", "1s"];
-    const { code, out, err } = await runInProcess("demo", ...args);
+  test("ends after --for with a report", async () => {
+    const { code, out, err } = await runInProcess(
+      "demo",
+      "--nodes",
+      "5",
+      "--sessions",
+      "5",
+      "--port",
+      "0",
+      "--for",
+      "1s",
+    );
     expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(out).toMatch(/metrics +http:\/\/127\.0\.0\.1:\d+\/metrics/);
+    expect(out).toMatch(/ 0 {2}answered 429\n.*\nmemory: \d+ MiB resident/s);
+  });
+
+  test("reports calls by endpoint, no 429, ages and scrape time when it is stopped", async () => {
+    const demo = startCommand("demo", "--nodes", "30", "--sessions", "60", "--speed", "60", "--port", "0");
+    const [, url] = await waitUntil("it prints its address", () => /metrics +(http:\S+)/.exec(demo.out()));
+    await waitUntil("most details are exported", async () => {
+      const page = parseMetricsPage(await (await fetch(url!)).text());
+      return page.select("proxynet_node_cpu_usage_ratio").length > 20;
+    });
+    demo.kill("SIGINT");
+    const { code, out, err } = await demo.ended;
+    expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toMatch(/[1-9]\d* {2}GET \/v1\/nodes {2}200/);
     expect(out).toMatch(/ 0 {2}answered 429/);
-    expect(out).toMatch(/nodes +[\d.]+s {2}[\d.]+s/);
+    expect(out).toMatch(/nodes +\d[\dms.]* {2}\d[\dms.]*\n/);
     const sizes = /scrape: \d+\.\d ms for ([\d,]+) bytes, \d+\.\d ms for (\d+,[\d,]+) bytes with gzip/.exec(out)!;
     const [text, gzip] = sizes.slice(1).map((size) => Number(size.replaceAll(",", "")));
     expect(text).toBeGreaterThan(4 * gzip!);

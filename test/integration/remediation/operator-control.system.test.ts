@@ -145,7 +145,7 @@ test("the circuit breaker stays open until reset-breaker, and explain names ever
     expect(explanation).toMatch(/paused: since \S+ \S+ UTC by admin: a deploy/);
     expect(explanation).toContain("held: admin holds it: its disk is swapped");
     expect(explanation).toMatch(
-      /breaker: it opened at \S+ \S+ UTC after 2 nodes had fired or been lost; reset-breaker closes it/,
+      /breaker: it opened at \S+ \S+ UTC after 2 nodes had fired or been lost \(2 under reboot-offline\); reset-breaker closes it/,
     );
     expect(explanation).toContain("node.status = offline");
   }

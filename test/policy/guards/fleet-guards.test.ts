@@ -47,7 +47,7 @@ describe("a storm", () => {
   test("begins when more than max_unhealthy of the nodes are unhealthy", () => {
     expect(blockersOfGuard(stormGuard, {}, { nodes: withOffline(20) })).toEqual(NO_BLOCKERS);
     expect(blockersOfGuard(stormGuard, {}, { nodes: withOffline(21) })).toEqual([
-      "storm: 21 of 100 nodes are unhealthy; the limit is 20 (storm)",
+      "storm: 21 of 100 nodes are unhealthy (21 offline); the limit is 20 (storm)",
     ]);
   });
 
@@ -69,7 +69,7 @@ describe("a storm", () => {
     const three = hundredNodes.slice(0, 3);
     expect(blockersOfGuard(stormGuard, {}, { nodes: three })).toEqual(NO_BLOCKERS);
     expect(blockersOfGuard(stormGuard, {}, { nodes: three, safety: { maxUnhealthy: { share: 0 } } })).toEqual([
-      "storm: 1 of 3 nodes is unhealthy; the limit is 0 (storm)",
+      "storm: 1 of 3 nodes is unhealthy (1 offline); the limit is 0 (storm)",
     ]);
   });
 });
@@ -109,9 +109,9 @@ describe("a correlated failure", () => {
 });
 
 test("an open breaker holds every node until an operator resets it", () => {
-  const open = { firings: [], open: { openedAt: Date.parse("2026-02-27T03:04:05Z"), nodes: 11 } };
-  expect(blockersOfGuard(breakerGuard, {}, { facts: { breaker: open } })).toEqual([
-    "breaker: it opened at 2026-02-27 03:04:05 UTC after 11 nodes had fired or been lost; reset-breaker closes it",
+  const open = { openedAt: Date.parse("2026-02-27T03:04:05Z"), nodes: 11, causes: "9 under high-cpu, 2 lost" };
+  expect(blockersOfGuard(breakerGuard, {}, { facts: { breaker: { firings: [], open } } })).toEqual([
+    "breaker: it opened at 2026-02-27 03:04:05 UTC after 11 nodes had fired or been lost (9 under high-cpu, 2 lost); reset-breaker closes it",
   ]);
   expect(blockersOfGuard(breakerGuard)).toEqual(NO_BLOCKERS);
 });

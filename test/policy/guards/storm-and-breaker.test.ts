@@ -73,19 +73,35 @@ describe("a storm", () => {
 
 describe("the breaker", () => {
   const count = (breaker: Breaker, nodes: readonly string[], now: number, limit = 2) =>
-    recordFirings(breaker, nodes, { now, withinMs: 60, limit });
+    recordFirings(
+      breaker,
+      nodes.map((node) => ({ node, policy: "p" })),
+      { now, withinMs: 60, limit },
+    );
 
   test("opens when more nodes than its limit begin to fire within its period", () => {
     const two = count(count(CLOSED_BREAKER, ["a"], 100), ["b"], 110);
     expect(two).toEqual({
       firings: [
-        { node: "a", at: 100 },
-        { node: "b", at: 110 },
+        { node: "a", policy: "p", at: 100 },
+        { node: "b", policy: "p", at: 110 },
       ],
       open: null,
     });
-    expect(count(two, ["c"], 159)).toEqual({ firings: [], open: { openedAt: 159, nodes: 3 } });
+    expect(count(two, ["c"], 159)).toEqual({ firings: [], open: { openedAt: 159, nodes: 3, causes: "3 under p" } });
     expect(count(two, ["c"], 160).open).toBeNull();
+  });
+
+  test("says under which policies most nodes fired, and how many were lost", () => {
+    const firing = (policy: string | null, count: number) =>
+      Array.from({ length: count }, (_, index) => ({ node: `${policy}-${index}`, policy }));
+    const earlier = { firings: [{ node: "x", at: 90 }], open: null };
+    const nodes = [...firing("a", 2), ...firing("b", 9), ...firing(null, 4), ...firing("c", 1)];
+    expect(recordFirings(earlier, nodes, { now: 100, withinMs: 60, limit: 16 }).open).toEqual({
+      openedAt: 100,
+      nodes: 17,
+      causes: "9 under b, 4 lost, 2 under a, 2 for other reasons",
+    });
   });
 
   test("counts a flapping node once", () => {
@@ -93,19 +109,19 @@ describe("the breaker", () => {
     for (let now = 0; now < 50; now++) breaker = count(breaker, ["a", "b", "a"], now);
     expect(breaker.open).toBeNull();
     expect(breaker.firings).toEqual([
-      { node: "a", at: 49 },
-      { node: "b", at: 49 },
+      { node: "a", policy: "p", at: 49 },
+      { node: "b", policy: "p", at: 49 },
     ]);
   });
 
   test("with a limit of 0 opens at the first node", () => {
-    expect(count(CLOSED_BREAKER, ["a"], 1, 0).open).toEqual({ openedAt: 1, nodes: 1 });
+    expect(count(CLOSED_BREAKER, ["a"], 1, 0).open).toEqual({ openedAt: 1, nodes: 1, causes: "1 under p" });
     expect(count(CLOSED_BREAKER, [], 1, 0)).toBe(CLOSED_BREAKER);
   });
 
   test("stays open until it is reset, and then counts from zero", () => {
     const open = count(CLOSED_BREAKER, ["a", "b", "c"], 100);
-    expect(open.open).toEqual({ openedAt: 100, nodes: 3 });
+    expect(open.open).toEqual({ openedAt: 100, nodes: 3, causes: "3 under p" });
     expect(count(open, [], 1e12)).toEqual(open);
     expect(count(open, ["d", "e", "f", "g"], 1e12)).toEqual(open);
     expect(count(CLOSED_BREAKER, ["a", "b"], 101).open).toBeNull();
@@ -115,7 +131,7 @@ describe("the breaker", () => {
     const two = count(CLOSED_BREAKER, ["a", "b"], 100);
     const three = count(two, ["c"], 110, 9);
     expect(count(three, [], 120, 1).open).toBeNull();
-    expect(count(three, [], 165, 0)).toEqual({ firings: [{ node: "c", at: 110 }], open: null });
+    expect(count(three, [], 165, 0)).toEqual({ firings: [{ node: "c", policy: "p", at: 110 }], open: null });
   });
 
   test("is unchanged after serialization", () => {

@@ -38,7 +38,9 @@ async function startEvaluator({ journal } = createMemoryStateStore(), changed: P
   };
   const passing = { ...clock, monotonic };
   const fleetHealth = { recordChanges: (_changes: ObservedChanges): readonly [] => [] };
-  const evaluator = new PolicyEvaluator({ clock: passing, observed, policies, remediationState }, fleetHealth);
+  const warnings: Readonly<Record<string, unknown>>[] = [];
+  const log = { ...silentLog, warn: (fields: object, message: string) => void warnings.push({ ...fields, message }) };
+  const evaluator = new PolicyEvaluator({ clock: passing, log, observed, policies, remediationState }, fleetHealth);
   let sequence = 0;
   function publishFleet(fleet: Fleet): void {
     sequence++;
@@ -49,6 +51,7 @@ async function startEvaluator({ journal } = createMemoryStateStore(), changed: P
     clock,
     evaluator,
     fleetHealth,
+    warnings,
     timers: () => remediationState.records.timersOf(POLICY),
     remediationState,
     findReplaced: () => findReplacedNodes({ client, observed, remediationState }, { reportProblem: () => {} }),
@@ -175,6 +178,34 @@ test("nodes whose condition is unknown are counted until it is known or they are
     counts.push(evaluator.unknownNodes(POLICY));
   }
   expect(counts).toEqual([2, 2, 1, 0]);
+});
+
+test.each([
+  ["all nodes without a match", null, [2, 2], 0],
+  ["the nodes of a region", 'node.region == "eu-west"', [1, 2], 0],
+  [
+    "no node if the match names a region that does not exist, and the log says so once",
+    'node.region == "eu-wst"',
+    [0, 0],
+    1,
+  ],
+  ["no node, without a warning, if the match can't be evaluated on a node", "node.cpu_usage > 0.5", [0, 0], 0],
+] as const)("a policy matches %s", async (_, match, counts, warned) => {
+  const { clock, evaluator, publishFleet, warnings } = await startEvaluator(undefined, { match });
+  const matched = [];
+  expect(evaluator.matches.of(POLICY)).toBeNull();
+  for (const region of ["us-east", "eu-west"]) {
+    await clock.advance(MINUTE_MS);
+    const at = clock.monotonic();
+    const node = (id: string, place: string) => ({ id, region: place, status: "online", listedAt: at }) as const;
+    publishFleet(buildFleet([node("a", "eu-west"), node("b", region)], at));
+    await evaluator.evaluate(new Set());
+    matched.push(evaluator.matches.of(POLICY));
+  }
+  expect(matched).toEqual(counts.map((nodes) => ({ nodes, of: 2 })));
+  expect(warnings).toEqual(
+    Array.from({ length: warned }, () => ({ policy: POLICY, match, nodes: 2, message: "the policy matches no node" })),
+  );
 });
 
 test.each([

@@ -77,7 +77,7 @@ test("during a mass event a node is explained in many steps, and holds that begi
   steps.next();
   await network.commands().pause("a release");
   const explained = runAtOnce(steps);
-  const storm = `${nodes} of ${nodes} nodes are unhealthy; the limit is 600 (storm)`;
+  const storm = `${nodes} of ${nodes} nodes are unhealthy (${nodes} firing under reboot-offline); the limit is 600 (storm)`;
   for (const { blockers } of explained.policies) {
     expect(blockers).toContainEqual({ reason: "storm", detail: storm });
     expect(blockers).toContainEqual({ reason: "paused", detail: expect.stringContaining("a release") });

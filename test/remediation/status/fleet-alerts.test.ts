@@ -26,7 +26,7 @@ test("while 30% of the fleet are offline, a storm holds every node, and a cooldo
   await network.advance(30 * MINUTE_MS);
   expect(network.holdReasons(node!)).toEqual(["storm"]);
   const summary = expect.stringMatching(
-    /^Storm: 1[3-9] of 60 nodes were unhealthy at 2026-03-01 \d\d:\d\d:\d\d UTC, and the limit is 12 \(safety\.max_unhealthy\); no action is taken/,
+    /^Storm: 1[3-9] of 60 nodes were unhealthy at 2026-03-01 \d\d:\d\d:\d\d UTC \(\d+ offline\), and the limit is 12 \(safety\.max_unhealthy\); no action is taken/,
   );
   expect(notificationsOf(network, "storm")).toMatchObject([{ severity: "critical", endsAt: null, summary }]);
   expect(network.daemon.log.lines.filter(({ message }) => message === "alert firing")).toMatchObject([
@@ -37,6 +37,26 @@ test("while 30% of the fleet are offline, a storm holds every node, and a cooldo
   expect(network.postCount()).toBe(0);
   await network.advance(30 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
+});
+
+test("a storm and an open breaker name the policy that fires on most nodes, although it only notifies", async () => {
+  const when = 'node.region == "us-east" && node.status == "online"';
+  const policies = [rebootOffline(), rebootOffline({ name: "report-region", when, steps: [steps.notify] })];
+  const breaker = { share: 0, amount: 12, withinMs: HOUR_MS };
+  const network = await startQuietNetwork({ config: remediationConfig(policies, { ...windy, breaker }) });
+  const [node] = network.nodes("eu-west");
+  network.failNode(node!);
+  await network.advance(30 * MINUTE_MS);
+  const counted = network.nodes("us-east").length;
+  const { blockers } = network.explain(node!).policies[0]!;
+  const storm = `${counted + 1} of 60 nodes are unhealthy (${counted} firing under report-region, 1 offline); the limit is 12 (storm)`;
+  expect(blockers).toContainEqual({ reason: "storm", detail: storm });
+  const opened = expect.stringContaining(`had fired or been lost (${counted} under report-region`);
+  expect(blockers).toContainEqual({ reason: "breaker", detail: opened });
+  expect(notificationsOf(network, "storm")).toMatchObject([
+    { summary: expect.stringContaining(`${counted} firing under report-region`) },
+  ]);
+  expect(notificationsOf(network, "breaker")).toMatchObject([{ summary: opened }]);
 });
 
 test("nodes count towards a storm as soon as they are offline, before their timers fire", async () => {

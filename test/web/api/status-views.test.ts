@@ -18,10 +18,16 @@ async function snapshotAfter(ms: number, see: (statusSnapshot: StatusSnapshot) =
 
 test("before the first walk every view is empty", async () => {
   await snapshotAfter(0, (statusSnapshot) => {
-    expect(statusView(statusSnapshot)).toMatchObject({ version: "1.2.3", sessions: null, usage_known: false });
+    expect(statusView(statusSnapshot)).toMatchObject({
+      version: "1.2.3",
+      sessions: null,
+      nodes_complete: false,
+      usage_known: false,
+    });
     expect(statusLine(statusSnapshot)).toBe("the fleet is not known yet");
     expect(runAtOnce(nodesView(statusSnapshot, {}))).toEqual({
       data: [],
+      complete: false,
       pagination: { page: 1, limit: 100, total: 0 },
     });
     expect(nodeView(statusSnapshot, "node_1")).toBeNull();

@@ -52,8 +52,8 @@ function bannersOf({
     banners.push({ tone: "wait", title: "Paused", text, command: resume, alert: "ProxywardenPaused" });
   }
   if (remediation.breaker !== null) {
-    const { opened_at, nodes } = remediation.breaker;
-    const text = `since ${timeOfDay(opened_at, now)}: ${countNoun(nodes, "node")} fired or were lost. All actions are on hold until an operator resets it.`;
+    const { opened_at, nodes, causes } = remediation.breaker;
+    const text = `since ${timeOfDay(opened_at, now)}: ${countNoun(nodes, "node")} fired or were lost${causes === null ? "" : ` (${causes})`}. All actions are on hold until an operator resets it.`;
     const alert = "ProxywardenBreakerOpen";
     banners.push({ tone: "bad", title: "The breaker is open", text, command: resetBreaker, alert });
   }
@@ -64,7 +64,7 @@ function bannersOf({
     banners.push({ tone: "wait", title, text, alert: "ProxywardenUntrusted", ...command });
   }
   if (remediation.storm_until !== null) {
-    const text = `Too many nodes are unhealthy at once. Actions are on hold until at least ${timeOfDay(remediation.storm_until, now)}.`;
+    const text = `Actions are on hold until at least ${timeOfDay(remediation.storm_until, now)}: ${remediation.storm_cause}.`;
     banners.push({ tone: "wait", title: "Storm", text, alert: "ProxynetFleetOffline" });
   }
   if (rejectedAt !== null) {

@@ -1,6 +1,6 @@
 import type { PolicyView, StepView } from "../../../api/remediation-views.ts";
 import { byId, type Child, createElement, definitions, fill } from "../dom.ts";
-import { episodeState, formatCount, formatDuration, humanize } from "../format.ts";
+import { countNoun, episodeState, formatCount, formatDuration, humanize } from "../format.ts";
 
 /** Shows every policy: its mode, its counts and what it says. */
 export function showPolicies(policies: readonly PolicyView[]): void {
@@ -12,7 +12,7 @@ export function showPolicies(policies: readonly PolicyView[]): void {
 }
 
 function policyElement(policy: PolicyView): HTMLElement {
-  const { name, mode, fell_back: hasFallenBack, proven, pending, firing, unknown, episodes, spec } = policy;
+  const { name, mode, fell_back: hasFallenBack, proven, matched, pending, firing, unknown, episodes, spec } = policy;
   const { given_up: givenUp = 0 } = episodes;
   const shownApart = ["pending", "given_up"];
   const states = Object.entries(episodes).filter(([state, amount]) => !shownApart.includes(state) && amount > 0);
@@ -40,6 +40,9 @@ function policyElement(policy: PolicyView): HTMLElement {
       hasFallenBack ? createElement("span.chip.tone-bad", { title: fellBack }, "fell back") : null,
       createElement(
         "span.facts",
+        matched === null
+          ? null
+          : createElement("span.fact", `matches ${formatCount(matched.nodes)} of ${countNoun(matched.of, "node")}`),
         countElement("pending", pending),
         countElement("firing", firing),
         ...states.map(([state, amount]) => countElement(episodeState(state), amount)),
