@@ -84,9 +84,9 @@ nodes have been read once, they are read up to three times as fast as planned.
 ${scaleTable(results)}
 
 The limits don't delay the first walks of these runs: the service states that more calls are left than one window allows, so pages are
-read as soon as earlier ones are answered. The daemon processes them on one thread, in the CPU time shown. If a service
+requested as soon as earlier ones have arrived. The daemon processes them on one thread, in the CPU time shown. If a service
 counts calls in windows, no such burst is possible, and the walks take the time shown for the even rate. The cost per node falls as the
-fleet grows: a part of memory and CPU does not depend on the fleet, and the limits bound detail reads.
+fleet grows: part of the memory and CPU use does not depend on the size of the fleet, and the limits bound detail reads.
 
 With a million nodes, \`export.series_max\` (2,000,000) drops the largest families. \`npm run bench:scale -- --size 100k\`
 measures one size, and \`npm run bench\` compares the rendering of metrics with prom-client.
@@ -101,9 +101,9 @@ ${routesTable(results)}
 ## What a fleet needs
 
 **Calls.** A walk of nodes or sessions takes one call per 1,000 records. Details take one call per node every
-\`collect.details.max_age\`. With the default intervals, N nodes and S sessions take N/1,000 + S/1,000 + N/15 + 1 calls a minute, plus the
-reserve of 20%. If the limits allow less, the collectors that need the most calls slow down, usually the details;
-\`proxywarden plan\` prints the result for your limits.
+\`collect.details.max_age\`. With the default intervals, N nodes and S sessions take N/1,000 + S/1,000 + N/15 + 1 calls a minute. Polling may
+use 80% of the limits per minute; the rest is the reserve. If the limits allow less, the collectors that need the most calls slow down,
+usually the details; \`proxywarden plan\` prints the result for your limits.
 
 **CPU.** Most of it is used to parse lists: it grows with the number of nodes and sessions, and shrinks with longer intervals of
 \`collect.nodes\` and \`collect.sessions\`. Nearly everything except compression runs on one core. Compression
