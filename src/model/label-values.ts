@@ -48,7 +48,7 @@ export const REJECT_MEANINGS = {
     "usage contradicts service.usage_scale; all usage is unknown until the scale is corrected or, if values were too low for percent, until a higher value is read",
   bad_time: "a timestamp is not ISO 8601; the field is unknown",
   older_record:
-    "the record states another status than an earlier response with a later last_seen, as a cache or an outdated replica does; it is ignored for 2 minutes, and a pending condition starts over",
+    "the record states a different status from an earlier response with a later last_seen, as a cache or an outdated replica does; it is ignored for 2 minutes, and a pending condition starts over",
   changing_created_at:
     "created_at changed more than twice within a day without the node leaving the list; the node counts as replaced, or, if more than 10% of the nodes change so often, created_at is not used to recognize replaced nodes",
 } as const;

@@ -128,7 +128,7 @@ const policy = section({
   max_age: duration("1s", "365d")
     .exactOptional()
     .describe(
-      "Maximum age of the data that the expressions read; older data is unknown. Defaults to the time for which data from each source counts as fresh, usually three planned intervals (proxywarden_plan_fresh_seconds). `check` warns if the data is read less often than that.",
+      "Maximum age of the data that the expressions read; older data is unknown. Defaults to the time for which data from each source counts as fresh, usually three planned intervals (`proxywarden_plan_fresh_seconds`). `check` warns if the data is read less often than that.",
     ),
   steps: list(
     z

@@ -157,7 +157,7 @@ export const correlatedGuard = defineGuard({
     correlated: {
       counts: "nodes of one region or country that became unhealthy within `safety.correlated.within`",
       condition: "there are at least `nodes` or `percent` of `safety.correlated`, whichever is smaller",
-      ends: "automatically, `safety.storm_cooldown` after fewer than half of its nodes, or fewer than the minimum, are unhealthy; 6 h after its last node failed at the latest",
+      ends: "automatically, `safety.storm_cooldown` after fewer than half of the nodes, or fewer than the minimum, are unhealthy, and at the latest 6 h after the last node failed",
       operatorAction: "find the common cause in that region or country",
       preventsEpisode: true,
     },

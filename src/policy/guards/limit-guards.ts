@@ -44,7 +44,7 @@ export const disruptedGuard = defineGuard({
       counts:
         "nodes that the daemon's actions make unavailable: rebooting, disconnected, down after an action, quarantined by the daemon (unless they were offline before), or lost",
       condition: "there would be more than `amount` or `percent` of `safety.max_disrupted`, whichever is smaller",
-      ends: "automatically, once one of them is available again; for nodes that are lost or down also with `accept-inventory`",
+      ends: "automatically, once one of them is available again, or with `accept-inventory` if nodes are lost or down",
       operatorAction:
         "`accept-inventory` if nodes that are lost or down will not come back; end a quarantine that lasts longer than requested",
       policyWide: true,
@@ -87,7 +87,7 @@ export const disruptedDomainGuard = defineGuard({
       counts:
         "disrupted nodes (as above) that are in the region or country of the node, or were when their episode began",
       condition: "there would be more than `safety.max_disrupted_per`",
-      ends: "automatically, once one of them is available again; for nodes that are lost or down also with `accept-inventory`",
+      ends: "automatically, once one of them is available again, or with `accept-inventory` if nodes are lost or down",
       operatorAction:
         "`accept-inventory` if nodes that are lost or down will not come back; end a quarantine that lasts longer than requested",
     },

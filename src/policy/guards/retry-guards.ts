@@ -103,8 +103,7 @@ export const backoffGuard = defineGuard({
   reasons: {
     backoff: {
       counts: "attempts at the step that were not executed",
-      condition:
-        "the delay after the last one has not passed. After 5 responses with status 429 the episode is given up",
+      condition: "the delay after the last one has not passed",
       ends: "automatically, after 1 s to 30 min, or after Retry-After",
     },
   },
