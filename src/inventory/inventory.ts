@@ -258,10 +258,7 @@ export class Inventory {
     this.#freeSlots.push(slot);
   }
 
-  /**
-   * Writes the fields of the list form, unless later ones were observed (see {@link NodeColumns.isOutdated}). Returns
-   * whether it did.
-   */
+  /** Writes the fields of the list form, unless {@link NodeColumns.isOutdated}. Returns whether it did. */
   #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs, ignoredMs: DurationMs): boolean {
     if (this.#columns.isOutdated(slot, record, at, ignoredMs)) {
       this.#columns.recordOutdated(slot, record, at);

@@ -183,34 +183,33 @@ export function* countFleet(
   const add = (location: Location, count: DomainCount) => {
     for (const domain of FAILURE_DOMAINS) addTo(domain, location[domain], count);
   };
+  let [notListed, disruptedOnly] = [0, 0];
+  // The service may list a node elsewhere while it is down. Where it was before, it is missing.
+  const addDisrupted = (slot: number, before: Location) => {
+    disruptedOnly += markUnhealthy(slot);
+    const location = locations[locationIndex[slot]!]!;
+    add(location, { nodes: 0, online: status[slot] === ONLINE ? -1 : 0, disrupted: 1 });
+    for (const domain of FAILURE_DOMAINS)
+      if (before[domain] !== location[domain]) addTo(domain, before[domain], DISRUPTED_NODE);
+  };
   for (const [index, location] of locations.entries()) {
     const nodes = counted.nodes[index]!;
     if (nodes > 0) add(location, { nodes, online: counted.online[index]!, disrupted: 0 });
   }
   const disrupted = yield* disruptedEpisodes(records, dryRun);
   const disruptedIds = new Set(disrupted.map(({ node }) => node));
-  let [notListed, disruptedOnly] = [0, 0];
   for (const episode of disrupted) {
     const slot = slotsById(fleet).get(episode.node);
     if (slot === undefined) {
       notListed++;
       add(episode, { nodes: 1, online: 0, disrupted: 1 });
-    } else {
-      disruptedOnly += markUnhealthy(slot);
-      const online = status[slot] === ONLINE ? -1 : 0;
-      const location = locations[locationIndex[slot]!]!;
-      add(location, { nodes: 0, online, disrupted: 1 });
-      // The service may list a node elsewhere while it is down. Where it was when its episode began, it is missing.
-      for (const domain of FAILURE_DOMAINS)
-        if (episode[domain] !== location[domain]) addTo(domain, episode[domain], DISRUPTED_NODE);
-    }
+    } else addDisrupted(slot, episode);
   }
   for (const action of dryRun ? [] : records.actions()) {
     const slot = disruptedIds.has(action.node) ? undefined : slotsById(fleet).get(action.node);
     if (slot === undefined || !isLateEffect(records, action, NODE_STATUSES[status[slot]!]!, now)) continue;
     disruptedIds.add(action.node);
-    disruptedOnly += markUnhealthy(slot);
-    add(locations[locationIndex[slot]!]!, { nodes: 0, online: 0, disrupted: 1 });
+    addDisrupted(slot, action);
   }
   unhealthyBy.set("disrupted", disruptedOnly + notListed);
   for (const { policy } of policies.filter((policy) => dryRun || !isDryRun(policy))) {

@@ -143,6 +143,18 @@ test("a lost node counts as unhealthy, disrupted and in its region; a node that 
   expect(seen.domains.country.get("DE")).toEqual({ nodes: 2, online: 1, disrupted: 1 });
 });
 
+test("a node that an action makes unavailable after its step, and that is listed elsewhere by then, counts in both regions", () => {
+  const request = { kind: "quarantine", reason: "drill", durationMinutes: 60 } as const;
+  const sent = { node: "a", region: "s", request, state: "ended", sentAt: NOON - 1, outcome: "ineffective" } as const;
+  const { region } = countScenario({
+    nodes: [node("a", "quarantined")],
+    episodes: [episodeOf(1, { node: "a", state: "given_up", closedAt: NOON - 1, acted: 1 })],
+    actions: [actionOf(1, "ep-1", { ...sent, statusBefore: "online" })],
+  }).domains;
+  expect(region.get("r")).toEqual({ nodes: 1, online: 0, disrupted: 1 });
+  expect(region.get("s")).toEqual({ nodes: 0, online: 0, disrupted: 1 });
+});
+
 describe("the counts of a mass event", () => {
   const ids = Array.from({ length: 3_000 }, (_, index) => `node_${index}`);
   const fleet = buildFleet(ids.map((id) => node(id)));

@@ -92,16 +92,18 @@ export const disruptedDomainGuard = defineGuard({
         "`accept-inventory` if nodes that are lost or down will not come back; end a quarantine that lasts longer than requested",
     },
   },
-  check: ({ node }, { fleetCounts, safety }) => {
+  check: ({ node, episode }, { fleetCounts, safety }) => {
     const added = fleetCounts.disrupted.has(node.id) ? 0 : 1;
-    return checkDomains(node, fleetCounts, safety.maxDisruptedPer, ({ disrupted }, limit, domain) => {
+    // The node will count in both.
+    const locations = episode === null ? [node] : [node, episode];
+    return checkDomains(locations, fleetCounts, safety.maxDisruptedPer, ({ disrupted }, limit, domain, name) => {
       if (disrupted + added <= limit) return null;
-      const ofDomain = (episodes: readonly Episode[]) => episodes.filter((each) => each[domain] === node[domain]);
+      const ofDomain = (episodes: readonly Episode[]) => episodes.filter((each) => each[domain] === name);
       const causes = describeCauses({
         unreturned: ofDomain(fleetCounts.unreturned),
         overdue: ofDomain(fleetCounts.overdue),
       });
-      const detail = `${countOf(disrupted)} disrupted in the ${domain} ${node[domain] || "(none)"}; the limit is ${limit}${causes}`;
+      const detail = `${countOf(disrupted)} disrupted in the ${domain} ${name || "(none)"}; the limit is ${limit}${causes}`;
       return { reason: "disrupted_domain", detail };
     });
   },
@@ -122,10 +124,10 @@ export const minOnlineGuard = defineGuard({
   check: ({ node }, { fleetCounts, safety }) => {
     if (node.status !== "online") return [];
     const removed = fleetCounts.disrupted.has(node.id) ? 0 : 1;
-    return checkDomains(node, fleetCounts, safety.minOnlinePer, ({ online }, limit, domain) => {
+    return checkDomains([node], fleetCounts, safety.minOnlinePer, ({ online }, limit, domain, name) => {
       if (online - removed >= limit) return null;
       const left = countNoun(Math.max(0, online - removed), "node");
-      const detail = `${left} of the ${domain} ${node[domain] || "(none)"} would stay online; the minimum is ${limit}`;
+      const detail = `${left} of the ${domain} ${name || "(none)"} would stay online; the minimum is ${limit}`;
       return { reason: "min_online", detail };
     });
   },
@@ -158,15 +160,16 @@ const blockingSince = (sentAtTimes: readonly EpochMs[], limit: number): EpochMs 
   sentAtTimes.toSorted((a, b) => a - b)[sentAtTimes.length - limit]!;
 
 function checkDomains<Reason extends string>(
-  location: Location,
+  locations: readonly Location[],
   { domains }: FleetCounts,
   limits: PerFailureDomain,
-  check: (count: DomainCount, limit: number, domain: FailureDomain) => Blocker<Reason> | null,
+  check: (count: DomainCount, limit: number, domain: FailureDomain, name: string) => Blocker<Reason> | null,
 ): Blocker<Reason>[] {
   return FAILURE_DOMAINS.flatMap((domain) => {
     const limit = limits[domain];
     if (limit === null) return [];
-    return check(domains[domain].get(location[domain]) ?? NO_NODES, limit, domain) ?? [];
+    const names = new Set(locations.map((location) => location[domain]));
+    return [...names].flatMap((name) => check(domains[domain].get(name) ?? NO_NODES, limit, domain, name) ?? []);
   });
 }
 

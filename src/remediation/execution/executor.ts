@@ -160,12 +160,18 @@ function stateBeforeAction({ observed }: ExecutorDeps, node: NodeId) {
   return { uptimeHoursBefore: observed.uptimeHoursAt(slot), statusBefore: observed.statusAt(slot) };
 }
 
-/** Withdraws an action that was not sent. If it was approved and the approval still applies, it remains approved. */
+/** Returns whether an action that was not sent is still approved: an operator approved it, and the step is still due. */
+const isStillApproved = (context: ExecutorDeps, action: Action): boolean =>
+  action.approvedAt !== undefined &&
+  obsoleteReason(context, action, context.remediationState.records.episode(action.episode)) === null;
+
+/** Withdraws an action that was not sent. If it is still approved, it remains so. */
 function withdrawAction(context: ExecutorDeps, action: Action, detail: string, isFailure: boolean): void {
   const now = context.remediationState.now();
   const current = context.remediationState.records.episode(action.episode);
-  const isApproved = action.approvedAt !== undefined && obsoleteReason(context, action, current) === null;
-  const ended = isApproved ? ({ state: "approved" } as const) : ({ state: "withdrawn", endedAt: now } as const);
+  const ended = isStillApproved(context, action)
+    ? ({ state: "approved" } as const)
+    : ({ state: "withdrawn", endedAt: now } as const);
   const row: Action = { ...action, ...ended, sentAt: null, detail };
   context.log.info({ action: action.id, node: action.node, detail }, "action withdrawn before it was sent");
   if (isFailure && current?.closedAt === null)
@@ -215,18 +221,23 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
     case "credentials":
     case "rate_limited":
     case "not_sent": {
-      if (result.kind === "credentials") context.apiKey.recordRejected(node, result.message, result.status === 403);
       count("failed");
-      const sentAt = result.kind === "not_sent" ? null : action.sentAt;
-      const ended = { state: "ended", sentAt, endedAt: now, outcome: "failed", detail: result.message } as const;
+      const ended = { state: "ended", endedAt: now, outcome: "failed", detail: result.message } as const;
       if (result.kind === "rate_limited") {
         const next = recordRateLimited(episode, result.retryAfterMs, spec, now);
         commit(next, ended);
         reportRateLimited(context, next, { ...action, ...ended });
         return;
       }
-      if (result.kind === "not_sent") context.log.warn({ ...fields, problem: result.message }, "action not sent");
-      commit(recordUnsent(episode, now), ended);
+      if (result.kind === "credentials") {
+        context.apiKey.recordRejected(node, result.message, result.status === 403);
+        commit(recordUnsent(episode, now), ended);
+        return;
+      }
+      context.log.warn({ ...fields, problem: result.message }, "action not sent");
+      const approved = { state: "approved", detail: result.message } as const;
+      const unsent = isStillApproved(context, action) ? approved : ended;
+      commit(recordUnsent(episode, now), { ...unsent, sentAt: null });
       return;
     }
     default:

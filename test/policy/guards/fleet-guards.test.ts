@@ -195,6 +195,14 @@ describe("max_disrupted_per", () => {
     expect(blockers({ region: 0, country: null }, [])).toHaveLength(1);
   });
 
+  test("counts the nodes of the region in which the candidate's episode began, where it would count too", () => {
+    const moved = { node: buildObservation({ region: "" }), episode: openEpisode({ country: "DE", region: "r-0" }) };
+    expect(blockers({ region: 1, country: null }, actingEpisodes("node_5"), moved)).toEqual([
+      "disrupted_domain: 1 node is disrupted in the region r-0; the limit is 1",
+    ]);
+    expect(blockers({ region: 2, country: null }, actingEpisodes("node_5"), moved)).toEqual(NO_BLOCKERS);
+  });
+
   test("treats nodes without a region as one region", () => {
     expect(blockers({ region: 0, country: null }, [], { node: buildObservation({ region: "" }) })).toEqual([
       "disrupted_domain: 0 nodes are disrupted in the region (none); the limit is 0",
