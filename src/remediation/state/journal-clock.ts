@@ -32,7 +32,7 @@ const AGREEMENT_MS: DurationMs = 5 * MINUTE_MS;
  */
 const DISAGREEMENT_MS: DurationMs = HOUR_MS;
 /**
- * If the wall clock advances by this much more than the monotonic clock, the machine may have been suspended. A shorter
+ * If the wall clock changes by this much relative to the monotonic clock, the machine may have been suspended. A shorter
  * suspension makes no data too old.
  */
 const SUSPENSION_MS_MIN: DurationMs = MINUTE_MS;
@@ -70,8 +70,8 @@ export class JournalClock {
   #agreedAt: EpochMs | null = null;
   /** How far the wall clock is ahead of the monotonic clock, as last compared. */
   #wallOffset: number;
-  /** When they were last found to differ by more than before, as after a suspension. */
-  #wallAdvancedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+  /** When that was last found to have changed, as after a suspension, which a wall clock that is set back may hide. */
+  #wallChangedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
 
   constructor(journaled: JournaledTime, clock: Clock, log: Log) {
     const { last, uncertainUntil, behindSince } = journaled;
@@ -142,12 +142,12 @@ export class JournalClock {
   suspensionProblem(serviceNow: EpochMs | null, agreedAt: MonotonicMs | null): string | null {
     const monotonic = this.#clock.monotonic();
     const wallOffset = this.#clock.now() - monotonic;
-    if (wallOffset - this.#wallOffset > SUSPENSION_MS_MIN) this.#wallAdvancedAt = monotonic;
+    if (Math.abs(wallOffset - this.#wallOffset) > SUSPENSION_MS_MIN) this.#wallChangedAt = monotonic;
     this.#wallOffset = wallOffset;
     if (agreedAt === null) return null;
-    const left = DISAGREEMENT_MS - (monotonic - this.#wallAdvancedAt);
-    if (agreedAt <= this.#wallAdvancedAt && left > 0)
-      return `the wall clock was set ahead, or the machine was suspended; the hold ends once a response of the service shows that it was not suspended, or in ${formatSecondsLeft(left)}`;
+    const left = DISAGREEMENT_MS - (monotonic - this.#wallChangedAt);
+    if (agreedAt <= this.#wallChangedAt && left > 0)
+      return `the wall clock was changed, or the machine was suspended; the hold ends once a response of the service shows that it was not suspended, or in ${formatSecondsLeft(left)}`;
     return this.checkSuspension(serviceNow) === null
       ? null
       : "the machine was suspended, and the journal's clock is behind; it is corrected within seconds";
