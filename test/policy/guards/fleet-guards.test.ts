@@ -4,12 +4,10 @@ import type { Safety } from "../../../src/config/schema/safety.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
 import type { Candidate } from "../../../src/policy/guard-facts.ts";
 import { correlatedGuard, type Incident } from "../../../src/policy/guards/correlated-failure.ts";
-import type { GuardRow } from "../../../src/policy/guards/guard.ts";
 import {
   disruptedDomainGuard,
   disruptedGuard,
   inFlightGuard,
-  maxActionsGuard,
   minOnlineGuard,
 } from "../../../src/policy/guards/limit-guards.ts";
 import { breakerGuard, stormGuard } from "../../../src/policy/guards/storm-and-breaker.ts";
@@ -17,7 +15,7 @@ import { actionOf, episodeOf } from "../../journal/arbitrary-changes.ts";
 import type { NodeFixture } from "../../metrics/snapshot-fixtures.ts";
 import {
   activePolicy,
-  blockerTexts,
+  blockersOfGuard,
   buildCandidate,
   buildFacts,
   buildObservation,
@@ -26,9 +24,6 @@ import {
   NOON,
   openEpisode,
 } from "../guard-case.ts";
-
-const blockersOfGuard = (guard: GuardRow, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) =>
-  blockerTexts(guard.check(buildCandidate(candidate), buildFacts(facts)));
 
 const NO_BLOCKERS: readonly string[] = [];
 
@@ -254,48 +249,6 @@ describe("min_online_per", () => {
       "min_online: 0 nodes of the country DE would stay online; the minimum is 1",
     ]);
   });
-});
-
-describe("max_actions", () => {
-  const blockers = (amount: number, sentAtTimes: readonly number[]) =>
-    blockersOfGuard(
-      maxActionsGuard,
-      {},
-      { safety: { maxActions: { amount, perMs: HOUR_MS } }, facts: { sentAtTimes } },
-    );
-
-  test("counts the actions sent and reports when the next one is allowed", () => {
-    const ago = (...minutes: number[]) => minutes.map((each) => NOON - each * MINUTE_MS);
-    expect(blockers(3, ago(1, 59))).toEqual(NO_BLOCKERS);
-    expect(blockers(3, ago(1, 59, 30))).toEqual(["max_actions: 3 actions within 1h; the limit is 3; the next in 1m"]);
-    expect(blockers(2, ago(1, 59, 30))).toEqual(["max_actions: 3 actions within 1h; the limit is 2; the next in 30m"]);
-  });
-
-  test("reports how many actions are assumed because the journal is new", () => {
-    const facts = { sentAtTimes: [NOON], assumedActionCount: 1 };
-    const safety = { maxActions: { amount: 1, perMs: HOUR_MS } };
-    expect(blockersOfGuard(maxActionsGuard, {}, { safety, facts })).toEqual([
-      "max_actions: 1 action within 1h; the limit is 1; the next in 1h; 1 of them assumed because the journal is new",
-    ]);
-  });
-
-  test("of 0 allows no action, now or later", () => {
-    expect(blockers(0, [])).toEqual(["max_actions: 0 actions within 1h; the limit is 0"]);
-    expect(blockers(0, [NOON])).toEqual(["max_actions: 1 action within 1h; the limit is 0"]);
-  });
-
-  test("handles more actions than a function call can have arguments", () => {
-    const many = Array.from({ length: 300_000 }, (_, index) => NOON - index);
-    expect(blockers(300_000, many)).toHaveLength(1);
-  });
-});
-
-test("max_in_flight counts actions on other nodes, not those on the candidate itself", () => {
-  const inFlight = [actionOf(1, "ep-1", { node: "node_0" }), actionOf(2, "ep-2", { node: "node_1" })];
-  const held = (maxInFlight: number) =>
-    blockersOfGuard(inFlightGuard, {}, { safety: { maxInFlight }, facts: { inFlight } });
-  expect(held(2)).toEqual(NO_BLOCKERS);
-  expect(held(1)).toEqual(["in_flight: 1 action is in flight, not yet verified; the limit is 1: act-2 on node_1"]);
 });
 
 test("the candidate's own episode does not hold it", () => {

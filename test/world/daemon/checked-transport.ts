@@ -21,6 +21,19 @@ export function createCheckedTransport(
   onPost: (post: PostAttempt) => void,
 ): Transport {
   const reads = new Map<string, NodeTruth>();
+  const readBodies = new Map<string, Buffer>();
+
+  /**
+   * Records what a read showed. A cache may have answered: then a node that has recovered since the list showed it still
+   * looks as it did at the read before.
+   */
+  function recordRead(node: string, body: Uint8Array, truth: NodeTruth): void {
+    const shown = reads.get(node);
+    const isRepeated = readBodies.get(node)?.equals(body) === true;
+    const isListedSince = parts.startMs + parts.observations.listedAt(node) >= truth.changedAt;
+    reads.set(node, isRepeated && !isListedSince && shown !== undefined ? { ...shown, at: truth.at } : truth);
+    readBodies.set(node, Buffer.from(body));
+  }
 
   function createPostAttempt(request: TransportRequest, node: string, kind: string): PostAttempt {
     const { actions, inFlight } = parts.recordedState;
@@ -83,7 +96,7 @@ export function createCheckedTransport(
       const at = parts.clock.monotonic();
       if (node !== undefined) parts.observations.recordRead(node, status, body, at);
       else if (status === 200 && request.path.startsWith("/v1/nodes?")) parts.observations.recordPage(body, at);
-      if (truth !== null && status === 200) reads.set(node!, truth);
+      if (truth !== null && status === 200) recordRead(node!, body, truth);
       return answer;
     },
     close: () => inner.close(),

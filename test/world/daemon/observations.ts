@@ -7,6 +7,8 @@ export interface Observations {
   /** Resets what the previous process observed: a new process starts without it. */
   startProcess(): void;
   recordPage(body: Uint8Array, at: MonotonicMs): void;
+  /** When the list last showed a node, or -Infinity if it never did. */
+  listedAt(node: string): MonotonicMs;
   recordRead(node: string, status: number, body: Uint8Array, at: MonotonicMs): void;
   /** Ends a list walk. `ids`: the nodes that the daemon knows now. Returns nodes that it dropped too early. */
   endWalk(ids: ReadonlySet<string>): readonly string[];
@@ -28,8 +30,9 @@ interface ObservedNode {
   notOfflineMs: DurationMs;
   status: "offline" | "other" | "unknown";
   at: MonotonicMs;
-  /** Number of the last walk that listed the node. */
+  /** Number of the last walk that listed the node, and when it did. */
   lastWalk: number;
+  listedAt: MonotonicMs;
   /** Whether a read since then was answered with 404 or 410. */
   isNotFound: boolean;
 }
@@ -53,6 +56,7 @@ export function createObservations(): Observations {
       status: "unknown" as const,
       at: 0,
       lastWalk: 0,
+      listedAt: Number.NEGATIVE_INFINITY,
       isNotFound: false,
     };
     nodes.set(id, node);
@@ -85,6 +89,7 @@ export function createObservations(): Observations {
         const node = recordStatus(record, at);
         if (node === null) continue;
         node.lastWalk = walk;
+        node.listedAt = at;
         node.isNotFound = false;
       }
     },
@@ -102,6 +107,7 @@ export function createObservations(): Observations {
       walk++;
       return droppedTooEarly;
     },
+    listedAt: (node) => nodes.get(node)?.listedAt ?? Number.NEGATIVE_INFINITY,
     offlineMs: (node) => nodes.get(node)?.longestOfflineMs ?? 0,
   };
 }

@@ -28,6 +28,8 @@ export interface Violation {
 export interface NodeTruth {
   readonly at: MonotonicMs;
   readonly isFailing: boolean;
+  /** When the service's status of the node last changed, on its clock without skew. */
+  readonly changedAt: EpochMs;
   readonly status: string;
   /** Whether an operator has quarantined it. */
   readonly isWithOperator: boolean;
@@ -147,6 +149,7 @@ export function nodeTruthOf({ service, clock, withOperator, serviceNow }: Simula
     at: clock.monotonic(),
     isFailing: truth !== null && (truth.failureMode !== "none" || truth.isRegionDown),
     status: truth?.status ?? "gone",
+    changedAt: findNode(service.network.fleet, id)?.changedAt ?? now,
     isWithOperator: (withOperator.get(id) ?? Number.NEGATIVE_INFINITY) > now,
   };
 }
@@ -188,13 +191,16 @@ function failedAfterReboot(
   post: PostAttempt,
   node: SimulatedNode,
 ): boolean {
-  const sinceMs = node.failingSince - (startMs + post.at);
+  const isAtReboot = (at: EpochMs) => {
+    const sinceMs = at - (startMs + post.at);
+    return sinceMs >= 0 && sinceMs <= service.network.fleet.rates.rebootMs + WIRE_MS;
+  };
   return (
     post.truth.status === "online" &&
     node.status === "offline" &&
     node.remedy === "operator" &&
-    sinceMs >= 0 &&
-    sinceMs <= service.network.fleet.rates.rebootMs + WIRE_MS &&
+    isAtReboot(node.failingSince) &&
+    isAtReboot(node.silentSince) &&
     node.failingSince > startMs + acceptedAt
   );
 }

@@ -207,7 +207,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
       {
         file: "src/remediation/state/journal-clock.ts",
-        find: "this.#wallAdvancedAt = monotonic;",
+        find: "this.#wallChangedAt = monotonic;",
         replace: "this.#wallOffset = wallOffset;",
       },
     ],
