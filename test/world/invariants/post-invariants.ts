@@ -57,10 +57,12 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
     const needsApproval = config.safety.mode === "approve" || spec.mode === "approve";
     return needsApproval && !recordedState.approved.has(action!.id) ? "the action is not approved" : null;
   },
-  "approval expired": ({ action, at }, { approvals, config }) => {
+  "approval expired": ({ action, at }, { approvals, config, machine }) => {
     const approvedAt = approvals.get(action?.id ?? "");
     const { approvalTtlMs } = config.safety;
-    if (approvedAt === undefined || at - approvedAt <= approvalTtlMs + TOLERANCE_MS) return null;
+    // A suspension of up to a minute is not noticed.
+    const toleranceMs = machine.resumedAt() > (approvedAt ?? 0) ? TOLERANCE_MS + MINUTE_MS : TOLERANCE_MS;
+    if (approvedAt === undefined || at - approvedAt <= approvalTtlMs + toleranceMs) return null;
     return `approved ${(at - approvedAt) / MINUTE_MS} min ago; approvals expire after ${approvalTtlMs / MINUTE_MS} min`;
   },
   "outside the window": ({ action }, parts) => {
