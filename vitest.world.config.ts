@@ -12,7 +12,7 @@ const LONG_TESTS = [
   "test/rate-limit/month-of-polling.test.ts",
   "test/collectors/collector-manager.test.ts",
   "test/collectors/gateway.test.ts",
-  "test/collectors/inexact-lists.test.ts",
+  "test/collectors/inexact-lists.system.test.ts",
   "test/collectors/detail-failures.test.ts",
   "test/collectors/rejected-routes.test.ts",
   "test/integration/remediation/process-death.system.test.ts",
