@@ -1,4 +1,5 @@
 import { formatSecondsLeft } from "../../base/duration.ts";
+import { oncePerObject } from "../../base/once-per-key.ts";
 import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
 import { defineGuard } from "./guard.ts";
@@ -60,13 +61,16 @@ function causesOf(firings: readonly FiringNode[]): string {
 /** Number of causes that a text names. */
 const CAUSES_MAX = 3;
 
-/** Returns the causes of most nodes, such as `117 firing under high-cpu, 3 offline`. */
-export function formatCauses(nodesBy: ReadonlyMap<string, number>): string {
+/**
+ * Returns the causes of most nodes, such as `117 firing under high-cpu, 3 offline`. A storm holds many nodes, each with
+ * the same counts in its reason, so they are formatted once.
+ */
+export const formatCauses = oncePerObject((nodesBy: ReadonlyMap<string, number>): string => {
   const counts = [...nodesBy].filter(([, nodes]) => nodes > 0).toSorted(([, a], [, b]) => b - a);
   const named = counts.slice(0, CAUSES_MAX).map(([cause, nodes]) => `${nodes} ${cause}`);
   const others = counts.slice(CAUSES_MAX).reduce((sum, [, nodes]) => sum + nodes, 0);
   return [...named, ...(others === 0 ? [] : [`${others} for other reasons`])].join(", ");
-}
+});
 
 /** Returns what the breaker counted, in one line. */
 export const breakerCause = ({ nodes, causes }: OpenBreaker): string =>

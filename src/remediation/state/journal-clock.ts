@@ -136,8 +136,9 @@ export class JournalClock {
   }
 
   /**
-   * Returns why no action may be taken because the machine was, or may have been, suspended, or null if it was not. Data
-   * from before a suspension looks fresh. `agreedAt` is when responses last agreed on `serviceNow`, or null if never.
+   * Remembers when the wall clock changed. Returns why no action may be taken because the machine was, or may have been,
+   * suspended, or null if it was not. Data from before a suspension looks fresh. `agreedAt` is when responses last agreed
+   * on `serviceNow`, or null if never.
    */
   suspensionProblem(serviceNow: EpochMs | null, agreedAt: MonotonicMs | null): string | null {
     const monotonic = this.#clock.monotonic();
