@@ -132,7 +132,12 @@ export class RemediationRecords {
    * they are real ones and those of dry runs.
    */
   closedEpisodesOf(node: NodeId, dryRun?: boolean): readonly Episode[] {
-    return this.#episodesOf(node, dryRun).filter(({ closedAt, replaced }) => closedAt !== null && replaced !== true);
+    return this.closedEpisodesOfId(node, dryRun).filter(({ replaced }) => replaced !== true);
+  }
+
+  /** The same, with those of earlier nodes with the same id. */
+  closedEpisodesOfId(id: NodeId, dryRun?: boolean): readonly Episode[] {
+    return this.#episodesOf(id, dryRun).filter(({ closedAt }) => closedAt !== null);
   }
 
   /** All closed episodes in memory, oldest first. */

@@ -128,8 +128,9 @@ const isChanged = (previous: CreationTimes, current: CreationTimes, slot: number
 /**
  * Drops what the journal holds about the previous node of an id. Open episodes are withdrawn, because they may have
  * begun on the previous node, but those with the current `created_at` still count as attempts. So do all others if we
- * rebooted the node recently: a service that registers a node again with each boot would otherwise have it rebooted
- * without limit. While such a node is rebooting its step stays in flight, because it is down because of us.
+ * rebooted the node recently, or `created_at` changes often: a service that registers a node again with each boot, or
+ * states the time of the request, would otherwise have it acted on without limit. While a node is rebooting because of
+ * us, its step stays in flight.
  */
 export function forgetReplacedNode(context: EpisodeContext & IdentityDeps, node: NodeId): void {
   const { observed, remediationState } = context;
@@ -144,9 +145,10 @@ export function forgetReplacedNode(context: EpisodeContext & IdentityDeps, node:
   }
   const episodes = otherEpisodes(context, node);
   const fields = { node, episodes: episodes.length };
-  if (isOurReboot) {
+  if (createdAt !== null && (isOurReboot || remediationState.identities.changes.isFrequent(node))) {
     adoptCreatedAt(remediationState, episodes, createdAt);
-    context.log.warn(fields, "created_at changed after a reboot by the daemon; earlier attempts and holds still count");
+    const cause = isOurReboot ? "after a reboot by the daemon" : "more than twice within a day";
+    context.log.warn(fields, `created_at changed ${cause}; earlier attempts and holds still count`);
     return;
   }
   const dropped = records.holdsOn(node).filter(({ kind }) => kind !== "held");

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { ServiceOptions } from "../../src/model/scenario.ts";
 import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
-import { rebootOffline, remediationConfig } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
 import {
   listsAndDetailsSettings,
   noFailureRates,
@@ -137,6 +137,24 @@ describe("a node whose created_at", () => {
       expect(network.postCount()).toBe(1);
       expect(episodeStates(network).at(-1)).toBe("healed");
     });
+  });
+
+  test("changes with each read gets no more actions than another node, although only its details are read often", async () => {
+    /** Returns how often a node that no action heals was disconnected within the cooldown, and within two hours. */
+    async function disconnects(createdAt: ServiceOptions["createdAt"]): Promise<readonly number[]> {
+      const policy = rebootOffline({ forMs: 0, steps: [steps.disconnect], retry: { ...RETRY, everyMs: HOUR_MS } });
+      const network = await startQuietNetwork({
+        config: remediationConfig([policy]),
+        scenario: { nodes: 100, service: { ...defaultServiceOptions, createdAt } },
+        settings: listsAndDetailsSettings,
+      });
+      network.failNode(network.nodes()[0]!, "operator");
+      await network.advance(25 * MINUTE_MS);
+      const withinCooldown = network.postCount();
+      await network.advance(95 * MINUTE_MS);
+      return [withinCooldown, network.postCount()];
+    }
+    expect(await disconnects("request")).toEqual(await disconnects("creation"));
   });
 
   test("changes often on this node alone shows another node each time, and the problem is counted", async () => {

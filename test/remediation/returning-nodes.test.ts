@@ -60,19 +60,21 @@ describe("a node that returns after an absence", () => {
     expect(episodeStates(network)).toEqual(["acting"]);
   });
 
-  test("with another created_at is another node: no state of the old one applies", async () => {
+  test("with another created_at is another node: of the old one's state, only the cooldown applies", async () => {
     const policy = rebootOffline({
       steps: [steps.reboot],
       retry: { episodes: 1, everyMs: DAY_MS, forgetAfterMs: DAY_MS },
     });
-    const { network, node } = await startReusingIds(policy, { cooldownMs: DAY_MS });
+    const { network, node } = await startReusingIds(policy, { cooldownMs: 3 * HOUR_MS });
     network.failNode(node, "operator");
     await network.advance(30 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["given_up"]);
     expect(network.holdReasons(node)).toEqual(expect.arrayContaining(["cooldown", "retry_limit"]));
     await leaveAndReturn(network, node, 2 * HOUR_MS);
     await network.advance(10 * MINUTE_MS);
-    expect(episodeStates(network)).toEqual(["given_up", "recovering"]);
+    expect(network.holdReasons(node)).toEqual(["cooldown"]);
+    await network.advance(HOUR_MS);
+    expect(episodeStates(network)).toEqual(["given_up", "healed"]);
   });
 
   test("is found to be another one as soon as its detail is read, even between two walks", async () => {

@@ -9,7 +9,10 @@ import { defineGuard } from "./guard.ts";
 
 const GIVEN_UP = "ProxywardenNodeGivenUp";
 
-/** Enforces a minimum time between two episodes of a node, under any policy. */
+/**
+ * Enforces a minimum time between two episodes of a node, under any policy. Episodes of an earlier node with the same id
+ * count too: what seems to be another node may be the same one, because `created_at` may change for other reasons.
+ */
 export const cooldownGuard = defineGuard({
   reasons: {
     cooldown: {
@@ -24,7 +27,7 @@ export const cooldownGuard = defineGuard({
   check: (candidate, { records, now, safety }) => {
     if ((candidate.episode?.acted ?? 0) > 0) return [];
     const { node, active, episode } = candidate;
-    const closed = records.closedEpisodesOf(node.id, isDryRun(active)).filter(countsAsAttempt);
+    const closed = records.closedEpisodesOfId(node.id, isDryRun(active)).filter(countsAsAttempt);
     // Their steps are over, although they stay open until the node is available again.
     const lost = records.openEpisodesOf(node.id, isDryRun(active)).filter((each) => isLost(each) && each !== episode);
     const last = [...closed, ...lost].toSorted((a, b) => endedAt(a) - endedAt(b)).at(-1);

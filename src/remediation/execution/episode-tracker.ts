@@ -270,7 +270,7 @@ export class EpisodeTracker {
   #isNodeFree({ node, dryRun, stateAt }: Episode): boolean {
     const { remediationState, config } = this.#context;
     if (remediationState.records.openEpisode(node, dryRun) !== null) return false;
-    const other = remediationState.records.closedEpisodesOf(node, dryRun).findLast(hasActed);
+    const other = remediationState.records.closedEpisodesOfId(node, dryRun).findLast(hasActed);
     const closedAt = other?.closedAt ?? Number.NEGATIVE_INFINITY;
     return closedAt < stateAt || remediationState.now() - closedAt >= config.safety.cooldownMs;
   }

@@ -41,12 +41,17 @@ export class CreatedAtChanges {
     // What an earlier process found is confirmed by a single change of each node.
     const changing = now > this.#unreliableUntil ? this.#frequent.size : this.#changes.size;
     this.#areTooMany = changing > knownNodes * FREQUENT_SHARE_MAX;
-    return nodes.filter((node) => this.#frequent.has(node));
+    return nodes.filter((node) => this.isFrequent(node));
+  }
+
+  /** Returns whether the `created_at` of the id changes more often than a node is replaced. */
+  isFrequent(node: NodeId): boolean {
+    return this.#frequent.has(node);
   }
 
   /** Returns whether another `created_at` of the id is that of another node. */
   identifies(node: NodeId, now: MonotonicMs): boolean {
-    return now > this.#unreliableUntil && !(this.#areTooMany && this.#frequent.has(node));
+    return now > this.#unreliableUntil && !(this.#areTooMany && this.isFrequent(node));
   }
 
   /** Returns whether `created_at` changes too often in too many nodes, as far as this process has seen. */
