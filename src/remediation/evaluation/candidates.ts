@@ -92,7 +92,7 @@ const findApprovedAction = (
 
 /**
  * Returns why an approval, or a request for one, has expired, or null if it has not. `safety.approval_ttl` is measured
- * on the journal's clock, so downtime counts. A downtime of unknown length may be longer than it.
+ * on the journal's clock, so downtime counts. A downtime or suspension of unknown length may be longer than it.
  */
 export function approvalExpiry(
   { remediationState, config }: Pick<DecisionContext, "remediationState" | "config">,
@@ -100,8 +100,8 @@ export function approvalExpiry(
 ): string | null {
   const { approvalTtlMs } = config.safety;
   const since = approvedAt ?? createdAt;
-  if (remediationState.clock.isBeforeUnknownDowntime(since))
-    return `it is unknown how long the daemon was down since it was ${approvedAt === undefined ? "requested" : "approved"}`;
+  if (remediationState.clock.isAgeUnknown(since))
+    return `it is unknown how long ago it was ${approvedAt === undefined ? "requested" : "approved"}, because the daemon was down, the machine was suspended, or the wall clock was changed`;
   if (remediationState.now() - since < approvalTtlMs) return null;
   const ttl = formatDuration(approvalTtlMs);
   return state === "approved" ? `the approval expired after ${ttl}` : `it was not approved within ${ttl}`;

@@ -100,11 +100,11 @@ export class JournalClock {
   }
 
   /**
-   * Returns whether this time was before a downtime of unknown length, so that more time may have passed since then
-   * than this clock shows.
+   * Returns whether more time may have passed since `at` than this clock shows: it was before a downtime of unknown
+   * length, or before the machine was, or may have been, suspended.
    */
-  isBeforeUnknownDowntime(at: EpochMs): boolean {
-    return this.#isDowntimeUnknown && at < this.openedAt;
+  isAgeUnknown(at: EpochMs): boolean {
+    return (this.#isDowntimeUnknown && at < this.openedAt) || at <= this.epochOf(this.#wallChangedAt);
   }
 
   /**

@@ -43,6 +43,29 @@ test("a quarantine that ended while the machine was suspended is over, not lifte
   expect(episodeStates(network)).toEqual(["probation"]);
 });
 
+test.each([
+  ["of four minutes", 0, 4],
+  ["of an hour, while the wall clock is wrong", 3 * HOUR_MS, 60],
+])("an approval from before a suspension %s is not used", async (_, wallClockError, minutes) => {
+  const config = remediationConfig([rebootOffline({ mode: "approve" })]);
+  const network = await startQuietNetwork({ config });
+  network.daemon.clock.stepWallClock(wallClockError);
+  await network.restart();
+  await network.advance(2 * HOUR_MS);
+  network.failNode(network.nodes()[0]!, "operator");
+  await network.advanceUntil(() => network.controller().view.approvals().length > 0);
+  await network.commands().approve(network.controller().view.approvals()[0]!.id);
+  suspend(network, minutes * MINUTE_MS);
+  await network.advance(2 * HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.actions()[0]).toMatchObject({
+    state: "lapsed",
+    detail: expect.stringMatching(/^it is unknown how long ago/),
+  });
+  // It is requested again.
+  expect(network.controller().view.approvals()).toHaveLength(1);
+});
+
 test("a pause that an operator makes just after a suspension keeps its duration", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   suspend(network, 6 * HOUR_MS);
