@@ -79,7 +79,11 @@ export async function collectNodes(deps: ListCollectorDeps, signal: AbortSignal)
   }
   const { total = 0, seen = 0 } = report ?? {};
   const end = report === null || report.end === "cut" ? "cut" : report.isExact ? "exact" : "inexact";
-  const walk = inventory.endWalk({ end, total, seen, rejected, maxMissing }, deps.clock.monotonic());
+  const walk = inventory.endWalk(
+    { end, total, seen, rejected, maxMissing },
+    deps.clock.monotonic(),
+    report?.observedFrom,
+  );
   deps.metrics.set("proxywarden_inventory_nodes", { state: "listed" }, walk.seenNodes);
   deps.metrics.set("proxywarden_inventory_nodes", { state: "unlisted" }, inventory.count() - walk.seenNodes);
   return runOutcomeOf(walked, walk.complete, walk.missing);

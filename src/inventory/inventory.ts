@@ -109,13 +109,13 @@ export class Inventory {
     return null;
   }
 
-  /** Ends a walk and returns its result. Removes nodes that enough walks in a row did not show. */
-  endWalk(walk: WalkSummary, at: MonotonicMs): WalkResult {
+  /** Ends a walk, which began at `observedFrom`. Removes nodes that enough walks in a row did not show. */
+  endWalk(walk: WalkSummary, at: MonotonicMs, observedFrom = at): WalkResult {
     const known = [...this.#slots.values()];
     const unlisted = known.filter((slot) => !this.#absences.isShown(slot));
     const hidden = unlisted.filter((slot) => this.#absences.isHidden(slot)).length;
     const counts = { known: known.length, shown: known.length - unlisted.length, hidden };
-    const { result, evidence } = this.#walks.endWalk(walk, counts, at);
+    const { result, evidence } = this.#walks.endWalk(walk, counts, { from: observedFrom, at });
     for (const slot of this.#absences.endWalk(known, evidence)) this.#removeNode(this.#columns.id(slot), slot);
     this.#columns.renumberLocations(this.#locations.compact(this.#columns.occupiedLocations()));
     return result;

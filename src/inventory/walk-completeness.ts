@@ -103,7 +103,7 @@ export class WalkHistory {
   endWalk(
     { end, total, seen, rejected, maxMissing }: WalkSummary,
     { known, shown, hidden }: NodeCounts,
-    at: MonotonicMs,
+    { from, at }: { readonly from: MonotonicMs; readonly at: MonotonicMs },
   ): { readonly result: WalkResult; readonly evidence: WalkEvidence } {
     this.#expectedNodes = Math.max(this.#expectedNodes, shown);
     const counts = { total, seen };
@@ -124,6 +124,7 @@ export class WalkHistory {
       total,
       isAborted: end === "cut",
       rejected,
+      observedFrom: from,
       at,
     };
     this.#lastWalk = result;

@@ -75,6 +75,9 @@ export interface WalkResult {
   readonly isAborted: boolean;
   /** Records that could not be read. */
   readonly rejected: number;
+  /** When its first page was requested. */
+  readonly observedFrom: MonotonicMs;
+  /** When it ended. */
   readonly at: MonotonicMs;
 }
 

@@ -57,6 +57,7 @@ export function buildFleet(fixtures: readonly (NodeFixture | null)[], settledAt:
         : {
             complete: true,
             completeWalks: 9,
+            observedFrom: 0,
             seenNodes: slots,
             missing: 0,
             total: slots,

@@ -75,18 +75,21 @@ export class InventoryTrustTracker {
     if (fleet.lastWalk?.complete === true) this.#recordWalk(fleet.lastWalk.seenNodes, fleet.settledAt);
     this.#forgetAccepted();
     const cooldownBlockers = this.#updateCooldown(isUntrusted, fleet, freshMs);
-    const clockProblem = remediationState.clock.problem() ?? this.#dateProblem();
+    const clockProblem = remediationState.clock.problem() ?? this.#dateProblem(fleet);
     const clockBlockers: TrustBlocker[] =
       clockProblem === null ? [] : [{ reason: "service_clock", detail: clockProblem }];
     return { blockers: [...clockBlockers, ...blockers, ...cooldownBlockers], isUntrusted };
   }
 
   /** Returns why the Date headers, or their difference from the wall clock, hold every action, or null if they do not. */
-  #dateProblem(): string | null {
+  #dateProblem({ lastWalk }: Fleet): string | null {
     const { client, clock, remediationState } = this.#context;
     const serviceNow = client.serviceTime(clock.monotonic());
     const agreedAt = client.serviceTimeAgreedAt();
-    if (serviceNow === null || agreedAt !== null) return remediationState.clock.suspensionProblem(serviceNow, agreedAt);
+    if (serviceNow === null || agreedAt !== null) {
+      const observedFrom = agreedAt === null || lastWalk === null ? null : Math.min(agreedAt, lastWalk.observedFrom);
+      return remediationState.clock.suspensionProblem(serviceNow, observedFrom);
+    }
     return "no two responses of the service have agreed on its Date yet; the hold ends with the next response that agrees";
   }
 

@@ -107,6 +107,11 @@ export class JournalClock {
     return (this.#isDowntimeUnknown && at < this.openedAt) || at <= this.epochOf(this.#wallChangedAt);
   }
 
+  /** Returns whether the machine was, or may have been, suspended since `at`. */
+  isBeforeSuspension(at: MonotonicMs): boolean {
+    return at <= this.#wallChangedAt;
+  }
+
   /**
    * Returns the time until which times in the journal may seem to be longer ago than they are. It is Infinity if the
    * clock may be behind and was not corrected yet. It must be journaled for the next process.
@@ -137,18 +142,18 @@ export class JournalClock {
 
   /**
    * Remembers when the wall clock changed. Returns why no action may be taken because the machine was, or may have been,
-   * suspended, or null if it was not. Data from before a suspension looks fresh. `agreedAt` is when responses last agreed
-   * on `serviceNow`, or null if never.
+   * suspended, or null if it was not. Data from before a suspension looks fresh. No node was listed before
+   * `observedFrom`, and responses have agreed on `serviceNow` since then; null if there was no walk, or they never did.
    */
-  suspensionProblem(serviceNow: EpochMs | null, agreedAt: MonotonicMs | null): string | null {
+  suspensionProblem(serviceNow: EpochMs | null, observedFrom: MonotonicMs | null): string | null {
     const monotonic = this.#clock.monotonic();
     const wallOffset = this.#clock.now() - monotonic;
     if (Math.abs(wallOffset - this.#wallOffset) > SUSPENSION_MS_MIN) this.#wallChangedAt = monotonic;
     this.#wallOffset = wallOffset;
-    if (agreedAt === null) return null;
+    if (observedFrom === null) return null;
     const left = DISAGREEMENT_MS - (monotonic - this.#wallChangedAt);
-    if (agreedAt <= this.#wallChangedAt && left > 0)
-      return `the wall clock was changed, or the machine was suspended; the hold ends once a response of the service shows that it was not suspended, or in ${formatSecondsLeft(left)}`;
+    if (this.isBeforeSuspension(observedFrom) && left > 0)
+      return `the wall clock was changed, or the machine was suspended; the hold ends after the next walk of the nodes, or in ${formatSecondsLeft(left)}`;
     return this.checkSuspension(serviceNow) === null
       ? null
       : "the machine was suspended, and the journal's clock is behind; it is corrected within seconds";

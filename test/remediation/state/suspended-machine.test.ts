@@ -1,7 +1,13 @@
 import { expect, test } from "vitest";
-import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
-import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import {
+  listsAndDetailsSettings,
+  listsOnlySettings,
+  onePerRegion,
+  type QuietNetwork,
+  startQuietNetwork,
+} from "../../harness/quiet-network.ts";
 import { episodeStates, holdReasonsOf } from "../../harness/remediation-results.ts";
 
 /** Suspends the machine: the monotonic clock stands still while the wall clock and the service's clock advance. */
@@ -64,6 +70,50 @@ test.each([
   });
   // It is requested again.
   expect(network.controller().view.approvals()).toHaveLength(1);
+});
+
+test("what was listed before a suspension is not used after it, although it seems to be fresh", async () => {
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline({ steps: [steps.reboot] })]),
+    scenario: { nodes: 60 },
+    settings: listsAndDetailsSettings,
+  });
+  const [node, ...others] = network.nodes();
+  await network.commands().pause("a release", DAY_MS);
+  network.failNode(node!, "operator");
+  await network.advance(30 * MINUTE_MS);
+  const settledAt = () => network.daemon.snapshots.last!.fleet.settledAt;
+  const lastWalk = settledAt();
+  await network.advanceUntil(() => settledAt() !== lastWalk);
+  await network.commands().resume();
+  suspend(network, 4 * MINUTE_MS);
+  for (const other of others) network.failNode(other, "operator");
+  await network.advanceUntil(() => network.holdReasons(node!).includes("storm"));
+  expect(network.postCount()).toBe(0);
+});
+
+test("sessions that were read before a suspension are not used after it", async () => {
+  const policy = rebootOffline({ when: 'node.status == "offline" && sessions.total < 1000' });
+  const every = (intervalMs: DurationMs) => ({ kind: "every", intervalMs }) as const;
+  const schedules = { ...listsOnlySettings.schedules!, nodes: every(5 * SECOND_MS), sessions: every(10 * MINUTE_MS) };
+  const network = await startQuietNetwork({
+    config: remediationConfig([policy]),
+    settings: { schedules },
+    warmUpMs: 30 * MINUTE_MS,
+  });
+  const [node] = network.nodes();
+  await network.commands().pause("a release", DAY_MS);
+  network.failNode(node!, "operator");
+  await network.advance(30 * MINUTE_MS);
+  const readAt = () => network.daemon.snapshots.last!.sessions!.settledAt;
+  const lastRead = readAt();
+  await network.advanceUntil(() => readAt() !== lastRead);
+  await network.commands().resume();
+  suspend(network, 4 * MINUTE_MS);
+  await network.advance(20 * SECOND_MS);
+  expect(network.postCount()).toBe(0);
+  const detail = expect.stringMatching(/^the sessions were read before the machine was suspended;/);
+  expect(network.decisions().at(-1)).toMatchObject({ node, blockers: [{ reason: "verdict_unknown", detail }] });
 });
 
 test("a pause that an operator makes just after a suspension keeps its duration", async () => {
