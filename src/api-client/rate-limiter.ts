@@ -7,45 +7,14 @@ import { expectedCallsOfPlan, LIMIT_SCOPES, type LimitScope } from "../rate-limi
 import { learnedLimitOf } from "../rate-limit/learned-limit.ts";
 import { createLedger, type Ledger, type Permit } from "../rate-limit/ledger.ts";
 import { CATEGORIES, type Category, type Lane, type Limits } from "../rate-limit/limits.ts";
-import {
-  type CallOutcome,
-  type RecentActions,
-  recentActionsOf,
-  settlePermit,
-  takePermit,
-} from "../rate-limit/permits.ts";
+import { type CallOutcome, recentActionsOf, settlePermit, takePermit } from "../rate-limit/permits.ts";
 import { endHolds, heldUntil } from "../rate-limit/too-many-requests.ts";
 import type { TrafficShares } from "../scheduling/fair-queue.ts";
 import { MonthCallCount, type MonthCallCountDeps } from "./month-call-count.ts";
 import { PermitQueue, type WaitingCall } from "./permit-queue.ts";
 
 /** Grants permits, to actions first and to other calls by weight, and counts the month's calls in the store. */
-export interface RateLimiter {
-  /** Resolves to a permit for one call, or to null if `signal` aborts first. Every permit must be released. */
-  acquire(category: Category, lane: Lane, signal: AbortSignal): Promise<Permit | null>;
-  release(permit: Permit, outcome: CallOutcome): void;
-  /** Sets the ratio in which waiting calls get permits; actions always have priority. */
-  setShares(shares: TrafficShares): void;
-  /** Stores the exact count of calls, if the store accepts it. Call it when no more calls follow. */
-  flush(): Promise<void>;
-  /**
-   * Applies new limits from the next permit on, and ends the holds of earlier 429s, since they may concern the old
-   * limits; learned limits stay.
-   */
-  setLimits(limits: Limits, monthStartsOn: number): void;
-  /** Returns how long earlier 429s, and the Retry-After of earlier 5xx, hold the next call, or 0 if they do not. */
-  heldForMs(category: Category, lane: Lane): DurationMs;
-  /** Calls in the plan's current month: ours and detected external ones. */
-  monthUsed(): number;
-  /** Time until the plan's month ends. */
-  monthLeftMs(): DurationMs;
-  recentActions(): Readonly<Record<Category, RecentActions>>;
-  /** Calls expected from other users of the key, per window; for the plan, per minute. */
-  externalCalls(): Readonly<Record<LimitScope, number>>;
-  /** Limits learned from 429s that no header explains, in calls per window, or null if there is none. */
-  learnedLimits(): Readonly<Record<Category, number | null>>;
-  readonly ledger: Ledger;
-}
+export type RateLimiter = ReturnType<typeof createRateLimiter>;
 
 /** Dependencies of the rate limiter. */
 export interface RateLimiterDeps extends MonthCallCountDeps {
@@ -68,7 +37,7 @@ const RECHECK_MS_MAX: DurationMs = HOUR_MS;
 const RECHECK_MS_MIN: DurationMs = 1;
 
 /** Creates a rate limiter with a new ledger and the month's calls from the store. */
-export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
+export function createRateLimiter(deps: RateLimiterDeps) {
   const { clock } = deps;
   const ledger = createLedger(deps.limits, clock.monotonic());
   const month = new MonthCallCount(deps, ledger, deps.monthStartsOn);
@@ -109,7 +78,8 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
   return {
     ledger,
     release,
-    acquire(category, lane, signal) {
+    /** Resolves to a permit for one call, or to null if `signal` aborts first. Every permit must be released. */
+    acquire(category: Category, lane: Lane, signal: AbortSignal): Promise<Permit | null> {
       if (signal.aborted) return Promise.resolve(null);
       const since = clock.monotonic();
       const permit = queue.wait({ category, lane, since }, signal, (granted) => {
@@ -120,23 +90,35 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
       serve();
       return permit;
     },
-    setShares: (shares) => queue.setShares(shares),
-    flush: () => month.flush(),
-    setLimits(limits, monthStartsOn) {
+    /** Sets the ratio in which waiting calls get permits; actions always have priority. */
+    setShares: (shares: TrafficShares): void => queue.setShares(shares),
+    /** Stores the exact count of calls, if the store accepts it. Call it when no more calls follow. */
+    flush: (): Promise<void> => month.flush(),
+    /**
+     * Applies new limits from the next permit on, and ends the holds of earlier 429s, since they may concern the old
+     * limits; learned limits stay.
+     */
+    setLimits(limits: Limits, monthStartsOn: number): void {
       ledger.limits = limits;
       endHolds(ledger, clock.monotonic());
       month.setStartDay(monthStartsOn);
       serve();
     },
-    heldForMs: (category, lane) => Math.max(0, heldUntil(ledger, category, lane) - clock.monotonic()),
-    monthUsed: () => month.used(),
-    monthLeftMs: () => month.leftMs(),
+    /** Returns how long earlier 429s, and the Retry-After of earlier 5xx, hold the next call, or 0 if they do not. */
+    heldForMs: (category: Category, lane: Lane): DurationMs =>
+      Math.max(0, heldUntil(ledger, category, lane) - clock.monotonic()),
+    /** Calls in the plan's current month: ours and detected external ones. */
+    monthUsed: (): number => month.used(),
+    /** Time until the plan's month ends. */
+    monthLeftMs: (): DurationMs => month.leftMs(),
     recentActions: () => byName(CATEGORIES, (category) => recentActionsOf(ledger, category, clock.monotonic())),
-    externalCalls() {
+    /** Calls expected from other users of the key, per window; for the plan, per minute. */
+    externalCalls(): Record<LimitScope, number> {
       const now = clock.monotonic();
       const expected = byName(CATEGORIES, (category) => ledger.externalUsage[category].expectedCalls(now));
       return { ...expected, plan: expectedCallsOfPlan(ledger, now) };
     },
+    /** Limits learned from 429s that no header explains, in calls per window, or null if there is none. */
     learnedLimits: () => byName(CATEGORIES, (category) => learnedLimitOf(ledger, category, clock.monotonic())),
   };
 }

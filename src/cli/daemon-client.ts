@@ -172,7 +172,7 @@ function connectionError(url: string, { method }: IntegrationRequest, failure: I
   return `${url}: ${failure.message}${note}`;
 }
 
-/** `given`: the credentials that were sent, if any. */
+/** Formats what a response that is not a result says. `given` is the kind of credentials that were sent, if any. */
 function responseError(
   url: string,
   { method }: IntegrationRequest,

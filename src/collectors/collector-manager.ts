@@ -10,7 +10,7 @@ import { callsInFlightMax } from "../rate-limit/collector-concurrency.ts";
 import type { Limits } from "../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../scheduling/planner.ts";
 import { createListBehaviors, networkSizeOf, recordFailedSessionsListed } from "./collected-state.ts";
-import type { CollectorHealth, RunOutcome } from "./collector-health.ts";
+import type { RunOutcome } from "./collector-health.ts";
 import { runDetailCollector } from "./detail-collector.ts";
 import { collectNodes, collectSessions, type ListCollectorDeps } from "./list-collectors.ts";
 import { PollingPlan } from "./polling-plan.ts";
@@ -49,21 +49,7 @@ export interface CollectorManagerDeps extends ListCollectorDeps {
 export type SnapshotListener = (snapshot: Snapshot, plan: Plan) => void;
 
 /** The running collectors. */
-export interface CollectorManager {
-  /** Stops all collectors and waits until their runs have ended. */
-  stop(): Promise<void>;
-  /** Requests a snapshot soon, for data that was not read by a collector. */
-  markChanged(): void;
-  /** Returns the last snapshot, or null before the first. */
-  latest(): Snapshot | null;
-  /**
-   * Replaces the listener. It immediately receives a snapshot if data was collected before, and then every new one, at
-   * least every {@link PUBLISH_CHECK_MS}, because samples expire even if nothing new arrives.
-   */
-  setListener(listener: SnapshotListener): void;
-  plan(): Plan;
-  collectorHealth(): Readonly<Record<Collector, CollectorHealth>>;
-}
+export type CollectorManager = ReturnType<typeof startCollectorManager>;
 
 /** Detail reads arrive one by one and are published together, at most this often. */
 const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS;
@@ -85,7 +71,7 @@ const FORBIDDEN_RUNS_MIN = 3;
 const FORBIDDEN_INTERVAL_MS_MAX: DurationMs = 20 * MINUTE_MS;
 
 /** Starts the collectors. */
-export function startCollectorManager(deps: CollectorManagerDeps): CollectorManager {
+export function startCollectorManager(deps: CollectorManagerDeps) {
   const { settings, collected } = deps;
   const stop = new AbortController();
   if (collected.listBehavior.nodes.requestedLimit !== settings.pageLimit) {
@@ -101,15 +87,17 @@ export function startCollectorManager(deps: CollectorManagerDeps): CollectorMana
   });
   const publisher = createSnapshotPublisher(deps, pollingPlan);
   const running = [...startCollectors(deps, pollingPlan, publisher, stop.signal), publisher.run(stop.signal)];
+  const { markChanged, latest, setListener } = publisher;
   return {
-    async stop() {
+    /** Stops all collectors and waits until their runs have ended. */
+    async stop(): Promise<void> {
       stop.abort();
       await Promise.all(running);
     },
-    markChanged: publisher.markChanged,
-    latest: publisher.latest,
-    setListener: publisher.setListener,
-    plan: () => pollingPlan.current(),
+    markChanged,
+    latest,
+    setListener,
+    plan: (): Plan => pollingPlan.current(),
     collectorHealth: () => byName(COLLECTORS, (collector) => collected.reporters[collector].health()),
   };
 }
@@ -140,12 +128,18 @@ function createSnapshotPublisher(deps: CollectorManagerDeps, pollingPlan: Pollin
 
   return {
     publish,
-    latest: () => latest,
-    setListener(next: SnapshotListener) {
+    /** Returns the last snapshot, or null before the first. */
+    latest: (): Snapshot | null => latest,
+    /**
+     * Replaces the listener. It immediately receives a snapshot if data was collected before, and then every new one, at
+     * least every {@link PUBLISH_CHECK_MS}, because samples expire even if nothing new arrives.
+     */
+    setListener(next: SnapshotListener): void {
       listener = next;
       if (collected.sequence > 0) publish();
     },
-    markChanged() {
+    /** Requests a snapshot soon, for data that was not read by a collector. */
+    markChanged(): void {
       isChanged = true;
     },
     /** Publishes changes, and regularly without changes, until `signal` aborts. */

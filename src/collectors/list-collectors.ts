@@ -28,7 +28,7 @@ import { readNodeDetail } from "./detail-collector.ts";
 
 /** Dependencies of the list collectors. */
 export interface ListCollectorDeps {
-  /** `maxMissing` and `minInventory`: see the settings of the collector manager. */
+  /** `maxMissing` and `minInventory` are as in the settings of the collector manager. */
   readonly settings: { readonly limits: Limits; readonly maxMissing: Share; readonly minInventory: Share };
   readonly collected: CollectedState;
   readonly client: ApiClient;

@@ -1,6 +1,8 @@
 /** The node statuses of the spec (section 3.1), and `unknown` for any other. */
 export const NODE_STATUSES = ["online", "offline", "quarantined", "rebooting", "maintenance", "unknown"] as const;
 export type NodeStatus = (typeof NODE_STATUSES)[number];
+/** The node statuses of the spec. */
+export const KNOWN_STATUSES = NODE_STATUSES.filter((status) => status !== "unknown");
 
 /** Identifier of a node, assigned by the service (spec, section 2.1: only the prefix `node_` is guaranteed). */
 export type NodeId = string;

@@ -1,6 +1,6 @@
 import { DAY_MS, MINUTE_MS } from "../base/duration.ts";
 import { seededRandom } from "../base/random.ts";
-import { NODE_STATUSES } from "../model/node.ts";
+import { KNOWN_STATUSES } from "../model/node.ts";
 import type { EpochMs } from "../model/time.ts";
 import type { Expression } from "./cel/expression.ts";
 import { FIELDS, type Field } from "./cel/fields.ts";
@@ -112,6 +112,7 @@ function sampledValues(
       const texts = constants.map(({ value }) => value).filter((value) => typeof value === "string");
       // Strings that begin or end with a constant.
       const longer = texts.flatMap((text) => [`${text}-x`, `x-${text}`]);
+      // An unknown status counts as missing.
       return range === "status" ? KNOWN_STATUSES : [...new Set([...texts, "another", ...longer])];
     }
     case "int":
@@ -134,9 +135,6 @@ function sampledValues(
       return type satisfies never;
   }
 }
-
-/** The statuses to sample. An unknown status counts as missing. */
-const KNOWN_STATUSES = NODE_STATUSES.filter((status) => status !== "unknown");
 
 const withNeighbors = (times: readonly number[]): readonly number[] =>
   times.flatMap((at) => [at - MINUTE_MS, at, at + MINUTE_MS]);

@@ -99,8 +99,8 @@ export async function measureHistory(source: HistorySource): Promise<Result<Hist
 }
 
 /**
- * Returns the largest number of nodes, and of daemons, at the same time. `counts`: the nodes of each daemon. A number of
- * daemons must occur at two points: when a daemon takes over from another, both may have nodes at one point.
+ * Returns the largest number of nodes, and of daemons, at the same time. `counts` are the nodes of each daemon. A
+ * number of daemons must occur at two points: when a daemon takes over from another, both may have nodes at one point.
  */
 function countAtOnce(counts: readonly Float64Array[]): Pick<HistorySize, "nodes" | "daemons"> {
   const points = Array.from(counts[0]!, (_, point) =>

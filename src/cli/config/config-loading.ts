@@ -67,8 +67,8 @@ export const parsePolicyTests = (...text: Parameters<typeof sourceOf>) => loadPo
 export type Problem = ConfigProblem | string;
 
 /**
- * Reads the policies of a policy file, or of a configuration, which has the section `service`. `names`: the names that
- * policies may refer to. Null means any.
+ * Reads the policies of a policy file, or of a configuration, which has the section `service`. Policies may refer only
+ * to `names`, or to any name if that is null.
  */
 export async function readPolicies(
   file: string,

@@ -70,7 +70,7 @@ const expectedText = (ageMs: DurationMs): string =>
 /** Returns the names of the fields that a policy reads, by source. */
 function fieldsBySource(spec: PolicySpec): (readonly [source: Field["source"], names: readonly string[]])[] {
   const fields = expressionsOf([spec]).flatMap((expression) => expression?.fields ?? []);
-  return Object.entries(Object.groupBy(new Set(fields), ({ source }) => source)).map(([source, group = []]) => [
+  return Object.entries(Object.groupBy(new Set(fields), ({ source }) => source)).map(([source, group]) => [
     source as Field["source"],
     group.map(({ name }) => name),
   ]);

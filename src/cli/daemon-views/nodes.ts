@@ -134,10 +134,7 @@ export const readHeldNodes = (limit: number, daemon: DaemonClient) =>
 /** Reasons that concern a single node, and whose end may be known. */
 const NODE_HOLDS: ReadonlySet<string> = new Set(["held", "vetoed", "ownership"]);
 
-/**
- * Formats held nodes as a table with every reason, and how a hold for each of the reasons ends. `more`: follows the
- * table.
- */
+/** Formats held nodes as a table with every reason, then `more`, and how a hold for each of the reasons ends. */
 export function formatHeldNodes(held: readonly HeldNodeView[], more: string, paint: Paint): string {
   const cells = held.map(({ node, name, policy, held_seconds: seconds, reasons, until }) => [
     nodeLabel(node, name === node ? null : name),

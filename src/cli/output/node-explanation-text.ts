@@ -26,7 +26,7 @@ export const formatNodeReport = (report: NodeReport, paint: Paint): string =>
     .map(([title, ...lines]) => [paint("title", title!), ...lines].join("\n"))
     .join("\n\n")}\n`;
 
-/** The fields that an expression read, a line each. `observedAt`: see {@link formatFields}. */
+/** The fields that an expression read, a line each, as {@link formatFields} formats them. */
 export const fieldLines = (fields: Evidence["fields"], observedAt: string | null): readonly string[] =>
   formatFields(fields, observedAt).map(([name, value]) => `${name} = ${value}`);
 
@@ -72,7 +72,7 @@ const holdText = ({ kind, policy, at, until, reason }: HoldView): string => {
 const approvalText = (action: ActionView): string =>
   `${requestLabel(action.request)} by ${action.policy} waits ${expiryText(action)}: ${PROGRAM} approve ${action.id}, or reject`;
 
-/** When a request for approval expires; empty: unknown. */
+/** Says when a request for approval expires; an empty string if that is unknown. */
 export const expiryText = ({ expires_at: at }: ActionView): string => (at === null ? "" : `until ${formatTime(at)}`);
 
 function policyLines(policy: PolicyReport, report: NodeReport): readonly string[] {

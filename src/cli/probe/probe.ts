@@ -20,7 +20,7 @@ export interface ProbeReport {
   readonly url: string;
   readonly calls: readonly ProbedCall[];
   readonly findings: readonly Finding[];
-  /** Number of nodes that the service reports; null: no page of them could be read. */
+  /** Number of nodes that the service reports, or null if no page of them could be read. */
   readonly nodes: number | null;
 }
 

@@ -64,7 +64,7 @@ export function parseYaml(file: YamlSource): YamlDocument {
     return broken(
       ...firstPerLine(faults.map((fault) => ({ ...toFinding(fault, document, { text, lines }), code: fault.code }))),
     );
-  const isEmpty = document.contents === null || document.contents.range?.[0] === document.contents.range?.[2];
+  const isEmpty = document.contents === null || document.contents.range[0] === document.contents.range[2];
   if (isEmpty && !isGoYaml) {
     const expected = "must hold a mapping of keys and values";
     return broken({ ...DOCUMENT_START, found: "nothing", expected, message: `the file is empty; it ${expected}` });

@@ -1,4 +1,4 @@
-import { NODE_STATUSES } from "../../model/node.ts";
+import { KNOWN_STATUSES } from "../../model/node.ts";
 import type { Field } from "./fields.ts";
 import {
   COMPARISON_OPERATIONS,
@@ -29,7 +29,6 @@ type Atoms = ReadonlyMap<Term, Atom>;
 const EVALUATIONS_MAX = 10_000;
 /** A text that no condition names. */
 const OTHER_TEXT = "\0";
-const KNOWN_STATUSES: readonly Value[] = NODE_STATUSES.filter((status) => status !== "unknown");
 
 /**
  * Returns warnings about the outermost parts of a condition that never hold, or that always hold while their fields are

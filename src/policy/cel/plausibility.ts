@@ -1,5 +1,5 @@
 import { nearest } from "../../base/nearest-word.ts";
-import { NODE_STATUSES } from "../../model/node.ts";
+import { KNOWN_STATUSES } from "../../model/node.ts";
 import type { ExpressionProblem } from "./error-messages.ts";
 import type { Field, FieldRange } from "./fields.ts";
 import { type ComparisonTerm, childTerms, isText, type Term, type TermPair, type Value, walkTerms } from "./term.ts";
@@ -93,15 +93,13 @@ function valueProblem({ name, range }: Field, value: Value): string | null {
   return range === null ? null : RANGE_CHECKS[range](name, value);
 }
 
-const knownStatuses: readonly string[] = NODE_STATUSES.filter((status) => status !== "unknown");
-
 const RANGE_CHECKS: Readonly<Record<NonNullable<FieldRange>, (name: string, value: Value) => string | null>> = {
   status(name, value) {
-    if (knownStatuses.includes(String(value))) return null;
+    if (KNOWN_STATUSES.some((status) => status === value)) return null;
     if (value === "unknown") return `${name} is never "unknown": it counts as missing, and the verdict is unknown`;
     // Sorted, so that `offline` is suggested rather than `online` for `ofline`, which is as near to both.
-    const suggestion = nearest(String(value), knownStatuses.toSorted());
-    const list = knownStatuses.join(", ");
+    const suggestion = nearest(String(value), KNOWN_STATUSES.toSorted());
+    const list = KNOWN_STATUSES.join(", ");
     return suggestion === null
       ? `${JSON.stringify(value)} is not a node status; the statuses are ${list}`
       : `${JSON.stringify(value)} is not a node status; did you mean ${JSON.stringify(suggestion)}?`;

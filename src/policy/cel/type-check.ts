@@ -33,7 +33,7 @@ export function parseCel(text: string): Result<ParsedExpression, ExpressionProbl
 export function checkTypes(
   parsed: ParsedExpression,
   text: string,
-  rejected: readonly object[] = [],
+  rejected: readonly object[],
 ): readonly ExpressionProblem[] {
   for (const part of rejected) acceptAnyType(part);
   const found = new Map<object, ExpressionProblem>();

@@ -128,7 +128,7 @@ const localTimeOf = (spec: IntervalSpec, at: EpochMs): LocalTimeMs => localTimeI
 function localTimeIn(zone: string, at: EpochMs): LocalTimeMs {
   if (zone === UTC) return at;
   const [month, day, year, hour, minute, second] = formatterOf(zone).format(at).match(/\d+/g)!.map(Number);
-  const wall = Date.UTC(year!, month! - 1, day!, hour!, minute!, second!);
+  const wall = Date.UTC(year!, month! - 1, day, hour, minute, second);
   return wall + (at - Math.floor(at / 1_000) * 1_000);
 }
 

@@ -98,8 +98,8 @@ const TIME_PATTERN = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 
 /**
  * Formats what an expression read: names and values. A time becomes its age at the time of `now`, which is left out,
- * and a number has at most three decimals. `observedAt`: the time of `now` if the expression did not read it; null:
- * times are shown as they are.
+ * and a number has at most three decimals. If the expression did not read `now`, `observedAt` stands for it; if that is
+ * null too, times are shown as they are.
  */
 export function formatFields(
   fields: Readonly<Record<string, FieldValue>>,
