@@ -9,7 +9,7 @@ import type { PolicySpec } from "../model/policy/policy.ts";
 import { systemClock } from "../platform/clock.ts";
 import { canHold } from "../policy/cel/constancy.ts";
 import { compileExpression } from "../policy/cel/expression.ts";
-import { worstCase, zeroLimits } from "../policy/guards/safety-limits.ts";
+import { idleReasons, worstCase, zeroLimits } from "../policy/guards/safety-limits.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 import { type Problem, placeholderProblem, printProblems, problemText, readConfig } from "./config/config-loading.ts";
 import { planWarnings } from "./config/plan-warnings.ts";
@@ -170,8 +170,7 @@ function policyReasons(policy: PolicySpec, { service }: Config): string[] {
   return [
     ...(policy.mode === "dry_run" ? ["has the mode dry_run"] : []),
     ...(policy.mode === "approve" ? ["has the mode approve: an operator must approve each action"] : []),
-    ...(policy.retry.episodes === 0 ? ["has retry.episodes 0"] : []),
-    ...(policy.steps.every(({ action }) => action === "notify") ? ["has no step that acts on a node"] : []),
+    ...idleReasons(policy),
     ...(needsUsage && service.usage_scale === undefined
       ? ["depends on usage, and service.usage_scale is not set"]
       : []),

@@ -1,12 +1,18 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import type { PolicySpec } from "../model/policy/policy.ts";
-import { type ConfigSource, checkValue, createCheckContext, type DefinedNames } from "./checks.ts";
-import { type ConfigProblem, type KeyPositions, keyPositionsOf, mergeProblems } from "./diagnostics/problem.ts";
+import { type ConfigSource, checkValue, createCheckContext, type DefinedNames, readOptionsOf } from "./checks.ts";
+import {
+  type ConfigProblem,
+  type KeyPositions,
+  keyPositionsOf,
+  mergeProblems,
+  toProblems,
+} from "./diagnostics/problem.ts";
 import { findWarnings } from "./diagnostics/warnings.ts";
 import { policiesInOrder, readPolicyFiles } from "./policy-file.ts";
-import { type Config, configSchema } from "./schema/config.ts";
+import { type Config, configSchema, stateFileSchema } from "./schema/config.ts";
 import { readWebFile, type WebFile } from "./web-file.ts";
-import { type ReadOptions, readYaml } from "./yaml-reader.ts";
+import { checkYaml, type ReadOptions, readYaml } from "./yaml-reader.ts";
 
 /** A valid configuration, and the warnings about it. */
 export interface LoadedConfig {
@@ -56,6 +62,14 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
       return read.value.policies.map((_, index) => ({ keys, path: `policies[${index}]` }));
     }),
   });
+}
+
+/** Loads the section `state` of a configuration. Errors in other sections don't matter. */
+export function loadStateSection(source: ConfigSource): Result<Config["state"], readonly ConfigProblem[]> {
+  const { parsed, findings } = checkYaml(stateFileSchema, source, readOptionsOf(createCheckContext(source)));
+  const others = new Set<unknown>(Object.keys(stateFileSchema.shape).filter((key) => key !== "state"));
+  const own = findings.filter(({ path }) => !others.has(path[0]));
+  return parsed !== null && own.length === 0 ? ok(parsed.state) : fail(toProblems(source.file, own));
 }
 
 /** Returns the names of a configuration that its policies may refer to. */

@@ -38,7 +38,7 @@ export interface ReadDocument<T> {
 
 /** A file that was compared with a schema. */
 interface CheckedDocument<T> extends YamlDocument {
-  /** What the schema makes of the value, or null if it rejects it. The findings may be of other checks. */
+  /** The value as the schema returns it, or null if the schema rejects it. Other checks may have findings in both cases. */
   readonly parsed: T | null;
 }
 

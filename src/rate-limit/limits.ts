@@ -36,7 +36,7 @@ export const PLANS = {
 export interface Limits {
   readonly categories: Readonly<Record<Category, CategoryLimit>>;
   readonly plan: PlanLimits;
-  /** Share of every window that polling leaves unused. */
+  /** Share of every window that polling leaves unused: an {@link effectiveReserve}. */
   readonly reserve: Share;
 }
 
@@ -54,8 +54,7 @@ const RESERVE_MIN: Share = 0.12;
 export const effectiveReserve = (configured: Share): Share => Math.max(RESERVE_MIN, configured);
 
 /** Returns the calls per window that polling leaves unused, rounded up. */
-export const reservedCalls = (requests: number, reserve: Share): number =>
-  Math.ceil(requests * effectiveReserve(reserve) - 1e-9);
+export const reservedCalls = (requests: number, reserve: Share): number => Math.ceil(requests * reserve - 1e-9);
 
 /** Share of the reserve that actions may use. The rest is always left to other users of the key. */
 const ACTION_RESERVE_SHARE: Share = 0.5;

@@ -6,19 +6,20 @@ import { isRejectedAlone, routeOf } from "./route-rejections.ts";
 import type { LimitReading } from "./stated-limit.ts";
 
 /**
- * Returns which calls a 429 may concern: those of its route, those of its category, or all. Call it once the route has
- * counted the 429, and before the category has.
+ * Returns which calls a 429 may concern: those of its route, those of its category, or all. `isExplained` is the result of
+ * {@link headersExplainRejection}. Call it once the route has counted the 429, and before the category has.
  */
 export function rejectionScopeOf(
   ledger: Ledger,
   { category, lane }: Permit,
   reading: LimitReading | null,
+  isExplained: boolean,
 ): "route" | "category" | "all" {
   const state = ledger.categories[category];
   const route = state.routes[routeOf(lane)];
   const routes = Object.values(state.routes);
   const otherRoutes = routes.filter((other) => other !== route);
-  if (!headersExplainRejection(ledger, category, reading) && isRejectedAlone([route], otherRoutes)) return "route";
+  if (!isExplained && isRejectedAlone([route], otherRoutes)) return "route";
   const haveOthersSucceeded = state.rejections > 0 && othersAnsweredAt(ledger, category) > state.rejectedAt;
   const routesOfOthers = otherCategories(ledger, category).flatMap((other) => Object.values(other.routes));
   const concernsCategory =

@@ -61,7 +61,8 @@ export function recordTooManyRequests(
   const state = ledger.categories[category];
   const route = state.routes[routeOf(lane)];
   recordRouteRejected(route, at, now);
-  const scope = rejectionScopeOf(ledger, permit, reading);
+  const isExplained = headersExplainRejection(ledger, category, reading);
+  const scope = rejectionScopeOf(ledger, permit, reading, isExplained);
   state.lastTriedAt = Math.max(state.lastTriedAt, at);
   // 429s of concurrent calls have the same cause, so they double the wait only once.
   if (at >= state.rejectedAt) {
@@ -71,7 +72,7 @@ export function recordTooManyRequests(
   route.heldUntil = Math.max(route.heldUntil, now + rejectionWaitMs(retryAfterMs, route.rejectionsInRow, jitter));
   if (scope === "route") return;
   const until = now + rejectionWaitMs(retryAfterMs, state.rejections, jitter);
-  if (headersExplainRejection(ledger, category, reading)) {
+  if (isExplained) {
     // All limits but that of the month are per minute (spec, section 8), so a longer wait may concern only the route.
     const isMonth = reading?.limit === ledger.limits.plan.callsPerMonth;
     const othersUntil = isMonth ? until : Math.min(until, now + UNCERTAIN_HOLD_MS_MAX);

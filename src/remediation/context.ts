@@ -11,7 +11,7 @@ import type { Clock, ExternalBlockers, Log } from "../model/ports.ts";
 import type { Journal } from "../model/remediation/journal.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import { createExternalBlockerCache, type ExternalBlockerCache } from "./evaluation/external-blockers.ts";
-import { ApiKeyStatus } from "./execution/api-key-rejection.ts";
+import { ApiKeyStatus } from "./execution/api-key-status.ts";
 import { ObservedFleet } from "./observed-fleet.ts";
 import { PolicySet } from "./policy-set.ts";
 import type { RemediationState } from "./state/journaled-state.ts";

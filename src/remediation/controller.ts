@@ -5,7 +5,7 @@ import { createRemediationContext, type RemediationContext, type RemediationCont
 import { bindJournalToService, recoverFromCrash } from "./crash-recovery.ts";
 import { thresholdsOfPolicies } from "./evaluation/detail-demand.ts";
 import { resumeEpisodeNotifications } from "./execution/episode-transitions.ts";
-import { startVerificationReads } from "./execution/step-verification.ts";
+import { startVerificationReads } from "./execution/verification-reads.ts";
 import { createOperatorCommands } from "./operator-commands.ts";
 import { endExpiredHolds, nextExpiryMs } from "./operator-holds.ts";
 import { RemediationRound } from "./round.ts";

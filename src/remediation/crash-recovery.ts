@@ -14,9 +14,9 @@ import { actionChange, commitTransition, withdraw } from "./execution/episode-tr
 import { canaryFactKey, conditionFactKey, forFactKey } from "./policy-set.ts";
 
 /**
- * Settles what a stop or a crash left unfinished, before anything new is decided. An intended action was not sent, and
- * is withdrawn. An action that was being sent may have been executed. It is in doubt, counts as sent and is verified,
- * but is never sent again.
+ * Settles what a stop or a crash left unfinished, before anything new is decided. An intended action was not sent: it is
+ * withdrawn, or remains approved. An action that was being sent may have been executed. It is in doubt, counts as sent
+ * and is verified, but is never sent again.
  */
 export function recoverFromCrash(context: EpisodeContext): void {
   const { remediationState } = context;
@@ -25,7 +25,11 @@ export function recoverFromCrash(context: EpisodeContext): void {
   for (const action of [...remediationState.records.actions()]) {
     if (action.state === "intended") {
       const detail = "the daemon stopped before it was sent";
-      changes.push(actionChange({ ...action, state: "withdrawn", endedAt: now, detail }));
+      const settled =
+        action.approvedAt === undefined
+          ? ({ state: "withdrawn", endedAt: now } as const)
+          : ({ state: "approved" } as const);
+      changes.push(actionChange({ ...action, ...settled, detail }));
     } else if (action.state === "posting") changes.push(...markInDoubt(context, action));
   }
   if (changes.length > 0) {

@@ -1,7 +1,7 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import { countNoun } from "../base/text.ts";
 import type { NodeId } from "../model/node.ts";
-import type { Action, NodeHold } from "../model/remediation/episode.ts";
+import type { Action, ActionState, NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type {
   CommandRejection,
@@ -83,7 +83,7 @@ async function execute(deps: OperatorCommandsDeps, command: OperatorCommand): Pr
     const row = { at: remediationState.now(), command: name, operator, node, action, detail };
     return [...changes, { kind: "command", row } as const];
   };
-  const isDone = await remediationState.commitLatest(changesNow, () => planned.ok && planned.value.apply?.());
+  const isDone = await remediationState.commit(changesNow, () => planned.ok && planned.value.apply?.());
   if (!planned.ok) return planned;
   if (isDone) {
     deps.onCommand();
@@ -118,7 +118,7 @@ function planResume({ context }: OperatorCommandsDeps): Planned {
 }
 
 function planApprove({ context }: OperatorCommandsDeps, command: OperatorCommand): Planned {
-  const awaiting = findAwaitingAction(context, command.target);
+  const awaiting = findAction(context, command.target, ["awaiting"], "does not wait for approval");
   if (!awaiting.ok) return awaiting;
   const { id, request, node } = awaiting.value;
   const now = context.remediationState.now();
@@ -128,13 +128,14 @@ function planApprove({ context }: OperatorCommandsDeps, command: OperatorCommand
 }
 
 function planReject({ context }: OperatorCommandsDeps, command: OperatorCommand): Planned {
-  const awaiting = findAwaitingAction(context, command.target);
-  if (!awaiting.ok) return awaiting;
-  const { id, request, node } = awaiting.value;
+  const unsent = findAction(context, command.target, ["awaiting", "approved"], "can't be rejected");
+  if (!unsent.ok) return unsent;
+  const { approvedAt: _, ...action } = unsent.value;
+  const { id, request, node } = action;
   const reason = suffix(command.reason);
   const now = context.remediationState.now();
   const detail = `${nameOfOperator(command)} rejected ${id}${reason}`;
-  const row: Action = { ...awaiting.value, ...answerOf(command, now), state: "rejected", endedAt: now, detail };
+  const row: Action = { ...action, ...answerOf(command, now), state: "rejected", endedAt: now, detail };
   const reply = `${id}, ${request.kind} of ${context.observed.nameOf(node)}, is rejected${reason}; the step is not requested again in this episode, unless the node is released`;
   return ok({ changes: [actionChange(row)], reply, node, action: id });
 }
@@ -233,10 +234,21 @@ const PLANNERS: Readonly<Record<OperatorCommand["command"], Planner>> = {
   "accept-inventory": planAcceptInventory,
 };
 
-function findAwaitingAction(context: OperatorCommandsDeps["context"], id: string): Result<Action, CommandRejection> {
+/** Returns an action if it is in one of these states and has not expired, and otherwise an error with `problem`. */
+function findAction(
+  context: OperatorCommandsDeps["context"],
+  id: string,
+  states: readonly ActionState[],
+  problem: string,
+): Result<Action, CommandRejection> {
   const action = context.remediationState.records.action(id);
   if (action === null) return reject("not_found", `there is no action ${id}: "approvals" lists those that wait`);
-  if (action.state !== "awaiting") return reject("conflict", `${id} does not wait for approval: it is ${action.state}`);
+  const { state, node } = action;
+  if (state === "intended") {
+    const message = `${id} ${problem}: it is about to be sent; "hold ${node}" may still prevent that`;
+    return reject("conflict", message);
+  }
+  if (!states.includes(state)) return reject("conflict", `${id} ${problem}: it is ${state}`);
   const expiry = approvalExpiry(context, action);
   return expiry === null ? ok(action) : reject("conflict", `${id} has expired: ${expiry}`);
 }

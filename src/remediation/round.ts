@@ -6,7 +6,8 @@ import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { nextTurn, runInSlices } from "../platform/event-loop.ts";
 import { precondition } from "../policy/decision.ts";
-import { type Candidate, findFiringNodes, isDryRun, nextStep } from "../policy/guard-facts.ts";
+import { findFiringNodes } from "../policy/fleet-counts.ts";
+import { type Candidate, isDryRun, nextStep } from "../policy/guard-facts.ts";
 import type { RemediationContext } from "./context.ts";
 import { ActionPlanner, hasFailed, lapseApprovals } from "./evaluation/action-planner.ts";
 import {

@@ -68,6 +68,31 @@ test("commands need a valid token, which is kept for the tab", async () => {
   expect(pageErrors).toEqual([]);
 });
 
+test("the panel of a node withdraws an approval that was given by mistake", async () => {
+  const { setup, daemon, page, pageErrors } = await startWithApproval(browser);
+  const [node] = setup.nodes;
+  setup.interventions.startFailure(node!, OUTAGE);
+  const { id } = await pendingApproval(daemon, node!);
+  for (const path of ["pause", `actions/${id}/approve`]) {
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    await fetch(`${daemon.app.url()}/api/v1/${path}`, { method: "POST", headers });
+  }
+  await page.locator("#attention a").first().click();
+  const panel = page.locator("#panel .approval");
+  await panel.getByText("is approved, and is sent as soon as nothing else holds the node").waitFor();
+  expect(await panel.getByRole("button").allTextContents()).toEqual(["Reject"]);
+  await panel.getByRole("button", { name: "Reject" }).click();
+  await page.getByLabel("Operator token").fill(TOKEN);
+  await page.locator("dialog .primary").click();
+  await page
+    .locator("#toast")
+    .getByText(`${id}, reboot of ${nodeName(setup, node!)}, is rejected`)
+    .waitFor();
+  await panel.waitFor({ state: "detached" });
+  expect(setup.serviceProxy.postRequests).toEqual([]);
+  expect(pageErrors).toEqual([]);
+});
+
 test("without operators the page is read-only", async () => {
   const { daemon } = await startDaemonOnNetwork({ scenario: { nodes: 20, sessions: 10 } });
   const { page, pageErrors } = await openPage(browser, daemon.app.url());

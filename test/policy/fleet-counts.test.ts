@@ -9,7 +9,8 @@ import {
   OPEN_STATES,
   type TimerRow,
 } from "../../src/model/remediation/episode.ts";
-import { type ActivePolicy, countFleet, disruptedEpisodes, findFiringNodes } from "../../src/policy/guard-facts.ts";
+import { countFleet, disruptedEpisodes, findFiringNodes } from "../../src/policy/fleet-counts.ts";
+import type { ActivePolicy } from "../../src/policy/guard-facts.ts";
 import { isInFlight } from "../../src/policy/own-actions.ts";
 import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 import { INACTIVE } from "../../src/policy/timer.ts";

@@ -4,13 +4,8 @@ import type { Safety } from "../../src/config/schema/safety.ts";
 import type { PolicySpec } from "../../src/model/policy/policy.ts";
 import type { Blocker } from "../../src/model/remediation/decision.ts";
 import type { Action, Episode, NodeHold, Quarantine, TimerRow } from "../../src/model/remediation/episode.ts";
-import {
-  type ActivePolicy,
-  type Candidate,
-  countFleet,
-  type GuardFacts,
-  type NodeObservation,
-} from "../../src/policy/guard-facts.ts";
+import { countFleet } from "../../src/policy/fleet-counts.ts";
+import type { ActivePolicy, Candidate, GuardFacts, NodeObservation } from "../../src/policy/guard-facts.ts";
 import type { GuardRow } from "../../src/policy/guards/guard.ts";
 import { effectiveLimits } from "../../src/policy/guards/safety-limits.ts";
 import { CLOSED_BREAKER } from "../../src/policy/guards/storm-and-breaker.ts";

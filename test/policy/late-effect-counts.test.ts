@@ -3,7 +3,7 @@ import { MINUTE_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
 import type { NodeStatus } from "../../src/model/node.ts";
 import type { Action, Episode } from "../../src/model/remediation/episode.ts";
-import { countFleet } from "../../src/policy/guard-facts.ts";
+import { countFleet } from "../../src/policy/fleet-counts.ts";
 import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 import { actionOf, closedEpisodeOf } from "../journal/arbitrary-changes.ts";
 import { buildFleet } from "../metrics/snapshot-fixtures.ts";

@@ -1,5 +1,12 @@
 import { expect, test } from "vitest";
-import { actionReserveOf, allowanceOf, externalFloorOf, PLANS, reservedCalls } from "../../src/rate-limit/limits.ts";
+import {
+  actionReserveOf,
+  allowanceOf,
+  effectiveReserve,
+  externalFloorOf,
+  PLANS,
+  reservedCalls,
+} from "../../src/rate-limit/limits.ts";
 import { pollingCallsLeft } from "../../src/rate-limit/monthly-budget.ts";
 import { categoryPaceRates, createPace, paceAvailableAt, payForCall } from "../../src/rate-limit/window-pace.ts";
 import { limitsWithoutPlan } from "./limited-service.ts";
@@ -16,9 +23,8 @@ function paceRatesOf(requests: number) {
 }
 
 test("polling leaves the reserve, rounded up, and at least 12%", () => {
-  expect([reservedCalls(100, 0.2), reservedCalls(99, 0.2), reservedCalls(100, 0), reservedCalls(5, 0.2)]).toEqual([
-    20, 20, 12, 1,
-  ]);
+  expect([reservedCalls(100, 0.2), reservedCalls(99, 0.2), reservedCalls(5, 0.2)]).toEqual([20, 20, 1]);
+  expect([effectiveReserve(0), effectiveReserve(0.12), effectiveReserve(0.5)]).toEqual([0.12, 0.12, 0.5]);
 });
 
 test("actions may use half of the reserve unless others need it", () => {

@@ -143,6 +143,45 @@ test("approval of a rejected step is not requested again in its episode", async 
   expect(network.postCount()).toBe(0);
 });
 
+test("reject withdraws an approval whose action was not sent yet", async () => {
+  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!, "operator");
+  await network.advance(10 * MINUTE_MS);
+  await network.commands().pause("a release");
+  const [shown] = network.controller().view.approvals();
+  await network.commands("alice").approve(shown!.id);
+  await network.advance(5 * MINUTE_MS);
+  expect(await network.commands("bob").reject(shown!.id, "the wrong node")).toMatchObject({
+    ok: true,
+    value: expect.stringContaining(`${shown!.id}, reboot of`),
+  });
+  await network.commands().resume();
+  await network.advance(30 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(node!)).toEqual(["rejected"]);
+  const [rejected, ...others] = network.actions();
+  expect(rejected).toMatchObject({ state: "rejected", sentAt: null, answered: { operator: "bob" } });
+  expect(rejected).not.toHaveProperty("approvedAt");
+  expect(others).toEqual([]);
+  await network.commands().release(node!);
+  await network.advance(MINUTE_MS);
+  expect(network.controller().view.approvals()).toMatchObject([{ node, state: "awaiting" }]);
+});
+
+test("reject refuses an action that was sent", async () => {
+  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
+  network.failNode(network.nodes("us-east")[0]!);
+  await network.advance(10 * MINUTE_MS);
+  const { id } = network.controller().view.approvals()[0]!;
+  await network.commands().approve(id);
+  await network.advanceUntil(() => network.postCount() === 1);
+  await network.advance(SECOND_MS);
+  const error = { kind: "conflict", message: `${id} can't be rejected: it is sent` };
+  expect(await network.commands().reject(id, "")).toEqual({ ok: false, error });
+  expect(network.actions()).toMatchObject([{ state: "sent" }]);
+});
+
 test("release lifts a rejection, and approval of the step is requested again", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([approving]) });
   const [node] = network.nodes("us-east");

@@ -148,6 +148,6 @@ export interface HistoricalNode {
   readonly labels: NodeLabels;
   /** The value of a column of the fleet, or NaN if there is no sample. */
   number(column: ColumnRow["column"]): number;
-  /** Sessions of one status; 0 also if there is no sample. */
+  /** Returns the number of sessions with a status, or 0 if there is no sample. */
   sessions(status: SessionStatus): number;
 }

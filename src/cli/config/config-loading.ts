@@ -4,8 +4,9 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import { type ConfigChecks, type ConfigSource, type DefinedNames, resolveFrom } from "../../config/checks.ts";
 import { type ConfigProblem, formatProblem, locateProblem } from "../../config/diagnostics/problem.ts";
 import type { Environment } from "../../config/environment.ts";
-import { type LoadedConfig, loadConfig } from "../../config/load.ts";
+import { type LoadedConfig, loadConfig, loadStateSection } from "../../config/load.ts";
 import { policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
+import type { Config } from "../../config/schema/config.ts";
 import { loadPolicyTests } from "../../config/schema/policy-test.ts";
 import { parseYaml } from "../../config/yaml/document.ts";
 import { networkFamilyNames } from "../../metrics/families/network-families.ts";
@@ -130,4 +131,12 @@ export function readConfig(file: string, env: Environment): Result<LoadedConfig,
 export function readConfigFile(file: string, env: Environment): Result<LoadedConfig, readonly string[]> {
   const read = readConfig(file, env);
   return read.ok ? read : fail(read.error.map(problemText));
+}
+
+/** Loads the section `state` of a configuration file. The error lists every problem of it, one per line. */
+export function readStateSection(file: string, env: Environment): Result<Config["state"], readonly string[]> {
+  const text = readConfigText(file);
+  if (!text.ok) return fail([text.error]);
+  const loaded = loadStateSection(sourceOf(file, text.value, env));
+  return loaded.ok ? loaded : fail(loaded.error.map(problemText));
 }

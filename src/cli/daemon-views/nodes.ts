@@ -36,6 +36,7 @@ interface FoundNodes {
   readonly total: number;
   /** Whether a walk of the list has completed. */
   readonly complete: boolean;
+  readonly warnings: readonly string[];
 }
 
 type NodeRow = NodesView["data"][number];
@@ -47,7 +48,7 @@ export function runNodes(options: NodesOptions, context: CommandContext): Promis
     const found = await readNodes(options, daemon);
     if (!found.ok) return found;
     const { value } = found;
-    const notes = await notesOn(value, options, daemon);
+    const notes = await notesOn(value, daemon);
     return ok({ value, format: (paint) => formatNodes(value, paint), notes });
   }
   return showView(read, options, context);
@@ -55,16 +56,11 @@ export function runNodes(options: NodesOptions, context: CommandContext): Promis
 
 const FIRST_WALK = "the first walk of the node list has not completed yet: only the nodes read so far are known";
 
-/** Returns why no node was found, or why there may be more. Empty if all names in the filters are known. */
-async function notesOn(
-  { nodes, complete }: FoundNodes,
-  options: NodesOptions,
-  daemon: DaemonClient,
-): Promise<readonly string[]> {
+/** Returns why no node was found, or why there may be more. */
+async function notesOn({ nodes, complete, warnings }: FoundNodes, daemon: DaemonClient): Promise<readonly string[]> {
   const reason = nodes.length > 0 ? null : await emptyFleetReason(daemon);
   if (reason !== null) return [reason];
-  const unknown = nodes.length > 0 ? [] : await unknownNames(options, daemon);
-  return complete ? unknown : [...unknown, FIRST_WALK];
+  return complete ? warnings : [...warnings, FIRST_WALK];
 }
 
 async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<Result<FoundNodes, string>> {
@@ -74,9 +70,10 @@ async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<R
   for (let page = 1; ; page++) {
     const read = await readNodesPage({ status, region, country, q, page, limit: pageRows }, daemon);
     if (!read.ok) return read;
-    const { data, complete, pagination } = read.value;
+    const { data, warnings = [], complete, pagination } = read.value;
     nodes.push(...data.slice(0, limit - nodes.length));
-    if (nodes.length >= limit || data.length < pageRows) return ok({ nodes, total: pagination.total, complete });
+    if (nodes.length >= limit || data.length < pageRows)
+      return ok({ nodes, total: pagination.total, complete, warnings });
   }
 }
 

@@ -17,7 +17,7 @@ import { createFailureLog } from "../../platform/log.ts";
 import { inlineSecret } from "../../platform/secret-file.ts";
 import { expressionSources, expressionsOf } from "../../policy/policy.ts";
 import { findMismatches, type ObservedOutcome } from "../../policy/policy-test-expectation.ts";
-import { type Limits, PLANS } from "../../rate-limit/limits.ts";
+import { effectiveReserve, type Limits, PLANS } from "../../rate-limit/limits.ts";
 import type { RemediationConfig } from "../../remediation/context.ts";
 import { RemediationController } from "../../remediation/controller.ts";
 import { openRemediationState } from "../../remediation/state/journaled-state.ts";
@@ -46,7 +46,7 @@ const limits: Limits = {
     session_monitoring: { requests: CALLS, burst: CALLS, windowMs: MINUTE_MS },
   },
   plan: PLANS.enterprise,
-  reserve: 0,
+  reserve: effectiveReserve(0),
 };
 
 /**

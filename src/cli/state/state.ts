@@ -4,7 +4,7 @@ import { errorMessage } from "../../base/result.ts";
 import { exportLines, parseExport } from "../../journal/state-export.ts";
 import { readTextStream, STANDARD_INPUT } from "../../platform/text-file.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
-import { readConfigFile } from "../config/config-loading.ts";
+import { readStateSection } from "../config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "../context.ts";
 import { importConfiguredState, readConfiguredState } from "./state-store.ts";
 
@@ -18,10 +18,10 @@ export async function runStateExport(
   context: CommandContext,
   [file]: readonly string[],
 ): Promise<ExitCode> {
-  const read = readConfigFile(config, context.env);
+  const read = readStateSection(config, context.env);
   if (!read.ok) return failWith(context, read.error);
   try {
-    const exported = await readConfiguredState(read.value.config.state, async (reader) => {
+    const exported = await readConfiguredState(read.value, async (reader) => {
       const lines = exportLines(reader.rows());
       if (file === STANDARD_INPUT) for await (const line of lines) context.out.write(line);
       else await writeFileWhole(file!, lines);
@@ -40,14 +40,14 @@ export async function runStateImport(
   context: CommandContext,
   [file]: readonly string[],
 ): Promise<ExitCode> {
-  const read = readConfigFile(config, context.env);
+  const read = readStateSection(config, context.env);
   if (!read.ok) return failWith(context, read.error);
   const [name, stream] = file === STANDARD_INPUT ? ["standard input", process.stdin] : [file!, createReadStream(file!)];
   const text = await readTextStream(stream, constants.MAX_STRING_LENGTH);
   if (!text.ok) return failWith(context, `can't read ${name}: ${text.error}`);
   const rows = parseExport(text.value);
   if (!rows.ok) return failWith(context, `${name} can't be imported: ${rows.error}`);
-  const imported = await importConfiguredState(read.value.config.state, rows.value);
+  const imported = await importConfiguredState(read.value, rows.value);
   if (!imported.ok) return failWith(context, `${name} can't be imported: ${imported.error}; nothing was written`);
   context.err.write(`imported ${countNoun(rows.value.length, "row")}\n`);
   return EXIT_OK;

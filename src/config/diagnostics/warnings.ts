@@ -244,7 +244,22 @@ function policyWarnings(policy: PolicySpec, config: Config, checks: ConfigChecks
     if (config.service.usage_scale !== undefined || usage.length === 0) continue;
     warnings.push(warning(path, "must read known fields", readsUnknown(usage)));
   }
+  warnings.push(...contradictionWarnings(policy, checks));
   return warnings;
+}
+
+/** Warns if no node can satisfy both `match` and `when`, although nothing is wrong with either of them alone. */
+function contradictionWarnings({ match, when }: PolicySpec, checks: ConfigChecks): Warning[] {
+  const warningsOf = (text: string) => useOf(text, checks).warnings();
+  if (match === null || warningsOf(match).length > 0 || warningsOf(when).length > 0) return [];
+  // A comment may end each of them.
+  return warningsOf(`(${match}\n) && (${when}\n)`).map((message) =>
+    warning(
+      ["when"],
+      "must hold for some of the nodes that match selects",
+      message.replace("never holds", "never holds where match does"),
+    ),
+  );
 }
 
 function expressionsOf({ match, when, steps }: PolicySpec): (readonly [path: Path, text: string])[] {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { byName } from "../../base/by-name.ts";
 import type { DurationMs } from "../../base/duration.ts";
 import { NODE_LABELS } from "../../model/node.ts";
 import { endpoint } from "./http-client.ts";
@@ -249,6 +250,12 @@ export const configSchema = sections.superRefine((config, context) => {
     if (receiver.alertmanager === undefined || config.alertmanager !== undefined) return;
     rejectValue(context, true, "needs the section alertmanager, with its url", ["receivers", index, "alertmanager"]);
   });
+});
+
+/** A configuration of which only the section `state` is used. Of the others only the names are checked. */
+export const stateFileSchema = section({
+  ...byName(Object.keys(sections.shape), () => z.unknown().optional()),
+  state: stateSection,
 });
 
 /** A valid configuration. Durations are in milliseconds, shares 0 to 1. */

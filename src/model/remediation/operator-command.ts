@@ -55,7 +55,7 @@ export interface Operator {
 
 /**
  * Why an operator command was not executed. `not_found`: there is no such node or action; `conflict`: the state does
- * not allow it, for example an action that does not wait for approval; `journal`: it could not be journaled;
+ * not allow it, for example because the action was already sent; `journal`: it could not be journaled;
  * `stopping`: remediation is being stopped, for example by a reload; `unanswered`: it was forwarded to the leader, which
  * has not replied yet and may still execute it.
  */

@@ -32,8 +32,8 @@ const OTHER_TEXT = "\0";
 
 /**
  * Returns warnings about the outermost parts of a condition that never hold, or that always hold while their fields are
- * known, because of the constants that they compare with. All combinations of values that the constants tell apart are
- * tried, also those that no node can have. Parts with too many combinations have no warnings.
+ * known, because of the constants that they compare with. Tries all combinations of values that the constants
+ * distinguish, including those that no node can have. Returns no warnings about parts with too many combinations.
  */
 export function findConstantParts(condition: Term): readonly string[] {
   const atoms: Atoms = new Map([...atomTerms(condition)].map((term) => [term, atomOf(term)]));
@@ -151,7 +151,7 @@ function comparison(term: ComparisonTerm): Omit<Atom, "key"> {
   return { subject: difference, constants: [0], holdsFor: (value) => compare(value, 0) };
 }
 
-/** Returns a value of each kind that the atoms of one subject tell apart. */
+/** Returns one value for each case that the atoms of one subject distinguish. */
 function samplesOf(atoms: readonly Atom[]): readonly Value[] {
   const { subject } = atoms[0]!;
   const field = subject.kind === "field" ? subject.field : null;

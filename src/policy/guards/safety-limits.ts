@@ -105,7 +105,7 @@ export function worstCase(safety: Safety, policies: readonly PolicySpec[]): Wors
 }
 
 function modeWorstCase(ceiling: Mode, safety: Safety, policies: readonly PolicySpec[]): ModeWorstCase {
-  const acting = policies.filter(actsOnNodes);
+  const acting = policies.filter((policy) => idleReasons(policy).length === 0);
   const namesOf = (mode: Mode) =>
     acting.filter((policy) => lowerMode(policy.mode, ceiling) === mode).map(({ name }) => name);
   const [automaticPolicies, approvalPolicies] = [namesOf("enforce"), namesOf("approve")];
@@ -128,9 +128,11 @@ const maxNodesOf = (fleet: number, maxOf: (domain: FailureDomain) => number): Ma
   ...byName(FAILURE_DOMAINS, maxOf),
 });
 
-/** Returns whether a policy can act on nodes, rather than only notify. */
-const actsOnNodes = ({ steps, retry }: PolicySpec): boolean =>
-  retry.episodes > 0 && steps.some(({ action }) => action !== "notify");
+/** Returns why a policy acts on no node in any mode, as predicates of a sentence. Empty if it may act. */
+export const idleReasons = ({ steps, retry }: PolicySpec): readonly string[] => [
+  ...(retry.episodes === 0 ? ["has retry.episodes 0"] : []),
+  ...(steps.every(({ action }) => action === "notify") ? ["has no step that acts on a node"] : []),
+];
 
 /** Returns the limits that prevent every action because they are 0, by their keys in `safety`. */
 export const zeroLimits = (safety: Safety): readonly string[] =>

@@ -7,10 +7,10 @@ import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { formatTime } from "../../model/time.ts";
 import { canProceed, findCanary, planAction } from "../../policy/decision.ts";
 import { givenUpHold } from "../../policy/episodes/attempts.ts";
+import { countFleet } from "../../policy/fleet-counts.ts";
 import {
   type ActivePolicy,
   type Candidate,
-  countFleet,
   type GuardFacts,
   isDryRun,
   type NodeObservation,

@@ -5,13 +5,8 @@ import type { Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { lostSince } from "../../policy/episodes/lost-nodes.ts";
-import {
-  type ActivePolicy,
-  countFleet,
-  type FleetCounts,
-  type GuardFacts,
-  isDryRun,
-} from "../../policy/guard-facts.ts";
+import { countFleet, type FleetCounts } from "../../policy/fleet-counts.ts";
+import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/guard-facts.ts";
 import { effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import {
   type Breaker,

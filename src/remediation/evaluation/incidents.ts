@@ -2,7 +2,8 @@ import type { DurationMs } from "../../base/duration.ts";
 import { runAtOnce } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type ActivePolicy, countFleet, isDryRun } from "../../policy/guard-facts.ts";
+import { countFleet } from "../../policy/fleet-counts.ts";
+import { type ActivePolicy, isDryRun } from "../../policy/guard-facts.ts";
 import {
   addOnsets,
   type Incident,

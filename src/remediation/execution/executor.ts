@@ -51,7 +51,9 @@ export async function executeAction(
   { noNewSteps, abortPost }: ExecutionSignals,
 ): Promise<void> {
   const { remediationState, clock, externalBlockerCache } = context;
-  if (!(await remediationState.commit([actionChange(intent)]))) return;
+  // An operator may have rejected the approved action while this commit waited for another one.
+  const isRejected = () => remediationState.records.action(intent.id)?.state === "rejected";
+  if (!(await remediationState.commit(() => (isRejected() ? null : [actionChange(intent)])))) return;
   await externalBlockerCache.refresh(context.policies.find(intent.policy)!, noNewSteps, 0);
   const statusBeforeRead = stateBeforeAction(context, intent.node).statusBefore;
   const problem = await readNodeNow(context, intent, noNewSteps);
@@ -160,16 +162,22 @@ function stateBeforeAction({ observed }: ExecutorDeps, node: NodeId) {
   return { uptimeHoursBefore: observed.uptimeHoursAt(slot), statusBefore: observed.statusAt(slot) };
 }
 
-/** Returns whether an action that was not sent is still approved: an operator approved it, and the step is still due. */
-const isStillApproved = (context: ExecutorDeps, action: Action): boolean =>
-  action.approvedAt !== undefined &&
-  obsoleteReason(context, action, context.remediationState.records.episode(action.episode)) === null;
+/** Returns whether an action that was not executed is still approved: an operator approved it, and its step is still due. */
+const isStillApproved = (context: ExecutorDeps, action: Action, episode: Episode | null): boolean =>
+  action.approvedAt !== undefined && obsoleteReason(context, action, episode) === null;
+
+/** Returns the approved action that replaces one whose POST was answered but not executed, which stays on record. */
+function approvedAgain({ remediationState }: ExecutorDeps, action: Action, problem: string): Action {
+  const detail = `${action.id} was not executed: ${problem}`;
+  const createdAt = remediationState.now();
+  return { ...action, id: remediationState.records.nextId("act"), state: "approved", createdAt, sentAt: null, detail };
+}
 
 /** Withdraws an action that was not sent. If it is still approved, it remains so. */
 function withdrawAction(context: ExecutorDeps, action: Action, detail: string, isFailure: boolean): void {
   const now = context.remediationState.now();
   const current = context.remediationState.records.episode(action.episode);
-  const ended = isStillApproved(context, action)
+  const ended = isStillApproved(context, action, current)
     ? ({ state: "approved" } as const)
     : ({ state: "withdrawn", endedAt: now } as const);
   const row: Action = { ...action, ...ended, sentAt: null, detail };
@@ -222,22 +230,22 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
     case "rate_limited":
     case "not_sent": {
       count("failed");
-      const ended = { state: "ended", endedAt: now, outcome: "failed", detail: result.message } as const;
-      if (result.kind === "rate_limited") {
-        const next = recordRateLimited(episode, result.retryAfterMs, spec, now);
-        commit(next, ended);
-        reportRateLimited(context, next, { ...action, ...ended });
+      const { message: detail } = result;
+      const next =
+        result.kind === "rate_limited"
+          ? recordRateLimited(episode, result.retryAfterMs, spec, now)
+          : recordUnsent(episode, now);
+      const isApproved = isStillApproved(context, action, next);
+      const ended: Action = { ...action, state: "ended", endedAt: now, outcome: "failed", detail };
+      if (result.kind === "not_sent") {
+        context.log.warn({ ...fields, problem: detail }, "action not sent");
+        commit(next, { ...(isApproved ? { state: "approved", detail } : ended), sentAt: null });
         return;
       }
-      if (result.kind === "credentials") {
-        context.apiKey.recordRejected(node, result.message, result.status === 403);
-        commit(recordUnsent(episode, now), ended);
-        return;
-      }
-      context.log.warn({ ...fields, problem: result.message }, "action not sent");
-      const approved = { state: "approved", detail: result.message } as const;
-      const unsent = isStillApproved(context, action) ? approved : ended;
-      commit(recordUnsent(episode, now), { ...unsent, sentAt: null });
+      if (result.kind === "credentials") context.apiKey.recordRejected(node, detail, result.status === 403);
+      const rows = isApproved ? [ended, approvedAgain(context, action, detail)] : [ended];
+      commitTransition(context, episode, next, rows.map(actionChange));
+      if (result.kind === "rate_limited") reportRateLimited(context, next, ended);
       return;
     }
     default:

@@ -169,19 +169,11 @@ export class RemediationState {
   }
 
   /**
-   * Journals what is about to be done, after everything recorded before. Resolves to false if it can't be journaled.
-   * Then it must not be done, and nothing has changed.
+   * Journals what is about to be done, after everything recorded before. `changesNow` is called when all earlier commits
+   * have taken effect, and `adopt` when the changes do. Resolves to false if it returned null or the changes can't be
+   * journaled. Then nothing must be done, and nothing has changed.
    */
-  commit(changes: readonly JournalChange[]): Promise<boolean> {
-    return this.commitLatest(() => changes);
-  }
-
-  /**
-   * Like {@link commit}, with changes that depend on the state. `changesNow` is called when all earlier commits have
-   * taken effect, and `adopt` when the changes do. If `changesNow` returns null, nothing is journaled, and the result
-   * is false.
-   */
-  commitLatest(changesNow: () => readonly JournalChange[] | null, adopt = () => {}): Promise<boolean> {
+  commit(changesNow: () => readonly JournalChange[] | null, adopt = () => {}): Promise<boolean> {
     let changes: readonly JournalChange[] | null = null;
     return this.#writer.commit(
       () => {

@@ -54,7 +54,7 @@ export interface PolicyStatus extends ActivePolicy {
   readonly firing: number;
   /** Nodes whose condition was unknown when it was evaluated last, or null on a standby. */
   readonly unknown: number | null;
-  /** Open episodes by state, and given-up ones whose node still fires. */
+  /** Number of episodes by state: of open ones, and of given-up ones whose node still fires. */
   readonly episodes: Readonly<Record<string, number>>;
 }
 
@@ -69,8 +69,8 @@ export interface PolicyExplanation
   readonly fields: Readonly<Record<string, string | number | boolean>>;
   readonly timer: PresentedTimer | null;
   /**
-   * When a record last stated another status than the current one, by the journal's clock. The timer counts from then at
-   * the earliest. Null if the policy does not read the status, or if this process has seen no other status.
+   * When a record last stated a status other than the current one, on the journal's clock. The timer starts no earlier.
+   * Null if the policy does not read the status, or if this process has seen no other status.
    */
   readonly otherStatusAt: EpochMs | null;
   readonly episode: Episode | null;

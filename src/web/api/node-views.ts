@@ -10,13 +10,13 @@ import { slotsInOrder } from "./fleet-columns.ts";
 import { isKnown, iso, seconds } from "./json-values.ts";
 import { type Query, ROWS_DEFAULT } from "./query.ts";
 import { isComplete, type StatusSnapshot } from "./status-views.ts";
+import { type Rows, withWarnings } from "./unknown-names.ts";
 
 /** Nodes that are compared with a query in one step, which takes a fraction of a millisecond. */
 const NODES_PER_STEP = 256;
 
 /** A page of the fleet, in the order of ids. */
-export interface NodesView {
-  readonly data: ReturnType<typeof listView>[];
+export interface NodesView extends Rows<ReturnType<typeof listView>> {
   /** Whether a walk of the list has completed. If not, only the nodes that were read so far are known. */
   readonly complete: boolean;
   readonly pagination: { readonly page: number; readonly limit: number; readonly total: number };
@@ -33,7 +33,8 @@ export function* nodesView(statusSnapshot: StatusSnapshot, query: Query): Steps<
     yield;
   }
   const complete = isComplete(statusSnapshot);
-  return { data, complete, pagination: { page, limit, total: slots.length } };
+  const rows = withWarnings(data, { region: query.region, country: query.country }, fleet ?? null, []);
+  return { ...rows, complete, pagination: { page, limit, total: slots.length } };
 }
 
 /** `GET /api/v1/nodes/ID`, or null if there is no such node. */

@@ -49,7 +49,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     path: "/api/v1/actions/:id/reject",
     about: "action",
     hasReason: true,
-    description: "reject an action that waits for approval; to list such actions, run approvals",
+    description: "reject an action that waits for approval, or was approved and is not being sent yet",
     example: 'act-12 --reason "the carrier is on it"',
   },
   {

@@ -25,6 +25,7 @@ import {
   remediationStatusView,
 } from "./remediation-views.ts";
 import { decisionView, operatorCommandView, withNodes } from "./row-views.ts";
+import { withWarnings } from "./unknown-names.ts";
 
 /** Reads the configuration again and applies it. The error lists every problem. */
 export type Reload = () => Promise<Result<void, readonly string[]>>;
@@ -82,6 +83,8 @@ export function webRoutes(deps: WebDeps, context: WebContext): readonly Route[] 
 function jsonRoutes(deps: WebDeps, context: WebContext): readonly Route[] {
   const { clock, requestQueue } = context;
   const remediation = () => deps.remediation();
+  const policyRows = (policy: string | null) =>
+    requestQueue.occupy(runInSlices(policiesView(remediation(), policy), clock));
   const list = (
     path: string,
     parameters: Route["parameters"] & {},
@@ -91,10 +94,13 @@ function jsonRoutes(deps: WebDeps, context: WebContext): readonly Route[] {
     path: `/api/v1/${path}`,
     parameters,
     async handle(request) {
-      const data = await rows(request.query as Query);
+      const query = request.query as Query;
+      const data = await rows(query);
       // Reading a thousand rows and writing them as JSON each take milliseconds.
       await nextTurn();
-      return { data };
+      const policies = data.length > 0 || query.policy === undefined ? [] : await policyRows(null);
+      const knownPolicies = policies.map(({ name }) => name);
+      return withWarnings(data, query, deps.fleet(), knownPolicies);
     },
   });
   return [
@@ -124,9 +130,7 @@ function jsonRoutes(deps: WebDeps, context: WebContext): readonly Route[] {
     list("holds", ["node", "policy", "limit"], (query) =>
       requestQueue.occupy(runInSlices(heldNodesView(remediation(), rowsQuery(query)), clock)),
     ),
-    list("policies", ["policy"], ({ policy = null }) =>
-      requestQueue.occupy(runInSlices(policiesView(remediation(), policy), clock)),
-    ),
+    list("policies", ["policy"], ({ policy = null }) => policyRows(policy)),
   ];
 }
 

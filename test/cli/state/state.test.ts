@@ -173,6 +173,35 @@ test("a file that can't be read as UTF-8 is not imported", async () => {
   }
 });
 
+describe("of the configuration, an export and an import need only the section `state`", () => {
+  const withErrors = (rest: string) => `service: {api_key: "\${NO_SUCH_VARIABLE}"}\npolicies: [none/*.yaml]\n${rest}\n`;
+
+  test("variables that are not set and errors in other sections don't matter", async () => {
+    const folder = createTempFolder();
+    const [source, target] = [sqliteState(folder, "source"), sqliteState(folder, "target")];
+    await fill(source);
+    const file = folder.pathOf("state.jsonl");
+    const from = { ...source, config: folder.write("from.yaml", withErrors("state: {path: source}")) };
+    const to = { ...target, config: folder.write("to.yaml", withErrors("state: {path: target}")) };
+    expect(await exported(from, file)).toEqual({ code: 0, out: "", err: "" });
+    expect(await imported(to, file)).toEqual({ code: 0, out: "", err: "imported 12 rows\n" });
+  });
+
+  test.each([
+    ["state: {paht: source}", '3:9: state.paht: unknown key; did you mean "path"?'],
+    ["stat: {path: source}", '3:1: stat: unknown key; did you mean "state"?'],
+    [`state: {path: "\${NO_SUCH_FOLDER}"}`, "3:15: state.path: "],
+    ["state: [", "not valid YAML"],
+  ])("but %s is rejected", async (state, problem) => {
+    const folder = createTempFolder();
+    const file = folder.write("proxywarden.yaml", withErrors(state));
+    const { code, out, err } = await captureOutput((context) => runStateExport({ config: file }, context, ["-"]));
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err).toContain(problem);
+    expect(err).not.toContain("NO_SUCH_VARIABLE");
+  });
+});
+
 test("a state is not imported while a daemon leads on it", async () => {
   const folder = createTempFolder();
   const [source, target] = [sqliteState(folder, "sqlite"), await postgresState(folder, "postgres")];

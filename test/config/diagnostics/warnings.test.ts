@@ -31,6 +31,34 @@ test("warns of conditions that hold for no node, or for all", () => {
   ]);
 });
 
+describe("match and when together", () => {
+  function warningsOf(match: string, when: string): readonly string[] {
+    const text = policy(`match: ${JSON.stringify(match)}\nwhen: ${JSON.stringify(when)}`);
+    const read = { readFile: (path: string) => ok(path === "a.yaml" ? text : "sesame"), listFiles: () => ["a.yaml"] };
+    const loaded = loadConfig({ ...sourceOf(withService("policies: [a.yaml]\n")), ...read, checks: CONFIG_CHECKS });
+    if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
+    return loaded.value.warnings.map(formatProblem);
+  }
+
+  test.each([
+    ['node.region == "a"', 'node.region == "b" && node.status == "offline"', "node.region, node.status"],
+    ['node.country in ["DE"] // Germany', 'node.country in ["FR"]', "node.country"],
+  ])("are warned of if no node satisfies %s and %s", (match, when, fields) => {
+    expect(warningsOf(match, when)).toEqual([
+      `a.yaml:6:11: policies[0].when: never holds where match does, whatever the value of ${fields}`,
+    ]);
+  });
+
+  test.each([
+    ['node.region == "a"', 'node.region != "b"', 0],
+    ['node.region == "a" || node.country == "DE"', 'node.region == "b"', 0],
+    // One of them never holds by itself, which is warned of once.
+    ['node.region == "a" && node.region == "b"', 'node.region == "c"', 1],
+  ])("are not if some may satisfy %s and %s, or none satisfies one of them", (match, when, count) => {
+    expect(warningsOf(match, when)).toHaveLength(count);
+  });
+});
+
 describe("warns of a limit that holds every action:", () => {
   const NO_ACTION = "is 0, so no action is taken";
   test.each([

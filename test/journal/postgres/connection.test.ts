@@ -61,10 +61,12 @@ test("while a commit takes 2 s, calls continue within their block, and changes r
   await store.calls.add("2026-11-01", 1);
   proxy.delayMs = 2_000;
   let isWritten = false;
-  const committing = state.commit([{ kind: "episode", row: episodeOf(1) }]).then((result) => {
-    isWritten = true;
-    return result;
-  });
+  const committing = state
+    .commit(() => [{ kind: "episode", row: episodeOf(1) }])
+    .then((result) => {
+      isWritten = true;
+      return result;
+    });
   state.record([{ kind: "action", row: actionOf(2, "ep-1", { state: "intended" }) }]);
   state.record([{ kind: "decision", row: decisionOf(3) }]);
   state.record([{ kind: "action", row: actionOf(2, "ep-1", { state: "ended" }) }]);
@@ -81,9 +83,9 @@ test("while a commit takes 2 s, calls continue within their block, and changes r
 test("while the database is unavailable nothing is lost and commits are refused; once it is back, everything is written in order", async () => {
   const { store, proxy } = await openThroughProxy();
   const state = await stateOver(store);
-  await state.commit([{ kind: "episode", row: episodeOf(1) }]);
+  await state.commit(() => [{ kind: "episode", row: episodeOf(1) }]);
   proxy.setRefusing(true);
-  expect(await state.commit([{ kind: "action", row: actionOf(2, "ep-1") }])).toBe(false);
+  expect(await state.commit(() => [{ kind: "action", row: actionOf(2, "ep-1") }])).toBe(false);
   expect(state.records.action("act-2")).toBeNull();
   expect(state.journalProblem()).toContain("can't be reached");
   for (let step = 0; step < 50; step++) {
@@ -110,7 +112,7 @@ test("while the database is unavailable nothing is lost and commits are refused;
 test("a restart of the database is survived", async () => {
   const { store, cluster } = await openThroughProxy();
   const state = await stateOver(store);
-  await state.commit([{ kind: "episode", row: episodeOf(1) }]);
+  await state.commit(() => [{ kind: "episode", row: episodeOf(1) }]);
   await cluster.stop("immediate");
   state.record([{ kind: "episode", row: episodeOf(1, { acted: 1 }) }]);
   await cluster.start();

@@ -31,7 +31,7 @@ test("a breaker that opens while the reset of a policy is journaled stays open",
   health.recordChanges({ firing: none, onsets: none });
 
   const reset = health.resetBreaker(["reboot-offline"]);
-  expect(await remediationState.commit(reset.changes)).toBe(true);
+  expect(await remediationState.commit(() => reset.changes)).toBe(true);
   health.recordChanges({ firing: new Map([["reboot-offline", NODES]]), onsets: none });
   expect(health.state(false).breaker.open).toMatchObject({ nodes: NODES.length });
   reset.apply();

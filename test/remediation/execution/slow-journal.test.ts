@@ -1,31 +1,37 @@
 import { expect, test } from "vitest";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
+import type { Mode } from "../../../src/model/policy/policy.ts";
+import type { ActionState } from "../../../src/model/remediation/episode.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
-/** A network whose journal takes some time to write that an action is being sent. */
-async function startWithSlowPosting(delayMs: DurationMs) {
+/** A network whose journal takes some time to write an action in a state. */
+async function startWithSlowJournal(slowState: ActionState, delayMs: DurationMs, mode: Mode = "enforce") {
   const clock = createVirtualClock(START_MS);
   const store = createMemoryStateStore();
-  const slow = { postings: 0 };
+  const slow = { commits: 0 };
   const journal: typeof store.journal = {
     ...store.journal,
     async commit(changes) {
-      const isPosting = changes.some((change) => change.kind === "action" && change.row.state === "posting");
-      if (isPosting) {
-        slow.postings++;
+      if (changes.some((change) => change.kind === "action" && change.row.state === slowState)) {
+        slow.commits++;
         await clock.sleep(delayMs);
       }
       await store.journal.commit(changes);
     },
   };
-  const config = remediationConfig([rebootOffline()]);
+  const config = remediationConfig([rebootOffline({ mode })]);
   const network = await startQuietNetwork({ config, clock, store: { ...store, journal } });
   network.failNode(network.nodes("us-east")[0]!);
-  await network.advanceUntil(() => slow.postings === 1);
+  return { network, slow };
+}
+
+async function startWithSlowPosting(delayMs: DurationMs) {
+  const { network, slow } = await startWithSlowJournal("posting", delayMs);
+  await network.advanceUntil(() => slow.commits === 1);
   return network;
 }
 
@@ -52,4 +58,39 @@ test("an action whose node was read before a slow commit is not sent on old data
     detail: "the node was read too long ago",
     sentAt: null,
   });
+});
+
+test("an approved action that is rejected when its node is due is not sent, although the journal is slow", async () => {
+  const { network, slow } = await startWithSlowJournal("rejected", 20 * SECOND_MS, "approve");
+  await network.advanceUntil(() => network.controller().view.approvals().length > 0);
+  const { id, node } = network.controller().view.approvals()[0]!;
+  await network.commands().pause("a test", 5 * MINUTE_MS);
+  await network.commands().approve(id);
+  await network.advance(5 * MINUTE_MS - SECOND_MS);
+  const rejection = network.commands().reject(id, "a mistake");
+  await network.advance(10 * SECOND_MS);
+  // The pause is over, so the action is due.
+  expect([slow.commits, network.controller().view.status().paused]).toEqual([1, null]);
+  await network.advance(2 * MINUTE_MS);
+  expect(await rejection).toMatchObject({ ok: true });
+  expect(network.actions()).toMatchObject([{ id, state: "rejected" }]);
+  expect(network.holdReasons(node)).toEqual(["rejected"]);
+  expect(network.postCount()).toBe(0);
+});
+
+test("an action that is about to be sent can't be rejected; a hold stops it, and then it can", async () => {
+  const { network, slow } = await startWithSlowJournal("intended", 20 * SECOND_MS, "approve");
+  await network.advanceUntil(() => network.controller().view.approvals().length > 0);
+  const { id, node } = network.controller().view.approvals()[0]!;
+  await network.commands().approve(id);
+  await network.advanceUntil(() => slow.commits === 1);
+  const rejection = network.commands().reject(id, "a mistake");
+  const hold = network.commands().hold(node, "a mistake");
+  await network.advance(MINUTE_MS);
+  const message = `${id} can't be rejected: it is about to be sent; "hold ${node}" may still prevent that`;
+  expect(await rejection).toEqual({ ok: false, error: { kind: "conflict", message } });
+  expect((await hold).ok).toBe(true);
+  expect(network.actions()).toMatchObject([{ id, state: "approved" }]);
+  expect((await network.commands().reject(id, "a mistake")).ok).toBe(true);
+  expect(network.postCount()).toBe(0);
 });

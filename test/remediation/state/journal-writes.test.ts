@@ -39,7 +39,7 @@ test("one commit is under way at a time; what is recorded meanwhile follows in o
   const { state, commits, settle } = await openSlowState();
   state.record([fact("1")]);
   expect(commits.map(({ changes }) => changes)).toEqual([[fact("1")]]);
-  const [first, second] = [state.commit([fact("3")]), state.commit([fact("4")])];
+  const [first, second] = [state.commit(() => [fact("3")]), state.commit(() => [fact("4")])];
   state.record([fact("2"), { kind: "decision", row: decisionOf(1) }]);
   await settle();
   expect(commits).toHaveLength(1);
@@ -60,7 +60,7 @@ test("one commit is under way at a time; what is recorded meanwhile follows in o
 test("a failed commit changes nothing, and keeps what was recorded in order", async () => {
   const { state, commits, settle } = await openSlowState();
   state.record([fact("1")]);
-  const failing = state.commit([{ kind: "episode", row: episodeOf(1) }]);
+  const failing = state.commit(() => [{ kind: "episode", row: episodeOf(1) }]);
   state.record([{ kind: "episode", row: episodeOf(2) }]);
   commits[0]!.end(new Error("the disk is full"));
   await settle();
@@ -86,7 +86,7 @@ test("a failed commit changes nothing, and keeps what was recorded in order", as
 test("a row that is recorded while an older version of it is committed stays the newer one", async () => {
   const { state, commits, settle } = await openSlowState();
   const awaiting = actionOf(1, "ep-1", { state: "awaiting" });
-  const committing = state.commit([{ kind: "action", row: { ...awaiting, state: "approved" } }]);
+  const committing = state.commit(() => [{ kind: "action", row: { ...awaiting, state: "approved" } }]);
   state.record([{ kind: "action", row: { ...awaiting, state: "lapsed" } }]);
   commits[0]!.end();
   expect(await committing).toBe(true);
@@ -98,8 +98,8 @@ test("a row that is recorded while an older version of it is committed stays the
 
 test("changes that depend on the state are determined once all earlier commits have taken effect", async () => {
   const { state, commits, settle } = await openSlowState();
-  const first = state.commit([fact("1")]);
-  const second = state.commitLatest(() => (state.records.fact("remediation.test") === "1" ? null : [fact("2")]));
+  const first = state.commit(() => [fact("1")]);
+  const second = state.commit(() => (state.records.fact("remediation.test") === "1" ? null : [fact("2")]));
   commits[0]!.end();
   expect([await first, await second]).toEqual([true, false]);
   await settle();
@@ -198,12 +198,12 @@ const COMMANDS: readonly (readonly [string, (at: number) => JournalChange, (at: 
 
 test.each(COMMANDS)("%s is not undone if the clock advances during its commit", async (_, before, after) => {
   const [during, earlier] = [await openStateBehind(before), await openStateBehind(before)];
-  const committing = during.state.commit([after(during.at)]);
+  const committing = during.state.commit(() => [after(during.at)]);
   const checking = during.state.checkClock(() => START_MS);
   during.commits[1]!.end();
   expect(await committing).toBe(true);
   await checking;
-  const committed = earlier.state.commit([after(earlier.at)]);
+  const committed = earlier.state.commit(() => [after(earlier.at)]);
   earlier.commits[1]!.end();
   await committed;
   await earlier.state.checkClock(() => START_MS);
@@ -222,7 +222,7 @@ test.each(COMMANDS)(
   "%s that fails while the clock advances leaves the row with its duration",
   async (_, before, after) => {
     const [during, never] = [await openStateBehind(before), await openStateBehind(before)];
-    const committing = during.state.commit([after(during.at)]);
+    const committing = during.state.commit(() => [after(during.at)]);
     const checking = during.state.checkClock(() => START_MS);
     during.commits[1]!.end(new Error("the disk is full"));
     expect(await committing).toBe(false);
@@ -235,7 +235,7 @@ test.each(COMMANDS)(
 
 test("a row that is recorded during a commit stays the newer one if the clock advances after it", async () => {
   const { state, commits, settle, at } = await openStateBehind((now) => action(now, "awaiting"));
-  const committing = state.commit([action(at, "approved")]);
+  const committing = state.commit(() => [action(at, "approved")]);
   state.record([action(at, "lapsed")]);
   const checking = state.checkClock(() => START_MS);
   commits[1]!.end();

@@ -118,9 +118,9 @@ test("onChange gets committed and recorded changes, but no change whose commit f
     onChange: (changes) => recorded.push(...changes),
   });
   const fact = (value: string): JournalChange => ({ kind: "fact", key: "remediation.test", value });
-  expect(await remediationState.commit([fact("1")])).toBe(true);
+  expect(await remediationState.commit(() => [fact("1")])).toBe(true);
   disk.isFull = true;
-  expect(await remediationState.commit([fact("2")])).toBe(false);
+  expect(await remediationState.commit(() => [fact("2")])).toBe(false);
   // What has happened is recorded, even if it can't be journaled.
   remediationState.record([fact("3")]);
   remediationState.runBatched(() => remediationState.record([fact("4")]));

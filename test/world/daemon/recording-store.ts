@@ -16,7 +16,7 @@ const IN_FLIGHT_STATES: ReadonlySet<Action["state"]> = new Set(["posting", "sent
 const SENT_STATES: ReadonlySet<Action["state"]> = new Set(["posting", "sent", "ended"]);
 const NEXT_STATES: Readonly<Record<Action["state"], readonly Action["state"][]>> = {
   awaiting: ["approved", "rejected", "lapsed", "withdrawn"],
-  approved: ["intended", "lapsed", "withdrawn"],
+  approved: ["intended", "rejected", "lapsed", "withdrawn"],
   // An action that could not be sent stays approved.
   intended: ["posting", "approved", "withdrawn", "ended"],
   posting: ["sent", "ended", "approved", "withdrawn"],

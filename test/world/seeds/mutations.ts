@@ -102,7 +102,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "lost nodes not counted",
     edits: [
       {
-        file: "src/policy/guard-facts.ts",
+        file: "src/policy/fleet-counts.ts",
         find: `if (episode.state === "suspended") return isLost(episode);`,
         replace: `if (episode.state === "suspended") return false;`,
       },

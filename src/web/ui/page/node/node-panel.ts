@@ -108,7 +108,7 @@ function bodyElements(node: NodeDocument): readonly HTMLElement[] {
     ),
   );
   const approvals = node.actions
-    .filter(({ state }) => state === "awaiting")
+    .filter(({ state }) => state === "awaiting" || state === "approved")
     .map((action) => approvalElement(action, node.name ?? node.id, now));
   const policies = node.policies.map((policy) => policyElement(policy, now));
   const none = createElement("p.muted", "No policy applies to this node.");

@@ -16,7 +16,10 @@ export function showApprovals(actions: readonly ActionView[], fleet: FleetModel 
   );
 }
 
-/** Creates the description of an action that waits for approval, with buttons to approve and reject. */
+/**
+ * Creates the description of an action that waits for approval, with buttons to approve and reject, or of an approved one
+ * that is not sent yet, with a button to reject.
+ */
 export function approvalElement(action: ActionView, name: string, now: number): HTMLElement {
   const { id, policy, node, step, created_at, expires_at } = action;
   const label = requestLabel(action.request);
@@ -32,6 +35,8 @@ export function approvalElement(action: ActionView, name: string, now: number): 
     meaning: `The ${label} of ${name} (${id}) is not executed, and is not requested again in this episode.`,
     hasReason: true,
   } as const;
+  const isApproved = action.state === "approved";
+  const status = isApproved ? "is approved, and is sent as soon as nothing else holds the node" : "waits for approval";
   const evidence = evidenceText(action.evidence);
   const expiry =
     expires_at === null ? "" : `, expires in ${formatDuration(Math.max(0, (Date.parse(expires_at) - now) / 1_000))}`;
@@ -42,7 +47,7 @@ export function approvalElement(action: ActionView, name: string, now: number): 
       createElement("b", label),
       " of ",
       nodeLink(node, name, `approval ${id}`),
-      createElement("span.muted", ` waits for approval${expiry}`),
+      createElement("span.muted", ` ${status}${expiry}`),
     ),
     createElement(
       "p",
@@ -53,7 +58,7 @@ export function approvalElement(action: ActionView, name: string, now: number): 
     evidence === "" ? null : createElement("p.muted.detail", `when decided: ${evidence}`),
     createElement(
       "div.buttons",
-      commandButton(approve, `approve ${id}`, "primary"),
+      isApproved ? null : commandButton(approve, `approve ${id}`, "primary"),
       commandButton(reject, `reject ${id}`),
     ),
   );

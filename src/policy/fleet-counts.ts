@@ -1,0 +1,195 @@
+import { eachInSteps, type Steps } from "../base/steps.ts";
+import { FAILURE_DOMAINS, type FailureDomain, NODE_STATUSES, type NodeId } from "../model/node.ts";
+import type { Episode } from "../model/remediation/episode.ts";
+import type { Fleet, Location } from "../model/snapshot.ts";
+import type { EpochMs } from "../model/time.ts";
+import { slotsById } from "./cel/field-readers.ts";
+import { countRecords } from "./cel/fleet-aggregates.ts";
+import { isAcceptableLoss, isDown, isLost } from "./episodes/lost-nodes.ts";
+import { type ActivePolicy, isDryRun } from "./guard-facts.ts";
+import { isLateEffect } from "./own-actions.ts";
+import type { RemediationRecords } from "./remediation-records.ts";
+
+/** Node counts of one region or country, including lost nodes. */
+export interface DomainCount {
+  readonly nodes: number;
+  /** Nodes that are online and not disrupted. A node that we disrupted recently may still be listed as online. */
+  readonly online: number;
+  readonly disrupted: number;
+}
+
+/** The counts of a region or country without nodes. */
+export const NO_NODES: DomainCount = { nodes: 0, online: 0, disrupted: 0 };
+
+const DISRUPTED_NODE: DomainCount = { ...NO_NODES, disrupted: 1 };
+
+/** Node counts of the fleet that the limits use. */
+export interface FleetCounts {
+  /** Number of nodes of the fleet and of lost nodes. Nodes that left without an action of ours don't count. */
+  readonly nodes: number;
+  /** Number of nodes that are offline, of unknown status, firing or disrupted. */
+  readonly unhealthy: number;
+  /** The same by cause. A node counts under the first one that applies. */
+  readonly unhealthyBy: ReadonlyMap<string, number>;
+  readonly disrupted: ReadonlySet<NodeId>;
+  /** Episodes whose node is lost (see {@link isLost}). */
+  readonly lost: readonly Episode[];
+  /** Episodes whose node is lost, or down after a step while no step is in progress (see {@link isAcceptableLoss}). */
+  readonly unreturned: readonly Episode[];
+  /** Episodes whose quarantine should have ended, but still makes their node unavailable. */
+  readonly overdue: readonly Episode[];
+  readonly domains: Readonly<Record<FailureDomain, ReadonlyMap<string, DomainCount>>>;
+}
+
+/**
+ * Returns, in steps, the episodes whose node is disrupted: a step is in progress, a step has left the node down, our
+ * quarantine lasts, or the node is lost. There is one for each node, although several policies may have lost the same
+ * node.
+ */
+export function* disruptedEpisodes(records: RemediationRecords, dryRun: boolean): Steps<readonly Episode[]> {
+  const byNode = new Map<NodeId, Episode>();
+  yield* eachInSteps(records.openEpisodes(), (episode) => {
+    if (episode.dryRun === dryRun && isDisrupted(records, episode)) byNode.set(episode.node, episode);
+  });
+  return [...byNode.values()];
+}
+
+function isDisrupted(records: RemediationRecords, episode: Episode): boolean {
+  if (episode.state === "suspended") return isLost(episode);
+  if (episode.state === "acting" || isDown(episode)) return true;
+  return episode.quarantine !== null && !wasOffline(records, episode);
+}
+
+/**
+ * Returns whether the node was offline before the first action of its episode, and was not seen available before a later
+ * one. If so, a quarantine does not disrupt it.
+ */
+function wasOffline(records: RemediationRecords, { id }: Episode): boolean {
+  const sent = records.actionsOf(id).filter(({ sentAt }) => sentAt !== null);
+  return (
+    sent[0]?.statusBefore === "offline" &&
+    sent.every(({ statusBefore }) => statusBefore === "offline" || statusBefore === "rebooting")
+  );
+}
+
+const ONLINE = NODE_STATUSES.indexOf("online");
+
+/**
+ * Counts the nodes of a fleet, in steps. Nodes also count as unhealthy if a timer of `policies` is firing on them. Unless
+ * `dryRun` is set, policies in dry_run are ignored. `now` is by the journal's clock. Decisions need all steps at once,
+ * because the records may change between two of them.
+ */
+export function* countFleet(
+  fleet: Fleet,
+  records: RemediationRecords,
+  policies: readonly ActivePolicy[],
+  dryRun: boolean,
+  now: EpochMs,
+): Steps<FleetCounts> {
+  const { locationIndex, status, locations } = fleet;
+  const counted = countRecords(fleet);
+  const isUnhealthy = counted.isUnhealthy.slice();
+  const unhealthyBy = new Map([
+    ["offline", counted.offline],
+    ["of unknown status", counted.unknown],
+  ]);
+  /** Returns 1 if the node was not counted as unhealthy before, or 0. */
+  const markUnhealthy = (slot: number) => {
+    const added = 1 - isUnhealthy[slot]!;
+    isUnhealthy[slot] = 1;
+    return added;
+  };
+  const domains = { region: new Map<string, DomainCount>(), country: new Map<string, DomainCount>() };
+  const addTo = (domain: FailureDomain, name: string, { nodes, online, disrupted }: DomainCount) => {
+    const known = domains[domain].get(name) ?? NO_NODES;
+    const sums = { nodes: known.nodes + nodes, online: known.online + online };
+    domains[domain].set(name, { ...sums, disrupted: known.disrupted + disrupted });
+  };
+  const add = (location: Location, count: DomainCount) => {
+    for (const domain of FAILURE_DOMAINS) addTo(domain, location[domain], count);
+  };
+  let [notListed, disruptedOnly] = [0, 0];
+  // The service may list a node elsewhere while it is down. Where it was before, it is missing.
+  const addDisrupted = (slot: number, before: Location) => {
+    disruptedOnly += markUnhealthy(slot);
+    const location = locations[locationIndex[slot]!]!;
+    add(location, { nodes: 0, online: status[slot] === ONLINE ? -1 : 0, disrupted: 1 });
+    for (const domain of FAILURE_DOMAINS)
+      if (before[domain] !== location[domain]) addTo(domain, before[domain], DISRUPTED_NODE);
+  };
+  for (const [index, location] of locations.entries()) {
+    const nodes = counted.nodes[index]!;
+    if (nodes > 0) add(location, { nodes, online: counted.online[index]!, disrupted: 0 });
+  }
+  const disrupted = yield* disruptedEpisodes(records, dryRun);
+  const disruptedIds = new Set(disrupted.map(({ node }) => node));
+  for (const episode of disrupted) {
+    const slot = slotsById(fleet).get(episode.node);
+    if (slot === undefined) {
+      notListed++;
+      add(episode, { nodes: 1, online: 0, disrupted: 1 });
+    } else addDisrupted(slot, episode);
+  }
+  for (const action of dryRun ? [] : records.actions()) {
+    const slot = disruptedIds.has(action.node) ? undefined : slotsById(fleet).get(action.node);
+    if (slot === undefined || !isLateEffect(records, action, NODE_STATUSES[status[slot]!]!, now)) continue;
+    disruptedIds.add(action.node);
+    addDisrupted(slot, action);
+  }
+  unhealthyBy.set("disrupted", disruptedOnly + notListed);
+  for (const { policy } of policies.filter((policy) => dryRun || !isDryRun(policy))) {
+    let firing = 0;
+    for (const slot of yield* firingSlots(fleet, records, policy.spec.name)) firing += markUnhealthy(slot);
+    unhealthyBy.set(`firing under ${policy.spec.name}`, firing);
+  }
+  return {
+    nodes: fleet.count + notListed,
+    unhealthy: unhealthyBy.values().reduce((sum, nodes) => sum + nodes, 0),
+    unhealthyBy,
+    disrupted: disruptedIds,
+    lost: disrupted.filter(isLost),
+    unreturned: disrupted.filter(isAcceptableLoss),
+    overdue: disrupted.filter(({ quarantine }) => quarantine?.overdue === true),
+    domains,
+  };
+}
+
+/** Finds, in steps, the nodes on which policies fire, so that the next counts of the fleet take few steps. */
+export function* findFiringNodes(
+  fleet: Fleet,
+  records: RemediationRecords,
+  policies: readonly ActivePolicy[],
+): Steps<void> {
+  for (const { policy } of policies) yield* firingSlots(fleet, records, policy.spec.name);
+}
+
+/** Slots of listed nodes on which policies fire, and the ids and the revision of the timers for which they are valid. */
+interface FiringSlots {
+  readonly ids: Fleet["ids"];
+  readonly revision: number;
+  readonly byPolicy: Map<string, readonly number[]>;
+}
+
+/** The last ones that were read. Reading those of a mass event takes milliseconds, and each decision on an action needs them. */
+const lastFiringSlots = new WeakMap<RemediationRecords, FiringSlots>();
+
+/** Returns the slots of listed nodes on which a policy fires, in steps unless they are known. */
+function* firingSlots(fleet: Fleet, records: RemediationRecords, policy: string): Steps<readonly number[]> {
+  const [ids, revision] = [fleet.ids, records.timersRevision()];
+  let last = lastFiringSlots.get(records);
+  if (last?.ids !== ids || last.revision !== revision) {
+    last = { ids, revision, byPolicy: new Map() };
+    lastFiringSlots.set(records, last);
+  }
+  const known = last.byPolicy.get(policy);
+  if (known !== undefined) return known;
+  const slots: number[] = [];
+  yield* eachInSteps(records.timersOf(policy), ([node, { state }]) => {
+    // Another fleet may have been looked at since the last step, so the map is not kept.
+    const slot = state === "firing" ? slotsById(fleet).get(node) : undefined;
+    if (slot !== undefined) slots.push(slot);
+  });
+  // Not used again if a timer was set between two steps.
+  last.byPolicy.set(policy, slots);
+  return slots;
+}
