@@ -180,7 +180,7 @@ function planRelease({ context }: OperatorCommandsDeps, command: OperatorCommand
   const policies = holds.flatMap(({ kind, policy }) => (kind === "given_up" ? (policy ?? []) : []));
   const retries = policies.length === 0 ? "" : `; ${policies.join(" and ")} may try it again`;
   const ids = rejected.map(({ id }) => id).join(" and ");
-  const lifted = ids === "" ? "" : `; the rejection of ${ids} is lifted, and the step is requested again`;
+  const lifted = ids === "" ? "" : `; the rejection of ${ids} is lifted, and its policy decides on the step again`;
   return ok({ changes, reply: `${name} is released${retries}${lifted}`, node });
 }
 
