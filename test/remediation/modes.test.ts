@@ -176,7 +176,9 @@ test("release lifts a rejection, and approval of the step is requested again", a
   ]);
   expect(await network.commands("bob").release(node!)).toMatchObject({
     ok: true,
-    value: expect.stringContaining(`; the rejection of ${rejected!.id} is lifted, and its policy decides on the step again`),
+    value: expect.stringContaining(
+      `; the rejection of ${rejected!.id} is lifted, and its policy decides on the step again`,
+    ),
   });
   expect(network.actions()).toMatchObject([
     { id: rejected!.id, state: "lapsed", detail: "bob lifted the rejection", answered: { operator: "alice" } },
