@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MINUTE_MS } from "../../../src/base/duration.ts";
+import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
@@ -58,4 +58,33 @@ test("approval is requested again if it is not known whether the request was jou
   await network.commands().approve(waiting[0]!.id);
   await network.advance(10 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
+});
+
+test("an approved action is not sent if its approval expires while its node is read", async () => {
+  let clock!: QuietNetwork["daemon"]["clock"];
+  const network = await startQuietNetwork({
+    config: { ...config, safety: { ...config.safety, approvalTtlMs: 5 * MINUTE_MS } },
+    wrapTransport: (service) => ({
+      ...service,
+      async request(request, signal) {
+        if (request.path.startsWith("/v1/nodes/") && request.method === "GET") await clock.sleep(9 * SECOND_MS);
+        return service.request(request, signal);
+      },
+    }),
+  });
+  clock = network.daemon.clock;
+  const [node] = network.nodes();
+  network.failNode(node!, "operator");
+  await network.advanceUntil(() => network.controller().view.approvals().length > 0);
+  const { id } = network.controller().view.approvals()[0]!;
+  await network.commands().pause("a test");
+  await network.commands().approve(id);
+  await network.advance(5 * MINUTE_MS - 4 * SECOND_MS);
+  await network.commands().resume();
+  await network.advance(2 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.actions().find((action) => action.id === id)).toMatchObject({
+    state: "lapsed",
+    detail: "the approval expired after 5m",
+  });
 });
