@@ -46,7 +46,7 @@ interface ForwardedCommandDeps {
 
 /**
  * Executes the commands that standbys forward, one after another, until the returned function is called, which waits
- * for the last command. A command that waited does not undo a pause or hold that was made in the meantime. After a crash
+ * for the last command. A command that waited is rejected if it would undo what happened in the meantime. After a crash
  * between a command and its reply, the next leader executes the command again. This changes nothing more, except that a
  * pause or hold with a duration ends later.
  */

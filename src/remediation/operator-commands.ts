@@ -217,8 +217,12 @@ function planRelease(deps: OperatorCommandsDeps, command: OperatorCommand): Plan
   return ok({ changes, reply: `${name} is released${retries}${lifted}`, node });
 }
 
-function planResetBreaker({ context, fleetHealth }: OperatorCommandsDeps): Planned {
-  const isOpen = fleetHealth.state(false).breaker.open !== null;
+function planResetBreaker(deps: OperatorCommandsDeps, command: OperatorCommand): Planned {
+  const { context, fleetHealth } = deps;
+  const { open } = fleetHealth.state(false).breaker;
+  const isOpen = open !== null;
+  if (isOpen && isAfter(deps, command, open.openedAt))
+    return reject("conflict", "the breaker opened after this reset-breaker was given, and stays open");
   const fellBack = context.policies
     .active()
     .flatMap(({ hasFallenBack, policy }) => (hasFallenBack ? [policy.spec.name] : []));
@@ -236,10 +240,14 @@ function planResetBreaker({ context, fleetHealth }: OperatorCommandsDeps): Plann
   return ok({ changes: [...changes, ...policyChanges], reply: replies.join("; "), apply });
 }
 
-function planAcceptInventory({ context, trustTracker }: OperatorCommandsDeps): Planned {
+function planAcceptInventory({ context, trustTracker }: OperatorCommandsDeps, command: OperatorCommand): Planned {
   const walk = context.observed.latest?.snapshot.fleet.lastWalk ?? null;
   if (walk === null || walk.isAborted)
     return reject("conflict", "the node list was not read to its end: there is nothing to accept");
+  if (walk.at > (command.givenAt ?? walk.at)) {
+    const problem = "the list was read again after this accept-inventory was given";
+    return reject("conflict", `${problem}: check it, and send the command again`);
+  }
   const { changes, apply } = trustTracker.acceptMissing(walk.seenNodes, walk.missing);
   const missing = walk.missing === 0 ? "" : `; ${countNoun(walk.missing, "missing node")} accepted`;
   const missingSessions = context.sessionWalks.acceptable()?.missing ?? 0;
