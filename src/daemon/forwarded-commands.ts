@@ -46,8 +46,9 @@ interface ForwardedCommandDeps {
 
 /**
  * Executes the commands that standbys forward, one after another, until the returned function is called, which waits
- * for the last command. After a crash between a command and its reply, the next leader executes the command again. This
- * changes nothing more, except that a pause or hold with a duration ends later.
+ * for the last command. A command that waited is rejected if it would undo what happened in the meantime. After a crash
+ * between a command and its reply, the next leader executes the command again. This changes nothing more, except that a
+ * pause or hold with a duration ends later.
  */
 export function executeForwardedCommands(deps: ForwardedCommandDeps): () => Promise<void> {
   const stop = new AbortController();
@@ -65,9 +66,12 @@ async function executeUntilAborted(deps: ForwardedCommandDeps, signal: AbortSign
   let isFailing = false;
   while (!signal.aborted) {
     try {
-      for (const command of isLeader() ? await forwardedCommands.pending() : []) {
+      const pending = isLeader() ? await forwardedCommands.pending() : [];
+      const now = clock.monotonic();
+      for (const { ageMs, ...command } of pending) {
         if (signal.aborted || !isLeader()) break;
-        const reply = unwritten.get(command.id) ?? (await executeAndLog(command, deps));
+        const givenAt = now - ageMs;
+        const reply = unwritten.get(command.id) ?? (await executeAndLog({ ...command, givenAt }, deps));
         unwritten.set(command.id, reply);
         await forwardedCommands.answer(command.id, reply);
         unwritten.delete(command.id);

@@ -53,8 +53,11 @@ export interface ForwardedCommands {
   submit(command: OperatorCommand): Promise<number>;
   /** Returns the leader's reply to a command, or null if there is none yet. */
   reply(id: number): Promise<CommandReply | null>;
-  /** Returns the commands without a reply, oldest first. Those that waited too long have lapsed and are left out. */
-  pending(): Promise<readonly (OperatorCommand & { readonly id: number })[]>;
+  /**
+   * Returns the commands without a reply, oldest first, and how long ago they were given. Those that waited too long
+   * have lapsed and are left out.
+   */
+  pending(): Promise<readonly (OperatorCommand & { readonly id: number; readonly ageMs: DurationMs })[]>;
   answer(id: number, reply: CommandReply): Promise<void>;
 }
 

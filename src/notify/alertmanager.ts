@@ -83,12 +83,16 @@ function toAlert(notification: Notification, now: EpochMs) {
     labels: Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== null && value !== "")),
     annotations: { summary: notification.summary },
     // Alertmanager rejects an alert that ends before it starts, and our clock may have been set back.
-    startsAt: isoAt(Math.min(notification.startsAt, endsAt)),
+    startsAt: isoAt(Math.min(notification.startsAt, now, endsAt)),
     endsAt: isoAt(endsAt),
   };
 }
 
+/**
+ * Returns when an alert ends by the wall clock. The times of a notification are by the journal's clock, which follows the
+ * service's if the two disagree: an alert that begins would already be over, and one that is over would continue.
+ */
 function alertEndsAt(notification: Notification, now: EpochMs): EpochMs {
-  if (notification.endsAt !== null) return notification.endsAt;
-  return isActive(notification) ? now + ALERT_LIFETIME_MS : notification.startsAt + EVENT_ALERT_MS;
+  if (notification.endsAt !== null) return Math.min(notification.endsAt, now);
+  return now + (isActive(notification) ? ALERT_LIFETIME_MS : EVENT_ALERT_MS);
 }

@@ -198,13 +198,17 @@ export class RemediationRecords {
     }
   }
 
-  /** Returns the changes that write the facts, holds and actions of these changes as they are now. */
+  /**
+   * Returns the changes that write the facts, holds and actions of these changes as they are now. An action that is not
+   * known is withdrawn.
+   */
   currentRows(changes: readonly JournalChange[]): JournalChange[] {
     return changes.flatMap((change): JournalChange[] => {
       if (change.kind === "fact") return [{ ...change, value: this.fact(change.key) }];
       if (change.kind === "action") {
-        const row = this.action(change.row.id);
-        return row === null ? [] : [{ kind: "action", row }];
+        const { id, createdAt: endedAt } = change.row;
+        const withdrawn = { state: "withdrawn", endedAt, detail: "the journal could not be written" } as const;
+        return [{ kind: "action", row: this.action(id) ?? { ...change.row, ...withdrawn } }];
       }
       if (change.kind !== "hold" && change.kind !== "hold_gone") return [];
       const { node, policy } = change.kind === "hold" ? change.row : change;

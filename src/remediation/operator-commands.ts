@@ -16,7 +16,7 @@ import { approvalExpiry } from "./evaluation/candidates.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
 import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
 import { acceptLosses, actionChange, nodesOfAcceptableLosses } from "./execution/episode-transitions.ts";
-import { formatEnd, ownershipOf, PAUSE_FACT } from "./operator-holds.ts";
+import { formatEnd, ownershipOf, PAUSE_FACT, pauseAt } from "./operator-holds.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
 import type { OperatorCommands } from "./status/views.ts";
 
@@ -103,7 +103,28 @@ function planCommand(deps: OperatorCommandsDeps, command: OperatorCommand): Plan
   return reject("conflict", `this version does not have the command ${command.command}`);
 }
 
-function planPause({ context: { remediationState } }: OperatorCommandsDeps, command: OperatorCommand): Planned {
+/**
+ * Returns whether something was done during this term, after a command was given that a standby forwarded. The command
+ * must not undo it.
+ */
+const isAfter = (
+  { context: { remediationState } }: OperatorCommandsDeps,
+  { givenAt }: OperatorCommand,
+  at: EpochMs,
+): boolean => givenAt !== undefined && at >= remediationState.clock.openedAt && at > remediationState.epochOf(givenAt);
+
+/** Returns the rejection of a command that would undo a pause that was made after it was given, or null if it would not. */
+function laterPause(deps: OperatorCommandsDeps, command: OperatorCommand): Result<never, CommandRejection> | null {
+  const { remediationState } = deps.context;
+  const pause = pauseAt(remediationState.records, remediationState.now());
+  if (pause === null || !isAfter(deps, command, pause.at)) return null;
+  return reject("conflict", `the daemon was paused after this ${command.command} was given, and stays paused`);
+}
+
+function planPause(deps: OperatorCommandsDeps, command: OperatorCommand): Planned {
+  const later = laterPause(deps, command);
+  if (later !== null) return later;
+  const { remediationState } = deps.context;
   const { reason, forMs = null } = command;
   const at = remediationState.now();
   const pause: Pause = { at, until: forMs === null ? null : at + forMs, reason, ...operatorField(command) };
@@ -111,7 +132,10 @@ function planPause({ context: { remediationState } }: OperatorCommandsDeps, comm
   return ok({ changes: [{ kind: "fact", key: PAUSE_FACT, value: JSON.stringify(pause) }], reply });
 }
 
-function planResume({ context }: OperatorCommandsDeps): Planned {
+function planResume(deps: OperatorCommandsDeps, command: OperatorCommand): Planned {
+  const { context } = deps;
+  const later = laterPause(deps, command);
+  if (later !== null) return later;
   if (context.remediationState.records.fact(PAUSE_FACT) === null)
     return ok({ changes: null, reply: "the daemon was not paused" });
   return ok({ changes: [{ kind: "fact", key: PAUSE_FACT, value: null }], reply: "resumed" });
@@ -140,7 +164,8 @@ function planReject({ context }: OperatorCommandsDeps, command: OperatorCommand)
   return ok({ changes: [actionChange(row)], reply, node, action: id });
 }
 
-function planHold({ context }: OperatorCommandsDeps, command: OperatorCommand): Planned {
+function planHold(deps: OperatorCommandsDeps, command: OperatorCommand): Planned {
+  const { context } = deps;
   const { observed, remediationState } = context;
   const { target: node, forMs = null } = command;
   const isUnlisted = (id: NodeId) => observed.slotOf(id) === null;
@@ -151,7 +176,9 @@ function planHold({ context }: OperatorCommandsDeps, command: OperatorCommand): 
   }
   const at = remediationState.now();
   const until = forMs === null ? null : at + forMs;
-  const ownership = ownershipOf(remediationState.records.holdsOn(node).find(({ policy }) => policy === null));
+  const known = remediationState.records.holdsOn(node).find(({ policy }) => policy === null);
+  if (known?.kind === "held" && isAfter(deps, command, known.at)) return laterHold(context, command);
+  const ownership = ownershipOf(known);
   const reason = suffix(command.reason);
   const base = { node, policy: null, kind: "held", at, until, ...(ownership && { ownership }) } as const;
   const row = { ...base, reason: `${nameOfOperator(command)} holds it${reason}`, ...operatorField(command) };
@@ -160,7 +187,11 @@ function planHold({ context }: OperatorCommandsDeps, command: OperatorCommand): 
   return ok({ changes: [{ kind: "hold", row }], reply, node });
 }
 
-function planRelease({ context }: OperatorCommandsDeps, command: OperatorCommand): Planned {
+const laterHold = ({ observed }: OperatorCommandsDeps["context"], { command, target }: OperatorCommand) =>
+  reject("conflict", `${observed.nameOf(target)} was held after this ${command} was given, and stays held`);
+
+function planRelease(deps: OperatorCommandsDeps, command: OperatorCommand): Planned {
+  const { context } = deps;
   const { target: node } = command;
   const name = context.observed.nameOf(node);
   const { records } = context.remediationState;
@@ -171,6 +202,8 @@ function planRelease({ context }: OperatorCommandsDeps, command: OperatorCommand
     .flatMap(({ id, step }) => records.actionsOf(id).filter((action) => action.step === step))
     .filter(({ state }) => state === "rejected");
   if (holds.length === 0 && rejected.length === 0) return reject("not_found", `${JSON.stringify(name)} is not held`);
+  const times = [...holds.map(({ at }) => at), ...rejected.map(({ endedAt }) => endedAt ?? 0)];
+  if (times.some((at) => isAfter(deps, command, at))) return laterHold(context, command);
   // The row of a policy stays: attempts are counted from the release of a given-up node.
   const changes = holds.map(
     (hold): JournalChange =>
@@ -181,12 +214,16 @@ function planRelease({ context }: OperatorCommandsDeps, command: OperatorCommand
   const policies = holds.flatMap(({ kind, policy }) => (kind === "given_up" ? (policy ?? []) : []));
   const retries = policies.length === 0 ? "" : `; ${policies.join(" and ")} may try it again`;
   const ids = rejected.map(({ id }) => id).join(" and ");
-  const lifted = ids === "" ? "" : `; the rejection of ${ids} is lifted, and the step is requested again`;
+  const lifted = ids === "" ? "" : `; the rejection of ${ids} is lifted, and its policy decides on the step again`;
   return ok({ changes, reply: `${name} is released${retries}${lifted}`, node });
 }
 
-function planResetBreaker({ context, fleetHealth }: OperatorCommandsDeps): Planned {
-  const isOpen = fleetHealth.state(false).breaker.open !== null;
+function planResetBreaker(deps: OperatorCommandsDeps, command: OperatorCommand): Planned {
+  const { context, fleetHealth } = deps;
+  const { open } = fleetHealth.state(false).breaker;
+  const isOpen = open !== null;
+  if (isOpen && isAfter(deps, command, open.openedAt))
+    return reject("conflict", "the breaker opened after this reset-breaker was given, and stays open");
   const fellBack = context.policies
     .active()
     .flatMap(({ hasFallenBack, policy }) => (hasFallenBack ? [policy.spec.name] : []));
@@ -204,10 +241,14 @@ function planResetBreaker({ context, fleetHealth }: OperatorCommandsDeps): Plann
   return ok({ changes: [...changes, ...policyChanges], reply: replies.join("; "), apply });
 }
 
-function planAcceptInventory({ context, trustTracker }: OperatorCommandsDeps): Planned {
+function planAcceptInventory({ context, trustTracker }: OperatorCommandsDeps, command: OperatorCommand): Planned {
   const walk = context.observed.latest?.snapshot.fleet.lastWalk ?? null;
   if (walk === null || walk.isAborted)
     return reject("conflict", "the node list was not read to its end: there is nothing to accept");
+  if (walk.at > (command.givenAt ?? walk.at)) {
+    const problem = "the list was read again after this accept-inventory was given";
+    return reject("conflict", `${problem}: check it, and send the command again`);
+  }
   const { changes, apply } = trustTracker.acceptMissing(walk.seenNodes, walk.missing);
   const missing = walk.missing === 0 ? "" : `; ${countNoun(walk.missing, "missing node")} accepted`;
   const missingSessions = context.sessionWalks.acceptable()?.missing ?? 0;

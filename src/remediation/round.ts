@@ -11,6 +11,7 @@ import { type Candidate, isDryRun, nextStep } from "../policy/guard-facts.ts";
 import type { RemediationContext } from "./context.ts";
 import { ActionPlanner, hasFailed, lapseApprovals } from "./evaluation/action-planner.ts";
 import {
+  approvalExpiry,
   createGuardFacts,
   type FactsOf,
   findCandidate,
@@ -234,6 +235,8 @@ export class RemediationRound {
   /** Returns why the action must not be sent according to what is known now, or null if it may be sent. */
   #preconditionOf(action: Action): string | null {
     if (isReplacedNode(this.#context, action.node)) return "the node is gone";
+    const expiry = action.approvedAt === undefined ? null : approvalExpiry(this.#context, action);
+    if (expiry !== null) return expiry;
     // The node has just been read, and others may have acted on it since the last walk.
     this.#externalActions.detectOn(action.node);
     const candidate = findCandidate(this.#context, action.policy, action.node);

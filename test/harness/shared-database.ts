@@ -30,6 +30,7 @@ export interface DatabaseConnection {
 interface OrderRow {
   readonly id: number;
   readonly order: OperatorCommand;
+  readonly at: MonotonicMs;
   reply: CommandReply | null;
 }
 
@@ -61,7 +62,7 @@ export function createSharedDatabase(clock: Clock, leaseMs: DurationMs = 15 * SE
 type Query = <T>(run: () => T | Promise<T>) => Promise<T>;
 
 function connect(shared: Shared, holder: string, ownClock: Clock): DatabaseConnection {
-  const { store, orders } = shared;
+  const { store } = shared;
   const { journal } = store;
   const controls: Omit<DatabaseConnection, "state"> = { isReachable: true, hanging: null, onCommitted() {} };
   const query: Query = async (run) => {
@@ -93,7 +94,7 @@ function connect(shared: Shared, holder: string, ownClock: Clock): DatabaseConne
   };
   const state: SharedState = {
     lease,
-    forwardedCommands: forwardedCommandsOf(orders, query),
+    forwardedCommands: forwardedCommandsOf(shared, query),
     journal: readers,
     callsSince: (day) => query(() => store.calls.since(day)),
     openStore: (): Promise<StateStore> =>
@@ -156,15 +157,20 @@ function createLease(shared: Shared, holder: string, ownClock: Clock, query: Que
   return { lease: ownLease, assertFenced };
 }
 
-function forwardedCommandsOf(rows: OrderRow[], query: Query): ForwardedCommands {
+function forwardedCommandsOf({ orders: rows, clock }: Shared, query: Query): ForwardedCommands {
   return {
     submit: (order) =>
       query(() => {
-        rows.push({ id: rows.length + 1, order, reply: null });
+        rows.push({ id: rows.length + 1, order, at: clock.monotonic(), reply: null });
         return rows.length;
       }),
     reply: (id) => query(() => rows[id - 1]!.reply),
-    pending: () => query(() => rows.flatMap(({ id, order, reply }) => (reply === null ? [{ ...order, id }] : []))),
+    pending: () =>
+      query(() =>
+        rows.flatMap(({ id, order, at, reply }) =>
+          reply === null ? [{ ...order, id, ageMs: clock.monotonic() - at }] : [],
+        ),
+      ),
     answer: (id, reply) =>
       query(() => {
         rows[id - 1]!.reply = reply;

@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
+import { HOUR_MS } from "../../src/base/duration.ts";
 import type { Notification } from "../../src/model/remediation/notification.ts";
 import { createAlertmanager } from "../../src/notify/alertmanager.ts";
 import { createLogReceiver, createWebhook } from "../../src/notify/receivers.ts";
@@ -118,14 +119,25 @@ describe("an Alertmanager", () => {
   });
 
   test("gets the resolved alert with the same labels", async () => {
-    const [began, ended] = [await alertOf(episode), await alertOf(over)];
+    const [began, ended] = [await alertOf(episode), await alertOf(over, START_MS + 120_000)];
     expect(ended.labels).toEqual(began.labels);
     expect(ended.endsAt).toBe("2026-03-01T00:01:30.000Z");
   });
 
-  test("gets a single event as an alert of one hour, whenever it is sent", async () => {
+  test("gets a single event as an alert of one hour from when it is sent", async () => {
     const step = await alertOf({ ...episode, kind: "step" }, START_MS + 600_000);
-    expect(step).toMatchObject({ labels: { alertname: "ProxywardenNotifyStep" }, endsAt: "2026-03-01T01:00:00.000Z" });
+    expect(step).toMatchObject({ labels: { alertname: "ProxywardenNotifyStep" }, endsAt: "2026-03-01T01:10:00.000Z" });
+  });
+
+  test("gets times by the wall clock if the journal's clock follows a service whose clock is wrong", async () => {
+    const step = { ...episode, kind: "step" } as const;
+    const behind = await alertOf({ ...step, startsAt: START_MS - 3 * HOUR_MS }, START_MS);
+    expect(behind).toMatchObject({ startsAt: "2026-02-28T21:00:00.000Z", endsAt: "2026-03-01T01:00:00.000Z" });
+    const ahead = { ...over, startsAt: START_MS + 3 * HOUR_MS, endsAt: START_MS + 4 * HOUR_MS };
+    expect(await alertOf(ahead, START_MS)).toMatchObject({
+      startsAt: "2026-03-01T00:00:00.000Z",
+      endsAt: "2026-03-01T00:00:00.000Z",
+    });
   });
 
   test("gets no labels for fields that do not apply, and no alert that ends before it starts", async () => {

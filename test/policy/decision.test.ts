@@ -128,7 +128,7 @@ describe("the mode approve", () => {
   });
 
   test("does not ask for a rejected step again in the episode", () => {
-    const end = '"release node_0" lets it be requested again';
+    const end = '"release node_0" lifts the rejection';
     expect(blockers([asked("rejected", { step: 1 })])).toEqual([`rejected: act-2 was rejected; ${end}`]);
     expect(blockers([asked("rejected", { step: 1, detail: "a person rejected act-2: not on a Friday" })])).toEqual([
       `rejected: a person rejected act-2: not on a Friday; ${end}`,

@@ -182,6 +182,21 @@ test("reject refuses an action that was sent", async () => {
   expect(network.actions()).toMatchObject([{ state: "sent" }]);
 });
 
+test("a rejected step is not sent either if a reload ends the mode approve", async () => {
+  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  await network.advance(10 * MINUTE_MS);
+  await network.commands().reject(network.controller().view.approvals()[0]!.id, "it is being moved");
+  await network.reload({ config: remediationConfig([rebootOffline({ mode: "enforce" })]) });
+  await network.advance(30 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(node!)).toEqual(["rejected"]);
+  await network.commands().release(node!);
+  await network.advance(20 * MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["healed"]);
+});
+
 test("release lifts a rejection, and approval of the step is requested again", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([approving]) });
   const [node] = network.nodes("us-east");
@@ -195,12 +210,14 @@ test("release lifts a rejection, and approval of the step is requested again", a
   expect(blockers).toEqual([
     {
       reason: "rejected",
-      detail: `alice rejected ${rejected!.id}: not during the release; "release ${node}" lets it be requested again`,
+      detail: `alice rejected ${rejected!.id}: not during the release; "release ${node}" lifts the rejection`,
     },
   ]);
   expect(await network.commands("bob").release(node!)).toMatchObject({
     ok: true,
-    value: expect.stringContaining(`; the rejection of ${rejected!.id} is lifted, and the step is requested again`),
+    value: expect.stringContaining(
+      `; the rejection of ${rejected!.id} is lifted, and its policy decides on the step again`,
+    ),
   });
   expect(network.actions()).toMatchObject([
     { id: rejected!.id, state: "lapsed", detail: "bob lifted the rejection", answered: { operator: "alice" } },

@@ -209,11 +209,15 @@ function createForwardedCommands(database: Database): ForwardedCommands {
     },
     async pending() {
       const rows = await database.query(
-        `SELECT id, body FROM ${table}
+        `SELECT id, body, (EXTRACT(EPOCH FROM clock_timestamp() - created_at) * 1000)::float8 AS age_ms FROM ${table}
          WHERE reply IS NULL AND created_at > clock_timestamp() - $1 * interval '1 millisecond' ORDER BY id`,
         [LAPSE_MS],
       );
-      return rows.map(({ id, body }) => ({ ...(body as OperatorCommand), id: Number(id) }));
+      return rows.map(({ id, body, age_ms }) => ({
+        ...(body as OperatorCommand),
+        id: Number(id),
+        ageMs: Number(age_ms),
+      }));
     },
     async answer(id, reply) {
       await database.query(`UPDATE ${table} SET reply = $2::jsonb WHERE id = $1`, [id, toJsonText(reply)]);

@@ -39,6 +39,7 @@ export function createConnection(database: DatabaseSync): Queryable {
  * not taken.
  */
 export function runInTransaction(database: DatabaseSync, work: () => void): void {
+  if (!database.isOpen) throw new Error("the database was closed because a transaction failed; restart the daemon");
   database.exec("BEGIN IMMEDIATE");
   try {
     work();

@@ -42,7 +42,8 @@ export function openSqliteStore(folder: string): Result<SqliteStateStore, StoreF
     heldLocks.delete(hold.value);
   };
   try {
-    return ok(createStoreOver(database.value, close, assertSameFiles([path, join(folder, LOCK_FILE)])));
+    const paths = [path, `${path}-wal`, `${path}-shm`, join(folder, LOCK_FILE)];
+    return ok(createStoreOver(database.value, close, assertSameFiles(paths)));
   } catch (error) {
     close();
     return fail(damagedFailure(path, errorMessage(error)));
@@ -114,9 +115,9 @@ function createStoreOver(database: DatabaseSync, close: () => void, assertInPlac
 }
 
 /**
- * Returns a function that throws once a path no longer leads to the same file. A database that was moved or removed can
- * still be written, but its data is lost when the process ends. If the lock file was removed, a second daemon may be
- * running.
+ * Returns a function that throws once a path no longer leads to the same file. A database or write-ahead log that was
+ * moved or removed can still be written, but its data is lost when the process ends. Without the index of that log,
+ * readers and this process no longer see each other's locks. If the lock file was removed, a second daemon may be running.
  */
 function assertSameFiles(paths: readonly string[]): () => void {
   const known = paths.map((path) => ({ path, identity: identityOf(path) }));

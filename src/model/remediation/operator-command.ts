@@ -2,7 +2,7 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { Result } from "../../base/result.ts";
 import type { NodeId } from "../node.ts";
 import type { Secret } from "../ports.ts";
-import type { EpochMs } from "../time.ts";
+import type { EpochMs, MonotonicMs } from "../time.ts";
 
 /** The commands of operators. */
 export const OPERATOR_COMMANDS = [
@@ -28,6 +28,8 @@ export interface OperatorCommand {
   readonly forMs?: DurationMs | null;
   /** Name of the operator, or null if no operators are configured. */
   readonly operator: string | null;
+  /** When it was given, at the latest, if a standby forwarded it. Absent if it was given now. */
+  readonly givenAt?: MonotonicMs;
 }
 
 /** The journal's row of a command that succeeded, or of an attempted reload. */

@@ -41,7 +41,7 @@ export const policyBlockersGuard = defineGuard({
   check: ({ active }, facts) => facts.policyBlockers(active.policy),
 });
 
-/** Holds a step until an operator approves it. */
+/** Holds a step until an operator approves it. A rejected step is held in every mode. */
 export const approvalGuard = defineGuard({
   reasons: {
     approval: {
@@ -55,17 +55,17 @@ export const approvalGuard = defineGuard({
       counts: "approvals",
       condition: "an operator rejected the step",
       ends: "automatically, with the end of the episode, or with `release`",
-      operatorAction: "`release` if the step may be requested again",
+      operatorAction: "`release` if the step may be taken after all",
     },
   },
   check: ({ active, node, episode, approved }, { records }) => {
-    if (active.mode !== "approve" || approved) return [];
     const actions = episode === null ? [] : records.actionsOf(episode.id).filter(({ step }) => step === episode.step);
     const rejected = actions.find(({ state }) => state === "rejected");
     if (rejected !== undefined) {
-      const detail = `${rejected.detail ?? `${rejected.id} was rejected`}; "release ${node.id}" lets it be requested again`;
+      const detail = `${rejected.detail ?? `${rejected.id} was rejected`}; "release ${node.id}" lifts the rejection`;
       return [{ reason: "rejected", detail }];
     }
+    if (active.mode !== "approve" || approved) return [];
     const waiting = actions.find(({ state }) => state === "awaiting");
     const expired = actions.findLast(({ state }) => state === "lapsed");
     const before = expired === undefined ? "" : `; ${expired.id} expired: ${expired.detail}`;

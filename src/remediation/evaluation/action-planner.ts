@@ -29,6 +29,8 @@ const CANDIDATES_PER_SLICE = 100;
 export class ActionPlanner {
   readonly decisionLog: DecisionLog;
   readonly #context: PlannerDeps;
+  /** Candidates of the current plan for whose next step approval is to be requested. */
+  #unrequested: Candidate[] = [];
 
   constructor(context: PlannerDeps) {
     this.#context = context;
@@ -38,11 +40,12 @@ export class ActionPlanner {
   /**
    * Returns the candidates whose next step is to be taken, starting with the node that has been firing longest. Those
    * whose step was tried and not executed come last, because each failure may hold the others. Begins the episodes that
-   * may begin.
+   * may begin, and requests the approvals that are missing.
    */
   async plan(factsOf: FactsOf): Promise<readonly Candidate[]> {
     const { clock, policies, remediationState } = this.#context;
     const planned: Candidate[] = [];
+    this.#unrequested = [];
     for (const active of policies.active()) {
       const firing = firingNodes(remediationState, active.policy.spec.name);
       for (let begin = 0; begin < firing.length; begin += CANDIDATES_PER_SLICE) {
@@ -54,6 +57,7 @@ export class ActionPlanner {
         );
       }
     }
+    if (this.#unrequested.length > 0) await requestApprovals(this.#context, this.#unrequested);
     await nextTurn();
     await runInSlices(this.decisionLog.forgetCleared(), clock);
     return planned.toSorted(
@@ -122,7 +126,9 @@ export class ActionPlanner {
     if (decision.verdict === "act") return candidate;
     this.decisionLog.record(decision);
     const [blocker, ...others] = decision.blockers;
-    if (blocker?.reason === "approval" && others.length === 0) requestApproval(this.#context, candidate);
+    const isUnrequested =
+      blocker?.reason === "approval" && others.length === 0 && !isRequested(this.#context, candidate);
+    if (isUnrequested) this.#unrequested.push(candidate);
     return null;
   }
 }
@@ -189,18 +195,25 @@ class DecisionLog {
 
 const keyOf = (policy: string, node: NodeId): string => JSON.stringify([policy, node]);
 
-/** Journals a request for approval of a candidate's next step and notifies about it, unless there already is one. */
-function requestApproval(context: PlannerDeps, candidate: Candidate): void {
-  const { remediationState } = context;
-  const episode = candidate.episode!;
-  const isRequested = remediationState.records
-    .actionsOf(episode.id)
-    .some(({ step, state }) => step === episode.step && state === "awaiting");
-  if (isRequested) return;
-  const action: Action = { ...nextAction(context, candidate), state: "awaiting" };
-  remediationState.record([actionChange(action)]);
-  const summary = `${action.id}: ${action.request.kind} of ${action.node} (${action.policy}) waits for approval`;
-  notifyOfEpisode(context, episode, { kind: "approval", severity: "warning", summary });
+const isRequested = ({ remediationState }: PlannerDeps, { episode }: Candidate): boolean =>
+  remediationState.records
+    .actionsOf(episode!.id)
+    .some(({ step, state }) => step === episode!.step && state === "awaiting");
+
+/**
+ * Journals requests for approval of the candidates' next steps, and then notifies about them: after a crash, another
+ * action could have an id that was not journaled. If the journal can't be written, they are requested in a later round.
+ */
+async function requestApprovals(context: PlannerDeps, candidates: readonly Candidate[]): Promise<void> {
+  const requests = candidates.map((candidate) => ({
+    episode: candidate.episode!,
+    action: { ...nextAction(context, candidate), state: "awaiting" } as const,
+  }));
+  if (!(await context.remediationState.commit(requests.map(({ action }) => actionChange(action))))) return;
+  for (const { episode, action } of requests) {
+    const summary = `${action.id}: ${action.request.kind} of ${action.node} (${action.policy}) waits for approval`;
+    notifyOfEpisode(context, episode, { kind: "approval", severity: "warning", summary });
+  }
 }
 
 /** Ends approvals, and requests for one, that have expired or that no longer apply. */

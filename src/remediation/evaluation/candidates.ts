@@ -96,7 +96,7 @@ const findApprovedAction = (
  */
 export function approvalExpiry(
   { remediationState, config }: Pick<DecisionContext, "remediationState" | "config">,
-  { state, createdAt, approvedAt }: Action,
+  { createdAt, approvedAt }: Action,
 ): string | null {
   const { approvalTtlMs } = config.safety;
   const since = approvedAt ?? createdAt;
@@ -104,7 +104,7 @@ export function approvalExpiry(
     return `it is unknown how long ago it was ${approvedAt === undefined ? "requested" : "approved"}, because the daemon was down, the machine was suspended, or the wall clock was changed`;
   if (remediationState.now() - since < approvalTtlMs) return null;
   const ttl = formatDuration(approvalTtlMs);
-  return state === "approved" ? `the approval expired after ${ttl}` : `it was not approved within ${ttl}`;
+  return approvedAt === undefined ? `it was not approved within ${ttl}` : `the approval expired after ${ttl}`;
 }
 
 /**

@@ -84,7 +84,7 @@ describe("a database that is damaged while it is in use", () => {
 });
 
 describe("a store whose files are moved or removed", () => {
-  test.each(["proxywarden.db", "proxywarden.lock"])(
+  test.each(["proxywarden.db", "proxywarden.db-wal", "proxywarden.db-shm", "proxywarden.lock"])(
     "%s: what is committed would be lost, or be a second daemon's, so it throws",
     async (name) => {
       const store = folder.open();
@@ -116,7 +116,7 @@ test("closes the database if a rollback fails: later writes throw, and the trans
   await expect(journal.commit([...timers(1, "lost"), refused])).rejects.toThrow(
     "NOT NULL constraint failed: timers.true_ms",
   );
-  await expect(journal.commit(timers(1, "later"))).rejects.toThrow("not open");
+  await expect(journal.commit(timers(1, "later"))).rejects.toThrow("restart the daemon");
   const again = new DatabaseSync(path);
   expect((await createJournal(again).load(0)).timers.map(({ node }) => node)).toEqual(["before_0"]);
   again.close();

@@ -222,6 +222,28 @@ test("a journal that fails between the intent and the POST prevents the POST", a
   expect(episodeStates(network)).toEqual(["healed"]);
 });
 
+test("an action whose intent was journaled without a response is withdrawn, and another one is sent", async () => {
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
+  network.failNode(network.nodes("us-east")[0]!);
+  let isLost = false;
+  network.injectedFailures.crashAt = {
+    when: "before",
+    changes(changes) {
+      if (isLost || !changes.some((change) => change.kind === "action" && change.row.state === "intended"))
+        return false;
+      isLost = true;
+      void network.store.journal.commit(changes);
+      throw new Error("the connection was lost");
+    },
+  };
+  await network.advance(15 * MINUTE_MS);
+  expect(network.actions()).toMatchObject([
+    { state: "withdrawn", detail: "the journal could not be written", sentAt: null },
+    { state: "ended", outcome: "verified" },
+  ]);
+  expect(network.postCount()).toBe(1);
+});
+
 test("an action whose outcome could not be journaled counts against the limits", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "slow_drip", bytesPerSecond: 30 }, "POST");

@@ -57,6 +57,12 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
     const needsApproval = config.safety.mode === "approve" || spec.mode === "approve";
     return needsApproval && !recordedState.approved.has(action!.id) ? "the action is not approved" : null;
   },
+  rejected: ({ action }, { recordedState: { actions } }) => {
+    const rejected = [...actions.values()].find(
+      ({ state, episode, step }) => state === "rejected" && episode === action?.episode && step === action.step,
+    );
+    return rejected === undefined ? null : `an operator rejected the step (${rejected.id})`;
+  },
   "approval expired": ({ action, at }, { approvals, config, machine }) => {
     const approvedAt = approvals.get(action?.id ?? "");
     const { approvalTtlMs } = config.safety;

@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { runAtOnce } from "../../src/base/steps.ts";
+import { startDaemonGroup } from "../harness/daemon-group.ts";
+import { commandsOf } from "../harness/operator-commands.ts";
+import { rebootOffline, remediationConfig } from "../harness/policies.ts";
+
+test("a command that was forwarded late does not undo a later pause or hold", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(4 * MINUTE_MS);
+  const [one, two] = group.daemons;
+  const [leader, standby] = [one!, two!].map(({ roleSwitch }, index) => commandsOf(roleSwitch.active, `op-${index}`));
+  await leader!.pause("deploy");
+  await leader!.hold("node_1", "disk swap");
+  const { forwardedCommands } = one!.database.state;
+  const { pending } = forwardedCommands;
+  const late: (typeof forwardedCommands)["pending"] = async () => [];
+  Object.assign(forwardedCommands, { pending: late });
+  const forwarded = [standby!.resume(), standby!.release("node_1")];
+  await group.advance(2 * SECOND_MS);
+  await leader!.pause("incident");
+  await leader!.hold("node_1", "broken again");
+  Object.assign(forwardedCommands, { pending });
+  await group.advance(4 * SECOND_MS);
+  expect(await Promise.all(forwarded)).toMatchObject([
+    { ok: false, error: { kind: "conflict", message: expect.stringContaining("paused after") } },
+    { ok: false, error: { kind: "conflict", message: expect.stringContaining("held after") } },
+  ]);
+  const { view } = one!.roleSwitch.active;
+  expect(view.status().paused).toMatchObject({ reason: "incident" });
+  expect(runAtOnce(view.explain("node_1")).holds).toMatchObject([{ reason: "op-0 holds it: broken again" }]);
+  const ended = [standby!.resume(), standby!.release("node_1")];
+  await group.advance(2 * SECOND_MS);
+  expect(await Promise.all(ended)).toMatchObject([{ ok: true }, { ok: true }]);
+});
+
+test("a command that was forwarded late neither closes a breaker nor accepts an inventory that its operator has not seen", async () => {
+  const breaker = { share: 0, amount: 0, withinMs: HOUR_MS };
+  const config = remediationConfig([rebootOffline({ forMs: MINUTE_MS })], { breaker });
+  const group = await startDaemonGroup({ config });
+  await group.advance(4 * MINUTE_MS);
+  const [one, two] = group.daemons;
+  const standby = commandsOf(two!.roleSwitch.active);
+  const { forwardedCommands } = one!.database.state;
+  const { pending } = forwardedCommands;
+  const late: (typeof forwardedCommands)["pending"] = async () => [];
+  Object.assign(forwardedCommands, { pending: late });
+  for (const forwarded of [standby.resetBreaker(), standby.acceptInventory()]) {
+    await group.advance(6 * SECOND_MS);
+    expect(await forwarded).toMatchObject({ error: { kind: "unanswered" } });
+  }
+  group.failNode();
+  const { view } = one!.roleSwitch.active;
+  await group.advanceUntil(() => view.status().breaker !== null);
+  const limit = view.status().largestWalkNodes;
+  group.service.setFaults([
+    {
+      fault: { kind: "vanished", missing: 0.9 },
+      afterMs: group.clock.monotonic(),
+      forMs: HOUR_MS,
+      match: "GET /v1/nodes?",
+    },
+  ]);
+  await group.advance(3 * MINUTE_MS);
+  Object.assign(forwardedCommands, { pending });
+  await group.advance(10 * SECOND_MS);
+  expect(view.status()).toMatchObject({ breaker: expect.anything(), largestWalkNodes: limit });
+  const rejected = one!.log.lines.filter(({ message }) => message === "forwarded command rejected");
+  expect(rejected.map(({ fields }) => fields.refusal)).toEqual([
+    "the breaker opened after this reset-breaker was given, and stays open",
+    "the list was read again after this accept-inventory was given: check it, and send the command again",
+  ]);
+});
