@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Secret, Transport } from "../../src/model/ports.ts";
-import { UNLISTED_HOLDS_MAX } from "../../src/remediation/operator-commands.ts";
+import { UNLISTED_HOLDS_MAX } from "../../src/remediation/command-plans.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";

@@ -1,0 +1,253 @@
+import { fail, ok, type Result } from "../base/result.ts";
+import { countNoun } from "../base/text.ts";
+import type { NodeId } from "../model/node.ts";
+import type { Action, ActionState, NodeHold } from "../model/remediation/episode.ts";
+import type { JournalChange } from "../model/remediation/journal.ts";
+import type { CommandRejection, OperatorCommand, Pause } from "../model/remediation/operator-command.ts";
+import type { EpochMs } from "../model/time.ts";
+import type { EpisodeContext, RemediationContext } from "./context.ts";
+import { approvalExpiry } from "./evaluation/candidates.ts";
+import type { FleetHealth } from "./evaluation/fleet-health.ts";
+import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
+import { acceptLosses, actionChange, nodesOfAcceptableLosses } from "./execution/episode-transitions.ts";
+import { formatEnd, ownershipOf, PAUSE_FACT, pauseAt } from "./operator-holds.ts";
+import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
+
+/** What the plans of commands depend on. */
+export interface PlanDeps {
+  readonly context: EpisodeContext & Pick<RemediationContext, "sessionWalks" | "observed">;
+  readonly fleetHealth: FleetHealth;
+  readonly trustTracker: InventoryTrustTracker;
+}
+
+/** What a command changes, and its reply. */
+export interface CommandPlan {
+  /** The rows to change, or null if there is nothing to change. Then the command is not journaled. */
+  readonly changes: readonly JournalChange[] | null;
+  readonly reply: string;
+  /** The node and the action that the command is about. Absent if there is none. */
+  readonly node?: NodeId;
+  readonly action?: string;
+  /** Adopts changes that are not rows of the journal. */
+  apply?(): void;
+}
+
+/** The plan of a command, or why it is rejected. */
+export type Planned = Result<CommandPlan, CommandRejection>;
+type Planner = (deps: PlanDeps, command: OperatorCommand) => Planned;
+
+/**
+ * Maximum number of holds on nodes that are not listed. A hold may last until it is released, and a mistyped id is
+ * never listed.
+ */
+export const UNLISTED_HOLDS_MAX = 100;
+
+/** Returns what a command changes, by the current state. */
+export function planCommand(deps: PlanDeps, command: OperatorCommand): Planned {
+  if (Object.hasOwn(PLANNERS, command.command)) return PLANNERS[command.command](deps, command);
+  // A standby of another version forwarded it.
+  return reject("conflict", `this version does not have the command ${command.command}`);
+}
+
+/**
+ * Returns whether something was done during this term, after a command was given that a standby forwarded. The command
+ * must not undo it.
+ */
+const isAfter = ({ context: { remediationState } }: PlanDeps, { givenAt }: OperatorCommand, at: EpochMs): boolean =>
+  givenAt !== undefined && at >= remediationState.clock.openedAt && at > remediationState.epochOf(givenAt);
+
+/** Returns the rejection of a command that would undo a pause that was made after it was given, or null if it would not. */
+function laterPause(deps: PlanDeps, command: OperatorCommand): Result<never, CommandRejection> | null {
+  const { remediationState } = deps.context;
+  const pause = pauseAt(remediationState.records, remediationState.now());
+  if (pause === null || !isAfter(deps, command, pause.at)) return null;
+  return reject("conflict", `the daemon was paused after this ${command.command} was given, and stays paused`);
+}
+
+function planPause(deps: PlanDeps, command: OperatorCommand): Planned {
+  const later = laterPause(deps, command);
+  if (later !== null) return later;
+  const { remediationState } = deps.context;
+  const { reason, forMs = null } = command;
+  const at = remediationState.now();
+  const pause: Pause = { at, until: forMs === null ? null : at + forMs, reason, ...operatorField(command) };
+  const reply = `paused: ${reason}; no action is taken until ${formatEnd(pause, "resume", remediationState.clock)}`;
+  return ok({ changes: [{ kind: "fact", key: PAUSE_FACT, value: JSON.stringify(pause) }], reply });
+}
+
+function planResume(deps: PlanDeps, command: OperatorCommand): Planned {
+  const { context } = deps;
+  const later = laterPause(deps, command);
+  if (later !== null) return later;
+  if (context.remediationState.records.fact(PAUSE_FACT) === null)
+    return ok({ changes: null, reply: "the daemon was not paused" });
+  return ok({ changes: [{ kind: "fact", key: PAUSE_FACT, value: null }], reply: "resumed" });
+}
+
+function planApprove({ context }: PlanDeps, command: OperatorCommand): Planned {
+  const awaiting = findAction(context, command.target, ["awaiting"], "does not wait for approval");
+  if (!awaiting.ok) return awaiting;
+  const { id, request, node } = awaiting.value;
+  const now = context.remediationState.now();
+  const row: Action = { ...awaiting.value, ...answerOf(command, now), state: "approved", approvedAt: now };
+  const reply = `${id} is approved: ${request.kind} of ${context.observed.nameOf(node)}, once nothing else holds it`;
+  return ok({ changes: [actionChange(row)], reply, node, action: id });
+}
+
+function planReject({ context }: PlanDeps, command: OperatorCommand): Planned {
+  const unsent = findAction(context, command.target, ["awaiting", "approved"], "can't be rejected");
+  if (!unsent.ok) return unsent;
+  const { approvedAt: _, ...action } = unsent.value;
+  const { id, request, node } = action;
+  const reason = suffix(command.reason);
+  const now = context.remediationState.now();
+  const detail = `${nameOfOperator(command)} rejected ${id}${reason}`;
+  const row: Action = { ...action, ...answerOf(command, now), state: "rejected", endedAt: now, detail };
+  const reply = `${id}, ${request.kind} of ${context.observed.nameOf(node)}, is rejected${reason}; the step is not requested again in this episode, unless the node is released`;
+  return ok({ changes: [actionChange(row)], reply, node, action: id });
+}
+
+function planHold(deps: PlanDeps, command: OperatorCommand): Planned {
+  const { context } = deps;
+  const { observed, remediationState } = context;
+  const { target: node, forMs = null } = command;
+  const isUnlisted = (id: NodeId) => observed.slotOf(id) === null;
+  const isOther = (hold: NodeHold) => hold.kind === "held" && hold.node !== node && isUnlisted(hold.node);
+  if (isUnlisted(node) && remediationState.records.allHolds().filter(isOther).length >= UNLISTED_HOLDS_MAX) {
+    const message = `${UNLISTED_HOLDS_MAX} nodes that are not listed are already held; release one of them first`;
+    return reject("conflict", message);
+  }
+  const at = remediationState.now();
+  const until = forMs === null ? null : at + forMs;
+  const known = remediationState.records.holdsOn(node).find(({ policy }) => policy === null);
+  if (known?.kind === "held" && isAfter(deps, command, known.at)) return laterHold(context, command);
+  const ownership = ownershipOf(known);
+  const reason = suffix(command.reason);
+  const base = { node, policy: null, kind: "held", at, until, ...(ownership && { ownership }) } as const;
+  const row = { ...base, reason: `${nameOfOperator(command)} holds it${reason}`, ...operatorField(command) };
+  const note = isUnlisted(node) ? "; no node with that id is listed now, and the hold applies once one is" : "";
+  const reply = `${observed.nameOf(node)} is held${reason}; no policy acts on it until ${formatEnd(row, "release", remediationState.clock)}${note}`;
+  return ok({ changes: [{ kind: "hold", row }], reply, node });
+}
+
+const laterHold = ({ observed }: PlanDeps["context"], { command, target }: OperatorCommand) =>
+  reject("conflict", `${observed.nameOf(target)} was held after this ${command} was given, and stays held`);
+
+function planRelease(deps: PlanDeps, command: OperatorCommand): Planned {
+  const { context } = deps;
+  const { target: node } = command;
+  const name = context.observed.nameOf(node);
+  const { records } = context.remediationState;
+  const now = context.remediationState.now();
+  const holds = records.holdsOn(node).filter(({ until }) => until === null || until > now);
+  const rejected = records
+    .openEpisodesOf(node)
+    .flatMap(({ id, step }) => records.actionsOf(id).filter((action) => action.step === step))
+    .filter(({ state }) => state === "rejected");
+  if (holds.length === 0 && rejected.length === 0) return reject("not_found", `${JSON.stringify(name)} is not held`);
+  const times = [...holds.map(({ at }) => at), ...rejected.map(({ endedAt }) => endedAt ?? 0)];
+  if (times.some((at) => isAfter(deps, command, at))) return laterHold(context, command);
+  // The row of a policy stays: attempts are counted from the release of a given-up node.
+  const changes = holds.map(
+    (hold): JournalChange =>
+      hold.policy === null ? { kind: "hold_gone", node, policy: null } : { kind: "hold", row: { ...hold, until: now } },
+  );
+  const detail = `${nameOfOperator(command)} lifted the rejection`;
+  for (const action of rejected) changes.push(actionChange({ ...action, state: "lapsed", detail }));
+  const policies = holds.flatMap(({ kind, policy }) => (kind === "given_up" ? (policy ?? []) : []));
+  const retries = policies.length === 0 ? "" : `; ${policies.join(" and ")} may try it again`;
+  const ids = rejected.map(({ id }) => id).join(" and ");
+  const lifted = ids === "" ? "" : `; the rejection of ${ids} is lifted, and its policy decides on the step again`;
+  return ok({ changes, reply: `${name} is released${retries}${lifted}`, node });
+}
+
+function planResetBreaker(deps: PlanDeps, command: OperatorCommand): Planned {
+  const { context, fleetHealth } = deps;
+  const { open } = fleetHealth.state(false).breaker;
+  const isOpen = open !== null;
+  if (isOpen && isAfter(deps, command, open.openedAt))
+    return reject("conflict", "the breaker opened after this reset-breaker was given, and stays open");
+  const fellBack = context.policies
+    .active()
+    .flatMap(({ hasFallenBack, policy }) => (hasFallenBack ? [policy.spec.name] : []));
+  if (!isOpen && fellBack.length === 0)
+    return reject("conflict", "the breaker is not open, and no policy has fallen back to dry_run");
+  const { changes, apply } = fleetHealth.resetBreaker(fellBack);
+  const since = String(context.remediationState.now());
+  const policyChanges = fellBack.flatMap((name): JournalChange[] => [
+    { kind: "fact", key: fallbackFactKey(name), value: null },
+    { kind: "fact", key: efficacySinceFactKey(name), value: since },
+  ]);
+  const replies = isOpen ? ["the breaker is closed, and counts from zero"] : [];
+  const verb = fellBack.length === 1 ? "acts" : "act";
+  if (fellBack.length > 0) replies.push(`${fellBack.join(" and ")} ${verb} again; efficacy is measured from now on`);
+  return ok({ changes: [...changes, ...policyChanges], reply: replies.join("; "), apply });
+}
+
+function planAcceptInventory({ context, trustTracker }: PlanDeps, command: OperatorCommand): Planned {
+  const walk = context.observed.latest?.snapshot.fleet.lastWalk ?? null;
+  if (walk === null || walk.isAborted)
+    return reject("conflict", "the node list was not read to its end: there is nothing to accept");
+  if (walk.at > (command.givenAt ?? walk.at)) {
+    const problem = "the list was read again after this accept-inventory was given";
+    return reject("conflict", `${problem}: check it, and send the command again`);
+  }
+  const { changes, apply } = trustTracker.acceptMissing(walk.seenNodes, walk.missing);
+  const missing = walk.missing === 0 ? "" : `; ${countNoun(walk.missing, "missing node")} accepted`;
+  const missingSessions = context.sessionWalks.acceptable()?.missing ?? 0;
+  const sessions = missingSessions === 0 ? "" : `; ${countNoun(missingSessions, "missing session")} accepted`;
+  const lost = nodesOfAcceptableLosses(context).size;
+  const losses = lost === 0 ? "" : `; the loss of ${countNoun(lost, "node")} after an action is accepted`;
+  const reply = `the inventory baseline is now ${countNoun(walk.seenNodes, "node")}${missing}${sessions}${losses}`;
+  const applyAll = () => {
+    apply();
+    acceptLosses(context);
+  };
+  return ok({ changes, reply, apply: applyAll });
+}
+
+/** What each command changes. */
+const PLANNERS: Readonly<Record<OperatorCommand["command"], Planner>> = {
+  pause: planPause,
+  resume: planResume,
+  approve: planApprove,
+  reject: planReject,
+  hold: planHold,
+  release: planRelease,
+  "reset-breaker": planResetBreaker,
+  "accept-inventory": planAcceptInventory,
+};
+
+/** Returns an action if it is in one of these states and has not expired, and otherwise an error with `problem`. */
+function findAction(
+  context: PlanDeps["context"],
+  id: string,
+  states: readonly ActionState[],
+  problem: string,
+): Result<Action, CommandRejection> {
+  const action = context.remediationState.records.action(id);
+  if (action === null) return reject("not_found", `there is no action ${id}: "approvals" lists those that wait`);
+  const { state, node } = action;
+  if (state === "intended") {
+    const message = `${id} ${problem}: it is about to be sent; "hold ${node}" may still prevent that`;
+    return reject("conflict", message);
+  }
+  if (!states.includes(state)) return reject("conflict", `${id} ${problem}: it is ${state}`);
+  const expiry = approvalExpiry(context, action);
+  return expiry === null ? ok(action) : reject("conflict", `${id} has expired: ${expiry}`);
+}
+
+/** Returns the operator, as replies and reasons name them. */
+const nameOfOperator = ({ operator }: OperatorCommand): string => operator ?? "an operator";
+
+const operatorField = ({ operator }: OperatorCommand): { readonly operator?: string } =>
+  operator === null ? {} : { operator };
+
+const answerOf = ({ operator }: OperatorCommand, at: EpochMs): Pick<Action, "answered"> =>
+  operator === null ? {} : { answered: { operator, at } };
+
+const suffix = (reason: string): string => (reason === "" ? "" : `: ${reason}`);
+
+/** Returns the rejection of a command. */
+export const reject = (kind: CommandRejection["kind"], message: string): Result<never, CommandRejection> =>
+  fail({ kind, message });
