@@ -15,6 +15,7 @@ import type { Share } from "../base/percent.ts";
 import { ok } from "../base/result.ts";
 import { missingRecords, shownShare } from "../inventory/walk-completeness.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
+import { LABEL_CAPS } from "../model/label-values.ts";
 import type { NodeId, NodeRecord } from "../model/node.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
@@ -80,6 +81,8 @@ export async function collectNodes(deps: ListCollectorDeps, signal: AbortSignal)
   const { total = 0, seen = 0 } = report ?? {};
   const end = report === null || report.end === "cut" ? "cut" : report.isExact ? "exact" : "inexact";
   const walk = inventory.endWalk({ end, total, seen, rejected, maxMissing }, deps.clock.monotonic());
+  const folded = inventory.countBeyond(LABEL_CAPS.proxynet_nodes.values);
+  if (folded > 0) deps.metrics.inc("proxywarden_labels_folded_total", { family: "proxynet_nodes" }, folded);
   deps.metrics.set("proxywarden_inventory_nodes", { state: "listed" }, walk.seenNodes);
   deps.metrics.set("proxywarden_inventory_nodes", { state: "unlisted" }, inventory.count() - walk.seenNodes);
   return runOutcomeOf(walked, walk.complete, walk.missing);

@@ -1,6 +1,5 @@
 import { DAY_MS, type DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
-import type { OnLabelsFolded } from "../model/label-values.ts";
 import {
   DETAIL_NUMBER_NAMES,
   type DetailNumber,
@@ -35,7 +34,7 @@ export class Inventory {
   readonly #columns = new NodeColumns();
   readonly #slots = new Map<NodeId, number>();
   readonly #freeSlots: number[] = [];
-  readonly #locations;
+  readonly #locations = createLocationTable();
   readonly #priority = new DetailPriority();
   readonly #absences = new AbsenceTracker();
   readonly #walks = new WalkHistory();
@@ -45,10 +44,8 @@ export class Inventory {
   readonly #hiddenSince = new Map<NodeId, { readonly lastSeenMs: number; readonly since: MonotonicMs }>();
   #lastDetailAt: MonotonicMs | null = null;
 
-  /** `onFolded` is called when nodes are counted under the location `other`. */
-  constructor(usageScale: UsageScale, onFolded: OnLabelsFolded = () => {}) {
+  constructor(usageScale: UsageScale) {
     this.#usageScale = createUsageScaleCheck(usageScale);
-    this.#locations = createLocationTable(onFolded);
   }
 
   has(id: NodeId): boolean {
@@ -62,6 +59,11 @@ export class Inventory {
 
   count(): number {
     return this.#slots.size;
+  }
+
+  /** Returns how many nodes are in locations after the first `locations` ones. */
+  countBeyond(locations: number): number {
+    return this.#columns.countFromLocation(locations);
   }
 
   /**
@@ -198,10 +200,7 @@ export class Inventory {
     return this.#toDetailPick(this.#priority.takeProbe(now));
   }
 
-  /**
-   * Returns the time from which {@link takeNextDetail} takes a node out of turn; Infinity if it will not until there is
-   * a new observation.
-   */
+  /** Returns when {@link takeNextDetail} takes a node out of turn, or Infinity if not before a new observation. */
   suspectAt(): MonotonicMs {
     return this.#priority.suspectAt();
   }

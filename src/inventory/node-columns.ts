@@ -157,6 +157,15 @@ export class NodeColumns {
     return occupied;
   }
 
+  /** Returns how many nodes have a location with this number or a higher one. */
+  countFromLocation(first: number): number {
+    let nodes = 0;
+    for (let slot = 0; slot < this.#slots; slot++) {
+      if (this.#locationIndex.values[slot]! >= first && this.id(slot) !== "") nodes++;
+    }
+    return nodes;
+  }
+
   /** Renumbers the locations. Empty slots get 0. Null changes nothing. */
   renumberLocations(renumbered: readonly number[] | null): void {
     if (renumbered === null) return;
