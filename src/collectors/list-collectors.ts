@@ -25,7 +25,7 @@ import { type Limits, pollingCallsPerWindow } from "../rate-limit/limits.ts";
 import { CATEGORY_OF_COLLECTOR } from "../scheduling/polling-rates.ts";
 import type { CollectedState } from "./collected-state.ts";
 import type { RunOutcome } from "./collector-health.ts";
-import { readNodeDetail } from "./detail-collector.ts";
+import { onlineUnseen, readNodeDetail } from "./detail-collector.ts";
 
 /** Dependencies of the list collectors. */
 export interface ListCollectorDeps {
@@ -52,7 +52,7 @@ const DETAIL_MS_MAX: DurationMs = 5 * MINUTE_MS;
 const SESSIONS_ADVICE = "; policies can't read sessions; if the list always counts too many, run accept-inventory";
 
 /** Returns the problem of a record that is older than an earlier response, and states another status. */
-const contradictionOf = ({ id, status }: NodeRecord): RecordProblem => ({
+const olderRecord = ({ id, status }: NodeRecord): RecordProblem => ({
   reason: "older_record",
   id,
   detail: `status is ${JSON.stringify(status)}, but an earlier response with a later last_seen stated another one`,
@@ -62,7 +62,8 @@ const contradictionOf = ({ id, status }: NodeRecord): RecordProblem => ({
 export async function collectNodes(deps: ListCollectorDeps, signal: AbortSignal): Promise<RunOutcome> {
   const { inventory, reporters } = deps.collected;
   const { maxMissing, minInventory } = deps.settings;
-  const reportContradiction = (node: NodeRecord) => reporters.nodes.reportProblem(contradictionOf(node));
+  const reportContradiction = (node: NodeRecord, how: "older_record" | "online_unseen") =>
+    reporters.nodes.reportProblem(how === "older_record" ? olderRecord(node) : onlineUnseen(node.id));
   let rejected = 0;
   const fold = (record: unknown, at: MonotonicMs, onProblem: OnProblem): boolean => {
     const node = decodeNodeRecord(record, onProblem);

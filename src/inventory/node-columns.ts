@@ -31,6 +31,7 @@ export const TEXT_COLUMNS = LISTED_TEXT_NAMES.filter(
 );
 
 const UNKNOWN_STATUS = NODE_STATUSES.indexOf("unknown");
+const OFFLINE_STATUS = NODE_STATUSES.indexOf("offline");
 
 /** A record whose last_seen is earlier by more than this is an older one. Some services round the times of a list. */
 const LAST_SEEN_TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
@@ -39,6 +40,12 @@ const LAST_SEEN_TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
  * since the service's clock may have been set back.
  */
 export const OLDER_RECORD_MS_MAX: DurationMs = 2 * MINUTE_MS;
+
+/**
+ * How a detail was recorded. `outdated`: not at all, since it contradicts a later record. `bad_scale`: its usage is the
+ * first to contradict the declared scale. `online_unseen`: see {@link NodeColumns.isOnlineUnseen}.
+ */
+export type RecordedDetail = "taken" | "outdated" | "bad_scale" | "online_unseen";
 
 /** A column, and its last copy if the column has not changed since, so that a snapshot copies only what changed. */
 interface Column<A> {
@@ -88,6 +95,15 @@ export class NodeColumns {
   /** Returns whether an outdated record was observed at `at` after the stored one, and states another status. */
   contradicts(slot: number, record: NodeRecord, at: MonotonicMs): boolean {
     return at >= this.number("listedAt", slot) && !this.#hasStatus(slot, record);
+  }
+
+  /**
+   * Returns whether a record states that a node is online, although it is offline by the stored one and has not been seen
+   * since.
+   */
+  isOnlineUnseen(slot: number, { status, lastSeenMs }: NodeRecord): boolean {
+    if (status !== "online" || this.#status.values[slot] !== OFFLINE_STATUS) return false;
+    return (lastSeenMs ?? Number.NaN) <= this.number("lastSeenMs", slot) + LAST_SEEN_TOLERANCE_MS;
   }
 
   /** Records that an outdated record was observed at `at`. Only the time of another known status is stored. */
