@@ -8,7 +8,7 @@ import { runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
 import { isUnderWay } from "../../policy/episodes/lost-nodes.ts";
 import { isDryRun } from "../../policy/guard-facts.ts";
-import { evaluatePolicy, type MaxAgeOf, type Policy, prepareEvaluation } from "../../policy/policy.ts";
+import { evaluatePolicy, isStatusUnknown, type MaxAgeOf, type Policy, prepareEvaluation } from "../../policy/policy.ts";
 import type { TimerChange } from "../../policy/remediation-records.ts";
 import {
   INACTIVE,
@@ -34,7 +34,7 @@ interface PolicyPass {
   readonly maxAgeOf: MaxAgeOf;
   readonly durations: TimerDurations;
   readonly dryRun: boolean;
-  /** When each node was last observed not to meet the condition, by slot, or NaN. */
+  /** When each node was last observed not to meet the condition, or with an unknown status since, by slot, or NaN. */
   readonly lastFalseAt: Float64Array;
   /** Slots of the nodes whose condition is unknown. */
   readonly unknownSlots: Set<number>;
@@ -238,11 +238,12 @@ export class PolicyEvaluator {
     timer: Timer,
   ): { readonly timer: Timer; readonly isOnset: boolean } {
     const { policy, durations, lastFalseAt, unknownSlots, now } = pass;
-    const { verdict, matched, at, newest } = evaluatePolicy(policy, pass.scope, slot, pass.maxAgeOf, pass.monotonic);
+    const evaluation = evaluatePolicy(policy, pass.scope, slot, pass.maxAgeOf, pass.monotonic);
+    const { verdict, matched, at, newest } = evaluation;
     if (matched === true) pass.matches.selected++;
     else if (matched === false) pass.matches.excluded++;
     const wasFalse = newest - lastFalseAt[slot]! <= durations.gapMsMax;
-    if (verdict === "false") lastFalseAt[slot] = newest;
+    if (verdict === "false" || (wasFalse && isStatusUnknown(evaluation))) lastFalseAt[slot] = newest;
     if (verdict === "unknown") unknownSlots.add(slot);
     else if (unknownSlots.size > 0) unknownSlots.delete(slot);
     // Most nodes are healthy: their timers stay inactive.
