@@ -36,7 +36,7 @@ interface PolicyPass {
   readonly dryRun: boolean;
   /** When each node was last observed not to meet the condition, or with an unknown status since, by slot, or NaN. */
   readonly lastFalseAt: Float64Array;
-  /** Slots of the nodes whose condition is unknown. */
+  /** Slots of the nodes whose condition is unknown, or was until now because the data of their timer was too old. */
   readonly unknownSlots: Set<number>;
   /** The counts of the nodes that are evaluated. */
   readonly matches: MatchCounts;
@@ -244,7 +244,8 @@ export class PolicyEvaluator {
     else if (matched === false) pass.matches.excluded++;
     const wasFalse = newest - lastFalseAt[slot]! <= durations.gapMsMax;
     if (verdict === "false" || (wasFalse && isStatusUnknown(evaluation))) lastFalseAt[slot] = newest;
-    if (verdict === "unknown") unknownSlots.add(slot);
+    const wasTooOld = timer.last !== null && newest - timer.last.newest > durations.gapMsMax;
+    if (verdict === "unknown" || wasTooOld) unknownSlots.add(slot);
     else if (unknownSlots.size > 0) unknownSlots.delete(slot);
     // Most nodes are healthy: their timers stay inactive.
     if (timer === INACTIVE && verdict !== "true") return { timer, isOnset: false };
