@@ -79,9 +79,9 @@ export async function collectNodes(deps: ListCollectorDeps, signal: AbortSignal)
     inventory.endList(minInventory, deps.clock.monotonic());
     await lookUpMissing(deps, Math.min(LOOKUPS_MAX, Math.max(LOOKUPS_MIN, report.pages)), signal);
   }
-  const { total = 0, seen = 0 } = report ?? {};
+  const { total = 0, seen = 0, observedFrom = 0 } = report ?? {};
   const end = report === null || report.end === "cut" ? "cut" : report.isExact ? "exact" : "inexact";
-  const walk = inventory.endWalk({ end, total, seen, rejected, maxMissing }, deps.clock.monotonic());
+  const walk = inventory.endWalk({ end, total, seen, rejected, maxMissing, observedFrom }, deps.clock.monotonic());
   const folded = inventory.countBeyond(LABEL_CAPS.proxynet_nodes.values);
   if (folded > 0) deps.metrics.inc("proxywarden_labels_folded_total", { family: "proxynet_nodes" }, folded);
   deps.metrics.set("proxywarden_inventory_nodes", { state: "listed" }, walk.seenNodes);

@@ -191,7 +191,9 @@ export class NodeColumns {
   }
 
   /** Returns an immutable copy of the columns together with `rest`. */
-  copy(rest: Pick<Fleet, "count" | "locations" | "usageKnown" | "settledAt" | "walkedAt" | "lastWalk">): Fleet {
+  copy(
+    rest: Pick<Fleet, "count" | "locations" | "usageKnown" | "settledAt" | "settledFrom" | "walkedAt" | "lastWalk">,
+  ): Fleet {
     return {
       slots: this.#slots,
       ...rest,

@@ -47,6 +47,8 @@ export interface Fleet
   readonly usageKnown: boolean;
   /** When the last complete walk ended, or null before the first. */
   readonly settledAt: MonotonicMs | null;
+  /** When its first page was observed, likewise. The walk has not shown nodes whose record is older. */
+  readonly settledFrom: MonotonicMs | null;
   /** End of the last walk that either reached the end of the list or showed a node; null before the first. */
   readonly walkedAt: MonotonicMs | null;
   /** Result of the last walk, or null before the first. */

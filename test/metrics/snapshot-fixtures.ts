@@ -50,6 +50,7 @@ export function buildFleet(fixtures: readonly (NodeFixture | null)[], settledAt:
     detailLastSeenMs: numbers(({ lastSeenMs }) => lastSeenMs),
     usageKnown: true,
     settledAt,
+    settledFrom: null,
     walkedAt: settledAt,
     lastWalk:
       settledAt === null
