@@ -218,7 +218,6 @@ export async function readNodeDetail(
     const message = `the detail of ${JSON.stringify(id)} contradicts an earlier response: its status is ${detail.status}, but its last_seen is older`;
     return { kind: "incomplete", message };
   }
-  if (recorded === "online_unseen") reporter.reportProblem(onlineUnseen(id));
   if (recorded === "bad_scale") {
     reporter.reportProblem({
       reason: "usage_out_of_scale",
@@ -228,12 +227,5 @@ export async function readNodeDetail(
   }
   return null;
 }
-
-/** Returns the problem of a node that is online in one record and offline in another, with the same last_seen. */
-export const onlineUnseen = (id: NodeId): RecordProblem => ({
-  reason: "online_unseen",
-  id,
-  detail: `status is "online", but an earlier record with the same last_seen stated "offline"`,
-});
 
 const wrongShapeError = (message: string): ApiError => ({ kind: "wrong_shape", message });

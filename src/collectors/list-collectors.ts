@@ -1,11 +1,5 @@
 import type { ApiClient } from "../api-client/client.ts";
-import {
-  decodeNodeRecord,
-  decodePage,
-  decodeSessionRecord,
-  type OnProblem,
-  type RecordProblem,
-} from "../api-client/decoding/records.ts";
+import { decodeNodeRecord, decodePage, decodeSessionRecord, type OnProblem } from "../api-client/decoding/records.ts";
 import { listNodesCall, listSessionsCall } from "../api-client/endpoints.ts";
 import { isPermanent, isRequestRejected } from "../api-client/errors.ts";
 import type { ListWalk } from "../api-client/pagination/list-behavior.ts";
@@ -25,7 +19,7 @@ import { type Limits, pollingCallsPerWindow } from "../rate-limit/limits.ts";
 import { CATEGORY_OF_COLLECTOR } from "../scheduling/polling-rates.ts";
 import type { CollectedState } from "./collected-state.ts";
 import type { RunOutcome } from "./collector-health.ts";
-import { onlineUnseen, readNodeDetail } from "./detail-collector.ts";
+import { readNodeDetail } from "./detail-collector.ts";
 
 /** Dependencies of the list collectors. */
 export interface ListCollectorDeps {
@@ -51,19 +45,20 @@ const DETAIL_MS_MAX: DurationMs = 5 * MINUTE_MS;
 /** Completes the message about an incomplete walk of the sessions, which no guard explains. */
 const SESSIONS_ADVICE = "; policies can't read sessions; if the list always counts too many, run accept-inventory";
 
-/** Returns the problem of a record that is older than an earlier response, and states another status. */
-const olderRecord = ({ id, status }: NodeRecord): RecordProblem => ({
-  reason: "older_record",
-  id,
-  detail: `status is ${JSON.stringify(status)}, but an earlier response with a later last_seen stated another one`,
-});
+/** How the status of a record contradicts that of others. */
+const CONTRADICTIONS = {
+  older_record: "an earlier response with a later last_seen stated another one",
+  contradicting_status: 'another record stated "online" in the meantime, with the same last_seen',
+};
 
 /** Reads the node list into the inventory (spec, section 4.1), then looks up known nodes that the list did not show. */
 export async function collectNodes(deps: ListCollectorDeps, signal: AbortSignal): Promise<RunOutcome> {
   const { inventory, reporters } = deps.collected;
   const { maxMissing, minInventory } = deps.settings;
-  const reportContradiction = (node: NodeRecord, how: "older_record" | "online_unseen") =>
-    reporters.nodes.reportProblem(how === "older_record" ? olderRecord(node) : onlineUnseen(node.id));
+  const reportContradiction = ({ id, status }: NodeRecord, reason: keyof typeof CONTRADICTIONS) => {
+    const detail = `status is ${JSON.stringify(status)}, but ${CONTRADICTIONS[reason]}`;
+    reporters.nodes.reportProblem({ reason, id, detail });
+  };
   let rejected = 0;
   const fold = (record: unknown, at: MonotonicMs, onProblem: OnProblem): boolean => {
     const node = decodeNodeRecord(record, onProblem);

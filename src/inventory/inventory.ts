@@ -13,7 +13,7 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type DetailChoice, DetailPriority, type SuspectCause } from "../scheduling/detail-priority.ts";
 import { AbsenceTracker, type LookupResult } from "./absence.ts";
 import { createLocationTable } from "./locations.ts";
-import { NodeColumns, OLDER_RECORD_MS_MAX, type RecordedDetail } from "./node-columns.ts";
+import { NodeColumns, OLDER_RECORD_MS_MAX, type OnContradiction } from "./node-columns.ts";
 import { createUsageScaleCheck, type UsageScale } from "./usage-scale.ts";
 import { WalkHistory, type WalkSummary } from "./walk-completeness.ts";
 
@@ -22,8 +22,6 @@ export interface DetailPick {
   readonly id: NodeId;
   readonly cause: SuspectCause | null;
 }
-
-type OnContradiction = (record: NodeRecord, how: "older_record" | "online_unseen") => void;
 
 /** A node that the list hides is gone if its last_seen stays the same for this long, even if its detail is returned. */
 const UNLISTED_MS_MAX: DurationMs = DAY_MS;
@@ -74,9 +72,9 @@ export class Inventory {
    */
   recordListed(record: NodeRecord, at: MonotonicMs, onContradiction?: OnContradiction): boolean {
     const slot = this.#slotOf(record.id);
-    const isUnseen = this.#columns.isOnlineUnseen(slot, record);
+    const isOfflineAgain = this.#columns.isOfflineAgain(slot, record);
     const isWritten = this.#writeRecord(slot, record, at, OLDER_RECORD_MS_MAX);
-    if (isWritten && isUnseen) onContradiction?.(record, "online_unseen");
+    if (isWritten && isOfflineAgain) onContradiction?.(record, "contradicting_status");
     if (!isWritten && this.#columns.contradicts(slot, record, at)) onContradiction?.(record, "older_record");
     const isNew = this.#absences.markShown(slot);
     if (isNew) this.#hiddenSince.delete(record.id);
@@ -137,11 +135,13 @@ export class Inventory {
     this.#walks.acceptMissing(nodes);
   }
 
-  /** Records a detail as observed at `at`, which is `epochMs` by the wall clock. Later observations stay. */
-  recordDetail(detail: NodeDetail, at: MonotonicMs, epochMs: EpochMs): RecordedDetail {
+  /**
+   * Records a detail as observed at `at`, which is `epochMs` by the wall clock. Later observations stay. Returns
+   * `outdated` if it contradicts a later one, or `bad_scale` if its usage is the first to contradict the declared scale.
+   */
+  recordDetail(detail: NodeDetail, at: MonotonicMs, epochMs: EpochMs): "taken" | "outdated" | "bad_scale" {
     const slot = this.#slots.get(detail.id);
     if (slot === undefined || this.#columns.number("detailedAt", slot) > at) return "taken";
-    const isUnseen = this.#columns.isOnlineUnseen(slot, detail);
     // If the service's clock was set back, the list shows it.
     const isWritten = this.#writeRecord(slot, detail, at, Number.POSITIVE_INFINITY);
     if (!isWritten && this.#columns.contradicts(slot, detail, at)) return "outdated";
@@ -157,7 +157,7 @@ export class Inventory {
     if (isBadScale) this.#clearUsage();
     for (const name of USAGES) this.#columns.setNumber(name, slot, usage[name]);
     this.#priority.recordRead(slot, usage, at);
-    return isBadScale ? "bad_scale" : isWritten && isUnseen ? "online_unseen" : "taken";
+    return isBadScale ? "bad_scale" : "taken";
   }
 
   /** Records that a node's detail could not be read while those of other nodes could. */

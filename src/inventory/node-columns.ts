@@ -41,11 +41,8 @@ const LAST_SEEN_TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
  */
 export const OLDER_RECORD_MS_MAX: DurationMs = 2 * MINUTE_MS;
 
-/**
- * How a detail was recorded. `outdated`: not at all, since it contradicts a later record. `bad_scale`: its usage is the
- * first to contradict the declared scale. `online_unseen`: see {@link NodeColumns.isOnlineUnseen}.
- */
-export type RecordedDetail = "taken" | "outdated" | "bad_scale" | "online_unseen";
+/** Called with a record of the list whose status contradicts that of others, and how. */
+export type OnContradiction = (record: NodeRecord, how: "older_record" | "contradicting_status") => void;
 
 /** A column, and its last copy if the column has not changed since, so that a snapshot copies only what changed. */
 interface Column<A> {
@@ -63,6 +60,8 @@ export class NodeColumns {
   readonly #listedTexts = TEXT_COLUMNS.map((name) => ({ name, column: this.#texts[name] }));
   readonly #locationIndex = column(new Uint32Array(0));
   readonly #status = column(new Uint8Array(0));
+  /** 1 if the node is online, but has not been seen since a record that stated that it was offline. */
+  #onlineUnseen = new Uint8Array(0);
 
   id(slot: number): NodeId {
     return this.#texts.ids.values[slot]!;
@@ -98,11 +97,15 @@ export class NodeColumns {
   }
 
   /**
-   * Returns whether a record states that a node is online, although it is offline by the stored one and has not been seen
-   * since.
+   * Returns whether a record states that a node is offline, as it was before the stored one stated that it is online, and
+   * last_seen has stayed the same, so that the service contradicts itself.
    */
-  isOnlineUnseen(slot: number, { status, lastSeenMs }: NodeRecord): boolean {
-    if (status !== "online" || this.#status.values[slot] !== OFFLINE_STATUS) return false;
+  isOfflineAgain(slot: number, record: NodeRecord): boolean {
+    return this.#onlineUnseen[slot] === 1 && record.status === "offline" && this.#isUnseen(slot, record);
+  }
+
+  /** Returns whether the node has not been seen since the stored record. */
+  #isUnseen(slot: number, { lastSeenMs }: NodeRecord): boolean {
     return (lastSeenMs ?? Number.NaN) <= this.number("lastSeenMs", slot) + LAST_SEEN_TOLERANCE_MS;
   }
 
@@ -125,6 +128,9 @@ export class NodeColumns {
   setListed(slot: number, record: NodeRecord, at: MonotonicMs): void {
     if (!this.#hasStatus(slot, record) && this.#status.values[slot] !== UNKNOWN_STATUS)
       this.#recordOtherStatus(slot, this.number("listedAt", slot));
+    const isOnline = record.status === "online";
+    const wasUnseen = this.#status.values[slot] === OFFLINE_STATUS || this.#onlineUnseen[slot] === 1;
+    this.#onlineUnseen[slot] = Number(isOnline && wasUnseen && this.#isUnseen(slot, record));
     write(this.#status, slot, NODE_STATUSES.indexOf(record.status));
     this.setNumber("listedAt", slot, at);
     for (const { name, column } of this.#listedTexts) writeText(column, slot, record[name] ?? "");
@@ -143,6 +149,7 @@ export class NodeColumns {
   grow(): number {
     const slot = this.#slots++;
     for (const numbers of Object.values(this.#numbers)) numbers.grow();
+    this.#onlineUnseen = growColumn(this.#onlineUnseen, slot);
     for (const column of [this.#locationIndex, this.#status] as Column<TypedColumn>[]) {
       column.values = growColumn(column.values, slot);
       column.shared = null;
@@ -157,6 +164,7 @@ export class NodeColumns {
     for (const name of NUMBER_COLUMNS) this.setNumber(name, slot, null);
     this.setLocation(slot, 0);
     write(this.#status, slot, UNKNOWN_STATUS);
+    this.#onlineUnseen[slot] = 0;
   }
 
   /** Sets all usages to missing. */

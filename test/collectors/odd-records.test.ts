@@ -103,7 +103,7 @@ async function failContradictedNode(contradict: (body: string, path: string, nod
   network.failNode(other!);
   await network.advance(20 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
-  const named = network.daemon.log.lines.filter(({ fields }) => fields.reason === "online_unseen");
+  const named = network.daemon.log.lines.filter(({ fields }) => fields.reason === "contradicting_status");
   return { node, named, page: await network.daemon.metrics.render("text") };
 }
 
@@ -118,7 +118,7 @@ test("a list that shows a node twice, with two statuses, so that it never fires,
     });
   });
   expect(named[0]).toMatchObject({ fields: { id: node } });
-  expect(page).toMatch(/records_rejected_total\{collector="nodes",reason="online_unseen"\} \d\d/);
+  expect(page).toMatch(/records_rejected_total\{collector="nodes",reason="contradicting_status"\} \d\d/);
 });
 
 test("details that contradict the list, so that a node never fires, are counted and named", async () => {
@@ -126,5 +126,5 @@ test("details that contradict the list, so that a node never fires, are counted 
     path === `/v1/nodes/${failed}` ? JSON.stringify({ ...JSON.parse(body), status: "online" }) : null,
   );
   expect(named[0]).toMatchObject({ fields: { id: node } });
-  expect(page).toMatch(/records_rejected_total\{collector="details",reason="online_unseen"\} [1-9]/);
+  expect(page).toMatch(/records_rejected_total\{collector="nodes",reason="contradicting_status"\} [1-9]/);
 });
