@@ -12,7 +12,7 @@ import type { Fleet, WalkResult } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type DetailChoice, DetailPriority, type SuspectCause } from "../scheduling/detail-priority.ts";
 import { AbsenceTracker, type LookupResult } from "./absence.ts";
-import { createLocationTable } from "./locations.ts";
+import { createLocationTable, mergeLocations } from "./locations.ts";
 import { NodeColumns, OLDER_RECORD_MS_MAX, type OnContradiction } from "./node-columns.ts";
 import { createUsageScaleCheck, type UsageScale } from "./usage-scale.ts";
 import { WalkHistory, type WalkSummary } from "./walk-completeness.ts";
@@ -73,7 +73,7 @@ export class Inventory {
   recordListed(record: NodeRecord, at: MonotonicMs, onContradiction?: OnContradiction): boolean {
     const slot = this.#slotOf(record.id);
     const isOfflineAgain = this.#columns.isOfflineAgain(slot, record);
-    const isWritten = this.#writeRecord(slot, record, at, OLDER_RECORD_MS_MAX);
+    const isWritten = this.#writeRecord(slot, record, at, "list");
     if (isWritten && isOfflineAgain) onContradiction?.(record, "contradicting_status");
     if (!isWritten && this.#columns.contradicts(slot, record, at)) onContradiction?.(record, "older_record");
     const isNew = this.#absences.markShown(slot);
@@ -142,8 +142,7 @@ export class Inventory {
   recordDetail(detail: NodeDetail, at: MonotonicMs, epochMs: EpochMs): "taken" | "outdated" | "bad_scale" {
     const slot = this.#slots.get(detail.id);
     if (slot === undefined || this.#columns.number("detailedAt", slot) > at) return "taken";
-    // If the service's clock was set back, the list shows it.
-    const isWritten = this.#writeRecord(slot, detail, at, Number.POSITIVE_INFINITY);
+    const isWritten = this.#writeRecord(slot, detail, at, "detail");
     if (!isWritten && this.#columns.contradicts(slot, detail, at)) return "outdated";
     for (const name of UNSCALED_NUMBERS) this.#columns.setNumber(name, slot, detail[name]);
     this.#columns.setNumber("detailedAt", slot, at);
@@ -260,7 +259,9 @@ export class Inventory {
   }
 
   /** Writes the fields of the list form, unless {@link NodeColumns.isOutdated}. Returns whether it did. */
-  #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs, ignoredMs: DurationMs): boolean {
+  #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs, source: "list" | "detail"): boolean {
+    // If the service's clock was set back, the list shows it.
+    const ignoredMs = source === "list" ? OLDER_RECORD_MS_MAX : Number.POSITIVE_INFINITY;
     if (this.#columns.isOutdated(slot, record, at, ignoredMs)) {
       this.#columns.recordOutdated(slot, record, at);
       return false;
@@ -268,9 +269,8 @@ export class Inventory {
     const isNew = Number.isNaN(this.#columns.number("listedAt", slot));
     const known = isNew ? undefined : this.#locations.list()[this.#columns.location(slot)];
     this.#columns.setListed(slot, record, at);
-    // A record that does not state where the node is does not move it out of the limits of its region.
-    const country = record.country || known?.country || "";
-    const region = record.region || known?.region || "";
+    // Only the list moves a node out of the limits of its region: details may spell regions differently.
+    const { country, region } = source === "list" ? mergeLocations(record, known) : mergeLocations(known, record);
     // Nearly all records show the same location.
     if (known?.country !== country || known.region !== region)
       this.#columns.setLocation(slot, this.#locations.index(country, region));

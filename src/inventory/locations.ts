@@ -45,3 +45,11 @@ export function createLocationTable() {
 }
 
 const keyOf = ({ country, region }: Location): string => `${country}\u0000${region}`;
+
+type StatedLocation = Readonly<Record<keyof Location, string | null>>;
+
+/** Returns the first location, with what it does not state from the second. */
+export const mergeLocations = (first?: StatedLocation, second?: StatedLocation): Location => ({
+  country: first?.country || second?.country || "",
+  region: first?.region || second?.region || "",
+});
