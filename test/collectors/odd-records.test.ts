@@ -87,7 +87,7 @@ test("an outdated replica that shows a node as healthy, so that it never fires, 
   expect(warnings[0]).toMatchObject({ fields: { id: node } });
 });
 
-/** Counts and logs of a fleet in which the service states two statuses of a node that fails. */
+/** Fails a node of which the service also states that it is online, and returns what shows that it is never acted on. */
 async function failContradictedNode(contradict: (body: string, path: string, node: string) => string | null) {
   let failed = "";
   const wrapTransport = changingBodies((body, { path, method }) =>
