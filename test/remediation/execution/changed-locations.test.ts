@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import { listsAndDetailsSettings, startQuietNetwork } from "../../harness/quiet-network.ts";
-import { changingBodies, changingRecords } from "../../harness/simulator/changed-responses.ts";
+import { changingRecords } from "../../harness/simulator/changed-responses.ts";
 
 test.each([null, "", "pool"])(
   "nodes that are listed with the region %o while they are quarantined count in their earlier region",
@@ -25,11 +26,6 @@ test.each([null, "", "pool"])(
 );
 
 test("nodes whose details name their region differently from the list count in one region", async () => {
-  const wrapTransport = changingBodies((body, { path, method }) => {
-    if (method !== "GET" || !path.startsWith("/v1/nodes/")) return null;
-    const node = JSON.parse(body);
-    return JSON.stringify({ ...node, region: node.region.toUpperCase() });
-  });
   const policy = rebootOffline({
     when: 'node.status == "offline" && node.cpu_usage >= 0.0',
     steps: [steps.reboot],
@@ -37,7 +33,7 @@ test("nodes whose details name their region differently from the list count in o
   const limits = { ...withoutLimits, maxDisruptedPer: { region: 1, country: null } };
   const network = await startQuietNetwork({
     config: remediationConfig([policy], limits),
-    wrapTransport,
+    scenario: { service: { ...defaultServiceOptions, detailLocation: "other_case" } },
     settings: listsAndDetailsSettings,
     warmUpMs: 20 * MINUTE_MS,
   });
