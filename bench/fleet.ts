@@ -100,6 +100,7 @@ function emptyFleet(nodes: number, upTo: (count: number) => number) {
     detailedAtEpochMs: NumberColumn.from(slots.map(() => Number.NaN)),
     detailLastSeenMs: NumberColumn.from(slots.map(() => Number.NaN)),
     usageKnown: true,
+    settledFrom: null,
     settledAt: 0,
     walkedAt: 0,
     lastWalk: null,

@@ -1,6 +1,7 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
+import type { EndpointLabel } from "../model/label-values.ts";
 import type { TransportResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import type { Lane } from "../rate-limit/limits.ts";
@@ -25,8 +26,9 @@ export interface ApiResponse {
 /** Client of the management API. All calls go through the rate limiter. */
 export interface ApiClient {
   /**
-   * Sends a GET, and retries it up to {@link RETRIES_MAX} times if that may help. `onSending` is called before each
-   * attempt, once it has a permit.
+   * Sends a GET, and retries it up to {@link RETRIES_MAX} times if that may help. Once the retries of a call have failed,
+   * calls of its endpoint are not retried until one succeeds, since an outage would use up three times the planned calls.
+   * `onSending` is called before each attempt, once it has a permit.
    */
   get(call: Call, lane: Lane, signal: AbortSignal, onSending?: () => void): Promise<Result<ApiResponse, ApiError>>;
   /**
@@ -69,6 +71,8 @@ const TRANSIENT_ERRORS: ReadonlySet<ApiError["kind"]> = new Set(["server_error",
 export function createApiClient(deps: ApiClientDeps): ApiClient {
   const { clock, random, secret, serviceClock = new ServiceClock() } = deps;
   const attemptDeps: CallAttemptDeps = { ...deps, serviceClock };
+  /** Endpoints of which the last call failed, with its retries. */
+  const failing = new Set<EndpointLabel>();
 
   /**
    * Reads the key again, since it may have been renewed. Returns `message`, and why the key can't be read if it can't.
@@ -114,19 +118,26 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
       for (let retries = 0; ; retries++) {
         let retryAfterMs: DurationMs = 0;
         const attempt = await attemptCall(attemptDeps, call, lane, signal, onSending);
-        const isLast = retries >= RETRIES_MAX || signal.aborted;
+        const isLast = retries >= (failing.has(call.endpoint) ? 0 : RETRIES_MAX) || signal.aborted;
+        const failed = (error: ApiError) => {
+          if (TRANSIENT_ERRORS.has(error.kind)) failing.add(call.endpoint);
+          return fail(error);
+        };
         if (attempt.kind === "failed") {
-          if (isLast || !TRANSIENT_ERRORS.has(attempt.error.kind)) return fail(attempt.error);
+          if (isLast || !TRANSIENT_ERRORS.has(attempt.error.kind)) return failed(attempt.error);
         } else {
           const { response, observedAt, key } = attempt;
           const error = statusError(call, response, clock.now());
-          if (error === null) return parseResponse(response, observedAt);
+          if (error === null) {
+            failing.delete(call.endpoint);
+            return parseResponse(response, observedAt);
+          }
           retryAfterMs = retryAfterOf(response, clock.now()) ?? 0;
           const isTooLong = retryAfterMs > RETRY_WAIT_MS_MAX;
           if (error.kind === "unauthorized") {
             const message = refreshKey(error.message);
             if (isLast || isTooLong || secret.value() === key) return fail({ ...error, message });
-          } else if (isLast || isTooLong || !TRANSIENT_ERRORS.has(error.kind)) return fail(error);
+          } else if (isLast || isTooLong || !TRANSIENT_ERRORS.has(error.kind)) return failed(error);
         }
         await clock.sleep(Math.max(retryAfterMs, RETRY_DELAY_MS * 2 ** retries * (0.5 + random())), signal);
       }

@@ -41,7 +41,7 @@ export function createCollectedState(
 ): CollectedState {
   const onFolded: OnLabelsFolded = (family, records) =>
     deps.metrics.inc("proxywarden_labels_folded_total", { family }, records);
-  const inventory = new Inventory(usageScale, onFolded);
+  const inventory = new Inventory(usageScale);
   return {
     facts,
     inventory,

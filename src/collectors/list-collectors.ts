@@ -1,11 +1,5 @@
 import type { ApiClient } from "../api-client/client.ts";
-import {
-  decodeNodeRecord,
-  decodePage,
-  decodeSessionRecord,
-  type OnProblem,
-  type RecordProblem,
-} from "../api-client/decoding/records.ts";
+import { decodeNodeRecord, decodePage, decodeSessionRecord, type OnProblem } from "../api-client/decoding/records.ts";
 import { listNodesCall, listSessionsCall } from "../api-client/endpoints.ts";
 import { isPermanent, isRequestRejected } from "../api-client/errors.ts";
 import type { ListWalk } from "../api-client/pagination/list-behavior.ts";
@@ -15,6 +9,7 @@ import type { Share } from "../base/percent.ts";
 import { ok } from "../base/result.ts";
 import { missingRecords, shownShare } from "../inventory/walk-completeness.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
+import { LABEL_CAPS } from "../model/label-values.ts";
 import type { NodeId, NodeRecord } from "../model/node.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
@@ -50,18 +45,20 @@ const DETAIL_MS_MAX: DurationMs = 5 * MINUTE_MS;
 /** Completes the message about an incomplete walk of the sessions, which no guard explains. */
 const SESSIONS_ADVICE = "; policies can't read sessions; if the list always counts too many, run accept-inventory";
 
-/** Returns the problem of a record that is older than an earlier response, and states another status. */
-const contradictionOf = ({ id, status }: NodeRecord): RecordProblem => ({
-  reason: "older_record",
-  id,
-  detail: `status is ${JSON.stringify(status)}, but an earlier response with a later last_seen stated another one`,
-});
+/** How the status of a record contradicts that of others. */
+const CONTRADICTIONS = {
+  older_record: "an earlier response with a later last_seen stated another one",
+  contradicting_status: 'another record stated "online" in the meantime, with the same last_seen',
+};
 
 /** Reads the node list into the inventory (spec, section 4.1), then looks up known nodes that the list did not show. */
 export async function collectNodes(deps: ListCollectorDeps, signal: AbortSignal): Promise<RunOutcome> {
   const { inventory, reporters } = deps.collected;
   const { maxMissing, minInventory } = deps.settings;
-  const reportContradiction = (node: NodeRecord) => reporters.nodes.reportProblem(contradictionOf(node));
+  const reportContradiction = ({ id, status }: NodeRecord, reason: keyof typeof CONTRADICTIONS) => {
+    const detail = `status is ${JSON.stringify(status)}, but ${CONTRADICTIONS[reason]}`;
+    reporters.nodes.reportProblem({ reason, id, detail });
+  };
   let rejected = 0;
   const fold = (record: unknown, at: MonotonicMs, onProblem: OnProblem): boolean => {
     const node = decodeNodeRecord(record, onProblem);
@@ -77,13 +74,11 @@ export async function collectNodes(deps: ListCollectorDeps, signal: AbortSignal)
     inventory.endList(minInventory, deps.clock.monotonic());
     await lookUpMissing(deps, Math.min(LOOKUPS_MAX, Math.max(LOOKUPS_MIN, report.pages)), signal);
   }
-  const { total = 0, seen = 0 } = report ?? {};
+  const { total = 0, seen = 0, observedFrom = 0 } = report ?? {};
   const end = report === null || report.end === "cut" ? "cut" : report.isExact ? "exact" : "inexact";
-  const walk = inventory.endWalk(
-    { end, total, seen, rejected, maxMissing },
-    deps.clock.monotonic(),
-    report?.observedFrom,
-  );
+  const walk = inventory.endWalk({ end, total, seen, rejected, maxMissing, observedFrom }, deps.clock.monotonic());
+  const folded = inventory.countBeyond(LABEL_CAPS.proxynet_nodes.values);
+  if (folded > 0) deps.metrics.inc("proxywarden_labels_folded_total", { family: "proxynet_nodes" }, folded);
   deps.metrics.set("proxywarden_inventory_nodes", { state: "listed" }, walk.seenNodes);
   deps.metrics.set("proxywarden_inventory_nodes", { state: "unlisted" }, inventory.count() - walk.seenNodes);
   return runOutcomeOf(walked, walk.complete, walk.missing);

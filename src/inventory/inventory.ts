@@ -1,6 +1,5 @@
 import { DAY_MS, type DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
-import type { OnLabelsFolded } from "../model/label-values.ts";
 import {
   DETAIL_NUMBER_NAMES,
   type DetailNumber,
@@ -13,8 +12,8 @@ import type { Fleet, WalkResult } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type DetailChoice, DetailPriority, type SuspectCause } from "../scheduling/detail-priority.ts";
 import { AbsenceTracker, type LookupResult } from "./absence.ts";
-import { createLocationTable } from "./locations.ts";
-import { NodeColumns, OLDER_RECORD_MS_MAX } from "./node-columns.ts";
+import { createLocationTable, mergeLocations } from "./locations.ts";
+import { NodeColumns, OLDER_RECORD_MS_MAX, type OnContradiction } from "./node-columns.ts";
 import { createUsageScaleCheck, type UsageScale } from "./usage-scale.ts";
 import { WalkHistory, type WalkSummary } from "./walk-completeness.ts";
 
@@ -35,7 +34,7 @@ export class Inventory {
   readonly #columns = new NodeColumns();
   readonly #slots = new Map<NodeId, number>();
   readonly #freeSlots: number[] = [];
-  readonly #locations;
+  readonly #locations = createLocationTable();
   readonly #priority = new DetailPriority();
   readonly #absences = new AbsenceTracker();
   readonly #walks = new WalkHistory();
@@ -45,10 +44,8 @@ export class Inventory {
   readonly #hiddenSince = new Map<NodeId, { readonly lastSeenMs: number; readonly since: MonotonicMs }>();
   #lastDetailAt: MonotonicMs | null = null;
 
-  /** `onFolded` is called when nodes are counted under the location `other`. */
-  constructor(usageScale: UsageScale, onFolded: OnLabelsFolded = () => {}) {
+  constructor(usageScale: UsageScale) {
     this.#usageScale = createUsageScaleCheck(usageScale);
-    this.#locations = createLocationTable(onFolded);
   }
 
   has(id: NodeId): boolean {
@@ -64,14 +61,21 @@ export class Inventory {
     return this.#slots.size;
   }
 
+  /** Returns how many nodes are in locations after the first `locations` ones. */
+  countBeyond(locations: number): number {
+    return this.#columns.countFromLocation(locations);
+  }
+
   /**
-   * Records a node of the list as observed at `at`. A later observation stays; `onContradiction` is called if it states
-   * another status. Returns true if the current walk had not shown the node before.
+   * Records a node of the list as observed at `at`. A later observation stays. Returns true if the current walk had not
+   * shown the node before.
    */
-  recordListed(record: NodeRecord, at: MonotonicMs, onContradiction?: (record: NodeRecord) => void): boolean {
+  recordListed(record: NodeRecord, at: MonotonicMs, onContradiction?: OnContradiction): boolean {
     const slot = this.#slotOf(record.id);
-    const isWritten = this.#writeRecord(slot, record, at, OLDER_RECORD_MS_MAX);
-    if (!isWritten && this.#columns.contradicts(slot, record, at)) onContradiction?.(record);
+    const isOfflineAgain = this.#columns.isOfflineAgain(slot, record);
+    const isWritten = this.#writeRecord(slot, record, at, "list");
+    if (isWritten && isOfflineAgain) onContradiction?.(record, "contradicting_status");
+    if (!isWritten && this.#columns.contradicts(slot, record, at)) onContradiction?.(record, "older_record");
     const isNew = this.#absences.markShown(slot);
     if (isNew) this.#hiddenSince.delete(record.id);
     // A list that shifts shows a node again a moment later, which is not a new observation.
@@ -109,13 +113,13 @@ export class Inventory {
     return null;
   }
 
-  /** Ends a walk, which began at `observedFrom`. Removes nodes that enough walks in a row did not show. */
-  endWalk(walk: WalkSummary, at: MonotonicMs, observedFrom = at): WalkResult {
+  /** Ends a walk and returns its result. Removes nodes that enough walks in a row did not show. */
+  endWalk(walk: WalkSummary, at: MonotonicMs): WalkResult {
     const known = [...this.#slots.values()];
     const unlisted = known.filter((slot) => !this.#absences.isShown(slot));
     const hidden = unlisted.filter((slot) => this.#absences.isHidden(slot)).length;
     const counts = { known: known.length, shown: known.length - unlisted.length, hidden };
-    const { result, evidence } = this.#walks.endWalk(walk, counts, { from: observedFrom, at });
+    const { result, evidence } = this.#walks.endWalk(walk, counts, at);
     for (const slot of this.#absences.endWalk(known, evidence)) this.#removeNode(this.#columns.id(slot), slot);
     this.#columns.renumberLocations(this.#locations.compact(this.#columns.occupiedLocations()));
     return result;
@@ -138,8 +142,7 @@ export class Inventory {
   recordDetail(detail: NodeDetail, at: MonotonicMs, epochMs: EpochMs): "taken" | "outdated" | "bad_scale" {
     const slot = this.#slots.get(detail.id);
     if (slot === undefined || this.#columns.number("detailedAt", slot) > at) return "taken";
-    // If the service's clock was set back, the list shows it.
-    const isWritten = this.#writeRecord(slot, detail, at, Number.POSITIVE_INFINITY);
+    const isWritten = this.#writeRecord(slot, detail, at, "detail");
     if (!isWritten && this.#columns.contradicts(slot, detail, at)) return "outdated";
     for (const name of UNSCALED_NUMBERS) this.#columns.setNumber(name, slot, detail[name]);
     this.#columns.setNumber("detailedAt", slot, at);
@@ -198,10 +201,7 @@ export class Inventory {
     return this.#toDetailPick(this.#priority.takeProbe(now));
   }
 
-  /**
-   * Returns the time from which {@link takeNextDetail} takes a node out of turn; Infinity if it will not until there is
-   * a new observation.
-   */
+  /** Returns when {@link takeNextDetail} takes a node out of turn, or Infinity if not before a new observation. */
   suspectAt(): MonotonicMs {
     return this.#priority.suspectAt();
   }
@@ -259,7 +259,9 @@ export class Inventory {
   }
 
   /** Writes the fields of the list form, unless {@link NodeColumns.isOutdated}. Returns whether it did. */
-  #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs, ignoredMs: DurationMs): boolean {
+  #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs, source: "list" | "detail"): boolean {
+    // If the service's clock was set back, the list shows it.
+    const ignoredMs = source === "list" ? OLDER_RECORD_MS_MAX : Number.POSITIVE_INFINITY;
     if (this.#columns.isOutdated(slot, record, at, ignoredMs)) {
       this.#columns.recordOutdated(slot, record, at);
       return false;
@@ -267,9 +269,8 @@ export class Inventory {
     const isNew = Number.isNaN(this.#columns.number("listedAt", slot));
     const known = isNew ? undefined : this.#locations.list()[this.#columns.location(slot)];
     this.#columns.setListed(slot, record, at);
-    // A record that does not state where the node is does not move it out of the limits of its region.
-    const country = record.country || known?.country || "";
-    const region = record.region || known?.region || "";
+    // Only the list moves a node out of the limits of its region: details may spell regions differently.
+    const { country, region } = source === "list" ? mergeLocations(record, known) : mergeLocations(known, record);
     // Nearly all records show the same location.
     if (known?.country !== country || known.region !== region)
       this.#columns.setLocation(slot, this.#locations.index(country, region));

@@ -1,42 +1,31 @@
-import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-values.ts";
 import type { Location } from "../model/snapshot.ts";
-
-/** Location of the nodes beyond the cap. */
-const OTHER_LOCATION: Location = { country: OTHER_LABEL, region: OTHER_LABEL };
-const { values: LOCATIONS_MAX } = LABEL_CAPS.proxynet_nodes;
 
 /**
  * Creates a table that assigns numbers to pairs of country and region, so that the location of a node is one integer.
- * `compact` calls `onFolded` with the number of records counted under `other` since the last call.
+ * Policies and limits read it, so it has all pairs. Only what is exported is capped.
  */
-export function createLocationTable(onFolded: OnLabelsFolded) {
+export function createLocationTable() {
   let locations: Location[] = [];
   let byName = new Map<string, number>();
   /** Shared by snapshots until the table changes. */
   let copy: readonly Location[] | null = null;
-  let foldedCount = 0;
-
-  function add(location: Location): number {
-    locations.push(location);
-    byName.set(keyOf(location), locations.length - 1);
-    copy = null;
-    return locations.length - 1;
-  }
 
   return {
-    /** Returns the number of a location, or beyond the cap of `proxynet_nodes` the number of the location `other`. */
+    /** Returns the number of a location. */
     index(country: string, region: string): number {
       const location = { country, region };
       const known = byName.get(keyOf(location));
       if (known !== undefined) return known;
-      if (locations.length < LOCATIONS_MAX) return add(location);
-      foldedCount++;
-      return byName.get(keyOf(OTHER_LOCATION)) ?? add(OTHER_LOCATION);
+      locations.push(location);
+      byName.set(keyOf(location), locations.length - 1);
+      copy = null;
+      return locations.length - 1;
     },
-    /** Removes the locations without nodes. Returns the new number of each old one, or null if all are kept. */
+    /**
+     * Removes the locations without nodes. The others keep their order. Returns the new number of each old one, or null
+     * if all are kept.
+     */
     compact(occupied: ReadonlySet<number>): readonly number[] | null {
-      if (foldedCount > 0) onFolded("proxynet_nodes", foldedCount);
-      foldedCount = 0;
       if (occupied.size === locations.length) return null;
       const renumbered = new Array<number>(locations.length).fill(0);
       const kept = locations.filter((_, index) => occupied.has(index));
@@ -56,3 +45,11 @@ export function createLocationTable(onFolded: OnLabelsFolded) {
 }
 
 const keyOf = ({ country, region }: Location): string => `${country}\u0000${region}`;
+
+type StatedLocation = Readonly<Record<keyof Location, string | null>>;
+
+/** Returns the first location, with what it does not state from the second. */
+export const mergeLocations = (first?: StatedLocation, second?: StatedLocation): Location => ({
+  country: first?.country || second?.country || "",
+  region: first?.region || second?.region || "",
+});

@@ -31,6 +31,7 @@ export const TEXT_COLUMNS = LISTED_TEXT_NAMES.filter(
 );
 
 const UNKNOWN_STATUS = NODE_STATUSES.indexOf("unknown");
+const OFFLINE_STATUS = NODE_STATUSES.indexOf("offline");
 
 /** A record whose last_seen is earlier by more than this is an older one. Some services round the times of a list. */
 const LAST_SEEN_TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
@@ -39,6 +40,9 @@ const LAST_SEEN_TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
  * since the service's clock may have been set back.
  */
 export const OLDER_RECORD_MS_MAX: DurationMs = 2 * MINUTE_MS;
+
+/** Called with a record of the list whose status contradicts that of others, and how. */
+export type OnContradiction = (record: NodeRecord, how: "older_record" | "contradicting_status") => void;
 
 /** A column, and its last copy if the column has not changed since, so that a snapshot copies only what changed. */
 interface Column<A> {
@@ -56,6 +60,8 @@ export class NodeColumns {
   readonly #listedTexts = TEXT_COLUMNS.map((name) => ({ name, column: this.#texts[name] }));
   readonly #locationIndex = column(new Uint32Array(0));
   readonly #status = column(new Uint8Array(0));
+  /** 1 if the node is online, but has not been seen since a record that stated that it was offline. */
+  #onlineUnseen = new Uint8Array(0);
 
   id(slot: number): NodeId {
     return this.#texts.ids.values[slot]!;
@@ -90,6 +96,19 @@ export class NodeColumns {
     return at >= this.number("listedAt", slot) && !this.#hasStatus(slot, record);
   }
 
+  /**
+   * Returns whether a record states that a node is offline, as it was before the stored one stated that it is online, and
+   * last_seen has stayed the same, so that the service contradicts itself.
+   */
+  isOfflineAgain(slot: number, record: NodeRecord): boolean {
+    return this.#onlineUnseen[slot] === 1 && record.status === "offline" && this.#isUnseen(slot, record);
+  }
+
+  /** Returns whether the node has not been seen since the stored record. */
+  #isUnseen(slot: number, { lastSeenMs }: NodeRecord): boolean {
+    return (lastSeenMs ?? Number.NaN) <= this.number("lastSeenMs", slot) + LAST_SEEN_TOLERANCE_MS;
+  }
+
   /** Records that an outdated record was observed at `at`. Only the time of another known status is stored. */
   recordOutdated(slot: number, record: NodeRecord, at: MonotonicMs): void {
     if (record.status === "unknown" || this.#hasStatus(slot, record)) return;
@@ -109,6 +128,9 @@ export class NodeColumns {
   setListed(slot: number, record: NodeRecord, at: MonotonicMs): void {
     if (!this.#hasStatus(slot, record) && this.#status.values[slot] !== UNKNOWN_STATUS)
       this.#recordOtherStatus(slot, this.number("listedAt", slot));
+    const isOnline = record.status === "online";
+    const wasUnseen = this.#status.values[slot] === OFFLINE_STATUS || this.#onlineUnseen[slot] === 1;
+    this.#onlineUnseen[slot] = Number(isOnline && wasUnseen && this.#isUnseen(slot, record));
     write(this.#status, slot, NODE_STATUSES.indexOf(record.status));
     this.setNumber("listedAt", slot, at);
     for (const { name, column } of this.#listedTexts) writeText(column, slot, record[name] ?? "");
@@ -127,6 +149,7 @@ export class NodeColumns {
   grow(): number {
     const slot = this.#slots++;
     for (const numbers of Object.values(this.#numbers)) numbers.grow();
+    this.#onlineUnseen = growColumn(this.#onlineUnseen, slot);
     for (const column of [this.#locationIndex, this.#status] as Column<TypedColumn>[]) {
       column.values = growColumn(column.values, slot);
       column.shared = null;
@@ -141,6 +164,7 @@ export class NodeColumns {
     for (const name of NUMBER_COLUMNS) this.setNumber(name, slot, null);
     this.setLocation(slot, 0);
     write(this.#status, slot, UNKNOWN_STATUS);
+    this.#onlineUnseen[slot] = 0;
   }
 
   /** Sets all usages to missing. */
@@ -157,6 +181,15 @@ export class NodeColumns {
     return occupied;
   }
 
+  /** Returns how many nodes have a location with this number or a higher one. */
+  countFromLocation(first: number): number {
+    let nodes = 0;
+    for (let slot = 0; slot < this.#slots; slot++) {
+      if (this.#locationIndex.values[slot]! >= first && this.id(slot) !== "") nodes++;
+    }
+    return nodes;
+  }
+
   /** Renumbers the locations. Empty slots get 0. Null changes nothing. */
   renumberLocations(renumbered: readonly number[] | null): void {
     if (renumbered === null) return;
@@ -166,7 +199,9 @@ export class NodeColumns {
   }
 
   /** Returns an immutable copy of the columns together with `rest`. */
-  copy(rest: Pick<Fleet, "count" | "locations" | "usageKnown" | "settledAt" | "walkedAt" | "lastWalk">): Fleet {
+  copy(
+    rest: Pick<Fleet, "count" | "locations" | "usageKnown" | "settledAt" | "settledFrom" | "walkedAt" | "lastWalk">,
+  ): Fleet {
     return {
       slots: this.#slots,
       ...rest,

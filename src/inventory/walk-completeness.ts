@@ -40,6 +40,8 @@ export interface WalkSummary extends WalkCounts {
   readonly rejected: number;
   /** Share of the total that a complete walk may miss. */
   readonly maxMissing: Share;
+  /** When its first page was observed. Ignored if it was cut. */
+  readonly observedFrom: MonotonicMs;
 }
 
 /** Nodes of the inventory at the end of a walk. */
@@ -67,6 +69,7 @@ export class WalkHistory {
   #keepsAll = false;
   #recoveredWalks = 0;
   #settledAt: MonotonicMs | null = null;
+  #settledFrom: MonotonicMs | null = null;
   #walkedAt: MonotonicMs | null = null;
   #lastWalk: WalkResult | null = null;
 
@@ -101,9 +104,9 @@ export class WalkHistory {
 
   /** Records a walk. Returns its result and what it proves about nodes that it did not show. */
   endWalk(
-    { end, total, seen, rejected, maxMissing }: WalkSummary,
+    { end, total, seen, rejected, maxMissing, observedFrom }: WalkSummary,
     { known, shown, hidden }: NodeCounts,
-    { from, at }: { readonly from: MonotonicMs; readonly at: MonotonicMs },
+    at: MonotonicMs,
   ): { readonly result: WalkResult; readonly evidence: WalkEvidence } {
     this.#expectedNodes = Math.max(this.#expectedNodes, shown);
     const counts = { total, seen };
@@ -112,7 +115,7 @@ export class WalkHistory {
     const allowedByShare = allowedMissing(counts, maxMissing);
     const allowed = Math.max(this.#acceptedMissing, allowedByShare);
     const complete = end !== "cut" && missing <= allowed;
-    if (complete) this.#settledAt = at;
+    if (complete) [this.#settledAt, this.#settledFrom] = [at, observedFrom];
     if (end !== "cut" || seen > 0) this.#walkedAt = at;
     this.#recoveredWalks = complete && missing <= allowedByShare ? this.#recoveredWalks + 1 : 0;
     if (this.#recoveredWalks >= WALKS_TO_RECOVER) this.#acceptedMissing = 0;
@@ -124,7 +127,6 @@ export class WalkHistory {
       total,
       isAborted: end === "cut",
       rejected,
-      observedFrom: from,
       at,
     };
     this.#lastWalk = result;
@@ -135,7 +137,8 @@ export class WalkHistory {
   }
 
   /** Returns when the last walks ended, and the result of the last one. */
-  latest(): Pick<Fleet, "settledAt" | "walkedAt" | "lastWalk"> {
-    return { settledAt: this.#settledAt, walkedAt: this.#walkedAt, lastWalk: this.#lastWalk };
+  latest(): Pick<Fleet, "settledAt" | "settledFrom" | "walkedAt" | "lastWalk"> {
+    const [settledAt, settledFrom] = [this.#settledAt, this.#settledFrom];
+    return { settledAt, settledFrom, walkedAt: this.#walkedAt, lastWalk: this.#lastWalk };
   }
 }

@@ -73,6 +73,8 @@ export interface ServiceOptions {
   readonly usageScale: "ratio" | "percent";
   /** How a detail states the uptime, whose hours the list rounds down. */
   readonly detailUptime: "floored" | "rounded" | "exact";
+  /** Whether a detail states the country and region as the list does, or in lower and upper case. */
+  readonly detailLocation: "same" | "other_case";
   /** What `created_at` states: when the node was created, its last boot (it registers again), or the response's time. */
   readonly createdAt: "creation" | "boot" | "request";
   /** The status of a quarantined node. */

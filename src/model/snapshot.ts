@@ -47,6 +47,8 @@ export interface Fleet
   readonly usageKnown: boolean;
   /** When the last complete walk ended, or null before the first. */
   readonly settledAt: MonotonicMs | null;
+  /** When its first page was observed, likewise. The walk has not shown nodes whose record is older. */
+  readonly settledFrom: MonotonicMs | null;
   /** End of the last walk that either reached the end of the list or showed a node; null before the first. */
   readonly walkedAt: MonotonicMs | null;
   /** Result of the last walk, or null before the first. */
@@ -75,9 +77,6 @@ export interface WalkResult {
   readonly isAborted: boolean;
   /** Records that could not be read. */
   readonly rejected: number;
-  /** When its first page was requested. */
-  readonly observedFrom: MonotonicMs;
-  /** When it ended. */
   readonly at: MonotonicMs;
 }
 

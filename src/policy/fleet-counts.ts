@@ -4,7 +4,7 @@ import type { Episode } from "../model/remediation/episode.ts";
 import type { Fleet, Location } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
 import { slotsById } from "./cel/field-readers.ts";
-import { countRecords } from "./cel/fleet-aggregates.ts";
+import { countRecords, isSeenOnline } from "./cel/fleet-aggregates.ts";
 import { isAcceptableLoss, isDown, isLost } from "./episodes/lost-nodes.ts";
 import { type ActivePolicy, isDryRun } from "./guard-facts.ts";
 import { isLateEffect } from "./own-actions.ts";
@@ -13,7 +13,10 @@ import type { RemediationRecords } from "./remediation-records.ts";
 /** Node counts of one region or country, including lost nodes. */
 export interface DomainCount {
   readonly nodes: number;
-  /** Nodes that are online and not disrupted. A node that we disrupted recently may still be listed as online. */
+  /**
+   * Nodes that the last complete walk has shown as online and that are not disrupted. A node that we disrupted recently
+   * may still be listed as online.
+   */
   readonly online: number;
   readonly disrupted: number;
 }
@@ -72,8 +75,6 @@ function wasOffline(records: RemediationRecords, { id }: Episode): boolean {
   );
 }
 
-const ONLINE = NODE_STATUSES.indexOf("online");
-
 /**
  * Counts the nodes of a fleet, in steps. Nodes also count as unhealthy if a timer of `policies` is firing on them. Unless
  * `dryRun` is set, policies in dry_run are ignored. `now` is by the journal's clock. Decisions need all steps at once,
@@ -113,13 +114,13 @@ export function* countFleet(
   const addDisrupted = (slot: number, before: Location) => {
     disruptedOnly += markUnhealthy(slot);
     const location = locations[locationIndex[slot]!]!;
-    add(location, { nodes: 0, online: status[slot] === ONLINE ? -1 : 0, disrupted: 1 });
+    add(location, { nodes: 0, online: isSeenOnline(fleet, slot) ? -1 : 0, disrupted: 1 });
     for (const domain of FAILURE_DOMAINS)
       if (before[domain] !== location[domain]) addTo(domain, before[domain], DISRUPTED_NODE);
   };
   for (const [index, location] of locations.entries()) {
     const nodes = counted.nodes[index]!;
-    if (nodes > 0) add(location, { nodes, online: counted.online[index]!, disrupted: 0 });
+    if (nodes > 0) add(location, { nodes, online: counted.seenOnline[index]!, disrupted: 0 });
   }
   const disrupted = yield* disruptedEpisodes(records, dryRun);
   const disruptedIds = new Set(disrupted.map(({ node }) => node));

@@ -101,6 +101,13 @@ export interface PolicyEvaluation extends ExpressionResult {
   readonly matched: boolean | null;
 }
 
+/**
+ * Returns whether a verdict is unknown only because the service states a status that this version does not know. The node
+ * was observed, but not yet to be unhealthy.
+ */
+export const isStatusUnknown = ({ verdict, unknowns }: ExpressionResult): boolean =>
+  verdict === "unknown" && unknowns.every(({ field, why }) => field === "node.status" && why === "missing");
+
 /** Returns how old the data of a collector may be. */
 export type MaxAgeOf = (source: Field["source"]) => DurationMs;
 

@@ -23,6 +23,7 @@ export const defaultServiceOptions: ServiceOptions = {
   pageLimitEcho: "effective",
   usageScale: "ratio",
   detailUptime: "floored",
+  detailLocation: "same",
   createdAt: "creation",
   quarantineStatus: "quarantined",
   errorBody: "code",

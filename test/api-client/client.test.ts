@@ -1,5 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { listNodesCall, readNodeCall, readStatsCall } from "../../src/api-client/endpoints.ts";
+import {
+  type Call,
+  listNodesCall,
+  readHourlyCall,
+  readNodeCall,
+  readStatsCall,
+} from "../../src/api-client/endpoints.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { Secret, Transport, TransportRequest } from "../../src/model/ports.ts";
@@ -75,6 +81,23 @@ describe("a service that fails", () => {
     await clock.advance(60_000);
     expect((await answer).ok).toBe(true);
     expect((await get()).ok).toBe(true);
+  });
+
+  test("calls of an endpoint whose retries have failed are not retried until one of them succeeds", async () => {
+    const { service, clock, client, calls } = createClientSetup({ fault: { kind: "status", status: 503 } });
+    const attemptsOf = async (call: Call) => {
+      const before = calls.length;
+      const answer = client.get(call, "walk", new AbortController().signal);
+      await clock.advance(30_000);
+      return { ok: (await answer).ok, attempts: calls.length - before };
+    };
+    expect(await attemptsOf(readStatsCall)).toEqual({ ok: false, attempts: 3 });
+    expect(await attemptsOf(readStatsCall)).toEqual({ ok: false, attempts: 1 });
+    expect(await attemptsOf(readHourlyCall)).toEqual({ ok: false, attempts: 3 });
+    service.setFaults([]);
+    expect(await attemptsOf(readStatsCall)).toEqual({ ok: true, attempts: 1 });
+    service.setFaults([{ afterMs: 0, forMs: 3_600_000, fault: { kind: "status", status: 503 } }]);
+    expect(await attemptsOf(readStatsCall)).toEqual({ ok: false, attempts: 3 });
   });
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import { createTopListCaps } from "../../src/collectors/collected-state.ts";
+import { Inventory } from "../../src/inventory/inventory.ts";
 import { createLabelCounts } from "../../src/inventory/label-counts.ts";
 import type { SessionTotals } from "../../src/inventory/sessions/session-totals.ts";
 import { NetworkRenderer } from "../../src/metrics/render/renderer.ts";
@@ -9,6 +10,7 @@ import type { Fault } from "../../src/model/scenario.ts";
 import type { SessionRecord, SessionStatistics } from "../../src/model/session.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
 import { startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
+import { record, walkSummary } from "../inventory/inventory-fixtures.ts";
 import { createWalks, session } from "../inventory/sessions/session-walks.ts";
 import { render, textOf } from "../metrics/naive-renderer.ts";
 import { renderInput } from "../metrics/snapshot-fixtures.ts";
@@ -61,6 +63,20 @@ test("a service with different labels in every record exhausts neither page nor 
     expect(own).toMatch(new RegExp(`^proxywarden_labels_folded_total\\{family="${family}"\\} [1-9]`, "m"));
   }
   await stopVirtualDaemon(daemon);
+});
+
+test("nodes of further locations are counted under other, also if a location has that name", () => {
+  const { values: cap } = LABEL_CAPS.proxynet_nodes;
+  const inventory = new Inventory("ratio");
+  const regions = ["other", ...Array.from({ length: cap + 9 }, (_, index) => `region_${index}`)];
+  for (const region of regions) inventory.recordListed(record(`in ${region}`, { country: "other", region }), 0);
+  inventory.endWalk(walkSummary(regions.length), 0);
+  const page = textOf(render(new NetworkRenderer(), renderInput({ fleet: inventory.currentFleet() })));
+  const online = [...page.matchAll(/^proxynet_nodes\{status="online".*region="([^"]*)"\} (\d+)$/gm)];
+  const counts = new Map(online.map(([, region, nodes]) => [region, Number(nodes)]));
+  expect(online).toHaveLength(cap);
+  expect(counts.get("region_0")).toBe(1);
+  expect(counts.get("other")).toBe(regions.length - (cap - 1));
 });
 
 test("a value that has its own series keeps it while it is listed, regardless of the order", () => {

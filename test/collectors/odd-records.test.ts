@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
-import { MINUTE_MS } from "../../src/base/duration.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { NetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
-import { startQuietNetwork } from "../harness/quiet-network.ts";
+import { listsAndDetailsSettings, startQuietNetwork } from "../harness/quiet-network.ts";
+import { changingBodies } from "../harness/simulator/changed-responses.ts";
 import {
   everyMinuteSettings,
   startVirtualDaemon,
@@ -84,4 +85,46 @@ test("an outdated replica that shows a node as healthy, so that it never fires, 
   expect(page).toMatch(/records_rejected_total\{collector="nodes",reason="older_record"\} \d\d/);
   const warnings = network.daemon.log.lines.filter(({ fields }) => fields.reason === "older_record");
   expect(warnings[0]).toMatchObject({ fields: { id: node } });
+});
+
+/** Fails a node of which the service also states that it is online, and returns what shows that it is never acted on. */
+async function failContradictedNode(contradict: (body: string, path: string, node: string) => string | null) {
+  let failed = "";
+  const wrapTransport = changingBodies((body, { path, method }) =>
+    method === "GET" && failed !== "" ? contradict(body, path, failed) : null,
+  );
+  const config = remediationConfig([rebootOffline({ forMs: 15 * MINUTE_MS })]);
+  const network = await startQuietNetwork({ config, wrapTransport, settings: listsAndDetailsSettings });
+  const [node, other] = network.nodes();
+  failed = node!;
+  network.failNode(node!);
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  network.failNode(other!);
+  await network.advance(20 * MINUTE_MS);
+  expect(network.postCount()).toBe(1);
+  const named = network.daemon.log.lines.filter(({ fields }) => fields.reason === "contradicting_status");
+  return { node, named, page: await network.daemon.metrics.render("text") };
+}
+
+test("a list that shows a node twice, with two statuses, so that it never fires, is counted and named", async () => {
+  const { node, named, page } = await failContradictedNode((body, path, failed) => {
+    if (!path.startsWith("/v1/nodes?")) return null;
+    const list = JSON.parse(body);
+    const again = list.data.filter(({ id }: { readonly id: string }) => id === failed);
+    return JSON.stringify({
+      ...list,
+      data: [...again.map((record: object) => ({ ...record, status: "online" })), ...list.data],
+    });
+  });
+  expect(named[0]).toMatchObject({ fields: { id: node } });
+  expect(page).toMatch(/records_rejected_total\{collector="nodes",reason="contradicting_status"\} \d\d/);
+});
+
+test("details that contradict the list, so that a node never fires, are counted and named", async () => {
+  const { node, named, page } = await failContradictedNode((body, path, failed) =>
+    path === `/v1/nodes/${failed}` ? JSON.stringify({ ...JSON.parse(body), status: "online" }) : null,
+  );
+  expect(named[0]).toMatchObject({ fields: { id: node } });
+  expect(page).toMatch(/records_rejected_total\{collector="nodes",reason="contradicting_status"\} [1-9]/);
 });

@@ -71,6 +71,7 @@ export const walkSummary = (seen: number, parts: Partial<WalkSummary> = {}): Wal
   seen,
   rejected: 0,
   maxMissing: 0.02,
+  observedFrom: Number.NEGATIVE_INFINITY,
   ...parts,
 });
 

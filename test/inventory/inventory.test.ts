@@ -102,17 +102,6 @@ test("locations are those of current nodes, and renumbering keeps each node's lo
   expect(NODE_STATUSES[fleet.status[fleet.ids.indexOf("c")]!]).toBe("online");
 });
 
-test("keeps at most two thousand locations, and counts the rest under other", () => {
-  const inventory = new Inventory("ratio");
-  for (let node = 0; node < 5_000; node++)
-    inventory.recordListed(record(`node_${node}`, { region: `region_${node}` }), 0);
-  inventory.endWalk(walkSummary(5_000), 0);
-  const { locations: places, locationIndex: place, ids } = inventory.currentFleet();
-  expect(places).toHaveLength(2_001);
-  expect(places[place[ids.indexOf("node_7")]!]).toEqual({ country: "DE", region: "region_7" });
-  expect(places[place[ids.indexOf("node_4999")]!]).toEqual({ country: "other", region: "other" });
-});
-
 describe("usage", () => {
   const usageOf = (scale: UsageScale, cpu: number) => {
     const inventory = new Inventory(scale);

@@ -50,6 +50,7 @@ export function buildFleet(fixtures: readonly (NodeFixture | null)[], settledAt:
     detailLastSeenMs: numbers(({ lastSeenMs }) => lastSeenMs),
     usageKnown: true,
     settledAt,
+    settledFrom: null,
     walkedAt: settledAt,
     lastWalk:
       settledAt === null
@@ -57,7 +58,6 @@ export function buildFleet(fixtures: readonly (NodeFixture | null)[], settledAt:
         : {
             complete: true,
             completeWalks: 9,
-            observedFrom: 0,
             seenNodes: slots,
             missing: 0,
             total: slots,

@@ -40,6 +40,7 @@ export function buildFleet(nodes: readonly FleetNode[]): Fleet {
     detailLastSeenMs: unknown,
     usageKnown: false,
     settledAt: 0,
+    settledFrom: null,
     walkedAt: 0,
     lastWalk: null,
   };

@@ -65,11 +65,14 @@ const PAGE_RECORDS_MAX = 50_000;
 export function decodePage(json: unknown): Result<RawPage, ApiError> {
   const { data, pagination } = asRawRecord(json);
   const { limit, total } = asRawRecord(pagination);
-  if (!Array.isArray(data)) return wrongShape("a page", `data: expected a list, found ${describeJson(data)}`);
-  if (data.length > PAGE_RECORDS_MAX) return wrongShape("a page", `data: it has more than ${PAGE_RECORDS_MAX} records`);
+  // Some services, such as those in Go, encode an empty list as null.
+  const records: unknown = data === null ? [] : data;
+  if (!Array.isArray(records)) return wrongShape("a page", `data: expected a list, found ${describeJson(data)}`);
+  if (records.length > PAGE_RECORDS_MAX)
+    return wrongShape("a page", `data: it has more than ${PAGE_RECORDS_MAX} records`);
   if (!isCount(total))
     return wrongShape("a page", `pagination.total: expected a non-negative whole number, found ${describeJson(total)}`);
-  return ok({ records: data, limit: isCount(limit) ? limit : null, total });
+  return ok({ records, limit: isCount(limit) ? limit : null, total });
 }
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;

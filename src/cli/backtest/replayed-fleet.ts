@@ -151,7 +151,7 @@ export class ReplayedFleet {
       this.#detailedAt.delete(id);
     }
     this.#walkedAt = walkedAt;
-    const counts = { total: shown.size, seen: shown.size, rejected: 0, maxMissing: 0 };
+    const counts = { total: shown.size, seen: shown.size, rejected: 0, maxMissing: 0, observedFrom: walkedAt };
     this.inventory.endWalk({ ...counts, end: isComplete ? "exact" : "cut" }, walkedAt);
   }
 

@@ -82,6 +82,9 @@ const service = (defaults: ServiceOptions) =>
     detail_uptime: oneOf(["floored", "rounded", "exact"])
       .default(defaults.detailUptime)
       .describe("How a detail states `uptime_hours`: rounded down as in the list, rounded, or with decimals."),
+    detail_location: oneOf(["same", "other_case"])
+      .default(defaults.detailLocation)
+      .describe("Whether a detail states `country` and `region` as the list does, or in lower and upper case."),
     created_at: oneOf(["creation", "boot", "request"])
       .default(defaults.createdAt)
       .describe("Whether `created_at` is the time of the node's creation, of its last boot or of the request."),

@@ -1,5 +1,7 @@
 import { HOUR_MS, SECOND_MS } from "../../base/duration.ts";
+import { LABEL_CAPS, OTHER_LABEL } from "../../model/label-values.ts";
 import { type DetailNumber, LISTED_NUMBERS, type ListedNumber, NODE_STATUSES } from "../../model/node.ts";
+import type { Location } from "../../model/snapshot.ts";
 import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type Sample } from "./family.ts";
 
 /** Bytes per gigabyte. The spec does not define the unit; this is the SI definition. */
@@ -158,24 +160,47 @@ export const NODE_COUNTS: AggregateFamily = {
   *samples(input) {
     const { fleet } = input.snapshot;
     if (fleet.walkedAt === null || !isFresh(input, "nodes", fleet.walkedAt)) return;
-    const counts = countNodes(input);
-    for (const [location, { country, region }] of fleet.locations.entries()) {
+    const exported = exportedLocations(fleet.locations);
+    const counts = countNodes(input, exported);
+    for (const [row, { country, region }] of exported.rows.entries()) {
       for (const [state, status] of NODE_STATUSES.entries()) {
-        const value = counts[location * NODE_STATUSES.length + state]!;
+        const value = counts[row * NODE_STATUSES.length + state]!;
         yield { labels: { status, country, region }, value } satisfies Sample;
       }
     }
   },
 };
 
-function countNodes(input: RenderInput): Uint32Array {
+/** The locations that have series, and the row of each location of a fleet in them. */
+interface ExportedLocations {
+  readonly rows: readonly Location[];
+  readonly rowOf: Uint32Array;
+}
+
+/** Returns the first locations up to the cap of `proxynet_nodes`, and `other` for the rest. */
+function exportedLocations(locations: readonly Location[]): ExportedLocations {
+  const { values: locationsMax } = LABEL_CAPS.proxynet_nodes;
+  const isOther = ({ country, region }: Location) => country === OTHER_LABEL && region === OTHER_LABEL;
+  const rows: Location[] = [];
+  const folded: number[] = [];
+  const rowOf = Uint32Array.from(locations, (location, index) => {
+    if (index < locationsMax && !isOther(location)) return rows.push(location) - 1;
+    folded.push(index);
+    return 0;
+  });
+  if (folded.length > 0) rows.push({ country: OTHER_LABEL, region: OTHER_LABEL });
+  for (const index of folded) rowOf[index] = rows.length - 1;
+  return { rows, rowOf };
+}
+
+function countNodes(input: RenderInput, { rows, rowOf }: ExportedLocations): Uint32Array {
   const { fleet } = input.snapshot;
   const states = NODE_STATUSES.length;
-  const counts = new Uint32Array(fleet.locations.length * states);
+  const counts = new Uint32Array(rows.length * states);
   for (let slot = 0; slot < fleet.slots; slot++) {
     // A node that walks no longer show has an old record, and is not counted.
     if (fleet.ids[slot] !== "" && isFresh(input, "nodes", fleet.listedAt.at(slot)))
-      counts[fleet.locationIndex[slot]! * states + fleet.status[slot]!]!++;
+      counts[rowOf[fleet.locationIndex[slot]!]! * states + fleet.status[slot]!]!++;
   }
   return counts;
 }

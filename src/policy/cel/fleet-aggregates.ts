@@ -97,9 +97,10 @@ export const fleetAggregates = oncePerObject((fleet: Fleet): FleetAggregates => 
 
 /** What the records of a fleet show. The arrays must not be modified. */
 export interface RecordCounts {
-  /** Nodes and online nodes, by location. */
+  /** Nodes, online nodes, and those for which {@link isSeenOnline}, by location. */
   readonly nodes: Uint32Array;
   readonly online: Uint32Array;
+  readonly seenOnline: Uint32Array;
   /** 1 for each slot whose node is offline or of unknown status, and the number of each. */
   readonly isUnhealthy: Uint8Array;
   readonly offline: number;
@@ -111,6 +112,7 @@ export const countRecords = oncePerObject((fleet: Fleet): RecordCounts => {
   const { locationIndex, status, locations } = fleet;
   const nodes = new Uint32Array(locations.length);
   const online = new Uint32Array(locations.length);
+  const seenOnline = new Uint32Array(locations.length);
   const isUnhealthy = new Uint8Array(fleet.slots);
   const occupied = occupiedSlots(fleet.ids);
   let [offline, unknown] = [0, 0];
@@ -119,13 +121,18 @@ export const countRecords = oncePerObject((fleet: Fleet): RecordCounts => {
     const state = status[slot]!;
     nodes[locationIndex[slot]!]!++;
     if (state === ONLINE) online[locationIndex[slot]!]!++;
+    if (isSeenOnline(fleet, slot)) seenOnline[locationIndex[slot]!]!++;
     if (state !== OFFLINE && state !== UNKNOWN) continue;
     isUnhealthy[slot] = 1;
     if (state === OFFLINE) offline++;
     else unknown++;
   }
-  return { nodes, online, isUnhealthy, offline, unknown };
+  return { nodes, online, seenOnline, isUnhealthy, offline, unknown };
 });
+
+/** Returns whether a node is online by a record that is not older than the last complete walk, which may have missed it. */
+export const isSeenOnline = ({ status, listedAt, settledFrom }: Fleet, slot: number): boolean =>
+  status[slot] === ONLINE && (settledFrom === null || listedAt.at(slot) >= settledFrom);
 
 function countByRegion(fleet: Fleet): ByRegion<NodeCounts> {
   const { nodes, online } = countRecords(fleet);

@@ -81,6 +81,7 @@ export const statusGuard = defineGuard({
       condition:
         "it is in maintenance or of unknown status; it is rebooting, but this policy did not reboot it; or the daemon has quarantined it under another policy, or in a step that is over",
       ends: "automatically, when the status changes",
+      operatorAction: "if it does not change, end the maintenance or repair the node by hand",
     },
     ownership: OWNERSHIP,
   },

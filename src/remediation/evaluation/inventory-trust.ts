@@ -82,12 +82,12 @@ export class InventoryTrustTracker {
   }
 
   /** Returns why the Date headers, or their difference from the wall clock, hold every action, or null if they do not. */
-  #dateProblem({ lastWalk }: Fleet): string | null {
+  #dateProblem({ settledFrom }: Fleet): string | null {
     const { client, clock, remediationState } = this.#context;
     const serviceNow = client.serviceTime(clock.monotonic());
     const agreedAt = client.serviceTimeAgreedAt();
     if (serviceNow === null || agreedAt !== null) {
-      const observedFrom = agreedAt === null || lastWalk === null ? null : Math.min(agreedAt, lastWalk.observedFrom);
+      const observedFrom = agreedAt === null || settledFrom === null ? null : Math.min(agreedAt, settledFrom);
       return remediationState.clock.suspensionProblem(serviceNow, observedFrom);
     }
     return "no two responses of the service have agreed on its Date yet; the hold ends with the next response that agrees";

@@ -8,7 +8,7 @@ import { runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
 import { isUnderWay } from "../../policy/episodes/lost-nodes.ts";
 import { isDryRun } from "../../policy/guard-facts.ts";
-import { evaluatePolicy, type MaxAgeOf, type Policy, prepareEvaluation } from "../../policy/policy.ts";
+import { evaluatePolicy, isStatusUnknown, type MaxAgeOf, type Policy, prepareEvaluation } from "../../policy/policy.ts";
 import type { TimerChange } from "../../policy/remediation-records.ts";
 import {
   INACTIVE,
@@ -34,9 +34,9 @@ interface PolicyPass {
   readonly maxAgeOf: MaxAgeOf;
   readonly durations: TimerDurations;
   readonly dryRun: boolean;
-  /** When each node was last observed not to meet the condition, by slot, or NaN. */
+  /** When each node was last observed not to meet the condition, or with an unknown status since, by slot, or NaN. */
   readonly lastFalseAt: Float64Array;
-  /** Slots of the nodes whose condition is unknown. */
+  /** Slots of the nodes whose condition is unknown, or was until now because the data of their timer was too old. */
   readonly unknownSlots: Set<number>;
   /** The counts of the nodes that are evaluated. */
   readonly matches: MatchCounts;
@@ -238,12 +238,14 @@ export class PolicyEvaluator {
     timer: Timer,
   ): { readonly timer: Timer; readonly isOnset: boolean } {
     const { policy, durations, lastFalseAt, unknownSlots, now } = pass;
-    const { verdict, matched, at, newest } = evaluatePolicy(policy, pass.scope, slot, pass.maxAgeOf, pass.monotonic);
+    const evaluation = evaluatePolicy(policy, pass.scope, slot, pass.maxAgeOf, pass.monotonic);
+    const { verdict, matched, at, newest } = evaluation;
     if (matched === true) pass.matches.selected++;
     else if (matched === false) pass.matches.excluded++;
     const wasFalse = newest - lastFalseAt[slot]! <= durations.gapMsMax;
-    if (verdict === "false") lastFalseAt[slot] = newest;
-    if (verdict === "unknown") unknownSlots.add(slot);
+    if (verdict === "false" || (wasFalse && isStatusUnknown(evaluation))) lastFalseAt[slot] = newest;
+    const wasTooOld = timer.last !== null && newest - timer.last.newest > durations.gapMsMax;
+    if (verdict === "unknown" || wasTooOld) unknownSlots.add(slot);
     else if (unknownSlots.size > 0) unknownSlots.delete(slot);
     // Most nodes are healthy: their timers stay inactive.
     if (timer === INACTIVE && verdict !== "true") return { timer, isOnset: false };

@@ -61,8 +61,10 @@ export function detailedNode(service: ServiceBackend, node: SimulatedNode, at: E
   const { cpu, memory, disk } = resourceUsage(network.seed, node, Math.min(1, active / capacity), at);
   const scaled = (ratio: number): number =>
     options.usageScale === "percent" ? rounded(ratio * 100, 2) : rounded(ratio, 4);
+  const isOtherCase = options.detailLocation === "other_case";
   return {
     ...listedNode(service, node, at, seenUntil),
+    ...(isOtherCase && { country: node.country.toLowerCase(), region: node.region.toUpperCase() }),
     uptime_hours: UPTIME_ROUNDING[options.detailUptime](exactUptimeHours(node, at)),
     cpu_usage: scaled(cpu),
     memory_usage: scaled(memory),

@@ -206,6 +206,12 @@ test("a page may state an invalid limit", () => {
   expect(page).toEqual({ ok: true, value: { records: [1], limit: null, total: 1 } });
 });
 
+test("null in place of an empty list is an empty page", () => {
+  const page = decodePage({ data: null, pagination: { page: 2, limit: 50, total: 50 } });
+  expect(page).toEqual({ ok: true, value: { records: [], limit: 50, total: 50 } });
+  expect(decodePage({ pagination: { total: 50 } })).toMatchObject({ ok: false, error: { kind: "wrong_shape" } });
+});
+
 test("an invalid field of the statistics is null and does not affect others", () => {
   const problems: RecordProblem[] = [];
   const stats = decodeStatistics(

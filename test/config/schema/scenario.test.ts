@@ -21,6 +21,7 @@ service:
   page_limit_echo: requested
   usage_scale: percent
   detail_uptime: exact
+  detail_location: other_case
   created_at: boot
   quarantine_status: maintenance
   error_body: empty
@@ -51,6 +52,7 @@ keys: [{ key: k, scopes: [nodes:read] }]
       pageLimitEcho: "requested",
       usageScale: "percent",
       detailUptime: "exact",
+      detailLocation: "other_case",
       createdAt: "boot",
       quarantineStatus: "maintenance",
       errorBody: "empty",

@@ -46,6 +46,8 @@ function toActualNode(service: SimulatedService, node: SimulatedNode): ActualNod
   const isFailing = failureMode !== "none";
   return {
     ...detail,
+    country: node.country,
+    region: node.region,
     failureMode,
     remedy: isFailing ? remedy : null,
     recoversAt: isFailing ? recoverAt : null,

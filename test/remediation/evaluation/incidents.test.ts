@@ -3,6 +3,7 @@ import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
+import { changingRecords } from "../../harness/simulator/changed-responses.ts";
 
 const scenario = { nodes: 60 };
 const REGION = "us-east";
@@ -70,6 +71,23 @@ test("nodes whose details are read for the first time are not an incident", asyn
   for (const node of incidentNodes(network)) network.failNode(node);
   await network.advance(40 * MINUTE_MS);
   expect(notificationsOf(network, "incident")).toEqual([]);
+});
+
+test("nodes of one region that go offline together after a while with an unknown status are an incident", async () => {
+  let areUnreachable = false;
+  const isUnreachable = ({ id }: { readonly id?: unknown }) => areUnreachable && affected.includes(String(id));
+  const wrapTransport = changingRecords("nodes", (node) =>
+    isUnreachable(node) ? { ...node, status: "unreachable" } : node,
+  );
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]), scenario, wrapTransport });
+  const affected = incidentNodes(network);
+  areUnreachable = true;
+  await network.advance(20 * MINUTE_MS);
+  for (const node of affected) network.failNode(node);
+  areUnreachable = false;
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(affected[0]!)).toEqual(["correlated"]);
 });
 
 /** A whole region goes offline, and all but five of its nodes come back after an hour. */

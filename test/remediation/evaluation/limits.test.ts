@@ -4,6 +4,9 @@ import { runAtOnce } from "../../../src/base/steps.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
+import { changingBodies } from "../../harness/simulator/changed-responses.ts";
+
+type Body = Readonly<Record<string, unknown>>;
 
 const failAllNodes = (network: QuietNetwork, nodes: readonly string[]) => {
   for (const node of nodes) network.failNode(node, "operator");
@@ -95,6 +98,31 @@ test("min_online holds an online node if too few would stay, even if several are
   await network.advance(20 * MINUTE_MS);
   expect(network.nodes("eu-south").map(network.status).toSorted()).toEqual(["online", "online", "quarantined"]);
   expect(holdReasonsOf(network)).toEqual(["min_online"]);
+});
+
+test("min_online does not count a node that the list hides, whose record may be old", async () => {
+  const two: string[] = [];
+  let isHidden = false;
+  const isOfTwo = ({ id }: Body) => two.includes(String(id));
+  const inOneRegion = (node: Body) => (isOfTwo(node) ? { ...node, region: "small" } : node);
+  const wrapTransport = changingBodies((body, { method }) => {
+    const json = JSON.parse(body) as Body & { readonly data?: readonly Body[] };
+    if (method === "POST") return null;
+    if (json.data === undefined) return JSON.stringify(inOneRegion(json));
+    const data = json.data.filter(({ id }) => !(isHidden && id === two[0])).map(inOneRegion);
+    return JSON.stringify({ ...json, data });
+  });
+  const network = await startQuietNetwork({ config: remediationConfig([]), wrapTransport });
+  two.push(...network.nodes().slice(0, 2));
+  await network.advance(2 * MINUTE_MS);
+  isHidden = true;
+  // Lookups find it, but ever more rarely.
+  await network.advance(100 * MINUTE_MS);
+  network.failNode(two[0]!, "operator");
+  await network.reload({ config: remediationConfig([quarantineOnline([two[1]!])]) });
+  await network.advance(10 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(two[1]!)).toEqual(["min_online"]);
 });
 
 test("min_online does not hold an offline node", async () => {

@@ -68,7 +68,10 @@ async function startEvaluator({ journal } = createMemoryStateStore(), changed: P
         if (createdAtMs !== null)
           inventory.recordDetail(detail(node, null, { status: "offline", createdAtMs }), at, START_MS);
       }
-      inventory.endWalk({ end: "exact", total: nodes.length, seen: nodes.length, rejected: 0, maxMissing: 0 }, at);
+      inventory.endWalk(
+        { end: "exact", total: nodes.length, seen: nodes.length, rejected: 0, maxMissing: 0, observedFrom: 0 },
+        at,
+      );
       publishFleet(inventory.currentFleet());
     },
     publishFleet,
@@ -242,7 +245,7 @@ test.each([
   const inventory = new Inventory("ratio");
   for (let minute = 0; minute < 9; minute++) {
     inventory.recordListed(record("a", { status: statuses[minute % statuses.length]! }), clock.monotonic());
-    const walk = { end: "exact", total: 1, seen: 1, rejected: 0, maxMissing: 0 } as const;
+    const walk = { end: "exact", total: 1, seen: 1, rejected: 0, maxMissing: 0, observedFrom: 0 } as const;
     inventory.endWalk(walk, clock.monotonic());
     publishFleet(inventory.currentFleet());
     await evaluator.evaluate(new Set());

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits, withoutRetries } from "../../harness/policies.ts";
-import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { listsOnlySettings, onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 /** Returns the hours of the policy's longest hold, and the held nodes by reason. */
 async function holdGauges(network: QuietNetwork) {
@@ -72,4 +72,21 @@ test("the nodes on which a policy can't be evaluated are shown", async () => {
   expect(await network.daemon.metrics.render("text")).toContain(
     `\nproxywarden_policy_unknown_nodes{policy="reboot-offline"} ${nodes}\n`,
   );
+});
+
+test("a node whose timer counts nothing, because walks are rarer than max_age, is shown", async () => {
+  const nodes = { kind: "every", intervalMs: 3 * MINUTE_MS } as const;
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline({ maxAgeMs: 2 * MINUTE_MS })]),
+    settings: { schedules: { ...listsOnlySettings.schedules!, nodes } },
+    warmUpMs: 10 * MINUTE_MS,
+  });
+  network.failNode(network.nodes()[0]!);
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(runAtOnce(network.controller().view.policies())).toMatchObject([{ pending: 1, firing: 0, unknown: 1 }]);
+  await network.reload({ config: remediationConfig([rebootOffline()]) });
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(1);
+  expect(runAtOnce(network.controller().view.policies())).toMatchObject([{ pending: 0, firing: 0, unknown: 0 }]);
 });

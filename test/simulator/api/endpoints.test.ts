@@ -68,6 +68,13 @@ test("states the uptime of a detail as the option says, and created_at with each
   expect(Math.floor((START - bootAt) / 3_600_000)).toBe(floored);
 });
 
+test("states the location of a detail in another case if it is to", () => {
+  const client = createTestClient(scenarioWith({}, { detailLocation: "other_case" }));
+  const { id, country, region } = json(client.get("/v1/nodes")).data[3];
+  const detail = json(client.get(`/v1/nodes/${id}`));
+  expect([detail.country, detail.region]).toEqual([country.toLowerCase(), region.toUpperCase()]);
+});
+
 test("lists and returns a quarantined node with the status that the option says", () => {
   const statusOf = (quarantineStatus: "quarantined" | "maintenance") => {
     const client = createTestClient(scenarioWith({}, { quarantineStatus }));

@@ -69,6 +69,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
   const service = {
     ...walkable(serviceOf(choices, plan)),
     detailUptime: detailUptimeOf(seed),
+    detailLocation: seed % 8 === 2 ? ("other_case" as const) : ("same" as const),
     createdAt: createdAtOf(seed),
     quarantineStatus: seed % 8 === 4 ? ("maintenance" as const) : ("quarantined" as const),
   };
