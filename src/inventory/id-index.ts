@@ -13,10 +13,13 @@ const LOAD_FACTOR_MIN = 0.15;
  */
 export class IdIndex {
   /** The hash of the id in each row. */
-  #low = new Uint32Array(0);
-  #high = new Uint32Array(0);
-  /** The row plus 1, or 0 if the entry is empty. The length is a power of 2. */
-  #entries = new Uint32Array(ENTRIES_MIN);
+  #low = new Int32Array(0);
+  #high = new Int32Array(0);
+  /**
+   * The row plus 1, or 0 if the entry is empty. The bits above those that a row can have are a tag: the same bits of
+   * `high`. It differs in nearly all other rows, so their hashes need not be read. The length is a power of 2.
+   */
+  #entries = new Int32Array(ENTRIES_MIN);
   #size = 0;
 
   get size(): number {
@@ -26,21 +29,21 @@ export class IdIndex {
   /** Returns the row of the id, or -1 if it has none. */
   find(id: string): number {
     const [low, high] = hash(id);
-    return this.#entries[this.#entryOf(low, high)]! - 1;
+    return this.#rowIn(this.#entries[this.#entryOf(low, high)]!);
   }
 
-  /** Returns the row of the id. If it has none, it gets `row`, which must be free. */
+  /** Returns the row of the id. If it has none, it gets `row`, which must be the lowest free one or one that was freed. */
   findOrAdd(id: string, row: number): number {
     const [low, high] = hash(id);
     const known = this.#entries[this.#entryOf(low, high)]!;
-    if (known !== 0) return known - 1;
+    if (known !== 0) return this.#rowIn(known);
     this.#size++;
     if (this.#size > this.#entries.length * LOAD_FACTOR_MAX) this.#resize(this.#entries.length * 2);
     this.#low = growColumn(this.#low, row);
     this.#high = growColumn(this.#high, row);
     this.#low[row] = low;
     this.#high[row] = high;
-    this.#entries[this.#entryOf(low, high)] = row + 1;
+    this.#entries[this.#entryOf(low, high)] = this.#tag(high) | (row + 1);
     return row;
   }
 
@@ -53,7 +56,7 @@ export class IdIndex {
   /** Moves an id to a row with a lower number, which must be free. */
   move(from: number, to: number): void {
     const [low, high] = [this.#low[from]!, this.#high[from]!];
-    this.#entries[this.#entryOf(low, high)] = to + 1;
+    this.#entries[this.#entryOf(low, high)] = this.#tag(high) | (to + 1);
     this.#low[to] = low;
     this.#high[to] = high;
   }
@@ -67,27 +70,39 @@ export class IdIndex {
     if (length < this.#entries.length) this.#resize(length);
   }
 
+  #rowIn(entry: number): number {
+    return (entry & (this.#entries.length - 1)) - 1;
+  }
+
+  #tag(high: number): number {
+    return high & -this.#entries.length;
+  }
+
   /** Returns the entry of the row with this hash, or the empty entry where it belongs. */
   #entryOf(low: number, high: number): number {
-    const [entries, lows, highs] = [this.#entries, this.#low, this.#high];
+    const entries = this.#entries;
     const mask = entries.length - 1;
+    const tag = this.#tag(high);
     let entry = low & mask;
-    for (let row = entries[entry]! - 1; row >= 0; row = entries[entry]! - 1) {
-      if (lows[row] === low && highs[row] === high) break;
+    for (let found = entries[entry]!; found !== 0; found = entries[entry]!) {
+      const row = (found & mask) - 1;
+      if ((found & ~mask) === tag && this.#low[row] === low && this.#high[row] === high) break;
       entry = (entry + 1) & mask;
     }
     return entry;
   }
 
   #resize(length: number): void {
-    const entries = new Uint32Array(length);
-    for (const each of this.#entries) {
+    const old = this.#entries;
+    this.#entries = new Int32Array(length);
+    for (const each of old) {
       if (each === 0) continue;
-      let entry = this.#low[each - 1]! & (length - 1);
-      while (entries[entry] !== 0) entry = (entry + 1) & (length - 1);
-      entries[entry] = each;
+      const row = (each & (old.length - 1)) - 1;
+      const high = this.#high[row]!;
+      let entry = this.#low[row]! & (length - 1);
+      while (this.#entries[entry] !== 0) entry = (entry + 1) & (length - 1);
+      this.#entries[entry] = this.#tag(high) | (row + 1);
     }
-    this.#entries = entries;
   }
 
   /** Empties an entry, and moves displaced entries after it so that probing does not stop at the gap. */
@@ -96,7 +111,7 @@ export class IdIndex {
     const mask = entries.length - 1;
     let gap = entry;
     for (let next = (gap + 1) & mask; entries[next] !== 0; next = (next + 1) & mask) {
-      const home = this.#low[entries[next]! - 1]! & mask;
+      const home = this.#low[this.#rowIn(entries[next]!)]! & mask;
       if (((next - home) & mask) < ((next - gap) & mask)) continue;
       entries[gap] = entries[next]!;
       gap = next;
@@ -122,5 +137,5 @@ function mixBits(value: number): number {
   value = Math.imul(value, 0x85ebca6b);
   value ^= value >>> 13;
   value = Math.imul(value, 0xc2b2ae35);
-  return (value ^ (value >>> 16)) >>> 0;
+  return value ^ (value >>> 16);
 }

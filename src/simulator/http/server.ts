@@ -110,7 +110,8 @@ async function readRequest(incoming: IncomingMessage): Promise<Request | null> {
 
 async function send(response: ServerResponse, reply: Reply, clock: Clock, gone: AbortSignal): Promise<void> {
   const { deliveryFault } = reply;
-  const body = Buffer.from(replyBytes(reply));
+  const bytes = replyBytes(reply);
+  const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   // The service sets the header from its own clock, which may be skewed.
   response.sendDate = false;
   if (deliveryFault?.kind === "hang") return;
