@@ -57,7 +57,7 @@ export interface RemediationContext extends RemediationControllerDeps {
 export const createRemediationContext = (deps: RemediationControllerDeps): RemediationContext => ({
   ...deps,
   policies: new PolicySet(deps.config, deps.remediationState.records),
-  observed: new ObservedFleet(deps.client),
+  observed: new ObservedFleet(deps.client, () => deps.remediationState.clock.suspendedAt()),
   apiKey: new ApiKeyStatus(deps.remediationState, deps.clock),
   externalBlockerCache: createExternalBlockerCache(deps.externalBlockers, deps.clock),
 });

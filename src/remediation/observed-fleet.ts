@@ -10,14 +10,20 @@ import { evaluatePolicy, type Policy, type PolicyEvaluation, policySources } fro
 import type { TimerDurations } from "../policy/timer.ts";
 import type { Plan } from "../scheduling/planner.ts";
 
+/** What was observed at the time of a suspension was observed before it. */
+const TICK_MS: DurationMs = 0.001;
+
 /** The last snapshot, and how policies read it. */
 export class ObservedFleet {
   /** The last snapshot, and the plan under which it was collected, or null before the first. */
   latest: { readonly snapshot: Snapshot; readonly plan: Plan } | null = null;
   readonly #client: Pick<ApiClient, "serviceTime">;
+  readonly #suspendedAt: () => MonotonicMs;
 
-  constructor(client: Pick<ApiClient, "serviceTime">) {
+  /** `suspendedAt` returns when the machine was last suspended. Data from before is older than it seems. */
+  constructor(client: Pick<ApiClient, "serviceTime">, suspendedAt = () => Number.NEGATIVE_INFINITY) {
     this.#client = client;
+    this.#suspendedAt = suspendedAt;
   }
 
   /** The nodes of the last snapshot. Throws before the first one. */
@@ -84,6 +90,13 @@ export class ObservedFleet {
     return (source) => spec?.maxAgeMs ?? this.latest?.plan[source]?.freshMs ?? 0;
   }
 
+  /** Like {@link maxAgeOf}, but data from before the last suspension of the machine is too old at `now`. */
+  usableAgeOf(spec: PolicySpec | null, now: MonotonicMs): (source: Collector) => DurationMs {
+    const maxAgeOf = this.maxAgeOf(spec);
+    const sinceSuspensionMs = now - this.#suspendedAt() - TICK_MS;
+    return (source) => Math.min(maxAgeOf(source), sinceSuspensionMs);
+  }
+
   /** Returns the durations of the timers of a policy. */
   timerDurations(policy: Policy): TimerDurations {
     const { forMs, clearForMs } = policy.spec;
@@ -92,7 +105,7 @@ export class ObservedFleet {
 
   /** Evaluates a policy on the node in a slot. */
   evaluate(policy: Policy, slot: number, now: MonotonicMs): PolicyEvaluation {
-    return evaluatePolicy(policy, this.scope(), slot, this.maxAgeOf(policy.spec), now);
+    return evaluatePolicy(policy, this.scope(), slot, this.usableAgeOf(policy.spec, now), now);
   }
 
   /** Returns the last snapshot in the form that expressions read. */

@@ -112,17 +112,16 @@ export function approvalExpiry(
  * The read of a node before an action does not include its sessions.
  */
 export function oldSessionsBlocker(
-  { observed, clock, remediationState }: Pick<DecisionContext, "observed" | "clock" | "remediationState">,
+  { observed, clock }: Pick<DecisionContext, "observed" | "clock">,
   candidate: Candidate,
 ): Blocker<"verdict_unknown"> | null {
   const { policy } = candidate.active;
   if (nextStep(candidate)?.action === "notify" || !policySources(policy).includes("sessions")) return null;
-  const sessions = observed.latest?.snapshot.sessions ?? null;
-  const ageMs = sessions === null ? Number.POSITIVE_INFINITY : clock.monotonic() - sessions.settledAt;
-  const isBeforeSuspension = sessions !== null && remediationState.clock.isBeforeSuspension(sessions.observedFrom);
-  if (ageMs <= SESSION_WALK_AGE_MS_MAX && !isBeforeSuspension) return null;
-  const age = isBeforeSuspension ? "before the machine was suspended" : `${formatSecondsLeft(ageMs)} ago`;
-  const read = sessions === null ? "the sessions were not read" : `the sessions were read ${age}`;
+  const walkedAt = observed.latest?.snapshot.sessions?.settledAt ?? null;
+  const ageMs = walkedAt === null ? Number.POSITIVE_INFINITY : clock.monotonic() - walkedAt;
+  if (ageMs <= SESSION_WALK_AGE_MS_MAX) return null;
+  const read =
+    walkedAt === null ? "the sessions were not read" : `the sessions were read ${formatSecondsLeft(ageMs)} ago`;
   const limit = formatDuration(SESSION_WALK_AGE_MS_MAX);
   const detail = `${read}; a policy that reads them acts only within ${limit} after their walk`;
   return { reason: "verdict_unknown", detail };
@@ -131,8 +130,9 @@ export function oldSessionsBlocker(
 function isProtected(context: DecisionContext, slot: number): NodeObservation["protected"] {
   const { observed, policies, clock } = context;
   if (policies.protectedNodes === null) return "false";
-  const maxAgeOf = observed.maxAgeOf(null);
-  return evaluateExpression(policies.protectedNodes, observed.scope(), slot, maxAgeOf, clock.monotonic()).verdict;
+  const now = clock.monotonic();
+  return evaluateExpression(policies.protectedNodes, observed.scope(), slot, observed.usableAgeOf(null, now), now)
+    .verdict;
 }
 
 /**

@@ -194,19 +194,20 @@ export class PolicyEvaluator {
     this.#lastFalseAt.set(name, lastFalseAt);
     const unknownSlots = this.#unknownSlots.get(name) ?? new Set();
     this.#unknownSlots.set(name, unknownSlots);
+    const monotonic = clock.monotonic();
     return {
       policy,
       scope,
       createdAtMs,
       otherStatusAt: readsStatus(policy) ? otherStatusAt : null,
-      maxAgeOf: observed.maxAgeOf(policy.spec),
+      maxAgeOf: observed.usableAgeOf(policy.spec, monotonic),
       durations: observed.timerDurations(policy),
       dryRun: isDryRun(policies.activate(policy)),
       lastFalseAt,
       unknownSlots,
       matches: { selected: 0, excluded: 0 },
       now: remediationState.now(),
-      monotonic: clock.monotonic(),
+      monotonic,
     };
   }
 

@@ -107,9 +107,17 @@ export class JournalClock {
     return (this.#isDowntimeUnknown && at < this.openedAt) || at <= this.epochOf(this.#wallChangedAt);
   }
 
-  /** Returns whether the machine was, or may have been, suspended since `at`. */
-  isBeforeSuspension(at: MonotonicMs): boolean {
-    return at <= this.#wallChangedAt;
+  /** Returns when the machine was last found to have been, or maybe to have been, suspended; -Infinity if never. */
+  suspendedAt(): MonotonicMs {
+    return this.#wallChangedAt;
+  }
+
+  /** Remembers when the wall clock was changed. Must be called before data is evaluated. */
+  checkWallClock(): void {
+    const monotonic = this.#clock.monotonic();
+    const wallOffset = this.#clock.now() - monotonic;
+    if (Math.abs(wallOffset - this.#wallOffset) > SUSPENSION_MS_MIN) this.#wallChangedAt = monotonic;
+    this.#wallOffset = wallOffset;
   }
 
   /**
@@ -141,18 +149,14 @@ export class JournalClock {
   }
 
   /**
-   * Remembers when the wall clock changed. Returns why no action may be taken because the machine was, or may have been,
-   * suspended, or null if it was not. Data from before a suspension looks fresh. No node was listed before
-   * `observedFrom`, and responses have agreed on `serviceNow` since then; null if there was no walk, or they never did.
+   * Returns why no action may be taken because the machine was, or may have been, suspended, or null if it was not. Data
+   * from before a suspension looks fresh. No node was listed before `observedFrom`, and responses have agreed on
+   * `serviceNow` since then; null if there was no walk, or they never did.
    */
   suspensionProblem(serviceNow: EpochMs | null, observedFrom: MonotonicMs | null): string | null {
-    const monotonic = this.#clock.monotonic();
-    const wallOffset = this.#clock.now() - monotonic;
-    if (Math.abs(wallOffset - this.#wallOffset) > SUSPENSION_MS_MIN) this.#wallChangedAt = monotonic;
-    this.#wallOffset = wallOffset;
     if (observedFrom === null) return null;
-    const left = DISAGREEMENT_MS - (monotonic - this.#wallChangedAt);
-    if (this.isBeforeSuspension(observedFrom) && left > 0)
+    const left = DISAGREEMENT_MS - (this.#clock.monotonic() - this.#wallChangedAt);
+    if (observedFrom <= this.#wallChangedAt && left > 0)
       return `the wall clock was changed, or the machine was suspended; the hold ends after the next walk of the nodes, or in ${formatSecondsLeft(left)}`;
     return this.checkSuspension(serviceNow) === null
       ? null

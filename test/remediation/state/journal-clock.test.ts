@@ -269,7 +269,10 @@ test.each([2, -2])(
     const clock = createVirtualClock(START_MS);
     const journalClock = new JournalClock({ last: START_MS - SECOND_MS }, clock, createRecordingLog());
     journalClock.check(START_MS);
-    const problem = (agreedAt: number) => journalClock.suspensionProblem(START_MS + clock.monotonic(), agreedAt);
+    const problem = (observedFrom: number) => {
+      journalClock.checkWallClock();
+      return journalClock.suspensionProblem(START_MS + clock.monotonic(), observedFrom);
+    };
     clock.stepWallClock(MINUTE_MS);
     expect(problem(0)).toBeNull();
     clock.stepWallClock(minutes * MINUTE_MS);

@@ -112,8 +112,23 @@ test("sessions that were read before a suspension are not used after it", async 
   suspend(network, 4 * MINUTE_MS);
   await network.advance(20 * SECOND_MS);
   expect(network.postCount()).toBe(0);
-  const detail = expect.stringMatching(/^the sessions were read before the machine was suspended;/);
-  expect(network.decisions().at(-1)).toMatchObject({ node, blockers: [{ reason: "verdict_unknown", detail }] });
+  expect(network.decisions().at(-1)).toMatchObject({
+    node,
+    blockers: [{ reason: "verdict_unknown", detail: "sessions.total: stale" }],
+  });
+});
+
+test("details that were read before a suspension are unknown after it, until they are read again", async () => {
+  const policy = rebootOffline({ when: "node.cpu_usage >= 0.0", mode: "dry_run" });
+  const config = remediationConfig([policy]);
+  const network = await startQuietNetwork({ config, settings: listsAndDetailsSettings, warmUpMs: 30 * MINUTE_MS });
+  const verdicts = () => network.nodes().map((node) => network.explain(node).policies[0]!.verdict);
+  expect(new Set(verdicts())).toEqual(new Set(["true"]));
+  suspend(network, 4 * MINUTE_MS);
+  await network.advance(MINUTE_MS);
+  expect(verdicts()).toContain("unknown");
+  await network.advance(15 * MINUTE_MS);
+  expect(new Set(verdicts())).toEqual(new Set(["true"]));
 });
 
 test("a pause that an operator makes just after a suspension keeps its duration", async () => {
