@@ -1,4 +1,5 @@
 import { DAY_MS, type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
+import { eachInSteps, type Steps } from "../base/steps.ts";
 import type { CollectorReporter } from "../collectors/collector-health.ts";
 import type { NodeId } from "../model/node.ts";
 import type { Episode } from "../model/remediation/episode.ts";
@@ -21,16 +22,16 @@ const REWRITE_MS: DurationMs = HOUR_MS;
 type CreationTimes = Pick<Fleet, "ids" | "createdAtMs">;
 
 /**
- * Returns the ids that have come to belong to another node since the last call, or since the journal was written. A
+ * Returns, in steps, the ids that have come to belong to another node since the last call, or since the journal was written. A
  * different `created_at` shows this (spec, section 2.1), which only the detail of a node has. It is read in turn, and
  * before each action. An id is returned again until the state of its previous node was dropped. A `created_at` that
  * changes too often is reported, and shows nothing if the service states many such values, or if it changed with our
  * reboot.
  */
-export function findReplacedNodes(
+export function* findReplacedNodes(
   deps: IdentityDeps,
   reporter: Pick<CollectorReporter, "reportProblem">,
-): ReadonlySet<NodeId> {
+): Steps<ReadonlySet<NodeId>> {
   const { observed, remediationState } = deps;
   const { records, identities } = remediationState;
   const { fleet, at: now } = observed.latest!.snapshot;
@@ -43,9 +44,10 @@ export function findReplacedNodes(
   for (const node of changed) if (changes.identifies(node, now)) nodes.add(node);
   // The whole fleet would keep its other columns in memory.
   identities.compared = { ids: fleet.ids, createdAtMs: fleet.createdAtMs };
-  for (const { node, nodeCreatedAt, replaced } of [...records.openEpisodes(), ...records.closedEpisodes()]) {
-    if (replaced !== true && isDifferent(deps, nodeCreatedAt, node)) nodes.add(node);
-  }
+  for (const episodes of [records.openEpisodes(), records.closedEpisodes()])
+    yield* eachInSteps(episodes, ({ node, nodeCreatedAt, replaced }) => {
+      if (replaced !== true && isDifferent(deps, nodeCreatedAt, node)) nodes.add(node);
+    });
   for (const [node, at] of records.loadedCreatedAt) {
     if (observed.createdAtOf(node) === null) continue;
     if (isDifferent(deps, at, node)) nodes.add(node);

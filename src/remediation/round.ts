@@ -153,7 +153,10 @@ export class RemediationRound {
 
   /** Brings timers and episodes up to date with the snapshot. */
   async #evaluate(): Promise<void> {
-    const replaced = findReplacedNodes(this.#context, this.#context.detailReporter);
+    const replaced = await runInSlices(
+      findReplacedNodes(this.#context, this.#context.detailReporter),
+      this.#context.clock,
+    );
     await this.#policyEvaluator.evaluate(replaced);
     await nextTurn();
     await this.#externalActions.detect();

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
 import { Inventory } from "../../../src/inventory/inventory.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { PolicySpec } from "../../../src/model/policy/policy.ts";
@@ -54,7 +55,8 @@ async function startEvaluator({ journal } = createMemoryStateStore(), changed: P
     warnings,
     timers: () => remediationState.records.timersOf(POLICY),
     remediationState,
-    findReplaced: () => findReplacedNodes({ client, observed, remediationState }, { reportProblem: () => {} }),
+    findReplaced: () =>
+      runAtOnce(findReplacedNodes({ client, observed, remediationState }, { reportProblem: () => {} })),
     /** Makes the evaluation fail after this many readings of the clock. */
     failAfter: (count: number) => {
       failingReading = readings + count;
