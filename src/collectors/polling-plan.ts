@@ -93,13 +93,13 @@ export const NETWORK_SIZE_FACT = "collect.network_size";
 export class PollingPlan {
   readonly #deps: PollingPlanDeps;
   /** The last run of each collector in the previous process. */
-  readonly #storedRuns: Readonly<Record<Collector, StoredRun | null>>;
+  readonly #storedRuns: Readonly<Record<Collector, Pick<CollectorRun, "startedAt" | "callsMade"> | null>>;
   readonly #storedSize: NetworkSize;
   #current: Plan;
 
   constructor(deps: PollingPlanDeps) {
     this.#deps = deps;
-    this.#storedRuns = byName(COLLECTORS, (collector) => this.#readRun(collector));
+    this.#storedRuns = byName(COLLECTORS, (collector) => this.#previousRun(collector));
     this.#storedSize = storedNetworkSize(deps.facts.read(NETWORK_SIZE_FACT));
     this.#current = this.#computePlan();
   }
@@ -163,7 +163,7 @@ export class PollingPlan {
     const planned = this.#current[collector];
     const stored = this.#storedRuns[collector];
     if (planned?.boundBy !== "month" || stored === null) return 0;
-    return Math.max(0, planned.intervalMs * RESTART_CALLS_SHARE - this.#timeSince(stored.at));
+    return Math.max(0, planned.intervalMs * RESTART_CALLS_SHARE - this.#timeSince(stored));
   }
 
   #computePlan(): Plan {
@@ -197,7 +197,7 @@ export class PollingPlan {
   /** Returns what the next runs cost: the size of the network, and the mean calls of earlier walks. */
   #runCosts(): Pick<PlanInput, "nodes" | "nodePages" | "sessionPages" | "walkCalls"> {
     const callsOf = (collector: Collector) =>
-      this.#deps.history.calls.get(collector) ?? this.#storedRuns[collector]?.calls ?? 0;
+      this.#deps.history.calls.get(collector) ?? this.#storedRuns[collector]?.callsMade ?? 0;
     return { ...this.#networkSize(), walkCalls: { nodes: callsOf("nodes"), sessions: callsOf("sessions") } };
   }
 
@@ -226,18 +226,25 @@ export class PollingPlan {
   #lastRun(collector: Collector): LastRun | null {
     const run = this.#deps.history.runs.get(collector);
     if (run !== undefined) {
-      const { startedAt, callsMade, isOver } = run;
+      const { callsMade, isOver } = run;
       const calls = isOver ? callsMade : Math.max(callsMade, callsPerRun(collector, this.#networkSize()));
-      return { sinceMs: this.#deps.clock.monotonic() - startedAt, calls, callsMade };
+      return { sinceMs: this.#timeSince(run), calls, callsMade };
     }
     const stored = this.#storedRuns[collector];
     if (stored === null) return null;
-    return { sinceMs: this.#timeSince(stored.at), calls: stored.calls, callsMade: stored.calls };
+    return { sinceMs: this.#timeSince(stored), calls: stored.callsMade, callsMade: stored.callsMade };
   }
 
-  /** Returns the time since `at`, at least 0 because the clock may have been set back. */
-  #timeSince(at: EpochMs): DurationMs {
-    return Math.max(0, this.#deps.clock.now() - at);
+  #timeSince({ startedAt }: Pick<CollectorRun, "startedAt">): DurationMs {
+    return this.#deps.clock.monotonic() - startedAt;
+  }
+
+  /** Returns the stored run of the previous process. If the wall clock was set back since, the run counts as begun now. */
+  #previousRun(collector: Collector): Pick<CollectorRun, "startedAt" | "callsMade"> | null {
+    const { clock } = this.#deps;
+    const stored = this.#readRun(collector);
+    if (stored === null) return null;
+    return { startedAt: clock.monotonic() - Math.max(0, clock.now() - stored.at), callsMade: stored.calls };
   }
 
   /** Returns the lists of unknown size, except those whose runs keep failing. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { createCollectorHistory, PollingPlan } from "../../src/collectors/polling-plan.ts";
 import { requestedIntervalsOf } from "../../src/collectors/schedule.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
@@ -41,6 +41,24 @@ test("a process in a restart loop does not use up the calls of the month before 
   const sum = (some: readonly number[]) => some.reduce((total, count) => total + count, 0);
   expect(used + sum(calls)).toBeLessThanOrEqual(cap);
   expect(sum(calls.slice(-6))).toBeGreaterThan(0);
+});
+
+test("a wall clock that was set back while the daemon was down does not delay the first walk", async () => {
+  const store = createMemoryStateStore();
+  const limits = { ...createPlanLimits("starter"), plan: { ...PLANS.starter, callsPerMonth: 10_000 } };
+  const settings = { limits };
+  const clock = createVirtualClock(START_MS + DAY_MS);
+  const service = createService({ ...defaultScenario, ...nodesAndSessions }, clock.now());
+  const first = await startVirtualDaemon({ clock, store, service, settings });
+  await clock.advance(HOUR_MS);
+  await stopVirtualDaemon(first);
+  clock.stepWallClock(-3 * HOUR_MS);
+  const second = await startVirtualDaemon({ clock, store, service, settings });
+  const planned = second.collectorManager.plan().nodes!;
+  expect(planned.boundBy).toBe("month");
+  await clock.advance(planned.intervalMs);
+  expect(second.snapshots.last!.fleet.settledAt).not.toBeNull();
+  await stopVirtualDaemon(second);
 });
 
 test("a new process plans by the stored network size until it has seen the lists itself", async () => {
