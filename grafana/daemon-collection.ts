@@ -136,7 +136,8 @@ const failurePanels = () => [
     ...half,
     title: "Records rejected",
     empty: "No records rejected",
-    description: "Records that were skipped or had unreadable fields, by reason; docs/metrics.md explains the reasons.",
+    description:
+      "Records that were skipped, or accepted with an unexpected value, by reason; docs/metrics.md explains the reasons.",
     queries: [
       { ...gained("collector, reason", "proxywarden_records_rejected_total"), legend: "{{collector}}: {{reason}}" },
     ],

@@ -48,7 +48,7 @@ export function checkTargets({ cell, results }: CellRun): readonly TargetResult[
     isReached: value >= bound,
   });
   const targetResults = [
-    atMost("calls answered 429", proxywarden.rejected, 0),
+    atMost("calls answered with 429", proxywarden.rejected, 0),
     atMost(
       "offline nodes: ratio to the oracle",
       medianOf(proxywarden, "offline") / medianOf(oracle, "offline"),

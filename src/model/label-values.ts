@@ -50,7 +50,7 @@ export const REJECT_MEANINGS = {
   older_record:
     "the record states a different status from an earlier response with a later last_seen, as a cache or an outdated replica does; it is ignored for 2 minutes, and a pending condition starts over",
   contradicting_status:
-    "the node is offline again after another record stated that it is online, and its last_seen has stayed the same: the list and the details contradict each other, or two records of the list; a pending condition starts over each time",
+    "the node is offline again after another record stated that it is online, and its last_seen has stayed the same: the list and the details, or two records of the list, contradict each other; a pending condition starts over each time",
   changing_created_at:
     "created_at changed more than twice within a day without the node leaving the list; the node counts as replaced, or, if more than 10% of the nodes change so often, created_at is not used to recognize replaced nodes",
 } as const;

@@ -21,7 +21,7 @@ const run = (): Promise<CellRun> => {
 test("reaches every target on a small fleet", async () => {
   const targetResults = checkTargets(await run());
   expect(targetResults.map(({ target }) => target)).toEqual([
-    "calls answered 429",
+    "calls answered with 429",
     "offline nodes: ratio to the oracle",
     "used share of the polling budget",
   ]);
@@ -128,12 +128,12 @@ test("the same seed gives the same document, and another seed a different script
   const text = freshnessDocument([await run()], 1);
   expect(freshnessDocument([await runCell(small)], 1)).toBe(text);
   expect(createScript({ ...small, seed: 2 }).faults).not.toEqual(createScript(small).faults);
-  expect(text).toContain("| 500 | Enterprise, 100 node calls a minute | calls answered 429 | ≤ 0 | 0 | PASS |");
+  expect(text).toContain("| 500 | Enterprise, 100 node calls a minute | calls answered with 429 | ≤ 0 | 0 | PASS |");
 });
 
 test("reports missed targets", async () => {
   const { cell, results, cpuSeconds } = await run();
   const changed = { ...results, proxywarden: { ...results.proxywarden, rejected: 1, callsPerMinute: 1 } };
   const missed = checkTargets({ cell, results: changed, cpuSeconds }).filter(({ isReached }) => !isReached);
-  expect(missed.map(({ target }) => target)).toEqual(["calls answered 429", "used share of the polling budget"]);
+  expect(missed.map(({ target }) => target)).toEqual(["calls answered with 429", "used share of the polling budget"]);
 });
