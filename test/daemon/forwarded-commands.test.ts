@@ -71,3 +71,33 @@ test("a command that was forwarded late neither closes a breaker nor accepts an 
     "the list was read again after this accept-inventory was given: check it, and send the command again",
   ]);
 });
+
+test("commands that waited together take effect in the order in which they were given", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(4 * MINUTE_MS);
+  const [one, two] = group.daemons;
+  const standby = commandsOf(two!.roleSwitch.active);
+  const { forwardedCommands } = one!.database.state;
+  const { pending } = forwardedCommands;
+  const late: (typeof forwardedCommands)["pending"] = async () => [];
+  Object.assign(forwardedCommands, { pending: late });
+  const commands = [
+    () => standby.pause("deploy"),
+    () => standby.hold("node_1", "disk swap"),
+    () => standby.pause("a longer deploy"),
+    () => standby.hold("node_1", "another disk"),
+    () => standby.resume(),
+    () => standby.release("node_1"),
+  ];
+  for (const give of commands) {
+    const reply = give();
+    await group.advance(6 * SECOND_MS);
+    expect(await reply).toMatchObject({ error: { kind: "unanswered" } });
+  }
+  Object.assign(forwardedCommands, { pending });
+  await group.advance(10 * SECOND_MS);
+  const { view } = one!.roleSwitch.active;
+  expect(one!.log.lines.filter(({ message }) => message === "forwarded command rejected")).toEqual([]);
+  expect(view.status().paused).toBeNull();
+  expect(runAtOnce(view.explain("node_1")).holds).toEqual([]);
+});
