@@ -112,12 +112,6 @@ export class InventoryTrustTracker {
     return {
       changes,
       apply() {
-        // A walk that ended during the commit may have recorded what held before it.
-        remediationState.record(
-          changes.filter(
-            (change) => change.kind === "fact" && remediationState.records.fact(change.key) !== change.value,
-          ),
-        );
         inventory.acceptMissing(missing);
         if (sessions !== null) sessionWalks.acceptMissing(sessions);
       },
