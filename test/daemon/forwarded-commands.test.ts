@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
 import { startDaemonGroup } from "../harness/daemon-group.ts";
+import { journalRows } from "../harness/journal-rows.ts";
 import { commandsOf } from "../harness/operator-commands.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
 
@@ -100,4 +101,21 @@ test("commands that waited together take effect in the order in which they were 
   expect(one!.log.lines.filter(({ message }) => message === "forwarded command rejected")).toEqual([]);
   expect(view.status().paused).toBeNull();
   expect(runAtOnce(view.explain("node_1")).holds).toEqual([]);
+});
+
+test("commands that were given before a takeover take effect in their order after it", async () => {
+  const group = await startDaemonGroup({ daemons: 3 });
+  await group.advance(4 * MINUTE_MS);
+  const [leader, standby] = group.daemons;
+  leader!.pause();
+  const commands = commandsOf(standby!.roleSwitch.active);
+  const replies = [commands.pause("deploy"), commands.hold("node_1", "disk swap")];
+  await group.advance(2 * SECOND_MS);
+  replies.push(commands.resume(), commands.release("node_1"));
+  await group.advance(MINUTE_MS);
+  for (const reply of await Promise.all(replies)) expect(reply).toMatchObject({ error: { kind: "unanswered" } });
+  await group.advance(2 * MINUTE_MS);
+  expect(group.leaders()).not.toContain("one");
+  const executed = journalRows(group.database.store, "operator_commands").map(({ command }) => command);
+  expect(executed).toEqual(["pause", "hold", "resume", "release"]);
 });
