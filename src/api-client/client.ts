@@ -118,13 +118,14 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
       for (let retries = 0; ; retries++) {
         let retryAfterMs: DurationMs = 0;
         const attempt = await attemptCall(attemptDeps, call, lane, signal, onSending);
-        const isLast = retries >= (failing.has(call.endpoint) ? 0 : RETRIES_MAX) || signal.aborted;
+        const isLast = retries >= RETRIES_MAX || signal.aborted;
+        const mayRetry = ({ kind }: ApiError) => !isLast && TRANSIENT_ERRORS.has(kind) && !failing.has(call.endpoint);
         const failed = (error: ApiError) => {
           if (TRANSIENT_ERRORS.has(error.kind)) failing.add(call.endpoint);
           return fail(error);
         };
         if (attempt.kind === "failed") {
-          if (isLast || !TRANSIENT_ERRORS.has(attempt.error.kind)) return failed(attempt.error);
+          if (!mayRetry(attempt.error)) return failed(attempt.error);
         } else {
           const { response, observedAt, key } = attempt;
           const error = statusError(call, response, clock.now());
@@ -137,7 +138,7 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
           if (error.kind === "unauthorized") {
             const message = refreshKey(error.message);
             if (isLast || isTooLong || secret.value() === key) return fail({ ...error, message });
-          } else if (isLast || isTooLong || !TRANSIENT_ERRORS.has(error.kind)) return failed(error);
+          } else if (isTooLong || !mayRetry(error)) return failed(error);
         }
         await clock.sleep(Math.max(retryAfterMs, RETRY_DELAY_MS * 2 ** retries * (0.5 + random())), signal);
       }

@@ -50,11 +50,16 @@ export function planCommand(deps: PlanDeps, command: OperatorCommand): Planned {
 }
 
 /**
- * Returns whether something was done during this term, after a command was given that a standby forwarded. The command
- * must not undo it.
+ * Returns when a command was given, which is now unless a standby forwarded it. If that was before this term, it is the
+ * beginning of the term.
  */
-const isAfter = ({ context: { remediationState } }: PlanDeps, { givenAt }: OperatorCommand, at: EpochMs): boolean =>
-  givenAt !== undefined && at >= remediationState.clock.openedAt && at > remediationState.epochOf(givenAt);
+const givenAtOf = ({ context: { remediationState } }: PlanDeps, { givenAt }: OperatorCommand): EpochMs =>
+  givenAt === undefined
+    ? remediationState.now()
+    : Math.max(remediationState.clock.openedAt, remediationState.epochOf(givenAt));
+
+/** Returns whether something was done during this term and after a command was given. The command must not undo it. */
+const isAfter = (deps: PlanDeps, command: OperatorCommand, at: EpochMs): boolean => at > givenAtOf(deps, command);
 
 /** Returns the rejection of a command that would undo a pause that was made after it was given, or null if it would not. */
 function laterPause(deps: PlanDeps, command: OperatorCommand): Result<never, CommandRejection> | null {
@@ -69,8 +74,9 @@ function planPause(deps: PlanDeps, command: OperatorCommand): Planned {
   if (later !== null) return later;
   const { remediationState } = deps.context;
   const { reason, forMs = null } = command;
-  const at = remediationState.now();
-  const pause: Pause = { at, until: forMs === null ? null : at + forMs, reason, ...operatorField(command) };
+  const at = givenAtOf(deps, command);
+  const until = forMs === null ? null : remediationState.now() + forMs;
+  const pause: Pause = { at, until, reason, ...operatorField(command) };
   const reply = `paused: ${reason}; no action is taken until ${formatEnd(pause, "resume", remediationState.clock)}`;
   return ok({ changes: [{ kind: "fact", key: PAUSE_FACT, value: JSON.stringify(pause) }], reply });
 }
@@ -94,15 +100,16 @@ function planApprove({ context }: PlanDeps, command: OperatorCommand): Planned {
   return ok({ changes: [actionChange(row)], reply, node, action: id });
 }
 
-function planReject({ context }: PlanDeps, command: OperatorCommand): Planned {
+function planReject(deps: PlanDeps, command: OperatorCommand): Planned {
+  const { context } = deps;
   const unsent = findAction(context, command.target, ["awaiting", "approved"], "can't be rejected");
   if (!unsent.ok) return unsent;
   const { approvedAt: _, ...action } = unsent.value;
   const { id, request, node } = action;
   const reason = suffix(command.reason);
-  const now = context.remediationState.now();
+  const at = givenAtOf(deps, command);
   const detail = `${nameOfOperator(command)} rejected ${id}${reason}`;
-  const row: Action = { ...action, ...answerOf(command, now), state: "rejected", endedAt: now, detail };
+  const row: Action = { ...action, ...answerOf(command, at), state: "rejected", endedAt: at, detail };
   const reply = `${id}, ${request.kind} of ${context.observed.nameOf(node)}, is rejected${reason}; the step is not requested again in this episode, unless the node is released`;
   return ok({ changes: [actionChange(row)], reply, node, action: id });
 }
@@ -117,8 +124,8 @@ function planHold(deps: PlanDeps, command: OperatorCommand): Planned {
     const message = `${UNLISTED_HOLDS_MAX} nodes that are not listed are already held; release one of them first`;
     return reject("conflict", message);
   }
-  const at = remediationState.now();
-  const until = forMs === null ? null : at + forMs;
+  const at = givenAtOf(deps, command);
+  const until = forMs === null ? null : remediationState.now() + forMs;
   const known = remediationState.records.holdsOn(node).find(({ policy }) => policy === null);
   if (known?.kind === "held" && isAfter(deps, command, known.at)) return laterHold(context, command);
   const ownership = ownershipOf(known);

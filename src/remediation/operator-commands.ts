@@ -1,6 +1,9 @@
 import { ok } from "../base/result.ts";
+import type { JournalChange } from "../model/remediation/journal.ts";
 import type { CommandReply, OperatorCommand, OperatorCommandName } from "../model/remediation/operator-command.ts";
+import type { RemediationRecords } from "../policy/remediation-records.ts";
 import { type PlanDeps, type Planned, planCommand, reject } from "./command-plans.ts";
+import { ownershipOf } from "./operator-holds.ts";
 import type { OperatorCommands } from "./status/views.ts";
 
 /** Dependencies of the operator commands. */
@@ -42,7 +45,11 @@ async function execute(deps: OperatorCommandsDeps, command: OperatorCommand): Pr
     const row = { at: remediationState.now(), command: name, operator, node, action, detail };
     return [...changes, { kind: "command", row } as const];
   };
-  const isDone = await remediationState.commit(changesNow, () => planned.ok && planned.value.apply?.());
+  const isDone = await remediationState.commit(changesNow, () => {
+    if (!planned.ok) return;
+    remediationState.record(overwrittenRows(remediationState.records, planned.value.changes!));
+    planned.value.apply?.();
+  });
   if (!planned.ok) return planned;
   if (isDone) {
     deps.onCommand();
@@ -52,6 +59,19 @@ async function execute(deps: OperatorCommandsDeps, command: OperatorCommand): Pr
   const problem = remediationState.journalProblem() ?? "the journal could not be written, but now can";
   return reject("journal", `${problem}; nothing has changed`);
 }
+
+/**
+ * Returns the facts and operators' holds of a command that do not apply because others were recorded while it was
+ * journaled, for example when an earlier pause expired. They are to be recorded again.
+ */
+const overwrittenRows = (records: RemediationRecords, changes: readonly JournalChange[]): readonly JournalChange[] =>
+  changes.flatMap((change): JournalChange[] => {
+    if (change.kind === "fact") return records.fact(change.key) === change.value ? [] : [change];
+    if (change.kind !== "hold" || change.row.kind !== "held") return [];
+    const known = records.holdsOn(change.row.node).find(({ policy }) => policy === null);
+    const ownership = ownershipOf(known);
+    return known === change.row ? [] : [{ ...change, row: { ...change.row, ...(ownership && { ownership }) } }];
+  });
 
 const countCommand = ({ context }: OperatorCommandsDeps, command: OperatorCommandName): void =>
   context.metrics.inc("proxywarden_operator_commands_total", { command, source: "operator" });

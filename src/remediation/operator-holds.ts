@@ -23,13 +23,9 @@ const recordedPause = (records: RemediationRecords): Pause | null =>
  * Formats when a pause or hold ends: at a time or with a command, or only with the command. While the journal's clock
  * may be behind, the time is relative.
  */
-export function formatEnd(
-  { at, until = null }: Pick<Pause, "at" | "until">,
-  command: string,
-  clock: JournalClock,
-): string {
+export function formatEnd({ until = null }: Pick<Pause, "until">, command: string, clock: JournalClock): string {
   if (until === null) return command;
-  const end = clock.behindSince() === null ? formatTime(until) : `${formatSecondsLeft(until - at)} from now`;
+  const end = clock.behindSince() === null ? formatTime(until) : `${formatSecondsLeft(until - clock.now())} from now`;
   return `${end} or ${command}`;
 }
 

@@ -166,6 +166,25 @@ describe("the API key", () => {
     expect(calls).toEqual(["stats 401", "stats 200"]);
   });
 
+  test("a renewed key is also used immediately if calls of the endpoint are not retried because they failed", async () => {
+    let key = SIMULATION_KEY;
+    const { get, calls, service } = createClientSetup({
+      fault: { kind: "status", status: 503 },
+      secret: {
+        value: () => key,
+        refresh() {
+          key = SIMULATION_KEY;
+          return { ok: true, value: true };
+        },
+      },
+    });
+    expect((await get()).ok).toBe(false);
+    service.setFaults([]);
+    key = "old-key";
+    expect((await get()).ok).toBe(true);
+    expect(calls.slice(-2)).toEqual(["stats 401", "stats 200"]);
+  });
+
   test("no error contains the key", async () => {
     for (const [fault] of kinds) {
       const { get } = createClientSetup({ fault, secret: fixedKey("the-secret-key-itself") });

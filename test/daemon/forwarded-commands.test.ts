@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
 import { startDaemonGroup } from "../harness/daemon-group.ts";
+import { journalRows } from "../harness/journal-rows.ts";
 import { commandsOf } from "../harness/operator-commands.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
 
@@ -70,4 +71,51 @@ test("a command that was forwarded late neither closes a breaker nor accepts an 
     "the breaker opened after this reset-breaker was given, and stays open",
     "the list was read again after this accept-inventory was given: check it, and send the command again",
   ]);
+});
+
+test("commands that waited together take effect in the order in which they were given", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(4 * MINUTE_MS);
+  const [one, two] = group.daemons;
+  const standby = commandsOf(two!.roleSwitch.active);
+  const { forwardedCommands } = one!.database.state;
+  const { pending } = forwardedCommands;
+  const late: (typeof forwardedCommands)["pending"] = async () => [];
+  Object.assign(forwardedCommands, { pending: late });
+  const commands = [
+    () => standby.pause("deploy"),
+    () => standby.hold("node_1", "disk swap"),
+    () => standby.pause("a longer deploy"),
+    () => standby.hold("node_1", "another disk"),
+    () => standby.resume(),
+    () => standby.release("node_1"),
+  ];
+  for (const give of commands) {
+    const reply = give();
+    await group.advance(6 * SECOND_MS);
+    expect(await reply).toMatchObject({ error: { kind: "unanswered" } });
+  }
+  Object.assign(forwardedCommands, { pending });
+  await group.advance(10 * SECOND_MS);
+  const { view } = one!.roleSwitch.active;
+  expect(one!.log.lines.filter(({ message }) => message === "forwarded command rejected")).toEqual([]);
+  expect(view.status().paused).toBeNull();
+  expect(runAtOnce(view.explain("node_1")).holds).toEqual([]);
+});
+
+test("commands that were given before a takeover take effect in their order after it", async () => {
+  const group = await startDaemonGroup({ daemons: 3 });
+  await group.advance(4 * MINUTE_MS);
+  const [leader, standby] = group.daemons;
+  leader!.pause();
+  const commands = commandsOf(standby!.roleSwitch.active);
+  const replies = [commands.pause("deploy"), commands.hold("node_1", "disk swap")];
+  await group.advance(2 * SECOND_MS);
+  replies.push(commands.resume(), commands.release("node_1"));
+  await group.advance(MINUTE_MS);
+  for (const reply of await Promise.all(replies)) expect(reply).toMatchObject({ error: { kind: "unanswered" } });
+  await group.advance(2 * MINUTE_MS);
+  expect(group.leaders()).not.toContain("one");
+  const executed = journalRows(group.database.store, "operator_commands").map(({ command }) => command);
+  expect(executed).toEqual(["pause", "hold", "resume", "release"]);
 });

@@ -87,10 +87,8 @@ export class InventoryTrustTracker {
     const { client, clock, remediationState } = this.#context;
     const serviceNow = client.serviceTime(clock.monotonic());
     const agreedAt = client.serviceTimeAgreedAt();
-    if (serviceNow === null || agreedAt !== null) {
-      const observedFrom = agreedAt === null || settledFrom === null ? null : Math.min(agreedAt, settledFrom);
-      return remediationState.clock.suspensionProblem(serviceNow, observedFrom);
-    }
+    if (serviceNow === null || agreedAt !== null)
+      return remediationState.clock.suspensionProblem(serviceNow, agreedAt, settledFrom);
     return "no two responses of the service have agreed on its Date yet; the hold ends with the next response that agrees";
   }
 
@@ -112,12 +110,6 @@ export class InventoryTrustTracker {
     return {
       changes,
       apply() {
-        // A walk that ended during the commit may have recorded what held before it.
-        remediationState.record(
-          changes.filter(
-            (change) => change.kind === "fact" && remediationState.records.fact(change.key) !== change.value,
-          ),
-        );
         inventory.acceptMissing(missing);
         if (sessions !== null) sessionWalks.acceptMissing(sessions);
       },

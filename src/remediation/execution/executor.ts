@@ -51,9 +51,10 @@ export async function executeAction(
   { noNewSteps, abortPost }: ExecutionSignals,
 ): Promise<void> {
   const { remediationState, clock, externalBlockerCache } = context;
-  // An operator may have rejected the approved action while this commit waited for another one.
-  const isRejected = () => remediationState.records.action(intent.id)?.state === "rejected";
-  if (!(await remediationState.commit(() => (isRejected() ? null : [actionChange(intent)])))) return;
+  // An operator may have withdrawn the approval while this commit waited for another one.
+  const isApprovalGone = () =>
+    intent.approvedAt !== undefined && remediationState.records.action(intent.id)?.state !== "approved";
+  if (!(await remediationState.commit(() => (isApprovalGone() ? null : [actionChange(intent)])))) return;
   await externalBlockerCache.refresh(context.policies.find(intent.policy)!, noNewSteps, 0);
   const statusBeforeRead = stateBeforeAction(context, intent.node).statusBefore;
   const problem = await readNodeNow(context, intent, noNewSteps);

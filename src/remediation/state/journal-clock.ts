@@ -150,14 +150,16 @@ export class JournalClock {
 
   /**
    * Returns why no action may be taken because the machine was, or may have been, suspended, or null if it was not. Data
-   * from before a suspension looks fresh. No node was listed before `observedFrom`, and responses have agreed on
-   * `serviceNow` since then; null if there was no walk, or they never did.
+   * from before a suspension looks fresh. No node was listed before `observedFrom`, and responses last agreed on
+   * `serviceNow` at `agreedAt`; null if there was no walk, or they never did.
    */
-  suspensionProblem(serviceNow: EpochMs | null, observedFrom: MonotonicMs | null): string | null {
-    if (observedFrom === null) return null;
+  suspensionProblem(serviceNow: EpochMs | null, agreedAt: MonotonicMs | null, observedFrom: MonotonicMs | null) {
+    if (agreedAt === null || observedFrom === null) return null;
+    const change = "the wall clock was changed, or the machine was suspended";
+    if (observedFrom <= this.#wallChangedAt) return `${change}; the hold ends after the next walk of the nodes`;
     const left = DISAGREEMENT_MS - (this.#clock.monotonic() - this.#wallChangedAt);
-    if (observedFrom <= this.#wallChangedAt && left > 0)
-      return `the wall clock was changed, or the machine was suspended; the hold ends after the next walk of the nodes, or in ${formatSecondsLeft(left)}`;
+    if (agreedAt <= this.#wallChangedAt && left > 0)
+      return `${change}; the hold ends once a response shows the service's time, or in ${formatSecondsLeft(left)}`;
     return this.checkSuspension(serviceNow) === null
       ? null
       : "the machine was suspended, and the journal's clock is behind; it is corrected within seconds";

@@ -94,3 +94,19 @@ test("an action that is about to be sent can't be rejected; a hold stops it, and
   expect((await network.commands().reject(id, "a mistake")).ok).toBe(true);
   expect(network.postCount()).toBe(0);
 });
+
+test("an approval that was rejected, and whose rejection was lifted, is not used although the journal was slow", async () => {
+  const { network, slow } = await startWithSlowJournal("rejected", 20 * SECOND_MS, "approve");
+  await network.advanceUntil(() => network.controller().view.approvals().length > 0);
+  const { id, node } = network.controller().view.approvals()[0]!;
+  await network.commands().pause("a test", 5 * MINUTE_MS);
+  await network.commands().approve(id);
+  await network.advance(5 * MINUTE_MS - SECOND_MS);
+  const answers = [network.commands().reject(id, "a mistake"), network.commands().release(node)];
+  await network.advance(10 * SECOND_MS);
+  expect([slow.commits, network.controller().view.status().paused]).toEqual([1, null]);
+  await network.advance(2 * MINUTE_MS);
+  expect(await Promise.all(answers)).toMatchObject([{ ok: true }, { ok: true }]);
+  expect(network.actions()).toMatchObject([{ id, state: "lapsed" }, { state: "awaiting" }]);
+  expect(network.postCount()).toBe(0);
+});

@@ -269,9 +269,9 @@ test.each([2, -2])(
     const clock = createVirtualClock(START_MS);
     const journalClock = new JournalClock({ last: START_MS - SECOND_MS }, clock, createRecordingLog());
     journalClock.check(START_MS);
-    const problem = (observedFrom: number) => {
+    const problem = (agreedAt: number, observedFrom = 2 * HOUR_MS) => {
       journalClock.checkWallClock();
-      return journalClock.suspensionProblem(START_MS + clock.monotonic(), observedFrom);
+      return journalClock.suspensionProblem(START_MS + clock.monotonic(), agreedAt, observedFrom);
     };
     clock.stepWallClock(MINUTE_MS);
     expect(problem(0)).toBeNull();
@@ -282,5 +282,6 @@ test.each([2, -2])(
     expect(problem(SECOND_MS)).toBeNull();
     await clock.advance(1);
     expect(problem(0)).toBeNull();
+    expect(problem(SECOND_MS, 0)).toMatch(/; the hold ends after the next walk of the nodes$/);
   },
 );

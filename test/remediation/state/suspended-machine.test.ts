@@ -92,6 +92,33 @@ test("what was listed before a suspension is not used after it, although it seem
   expect(network.postCount()).toBe(0);
 });
 
+test("no action is sent after a long suspension until the next walk, however rare walks are", async () => {
+  const every = (intervalMs: DurationMs) => ({ kind: "every", intervalMs }) as const;
+  const schedules = { ...listsOnlySettings.schedules!, nodes: every(3 * HOUR_MS) };
+  const policy = { ...rebootOffline({ forMs: MINUTE_MS, steps: [steps.reboot] }), maxAgeMs: DAY_MS };
+  const network = await startQuietNetwork({
+    config: remediationConfig([policy]),
+    scenario: { nodes: 60 },
+    settings: { schedules },
+    warmUpMs: 10 * HOUR_MS,
+  });
+  const [node, ...others] = network.nodes();
+  await network.commands().pause("a release", DAY_MS);
+  network.failNode(node!, "operator");
+  await network.advance(9 * HOUR_MS);
+  const settledAt = () => network.daemon.snapshots.last!.fleet.settledAt;
+  const lastWalk = settledAt();
+  await network.advanceUntil(() => settledAt() !== lastWalk);
+  await network.commands().resume();
+  suspend(network, 8 * HOUR_MS);
+  for (const other of others) network.failNode(other, "operator");
+  await network.advance(2 * HOUR_MS);
+  expect(network.holdReasons(node!)).toContain("service_clock");
+  await network.advance(4 * HOUR_MS);
+  expect(network.holdReasons(node!)).toContain("storm");
+  expect(network.postCount()).toBe(0);
+});
+
 test("sessions that were read before a suspension are not used after it", async () => {
   const policy = rebootOffline({ when: 'node.status == "offline" && sessions.total < 1000' });
   const every = (intervalMs: DurationMs) => ({ kind: "every", intervalMs }) as const;

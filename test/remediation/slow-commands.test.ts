@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { rebootOffline, remediationConfig } from "../harness/policies.ts";
+import { startQuietNetwork } from "../harness/quiet-network.ts";
+import { START_MS } from "../harness/virtual-daemon.ts";
+
+/** A network whose journal takes some time to write a command, once `slow` has a delay. */
+async function startWithSlowCommands(policy = rebootOffline()) {
+  const clock = createVirtualClock(START_MS);
+  const store = createMemoryStateStore();
+  const slow: { delayMs: DurationMs | null } = { delayMs: null };
+  const journal: typeof store.journal = {
+    ...store.journal,
+    async commit(changes) {
+      if (slow.delayMs !== null && changes.some(({ kind }) => kind === "command")) await clock.sleep(slow.delayMs);
+      await store.journal.commit(changes);
+    },
+  };
+  const config = remediationConfig([policy]);
+  return { network: await startQuietNetwork({ config, clock, store: { ...store, journal } }), slow };
+}
+
+test("a pause and a hold last although earlier ones expire while they are journaled", async () => {
+  const { network, slow } = await startWithSlowCommands();
+  const [node] = network.nodes();
+  await network.commands().pause("a test", 5 * MINUTE_MS);
+  await network.commands().hold(node!, "a test", 5 * MINUTE_MS);
+  await network.advance(5 * MINUTE_MS - SECOND_MS);
+  slow.delayMs = 5 * SECOND_MS;
+  const replies = [network.commands().pause("more", HOUR_MS), network.commands().hold(node!, "more", HOUR_MS)];
+  await network.advance(MINUTE_MS);
+  expect(await Promise.all(replies)).toMatchObject([{ ok: true }, { ok: true }]);
+  slow.delayMs = null;
+  await network.restart();
+  await network.advance(3 * MINUTE_MS);
+  expect(network.controller().view.status().paused).toMatchObject({ reason: "more" });
+  expect(network.explain(node!).holds).toMatchObject([{ kind: "held", reason: "an operator holds it: more" }]);
+});
+
+test("a hold lasts although others reboot the node while it is journaled", async () => {
+  const policy = rebootOffline({ when: 'node.status == "online"', mode: "approve" });
+  const { network, slow } = await startWithSlowCommands(policy);
+  const [node] = network.nodes();
+  await network.advance(10 * MINUTE_MS);
+  slow.delayMs = 3 * MINUTE_MS;
+  const reply = network.commands().hold(node!, "a disk swap");
+  network.interventions.restart(node!);
+  await network.advance(4 * MINUTE_MS);
+  expect(await reply).toMatchObject({ ok: true });
+  expect(network.explain(node!).holds).toMatchObject([{ kind: "held", until: null, ownership: expect.anything() }]);
+});
