@@ -1,19 +1,12 @@
 import { describe, expect, test } from "vitest";
-import {
-  type Call,
-  listNodesCall,
-  readHourlyCall,
-  readNodeCall,
-  readStatsCall,
-} from "../../src/api-client/endpoints.ts";
+import { type Call, readHourlyCall, readNodeCall, readStatsCall } from "../../src/api-client/endpoints.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
-import type { Secret, Transport, TransportRequest } from "../../src/model/ports.ts";
+import type { Transport, TransportRequest } from "../../src/model/ports.ts";
 import { type FaultKind, LIMITER_KINDS, type ServiceOptions } from "../../src/model/scenario.ts";
-import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { rateLimitedCount } from "../../src/simulator/http/service.ts";
 import { fixedKey, START_MS } from "../harness/virtual-daemon.ts";
-import { type ClientSetup, createClientSetup, SESSIONS_KEY } from "./client-fixture.ts";
+import { type ClientSetup, createClientSetup } from "./client-fixture.ts";
 
 /** Errors come as values: the kind, and how often the service was asked. */
 const kinds: readonly [FaultKind, string, number][] = [
@@ -99,6 +92,14 @@ describe("a service that fails", () => {
     service.setFaults([{ afterMs: 0, forMs: 3_600_000, fault: { kind: "status", status: 503 } }]);
     expect(await attemptsOf(readStatsCall)).toEqual({ ok: false, attempts: 3 });
   });
+
+  test("no error contains the key", async () => {
+    for (const [fault] of kinds) {
+      const { get } = createClientSetup({ fault, secret: fixedKey("the-secret-key-itself") });
+      const answer = await get();
+      expect(JSON.stringify(answer)).not.toContain("the-secret-key-itself");
+    }
+  });
 });
 
 /** Removes Retry-After from every response, so that only the body of a 429 states the wait. */
@@ -132,65 +133,6 @@ describe("429", () => {
     await clock.advance(10_000);
     expect((await second).ok).toBe(true);
     expect(calls).toHaveLength(2);
-  });
-});
-
-describe("the API key", () => {
-  test("a 403 is reported with the missing scope", async () => {
-    const { get, calls } = createClientSetup({ secret: fixedKey(SESSIONS_KEY) });
-    const answer = await get(listNodesCall({ page: 1, limit: 10 }));
-    expect(answer.ok ? "" : answer.error.kind).toBe("forbidden");
-    expect(answer.ok ? "" : answer.error.message).toContain("lack the scope nodes:read");
-    expect(calls).toEqual(["nodes_list 403"]);
-  });
-
-  test("the rate limit headers of a 401 are ignored", async () => {
-    const { get, calls, rateLimiter } = createClientSetup({ secret: fixedKey("no-key") });
-    await get();
-    expect(calls).toEqual(["stats 401"]);
-    expect(rateLimiter.ledger.categories.session_monitoring.stated.lastStatement).toBeNull();
-  });
-
-  test("after a 401 the key file is read again, and a renewed key is used immediately", async () => {
-    let key = "old-key";
-    const { get, calls } = createClientSetup({
-      secret: {
-        value: () => key,
-        refresh() {
-          key = SIMULATION_KEY;
-          return { ok: true, value: true };
-        },
-      },
-    });
-    expect((await get()).ok).toBe(true);
-    expect(calls).toEqual(["stats 401", "stats 200"]);
-  });
-
-  test("a renewed key is also used immediately if calls of the endpoint are not retried because they failed", async () => {
-    let key = SIMULATION_KEY;
-    const { get, calls, service } = createClientSetup({
-      fault: { kind: "status", status: 503 },
-      secret: {
-        value: () => key,
-        refresh() {
-          key = SIMULATION_KEY;
-          return { ok: true, value: true };
-        },
-      },
-    });
-    expect((await get()).ok).toBe(false);
-    service.setFaults([]);
-    key = "old-key";
-    expect((await get()).ok).toBe(true);
-    expect(calls.slice(-2)).toEqual(["stats 401", "stats 200"]);
-  });
-
-  test("no error contains the key", async () => {
-    for (const [fault] of kinds) {
-      const { get } = createClientSetup({ fault, secret: fixedKey("the-secret-key-itself") });
-      const answer = await get();
-      expect(JSON.stringify(answer)).not.toContain("the-secret-key-itself");
-    }
   });
 });
 
@@ -229,25 +171,6 @@ test("every call is counted in the store before it is sent", async () => {
   });
   await get();
   expect(counted).toEqual([1, 2, 3]);
-});
-
-test("calls in flight while the key is renewed are retried with the new one", async () => {
-  let key = "old-key";
-  const { client, clock, calls } = createClientSetup({
-    secret: { value: () => key, refresh: () => ({ ok: true, value: false }) },
-  });
-  const answers = [1, 2, 3].map(() => client.get(readStatsCall, "walk", new AbortController().signal));
-  await clock.advance(200);
-  key = SIMULATION_KEY;
-  await clock.advance(60_000);
-  expect((await Promise.all(answers)).every((answer) => answer.ok)).toBe(true);
-  expect(calls).toContain("stats 401");
-});
-
-test("a key file that can't be read is reported with the 401", async () => {
-  const secret: Secret = { value: () => "old-key", refresh: () => ({ ok: false, error: "key.txt is empty" }) };
-  const answer = await createClientSetup({ secret }).get();
-  expect(answer.ok ? "" : answer.error.message).toMatch(/the API key is not accepted; key.txt is empty$/);
 });
 
 test("metrics show the limit that responses state, and count each 429", async () => {
