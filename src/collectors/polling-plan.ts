@@ -93,7 +93,7 @@ export const NETWORK_SIZE_FACT = "collect.network_size";
 export class PollingPlan {
   readonly #deps: PollingPlanDeps;
   /** The last run of each collector in the previous process. */
-  readonly #storedRuns: Readonly<Record<Collector, Pick<CollectorRun, "startedAt" | "callsMade"> | null>>;
+  readonly #storedRuns: Readonly<Record<Collector, CollectorRun | null>>;
   readonly #storedSize: NetworkSize;
   #current: Plan;
 
@@ -224,27 +224,24 @@ export class PollingPlan {
   }
 
   #lastRun(collector: Collector): LastRun | null {
-    const run = this.#deps.history.runs.get(collector);
-    if (run !== undefined) {
-      const { callsMade, isOver } = run;
-      const calls = isOver ? callsMade : Math.max(callsMade, callsPerRun(collector, this.#networkSize()));
-      return { sinceMs: this.#timeSince(run), calls, callsMade };
-    }
-    const stored = this.#storedRuns[collector];
-    if (stored === null) return null;
-    return { sinceMs: this.#timeSince(stored), calls: stored.callsMade, callsMade: stored.callsMade };
+    const run = this.#deps.history.runs.get(collector) ?? this.#storedRuns[collector];
+    if (run === null) return null;
+    const { callsMade, isOver } = run;
+    const calls = isOver ? callsMade : Math.max(callsMade, callsPerRun(collector, this.#networkSize()));
+    return { sinceMs: this.#timeSince(run), calls, callsMade };
   }
 
-  #timeSince({ startedAt }: Pick<CollectorRun, "startedAt">): DurationMs {
+  #timeSince({ startedAt }: CollectorRun): DurationMs {
     return this.#deps.clock.monotonic() - startedAt;
   }
 
   /** Returns the stored run of the previous process. If the wall clock was set back since, the run counts as begun now. */
-  #previousRun(collector: Collector): Pick<CollectorRun, "startedAt" | "callsMade"> | null {
+  #previousRun(collector: Collector): CollectorRun | null {
     const { clock } = this.#deps;
     const stored = this.#readRun(collector);
     if (stored === null) return null;
-    return { startedAt: clock.monotonic() - Math.max(0, clock.now() - stored.at), callsMade: stored.calls };
+    const startedAt = clock.monotonic() - Math.max(0, clock.now() - stored.at);
+    return { startedAt, callsMade: stored.calls, isOver: true };
   }
 
   /** Returns the lists of unknown size, except those whose runs keep failing. */

@@ -63,7 +63,7 @@ export class Inventory {
 
   /** Returns how many nodes are in locations after the first `locations` ones. */
   countBeyond(locations: number): number {
-    return this.#columns.countFromLocation(locations);
+    return this.#locations.list().length <= locations ? 0 : this.#columns.countFromLocation(locations);
   }
 
   /**

@@ -22,11 +22,11 @@ const REWRITE_MS: DurationMs = HOUR_MS;
 type CreationTimes = Pick<Fleet, "ids" | "createdAtMs">;
 
 /**
- * Returns, in steps, the ids that have come to belong to another node since the last call, or since the journal was written. A
- * different `created_at` shows this (spec, section 2.1), which only the detail of a node has. It is read in turn, and
- * before each action. An id is returned again until the state of its previous node was dropped. A `created_at` that
- * changes too often is reported, and shows nothing if the service states many such values, or if it changed with our
- * reboot.
+ * Returns, in steps, the ids that have come to belong to another node since the last call, or since the journal was
+ * written. A different `created_at` shows this (spec, section 2.1), which only the detail of a node has. It is read in
+ * turn, and before each action. An id is returned again until the state of its previous node was dropped. A `created_at`
+ * that changes too often is reported, and shows nothing if the service states many such values, or if it changed with
+ * our reboot.
  */
 export function* findReplacedNodes(
   deps: IdentityDeps,

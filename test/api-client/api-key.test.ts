@@ -5,6 +5,22 @@ import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { fixedKey } from "../harness/virtual-daemon.ts";
 import { createClientSetup, SESSIONS_KEY } from "./client-fixture.ts";
 
+/** Creates a key that is valid, and whose file holds a valid one again once it has expired. */
+function renewableKey() {
+  let key = SIMULATION_KEY;
+  const secret: Secret = {
+    value: () => key,
+    refresh() {
+      key = SIMULATION_KEY;
+      return { ok: true, value: true };
+    },
+  };
+  const expire = () => {
+    key = "old-key";
+  };
+  return { secret, expire };
+}
+
 describe("the API key", () => {
   test("a 403 is reported with the missing scope", async () => {
     const { get, calls } = createClientSetup({ secret: fixedKey(SESSIONS_KEY) });
@@ -22,35 +38,19 @@ describe("the API key", () => {
   });
 
   test("after a 401 the key file is read again, and a renewed key is used immediately", async () => {
-    let key = "old-key";
-    const { get, calls } = createClientSetup({
-      secret: {
-        value: () => key,
-        refresh() {
-          key = SIMULATION_KEY;
-          return { ok: true, value: true };
-        },
-      },
-    });
+    const { secret, expire } = renewableKey();
+    expire();
+    const { get, calls } = createClientSetup({ secret });
     expect((await get()).ok).toBe(true);
     expect(calls).toEqual(["stats 401", "stats 200"]);
   });
 
   test("a renewed key is also used immediately if calls of the endpoint are not retried because they failed", async () => {
-    let key = SIMULATION_KEY;
-    const { get, calls, service } = createClientSetup({
-      fault: { kind: "status", status: 503 },
-      secret: {
-        value: () => key,
-        refresh() {
-          key = SIMULATION_KEY;
-          return { ok: true, value: true };
-        },
-      },
-    });
+    const { secret, expire } = renewableKey();
+    const { get, calls, service } = createClientSetup({ fault: { kind: "status", status: 503 }, secret });
     expect((await get()).ok).toBe(false);
     service.setFaults([]);
-    key = "old-key";
+    expire();
     expect((await get()).ok).toBe(true);
     expect(calls.slice(-2)).toEqual(["stats 401", "stats 200"]);
   });

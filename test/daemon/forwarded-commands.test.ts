@@ -1,10 +1,19 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
-import { startDaemonGroup } from "../harness/daemon-group.ts";
+import { type GroupedDaemon, startDaemonGroup } from "../harness/daemon-group.ts";
 import { journalRows } from "../harness/journal-rows.ts";
 import { commandsOf } from "../harness/operator-commands.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
+
+/** Keeps forwarded commands from a leader until the returned function is called. */
+function delayForwardedCommands({ database }: GroupedDaemon): () => void {
+  const { forwardedCommands } = database.state;
+  const { pending } = forwardedCommands;
+  const late: typeof pending = async () => [];
+  Object.assign(forwardedCommands, { pending: late });
+  return () => Object.assign(forwardedCommands, { pending });
+}
 
 test("a command that was forwarded late does not undo a later pause or hold", async () => {
   const group = await startDaemonGroup();
@@ -13,15 +22,12 @@ test("a command that was forwarded late does not undo a later pause or hold", as
   const [leader, standby] = [one!, two!].map(({ roleSwitch }, index) => commandsOf(roleSwitch.active, `op-${index}`));
   await leader!.pause("deploy");
   await leader!.hold("node_1", "disk swap");
-  const { forwardedCommands } = one!.database.state;
-  const { pending } = forwardedCommands;
-  const late: (typeof forwardedCommands)["pending"] = async () => [];
-  Object.assign(forwardedCommands, { pending: late });
+  const deliver = delayForwardedCommands(one!);
   const forwarded = [standby!.resume(), standby!.release("node_1")];
   await group.advance(2 * SECOND_MS);
   await leader!.pause("incident");
   await leader!.hold("node_1", "broken again");
-  Object.assign(forwardedCommands, { pending });
+  deliver();
   await group.advance(4 * SECOND_MS);
   expect(await Promise.all(forwarded)).toMatchObject([
     { ok: false, error: { kind: "conflict", message: expect.stringContaining("paused after") } },
@@ -42,10 +48,7 @@ test("a command that was forwarded late neither closes a breaker nor accepts an 
   await group.advance(4 * MINUTE_MS);
   const [one, two] = group.daemons;
   const standby = commandsOf(two!.roleSwitch.active);
-  const { forwardedCommands } = one!.database.state;
-  const { pending } = forwardedCommands;
-  const late: (typeof forwardedCommands)["pending"] = async () => [];
-  Object.assign(forwardedCommands, { pending: late });
+  const deliver = delayForwardedCommands(one!);
   for (const forwarded of [standby.resetBreaker(), standby.acceptInventory()]) {
     await group.advance(6 * SECOND_MS);
     expect(await forwarded).toMatchObject({ error: { kind: "unanswered" } });
@@ -63,7 +66,7 @@ test("a command that was forwarded late neither closes a breaker nor accepts an 
     },
   ]);
   await group.advance(3 * MINUTE_MS);
-  Object.assign(forwardedCommands, { pending });
+  deliver();
   await group.advance(10 * SECOND_MS);
   expect(view.status()).toMatchObject({ breaker: expect.anything(), largestWalkNodes: limit });
   const rejected = one!.log.lines.filter(({ message }) => message === "forwarded command rejected");
@@ -78,10 +81,7 @@ test("commands that waited together take effect in the order in which they were 
   await group.advance(4 * MINUTE_MS);
   const [one, two] = group.daemons;
   const standby = commandsOf(two!.roleSwitch.active);
-  const { forwardedCommands } = one!.database.state;
-  const { pending } = forwardedCommands;
-  const late: (typeof forwardedCommands)["pending"] = async () => [];
-  Object.assign(forwardedCommands, { pending: late });
+  const deliver = delayForwardedCommands(one!);
   const commands = [
     () => standby.pause("deploy"),
     () => standby.hold("node_1", "disk swap"),
@@ -95,7 +95,7 @@ test("commands that waited together take effect in the order in which they were 
     await group.advance(6 * SECOND_MS);
     expect(await reply).toMatchObject({ error: { kind: "unanswered" } });
   }
-  Object.assign(forwardedCommands, { pending });
+  deliver();
   await group.advance(10 * SECOND_MS);
   const { view } = one!.roleSwitch.active;
   expect(one!.log.lines.filter(({ message }) => message === "forwarded command rejected")).toEqual([]);

@@ -180,16 +180,13 @@ interface ExportedLocations {
 /** Returns the first locations up to the cap of `proxynet_nodes`, and `other` for the rest. */
 function exportedLocations(locations: readonly Location[]): ExportedLocations {
   const { values: locationsMax } = LABEL_CAPS.proxynet_nodes;
-  const isOther = ({ country, region }: Location) => country === OTHER_LABEL && region === OTHER_LABEL;
-  const rows: Location[] = [];
-  const folded: number[] = [];
-  const rowOf = Uint32Array.from(locations, (location, index) => {
-    if (index < locationsMax && !isOther(location)) return rows.push(location) - 1;
-    folded.push(index);
-    return 0;
-  });
-  if (folded.length > 0) rows.push({ country: OTHER_LABEL, region: OTHER_LABEL });
-  for (const index of folded) rowOf[index] = rows.length - 1;
+  const hasRow = ({ country, region }: Location, index: number) =>
+    index < locationsMax && (country !== OTHER_LABEL || region !== OTHER_LABEL);
+  const rows = locations.filter(hasRow);
+  const otherRow = rows.length;
+  if (otherRow < locations.length) rows.push({ country: OTHER_LABEL, region: OTHER_LABEL });
+  let next = 0;
+  const rowOf = Uint32Array.from(locations, (location, index) => (hasRow(location, index) ? next++ : otherRow));
   return { rows, rowOf };
 }
 

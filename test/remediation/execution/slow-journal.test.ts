@@ -35,6 +35,24 @@ async function startWithSlowPosting(delayMs: DurationMs) {
   return network;
 }
 
+/** Starts a network in which an action waits for approval. */
+async function startWithRequest(slowState: ActionState) {
+  const { network, slow } = await startWithSlowJournal(slowState, 20 * SECOND_MS, "approve");
+  await network.advanceUntil(() => network.controller().view.approvals().length > 0);
+  const { id, node } = network.controller().view.approvals()[0]!;
+  return { network, slow, id, node };
+}
+
+/** Starts a network in which an action was approved during a pause that ends in a second. Rejections are slow. */
+async function startApprovedBeforePauseEnds() {
+  const started = await startWithRequest("rejected");
+  const { network, id } = started;
+  await network.commands().pause("a test", 5 * MINUTE_MS);
+  await network.commands().approve(id);
+  await network.advance(5 * MINUTE_MS - SECOND_MS);
+  return started;
+}
+
 test("a POST follows a slow journal, and collectors continue in the meantime", async () => {
   const network = await startWithSlowPosting(20 * SECOND_MS);
   expect([network.postCount(), network.actions()[0]!.state]).toEqual([0, "intended"]);
@@ -61,12 +79,7 @@ test("an action whose node was read before a slow commit is not sent on old data
 });
 
 test("an approved action that is rejected when its node is due is not sent, although the journal is slow", async () => {
-  const { network, slow } = await startWithSlowJournal("rejected", 20 * SECOND_MS, "approve");
-  await network.advanceUntil(() => network.controller().view.approvals().length > 0);
-  const { id, node } = network.controller().view.approvals()[0]!;
-  await network.commands().pause("a test", 5 * MINUTE_MS);
-  await network.commands().approve(id);
-  await network.advance(5 * MINUTE_MS - SECOND_MS);
+  const { network, slow, id, node } = await startApprovedBeforePauseEnds();
   const rejection = network.commands().reject(id, "a mistake");
   await network.advance(10 * SECOND_MS);
   // The pause is over, so the action is due.
@@ -79,9 +92,7 @@ test("an approved action that is rejected when its node is due is not sent, alth
 });
 
 test("an action that is about to be sent can't be rejected; a hold stops it, and then it can", async () => {
-  const { network, slow } = await startWithSlowJournal("intended", 20 * SECOND_MS, "approve");
-  await network.advanceUntil(() => network.controller().view.approvals().length > 0);
-  const { id, node } = network.controller().view.approvals()[0]!;
+  const { network, slow, id, node } = await startWithRequest("intended");
   await network.commands().approve(id);
   await network.advanceUntil(() => slow.commits === 1);
   const rejection = network.commands().reject(id, "a mistake");
@@ -96,12 +107,7 @@ test("an action that is about to be sent can't be rejected; a hold stops it, and
 });
 
 test("an approval that was rejected, and whose rejection was lifted, is not used although the journal was slow", async () => {
-  const { network, slow } = await startWithSlowJournal("rejected", 20 * SECOND_MS, "approve");
-  await network.advanceUntil(() => network.controller().view.approvals().length > 0);
-  const { id, node } = network.controller().view.approvals()[0]!;
-  await network.commands().pause("a test", 5 * MINUTE_MS);
-  await network.commands().approve(id);
-  await network.advance(5 * MINUTE_MS - SECOND_MS);
+  const { network, slow, id, node } = await startApprovedBeforePauseEnds();
   const answers = [network.commands().reject(id, "a mistake"), network.commands().release(node)];
   await network.advance(10 * SECOND_MS);
   expect([slow.commits, network.controller().view.status().paused]).toEqual([1, null]);

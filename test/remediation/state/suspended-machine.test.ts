@@ -16,6 +16,27 @@ function suspend(network: QuietNetwork, ms: DurationMs): void {
   network.setFault({ kind: "clock_skew", skewMs: ms });
 }
 
+const every = (intervalMs: DurationMs) => ({ kind: "every", intervalMs }) as const;
+
+/** For how long the first node has failed, what is read last before the suspension, and how long that lasts. */
+interface DueAction {
+  readonly failedMs: DurationMs;
+  readonly list: "fleet" | "sessions";
+  readonly suspendedMs: DurationMs;
+}
+
+/** Suspends the machine right after a walk of a list, when an action on the first node is due that a pause had held. */
+async function suspendWhenDue(network: QuietNetwork, { failedMs, list, suspendedMs }: DueAction): Promise<void> {
+  await network.commands().pause("a release", DAY_MS);
+  network.failNode(network.nodes()[0]!, "operator");
+  await network.advance(failedMs);
+  const settledAt = () => network.daemon.snapshots.last![list]!.settledAt;
+  const lastWalk = settledAt();
+  await network.advanceUntil(() => settledAt() !== lastWalk);
+  await network.commands().resume();
+  suspend(network, suspendedMs);
+}
+
 test("after a suspension the journal's clock is right, and a restart frees no max_actions", async () => {
   const limits = { ...withoutLimits, maxActions: { amount: 2, perMs: HOUR_MS } };
   const policy = rebootOffline({ forMs: MINUTE_MS, steps: [steps.reboot] });
@@ -79,21 +100,13 @@ test("what was listed before a suspension is not used after it, although it seem
     settings: listsAndDetailsSettings,
   });
   const [node, ...others] = network.nodes();
-  await network.commands().pause("a release", DAY_MS);
-  network.failNode(node!, "operator");
-  await network.advance(30 * MINUTE_MS);
-  const settledAt = () => network.daemon.snapshots.last!.fleet.settledAt;
-  const lastWalk = settledAt();
-  await network.advanceUntil(() => settledAt() !== lastWalk);
-  await network.commands().resume();
-  suspend(network, 4 * MINUTE_MS);
+  await suspendWhenDue(network, { failedMs: 30 * MINUTE_MS, list: "fleet", suspendedMs: 4 * MINUTE_MS });
   for (const other of others) network.failNode(other, "operator");
   await network.advanceUntil(() => network.holdReasons(node!).includes("storm"));
   expect(network.postCount()).toBe(0);
 });
 
 test("no action is sent after a long suspension until the next walk, however rare walks are", async () => {
-  const every = (intervalMs: DurationMs) => ({ kind: "every", intervalMs }) as const;
   const schedules = { ...listsOnlySettings.schedules!, nodes: every(3 * HOUR_MS) };
   const policy = { ...rebootOffline({ forMs: MINUTE_MS, steps: [steps.reboot] }), maxAgeMs: DAY_MS };
   const network = await startQuietNetwork({
@@ -103,14 +116,7 @@ test("no action is sent after a long suspension until the next walk, however rar
     warmUpMs: 10 * HOUR_MS,
   });
   const [node, ...others] = network.nodes();
-  await network.commands().pause("a release", DAY_MS);
-  network.failNode(node!, "operator");
-  await network.advance(9 * HOUR_MS);
-  const settledAt = () => network.daemon.snapshots.last!.fleet.settledAt;
-  const lastWalk = settledAt();
-  await network.advanceUntil(() => settledAt() !== lastWalk);
-  await network.commands().resume();
-  suspend(network, 8 * HOUR_MS);
+  await suspendWhenDue(network, { failedMs: 9 * HOUR_MS, list: "fleet", suspendedMs: 8 * HOUR_MS });
   for (const other of others) network.failNode(other, "operator");
   await network.advance(2 * HOUR_MS);
   expect(network.holdReasons(node!)).toContain("service_clock");
@@ -121,7 +127,6 @@ test("no action is sent after a long suspension until the next walk, however rar
 
 test("sessions that were read before a suspension are not used after it", async () => {
   const policy = rebootOffline({ when: 'node.status == "offline" && sessions.total < 1000' });
-  const every = (intervalMs: DurationMs) => ({ kind: "every", intervalMs }) as const;
   const schedules = { ...listsOnlySettings.schedules!, nodes: every(5 * SECOND_MS), sessions: every(10 * MINUTE_MS) };
   const network = await startQuietNetwork({
     config: remediationConfig([policy]),
@@ -129,14 +134,7 @@ test("sessions that were read before a suspension are not used after it", async 
     warmUpMs: 30 * MINUTE_MS,
   });
   const [node] = network.nodes();
-  await network.commands().pause("a release", DAY_MS);
-  network.failNode(node!, "operator");
-  await network.advance(30 * MINUTE_MS);
-  const readAt = () => network.daemon.snapshots.last!.sessions!.settledAt;
-  const lastRead = readAt();
-  await network.advanceUntil(() => readAt() !== lastRead);
-  await network.commands().resume();
-  suspend(network, 4 * MINUTE_MS);
+  await suspendWhenDue(network, { failedMs: 30 * MINUTE_MS, list: "sessions", suspendedMs: 4 * MINUTE_MS });
   await network.advance(20 * SECOND_MS);
   expect(network.postCount()).toBe(0);
   expect(network.decisions().at(-1)).toMatchObject({
