@@ -17,9 +17,10 @@ const SENT_STATES: ReadonlySet<Action["state"]> = new Set(["posting", "sent", "e
 const NEXT_STATES: Readonly<Record<Action["state"], readonly Action["state"][]>> = {
   awaiting: ["approved", "rejected", "lapsed", "withdrawn"],
   approved: ["intended", "rejected", "lapsed", "withdrawn"],
-  // An action that could not be sent stays approved.
-  intended: ["posting", "approved", "withdrawn", "ended"],
-  posting: ["sent", "ended", "approved", "withdrawn"],
+  // An action that could not be sent stays approved. While a commit is under way, only the last change of a row is kept,
+  // so that approval may already have ended when it is written.
+  intended: ["posting", "approved", "rejected", "lapsed", "withdrawn", "ended"],
+  posting: ["sent", "ended", "approved", "rejected", "lapsed", "withdrawn"],
   sent: ["sent", "ended"],
   ended: [],
   withdrawn: [],
