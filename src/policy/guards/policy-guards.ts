@@ -1,5 +1,5 @@
 import { isAcceptableLoss } from "../episodes/lost-nodes.ts";
-import { isDryRun } from "../guard-facts.ts";
+import { isDryRun } from "../policy.ts";
 import { defineGuard, defineSimpleGuard } from "./guard.ts";
 
 /** Holds a node whose condition is unknown. */

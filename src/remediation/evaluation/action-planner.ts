@@ -5,8 +5,9 @@ import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 import { decide, mayBeginEpisode } from "../../policy/decision.ts";
 import { consecutiveFailures } from "../../policy/episodes/attempts.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
-import { type ActivePolicy, type Candidate, type GuardFacts, isDryRun } from "../../policy/guard-facts.ts";
+import type { Candidate, GuardFacts } from "../../policy/guard-facts.ts";
 import type { HoldReason } from "../../policy/guards/guards.ts";
+import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext, EpisodeContext } from "../context.ts";
 import { actionChange, commitTransition, notifyOfEpisode } from "../execution/episode-transitions.ts";
 import {

@@ -6,7 +6,7 @@ import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { lostSince } from "../../policy/episodes/lost-nodes.ts";
 import { countFleet, type FleetCounts } from "../../policy/fleet-counts.ts";
-import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/guard-facts.ts";
+import type { GuardFacts } from "../../policy/guard-facts.ts";
 import { effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import {
   type Breaker,
@@ -17,6 +17,7 @@ import {
   recordFirings,
   type Storm,
 } from "../../policy/guards/storm-and-breaker.ts";
+import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
 import { firingNodes } from "./candidates.ts";

@@ -3,7 +3,6 @@ import { runAtOnce } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { countFleet } from "../../policy/fleet-counts.ts";
-import { type ActivePolicy, isDryRun } from "../../policy/guard-facts.ts";
 import {
   addOnsets,
   type Incident,
@@ -13,6 +12,7 @@ import {
   updateIncidents,
 } from "../../policy/guards/correlated-failure.ts";
 import { incidentNodesMin } from "../../policy/guards/safety-limits.ts";
+import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext } from "../context.ts";
 
 /** Key of the fact that holds the incidents and recent onsets. */

@@ -5,10 +5,10 @@ import type { Episode } from "../../model/remediation/episode.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { runInSlices } from "../../platform/event-loop.ts";
-import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
+import { occupiedSlots, slotsById } from "../../policy/cel/field-readers.ts";
 import { isUnderWay } from "../../policy/episodes/lost-nodes.ts";
-import { isDryRun } from "../../policy/guard-facts.ts";
-import { evaluatePolicy, isStatusUnknown, type MaxAgeOf, type Policy, prepareEvaluation } from "../../policy/policy.ts";
+import { type EvaluationInput, evaluatePolicy, isStatusUnknown, prepareEvaluation } from "../../policy/evaluation.ts";
+import { isDryRun, type Policy } from "../../policy/policy.ts";
 import type { TimerChange } from "../../policy/remediation-records.ts";
 import {
   INACTIVE,
@@ -26,12 +26,11 @@ import { type MatchCounts, PolicyMatches } from "./policy-matches.ts";
 /** One policy, and what it needs to evaluate a snapshot. */
 interface PolicyPass {
   readonly policy: Policy;
-  readonly scope: ScopeData;
+  readonly input: EvaluationInput;
   /** The `created_at` of the nodes that are evaluated, by slot, or NaN if unknown. */
   readonly createdAtMs: Fleet["createdAtMs"];
   /** When a record last stated another status, by slot, or null if the condition does not depend on it. */
   readonly otherStatusAt: Fleet["otherStatusAt"] | null;
-  readonly maxAgeOf: MaxAgeOf;
   readonly durations: TimerDurations;
   readonly dryRun: boolean;
   /** When each node was last observed not to meet the condition, or with an unknown status since, by slot, or NaN. */
@@ -40,9 +39,8 @@ interface PolicyPass {
   readonly unknownSlots: Set<number>;
   /** The counts of the nodes that are evaluated. */
   readonly matches: MatchCounts;
-  /** When the pass began, the same for all nodes. */
+  /** When the pass began, on the journal's clock. */
   readonly now: EpochMs;
-  readonly monotonic: MonotonicMs;
 }
 
 /** When the data of a snapshot was observed. */
@@ -113,12 +111,11 @@ export class PolicyEvaluator {
     const { observed, policies } = this.#context;
     const { snapshot } = observed.latest!;
     const slots = this.#slotsToEvaluate(snapshot);
-    const scope = observed.scope();
     yield* this.#forgetRemovedNodes(snapshot.fleet, replaced, changes);
     yield* this.#forgetReassignedSlots(snapshot.fleet.ids);
     for (const policy of policies.all) {
-      const pass = this.#preparePass(policy, scope, snapshot.fleet);
-      if (slots.length > 0) yield* prepareEvaluation(policy, scope, pass.maxAgeOf, pass.monotonic);
+      const pass = this.#preparePass(policy, snapshot.fleet);
+      if (slots.length > 0) yield* prepareEvaluation(policy, pass.input);
       for (let begin = 0; begin < slots.length; begin += EVALUATIONS_PER_STEP) {
         for (const slot of slots.subarray(begin, begin + EVALUATIONS_PER_STEP))
           this.#updateTimer(pass, snapshot.fleet.ids[slot]!, slot, changes);
@@ -187,27 +184,24 @@ export class PolicyEvaluator {
     this.#comparedIds = ids;
   }
 
-  #preparePass(policy: Policy, scope: ScopeData, { createdAtMs, otherStatusAt, slots }: Fleet): PolicyPass {
+  #preparePass(policy: Policy, { createdAtMs, otherStatusAt, slots }: Fleet): PolicyPass {
     const { name } = policy.spec;
     const { clock, observed, policies, remediationState } = this.#context;
     const lastFalseAt = growColumn(this.#lastFalseAt.get(name) ?? new Float64Array(0), slots, Number.NaN);
     this.#lastFalseAt.set(name, lastFalseAt);
     const unknownSlots = this.#unknownSlots.get(name) ?? new Set();
     this.#unknownSlots.set(name, unknownSlots);
-    const monotonic = clock.monotonic();
     return {
       policy,
-      scope,
+      input: observed.input(policy.spec, clock.monotonic()),
       createdAtMs,
       otherStatusAt: readsStatus(policy) ? otherStatusAt : null,
-      maxAgeOf: observed.usableAgeOf(policy.spec, monotonic),
       durations: observed.timerDurations(policy),
       dryRun: isDryRun(policies.activate(policy)),
       lastFalseAt,
       unknownSlots,
       matches: { selected: 0, excluded: 0 },
       now: remediationState.now(),
-      monotonic,
     };
   }
 
@@ -239,7 +233,7 @@ export class PolicyEvaluator {
     timer: Timer,
   ): { readonly timer: Timer; readonly isOnset: boolean } {
     const { policy, durations, lastFalseAt, unknownSlots, now } = pass;
-    const evaluation = evaluatePolicy(policy, pass.scope, slot, pass.maxAgeOf, pass.monotonic);
+    const evaluation = evaluatePolicy(policy, slot, pass.input);
     const { verdict, matched, at, newest } = evaluation;
     if (matched === true) pass.matches.selected++;
     else if (matched === false) pass.matches.excluded++;

@@ -18,9 +18,8 @@ import {
 import { transition } from "../../policy/episodes/episode-states.ts";
 import { isDown, isLost, isUnderWay, isUnlisted } from "../../policy/episodes/lost-nodes.ts";
 import { stepDeadlines } from "../../policy/episodes/verification.ts";
-import { isDryRun } from "../../policy/guard-facts.ts";
 import { isInFlight } from "../../policy/own-actions.ts";
-import { conditionKeyOf, type Policy } from "../../policy/policy.ts";
+import { conditionKeyOf, isDryRun, type Policy } from "../../policy/policy.ts";
 import { INACTIVE, observeCondition, type Timer } from "../../policy/timer.ts";
 import { commitTransition, finishAction, finishActions, withdraw } from "./episode-transitions.ts";
 import { reportsOfPage } from "./node-reports.ts";

@@ -12,10 +12,10 @@ import type {
 } from "../../model/remediation/operator-command.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
-import type { ActivePolicy } from "../../policy/guard-facts.ts";
+import type { PolicyEvaluation } from "../../policy/evaluation.ts";
 import type { HoldReason } from "../../policy/guards/guards.ts";
 import type { OpenBreaker } from "../../policy/guards/storm-and-breaker.ts";
-import type { PolicyEvaluation } from "../../policy/policy.ts";
+import type { ActivePolicy } from "../../policy/policy.ts";
 import type { PresentedTimer } from "../../policy/timer.ts";
 
 /** Status of remediation: what holds all actions, and the effective limits. */
