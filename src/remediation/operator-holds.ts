@@ -16,7 +16,8 @@ export function pauseAt(records: RemediationRecords, now: EpochMs): Pause | null
   return pause === null || (pause.until ?? now + 1) <= now ? null : pause;
 }
 
-const recordedPause = (records: RemediationRecords): Pause | null =>
+/** Returns the last pause that was not ended, which may have expired, or null if there is none. */
+export const recordedPause = (records: RemediationRecords): Pause | null =>
   JSON.parse(records.fact(PAUSE_FACT) ?? "null") as Pause | null;
 
 /**

@@ -75,7 +75,6 @@ export class InventoryTrustTracker {
     if (fleet.lastWalk?.complete === true) this.#recordWalk(fleet.lastWalk.seenNodes, fleet.settledAt);
     this.#forgetAccepted();
     const cooldownBlockers = this.#updateCooldown(isUntrusted, fleet, freshMs);
-    remediationState.clock.checkWallClock();
     const clockProblem = remediationState.clock.problem() ?? this.#dateProblem(fleet);
     const clockBlockers: TrustBlocker[] =
       clockProblem === null ? [] : [{ reason: "service_clock", detail: clockProblem }];
