@@ -49,25 +49,17 @@ export function consecutiveFailures(
   return now - last.closedAt! > retry.forgetAfterMs ? [] : [...(last.failedBefore ?? []), last.id];
 }
 
-/** How many of the nodes that a policy treated most recently were healed. */
-export interface Efficacy {
-  /** Number of different nodes that count, at most `safety.efficacy.window`. */
-  readonly nodes: number;
-  readonly healed: number;
-  /** Whether enough nodes were treated, and too few of them healed. */
-  readonly isTooLow: boolean;
-}
-
 /**
- * Measures how many nodes a policy heals. For each node it counts the last real episode under this version of the
- * policy that has acted and closed after `since`, or whose node is lost. Episodes that ended because of an operator or
- * a change to the policy don't count.
+ * Measures how many of the nodes that a policy treated most recently, at most `safety.efficacy.window`, were healed, and
+ * whether these are too few. For each node it counts the last real episode under this version of the policy that has
+ * acted and closed after `since`, or whose node is lost. Episodes that ended because of an operator or a change to the
+ * policy don't count.
  */
 export function measureEfficacy(
   closed: Iterable<Episode>,
   { policy, fingerprint, since }: { readonly policy: string; readonly fingerprint: string; readonly since: EpochMs },
   { window, minSuccess }: Safety["efficacy"],
-): Efficacy {
+) {
   const counted = [...closed]
     .filter(
       (episode) =>
