@@ -50,7 +50,7 @@ export function createExternalActions(
   function holdNode(node: NodeId, reason: string): JournalChange[] {
     const now = remediationState.now();
     const until = now + EXTERNAL_ACTION_HOLD_MS;
-    const known = records.holdsOn(node).find(({ policy }) => policy === null);
+    const known = records.hold(node, null);
     const before = ownershipOf(known);
     if (known?.until === null || Math.max(known?.until ?? 0, before?.until ?? 0) > until - HOLD_REWRITE_MS) return [];
     if ((before?.until ?? 0) <= now)

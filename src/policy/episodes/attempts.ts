@@ -21,13 +21,14 @@ export const countsAsAttempt = (episode: Episode): boolean => hasActed(episode) 
 export const endedAt = ({ closedAt, stateAt }: Episode): EpochMs => closedAt ?? stateAt;
 
 /** Returns the hold of a node that a policy has given up, or null if there is none. */
-export const givenUpHold = (records: RemediationRecords, node: NodeId, policy: string): NodeHold | null =>
-  records.holdsOn(node).find((hold) => hold.kind === "given_up" && hold.policy === policy && hold.until === null) ??
-  null;
+export function givenUpHold(records: RemediationRecords, node: NodeId, policy: string): NodeHold | null {
+  const hold = records.hold(node, policy);
+  return hold?.kind === "given_up" && hold.until === null ? hold : null;
+}
 
 /** Returns when an operator released a node that a policy had given up, or 0 if never. Earlier attempts don't count. */
 export function releasedAt(records: RemediationRecords, node: NodeId, policy: string): EpochMs {
-  const hold = records.holdsOn(node).find((row) => row.policy === policy);
+  const hold = records.hold(node, policy);
   return (hold?.kind === "given_up" ? hold.until : hold?.releasedAt) ?? 0;
 }
 

@@ -68,13 +68,13 @@ export class FleetHealth {
   constructor(context: DecisionContext) {
     const { remediationState, config } = context;
     const now = remediationState.now();
-    const fact = <T>(key: string) => JSON.parse(remediationState.records.fact(key) ?? "null") as T | null;
-    const storm = fact<Storm>(STORM_FACT);
+    const { records } = remediationState;
+    const storm = records.jsonFact<Storm>(STORM_FACT);
     this.#context = context;
     this.#incidents = new IncidentTracker(context);
-    this.#countedPolicies = fact<string[]>(ACTING_POLICIES_FACT) ?? [];
+    this.#countedPolicies = records.jsonFact<string[]>(ACTING_POLICIES_FACT) ?? [];
     this.#real = {
-      breaker: fact<Breaker>(BREAKER_FACT) ?? CLOSED_BREAKER,
+      breaker: records.jsonFact<Breaker>(BREAKER_FACT) ?? CLOSED_BREAKER,
       // A storm that was active when the process stopped may have lasted until now, so its cooldown starts over.
       storm: storm === null || !storm.isActive ? storm : { ...storm, until: now + config.safety.stormCooldownMs },
     };

@@ -23,7 +23,7 @@ const WALKS_PER_INCIDENT = 2;
 /** What the journal stores. */
 interface IncidentsFact {
   /** After a mass event they name most of the fleet, so what onsets have in common is stored once. */
-  readonly onsetGroups?: readonly OnsetGroup[];
+  readonly onsetGroups: readonly OnsetGroup[];
   readonly real: readonly IncidentFact[];
   readonly dryRun: readonly IncidentFact[];
 }
@@ -46,12 +46,11 @@ export class IncidentTracker {
 
   /** Continues with the incidents of the journal. */
   constructor(context: DecisionContext) {
-    const fact = context.remediationState.records.fact(INCIDENTS_FACT);
-    const stored = JSON.parse(fact ?? '{"real":[],"dryRun":[]}') as IncidentsFact;
+    const stored = context.remediationState.records.jsonFact<IncidentsFact>(INCIDENTS_FACT);
     this.#context = context;
-    this.#onsets = (stored.onsetGroups ?? []).flatMap(fromOnsetGroup);
-    this.#real = stored.real.map(fromIncidentFact);
-    this.#dryRun = stored.dryRun.map(fromIncidentFact);
+    this.#onsets = stored?.onsetGroups.flatMap(fromOnsetGroup) ?? [];
+    this.#real = stored?.real.map(fromIncidentFact) ?? [];
+    this.#dryRun = stored?.dryRun.map(fromIncidentFact) ?? [];
   }
 
   /** Returns the incidents of the policies that act; for dry runs, those of all policies. */

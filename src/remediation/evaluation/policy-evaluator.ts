@@ -1,7 +1,6 @@
 import { eachInSteps } from "../../base/steps.ts";
 import { growColumn } from "../../base/typed-column.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Episode } from "../../model/remediation/episode.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { runInSlices } from "../../platform/event-loop.ts";
@@ -244,20 +243,12 @@ export class PolicyEvaluator {
     else if (unknownSlots.size > 0) unknownSlots.delete(slot);
     // Most nodes are healthy: their timers stay inactive.
     if (timer === INACTIVE && verdict !== "true") return { timer, isOnset: false };
-    const episode = this.#episodeOf(policy.spec.name, node, pass.dryRun);
+    const { records } = this.#context.remediationState;
+    const episode = records.episodeUnder(policy.spec.name, node, pass.dryRun);
     const clearFrozen = episode !== null && isUnderWay(episode);
     const contradictedAt = pass.otherStatusAt?.at(slot) ?? Number.NaN;
     const next = observeCondition(timer, { verdict, at, newest, contradictedAt, now }, durations, { clearFrozen });
     return { timer: next, isOnset: timer.state === "inactive" && wasFalse };
-  }
-
-  /**
-   * Returns the open episode of a policy on a node, which may be suspended. If `dryRun` is absent, it may be real or that
-   * of a dry run.
-   */
-  #episodeOf(policy: string, node: NodeId, dryRun?: boolean): Episode | null {
-    const open = this.#context.remediationState.records.openEpisodesOf(node, dryRun);
-    return open.findLast((episode) => episode.policy === policy) ?? null;
   }
 
   /**
@@ -270,7 +261,7 @@ export class PolicyEvaluator {
       yield* eachInSteps(records.timersOf(policy), ([node, timer]) => {
         const isGone = !slotsById(fleet).has(node);
         if (!isGone && !replaced.has(node)) return;
-        const next = isGone && this.#episodeOf(policy, node) !== null ? markUnseen(timer) : INACTIVE;
+        const next = isGone && records.episodeUnder(policy, node) !== null ? markUnseen(timer) : INACTIVE;
         if (next !== timer) changes.push(records.setTimer(policy, node, next));
       });
     }

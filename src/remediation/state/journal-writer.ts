@@ -64,8 +64,8 @@ export class JournalWriter {
 
   /** Queues changes. If no commit is under way, all queued changes are written now. */
   enqueue(changes: readonly JournalChange[]): void {
-    if (this.#isBusy) for (const change of changes) this.#keep(change);
-    else void this.#writeQueue(changes);
+    for (const change of changes) this.#keep(change);
+    if (!this.#isBusy) void this.#writeQueue();
   }
 
   /**
@@ -85,7 +85,7 @@ export class JournalWriter {
     try {
       const changes = changesNow();
       if (changes === null) return false;
-      isWritten = await this.#write(changes, false);
+      isWritten = await this.#write(changes);
       if (isWritten) adopt();
       else for (const change of restored()) this.#keep(change);
       return isWritten;
@@ -94,9 +94,9 @@ export class JournalWriter {
     }
   }
 
-  async #writeQueue(changes: readonly JournalChange[] = []): Promise<void> {
+  async #writeQueue(): Promise<void> {
     this.#isBusy = true;
-    this.#endTurn(await this.#write(changes, true));
+    this.#endTurn(await this.#write([]));
   }
 
   /**
@@ -110,15 +110,15 @@ export class JournalWriter {
     else this.#isBusy = false;
   }
 
-  /** Writes the queue and `changes`. If that fails and `keeps` is true, `changes` are queued. */
-  async #write(changes: readonly JournalChange[], keeps: boolean): Promise<boolean> {
+  /** Writes the queue and then `changes`. If that fails, what was queued stays queued. */
+  async #write(changes: readonly JournalChange[]): Promise<boolean> {
     const { journal, log, stamp, onWritten } = this.#deps;
     const queued = this.#takeQueue();
     try {
       await journal.commit([...queued, ...changes, ...stamp()]);
     } catch (error) {
       const later = this.#takeQueue();
-      for (const change of [...queued, ...(keeps ? changes : []), ...later]) this.#keep(change);
+      for (const change of [...queued, ...later]) this.#keep(change);
       // Logged when it begins, not at every attempt.
       if (this.#problem === null)
         log.error({ err: error }, "the journal can't be written: no action is taken until it can");

@@ -204,7 +204,7 @@ function explainPolicy(
     otherStatusAt: readsStatus(active.policy) ? otherStatusAt(context, node) : null,
     forMs,
     steps,
-    episode: records.openEpisodesOf(node, dryRun).findLast(({ policy }) => policy === name) ?? null,
+    episode: records.episodeUnder(name, node, dryRun),
   };
   const candidate = buildCandidate(context, active, node);
   if (candidate === null) {
