@@ -1,5 +1,5 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
-import { eachInSteps } from "../base/steps.ts";
+import { eachInSteps, type Steps } from "../base/steps.ts";
 import { NODE_STATUSES, type NodeId } from "../model/node.ts";
 import type { NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
@@ -75,7 +75,7 @@ export function createExternalActions(
       const { fleet } = context.observed;
       const nodes = new Set<NodeId>();
       const changes: JournalChange[] = [];
-      function* compareAll(): Generator<void, void> {
+      function* compareAll(): Steps<void> {
         for (const policy of records.policiesWithTimers())
           yield* eachInSteps(records.timersOf(policy).keys(), (node) => nodes.add(node));
         const compare = (node: NodeId) => changes.push(...compareNode(node, fleet));

@@ -1,3 +1,4 @@
+import type { Steps } from "../../base/steps.ts";
 import { IdIndex } from "../id-index.ts";
 
 const ROWS_MIN = 1_024;
@@ -45,7 +46,7 @@ export class SessionTable {
    * Removes every row for which `isOver` returns true. `isOver` may read the columns. Yields after every few thousand
    * rows. No row may be added before it is done.
    */
-  *sweep(isOver: (row: number) => boolean): Generator<void, void> {
+  *sweep(isOver: (row: number) => boolean): Steps<void> {
     // From the end, because a removal moves the last row, which has been checked by then.
     for (let row = this.size - 1; row >= 0; row--) {
       if (isOver(row)) this.#remove(row);

@@ -1,3 +1,4 @@
+import type { Steps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
@@ -185,7 +186,7 @@ class DecisionLog {
   }
 
   /** Forgets the decisions about nodes whose timer does not fire any more, in steps. */
-  *forgetCleared(): Generator<void, void> {
+  *forgetCleared(): Steps<void> {
     const { records } = this.#context.remediationState;
     for (const { policy, node } of this.lastDecisions()) {
       if (records.timer(policy, node).state !== "firing") this.forget(policy, node);

@@ -1,6 +1,5 @@
 import { MINUTE_MS } from "../../base/duration.ts";
 import { runAtOnce } from "../../base/steps.ts";
-import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
@@ -21,14 +20,14 @@ import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
 import { firingNodes } from "./candidates.ts";
-import { INCIDENTS_FACT, IncidentTracker } from "./incidents.ts";
+import { actingPolicies, INCIDENTS_FACT, IncidentTracker, type NodeUnderPolicy } from "./incidents.ts";
 
-/** Changes that an evaluation of the policies observed, by policy. */
+/** Nodes with a change that an evaluation of the policies observed, each with the policy. */
 export interface ObservedChanges {
   /** Nodes that began to fire. */
-  readonly firing: ReadonlyMap<string, readonly NodeId[]>;
+  readonly firing: readonly NodeUnderPolicy[];
   /** Nodes that became unhealthy and were observed to be healthy before. */
-  readonly onsets: ReadonlyMap<string, readonly NodeId[]>;
+  readonly onsets: readonly NodeUnderPolicy[];
 }
 
 interface StormAndBreaker {
@@ -94,10 +93,12 @@ export class FleetHealth {
   recordChanges({ firing, onsets }: ObservedChanges): readonly JournalChange[] {
     const policies = this.#context.policies.active();
     this.#adoptPolicies(policies);
-    const firingUnder = (active: readonly ActivePolicy[]) =>
-      active.flatMap(({ policy: { spec } }) => firingsUnder(spec.name, firing.get(spec.name) ?? []));
-    this.#updateBreaker(this.#real, firingUnder(policies.filter((policy) => !isDryRun(policy))));
-    this.#updateBreaker(this.#dryRun, firingUnder(policies));
+    const acting = actingPolicies(policies);
+    this.#updateBreaker(
+      this.#real,
+      firing.filter(({ policy }) => acting.has(policy)),
+    );
+    this.#updateBreaker(this.#dryRun, firing);
     this.#incidents.add(onsets, policies);
     return this.#changedCounts();
   }
@@ -163,7 +164,7 @@ export class FleetHealth {
     this.#countedPolicies = acting.map(({ policy }) => policy.spec.name);
     if (added.length === 0) return;
     const firing = added.flatMap(({ policy: { spec } }) =>
-      firingsUnder(spec.name, firingNodes(this.#context.remediationState, spec.name)),
+      firingNodes(this.#context.remediationState, spec.name).map((node) => ({ node, policy: spec.name })),
     );
     if (firing.length > 0) this.#updateBreaker(this.#real, firing);
     this.#incidents.adoptPolicies(added);
@@ -223,5 +224,3 @@ export class FleetHealth {
     return text === this.#context.remediationState.records.fact(key) ? [] : [{ kind: "fact", key, value: text }];
   }
 }
-
-const firingsUnder = (policy: string, nodes: readonly NodeId[]) => nodes.map((node) => ({ node, policy }));

@@ -1,4 +1,4 @@
-import { eachInSteps } from "../../base/steps.ts";
+import { eachInSteps, type Steps } from "../../base/steps.ts";
 import { growColumn } from "../../base/typed-column.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
@@ -20,6 +20,7 @@ import {
 import type { DecisionContext, RemediationContext } from "../context.ts";
 import { splitByNode } from "../state/journal-writer.ts";
 import type { FleetHealth } from "./fleet-health.ts";
+import type { NodeUnderPolicy } from "./incidents.ts";
 import { type MatchCounts, PolicyMatches } from "./policy-matches.ts";
 
 /** One policy, and what it needs to evaluate a snapshot. */
@@ -106,7 +107,7 @@ export class PolicyEvaluator {
     return this.#unknownSlots.get(policy)?.size ?? 0;
   }
 
-  *#evaluateSnapshot(replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Generator<void, void> {
+  *#evaluateSnapshot(replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Steps<void> {
     const { observed, policies } = this.#context;
     const { snapshot } = observed.latest!;
     const slots = this.#slotsToEvaluate(snapshot);
@@ -136,8 +137,8 @@ export class PolicyEvaluator {
     const { firing, onsets } = this.#uncounted;
     // A lapsed timer was counted when it first fired.
     if (timer.state === "firing" && previous.state !== "firing" && previous.state !== "lapsed")
-      addNode(firing, name, node);
-    if (isOnset) addNode(onsets, name, node);
+      firing.push({ node, policy: name });
+    if (isOnset) onsets.push({ node, policy: name });
     const createdAt = pass.createdAtMs.at(slot);
     changes.push(records.setTimer(name, node, timer, Number.isNaN(createdAt) ? undefined : createdAt));
   }
@@ -151,7 +152,7 @@ export class PolicyEvaluator {
     await remediationState.recordInParts(await runInSlices(splitByNode(changes), clock));
   }
 
-  *#resetTimers(changes: TimerChange[]): Generator<void, void> {
+  *#resetTimers(changes: TimerChange[]): Steps<void> {
     const { records } = this.#context.remediationState;
     const now = this.#context.remediationState.now();
     for (const policy of records.policiesWithTimers()) {
@@ -168,7 +169,7 @@ export class PolicyEvaluator {
    * Forgets what was observed of nodes whose slots belong to others now, and which nodes were unknown in slots that are
    * empty now. A node that returns to its slot after an absence may still have become unhealthy.
    */
-  *#forgetReassignedSlots(ids: readonly NodeId[]): Generator<void, void> {
+  *#forgetReassignedSlots(ids: readonly NodeId[]): Steps<void> {
     if (ids === this.#comparedIds) return;
     const known = this.#lastFalseIds;
     for (let slot = 0; slot < ids.length; slot++) {
@@ -255,7 +256,7 @@ export class PolicyEvaluator {
    * Drops the timers of nodes that left the list and of ids that belong to another node. If a node that left the list
    * has an open episode, its firing timer lapses instead.
    */
-  *#forgetRemovedNodes(fleet: Fleet, replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Generator<void, void> {
+  *#forgetRemovedNodes(fleet: Fleet, replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Steps<void> {
     const { records } = this.#context.remediationState;
     for (const policy of records.policiesWithTimers()) {
       yield* eachInSteps(records.timersOf(policy), ([node, timer]) => {
@@ -272,11 +273,5 @@ export class PolicyEvaluator {
 export const readsStatus = ({ match, when }: Policy): boolean =>
   [...(match?.fields ?? []), ...when.fields].some(({ name }) => name === "node.status");
 
-/** The nodes that began to fire or became unhealthy, by policy, and that limits don't count yet. */
-const noUncountedNodes = () => ({ firing: new Map<string, NodeId[]>(), onsets: new Map<string, NodeId[]>() });
-
-function addNode(nodes: Map<string, NodeId[]>, policy: string, node: NodeId): void {
-  const known = nodes.get(policy);
-  if (known === undefined) nodes.set(policy, [node]);
-  else known.push(node);
-}
+/** The nodes that began to fire or became unhealthy, and that limits don't count yet. */
+const noUncountedNodes = () => ({ firing: [] as NodeUnderPolicy[], onsets: [] as NodeUnderPolicy[] });

@@ -1,4 +1,5 @@
 import { errorMessage } from "../../base/result.ts";
+import type { Steps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Log } from "../../model/ports.ts";
 import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
@@ -187,7 +188,7 @@ const CHANGES_PER_STEP = 200;
  * next to each other on disk. With nodes in another order each part would write most pages of the table again, and all
  * parts together would take ten times as long. The changes of one timer keep their order.
  */
-export function* splitByNode(changes: readonly TimerChange[]): Generator<void, readonly (readonly TimerChange[])[]> {
+export function* splitByNode(changes: readonly TimerChange[]): Steps<readonly (readonly TimerChange[])[]> {
   const bounds = boundsOfParts(changes, Math.ceil(changes.length / CHANGES_PER_PART));
   const parts = Array.from({ length: bounds.length + 1 }, (): TimerChange[] => []);
   for (const [index, change] of changes.entries()) {

@@ -141,7 +141,7 @@ function* policyStatuses({
   context: { policies, remediationState },
   unknownNodes,
   matchedNodes,
-}: StatusViewDeps): Generator<undefined, readonly PolicyStatus[]> {
+}: StatusViewDeps): Steps<readonly PolicyStatus[]> {
   const { records } = remediationState;
   const statuses: PolicyStatus[] = [];
   const counted = policies.active().map((active) => ({
