@@ -4,7 +4,7 @@ import { NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
 import type { PolicySpec } from "../model/policy/policy.ts";
 import type { Fleet, Location, Snapshot } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
-import { slotsById } from "../policy/cel/field-readers.ts";
+import { type ScopeData, slotsById } from "../policy/cel/field-readers.ts";
 import { fleetAggregates } from "../policy/cel/fleet-aggregates.ts";
 import { type EvaluationInput, evaluatePolicy, type MaxAgeOf, type PolicyEvaluation } from "../policy/evaluation.ts";
 import { type Policy, policySources } from "../policy/policy.ts";
@@ -91,13 +91,17 @@ export class ObservedFleet {
     return (source) => spec?.maxAgeMs ?? this.latest?.plan[source]?.freshMs ?? 0;
   }
 
-  /**
-   * Returns what expressions read at `now`: the last snapshot, without what is older than {@link maxAgeOf} or was observed
-   * before the machine was last suspended.
-   */
-  input(spec: PolicySpec | null, now: MonotonicMs): EvaluationInput {
+  /** Returns the last snapshot in the form that expressions read. */
+  data(): ScopeData {
     const { fleet, sessions } = this.latest!.snapshot;
-    const data = { fleet, sessions, serviceTime: this.#client.serviceTime, aggregates: fleetAggregates(fleet) };
+    return { fleet, sessions, serviceTime: this.#client.serviceTime, aggregates: fleetAggregates(fleet) };
+  }
+
+  /**
+   * Returns what expressions read at `now`: the last snapshot, or an earlier one, without what is older than {@link
+   * maxAgeOf} or was observed before the machine was last suspended.
+   */
+  input(spec: PolicySpec | null, now: MonotonicMs, data = this.data()): EvaluationInput {
     const maxAgeOf = this.maxAgeOf(spec);
     const sinceSuspensionMs = now - this.#suspendedAt() - TICK_MS;
     return { data, maxAgeOf: (source) => Math.min(maxAgeOf(source), sinceSuspensionMs), now };

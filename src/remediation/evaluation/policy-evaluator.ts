@@ -4,7 +4,7 @@ import type { NodeId } from "../../model/node.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { runInSlices } from "../../platform/event-loop.ts";
-import { occupiedSlots, slotsById } from "../../policy/cel/field-readers.ts";
+import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
 import { isUnderWay } from "../../policy/episodes/lost-nodes.ts";
 import { type EvaluationInput, evaluatePolicy, isStatusUnknown, prepareEvaluation } from "../../policy/evaluation.ts";
 import { isDryRun, type Policy } from "../../policy/policy.ts";
@@ -111,10 +111,12 @@ export class PolicyEvaluator {
     const { observed, policies } = this.#context;
     const { snapshot } = observed.latest!;
     const slots = this.#slotsToEvaluate(snapshot);
+    // A newer snapshot may replace this one between two steps.
+    const data = observed.data();
     yield* this.#forgetRemovedNodes(snapshot.fleet, replaced, changes);
     yield* this.#forgetReassignedSlots(snapshot.fleet.ids);
     for (const policy of policies.all) {
-      const pass = this.#preparePass(policy, snapshot.fleet);
+      const pass = this.#preparePass(policy, data);
       if (slots.length > 0) yield* prepareEvaluation(policy, pass.input);
       for (let begin = 0; begin < slots.length; begin += EVALUATIONS_PER_STEP) {
         for (const slot of slots.subarray(begin, begin + EVALUATIONS_PER_STEP))
@@ -184,16 +186,17 @@ export class PolicyEvaluator {
     this.#comparedIds = ids;
   }
 
-  #preparePass(policy: Policy, { createdAtMs, otherStatusAt, slots }: Fleet): PolicyPass {
+  #preparePass(policy: Policy, data: ScopeData): PolicyPass {
     const { name } = policy.spec;
     const { clock, observed, policies, remediationState } = this.#context;
+    const { createdAtMs, otherStatusAt, slots } = data.fleet;
     const lastFalseAt = growColumn(this.#lastFalseAt.get(name) ?? new Float64Array(0), slots, Number.NaN);
     this.#lastFalseAt.set(name, lastFalseAt);
     const unknownSlots = this.#unknownSlots.get(name) ?? new Set();
     this.#unknownSlots.set(name, unknownSlots);
     return {
       policy,
-      input: observed.input(policy.spec, clock.monotonic()),
+      input: observed.input(policy.spec, clock.monotonic(), data),
       createdAtMs,
       otherStatusAt: readsStatus(policy) ? otherStatusAt : null,
       durations: observed.timerDurations(policy),
