@@ -18,7 +18,7 @@ import {
   type TimerDurations,
 } from "../../policy/timer.ts";
 import type { DecisionContext, RemediationContext } from "../context.ts";
-import { splitByNode } from "../state/journal-writer.ts";
+import { splitByNode } from "../state/timer-parts.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 import type { NodeUnderPolicy } from "./incidents.ts";
 import { type MatchCounts, PolicyMatches } from "./policy-matches.ts";
