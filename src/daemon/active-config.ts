@@ -63,8 +63,7 @@ export function startCollection(
     rateLimiter,
     metrics,
   });
-  const known: KnownService = { collected, serviceClock };
-  return { resources, client, collectorManager, knownService: known };
+  return { resources, client, collectorManager, knownService: { collected, serviceClock } };
 }
 
 /**

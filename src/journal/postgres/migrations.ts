@@ -51,9 +51,8 @@ export const MIGRATIONS: readonly ((s: string) => string)[] = [
 export const VERSIONS = { first: 3, last: 2 + MIGRATIONS.length };
 
 /**
- * Creates or migrates the schema, in one transaction and by one daemon at a time. Fails if another version wrote it that
- * this one does not know.
- * Rejects if the database can't be reached, or if this user is not allowed to create the schema.
+ * Creates or migrates the schema, in one transaction and by one daemon at a time. Fails if it has a version that this
+ * proxywarden does not know. Rejects if the database can't be reached, or if this user is not allowed to create the schema.
  */
 export function migrate(database: Database, migrations = MIGRATIONS): Promise<Result<void, StoreFailure>> {
   const { schema: s, schemaName } = database;
