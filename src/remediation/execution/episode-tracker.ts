@@ -7,10 +7,10 @@ import { hasActed, releasedAt } from "../../policy/episodes/attempts.ts";
 import {
   advanceStep,
   clearEpisode,
+  endSteps,
   markUnlisted,
   observeAfterStep,
   observeStatus,
-  recordRefused,
   recordStepLost,
   refireEpisode,
   resumeEpisode,
@@ -243,7 +243,7 @@ export class EpisodeTracker {
       else this.#closeForgotten(episode, "another episode has the node");
     } else if (episode.state === "firing" && episode.step >= spec.steps.length) {
       // A reload removed its steps.
-      commitTransition(this.#context, episode, recordRefused(episode, spec, now));
+      commitTransition(this.#context, episode, endSteps(episode, spec, now));
     } else if (episode.state === "recovering" || episode.state === "probation") {
       if (!this.#hasRelapsed(episode, policy, slot)) return;
       this.#relapses.delete(episode.id);
