@@ -1,7 +1,7 @@
 import { FIELDS, type Field } from "../../src/policy/cel/fields.ts";
 import { FUNCTIONS, UNSUPPORTED_SYNTAX } from "../../src/policy/cel/functions.ts";
 import { ARITHMETIC, COMPARISONS } from "../../src/policy/cel/term.ts";
-import type { UnknownCause } from "../../src/policy/policy.ts";
+import type { UnknownCause } from "../../src/policy/evaluation.ts";
 import { tableCell } from "./key-table.ts";
 
 const operators = [...COMPARISONS, ...ARITHMETIC, "&&", "||", "!", "? :", "in"].map((operator) => `\`${operator}\``);

@@ -9,7 +9,7 @@ import type { PolicySpec } from "../model/policy/policy.ts";
 import { systemClock } from "../platform/clock.ts";
 import { canHold } from "../policy/cel/constancy.ts";
 import { compileExpression } from "../policy/cel/expression.ts";
-import { idleReasons, worstCase, zeroLimits } from "../policy/guards/safety-limits.ts";
+import { idleReasons, worstCase, zeroLimits } from "../policy/worst-case.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 import { type Problem, placeholderProblem, printProblems, problemText, readConfig } from "./config/config-loading.ts";
 import { planWarnings } from "./config/plan-warnings.ts";

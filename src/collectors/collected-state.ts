@@ -10,25 +10,11 @@ import type { FactStore } from "../model/ports.ts";
 import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
 import { COLLECTORS, type Collector, type Dated } from "../model/snapshot.ts";
 import { CollectorReporter, type CollectorReporterDeps } from "./collector-health.ts";
-import { type CollectorHistory, createCollectorHistory, type NetworkSize } from "./polling-plan.ts";
+import { createCollectorHistory, type NetworkSize } from "./polling-plan.ts";
 import type { LastStart } from "./schedule.ts";
 
 /** What has been collected so far. It survives a reload, which starts a new collector manager. */
-export interface CollectedState {
-  readonly facts: FactStore;
-  readonly inventory: Inventory;
-  readonly sessions: SessionTotals;
-  readonly sessionWalks: SessionWalkHistory;
-  readonly reporters: Readonly<Record<Collector, CollectorReporter>>;
-  readonly capTopLists: (stats: SessionStatistics) => SessionStatistics;
-  stats: Dated<SessionStatistics> | null;
-  hourly: Dated<readonly HourlyEntry[]> | null;
-  sequence: number;
-  listBehavior: { readonly nodes: ListBehavior; readonly sessions: ListBehavior };
-  readonly collectorHistory: CollectorHistory;
-  /** When each collector last started. */
-  readonly lastStarts: Map<Collector, LastStart>;
-}
+export type CollectedState = ReturnType<typeof createCollectedState>;
 
 /** Key of the fact that the list has shown a failed session. Until then the number of failures is unknown, not zero. */
 const FAILED_SESSIONS_LISTED_FACT = "sessions.failed_listed";
@@ -38,7 +24,7 @@ export function createCollectedState(
   { usageScale, pageLimit }: { readonly usageScale: UsageScale; readonly pageLimit: number },
   facts: FactStore,
   deps: CollectorReporterDeps,
-): CollectedState {
+) {
   const onFolded: OnLabelsFolded = (family, records) =>
     deps.metrics.inc("proxywarden_labels_folded_total", { family }, records);
   const inventory = new Inventory(usageScale);
@@ -53,12 +39,14 @@ export function createCollectedState(
     sessionWalks: new SessionWalkHistory(),
     capTopLists: createTopListCaps(onFolded),
     reporters: byName(COLLECTORS, (collector) => new CollectorReporter(collector, deps)),
-    stats: null,
-    hourly: null,
+    stats: null as Dated<SessionStatistics> | null,
+    hourly: null as Dated<readonly HourlyEntry[]> | null,
+    /** Sequence number of the last snapshot. */
     sequence: 0,
     listBehavior: createListBehaviors(pageLimit),
     collectorHistory: createCollectorHistory(),
-    lastStarts: new Map(),
+    /** When each collector last started. */
+    lastStarts: new Map<Collector, LastStart>(),
   };
 }
 
@@ -89,10 +77,10 @@ export function recordFailedSessionsListed({ sessions, facts }: CollectedState):
 }
 
 /** Creates a function that caps the label values of the top lists. A value keeps its series while it is listed. */
-export function createTopListCaps(onFolded: OnLabelsFolded): CollectedState["capTopLists"] {
+export function createTopListCaps(onFolded: OnLabelsFolded) {
   const countries = createLabelCounts("proxynet_stats_country_sessions", onFolded);
   const protocols = createLabelCounts("proxynet_stats_protocol_sessions", onFolded);
-  return (stats) => {
+  return (stats: SessionStatistics): SessionStatistics => {
     for (const [country, sessions] of stats.topCountries) countries.add(country, sessions);
     for (const [protocol, sessions] of stats.topProtocols) protocols.add(protocol, sessions);
     return { ...stats, topCountries: [...countries.finish()], topProtocols: [...protocols.finish()] };

@@ -49,12 +49,6 @@ const SERVICE_FAILURES: ReadonlySet<ApiError["kind"]> = new Set([
   "budget",
 ]);
 
-/** A detail read that failed. */
-interface FailedRead {
-  readonly id: NodeId;
-  readonly error: ApiError;
-}
-
 /**
  * Reads details until `signal` aborts, earliest deadline first, evenly spread over the planned round. Suspects are read
  * in addition to the planned reads if no limit binds, and instead of some of them otherwise. A node that fails while
@@ -124,14 +118,14 @@ function createReader(deps: DetailCollectorDeps, failures: DetailFailures, signa
   let onEnd = () => {};
 
   async function read(next: DetailPick, isProbe: boolean): Promise<void> {
-    const attempt: { sentAt: MonotonicMs | null; failure: FailedRead | null } = { sentAt: null, failure: null };
+    const attempt: { sentAt: MonotonicMs | null; error: ApiError | null } = { sentAt: null, error: null };
     const onSending = () => {
       attempt.sentAt ??= clock.monotonic();
     };
     const succeeded = await reporter.run(async () => {
       const lane = next.cause === null ? "detail" : "suspect";
       const error = await readNodeDetail(deps, { id: next.id, lane }, signal, onSending);
-      if (error !== null) attempt.failure = { id: next.id, error };
+      attempt.error = error;
       const isMissing = error?.kind === "not_found";
       if (isMissing) inventory.recordNotFound(next.id);
       const isNodeFailure = error !== null && (isMissing || (!isProbe && !SERVICE_FAILURES.has(error.kind)));
@@ -140,10 +134,10 @@ function createReader(deps: DetailCollectorDeps, failures: DetailFailures, signa
     if (signal.aborted) return;
     if (attempt.sentAt !== null) latency.record(clock.monotonic() - attempt.sentAt);
     if (succeeded) for (const id of failures.recordSuccess(next.id)) inventory.recordDetailFailure(id);
-    else if (attempt.failure?.error.kind === "not_found") inventory.recordDetailFailure(next.id);
+    else if (attempt.error?.kind === "not_found") inventory.recordDetailFailure(next.id);
     else if (isProbe) failures.recordProbeFailure();
-    else failures.recordFailure(next.id, attempt.failure !== null && !SERVICE_FAILURES.has(attempt.failure.error.kind));
-    report(attempt.failure);
+    else failures.recordFailure(next.id, attempt.error !== null && !SERVICE_FAILURES.has(attempt.error.kind));
+    report(next.id, attempt.error);
     deps.onRead();
   }
 
@@ -174,7 +168,7 @@ function createReader(deps: DetailCollectorDeps, failures: DetailFailures, signa
 function createFailureLog({ clock, inventory, log, metrics }: DetailCollectorDeps) {
   let loggedNodes = 0;
   let loggedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
-  return (failed: FailedRead | null): void => {
+  return (node: NodeId, error: ApiError | null): void => {
     const nodes = inventory.failingDetails();
     metrics.set("proxywarden_details_failing_nodes", {}, nodes);
     if (nodes === 0 && loggedNodes > 0) {
@@ -182,12 +176,9 @@ function createFailureLog({ clock, inventory, log, metrics }: DetailCollectorDep
       loggedNodes = 0;
     }
     const hasGrown = nodes > 0 && nodes >= 2 * loggedNodes;
-    if (failed === null || !hasGrown || clock.monotonic() - loggedAt < LOG_REPEAT_MS) return;
-    const { id, error } = failed;
-    log.warn(
-      { collector: "details", nodes, node: id, reason: error.kind, problem: error.message },
-      "details of some nodes can't be read",
-    );
+    if (error === null || !hasGrown || clock.monotonic() - loggedAt < LOG_REPEAT_MS) return;
+    const { kind: reason, message: problem } = error;
+    log.warn({ collector: "details", nodes, node, reason, problem }, "details of some nodes can't be read");
     loggedNodes = nodes;
     loggedAt = clock.monotonic();
   };

@@ -42,28 +42,21 @@ interface PollingPlanDeps {
 }
 
 /** What was learned about the collectors. It survives a reload. */
-export interface CollectorHistory {
-  readonly runs: Map<Collector, CollectorRun>;
-  /** Duration of the last successful run. */
-  readonly durations: Map<Collector, DurationMs>;
-  /** Mean calls per run, smoothed by {@link RUN_CALLS_SMOOTHING}, including lookups and repeated pages. */
-  readonly calls: Map<Collector, number>;
-  /** The last {@link CollectorPlan.pacedMs}. */
-  readonly pacedIntervals: Map<Collector, DurationMs>;
-  /** Lists that this process has seen completely. */
-  readonly completeLists: Set<"nodes" | "sessions">;
-  /** Consecutive failed runs. */
-  readonly failedRuns: Map<Collector, number>;
-}
+type CollectorHistory = ReturnType<typeof createCollectorHistory>;
 
 /** Creates an empty history. */
-export const createCollectorHistory = (): CollectorHistory => ({
-  runs: new Map(),
-  durations: new Map(),
-  calls: new Map(),
-  pacedIntervals: new Map(),
-  completeLists: new Set(),
-  failedRuns: new Map(),
+export const createCollectorHistory = () => ({
+  runs: new Map<Collector, CollectorRun>(),
+  /** Duration of the last successful run. */
+  durations: new Map<Collector, DurationMs>(),
+  /** Mean calls per run, smoothed by {@link RUN_CALLS_SMOOTHING}, including lookups and repeated pages. */
+  calls: new Map<Collector, number>(),
+  /** The last {@link CollectorPlan.pacedMs}. */
+  pacedIntervals: new Map<Collector, DurationMs>(),
+  /** Lists that this process has seen completely. */
+  completeLists: new Set<"nodes" | "sessions">(),
+  /** Consecutive failed runs. */
+  failedRuns: new Map<Collector, number>(),
 });
 
 /** The last run, stored for the next process. */

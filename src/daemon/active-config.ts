@@ -1,19 +1,17 @@
 import { isDeepStrictEqual } from "node:util";
-import { type ApiClient, createApiClient } from "../api-client/client.ts";
+import { createApiClient } from "../api-client/client.ts";
 import { userAgentOf } from "../api-client/integration-client.ts";
 import { ServiceClock } from "../api-client/service-clock.ts";
 import { byName } from "../base/by-name.ts";
 import type { DurationMs } from "../base/duration.ts";
 import { type CollectedState, createCollectedState } from "../collectors/collected-state.ts";
-import { type CollectorManager, startCollectorManager } from "../collectors/collector-manager.ts";
+import { startCollectorManager } from "../collectors/collector-manager.ts";
 import type { Transport } from "../model/ports.ts";
 import type { Notification } from "../model/remediation/notification.ts";
-import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
 import type { Lease } from "../model/shared-state.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import { createNotifier, type UndeliveredNotifications } from "../notify/notifier.ts";
 import { RemediationController } from "../remediation/controller.ts";
-import type { OperatorCommands, RemediationView } from "../remediation/status/views.ts";
 import type { StatusSnapshot } from "../web/api/status-views.ts";
 import { type ConfigResources, remediationConfigOf } from "./config-resources.ts";
 import type { LeadershipTerm } from "./leadership-term.ts";
@@ -27,12 +25,7 @@ interface KnownService {
 }
 
 /** The running collectors, and the client that they share with remediation. A reload keeps it if it can. */
-export interface Collection {
-  readonly resources: ConfigResources;
-  readonly client: ApiClient;
-  readonly knownService: KnownService;
-  readonly collectorManager: CollectorManager;
-}
+export type Collection = ReturnType<typeof startCollection>;
 
 /** Starts the collectors. `knownService` is what is known of the same service, or null. */
 export function startCollection(
@@ -40,7 +33,7 @@ export function startCollection(
   knownService: KnownService | null,
   runtime: Runtime,
   { rateLimiter, remediationState }: LeadershipTerm,
-): Collection {
+) {
   const { clock, cron, log, version, random, metrics, shared } = runtime;
   const { config, settings, secret } = resources;
   const transport = shared === null ? resources.transport : transportOfLeader(resources.transport, shared.lease);
@@ -89,14 +82,6 @@ export const hasSameCollection = (one: ConfigResources, other: ConfigResources):
 /** What a daemon shows of the network. */
 export type CollectedStatus = Pick<StatusSnapshot, "snapshot" | "plan" | "collectors" | "ledger" | "clockSkewMs">;
 
-/** The active configuration, of a leader or of a standby. */
-export interface ActiveConfig {
-  readonly resources: ConfigResources;
-  readonly view: RemediationView;
-  execute(command: OperatorCommand): Promise<CommandReply>;
-  collected(): CollectedStatus;
-}
-
 /**
  * What {@link LeaderConfig.stop} stops. With `remediation` the collectors keep running under the next configuration;
  * with `leading` the resources stay open, so that the daemon can stand by; `all` stops everything.
@@ -104,18 +89,7 @@ export interface ActiveConfig {
 type StopScope = "remediation" | "leading" | "all";
 
 /** The active configuration of a leader: everything that a reload replaces. */
-export interface LeaderConfig extends ActiveConfig, OperatorCommands {
-  readonly isLeading: true;
-  readonly collection: Collection;
-  readonly term: LeadershipTerm;
-  /** Notifications that are not resolved, which the next configuration takes over. */
-  activeNotifications(): readonly Notification[];
-  /**
-   * Returns the notifications that were not delivered. `postMs` is the time that a POST in flight has left, by default
-   * that of {@link SHUTDOWN_BUDGET}.
-   */
-  stop(scope: StopScope, postMs?: DurationMs): Promise<UndeliveredNotifications>;
-}
+export type LeaderConfig = ReturnType<typeof activateConfig>;
 
 /** What a configuration takes over from the previous one. */
 interface EarlierNotifications {
@@ -130,7 +104,7 @@ export function activateConfig(
   earlier: EarlierNotifications,
   { clock, log, random, metrics, exposition }: Runtime,
   term: LeadershipTerm,
-): LeaderConfig {
+) {
   const { config, integrations } = resources;
   const { client, collectorManager } = collection;
   const { collected } = collection.knownService;
@@ -169,21 +143,23 @@ export function activateConfig(
       .catch((error: unknown) => log.error({ err: error }, "publishing a snapshot failed"));
   });
   return {
-    isLeading: true,
+    isLeading: true as const,
     resources,
     collection,
     term,
     view: remediation.view,
     ...remediation.operatorCommands,
-    collected: () => ({
+    collected: (): CollectedStatus => ({
       snapshot: collectorManager.latest(),
       plan: collectorManager.plan(),
       collectors: collectorManager.collectorHealth(),
       ledger: term.rateLimiter.ledger,
       clockSkewMs: client.clockSkewMs(),
     }),
+    /** Notifications that are not resolved, which the next configuration takes over. */
     activeNotifications: notifier.activeNotifications,
-    async stop(scope, postMs = SHUTDOWN_BUDGET.postMs) {
+    /** Returns the notifications that were not delivered. `postMs` is the time that a POST in flight has left. */
+    async stop(scope: StopScope, postMs: DurationMs = SHUTDOWN_BUDGET.postMs): Promise<UndeliveredNotifications> {
       await Promise.all([remediation.stop(postMs), scope === "remediation" ? null : collectorManager.stop()]);
       if (scope === "all") await collection.resources.transport.close();
       const undelivered = await notifier.stop(SHUTDOWN_BUDGET.notificationsMs);

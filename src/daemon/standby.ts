@@ -17,7 +17,7 @@ import {
 } from "../remediation/state/journaled-state.ts";
 import { createStandbyView } from "../remediation/status/status-view.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
-import type { ActiveConfig, CollectedStatus } from "./active-config.ts";
+import type { CollectedStatus } from "./active-config.ts";
 import { type ConfigResources, closeResources, remediationConfigOf } from "./config-resources.ts";
 import { forwardCommand } from "./forwarded-commands.ts";
 import type { Runtime } from "./runtime.ts";
@@ -45,7 +45,7 @@ const EMPTY_JOURNAL: JournalContents = {
  * The active configuration of a daemon that stands by. It has no collectors and takes no step. It shows what the leader
  * has journaled, and hands commands to the leader.
  */
-export class StandbyConfig implements ActiveConfig {
+export class StandbyConfig {
   readonly isLeading = false;
   readonly resources: ConfigResources;
   readonly #runtime: Runtime;

@@ -77,7 +77,7 @@ export class NodeColumns {
   }
 
   setText(name: "ids" | TextColumn, slot: number, value: string): void {
-    writeText(this.#texts[name], slot, value);
+    write(this.#texts[name], slot, value);
   }
 
   /**
@@ -133,7 +133,7 @@ export class NodeColumns {
     this.#onlineUnseen[slot] = Number(isOnline && wasUnseen && this.#isUnseen(slot, record));
     write(this.#status, slot, NODE_STATUSES.indexOf(record.status));
     this.setNumber("listedAt", slot, at);
-    for (const { name, column } of this.#listedTexts) writeText(column, slot, record[name] ?? "");
+    for (const { name, column } of this.#listedTexts) write(column, slot, record[name] ?? "");
     for (const { name, column } of this.#listedNumbers) column.set(slot, record[name] ?? Number.NaN);
   }
 
@@ -218,13 +218,7 @@ const column = <A>(values: A): Column<A> => ({ values, shared: null });
 const mapColumns = <Name extends string, C, Copy>(columns: Record<Name, C>, copy: (from: C) => Copy) =>
   Object.fromEntries(Object.entries<C>(columns).map(([name, from]) => [name, copy(from)])) as Record<Name, Copy>;
 
-function write(target: Column<TypedColumn>, slot: number, value: number): void {
-  if (Object.is(target.values[slot], value)) return;
-  target.values[slot] = value;
-  target.shared = null;
-}
-
-function writeText(target: Column<string[]>, slot: number, value: string): void {
+function write<V>(target: Column<{ [slot: number]: V }>, slot: number, value: V): void {
   if (target.values[slot] === value) return;
   target.values[slot] = value;
   target.shared = null;

@@ -12,15 +12,14 @@ export interface Dialect {
   /** Options of a table with one of these keys, and of a table with another key. */
   readonly numbered: string;
   readonly keyed: string;
-  /** Returns `body` with a key of the object renamed. */
-  renamedKey(from: string, to: string): string;
 }
 
 /**
- * Returns the SQL that creates the tables of the journal as they were at first. `body` is the whole row as JSON; the
- * other columns are for queries. `number` is the number in the id, which counts episodes and actions together. `over_at`
- * is when an action ended in any way, or null. `holds.policy` is '' if the hold is for all policies. `ends_at` is null if
- * only an operator ends the hold.
+ * Returns the SQL that creates the tables of the journal. `body` is the whole row as JSON; the other columns are for
+ * queries. `number` is the number in the id, which counts episodes and actions together. `node_created_at` is null if not
+ * known. `over_at` is when an action ended in any way, or null. `holds.policy` is '' if the hold is for all policies.
+ * `ends_at` is null if only an operator ends the hold. `operator_commands.node` is null if a command does not concern a
+ * node.
  */
 export const createJournalTables = ({ prefix: p, time, json, number, numbered, keyed, sequence }: Dialect): string => `
   CREATE TABLE ${p}timers (
@@ -30,6 +29,7 @@ export const createJournalTables = ({ prefix: p, time, json, number, numbered, k
     true_ms ${time} NOT NULL,
     clear_ms ${time} NOT NULL,
     since ${time} NOT NULL,
+    node_created_at ${time},
     PRIMARY KEY (node, policy)
   ) ${keyed};
 
@@ -85,19 +85,13 @@ export const createJournalTables = ({ prefix: p, time, json, number, numbered, k
     body ${json} NOT NULL,
     PRIMARY KEY (node, policy)
   ) ${keyed};
-  CREATE INDEX holds_by_end ON ${p}holds (ends_at);`;
+  CREATE INDEX holds_by_end ON ${p}holds (ends_at);
 
-/** Returns the SQL that adds the commands of operators. `node` is null if a command does not concern a node. */
-export const createOrders = ({ prefix: p, time, json, numbered, sequence }: Dialect): string => `
-  CREATE TABLE ${p}orders (
+  CREATE TABLE ${p}operator_commands (
     seq ${sequence},
     at ${time} NOT NULL,
     node text,
     body ${json} NOT NULL
   ) ${numbered};
-  CREATE INDEX orders_by_node ON ${p}orders (node, at);
-  CREATE INDEX orders_by_time ON ${p}orders (at);`;
-
-/** Returns the SQL that adds the `created_at` of a timer's node, which is null if not known. */
-export const addNodeCreatedAt = ({ prefix: p, time }: Dialect): string =>
-  `ALTER TABLE ${p}timers ADD COLUMN node_created_at ${time};`;
+  CREATE INDEX operator_commands_by_node ON ${p}operator_commands (node, at);
+  CREATE INDEX operator_commands_by_time ON ${p}operator_commands (at);`;

@@ -8,7 +8,8 @@ import { fail } from "../base/result.ts";
  * - `unusable`: the folder can't be read or written, or the database refuses access.
  * - `unreachable`: the database server does not answer now.
  * - `missing`, only when opened for reading: there is no store.
- * - `older`, only when opened for reading: an earlier version wrote it, and it was not migrated yet.
+ * - `older`: a build from before the first release wrote it or, when opened for reading, an earlier version, and it was
+ *   not migrated yet.
  */
 export interface StoreFailure {
   readonly kind: "held" | "newer" | "damaged" | "unusable" | "unreachable" | "missing" | "older";
@@ -21,19 +22,26 @@ export const storeFailure = (
   message: string,
 ): { readonly ok: false; readonly error: StoreFailure } => fail({ kind, message });
 
-/**
- * Returns why this proxywarden, which knows the schema up to version `known`, can't use a store of `version`, or null if
- * it can.
- */
-export function newerVersionFailure(name: string, version: number, known: number): StoreFailure | null {
-  if (version <= known) return null;
-  const message = `${name} has schema version ${version}, and this proxywarden knows ${known} at most; run the version that wrote it, or a later one`;
-  return { kind: "newer", message };
+/** The first and the last version of a schema that this proxywarden knows. */
+interface KnownVersions {
+  readonly first: number;
+  readonly last: number;
 }
 
-/** Like {@link newerVersionFailure}, for a store that is only read, and therefore not migrated. */
-export function otherVersionFailure(name: string, version: number, known: number): StoreFailure | null {
-  if (version >= known) return newerVersionFailure(name, version, known);
-  const message = `${name} has schema version ${version}, and this proxywarden reads ${known}; start the daemon of this version on it once, which migrates it`;
+/** Returns why this proxywarden can't use or migrate a store of `version`, which is 0 if it is new; null if it can. */
+export function unusableVersionFailure(name: string, version: number, { first, last }: KnownVersions) {
+  const has = `${name} has schema version ${version}, and this proxywarden knows`;
+  if (version > last)
+    return { kind: "newer", message: `${has} ${last} at most; run the version that wrote it, or a later one` } as const;
+  if (version === 0 || version >= first) return null;
+  const advice = `a build from before the first release wrote it; move it away, or see "Changes during development" in CHANGELOG.md for how to keep it`;
+  return { kind: "older", message: `${has} ${first} at least; ${advice}` } as const;
+}
+
+/** Like {@link unusableVersionFailure}, for a store that is only read, and therefore not migrated. */
+export function unreadableVersionFailure(name: string, version: number, known: KnownVersions): StoreFailure | null {
+  const problem = unusableVersionFailure(name, version, known);
+  if (problem !== null || version === known.last) return problem;
+  const message = `${name} has schema version ${version}, and this proxywarden reads ${known.last}; start the daemon of this version on it once, which migrates it`;
   return { kind: "older", message };
 }

@@ -2,7 +2,6 @@ import { fail, ok, type Result } from "../base/result.ts";
 import type { NodeId } from "../model/node.ts";
 import type { NodeHold, TimerRow } from "../model/remediation/episode.ts";
 import type { JournalChange, JournalQueries } from "../model/remediation/journal.ts";
-import { renamedRow } from "./renames.ts";
 
 /** A row of a state, as it is exported and imported. */
 export type StateRow =
@@ -35,7 +34,7 @@ export const STATE_TABLES = [
 /** Creates the error of an import into a state with rows in `table`. */
 export const notEmptyError = (table: string): Error => new Error(`the state is not empty: its table ${table} has rows`);
 
-/** Version of the export's format. Version 1 had other names. */
+/** Version of the export's format. Only builds from before the first release wrote version 1. */
 const FORMAT_VERSION = 2;
 const KINDS: ReadonlySet<string> = new Set<StateRow["kind"]>([
   ...(["timer", "episode", "action", "decision", "hold", "command", "fact", "calls"] as const),
@@ -61,16 +60,16 @@ export function parseExport(text: string): Result<readonly StateRow[], string> {
   const header = parseObject(lines[0]!);
   const version = header?.proxywarden_state;
   if (version === undefined) return fail("line 1 is not the header of an exported state");
-  if (version !== 1 && version !== FORMAT_VERSION)
-    return fail(`it has format ${JSON.stringify(version)}, and this proxywarden reads ${FORMAT_VERSION} at most`);
+  if (version !== FORMAT_VERSION)
+    return fail(`it has format ${JSON.stringify(version)}, and this proxywarden reads ${FORMAT_VERSION} only`);
   const end = parseObject(lines.at(-1)!);
   if (end?.kind !== "end" || end.rows !== lines.length - 2)
     return fail("its end is missing or does not match: the export is not complete");
   const rows: StateRow[] = [];
   for (const [index, line] of lines.slice(1, -1).entries()) {
-    const row = parseObject(version === 1 ? line.replace('{"kind":"order"', '{"kind":"command"') : line);
+    const row = parseObject(line);
     if (row === null || !isStateRow(row)) return fail(`line ${index + 2} is not a row of a state`);
-    rows.push(version === 1 ? renamedRow(row) : row);
+    rows.push(row);
   }
   return ok(rows);
 }

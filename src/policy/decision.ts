@@ -3,10 +3,10 @@ import type { Decision } from "../model/remediation/decision.ts";
 import type { Action, ActionRequest, Episode } from "../model/remediation/episode.ts";
 import type { EpochMs } from "../model/time.ts";
 import { isDown, isLost } from "./episodes/lost-nodes.ts";
-import { type Candidate, type GuardFacts, isDryRun, nextStep } from "./guard-facts.ts";
+import { type Candidate, type GuardFacts, nextStep } from "./guard-facts.ts";
 import { findBlockers, HOLD_REASON_ROWS, type HoldReason } from "./guards/guards.ts";
 import { isInFlight } from "./own-actions.ts";
-import type { Policy } from "./policy.ts";
+import { isDryRun, type Policy } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";
 
 /** Maximum number of characters of a quarantine's reason. */

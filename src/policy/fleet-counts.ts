@@ -6,8 +6,8 @@ import type { EpochMs } from "../model/time.ts";
 import { slotsById } from "./cel/field-readers.ts";
 import { countRecords, isSeenOnline } from "./cel/fleet-aggregates.ts";
 import { isAcceptableLoss, isDown, isLost } from "./episodes/lost-nodes.ts";
-import { type ActivePolicy, isDryRun } from "./guard-facts.ts";
 import { isLateEffect } from "./own-actions.ts";
+import { type ActivePolicy, isDryRun } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";
 
 /** Node counts of one region or country, including lost nodes. */

@@ -1,44 +1,26 @@
 import type { Safety } from "../config/schema/safety.ts";
 import type { TrustBlocker } from "../inventory/trust.ts";
 import type { NodeId, NodeStatus } from "../model/node.ts";
-import type { Mode, Step } from "../model/policy/policy.ts";
+import type { Step } from "../model/policy/policy.ts";
 import type { Blocker } from "../model/remediation/decision.ts";
 import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { Location } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
+import type { PolicyEvaluation, Verdict } from "./evaluation.ts";
 import type { FleetCounts } from "./fleet-counts.ts";
 import type { Incident } from "./guards/correlated-failure.ts";
 import type { EffectiveLimits } from "./guards/safety-limits.ts";
 import type { Breaker, Storm } from "./guards/storm-and-breaker.ts";
-import type { Policy, PolicyEvaluation } from "./policy.ts";
+import type { ActivePolicy, Policy } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";
 import type { Timer } from "./timer.ts";
-
-/** A policy and its current status. */
-export interface ActivePolicy {
-  readonly policy: Policy;
-  /** The lowest of its own mode, `safety.mode`, and dry_run if its efficacy is too low. */
-  readonly mode: Mode;
-  /**
-   * Whether it has fallen back to dry_run because its efficacy is too low. This ends when the policy's text changes, or
-   * with reset-breaker.
-   */
-  readonly hasFallenBack: boolean;
-  /** Whether an action under this version of the policy was verified. */
-  readonly proven: boolean;
-}
-
-/**
- * Returns whether a policy only records actions. Dry runs have separate limits and are never counted with real actions.
- */
-export const isDryRun = ({ mode }: ActivePolicy): boolean => mode === "dry_run";
 
 /** The last observation of a node, as guards read it. */
 export interface NodeObservation extends Location {
   readonly id: NodeId;
   readonly status: NodeStatus;
   /** The verdict of `safety.protected`. */
-  readonly protected: "true" | "false" | "unknown";
+  readonly protected: Verdict;
 }
 
 /** A node under a policy whose next step is considered. */

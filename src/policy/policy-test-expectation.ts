@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Expectation } from "../model/policy/policy-test.ts";
 import type { Action, ActionRequest } from "../model/remediation/episode.ts";
+import type { Verdict } from "./evaluation.ts";
 
 /** State of a node under a policy at the time of an expectation. */
 export interface ObservedOutcome {
-  readonly verdict: "true" | "false" | "unknown";
+  readonly verdict: Verdict;
   /** Why the verdict is unknown. */
   readonly unknowns: readonly string[];
   readonly timer: "inactive" | "pending" | "firing";

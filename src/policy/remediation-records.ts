@@ -12,7 +12,6 @@ export const isUnfinished = ({ state }: Action): boolean =>
 export type TimerChange = Extract<JournalChange, { kind: "timer" | "timer_gone" }>;
 
 const NO_TIMERS: ReadonlyMap<NodeId, Timer> = new Map();
-const NO_EPISODES: readonly Episode[] = [];
 
 /**
  * The content of the journal in memory, which decisions read. A change is first written to the journal and then applied
@@ -88,19 +87,24 @@ export class RemediationRecords {
    * ones.
    */
   openEpisode(node: NodeId, dryRun: boolean): Episode | null {
+    const isMatch = (episode: Episode) =>
+      episode.closedAt === null && episode.dryRun === dryRun && episode.state !== "suspended";
     // Called for each node of a mass event, so it copies no list.
-    const episodes = this.#episodesByNode.get(node) ?? NO_EPISODES;
-    return (
-      episodes.findLast(
-        (episode) => episode.closedAt === null && episode.dryRun === dryRun && episode.state !== "suspended",
-      ) ?? null
-    );
+    return this.#episodesOf(node).findLast(isMatch) ?? null;
+  }
+
+  /**
+   * The open episode of a node under a policy, which may be suspended, or null if there is none. If `dryRun` is absent, it
+   * may be a real one or that of a dry run.
+   */
+  episodeUnder(policy: string, node: NodeId, dryRun?: boolean): Episode | null {
+    return this.openEpisodesOf(node, dryRun).findLast((episode) => episode.policy === policy) ?? null;
   }
 
   /** The suspended episode of a node under a policy, or null if there is none. */
   suspendedEpisode(policy: string, node: NodeId, dryRun: boolean): Episode | null {
-    const isMatch = (episode: Episode) => episode.state === "suspended" && episode.policy === policy;
-    return this.openEpisodesOf(node, dryRun).findLast(isMatch) ?? null;
+    const episode = this.episodeUnder(policy, node, dryRun);
+    return episode?.state === "suspended" ? episode : null;
   }
 
   /**
@@ -127,16 +131,13 @@ export class RemediationRecords {
     return this.#openEpisodes.get(id) ?? this.#closedEpisodes.get(id) ?? null;
   }
 
-  /**
-   * Closed episodes of a node, oldest first, without those of an earlier node with the same id. If `dryRun` is absent,
-   * they are real ones and those of dry runs.
-   */
-  closedEpisodesOf(node: NodeId, dryRun?: boolean): readonly Episode[] {
+  /** Closed episodes of a node, oldest first, without those of an earlier node with the same id. */
+  closedEpisodesOf(node: NodeId, dryRun: boolean): readonly Episode[] {
     return this.closedEpisodesOfId(node, dryRun).filter(({ replaced }) => replaced !== true);
   }
 
   /** The same, with those of earlier nodes with the same id. */
-  closedEpisodesOfId(id: NodeId, dryRun?: boolean): readonly Episode[] {
+  closedEpisodesOfId(id: NodeId, dryRun: boolean): readonly Episode[] {
     return this.#episodesOf(id, dryRun).filter(({ closedAt }) => closedAt !== null);
   }
 
@@ -162,12 +163,22 @@ export class RemediationRecords {
     return this.#holds.get(node) ?? [];
   }
 
+  /** The hold of a node for one policy or, with null, for every policy; null if there is none. */
+  hold(node: NodeId, policy: string | null): NodeHold | null {
+    return this.holdsOn(node).find((hold) => hold.policy === policy) ?? null;
+  }
+
   allHolds(): readonly NodeHold[] {
     return [...this.#holds.values()].flat();
   }
 
   fact(key: string): string | null {
     return this.#facts.get(key) ?? null;
+  }
+
+  /** Returns the value of a fact that is stored as JSON, or null if there is none. */
+  jsonFact<T>(key: string): T | null {
+    return JSON.parse(this.fact(key) ?? "null") as T | null;
   }
 
   /** Returns a new identifier. Numbers may be skipped. */
@@ -212,8 +223,8 @@ export class RemediationRecords {
       }
       if (change.kind !== "hold" && change.kind !== "hold_gone") return [];
       const { node, policy } = change.kind === "hold" ? change.row : change;
-      const row = this.holdsOn(node).find((hold) => hold.policy === policy);
-      return [row === undefined ? { kind: "hold_gone", node, policy } : { kind: "hold", row }];
+      const row = this.hold(node, policy);
+      return [row === null ? { kind: "hold_gone", node, policy } : { kind: "hold", row }];
     });
   }
 
@@ -252,13 +263,13 @@ export class RemediationRecords {
     this.#episodesByNode.set(node, [...this.#otherEpisodes(node, id), episode]);
   }
 
-  #episodesOf(node: NodeId, dryRun: boolean | undefined): readonly Episode[] {
-    const episodes = this.#episodesByNode.get(node) ?? NO_EPISODES;
+  #episodesOf(node: NodeId, dryRun?: boolean): readonly Episode[] {
+    const episodes = this.#episodesByNode.get(node) ?? [];
     return dryRun === undefined ? episodes : episodes.filter((episode) => episode.dryRun === dryRun);
   }
 
   #otherEpisodes(node: NodeId, id: string): readonly Episode[] {
-    return this.#episodesOf(node, undefined).filter((episode) => episode.id !== id);
+    return this.#episodesOf(node).filter((episode) => episode.id !== id);
   }
 
   #setAction(action: Action): void {

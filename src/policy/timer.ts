@@ -2,6 +2,7 @@ import type { DurationMs } from "../base/duration.ts";
 import type { NodeId } from "../model/node.ts";
 import type { TimerRow } from "../model/remediation/episode.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
+import type { Verdict } from "./evaluation.ts";
 
 /**
  * State of the timer of one policy on one node. It implements Prometheus' `for` and `keep_firing_for` over fresh
@@ -83,7 +84,7 @@ export interface TimerDurations {
 
 /** One evaluation of a policy on a node. The evaluations of a node are in chronological order. */
 export interface Observation {
-  readonly verdict: "true" | "false" | "unknown";
+  readonly verdict: Verdict;
   /** When the oldest data that was read was observed. Time is counted up to here. Ignored if the verdict is unknown. */
   readonly at: MonotonicMs;
   /** When the newest data was observed, not before `at`. Counting starts here. Absent means equal to `at`. */

@@ -126,7 +126,7 @@ function planHold(deps: PlanDeps, command: OperatorCommand): Planned {
   }
   const at = givenAtOf(deps, command);
   const until = forMs === null ? null : remediationState.now() + forMs;
-  const known = remediationState.records.holdsOn(node).find(({ policy }) => policy === null);
+  const known = remediationState.records.hold(node, null);
   if (known?.kind === "held" && isAfter(deps, command, known.at)) return laterHold(context, command);
   const ownership = ownershipOf(known);
   const reason = suffix(command.reason);

@@ -2,13 +2,14 @@ import type { DurationMs } from "../base/duration.ts";
 import type { Snapshot } from "../model/snapshot.ts";
 import type { Plan } from "../scheduling/planner.ts";
 import { createRemediationContext, type RemediationContext, type RemediationControllerDeps } from "./context.ts";
-import { bindJournalToService, recoverFromCrash } from "./crash-recovery.ts";
+import { recoverFromCrash } from "./crash-recovery.ts";
 import { thresholdsOfPolicies } from "./evaluation/detail-demand.ts";
 import { resumeEpisodeNotifications } from "./execution/episode-transitions.ts";
 import { startVerificationReads } from "./execution/verification-reads.ts";
 import { createOperatorCommands } from "./operator-commands.ts";
 import { endExpiredHolds, nextExpiryMs } from "./operator-holds.ts";
 import { RemediationRound } from "./round.ts";
+import { bindJournalToService } from "./service-binding.ts";
 import { clearPolicyGauges, initializeCounters } from "./status/gauges.ts";
 import type { OperatorCommands, RemediationView } from "./status/views.ts";
 

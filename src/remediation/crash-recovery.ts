@@ -3,15 +3,11 @@ import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import { recordSent } from "../policy/episodes/episode.ts";
 import { transition } from "../policy/episodes/episode-states.ts";
-import { isDryRun } from "../policy/guard-facts.ts";
-import { conditionKeyOf, type Policy } from "../policy/policy.ts";
+import { conditionKeyOf, isDryRun, type Policy } from "../policy/policy.ts";
 import { applyLongerFor, INACTIVE, type Timer } from "../policy/timer.ts";
 import type { EpisodeContext } from "./context.ts";
-import { STORM_FACT } from "./evaluation/fleet-health.ts";
-import { INCIDENTS_FACT } from "./evaluation/incidents.ts";
-import { ACCEPTED_MISSING_FACT, ACCEPTED_SESSIONS_FACT, BASELINE_FACT } from "./evaluation/inventory-trust.ts";
-import { actionChange, commitTransition, withdraw } from "./execution/episode-transitions.ts";
-import { canaryFactKey, conditionFactKey, forFactKey } from "./policy-set.ts";
+import { actionChange, commitTransition } from "./execution/episode-transitions.ts";
+import { conditionFactKey, forFactKey } from "./policy-set.ts";
 
 /**
  * Settles what a stop or a crash left unfinished, before anything new is decided. An intended action was not sent: it is
@@ -100,54 +96,3 @@ function restoreTimers({ remediationState, policies }: EpisodeContext): JournalC
 /** Returns the timer with the current `for`. It stays as it is while an episode with a sent action needs it. */
 const adoptFor = (timer: Timer, { spec }: Policy, forMsBefore: DurationMs, hasActed: boolean): Timer =>
   hasActed || spec.forMs <= forMsBefore ? timer : applyLongerFor(timer, spec.forMs);
-
-/** Key of the fact that holds the base URL of the service that the journal belongs to. */
-const SERVICE_FACT = "remediation.service";
-
-/** Facts that apply only to the fleet of one service. */
-const FACTS_OF_SERVICE: readonly string[] = [
-  BASELINE_FACT,
-  ACCEPTED_MISSING_FACT,
-  ACCEPTED_SESSIONS_FACT,
-  STORM_FACT,
-  INCIDENTS_FACT,
-];
-
-/**
- * Binds the journal to the configured service. If it was bound to another one, everything open ends, because nodes with
- * the same ids are other nodes. What limits actions (closed episodes, sent actions, holds, a pause, an open breaker)
- * stays, because it can only prevent actions.
- */
-export function bindJournalToService(context: EpisodeContext, serviceUrl: string): void {
-  const { remediationState, log } = context;
-  const { records } = remediationState;
-  const service = canonicalUrl(serviceUrl);
-  const previous = records.fact(SERVICE_FACT);
-  if (previous === service) return;
-  remediationState.runBatched(() => {
-    if (previous !== null) {
-      const detail = `service.base_url changed from ${previous} to ${service}`;
-      log.warn({ previous, service }, "service changed: timers, episodes and approvals of the previous one end");
-      closeEverything(context, detail);
-    }
-    remediationState.record([{ kind: "fact", key: SERVICE_FACT, value: service }]);
-  });
-}
-
-function closeEverything(context: EpisodeContext, detail: string): void {
-  const { remediationState, policies } = context;
-  const { records } = remediationState;
-  const changes: JournalChange[] = [...FACTS_OF_SERVICE, ...policies.all.map(({ spec }) => canaryFactKey(spec.name))]
-    .filter((key) => records.fact(key) !== null)
-    .map((key) => ({ kind: "fact", key, value: null }));
-  for (const policy of records.policiesWithTimers())
-    for (const node of [...records.timersOf(policy).keys()]) changes.push(records.setTimer(policy, node, INACTIVE));
-  remediationState.record(changes);
-  for (const episode of records.openEpisodes()) withdraw(context, episode, detail);
-}
-
-/** Returns the same text for all spellings of a base URL. */
-function canonicalUrl(url: string): string {
-  const { origin, pathname } = new URL(url);
-  return `${origin}${pathname.replace(/\/+$/, "")}`;
-}

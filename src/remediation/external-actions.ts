@@ -1,5 +1,5 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
-import { eachInSteps } from "../base/steps.ts";
+import { eachInSteps, type Steps } from "../base/steps.ts";
 import { NODE_STATUSES, type NodeId } from "../model/node.ts";
 import type { NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
@@ -50,7 +50,7 @@ export function createExternalActions(
   function holdNode(node: NodeId, reason: string): JournalChange[] {
     const now = remediationState.now();
     const until = now + EXTERNAL_ACTION_HOLD_MS;
-    const known = records.holdsOn(node).find(({ policy }) => policy === null);
+    const known = records.hold(node, null);
     const before = ownershipOf(known);
     if (known?.until === null || Math.max(known?.until ?? 0, before?.until ?? 0) > until - HOLD_REWRITE_MS) return [];
     if ((before?.until ?? 0) <= now)
@@ -75,7 +75,7 @@ export function createExternalActions(
       const { fleet } = context.observed;
       const nodes = new Set<NodeId>();
       const changes: JournalChange[] = [];
-      function* compareAll(): Generator<void, void> {
+      function* compareAll(): Steps<void> {
         for (const policy of records.policiesWithTimers())
           yield* eachInSteps(records.timersOf(policy).keys(), (node) => nodes.add(node));
         const compare = (node: NodeId) => changes.push(...compareNode(node, fleet));

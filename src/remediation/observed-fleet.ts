@@ -2,11 +2,12 @@ import type { ApiClient } from "../api-client/client.ts";
 import type { DurationMs } from "../base/duration.ts";
 import { NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
 import type { PolicySpec } from "../model/policy/policy.ts";
-import type { Collector, Fleet, Location, Snapshot } from "../model/snapshot.ts";
+import type { Fleet, Location, Snapshot } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type ScopeData, slotsById } from "../policy/cel/field-readers.ts";
 import { fleetAggregates } from "../policy/cel/fleet-aggregates.ts";
-import { evaluatePolicy, type Policy, type PolicyEvaluation, policySources } from "../policy/policy.ts";
+import { type EvaluationInput, evaluatePolicy, type MaxAgeOf, type PolicyEvaluation } from "../policy/evaluation.ts";
+import { type Policy, policySources } from "../policy/policy.ts";
 import type { TimerDurations } from "../policy/timer.ts";
 import type { Plan } from "../scheduling/planner.ts";
 
@@ -86,15 +87,24 @@ export class ObservedFleet {
    * Returns the `max_age` of a policy for each source. Without one, it is the time for which the plan considers the
    * data fresh.
    */
-  maxAgeOf(spec: PolicySpec | null): (source: Collector) => DurationMs {
+  maxAgeOf(spec: PolicySpec | null): MaxAgeOf {
     return (source) => spec?.maxAgeMs ?? this.latest?.plan[source]?.freshMs ?? 0;
   }
 
-  /** Like {@link maxAgeOf}, but data from before the last suspension of the machine is too old at `now`. */
-  usableAgeOf(spec: PolicySpec | null, now: MonotonicMs): (source: Collector) => DurationMs {
+  /** Returns the last snapshot in the form that expressions read. */
+  data(): ScopeData {
+    const { fleet, sessions } = this.latest!.snapshot;
+    return { fleet, sessions, serviceTime: this.#client.serviceTime, aggregates: fleetAggregates(fleet) };
+  }
+
+  /**
+   * Returns what expressions read at `now`: the last snapshot, or an earlier one, without what is older than {@link
+   * maxAgeOf} or was observed before the machine was last suspended.
+   */
+  input(spec: PolicySpec | null, now: MonotonicMs, data = this.data()): EvaluationInput {
     const maxAgeOf = this.maxAgeOf(spec);
     const sinceSuspensionMs = now - this.#suspendedAt() - TICK_MS;
-    return (source) => Math.min(maxAgeOf(source), sinceSuspensionMs);
+    return { data, maxAgeOf: (source) => Math.min(maxAgeOf(source), sinceSuspensionMs), now };
   }
 
   /** Returns the durations of the timers of a policy. */
@@ -105,12 +115,6 @@ export class ObservedFleet {
 
   /** Evaluates a policy on the node in a slot. */
   evaluate(policy: Policy, slot: number, now: MonotonicMs): PolicyEvaluation {
-    return evaluatePolicy(policy, this.scope(), slot, this.usableAgeOf(policy.spec, now), now);
-  }
-
-  /** Returns the last snapshot in the form that expressions read. */
-  scope(): ScopeData {
-    const { fleet, sessions } = this.latest!.snapshot;
-    return { fleet, sessions, serviceTime: this.#client.serviceTime, aggregates: fleetAggregates(fleet) };
+    return evaluatePolicy(policy, slot, this.input(policy.spec, now));
   }
 }

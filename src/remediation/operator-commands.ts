@@ -68,7 +68,7 @@ const overwrittenRows = (records: RemediationRecords, changes: readonly JournalC
   changes.flatMap((change): JournalChange[] => {
     if (change.kind === "fact") return records.fact(change.key) === change.value ? [] : [change];
     if (change.kind !== "hold" || change.row.kind !== "held") return [];
-    const known = records.holdsOn(change.row.node).find(({ policy }) => policy === null);
+    const known = records.hold(change.row.node, null);
     const ownership = ownershipOf(known);
     return known === change.row ? [] : [{ ...change, row: { ...change.row, ...(ownership && { ownership }) } }];
   });

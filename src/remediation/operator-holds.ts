@@ -16,8 +16,8 @@ export function pauseAt(records: RemediationRecords, now: EpochMs): Pause | null
   return pause === null || (pause.until ?? now + 1) <= now ? null : pause;
 }
 
-const recordedPause = (records: RemediationRecords): Pause | null =>
-  JSON.parse(records.fact(PAUSE_FACT) ?? "null") as Pause | null;
+/** Returns the last pause that was not ended, which may have expired, or null if there is none. */
+export const recordedPause = (records: RemediationRecords): Pause | null => records.jsonFact<Pause>(PAUSE_FACT);
 
 /**
  * Formats when a pause or hold ends: at a time or with a command, or only with the command. While the journal's clock
@@ -30,7 +30,7 @@ export function formatEnd({ until = null }: Pick<Pause, "until">, command: strin
 }
 
 /** Returns the hold because others acted on the node, alone or behind a hold by an operator; undefined if there is none. */
-export const ownershipOf = (hold: NodeHold | undefined): NodeHold["ownership"] =>
+export const ownershipOf = (hold: NodeHold | null): NodeHold["ownership"] =>
   hold?.kind === "ownership" && hold.until !== null
     ? { at: hold.at, until: hold.until, reason: hold.reason }
     : hold?.ownership;

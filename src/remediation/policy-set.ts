@@ -1,8 +1,7 @@
 import type { Mode, PolicySpec, StepVerification } from "../model/policy/policy.ts";
 import type { Action } from "../model/remediation/episode.ts";
 import type { Expression } from "../policy/cel/expression.ts";
-import type { ActivePolicy } from "../policy/guard-facts.ts";
-import { compilePolicy, lowerMode, mustCompile, type Policy } from "../policy/policy.ts";
+import { type ActivePolicy, compilePolicy, lowerMode, mustCompile, type Policy } from "../policy/policy.ts";
 import type { RemediationRecords } from "../policy/remediation-records.ts";
 import type { RemediationConfig } from "./context.ts";
 

@@ -10,8 +10,8 @@ import {
   type TimerRow,
 } from "../../src/model/remediation/episode.ts";
 import { countFleet, disruptedEpisodes, findFiringNodes } from "../../src/policy/fleet-counts.ts";
-import type { ActivePolicy } from "../../src/policy/guard-facts.ts";
 import { isInFlight } from "../../src/policy/own-actions.ts";
+import type { ActivePolicy } from "../../src/policy/policy.ts";
 import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 import { INACTIVE } from "../../src/policy/timer.ts";
 import { propertyRuns } from "../harness/run-length.ts";

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { compileExpression, type Expression } from "../../src/policy/cel/expression.ts";
 import { FIELDS } from "../../src/policy/cel/fields.ts";
-import { evaluatePolicy } from "../../src/policy/policy.ts";
+import { evaluatePolicy } from "../../src/policy/evaluation.ts";
 import { propertyRuns } from "../harness/run-length.ts";
 import { scopeOf } from "../metrics/snapshot-fixtures.ts";
 import { MAX_AGES, NOW, type SampledFleet, sampledFleets, snapshotOf } from "./arbitrary-snapshot.ts";
@@ -30,10 +30,10 @@ const policies: fc.Arbitrary<RandomPolicy> = fc.record({
 function verdictOf({ match, when }: RandomPolicy, sampledFleet: SampledFleet) {
   const { skewMs } = sampledFleet;
   const snapshot = snapshotOf(sampledFleet);
-  const scope = scopeOf(snapshot, (at) => (skewMs === null ? null : skewMs + at));
+  const data = scopeOf(snapshot, (at) => (skewMs === null ? null : skewMs + at));
   const policy = { match: match === null ? null : mustCompileText(match), when: mustCompileText(when) };
-  return evaluatePolicy(policy, scope, snapshot.fleet.ids.indexOf("node_0"), (source) => MAX_AGES[source]!, NOW)
-    .verdict;
+  const input = { data, maxAgeOf: (source: string) => MAX_AGES[source]!, now: NOW };
+  return evaluatePolicy(policy, snapshot.fleet.ids.indexOf("node_0"), input).verdict;
 }
 
 /** Returns the expected verdict, if all named fields are known, without the daemon's code. */

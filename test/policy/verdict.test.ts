@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { compileExpression } from "../../src/policy/cel/expression.ts";
-import { evaluateExpression, evaluatePolicy } from "../../src/policy/policy.ts";
+import { evaluateExpression, evaluatePolicy } from "../../src/policy/evaluation.ts";
 import { buildFleet, type NodeFixture, scopeOf } from "../metrics/snapshot-fixtures.ts";
 
 const NOW = 1_000_000;
@@ -23,7 +23,7 @@ function subject(node: Partial<NodeFixture>, usageKnown = true) {
 
 function evaluateNode(match: string | null, when: string, node: Partial<NodeFixture>, usageKnown = true) {
   const policy = { match: match === null ? null : expression(match), when: expression(when) };
-  const { fields, ...evaluation } = evaluatePolicy(policy, subject(node, usageKnown), 0, maxAgeOf, NOW);
+  const { fields, ...evaluation } = evaluatePolicy(policy, 0, { data: subject(node, usageKnown), maxAgeOf, now: NOW });
   return { ...evaluation, fields: fields() };
 }
 
@@ -171,6 +171,7 @@ describe("a policy whose `match` does not select the node", () => {
 
 test("`expect` and `safety.protected` have the same three values", () => {
   const ask = (node: Partial<NodeFixture>) =>
-    evaluateExpression(expression('node.name.startsWith("vip-")'), subject(node), 0, maxAgeOf, NOW).verdict;
+    evaluateExpression(expression('node.name.startsWith("vip-")'), 0, { data: subject(node), maxAgeOf, now: NOW })
+      .verdict;
   expect([ask({ name: "vip-1" }), ask({ name: "edge-1" }), ask({})]).toEqual(["true", "false", "unknown"]);
 });

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { MIGRATIONS } from "../../src/journal/postgres/migrations.ts";
+import { VERSIONS } from "../../src/journal/postgres/migrations.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
 import { type Member, until } from "../integration/high-availability/member.ts";
 import { type ProcessGroup, startProcessGroup } from "../integration/high-availability/process-group.ts";
@@ -136,27 +136,30 @@ test("while the disk of the database is full the leader exports, holds actions, 
   expect(await group.violations()).toEqual([]);
 });
 
-/** Copies the program without its last migration. Returns the copy of `shared-daemon.ts`. */
-function copyOlderVersion(): string {
+/** Copies the program and adds a migration. Returns the copy of `shared-daemon.ts`. */
+function copyNewerVersion(): string {
   const folder = createFolder();
   for (const path of ["src", "package.json", "test/integration/high-availability", "test/integration/remediation"])
     cpSync(join(ROOT, path), join(folder, path), { recursive: true });
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
-  appendFileSync(join(folder, "src/journal/postgres/migrations.ts"), "\n(MIGRATIONS as unknown[]).pop();\n");
+  appendFileSync(
+    join(folder, "src/journal/postgres/migrations.ts"),
+    "(MIGRATIONS as unknown[]).push((s: string) => 'ALTER TABLE ' + s + '.calls ADD COLUMN newer text');\nVERSIONS.last++;\n",
+  );
   return join(folder, "test/integration/high-availability/shared-daemon.ts");
 }
 
 test("through a rolling upgrade the older leader heals until it is stopped, and no older daemon leads after it", async () => {
-  const script = copyOlderVersion();
+  const script = copyNewerVersion();
   const group = await startGroup();
   const version = async () => (await cluster.query(`SELECT version FROM ${group.schema}.schema_version`))[0]!.version;
-  const older = await group.start("older", { script });
+  const older = await group.start("older");
   await group.untilHealing();
-  const olderStandby = await group.start("older-standby", { script });
-  expect(await version()).toBe(MIGRATIONS.length - 1);
+  const olderStandby = await group.start("older-standby");
+  expect(await version()).toBe(VERSIONS.last);
 
-  const newer = await group.start("newer");
-  expect([await version(), await older.isLeading()]).toEqual([MIGRATIONS.length, true]);
+  const newer = await group.start("newer", { script });
+  expect([await version(), await older.isLeading()]).toEqual([VERSIONS.last + 1, true]);
   await group.untilHealed(group.failNode());
   older.kill("SIGTERM");
   expect((await older.ended).code).toBe(0);
@@ -164,11 +167,11 @@ test("through a rolling upgrade the older leader heals until it is stopped, and 
   await group.untilHealed(group.failNode());
 
   newer.kill("SIGKILL");
-  const refusal = `has schema version ${MIGRATIONS.length}, and this proxywarden knows ${MIGRATIONS.length - 1} at most`;
+  const refusal = `has schema version ${VERSIONS.last + 1}, and this proxywarden knows ${VERSIONS.last} at most`;
   await until(olderStandby.err, () => olderStandby.err().includes(refusal));
-  await expect(group.start("older-again", { script })).rejects.toThrow(refusal);
+  await expect(group.start("older-again")).rejects.toThrow(refusal);
   expect((await olderStandby.ask("/-/healthy")).status).toBe(200);
-  await group.start("newer-again");
+  await group.start("newer-again", { script });
   await group.untilHealed(group.failNode());
   expect(group.posts.map(({ userAgent }) => userAgent)).toEqual(
     ["older", "newer", "newer-again"].map((name) => `proxywarden/${name}`),

@@ -3,12 +3,8 @@ import { formatPercent } from "../../base/percent.ts";
 import type { Safety } from "../../config/schema/safety.ts";
 import { FAILURE_DOMAINS, type FailureDomain } from "../../model/node.ts";
 import { MODES } from "../../model/policy/policy.ts";
-import {
-  effectiveLimits,
-  limitsByName,
-  type ModeWorstCase,
-  type WorstCase,
-} from "../../policy/guards/safety-limits.ts";
+import { effectiveLimits, limitsByName } from "../../policy/guards/safety-limits.ts";
+import type { ModeWorstCase, WorstCase } from "../../policy/worst-case.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
 import type { FleetSize } from "../network-size.ts";

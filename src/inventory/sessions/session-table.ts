@@ -1,20 +1,5 @@
+import type { Steps } from "../../base/steps.ts";
 import { IdIndex } from "../id-index.ts";
-
-/** What is stored about each session, by row. */
-interface SessionColumns {
-  /** Bytes as last reported, or NaN if they never were. */
-  readonly sent: Float64Array;
-  readonly received: Float64Array;
-  /** Duration as last reported, or NaN if it never was. Whole seconds are exact up to half a year, fractions to seven digits. */
-  readonly durationSeconds: Float32Array;
-  /** Number of the last walk that showed the session. */
-  readonly walk: Uint32Array;
-  /** Complete walks in a row that did not show it. */
-  readonly absences: Uint8Array;
-  readonly type: Uint8Array;
-  /** Number of the first walk that showed that it had ended, or 0 if there is none. */
-  readonly endedWalk: Uint32Array;
-}
 
 const ROWS_MIN = 1_024;
 /** Columns grow by this factor, which wastes less memory than doubling. A large table hardly ever grows. */
@@ -61,7 +46,7 @@ export class SessionTable {
    * Removes every row for which `isOver` returns true. `isOver` may read the columns. Yields after every few thousand
    * rows. No row may be added before it is done.
    */
-  *sweep(isOver: (row: number) => boolean): Generator<void, void> {
+  *sweep(isOver: (row: number) => boolean): Steps<void> {
     // From the end, because a removal moves the last row, which has been checked by then.
     for (let row = this.size - 1; row >= 0; row--) {
       if (isOver(row)) this.#remove(row);
@@ -111,14 +96,22 @@ export class SessionTable {
   }
 }
 
-const allocate = (rows: number): SessionColumns => ({
+/** Creates the columns with what is stored about each session, by row. */
+const allocate = (rows: number) => ({
+  /** Bytes as last reported, or NaN if they never were. */
   sent: new Float64Array(rows),
   received: new Float64Array(rows),
+  /** Duration as last reported, or NaN if it never was. Whole seconds are exact up to half a year, fractions to seven digits. */
   durationSeconds: new Float32Array(rows),
+  /** Number of the last walk that showed the session. */
   walk: new Uint32Array(rows),
+  /** Complete walks in a row that did not show it. */
   absences: new Uint8Array(rows),
   type: new Uint8Array(rows),
+  /** Number of the first walk that showed that it had ended, or 0 if there is none. */
   endedWalk: new Uint32Array(rows),
 });
+
+type SessionColumns = Readonly<ReturnType<typeof allocate>>;
 
 const columnNames = Object.keys(allocate(0)) as readonly (keyof SessionColumns)[];

@@ -1,4 +1,5 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import type { Steps } from "../../base/steps.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord } from "../../model/session.ts";
 import {
   type Histogram,
@@ -138,7 +139,7 @@ export class SessionTotals {
    * always count. Runs in steps of about a millisecond, so that the caller can do other work in between; until the last
    * one, the previous counts stay.
    */
-  *endWalk(end: SessionWalkEnd, at: MonotonicMs, observedFrom = at): Generator<void, void> {
+  *endWalk(end: SessionWalkEnd, at: MonotonicMs, observedFrom = at): Steps<void> {
     const complete = end === "complete";
     if (end === "failed") this.#undoBegin();
     else this.#cutWalks = end === "cut" ? this.#cutWalks + 1 : 0;
@@ -212,7 +213,7 @@ export class SessionTotals {
   }
 
   /** Removes the sessions that have left the list, and counts their durations. Called after a complete walk. */
-  *#removeEnded(): Generator<void, void> {
+  *#removeEnded(): Steps<void> {
     yield* this.#table.sweep((row) => {
       const { walk, absences, endedWalk, type, durationSeconds } = this.#table.columns;
       if (walk[row] === this.#walk) return false;

@@ -1,4 +1,5 @@
 import type { Share } from "../../base/percent.ts";
+import type { Steps } from "../../base/steps.ts";
 import { growColumn } from "../../base/typed-column.ts";
 import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../../model/label-values.ts";
 import { SESSION_STATUSES } from "../../model/session.ts";
@@ -96,7 +97,7 @@ export class SessionNodeTable {
    * Accepts the counts of the walk, and calls {@link forgetIdle}. Only a complete walk proves that no session of a node
    * fails.
    */
-  *acceptWalk(complete: boolean): Generator<void, void> {
+  *acceptWalk(complete: boolean): Steps<void> {
     if (this.#unknownNodesMax > UNKNOWN_NODES_MAX && this.#deps.isFleetKnown()) yield* this.#foldSurplus();
     this.#accepted = this.#current;
     for (let slot = 0; slot < this.#ids.length; slot++) {
@@ -110,7 +111,7 @@ export class SessionNodeTable {
    * Removes the nodes that have no sessions and are not in the fleet. Yields after every few thousand nodes. Returns the
    * number of accepted sessions of nodes that are not in the fleet.
    */
-  *forgetIdle(): Generator<void, number> {
+  *forgetIdle(): Steps<number> {
     const [accepted, current] = [this.#accepted.counts, this.#current.counts];
     const sessionsIn = (columns: typeof current, slot: number) =>
       columns.reduce((sum, column) => sum + (column[slot] ?? 0), 0);
@@ -128,7 +129,7 @@ export class SessionNodeTable {
   }
 
   /** Applies the cap of a known fleet: counts the sessions of unknown nodes beyond it under `other`. */
-  *#foldSurplus(): Generator<void, void> {
+  *#foldSurplus(): Steps<void> {
     this.#unknownNodesMax = UNKNOWN_NODES_MAX;
     this.#unknownNodes = 0;
     for (const [slot, nodeId] of this.#ids.entries()) {

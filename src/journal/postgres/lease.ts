@@ -2,9 +2,9 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { Clock } from "../../model/ports.ts";
 import type { LeaseHolder, Lease as LeasePort } from "../../model/shared-state.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import { newerVersionFailure } from "../open-failure.ts";
+import { unusableVersionFailure } from "../open-failure.ts";
 import type { Database } from "./database.ts";
-import { MIGRATIONS, named } from "./migrations.ts";
+import { named, VERSIONS } from "./migrations.ts";
 
 /** Dependencies of a lease. */
 interface LeaseDeps {
@@ -64,7 +64,6 @@ export class Lease implements LeasePort {
     await this.#deps.prepare?.();
     const sentAt = this.#deps.clock.monotonic();
     const { schema: s } = database;
-    const known = MIGRATIONS.length;
     const [row] = await database.query(
       `WITH taken AS (
          INSERT INTO ${s}.leases AS held (holder, url, epoch, expires_at)
@@ -78,11 +77,12 @@ export class Lease implements LeasePort {
        SELECT (SELECT epoch FROM taken) AS epoch, version,
          EXISTS (SELECT FROM ${s}.leases WHERE expires_at > clock_timestamp()) AS held
        FROM ${s}.schema_version`,
-      [holder, url, leaseMs, known],
+      [holder, url, leaseMs, VERSIONS.last],
       this.#renewTimeoutMs(),
     );
     if (row!.epoch === null) {
-      const problem = row!.held === true ? null : newerVersionFailure(named(database), Number(row!.version), known);
+      const problem =
+        row!.held === true ? null : unusableVersionFailure(named(database), Number(row!.version), VERSIONS);
       if (problem !== null) throw new Error(problem.message);
       return false;
     }

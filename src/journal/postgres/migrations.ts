@@ -1,32 +1,26 @@
 import { fail, ok, type Result } from "../../base/result.ts";
-import { addNodeCreatedAt, createJournalTables, createOrders, type Dialect } from "../journal-tables.ts";
-import { newerVersionFailure, otherVersionFailure, type StoreFailure } from "../open-failure.ts";
-import { applyRenames } from "../renames.ts";
+import { createJournalTables } from "../journal-tables.ts";
+import { type StoreFailure, unreadableVersionFailure, unusableVersionFailure } from "../open-failure.ts";
 import type { Connection, Database } from "./database.ts";
 import { createViews } from "./views.ts";
 
-const dialectOf = (s: string): Dialect => ({
-  prefix: `${s}.`,
-  time: "double precision",
-  json: "jsonb",
-  number: "bigint PRIMARY KEY",
-  sequence: "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-  numbered: "",
-  keyed: "",
-  renamedKey: (from, to) => `(body - '${from}') || jsonb_build_object('${to}', body->'${from}')`,
-});
-
 /**
- * The schema's history: entry n migrates a schema from version n to n + 1. `s` is the quoted name of the schema.
- * Released entries are never edited. The tables of the journal are the same as in SQLite.
+ * The schema's history. The first entry creates the tables, and every other one migrates them by one version. `s` is the
+ * quoted name of the schema. Released entries are never edited. The tables of the journal are the same as in SQLite.
  */
 export const MIGRATIONS: readonly ((s: string) => string)[] = [
   (s) => `
     CREATE TABLE ${s}.calls (day text PRIMARY KEY, used bigint NOT NULL CHECK (used >= 0));
     CREATE TABLE ${s}.facts (key text PRIMARY KEY, value text NOT NULL);
-    ${createJournalTables(dialectOf(s))}
-    ${createOrders(dialectOf(s))}
-    ${addNodeCreatedAt(dialectOf(s))}
+    ${createJournalTables({
+      prefix: `${s}.`,
+      time: "double precision",
+      json: "jsonb",
+      number: "bigint PRIMARY KEY",
+      sequence: "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+      numbered: "",
+      keyed: "",
+    })}
     -- One row: the leader, or the last one. epoch grows with every new leader.
     CREATE TABLE ${s}.leases (
       id boolean PRIMARY KEY DEFAULT true CHECK (id),
@@ -36,33 +30,29 @@ export const MIGRATIONS: readonly ((s: string) => string)[] = [
       expires_at timestamptz NOT NULL
     );
     -- Commands on their way from a standby to the leader, and its replies.
-    CREATE TABLE ${s}.forwarded_orders (
+    CREATE TABLE ${s}.forwarded_commands (
       id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
       created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
       body jsonb NOT NULL,
       reply jsonb
     );
-    CREATE INDEX forwarded_orders_pending ON ${s}.forwarded_orders (id) WHERE reply IS NULL;
+    CREATE INDEX forwarded_commands_pending ON ${s}.forwarded_commands (id) WHERE reply IS NULL;
     -- One row: the last commit. A commit that arrives after a later one is rejected.
     CREATE TABLE ${s}.last_commit (
       id boolean PRIMARY KEY DEFAULT true CHECK (id),
       epoch bigint NOT NULL,
       number bigint NOT NULL
     );
-    INSERT INTO ${s}.last_commit (epoch, number) VALUES (0, 0);`,
-  (s) => createViews(s, { dryRun: "shadow", command: "order", operatorCommands: "orders" }),
-  // With another epoch, a leader of an earlier version can't write any more: it would use the old names.
-  (s) => `
-    UPDATE ${s}.leases SET epoch = epoch + 1;
-    ALTER TABLE ${s}.forwarded_orders RENAME TO forwarded_commands;
-    ALTER INDEX ${s}.forwarded_orders_pending RENAME TO forwarded_commands_pending;
-    ${applyRenames(dialectOf(s))}
+    INSERT INTO ${s}.last_commit (epoch, number) VALUES (0, 0);
     ${createViews(s)}`,
 ];
 
+/** The versions that this proxywarden knows. The first release creates the first one. */
+export const VERSIONS = { first: 3, last: 2 + MIGRATIONS.length };
+
 /**
- * Creates or migrates the schema, in one transaction and by one daemon at a time. Fails if a later version wrote it.
- * Rejects if the database can't be reached, or if this user is not allowed to create the schema.
+ * Creates or migrates the schema, in one transaction and by one daemon at a time. Fails if it has a version that this
+ * proxywarden does not know. Rejects if the database can't be reached, or if this user is not allowed to create the schema.
  */
 export function migrate(database: Database, migrations = MIGRATIONS): Promise<Result<void, StoreFailure>> {
   const { schema: s, schemaName } = database;
@@ -76,11 +66,12 @@ export function migrate(database: Database, migrations = MIGRATIONS): Promise<Re
       await connection.query(`CREATE TABLE ${s}.schema_version (version integer NOT NULL)`);
       await connection.query(`INSERT INTO ${s}.schema_version VALUES (0)`);
     }
-    const problem = newerVersionFailure(named(database), version ?? 0, migrations.length);
+    const problem = unusableVersionFailure(named(database), version ?? 0, VERSIONS);
     if (problem !== null) return fail(problem);
-    for (const migration of migrations.slice(version ?? 0)) await connection.query(migration(s));
-    if (version !== migrations.length)
-      await connection.query(`UPDATE ${s}.schema_version SET version = $1`, [migrations.length]);
+    for (const [index, migration] of migrations.entries())
+      if (VERSIONS.first + index > (version ?? 0)) await connection.query(migration(s));
+    const last = VERSIONS.first + migrations.length - 1;
+    if (version !== last) await connection.query(`UPDATE ${s}.schema_version SET version = $1`, [last]);
     return ok(undefined);
   });
 }
@@ -88,7 +79,7 @@ export function migrate(database: Database, migrations = MIGRATIONS): Promise<Re
 /** Returns why a schema can't be read by this version, or null if it can. */
 export async function schemaProblem(connection: Connection, database: Database): Promise<StoreFailure | null> {
   const version = await schemaVersion(connection, database);
-  if (version !== null) return otherVersionFailure(named(database), version, MIGRATIONS.length);
+  if (version !== null) return unreadableVersionFailure(named(database), version, VERSIONS);
   const message = `${named(database)} holds no journal; state.postgres must name the database and schema of a daemon`;
   return { kind: "missing", message };
 }

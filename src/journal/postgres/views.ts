@@ -1,15 +1,12 @@
 /** Returns the SQL that converts milliseconds since the Unix epoch to timestamptz. */
 const time = (milliseconds: string): string => `to_timestamp((${milliseconds})::float8 / 1000)`;
 
-/** The names that a migration changed: keys of rows, and a table. */
-const CURRENT_NAMES = { dryRun: "dryRun", command: "command", operatorCommands: "operator_commands" };
-
 /**
  * Returns the SQL that creates or replaces the views for operators and dashboards. They are documented in
  * docs/high-availability.md, so columns may be added, but neither removed nor changed. `s` is the quoted name of the
  * schema. Steps count from 1.
  */
-export const createViews = (s: string, { dryRun, command, operatorCommands } = CURRENT_NAMES): string => `
+export const createViews = (s: string): string => `
   CREATE OR REPLACE VIEW ${s}.proxywarden_episodes AS SELECT
     id,
     number,
@@ -18,7 +15,7 @@ export const createViews = (s: string, { dryRun, command, operatorCommands } = C
     body->>'country' AS country,
     body->>'region' AS region,
     state,
-    (body->>'${dryRun}')::boolean AS dry_run,
+    (body->>'dryRun')::boolean AS dry_run,
     (body->>'step')::integer + 1 AS step,
     (body->>'acted')::integer AS steps_sent,
     (body->>'failures')::integer AS failed_attempts,
@@ -44,7 +41,7 @@ export const createViews = (s: string, { dryRun, command, operatorCommands } = C
     (body->'request'->>'force')::boolean AS force,
     (body->'request'->>'durationMinutes')::float8 * interval '1 minute' AS quarantine_duration,
     body->'request'->>'reason' AS quarantine_reason,
-    (body->>'${dryRun}')::boolean AS dry_run,
+    (body->>'dryRun')::boolean AS dry_run,
     state,
     body->>'outcome' AS outcome,
     (body->>'inDoubt')::boolean AS in_doubt,
@@ -82,9 +79,9 @@ export const createViews = (s: string, { dryRun, command, operatorCommands } = C
     seq,
     ${time("at")} AS at,
     body->>'operator' AS operator,
-    body->>'${command}' AS command,
+    body->>'command' AS command,
     node,
     body->>'action' AS action,
     body->>'detail' AS detail
-  FROM ${s}.${operatorCommands};
+  FROM ${s}.operator_commands;
 `;

@@ -1,20 +1,11 @@
 import type { DatabaseSync } from "node:sqlite";
-import { addNodeCreatedAt, createJournalTables, createOrders, type Dialect } from "../journal-tables.ts";
-import { applyRenames } from "../renames.ts";
+import { createJournalTables } from "../journal-tables.ts";
 import { runInTransaction } from "./journal.ts";
 
-const SQLITE: Dialect = {
-  prefix: "",
-  time: "REAL",
-  json: "TEXT",
-  number: "INTEGER PRIMARY KEY",
-  sequence: "INTEGER PRIMARY KEY AUTOINCREMENT",
-  numbered: "STRICT",
-  keyed: "STRICT, WITHOUT ROWID",
-  renamedKey: (from, to) => `json_set(json_remove(body, '$.${from}'), '$.${to}', body -> '$.${from}')`,
-};
-
-/** The schema's history: entry n migrates a database from version n to n + 1. Released entries are never edited. */
+/**
+ * The schema's history. The first entry creates a database, and every other one migrates it by one version. Released
+ * entries are never edited.
+ */
 export const MIGRATIONS: readonly string[] = [
   `CREATE TABLE calls (
      day TEXT NOT NULL PRIMARY KEY,
@@ -23,12 +14,20 @@ export const MIGRATIONS: readonly string[] = [
    CREATE TABLE facts (
      key TEXT NOT NULL PRIMARY KEY,
      value TEXT NOT NULL
-   ) STRICT, WITHOUT ROWID;`,
-  createJournalTables(SQLITE),
-  createOrders(SQLITE),
-  addNodeCreatedAt(SQLITE),
-  applyRenames(SQLITE),
+   ) STRICT, WITHOUT ROWID;
+   ${createJournalTables({
+     prefix: "",
+     time: "REAL",
+     json: "TEXT",
+     number: "INTEGER PRIMARY KEY",
+     sequence: "INTEGER PRIMARY KEY AUTOINCREMENT",
+     numbered: "STRICT",
+     keyed: "STRICT, WITHOUT ROWID",
+   })}`,
 ];
+
+/** The versions that this proxywarden knows. The first release creates the first one. */
+export const VERSIONS = { first: 5, last: 4 + MIGRATIONS.length };
 
 /** Returns the schema version of a database, 0 if it is new. */
 export function schemaVersion(database: DatabaseSync): number {
@@ -36,15 +35,16 @@ export function schemaVersion(database: DatabaseSync): number {
 }
 
 /**
- * Migrates a database to the newest version, each step in a transaction of its own. If a step fails or the process is
- * killed, the database stays at the version before that step. Throws SQLite's errors.
+ * Creates a database, or migrates it to the newest version, each step in a transaction of its own. If a step fails or
+ * the process is killed, the database stays at the version before that step. Throws SQLite's errors.
  */
 export function migrate(database: DatabaseSync, migrations: readonly string[] = MIGRATIONS): void {
-  for (const [version, statements] of migrations.entries()) {
-    if (version < schemaVersion(database)) continue;
+  for (const [index, statements] of migrations.entries()) {
+    const version = VERSIONS.first + index;
+    if (version <= schemaVersion(database)) continue;
     runInTransaction(database, () => {
       database.exec(statements);
-      database.exec(`PRAGMA user_version = ${version + 1}`);
+      database.exec(`PRAGMA user_version = ${version}`);
     });
   }
 }

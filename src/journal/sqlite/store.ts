@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import type { StateStore } from "../../model/ports.ts";
-import { newerVersionFailure, otherVersionFailure, type StoreFailure, storeFailure } from "../open-failure.ts";
+import { type StoreFailure, storeFailure, unreadableVersionFailure, unusableVersionFailure } from "../open-failure.ts";
 import { createRowQueries } from "../row-queries.ts";
 import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-export.ts";
 import { damagedFailure, isCorruption } from "./errors.ts";
 import { DATABASE_FILE, LOCK_FILE, lockFolder } from "./folder.ts";
 import { createChangeWriter, createConnection, createJournal, runInTransaction, SCHEMA } from "./journal.ts";
-import { MIGRATIONS, migrate, schemaVersion } from "./migrations.ts";
+import { migrate, schemaVersion, VERSIONS } from "./migrations.ts";
 
 /** Size to which the write-ahead log is truncated, so that a large commit does not occupy disk space permanently. */
 const LOG_BYTES_KEPT_MAX = 16 * 1_024 * 1_024;
@@ -84,8 +84,8 @@ function openDatabase(path: string): Result<DatabaseSync, StoreFailure> {
 function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | null {
   const check = String(database.prepare("PRAGMA quick_check(1)").get()?.quick_check);
   if (check !== "ok") return damagedFailure(path, check);
-  const newer = newerVersionFailure(path, schemaVersion(database), MIGRATIONS.length);
-  if (newer !== null) return newer;
+  const problem = unusableVersionFailure(path, schemaVersion(database), VERSIONS);
+  if (problem !== null) return problem;
   // With FULL a commit is synced before it returns, so that a power failure loses no call and no action. Temporary
   // tables are in memory, since other folders of a container may be read-only.
   database.exec(
@@ -194,7 +194,7 @@ function openForReading(folder: string): Result<DatabaseSync, StoreFailure> {
     database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS_MAX });
     // All reads are in one transaction, because a daemon may be writing.
     database.exec("PRAGMA temp_store = MEMORY; BEGIN");
-    const failure = otherVersionFailure(path, schemaVersion(database), MIGRATIONS.length);
+    const failure = unreadableVersionFailure(path, schemaVersion(database), VERSIONS);
     if (failure === null) return ok(database);
     database.close();
     return fail(failure);

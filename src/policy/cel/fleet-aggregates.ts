@@ -95,24 +95,17 @@ export const fleetAggregates = oncePerObject((fleet: Fleet): FleetAggregates => 
   };
 });
 
-/** What the records of a fleet show. The arrays must not be modified. */
-export interface RecordCounts {
-  /** Nodes, online nodes, and those for which {@link isSeenOnline}, by location. */
-  readonly nodes: Uint32Array;
-  readonly online: Uint32Array;
-  readonly seenOnline: Uint32Array;
-  /** 1 for each slot whose node is offline or of unknown status, and the number of each. */
-  readonly isUnhealthy: Uint8Array;
-  readonly offline: number;
-  readonly unknown: number;
-}
-
-/** Returns the counts of a fleet's records by location, of which a fleet has few. Computed once for each fleet. */
-export const countRecords = oncePerObject((fleet: Fleet): RecordCounts => {
+/**
+ * Returns what the records of a fleet show, by location, of which a fleet has few. Computed once for each fleet. The
+ * arrays must not be modified.
+ */
+export const countRecords = oncePerObject((fleet: Fleet) => {
   const { locationIndex, status, locations } = fleet;
   const nodes = new Uint32Array(locations.length);
   const online = new Uint32Array(locations.length);
+  /** Nodes for which {@link isSeenOnline}. */
   const seenOnline = new Uint32Array(locations.length);
+  /** 1 for each slot whose node is offline or of unknown status. */
   const isUnhealthy = new Uint8Array(fleet.slots);
   const occupied = occupiedSlots(fleet.ids);
   let [offline, unknown] = [0, 0];

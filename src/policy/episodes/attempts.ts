@@ -21,13 +21,14 @@ export const countsAsAttempt = (episode: Episode): boolean => hasActed(episode) 
 export const endedAt = ({ closedAt, stateAt }: Episode): EpochMs => closedAt ?? stateAt;
 
 /** Returns the hold of a node that a policy has given up, or null if there is none. */
-export const givenUpHold = (records: RemediationRecords, node: NodeId, policy: string): NodeHold | null =>
-  records.holdsOn(node).find((hold) => hold.kind === "given_up" && hold.policy === policy && hold.until === null) ??
-  null;
+export function givenUpHold(records: RemediationRecords, node: NodeId, policy: string): NodeHold | null {
+  const hold = records.hold(node, policy);
+  return hold?.kind === "given_up" && hold.until === null ? hold : null;
+}
 
 /** Returns when an operator released a node that a policy had given up, or 0 if never. Earlier attempts don't count. */
 export function releasedAt(records: RemediationRecords, node: NodeId, policy: string): EpochMs {
-  const hold = records.holdsOn(node).find((row) => row.policy === policy);
+  const hold = records.hold(node, policy);
   return (hold?.kind === "given_up" ? hold.until : hold?.releasedAt) ?? 0;
 }
 
@@ -49,25 +50,17 @@ export function consecutiveFailures(
   return now - last.closedAt! > retry.forgetAfterMs ? [] : [...(last.failedBefore ?? []), last.id];
 }
 
-/** How many of the nodes that a policy treated most recently were healed. */
-export interface Efficacy {
-  /** Number of different nodes that count, at most `safety.efficacy.window`. */
-  readonly nodes: number;
-  readonly healed: number;
-  /** Whether enough nodes were treated, and too few of them healed. */
-  readonly isTooLow: boolean;
-}
-
 /**
- * Measures how many nodes a policy heals. For each node it counts the last real episode under this version of the
- * policy that has acted and closed after `since`, or whose node is lost. Episodes that ended because of an operator or
- * a change to the policy don't count.
+ * Measures how many of the nodes that a policy treated most recently, at most `safety.efficacy.window`, were healed, and
+ * whether these are too few. For each node it counts the last real episode under this version of the policy that has
+ * acted and closed after `since`, or whose node is lost. Episodes that ended because of an operator or a change to the
+ * policy don't count.
  */
 export function measureEfficacy(
   closed: Iterable<Episode>,
   { policy, fingerprint, since }: { readonly policy: string; readonly fingerprint: string; readonly since: EpochMs },
   { window, minSuccess }: Safety["efficacy"],
-): Efficacy {
+) {
   const counted = [...closed]
     .filter(
       (episode) =>

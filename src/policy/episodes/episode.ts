@@ -3,7 +3,8 @@ import type { NodeStatus } from "../../model/node.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { Action, Episode, Quarantine } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type ActivePolicy, isDryRun, type NodeObservation } from "../guard-facts.ts";
+import type { NodeObservation } from "../guard-facts.ts";
+import { type ActivePolicy, isDryRun } from "../policy.ts";
 import { transition } from "./episode-states.ts";
 import { isDown, isUnlisted } from "./lost-nodes.ts";
 import type { StepResult } from "./verification.ts";
@@ -102,18 +103,15 @@ export function recordRateLimited(
   const wait = retryAfterMs ?? RATE_LIMIT_BACKOFF_MS * 2 ** (limited - 1);
   const next: Episode = { ...episode, limited, retryAt: now + wait };
   if (limited < RATE_LIMITED_ATTEMPTS_MAX) return transition(next, "unsent", now);
-  return next.quarantine === null && isDown(next) ? recordRefused(next, spec, now) : endSteps(next, now);
+  return next.quarantine === null && isDown(next) ? endSteps(next, spec, now) : giveUp(next, now);
 }
 
-/** Ends the steps of an episode, see {@link endSteps}. */
-export const recordRefused = (episode: Episode, spec: PolicySpec, now: EpochMs): Episode =>
-  endSteps({ ...episode, step: spec.steps.length }, now);
+/** Ends the steps of an episode, because the service refused one, the result is unknown, or none is left. */
+export const endSteps = (episode: Episode, spec: PolicySpec, now: EpochMs): Episode =>
+  giveUp({ ...episode, step: spec.steps.length }, now);
 
-/**
- * Ends the steps of an episode: it is given up, stays quarantined while our quarantine lasts, or is suspended while its
- * node is down after a step.
- */
-function endSteps(episode: Episode, now: EpochMs): Episode {
+/** Gives an episode up. It stays quarantined while our quarantine lasts, and is suspended while a step has left its node down. */
+function giveUp(episode: Episode, now: EpochMs): Episode {
   if (episode.quarantine !== null) return transition(episode, "quarantined", now);
   if (!isDown(episode)) return transition(episode, "steps_over", now);
   return episode.state === "suspended" ? episode : transition(episode, "unseen", now);
@@ -136,7 +134,7 @@ export function recordStepResult(
     case "ineffective":
       return advanceStep(settled, spec, now);
     case "in_doubt":
-      return recordRefused(settled, spec, now);
+      return endSteps(settled, spec, now);
     default:
       return end satisfies never;
   }
@@ -151,7 +149,7 @@ export function recordStepLost(episode: Episode, action: Action, now: EpochMs): 
 /** Moves an episode to the next step, or ends its steps if none is left. */
 export function advanceStep(episode: Episode, spec: PolicySpec, now: EpochMs): Episode {
   const next = { ...episode, step: episode.step + 1, ...NO_ATTEMPTS, healed: false };
-  return next.step < spec.steps.length ? transition(next, "next_step", now) : recordRefused(next, spec, now);
+  return next.step < spec.steps.length ? transition(next, "next_step", now) : endSteps(next, spec, now);
 }
 
 /** Statuses of a node that is down. */
@@ -221,7 +219,7 @@ export function resumeEpisode(before: Episode, hasActionInFlight: boolean, now: 
  */
 export function refireEpisode(episode: Episode, spec: PolicySpec, now: EpochMs): Episode {
   if (episode.healed) return advanceStep(episode, spec, now);
-  return episode.step < spec.steps.length ? transition(episode, "proven", now) : recordRefused(episode, spec, now);
+  return episode.step < spec.steps.length ? transition(episode, "proven", now) : endSteps(episode, spec, now);
 }
 
 /**

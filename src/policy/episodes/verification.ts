@@ -3,6 +3,7 @@ import type { NodeStatus } from "../../model/node.ts";
 import type { StepVerification } from "../../model/policy/policy.ts";
 import type { Action, RebootProof } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
+import type { Verdict } from "../evaluation.ts";
 
 /** What was observed about a node after an action was sent. */
 export interface StepObservation {
@@ -12,9 +13,9 @@ export interface StepObservation {
   readonly isFresh: boolean;
   readonly status: NodeStatus;
   /** The verdict of `when` on data that was observed after the step was sent. */
-  readonly when: "true" | "false" | "unknown";
+  readonly when: Verdict;
   /** The verdict of the step's `expect`, or null if it has none. */
-  readonly expect: "true" | "false" | "unknown" | null;
+  readonly expect: Verdict | null;
 }
 
 /** How a step ended. `in_doubt` means that the result is still unknown after the extended time. */

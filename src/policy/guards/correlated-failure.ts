@@ -1,7 +1,7 @@
 import { type DurationMs, formatDuration, formatSecondsLeft, HOUR_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
-import { defineGuard } from "./guard.ts";
+import { defineSimpleGuard } from "./guard.ts";
 import { incidentNodesMin } from "./safety-limits.ts";
 
 /**
@@ -152,17 +152,14 @@ function removeFromWindow(inWindow: Map<NodeId, number>, node: NodeId): void {
 }
 
 /** Holds nodes of one failure domain that failed together. */
-export const correlatedGuard = defineGuard({
-  reasons: {
-    correlated: {
-      counts: "nodes of one region or country that became unhealthy within `safety.correlated.within`",
-      condition: "there are at least `nodes` or `percent` of `safety.correlated`, whichever is smaller",
-      ends: "automatically, `safety.storm_cooldown` after fewer than half of the nodes, or fewer than the minimum, are unhealthy, and at the latest 6 h after the last node failed",
-      operatorAction: "find the common cause in that region or country",
-      preventsEpisode: true,
-    },
-  },
-  check: ({ node }, { incidents, safety, fleetCounts, now }) => {
+export const correlatedGuard = defineSimpleGuard({
+  reason: "correlated",
+  counts: "nodes of one region or country that became unhealthy within `safety.correlated.within`",
+  condition: "there are at least `nodes` or `percent` of `safety.correlated`, whichever is smaller",
+  ends: "automatically, `safety.storm_cooldown` after fewer than half of the nodes, or fewer than the minimum, are unhealthy, and at the latest 6 h after the last node failed",
+  operatorAction: "find the common cause in that region or country",
+  preventsEpisode: true,
+  details: ({ node }, { incidents, safety, fleetCounts, now }) => {
     const incident = findIncident(incidents, node.id);
     if (incident === null) return [];
     const { by } = safety.correlated;
@@ -177,6 +174,6 @@ export const correlatedGuard = defineGuard({
         ? `it ends ${formatDuration(safety.stormCooldownMs)} after fewer than ${nodesMin} of them are unhealthy, and no later than ${formatTime(latestEnd)}`
         : `it is over, and ends in ${formatSecondsLeft(Math.min(until, latestEnd) - now)}`;
     const summary = `${nodes.size} nodes of the ${by} ${domain || "(none)"} failed together: treated as one incident`;
-    return [{ reason: "correlated", detail: `${summary}; ${end}` }];
+    return [`${summary}; ${end}`];
   },
 });

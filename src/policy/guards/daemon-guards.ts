@@ -1,110 +1,89 @@
-import { defineGuard } from "./guard.ts";
-
-const UNTRUSTED = "ProxywardenUntrusted";
+import { defineGuard, defineSimpleGuard, type HoldReasonRow } from "./guard.ts";
 
 /** Holds every node while an operator has paused actions. */
-export const pauseGuard = defineGuard({
-  reasons: {
-    paused: {
-      counts: "operator commands",
-      condition: "an operator paused all actions",
-      ends: "with `resume`, or after the duration given with `--for`",
-      operatorAction: "`resume` once the reason that `status` shows no longer applies",
-      alert: "ProxywardenPaused",
-      policyWide: true,
-    },
-  },
-  check: (_candidate, { pauseDetail }) => (pauseDetail === null ? [] : [{ reason: "paused", detail: pauseDetail }]),
+const pauseGuard = defineSimpleGuard({
+  reason: "paused",
+  counts: "operator commands",
+  condition: "an operator paused all actions",
+  ends: "with `resume`, or after the duration given with `--for`",
+  operatorAction: "`resume` once the reason that `status` shows no longer applies",
+  alert: "ProxywardenPaused",
+  policyWide: true,
+  details: (_candidate, { pauseDetail }) => (pauseDetail === null ? [] : [pauseDetail]),
 });
 
 /** Holds every node while this daemon can't record actions. */
-export const journalGuard = defineGuard({
-  reasons: {
-    journal: {
-      counts: "writes to the journal",
-      condition: "the last write failed, or this daemon's lease has ended, so no action can be recorded",
-      ends: "automatically, with the next write that succeeds, or once the lease is renewed or another daemon leads",
-      operatorAction:
-        "with `state.path`, free disk space or repair the folder; with `state.postgres`, repair the database or the connection to it",
-      alert: "ProxywardenJournalNotWritable",
-      policyWide: true,
-    },
-  },
+const journalGuard = defineSimpleGuard({
+  reason: "journal",
+  counts: "writes to the journal",
+  condition: "the last write failed, or this daemon's lease has ended, so no action can be recorded",
+  ends: "automatically, with the next write that succeeds, or once the lease is renewed or another daemon leads",
+  operatorAction:
+    "with `state.path`, free disk space or repair the folder; with `state.postgres`, repair the database or the connection to it",
+  alert: "ProxywardenJournalNotWritable",
+  policyWide: true,
   appliesToNotify: true,
-  check: (_candidate, { journalError }) => (journalError === null ? [] : [{ reason: "journal", detail: journalError }]),
+  details: (_candidate, { journalError }) => (journalError === null ? [] : [journalError]),
 });
 
 /** Holds every node after the service rejected the API key. */
-export const credentialsGuard = defineGuard({
-  reasons: {
-    credentials: {
-      counts: "responses to actions, and to the reads before them",
-      condition:
-        "the service answered an action, or the read of the node before it, with 401 or 403; a repeated 403 for one node within two hours does not count if an action on another node was accepted in between",
-      ends: "automatically after 15 minutes, when one action is tried",
-      operatorAction: "renew the API key, or give it the scope `nodes:write`",
-      alert: "ProxywardenApiKeyRefused",
-      policyWide: true,
-    },
-  },
-  check: (_candidate, { credentialsError }) =>
-    credentialsError === null ? [] : [{ reason: "credentials", detail: credentialsError }],
+const credentialsGuard = defineSimpleGuard({
+  reason: "credentials",
+  counts: "responses to actions, and to the reads before them",
+  condition:
+    "the service answered an action, or the read of the node before it, with 401 or 403; a repeated 403 for one node within two hours does not count if an action on another node was accepted in between",
+  ends: "automatically after 15 minutes, when one action is tried",
+  operatorAction: "renew the API key, or give it the scope `nodes:write`",
+  alert: "ProxywardenApiKeyRefused",
+  policyWide: true,
+  details: (_candidate, { credentialsError }) => (credentialsError === null ? [] : [credentialsError]),
 });
 
+/** Returns the row of a reason not to trust fleet data. */
+const untrusted = (row: HoldReasonRow): HoldReasonRow => ({ ...row, alert: "ProxywardenUntrusted", policyWide: true });
+
 /** Holds every node while fleet data is not trusted. */
-export const trustGuard = defineGuard({
+const trustGuard = defineGuard({
   reasons: {
-    warming_up: {
+    warming_up: untrusted({
       counts: "complete walks since the start",
       condition: "there are fewer than `safety.trust.warmup_walks`",
       ends: "automatically, after a few walks",
-      alert: UNTRUSTED,
-      policyWide: true,
-    },
-    inventory_incomplete: {
+    }),
+    inventory_incomplete: untrusted({
       counts: "nodes that the last walk missed, and the age of the last complete walk",
       condition: "the walk was cut off, missed more than `safety.trust.max_missing`, or is no longer fresh",
       ends: "automatically, with the next complete walk, or with `accept-inventory`",
       operatorAction:
         "find out why the list is incomplete, or which limit delays the next walk (the detail names it); `accept-inventory` if the missing nodes do not exist",
-      alert: UNTRUSTED,
-      policyWide: true,
-    },
-    inventory_shrunk: {
+    }),
+    inventory_shrunk: untrusted({
       counts: "nodes of the last walk",
       condition:
         "there are fewer than `safety.trust.min_inventory` of the nodes in the largest walk of the last 7 days",
       ends: "automatically once they are back or 7 days have passed, or with `accept-inventory`",
       operatorAction: "`accept-inventory` if the nodes were removed on purpose",
-      alert: UNTRUSTED,
-      policyWide: true,
-    },
-    inventory_unknown: {
+    }),
+    inventory_unknown: untrusted({
       counts: "records that are unreadable or have an unknown status",
       condition: "there are more than `safety.trust.max_unknown`",
       ends: "automatically, with the next walk that shows fewer",
       operatorAction: "see the log, which names an example; ask the service's operator what changed",
-      alert: UNTRUSTED,
-      policyWide: true,
-    },
-    last_seen_stale: {
+    }),
+    last_seen_stale: untrusted({
       counts: "the age of the freshest `last_seen` of the fleet",
       condition: "it is older than `safety.trust.max_freshest_last_seen`",
       ends: "automatically, once the service receives node reports again",
       operatorAction:
         "check why the service receives no node reports, and whether all its servers send the right Date header",
-      alert: UNTRUSTED,
-      policyWide: true,
-    },
-    service_clock: {
+    }),
+    service_clock: untrusted({
       counts: "Date headers and, after downtime, their difference from the wall clock",
       condition:
         "no response had a Date header, or no two agree yet; after downtime, the wall clock and the service's Date disagree; the wall clock was changed, or the machine was suspended; or the journal's clock was behind, at startup or after a suspension, and was corrected",
       ends: "automatically, once two responses have Date headers that agree; once the clocks agree, or after an hour at the latest; after the next walk of the nodes, if the wall clock was changed or the machine was suspended; or an hour after the correction",
       operatorAction: "configure the proxy in front of the service to keep the Date header; correct the wall clock",
-      alert: UNTRUSTED,
-      policyWide: true,
-    },
+    }),
     sight_cooldown: {
       counts: "the time since fleet data became trusted again",
       condition: "it is shorter than `safety.storm_cooldown`",

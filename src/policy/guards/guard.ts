@@ -33,3 +33,22 @@ export interface HoldReasonRow {
 
 /** Returns the guard. The compiler infers its reasons from the row, and rejects a check that returns any other. */
 export const defineGuard = <Reason extends string>(guard: GuardRow<Reason>): GuardRow<Reason> => guard;
+
+/** A guard with a single reason, and the row of that reason. */
+interface SimpleGuard<Reason extends string> extends HoldReasonRow, Pick<GuardRow, "appliesToNotify"> {
+  readonly reason: Reason;
+  /** Returns what prevents the candidate's next step, each with the numbers. */
+  details(candidate: Candidate, facts: GuardFacts): readonly string[];
+}
+
+/** Returns a guard with a single reason. */
+export const defineSimpleGuard = <Reason extends string>({
+  reason,
+  appliesToNotify,
+  details,
+  ...row
+}: SimpleGuard<Reason>): GuardRow<Reason> => ({
+  reasons: { [reason]: row } as Record<Reason, HoldReasonRow>,
+  ...(appliesToNotify && { appliesToNotify }),
+  check: (candidate, facts) => details(candidate, facts).map((detail) => ({ reason, detail })),
+});

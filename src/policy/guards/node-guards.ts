@@ -3,9 +3,10 @@ import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import { isLost } from "../episodes/lost-nodes.ts";
-import { type Candidate, type GuardFacts, isDryRun } from "../guard-facts.ts";
+import type { Candidate, GuardFacts } from "../guard-facts.ts";
 import { isRecentReboot, ownQuarantine, wasRebootedByUs } from "../own-actions.ts";
-import { defineGuard, type HoldReasonRow } from "./guard.ts";
+import { isDryRun } from "../policy.ts";
+import { defineGuard, defineSimpleGuard, type HoldReasonRow } from "./guard.ts";
 
 const OWNERSHIP: HoldReasonRow = {
   counts: "actions on the node that the daemon did not take",
@@ -16,21 +17,16 @@ const OWNERSHIP: HoldReasonRow = {
 };
 
 /** Holds nodes that `safety.protected` matches, and nodes for which the expression is unknown. */
-export const protectedGuard = defineGuard({
-  reasons: {
-    protected: {
-      counts: "the expression `safety.protected`",
-      condition: "it is true for the node, or unknown",
-      ends: "automatically, once the expression is false, or with a change to `safety.protected`",
-    },
-  },
-  check: ({ node }) => {
+export const protectedGuard = defineSimpleGuard({
+  reason: "protected",
+  counts: "the expression `safety.protected`",
+  condition: "it is true for the node, or unknown",
+  ends: "automatically, once the expression is false, or with a change to `safety.protected`",
+  details: ({ node }) => {
     if (node.protected === "false") return [];
-    const detail =
-      node.protected === "true"
-        ? "the node is protected by safety.protected"
-        : "the fields that safety.protected reads are unknown";
-    return [{ reason: "protected", detail }];
+    return node.protected === "true"
+      ? ["the node is protected by safety.protected"]
+      : ["the fields that safety.protected reads are unknown"];
   },
 });
 
@@ -135,31 +131,26 @@ function quarantineBlockers(
  * Holds a node that has an open episode of another policy, because a node has one episode at a time, and a node that an
  * episode of the policy has left down after its last step.
  */
-export const otherEpisodeGuard = defineGuard({
-  reasons: {
-    other_episode: {
-      counts: "open episodes of the node",
-      condition: "another policy has one, or an episode of this policy has left the node down after its last step",
-      ends: "automatically, once that episode ends or is suspended; if the node is down, once it is available again, or with `accept-inventory`",
-      operatorAction: "if a node that is down will not come back, `accept-inventory`",
-      preventsEpisode: true,
-    },
-  },
+export const otherEpisodeGuard = defineSimpleGuard({
+  reason: "other_episode",
+  counts: "open episodes of the node",
+  condition: "another policy has one, or an episode of this policy has left the node down after its last step",
+  ends: "automatically, once that episode ends or is suspended; if the node is down, once it is available again, or with `accept-inventory`",
+  operatorAction: "if a node that is down will not come back, `accept-inventory`",
+  preventsEpisode: true,
   appliesToNotify: true,
-  check: ({ active, node, episode }, { records }) => {
+  details: ({ active, node, episode }, { records }) => {
     const { name, steps } = active.policy.spec;
-    const blockers: Blocker<"other_episode">[] = [];
+    const details: string[] = [];
     const open = records.openEpisode(node.id, isDryRun(active));
-    if (open !== null && open.id !== episode?.id) {
-      const detail = `the node is in ${open.id} of the policy ${open.policy}`;
-      blockers.push({ reason: "other_episode", detail });
-    }
+    if (open !== null && open.id !== episode?.id)
+      details.push(`the node is in ${open.id} of the policy ${open.policy}`);
     const lost = records.suspendedEpisode(name, node.id, isDryRun(active));
-    if (lost !== null && isLost(lost) && lost.step >= steps.length) {
-      const detail = `${lost.id} has left the node down, and no step is left; it ends once the node is available again, or with accept-inventory`;
-      blockers.push({ reason: "other_episode", detail });
-    }
-    return blockers;
+    if (lost !== null && isLost(lost) && lost.step >= steps.length)
+      details.push(
+        `${lost.id} has left the node down, and no step is left; it ends once the node is available again, or with accept-inventory`,
+      );
+    return details;
   },
 });
 

@@ -1,28 +1,23 @@
 import { isAcceptableLoss } from "../episodes/lost-nodes.ts";
-import { isDryRun } from "../guard-facts.ts";
-import { defineGuard } from "./guard.ts";
+import { isDryRun } from "../policy.ts";
+import { defineGuard, defineSimpleGuard } from "./guard.ts";
 
 /** Holds a node whose condition is unknown. */
-export const verdictGuard = defineGuard({
-  reasons: {
-    verdict_unknown: {
-      counts: "the fields that decide whether `when` holds",
-      condition:
-        "one is unknown; or a step is due, and the policy reads sessions whose last walk ended more than 30 s ago",
-      ends: "automatically, once all of them are known and fresh",
-      operatorAction: "`explain` names each field and why it is unknown ([causes](policies.md#unknown-fields))",
-    },
-  },
+const verdictGuard = defineSimpleGuard({
+  reason: "verdict_unknown",
+  counts: "the fields that decide whether `when` holds",
+  condition: "one is unknown; or a step is due, and the policy reads sessions whose last walk ended more than 30 s ago",
+  ends: "automatically, once all of them are known and fresh",
+  operatorAction: "`explain` names each field and why it is unknown ([causes](policies.md#unknown-fields))",
   appliesToNotify: true,
-  check: ({ evaluation }) => {
+  details: ({ evaluation }) => {
     if (evaluation.verdict !== "unknown") return [];
-    const detail = evaluation.unknowns.map(({ field, why }) => `${field}: ${why}`).join(", ");
-    return [{ reason: "verdict_unknown", detail }];
+    return [evaluation.unknowns.map(({ field, why }) => `${field}: ${why}`).join(", ")];
   },
 });
 
 /** Holds all nodes of a policy outside its windows, and while an external blocker is active. */
-export const policyBlockersGuard = defineGuard({
+const policyBlockersGuard = defineGuard({
   reasons: {
     window: {
       counts: "the current time",
@@ -42,7 +37,7 @@ export const policyBlockersGuard = defineGuard({
 });
 
 /** Holds a step until an operator approves it. A rejected step is held in every mode. */
-export const approvalGuard = defineGuard({
+const approvalGuard = defineGuard({
   reasons: {
     approval: {
       counts: "approvals",
@@ -76,25 +71,21 @@ export const approvalGuard = defineGuard({
 });
 
 /** Under a new or changed policy, holds every node except the canary until an action on the canary is verified. */
-export const canaryGuard = defineGuard({
-  reasons: {
-    canary: {
-      counts: "canaries of a new or changed policy",
-      condition:
-        "another node is the canary, and no action under this version of the policy has been verified (`safety.canary`)",
-      ends: "automatically, once an action is verified, or the canary's episode ends or can't proceed; if the canary is lost, once it is available again, or with `accept-inventory`",
-      operatorAction: "check the canary if this takes long; `accept-inventory` if it is lost and will not come back",
-    },
-  },
-  check: ({ active, node }, facts) => {
+const canaryGuard = defineSimpleGuard({
+  reason: "canary",
+  counts: "canaries of a new or changed policy",
+  condition:
+    "another node is the canary, and no action under this version of the policy has been verified (`safety.canary`)",
+  ends: "automatically, once an action is verified, or the canary's episode ends or can't proceed; if the canary is lost, once it is available again, or with `accept-inventory`",
+  operatorAction: "check the canary if this takes long; `accept-inventory` if it is lost and will not come back",
+  details: ({ active, node }, facts) => {
     if (!facts.safety.canary || active.proven || isDryRun(active)) return [];
     const canary = facts.canaryEpisode(active.policy);
     if (canary === null || canary.node === node.id) return [];
     const lost = isAcceptableLoss(canary)
       ? "; it left the list or is down after an action, and stays the canary until it is available again or accept-inventory is run"
       : "";
-    const detail = `the policy is new or changed, and ${facts.nameOf(canary.node)} (${canary.id}) is the canary${lost}`;
-    return [{ reason: "canary", detail }];
+    return [`the policy is new or changed, and ${facts.nameOf(canary.node)} (${canary.id}) is the canary${lost}`];
   },
 });
 

@@ -4,8 +4,9 @@ import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import { countsAsAttempt, endedAt, givenUpHold, releasedAt } from "../episodes/attempts.ts";
 import { isLost } from "../episodes/lost-nodes.ts";
-import { type Candidate, type GuardFacts, isDryRun, nextStep } from "../guard-facts.ts";
-import { defineGuard } from "./guard.ts";
+import { type Candidate, type GuardFacts, nextStep } from "../guard-facts.ts";
+import { isDryRun } from "../policy.ts";
+import { defineGuard, defineSimpleGuard } from "./guard.ts";
 
 const GIVEN_UP = "ProxywardenNodeGivenUp";
 
@@ -13,18 +14,15 @@ const GIVEN_UP = "ProxywardenNodeGivenUp";
  * Enforces a minimum time between two episodes of a node, under any policy. Episodes of an earlier node with the same id
  * count too: what seems to be another node may be the same one, because `created_at` may change for other reasons.
  */
-export const cooldownGuard = defineGuard({
-  reasons: {
-    cooldown: {
-      counts: "the time since the last episode of the node",
-      condition: "it is shorter than `safety.cooldown`",
-      ends: "automatically, after `safety.cooldown`",
-      preventsEpisode: true,
-      alert: null,
-    },
-  },
+export const cooldownGuard = defineSimpleGuard({
+  reason: "cooldown",
+  counts: "the time since the last episode of the node",
+  condition: "it is shorter than `safety.cooldown`",
+  ends: "automatically, after `safety.cooldown`",
+  preventsEpisode: true,
+  alert: null,
   appliesToNotify: true,
-  check: (candidate, { records, now, safety }) => {
+  details: (candidate, { records, now, safety }) => {
     if ((candidate.episode?.acted ?? 0) > 0) return [];
     const { node, active, episode } = candidate;
     const closed = records.closedEpisodesOfId(node.id, isDryRun(active)).filter(countsAsAttempt);
@@ -33,12 +31,7 @@ export const cooldownGuard = defineGuard({
     const last = [...closed, ...lost].toSorted((a, b) => endedAt(a) - endedAt(b)).at(-1);
     const left = last === undefined ? 0 : endedAt(last) + safety.cooldownMs - now;
     if (last === undefined || left <= 0) return [];
-    return [
-      {
-        reason: "cooldown",
-        detail: `${last.id} ended ${formatSecondsLeft(now - endedAt(last))} ago; ${formatSecondsLeft(left)} left`,
-      },
-    ];
+    return [`${last.id} ended ${formatSecondsLeft(now - endedAt(last))} ago; ${formatSecondsLeft(left)} left`];
   },
 });
 
@@ -102,23 +95,19 @@ export const retryGuard = defineGuard({
 });
 
 /** Delays the next attempt at a step that was not executed. */
-export const backoffGuard = defineGuard({
-  reasons: {
-    backoff: {
-      counts: "attempts at the step that were not executed",
-      condition: "the delay after the last one has not passed",
-      ends: "automatically, after 1 s to 30 min, or after Retry-After",
-    },
-  },
+export const backoffGuard = defineSimpleGuard({
+  reason: "backoff",
+  counts: "attempts at the step that were not executed",
+  condition: "the delay after the last one has not passed",
+  ends: "automatically, after 1 s to 30 min, or after Retry-After",
   appliesToNotify: true,
-  check: ({ episode }, { now, records }) => {
+  details: ({ episode }, { now, records }) => {
     if (episode === null || episode.retryAt === null || episode.retryAt <= now) return [];
     const last = records
       .actionsOf(episode.id)
       .findLast(({ step, detail: problem }) => step === episode.step && problem !== null);
     const why = last?.detail == null ? "" : ` (${last.detail})`;
-    const detail = `${backoffCause(episode)}${why}; the next in ${formatSecondsLeft(episode.retryAt - now)}`;
-    return [{ reason: "backoff", detail }];
+    return [`${backoffCause(episode)}${why}; the next in ${formatSecondsLeft(episode.retryAt - now)}`];
   },
 });
 

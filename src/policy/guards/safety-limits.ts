@@ -1,29 +1,20 @@
-import { byName } from "../../base/by-name.ts";
 import { type DurationMs, HOUR_MS } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
 import type { Safety } from "../../config/schema/safety.ts";
-import { FAILURE_DOMAINS, type FailureDomain, type PerFailureDomain } from "../../model/node.ts";
-import { MODES, type Mode, type PolicySpec } from "../../model/policy/policy.ts";
+import { FAILURE_DOMAINS, type PerFailureDomain } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { lowerMode } from "../policy.ts";
 
 /** The limits by percentage, converted to nodes for a fleet of a given size. */
-export interface EffectiveLimits {
-  /** A storm begins if more nodes than this are unhealthy at once. */
-  readonly maxUnhealthy: number;
-  readonly maxDisrupted: number;
-  /** The breaker opens if more nodes than this fire within its period. */
-  readonly breaker: number;
-}
+export type EffectiveLimits = ReturnType<typeof effectiveLimits>;
 
 /** Returns the limits for a fleet of `nodes` nodes. */
-export function effectiveLimits(safety: Safety, nodes: number): EffectiveLimits {
-  return {
-    maxUnhealthy: nodesOfShare(safety.maxUnhealthy.share, nodes),
-    maxDisrupted: Math.min(safety.maxDisrupted.amount, nodesOfShare(safety.maxDisrupted.share, nodes)),
-    breaker: Math.max(safety.breaker.amount, nodesOfShare(safety.breaker.share, nodes)),
-  };
-}
+export const effectiveLimits = (safety: Safety, nodes: number) => ({
+  /** A storm begins if more nodes than this are unhealthy at once. */
+  maxUnhealthy: nodesOfShare(safety.maxUnhealthy.share, nodes),
+  maxDisrupted: Math.min(safety.maxDisrupted.amount, nodesOfShare(safety.maxDisrupted.share, nodes)),
+  /** The breaker opens if more nodes than this fire within its period. */
+  breaker: Math.max(safety.breaker.amount, nodesOfShare(safety.breaker.share, nodes)),
+});
 
 /** The assumed actions of a new journal expire within this time, even if the period of max_actions is longer. */
 const JOURNAL_WARMUP_MS: DurationMs = HOUR_MS;
@@ -77,76 +68,3 @@ function nodesOfShare(share: Share, nodes: number): number {
   // Compensates for rounding errors: 5% of 20 is 1.
   return Math.max(1, Math.floor(share * nodes + 1e-9));
 }
-
-/** Largest number of nodes that can be affected in the fleet, and in any one region or country. */
-export type MaxNodes = Readonly<Record<"fleet" | FailureDomain, number>>;
-
-/** The worst case under one `safety.mode`, for any fleet and any conditions. */
-export interface ModeWorstCase {
-  /** Policies that act automatically. */
-  readonly automaticPolicies: readonly string[];
-  /** Policies that act only after an approval. */
-  readonly approvalPolicies: readonly string[];
-  /** Number of nodes acted on in any hour. Every action may be on another node. */
-  readonly nodesPerHour: MaxNodes;
-  /** Number of nodes disrupted at once. In a small fleet the percentage of max_disrupted may be lower. */
-  readonly nodesAtOnce: MaxNodes;
-}
-
-/** The worst case under the active `safety.mode` and under every other one. */
-export interface WorstCase {
-  readonly activeMode: Mode;
-  readonly modes: Readonly<Record<Mode, ModeWorstCase>>;
-}
-
-/** Returns the worst case that the limits allow, for any fleet and any conditions. */
-export function worstCase(safety: Safety, policies: readonly PolicySpec[]): WorstCase {
-  return { activeMode: safety.mode, modes: byName(MODES, (mode) => modeWorstCase(mode, safety, policies)) };
-}
-
-function modeWorstCase(ceiling: Mode, safety: Safety, policies: readonly PolicySpec[]): ModeWorstCase {
-  const acting = policies.filter((policy) => idleReasons(policy).length === 0);
-  const namesOf = (mode: Mode) =>
-    acting.filter((policy) => lowerMode(policy.mode, ceiling) === mode).map(({ name }) => name);
-  const [automaticPolicies, approvalPolicies] = [namesOf("enforce"), namesOf("approve")];
-  const isIdle = automaticPolicies.length + approvalPolicies.length === 0 || zeroLimits(safety).length > 0;
-  const atOnce = isIdle ? 0 : safety.maxDisrupted.amount;
-  const perHour = isIdle ? 0 : safety.maxActions.amount * windowsPerHour(safety.maxActions.perMs);
-  // All actions of an hour may be in one region or country, because the next one may follow as soon as a node is
-  // healthy again.
-  const limitOf = (domain: FailureDomain) => safety.maxDisruptedPer[domain] ?? Number.POSITIVE_INFINITY;
-  return {
-    automaticPolicies,
-    approvalPolicies,
-    nodesPerHour: maxNodesOf(perHour, (domain) => (limitOf(domain) === 0 ? 0 : perHour)),
-    nodesAtOnce: maxNodesOf(atOnce, (domain) => Math.min(atOnce, limitOf(domain))),
-  };
-}
-
-const maxNodesOf = (fleet: number, maxOf: (domain: FailureDomain) => number): MaxNodes => ({
-  fleet,
-  ...byName(FAILURE_DOMAINS, maxOf),
-});
-
-/** Returns why a policy acts on no node in any mode, as predicates of a sentence. Empty if it may act. */
-export const idleReasons = ({ steps, retry }: PolicySpec): readonly string[] => [
-  ...(retry.episodes === 0 ? ["has retry.episodes 0"] : []),
-  ...(steps.every(({ action }) => action === "notify") ? ["has no step that acts on a node"] : []),
-];
-
-/** Returns the limits that prevent every action because they are 0, by their keys in `safety`. */
-export const zeroLimits = (safety: Safety): readonly string[] =>
-  Object.entries({
-    "max_unhealthy.percent": safety.maxUnhealthy.share,
-    "max_disrupted.percent": safety.maxDisrupted.share,
-    "max_disrupted.amount": safety.maxDisrupted.amount,
-    max_in_flight: safety.maxInFlight,
-    "max_actions.amount": safety.maxActions.amount,
-    breaker: Math.max(safety.breaker.share, safety.breaker.amount),
-    ...Object.fromEntries(
-      FAILURE_DOMAINS.map((domain) => [`max_disrupted_per.${domain}`, safety.maxDisruptedPer[domain] ?? 1]),
-    ),
-  }).flatMap(([key, limit]) => (limit === 0 ? [key] : []));
-
-/** How often the limit of a sliding window can be used up within an hour. */
-const windowsPerHour = (perMs: DurationMs): number => Math.ceil(HOUR_MS / perMs);

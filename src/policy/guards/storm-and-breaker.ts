@@ -2,7 +2,7 @@ import { formatSecondsLeft } from "../../base/duration.ts";
 import { oncePerObject } from "../../base/once-per-key.ts";
 import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
-import { defineGuard } from "./guard.ts";
+import { defineGuard, defineSimpleGuard } from "./guard.ts";
 
 /** A node that began to fire, or was lost. */
 export interface FiringNode {
@@ -161,24 +161,18 @@ export const stormGuard = defineGuard({
 });
 
 /** Holds every node while the circuit breaker is open. It stays open across restarts until an operator resets it. */
-export const breakerGuard = defineGuard({
-  reasons: {
-    breaker: {
-      counts: "nodes that began to fire, or were lost, within `safety.breaker.within`",
-      condition: "there were more than `amount` or `percent` of `safety.breaker`, whichever is larger",
-      ends: "with `reset-breaker`",
-      operatorAction: "find out why so many nodes fired or were lost, then `reset-breaker`",
-      alert: "ProxywardenBreakerOpen",
-      policyWide: true,
-    },
-  },
-  check: (_candidate, { breaker }) =>
+export const breakerGuard = defineSimpleGuard({
+  reason: "breaker",
+  counts: "nodes that began to fire, or were lost, within `safety.breaker.within`",
+  condition: "there were more than `amount` or `percent` of `safety.breaker`, whichever is larger",
+  ends: "with `reset-breaker`",
+  operatorAction: "find out why so many nodes fired or were lost, then `reset-breaker`",
+  alert: "ProxywardenBreakerOpen",
+  policyWide: true,
+  details: (_candidate, { breaker }) =>
     breaker.open === null
       ? []
       : [
-          {
-            reason: "breaker",
-            detail: `it opened at ${formatTime(breaker.open.openedAt)} after ${breakerCause(breaker.open)}; reset-breaker closes it`,
-          },
+          `it opened at ${formatTime(breaker.open.openedAt)} after ${breakerCause(breaker.open)}; reset-breaker closes it`,
         ],
 });

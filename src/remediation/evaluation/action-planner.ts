@@ -1,3 +1,4 @@
+import type { Steps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
@@ -5,8 +6,9 @@ import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 import { decide, mayBeginEpisode } from "../../policy/decision.ts";
 import { consecutiveFailures } from "../../policy/episodes/attempts.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
-import { type ActivePolicy, type Candidate, type GuardFacts, isDryRun } from "../../policy/guard-facts.ts";
+import type { Candidate, GuardFacts } from "../../policy/guard-facts.ts";
 import type { HoldReason } from "../../policy/guards/guards.ts";
+import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext, EpisodeContext } from "../context.ts";
 import { actionChange, commitTransition, notifyOfEpisode } from "../execution/episode-transitions.ts";
 import {
@@ -184,7 +186,7 @@ class DecisionLog {
   }
 
   /** Forgets the decisions about nodes whose timer does not fire any more, in steps. */
-  *forgetCleared(): Generator<void, void> {
+  *forgetCleared(): Steps<void> {
     const { records } = this.#context.remediationState;
     for (const { policy, node } of this.lastDecisions()) {
       if (records.timer(policy, node).state !== "firing") this.forget(policy, node);

@@ -7,19 +7,13 @@ import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { formatTime } from "../../model/time.ts";
 import { canProceed, findCanary, planAction } from "../../policy/decision.ts";
 import { givenUpHold } from "../../policy/episodes/attempts.ts";
+import { evaluateExpression, type Verdict } from "../../policy/evaluation.ts";
 import { countFleet } from "../../policy/fleet-counts.ts";
-import {
-  type ActivePolicy,
-  type Candidate,
-  type GuardFacts,
-  isDryRun,
-  type NodeObservation,
-  nextStep,
-} from "../../policy/guard-facts.ts";
+import { type Candidate, type GuardFacts, nextStep } from "../../policy/guard-facts.ts";
 import { assumedActionTimes, effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import { windowBlockers } from "../../policy/guards/time-window.ts";
 import { isInFlight } from "../../policy/own-actions.ts";
-import { evaluateExpression, type Policy, policySources } from "../../policy/policy.ts";
+import { type ActivePolicy, isDryRun, type Policy, policySources } from "../../policy/policy.ts";
 import type { DecisionContext, ServiceContext } from "../context.ts";
 import { pauseAt } from "../operator-holds.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
@@ -127,12 +121,10 @@ export function oldSessionsBlocker(
   return { reason: "verdict_unknown", detail };
 }
 
-function isProtected(context: DecisionContext, slot: number): NodeObservation["protected"] {
+function isProtected(context: DecisionContext, slot: number): Verdict {
   const { observed, policies, clock } = context;
   if (policies.protectedNodes === null) return "false";
-  const now = clock.monotonic();
-  return evaluateExpression(policies.protectedNodes, observed.scope(), slot, observed.usableAgeOf(null, now), now)
-    .verdict;
+  return evaluateExpression(policies.protectedNodes, slot, observed.input(null, clock.monotonic())).verdict;
 }
 
 /**

@@ -1,12 +1,11 @@
 import { MINUTE_MS } from "../../base/duration.ts";
 import { runAtOnce } from "../../base/steps.ts";
-import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { lostSince } from "../../policy/episodes/lost-nodes.ts";
 import { countFleet, type FleetCounts } from "../../policy/fleet-counts.ts";
-import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/guard-facts.ts";
+import type { GuardFacts } from "../../policy/guard-facts.ts";
 import { effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import {
   type Breaker,
@@ -17,17 +16,18 @@ import {
   recordFirings,
   type Storm,
 } from "../../policy/guards/storm-and-breaker.ts";
+import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
 import { firingNodes } from "./candidates.ts";
-import { INCIDENTS_FACT, IncidentTracker } from "./incidents.ts";
+import { actingPolicies, INCIDENTS_FACT, IncidentTracker, type NodeUnderPolicy } from "./incidents.ts";
 
-/** Changes that an evaluation of the policies observed, by policy. */
+/** Nodes with a change that an evaluation of the policies observed, each with the policy. */
 export interface ObservedChanges {
   /** Nodes that began to fire. */
-  readonly firing: ReadonlyMap<string, readonly NodeId[]>;
+  readonly firing: readonly NodeUnderPolicy[];
   /** Nodes that became unhealthy and were observed to be healthy before. */
-  readonly onsets: ReadonlyMap<string, readonly NodeId[]>;
+  readonly onsets: readonly NodeUnderPolicy[];
 }
 
 interface StormAndBreaker {
@@ -67,13 +67,13 @@ export class FleetHealth {
   constructor(context: DecisionContext) {
     const { remediationState, config } = context;
     const now = remediationState.now();
-    const fact = <T>(key: string) => JSON.parse(remediationState.records.fact(key) ?? "null") as T | null;
-    const storm = fact<Storm>(STORM_FACT);
+    const { records } = remediationState;
+    const storm = records.jsonFact<Storm>(STORM_FACT);
     this.#context = context;
     this.#incidents = new IncidentTracker(context);
-    this.#countedPolicies = fact<string[]>(ACTING_POLICIES_FACT) ?? [];
+    this.#countedPolicies = records.jsonFact<string[]>(ACTING_POLICIES_FACT) ?? [];
     this.#real = {
-      breaker: fact<Breaker>(BREAKER_FACT) ?? CLOSED_BREAKER,
+      breaker: records.jsonFact<Breaker>(BREAKER_FACT) ?? CLOSED_BREAKER,
       // A storm that was active when the process stopped may have lasted until now, so its cooldown starts over.
       storm: storm === null || !storm.isActive ? storm : { ...storm, until: now + config.safety.stormCooldownMs },
     };
@@ -93,10 +93,12 @@ export class FleetHealth {
   recordChanges({ firing, onsets }: ObservedChanges): readonly JournalChange[] {
     const policies = this.#context.policies.active();
     this.#adoptPolicies(policies);
-    const firingUnder = (active: readonly ActivePolicy[]) =>
-      active.flatMap(({ policy: { spec } }) => firingsUnder(spec.name, firing.get(spec.name) ?? []));
-    this.#updateBreaker(this.#real, firingUnder(policies.filter((policy) => !isDryRun(policy))));
-    this.#updateBreaker(this.#dryRun, firingUnder(policies));
+    const acting = actingPolicies(policies);
+    this.#updateBreaker(
+      this.#real,
+      firing.filter(({ policy }) => acting.has(policy)),
+    );
+    this.#updateBreaker(this.#dryRun, firing);
     this.#incidents.add(onsets, policies);
     return this.#changedCounts();
   }
@@ -162,7 +164,7 @@ export class FleetHealth {
     this.#countedPolicies = acting.map(({ policy }) => policy.spec.name);
     if (added.length === 0) return;
     const firing = added.flatMap(({ policy: { spec } }) =>
-      firingsUnder(spec.name, firingNodes(this.#context.remediationState, spec.name)),
+      firingNodes(this.#context.remediationState, spec.name).map((node) => ({ node, policy: spec.name })),
     );
     if (firing.length > 0) this.#updateBreaker(this.#real, firing);
     this.#incidents.adoptPolicies(added);
@@ -222,5 +224,3 @@ export class FleetHealth {
     return text === this.#context.remediationState.records.fact(key) ? [] : [{ kind: "fact", key, value: text }];
   }
 }
-
-const firingsUnder = (policy: string, nodes: readonly NodeId[]) => nodes.map((node) => ({ node, policy }));

@@ -3,7 +3,6 @@ import { runAtOnce } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { countFleet } from "../../policy/fleet-counts.ts";
-import { type ActivePolicy, isDryRun } from "../../policy/guard-facts.ts";
 import {
   addOnsets,
   type Incident,
@@ -13,17 +12,24 @@ import {
   updateIncidents,
 } from "../../policy/guards/correlated-failure.ts";
 import { incidentNodesMin } from "../../policy/guards/safety-limits.ts";
+import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext } from "../context.ts";
 
 /** Key of the fact that holds the incidents and recent onsets. */
 export const INCIDENTS_FACT = "remediation.incidents";
+/** A node whose state under a policy changed. */
+export interface NodeUnderPolicy {
+  readonly node: NodeId;
+  readonly policy: string;
+}
+
 /** Number of walks whose failures may form one incident, because one walk may not show all nodes that fail together. */
 const WALKS_PER_INCIDENT = 2;
 
 /** What the journal stores. */
 interface IncidentsFact {
   /** After a mass event they name most of the fleet, so what onsets have in common is stored once. */
-  readonly onsetGroups?: readonly OnsetGroup[];
+  readonly onsetGroups: readonly OnsetGroup[];
   readonly real: readonly IncidentFact[];
   readonly dryRun: readonly IncidentFact[];
 }
@@ -46,12 +52,11 @@ export class IncidentTracker {
 
   /** Continues with the incidents of the journal. */
   constructor(context: DecisionContext) {
-    const fact = context.remediationState.records.fact(INCIDENTS_FACT);
-    const stored = JSON.parse(fact ?? '{"real":[],"dryRun":[]}') as IncidentsFact;
+    const stored = context.remediationState.records.jsonFact<IncidentsFact>(INCIDENTS_FACT);
     this.#context = context;
-    this.#onsets = (stored.onsetGroups ?? []).flatMap(fromOnsetGroup);
-    this.#real = stored.real.map(fromIncidentFact);
-    this.#dryRun = stored.dryRun.map(fromIncidentFact);
+    this.#onsets = stored?.onsetGroups.flatMap(fromOnsetGroup) ?? [];
+    this.#real = stored?.real.map(fromIncidentFact) ?? [];
+    this.#dryRun = stored?.dryRun.map(fromIncidentFact) ?? [];
   }
 
   /** Returns the incidents of the policies that act; for dry runs, those of all policies. */
@@ -59,15 +64,15 @@ export class IncidentTracker {
     return dryRun ? this.#dryRun : this.#real;
   }
 
-  /** Adds nodes that became unhealthy now, by policy. */
-  add(onsetNodes: ReadonlyMap<string, readonly NodeId[]>, policies: readonly ActivePolicy[]): void {
+  /** Adds nodes that became unhealthy now. */
+  add(nodes: readonly NodeUnderPolicy[], policies: readonly ActivePolicy[]): void {
     const now = this.#context.remediationState.now();
     const withinMs = this.#withinMs();
-    const added = [...onsetNodes].flatMap(([policy, nodes]) => this.#onsetsOf(policy, nodes, now));
+    const added = this.#onsetsOf(nodes, now);
     this.#onsets = recentOnsets(added.length === 0 ? this.#onsets : [...this.#onsets, ...added], now, withinMs);
     if (added.length === 0) return;
     const nodesMin = this.#nodesMinByDomain();
-    const acting = new Set(policies.filter((policy) => !isDryRun(policy)).map(({ policy }) => policy.spec.name));
+    const acting = actingPolicies(policies);
     const realOnsets = this.#onsets.filter(({ policy }) => acting.has(policy));
     this.#real = addOnsets(this.#real, realOnsets, withinMs, nodesMin);
     this.#dryRun = addOnsets(this.#dryRun, this.#onsets, withinMs, nodesMin);
@@ -129,15 +134,17 @@ export class IncidentTracker {
   }
 
   /** Returns the onsets of nodes. A node that has left the list has no region, and is skipped. */
-  #onsetsOf(policy: string, nodes: readonly NodeId[], at: EpochMs): Onset[] {
+  #onsetsOf(nodes: readonly NodeUnderPolicy[], at: EpochMs): Onset[] {
     const { observed, config } = this.#context;
-    return nodes.flatMap((node) =>
-      observed.slotOf(node) === null
-        ? []
-        : [{ policy, node, domain: observed.locationOf(node)[config.safety.correlated.by], at }],
-    );
+    return nodes
+      .filter(({ node }) => observed.slotOf(node) !== null)
+      .map((each) => ({ ...each, domain: observed.locationOf(each.node)[config.safety.correlated.by], at }));
   }
 }
+
+/** Returns the names of the policies that act. */
+export const actingPolicies = (policies: readonly ActivePolicy[]): ReadonlySet<string> =>
+  new Set(policies.filter((policy) => !isDryRun(policy)).map(({ policy }) => policy.spec.name));
 
 const toIncidentFact = (incident: Incident): IncidentFact => ({ ...incident, nodes: [...incident.nodes] });
 const fromIncidentFact = (incident: IncidentFact): Incident => ({ ...incident, nodes: new Set(incident.nodes) });

@@ -24,7 +24,7 @@ export const BASELINE_FACT = "remediation.baseline";
 
 /** Returns how many nodes the largest complete walk of each of the last days had, by day number. */
 const largestWalks = (records: RemediationRecords): ReadonlyMap<number, number> =>
-  new Map(JSON.parse(records.fact(BASELINE_FACT) ?? "[]") as [number, number][]);
+  new Map(records.jsonFact<[number, number][]>(BASELINE_FACT));
 
 /** Returns how many nodes the largest complete walk of the last days had, or 0 if there was none. */
 export const largestWalkNodes = (records: RemediationRecords): number => Math.max(0, ...largestWalks(records).values());
@@ -58,8 +58,7 @@ export class InventoryTrustTracker {
     this.#context = context;
     const { records } = context.remediationState;
     context.inventory.acceptMissing(Number(records.fact(ACCEPTED_MISSING_FACT) ?? 0));
-    const sessions = JSON.parse(records.fact(ACCEPTED_SESSIONS_FACT) ?? "null") as AcceptedSessions | null;
-    context.sessionWalks.acceptMissing(sessions);
+    context.sessionWalks.acceptMissing(records.jsonFact<AcceptedSessions>(ACCEPTED_SESSIONS_FACT));
   }
 
   /** Returns whether the data of the last snapshot is trusted now. */
@@ -75,7 +74,6 @@ export class InventoryTrustTracker {
     if (fleet.lastWalk?.complete === true) this.#recordWalk(fleet.lastWalk.seenNodes, fleet.settledAt);
     this.#forgetAccepted();
     const cooldownBlockers = this.#updateCooldown(isUntrusted, fleet, freshMs);
-    remediationState.clock.checkWallClock();
     const clockProblem = remediationState.clock.problem() ?? this.#dateProblem(fleet);
     const clockBlockers: TrustBlocker[] =
       clockProblem === null ? [] : [{ reason: "service_clock", detail: clockProblem }];

@@ -1,14 +1,13 @@
-import { eachInSteps } from "../../base/steps.ts";
+import { eachInSteps, type Steps } from "../../base/steps.ts";
 import { growColumn } from "../../base/typed-column.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Episode } from "../../model/remediation/episode.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
 import { isUnderWay } from "../../policy/episodes/lost-nodes.ts";
-import { isDryRun } from "../../policy/guard-facts.ts";
-import { evaluatePolicy, isStatusUnknown, type MaxAgeOf, type Policy, prepareEvaluation } from "../../policy/policy.ts";
+import { type EvaluationInput, evaluatePolicy, isStatusUnknown, prepareEvaluation } from "../../policy/evaluation.ts";
+import { isDryRun, type Policy } from "../../policy/policy.ts";
 import type { TimerChange } from "../../policy/remediation-records.ts";
 import {
   INACTIVE,
@@ -19,19 +18,19 @@ import {
   type TimerDurations,
 } from "../../policy/timer.ts";
 import type { DecisionContext, RemediationContext } from "../context.ts";
-import { splitByNode } from "../state/journal-writer.ts";
+import { splitByNode } from "../state/timer-parts.ts";
 import type { FleetHealth } from "./fleet-health.ts";
+import type { NodeUnderPolicy } from "./incidents.ts";
 import { type MatchCounts, PolicyMatches } from "./policy-matches.ts";
 
 /** One policy, and what it needs to evaluate a snapshot. */
 interface PolicyPass {
   readonly policy: Policy;
-  readonly scope: ScopeData;
+  readonly input: EvaluationInput;
   /** The `created_at` of the nodes that are evaluated, by slot, or NaN if unknown. */
   readonly createdAtMs: Fleet["createdAtMs"];
   /** When a record last stated another status, by slot, or null if the condition does not depend on it. */
   readonly otherStatusAt: Fleet["otherStatusAt"] | null;
-  readonly maxAgeOf: MaxAgeOf;
   readonly durations: TimerDurations;
   readonly dryRun: boolean;
   /** When each node was last observed not to meet the condition, or with an unknown status since, by slot, or NaN. */
@@ -40,9 +39,8 @@ interface PolicyPass {
   readonly unknownSlots: Set<number>;
   /** The counts of the nodes that are evaluated. */
   readonly matches: MatchCounts;
-  /** When the pass began, the same for all nodes. */
+  /** When the pass began, on the journal's clock. */
   readonly now: EpochMs;
-  readonly monotonic: MonotonicMs;
 }
 
 /** When the data of a snapshot was observed. */
@@ -109,16 +107,17 @@ export class PolicyEvaluator {
     return this.#unknownSlots.get(policy)?.size ?? 0;
   }
 
-  *#evaluateSnapshot(replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Generator<void, void> {
+  *#evaluateSnapshot(replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Steps<void> {
     const { observed, policies } = this.#context;
     const { snapshot } = observed.latest!;
     const slots = this.#slotsToEvaluate(snapshot);
-    const scope = observed.scope();
+    // A newer snapshot may replace this one between two steps.
+    const data = observed.data();
     yield* this.#forgetRemovedNodes(snapshot.fleet, replaced, changes);
     yield* this.#forgetReassignedSlots(snapshot.fleet.ids);
     for (const policy of policies.all) {
-      const pass = this.#preparePass(policy, scope, snapshot.fleet);
-      if (slots.length > 0) yield* prepareEvaluation(policy, scope, pass.maxAgeOf, pass.monotonic);
+      const pass = this.#preparePass(policy, data);
+      if (slots.length > 0) yield* prepareEvaluation(policy, pass.input);
       for (let begin = 0; begin < slots.length; begin += EVALUATIONS_PER_STEP) {
         for (const slot of slots.subarray(begin, begin + EVALUATIONS_PER_STEP))
           this.#updateTimer(pass, snapshot.fleet.ids[slot]!, slot, changes);
@@ -140,8 +139,8 @@ export class PolicyEvaluator {
     const { firing, onsets } = this.#uncounted;
     // A lapsed timer was counted when it first fired.
     if (timer.state === "firing" && previous.state !== "firing" && previous.state !== "lapsed")
-      addNode(firing, name, node);
-    if (isOnset) addNode(onsets, name, node);
+      firing.push({ node, policy: name });
+    if (isOnset) onsets.push({ node, policy: name });
     const createdAt = pass.createdAtMs.at(slot);
     changes.push(records.setTimer(name, node, timer, Number.isNaN(createdAt) ? undefined : createdAt));
   }
@@ -155,7 +154,7 @@ export class PolicyEvaluator {
     await remediationState.recordInParts(await runInSlices(splitByNode(changes), clock));
   }
 
-  *#resetTimers(changes: TimerChange[]): Generator<void, void> {
+  *#resetTimers(changes: TimerChange[]): Steps<void> {
     const { records } = this.#context.remediationState;
     const now = this.#context.remediationState.now();
     for (const policy of records.policiesWithTimers()) {
@@ -172,7 +171,7 @@ export class PolicyEvaluator {
    * Forgets what was observed of nodes whose slots belong to others now, and which nodes were unknown in slots that are
    * empty now. A node that returns to its slot after an absence may still have become unhealthy.
    */
-  *#forgetReassignedSlots(ids: readonly NodeId[]): Generator<void, void> {
+  *#forgetReassignedSlots(ids: readonly NodeId[]): Steps<void> {
     if (ids === this.#comparedIds) return;
     const known = this.#lastFalseIds;
     for (let slot = 0; slot < ids.length; slot++) {
@@ -187,27 +186,25 @@ export class PolicyEvaluator {
     this.#comparedIds = ids;
   }
 
-  #preparePass(policy: Policy, scope: ScopeData, { createdAtMs, otherStatusAt, slots }: Fleet): PolicyPass {
+  #preparePass(policy: Policy, data: ScopeData): PolicyPass {
     const { name } = policy.spec;
     const { clock, observed, policies, remediationState } = this.#context;
+    const { createdAtMs, otherStatusAt, slots } = data.fleet;
     const lastFalseAt = growColumn(this.#lastFalseAt.get(name) ?? new Float64Array(0), slots, Number.NaN);
     this.#lastFalseAt.set(name, lastFalseAt);
     const unknownSlots = this.#unknownSlots.get(name) ?? new Set();
     this.#unknownSlots.set(name, unknownSlots);
-    const monotonic = clock.monotonic();
     return {
       policy,
-      scope,
+      input: observed.input(policy.spec, clock.monotonic(), data),
       createdAtMs,
       otherStatusAt: readsStatus(policy) ? otherStatusAt : null,
-      maxAgeOf: observed.usableAgeOf(policy.spec, monotonic),
       durations: observed.timerDurations(policy),
       dryRun: isDryRun(policies.activate(policy)),
       lastFalseAt,
       unknownSlots,
       matches: { selected: 0, excluded: 0 },
       now: remediationState.now(),
-      monotonic,
     };
   }
 
@@ -239,7 +236,7 @@ export class PolicyEvaluator {
     timer: Timer,
   ): { readonly timer: Timer; readonly isOnset: boolean } {
     const { policy, durations, lastFalseAt, unknownSlots, now } = pass;
-    const evaluation = evaluatePolicy(policy, pass.scope, slot, pass.maxAgeOf, pass.monotonic);
+    const evaluation = evaluatePolicy(policy, slot, pass.input);
     const { verdict, matched, at, newest } = evaluation;
     if (matched === true) pass.matches.selected++;
     else if (matched === false) pass.matches.excluded++;
@@ -250,7 +247,8 @@ export class PolicyEvaluator {
     else if (unknownSlots.size > 0) unknownSlots.delete(slot);
     // Most nodes are healthy: their timers stay inactive.
     if (timer === INACTIVE && verdict !== "true") return { timer, isOnset: false };
-    const episode = this.#episodeOf(policy.spec.name, node, pass.dryRun);
+    const { records } = this.#context.remediationState;
+    const episode = records.episodeUnder(policy.spec.name, node, pass.dryRun);
     const clearFrozen = episode !== null && isUnderWay(episode);
     const contradictedAt = pass.otherStatusAt?.at(slot) ?? Number.NaN;
     const next = observeCondition(timer, { verdict, at, newest, contradictedAt, now }, durations, { clearFrozen });
@@ -258,25 +256,16 @@ export class PolicyEvaluator {
   }
 
   /**
-   * Returns the open episode of a policy on a node, which may be suspended. If `dryRun` is absent, it may be real or that
-   * of a dry run.
-   */
-  #episodeOf(policy: string, node: NodeId, dryRun?: boolean): Episode | null {
-    const open = this.#context.remediationState.records.openEpisodesOf(node, dryRun);
-    return open.findLast((episode) => episode.policy === policy) ?? null;
-  }
-
-  /**
    * Drops the timers of nodes that left the list and of ids that belong to another node. If a node that left the list
    * has an open episode, its firing timer lapses instead.
    */
-  *#forgetRemovedNodes(fleet: Fleet, replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Generator<void, void> {
+  *#forgetRemovedNodes(fleet: Fleet, replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Steps<void> {
     const { records } = this.#context.remediationState;
     for (const policy of records.policiesWithTimers()) {
       yield* eachInSteps(records.timersOf(policy), ([node, timer]) => {
         const isGone = !slotsById(fleet).has(node);
         if (!isGone && !replaced.has(node)) return;
-        const next = isGone && this.#episodeOf(policy, node) !== null ? markUnseen(timer) : INACTIVE;
+        const next = isGone && records.episodeUnder(policy, node) !== null ? markUnseen(timer) : INACTIVE;
         if (next !== timer) changes.push(records.setTimer(policy, node, next));
       });
     }
@@ -287,11 +276,5 @@ export class PolicyEvaluator {
 export const readsStatus = ({ match, when }: Policy): boolean =>
   [...(match?.fields ?? []), ...when.fields].some(({ name }) => name === "node.status");
 
-/** The nodes that began to fire or became unhealthy, by policy, and that limits don't count yet. */
-const noUncountedNodes = () => ({ firing: new Map<string, NodeId[]>(), onsets: new Map<string, NodeId[]>() });
-
-function addNode(nodes: Map<string, NodeId[]>, policy: string, node: NodeId): void {
-  const known = nodes.get(policy);
-  if (known === undefined) nodes.set(policy, [node]);
-  else known.push(node);
-}
+/** The nodes that began to fire or became unhealthy, and that limits don't count yet. */
+const noUncountedNodes = () => ({ firing: [] as NodeUnderPolicy[], onsets: [] as NodeUnderPolicy[] });

@@ -47,8 +47,7 @@ export class ApiKeyStatus {
    * Returns the rejection that still counts, or null if no action shows that the key is rejected. Survives restarts.
    */
   rejection(): ApiKeyRejection | null {
-    const text = this.#state.records.fact(API_KEY_REJECTION_FACT);
-    const rejection = text === null ? null : (JSON.parse(text) as ApiKeyRejection);
+    const rejection = this.#state.records.jsonFact<ApiKeyRejection>(API_KEY_REJECTION_FACT);
     return rejection !== null && this.#state.now() - rejection.refusedAt < REJECTION_MEMORY_MS ? rejection : null;
   }
 

@@ -7,10 +7,10 @@ import { hasActed, releasedAt } from "../../policy/episodes/attempts.ts";
 import {
   advanceStep,
   clearEpisode,
+  endSteps,
   markUnlisted,
   observeAfterStep,
   observeStatus,
-  recordRefused,
   recordStepLost,
   refireEpisode,
   resumeEpisode,
@@ -18,9 +18,8 @@ import {
 import { transition } from "../../policy/episodes/episode-states.ts";
 import { isDown, isLost, isUnderWay, isUnlisted } from "../../policy/episodes/lost-nodes.ts";
 import { stepDeadlines } from "../../policy/episodes/verification.ts";
-import { isDryRun } from "../../policy/guard-facts.ts";
 import { isInFlight } from "../../policy/own-actions.ts";
-import { conditionKeyOf, type Policy } from "../../policy/policy.ts";
+import { conditionKeyOf, isDryRun, type Policy } from "../../policy/policy.ts";
 import { INACTIVE, observeCondition, type Timer } from "../../policy/timer.ts";
 import { commitTransition, finishAction, finishActions, withdraw } from "./episode-transitions.ts";
 import { reportsOfPage } from "./node-reports.ts";
@@ -244,7 +243,7 @@ export class EpisodeTracker {
       else this.#closeForgotten(episode, "another episode has the node");
     } else if (episode.state === "firing" && episode.step >= spec.steps.length) {
       // A reload removed its steps.
-      commitTransition(this.#context, episode, recordRefused(episode, spec, now));
+      commitTransition(this.#context, episode, endSteps(episode, spec, now));
     } else if (episode.state === "recovering" || episode.state === "probation") {
       if (!this.#hasRelapsed(episode, policy, slot)) return;
       this.#relapses.delete(episode.id);

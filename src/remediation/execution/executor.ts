@@ -5,13 +5,7 @@ import { DAY_MS, type DurationMs, formatSecondsLeft, MINUTE_MS, SECOND_MS } from
 import { readNodeDetail } from "../../collectors/detail-collector.ts";
 import type { NodeId, NodeStatus } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
-import {
-  advanceStep,
-  recordRateLimited,
-  recordRefused,
-  recordSent,
-  recordUnsent,
-} from "../../policy/episodes/episode.ts";
+import { advanceStep, endSteps, recordRateLimited, recordSent, recordUnsent } from "../../policy/episodes/episode.ts";
 import type { Candidate } from "../../policy/guard-facts.ts";
 import type { EpisodeContext, ServiceContext } from "../context.ts";
 import { obsoleteReason } from "../evaluation/action-planner.ts";
@@ -223,7 +217,7 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
       context.apiKey.recordAccepted(node);
       count("refused");
       context.log.warn({ ...fields, problem: result.message }, "action refused by the service; episode given up");
-      const next = recordRefused({ ...episode, acted: episode.acted + 1 }, spec, now);
+      const next = endSteps({ ...episode, acted: episode.acted + 1 }, spec, now);
       commit(next, { state: "ended", endedAt: now, outcome: "refused", detail: result.message });
       return;
     }

@@ -6,7 +6,8 @@ import {
   type StepObservation,
   type StepResult,
 } from "../../policy/episodes/verification.ts";
-import { evaluateExpression, evaluatePolicy, type MaxAgeOf, type Policy } from "../../policy/policy.ts";
+import { evaluateExpression, evaluatePolicy, type MaxAgeOf } from "../../policy/evaluation.ts";
+import type { Policy } from "../../policy/policy.ts";
 import type { EpisodeContext, ServiceContext } from "../context.ts";
 import { canaryFactKey, type SentUnder } from "../policy-set.ts";
 import { actionChange, commitTransition, finishAction, withdraw } from "./episode-transitions.ts";
@@ -63,14 +64,13 @@ function observeStep(
   // Data from before the step was sent says nothing about its effect, so it counts as stale.
   const maxAgeOf = observed.maxAgeOf(policy.spec);
   const sinceSent: MaxAgeOf = (source) => (isFresh[source] ? maxAgeOf(source) : Number.NEGATIVE_INFINITY);
-  const scope = observed.scope();
-  const now = context.clock.monotonic();
+  const input = { ...observed.input(policy.spec, context.clock.monotonic()), maxAgeOf: sinceSent };
   return {
     now: remediationState.now(),
     isFresh: isFresh.nodes,
     status: observed.statusAt(slot),
-    when: evaluatePolicy(policy, scope, slot, sinceSent, now).verdict,
-    expect: expect === null ? null : evaluateExpression(expect, scope, slot, sinceSent, now).verdict,
+    when: evaluatePolicy(policy, slot, input).verdict,
+    expect: expect === null ? null : evaluateExpression(expect, slot, input).verdict,
   };
 }
 

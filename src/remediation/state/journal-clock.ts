@@ -7,12 +7,7 @@ import {
   SECOND_MS,
 } from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
-import type { Action } from "../../model/remediation/episode.ts";
-import type { JournalChange } from "../../model/remediation/journal.ts";
-import type { Pause } from "../../model/remediation/operator-command.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import type { RemediationRecords } from "../../policy/remediation-records.ts";
-import { PAUSE_FACT } from "../operator-holds.ts";
 
 /** What the journal holds about its clock. */
 export interface JournaledTime {
@@ -86,6 +81,8 @@ export class JournalClock {
   }
 
   now(): EpochMs {
+    // Notices a suspension before anything that is read now is used.
+    this.suspendedAt();
     return this.epochOf(this.#clock.monotonic());
   }
 
@@ -104,20 +101,19 @@ export class JournalClock {
    * length, or before the machine was, or may have been, suspended.
    */
   isAgeUnknown(at: EpochMs): boolean {
-    return (this.#isDowntimeUnknown && at < this.openedAt) || at <= this.epochOf(this.#wallChangedAt);
+    return (this.#isDowntimeUnknown && at < this.openedAt) || at <= this.epochOf(this.suspendedAt());
   }
 
-  /** Returns when the machine was last found to have been, or maybe to have been, suspended; -Infinity if never. */
+  /**
+   * Returns when the machine was last found to have been, or maybe to have been, suspended; -Infinity if never. The wall
+   * clock shows it, which is compared with the monotonic clock each time that this clock is read.
+   */
   suspendedAt(): MonotonicMs {
-    return this.#wallChangedAt;
-  }
-
-  /** Remembers when the wall clock was changed. Must be called before data is evaluated. */
-  checkWallClock(): void {
     const monotonic = this.#clock.monotonic();
     const wallOffset = this.#clock.now() - monotonic;
     if (Math.abs(wallOffset - this.#wallOffset) > SUSPENSION_MS_MIN) this.#wallChangedAt = monotonic;
     this.#wallOffset = wallOffset;
+    return this.#wallChangedAt;
   }
 
   /**
@@ -156,9 +152,10 @@ export class JournalClock {
   suspensionProblem(serviceNow: EpochMs | null, agreedAt: MonotonicMs | null, observedFrom: MonotonicMs | null) {
     if (agreedAt === null || observedFrom === null) return null;
     const change = "the wall clock was changed, or the machine was suspended";
-    if (observedFrom <= this.#wallChangedAt) return `${change}; the hold ends after the next walk of the nodes`;
-    const left = DISAGREEMENT_MS - (this.#clock.monotonic() - this.#wallChangedAt);
-    if (agreedAt <= this.#wallChangedAt && left > 0)
+    const suspendedAt = this.suspendedAt();
+    if (observedFrom <= suspendedAt) return `${change}; the hold ends after the next walk of the nodes`;
+    const left = DISAGREEMENT_MS - (this.#clock.monotonic() - suspendedAt);
+    if (agreedAt <= suspendedAt && left > 0)
       return `${change}; the hold ends once a response shows the service's time, or in ${formatSecondsLeft(left)}`;
     return this.checkSuspension(serviceNow) === null
       ? null
@@ -259,42 +256,3 @@ const isNear = (one: EpochMs, other: EpochMs): boolean => Math.abs(one - other) 
 
 const differenceText = (ms: number): string =>
   `${formatDuration(Math.round(Math.abs(ms) / MINUTE_MS) * MINUTE_MS)} ${ms > 0 ? "ahead of" : "behind"}`;
-
-/** By how much the journal's clock advanced, and which of its earlier times that concerns. */
-export interface ClockAdvance {
-  readonly byMs: DurationMs;
-  /** Pauses and holds are moved if they began since then, which may be before a crash. */
-  readonly behindSince: EpochMs;
-  /** Approvals are moved if they were given since then. After a crash they expire early rather than late. */
-  readonly openedAt: EpochMs;
-}
-
-/**
- * Returns the rows to move with the journal's clock, so that what began while it was behind keeps its duration: pauses
- * and holds that end by themselves, approvals, and requests for one. The `until` of a given-up node is when it was
- * released, and its retries are counted from there.
- */
-export function movedTimes(records: RemediationRecords, advance: ClockAdvance): readonly JournalChange[] {
-  const pause = JSON.parse(records.fact(PAUSE_FACT) ?? "null") as Pause | null;
-  const pauses = pause === null ? [] : movedSpan(pause, advance);
-  const holds = records.allHolds().filter(({ kind }) => kind !== "given_up");
-  return [
-    ...pauses.map((moved) => ({ kind: "fact", key: PAUSE_FACT, value: JSON.stringify(moved) }) as const),
-    ...holds.flatMap((hold) => movedSpan(hold, advance)).map((row) => ({ kind: "hold", row }) as const),
-    ...[...records.actions()]
-      .flatMap((action) => movedApproval(action, advance))
-      .map((row) => ({ kind: "action", row }) as const),
-  ];
-}
-
-function movedSpan<Span extends Pick<Pause, "at" | "until">>(span: Span, { byMs, behindSince }: ClockAdvance): Span[] {
-  const { at, until = null } = span;
-  return until === null || at < behindSince ? [] : [{ ...span, at: at + byMs, until: until + byMs }];
-}
-
-function movedApproval(action: Action, { byMs, openedAt }: ClockAdvance): Action[] {
-  const { state, createdAt, approvedAt } = action;
-  if (state === "awaiting" && createdAt >= openedAt) return [{ ...action, createdAt: createdAt + byMs }];
-  if (state !== "approved" || approvedAt === undefined || approvedAt < openedAt) return [];
-  return [{ ...action, approvedAt: approvedAt + byMs }];
-}

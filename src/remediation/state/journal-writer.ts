@@ -1,8 +1,6 @@
 import { errorMessage } from "../../base/result.ts";
-import type { NodeId } from "../../model/node.ts";
 import type { Log } from "../../model/ports.ts";
 import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
-import type { TimerChange } from "../../policy/remediation-records.ts";
 
 /** Dependencies of the journal writer. */
 export interface JournalWriterDeps {
@@ -64,8 +62,8 @@ export class JournalWriter {
 
   /** Queues changes. If no commit is under way, all queued changes are written now. */
   enqueue(changes: readonly JournalChange[]): void {
-    if (this.#isBusy) for (const change of changes) this.#keep(change);
-    else void this.#writeQueue(changes);
+    for (const change of changes) this.#keep(change);
+    if (!this.#isBusy) void this.#writeQueue();
   }
 
   /**
@@ -85,7 +83,7 @@ export class JournalWriter {
     try {
       const changes = changesNow();
       if (changes === null) return false;
-      isWritten = await this.#write(changes, false);
+      isWritten = await this.#write(changes);
       if (isWritten) adopt();
       else for (const change of restored()) this.#keep(change);
       return isWritten;
@@ -94,9 +92,9 @@ export class JournalWriter {
     }
   }
 
-  async #writeQueue(changes: readonly JournalChange[] = []): Promise<void> {
+  async #writeQueue(): Promise<void> {
     this.#isBusy = true;
-    this.#endTurn(await this.#write(changes, true));
+    this.#endTurn(await this.#write([]));
   }
 
   /**
@@ -110,15 +108,15 @@ export class JournalWriter {
     else this.#isBusy = false;
   }
 
-  /** Writes the queue and `changes`. If that fails and `keeps` is true, `changes` are queued. */
-  async #write(changes: readonly JournalChange[], keeps: boolean): Promise<boolean> {
+  /** Writes the queue and then `changes`. If that fails, what was queued stays queued. */
+  async #write(changes: readonly JournalChange[]): Promise<boolean> {
     const { journal, log, stamp, onWritten } = this.#deps;
     const queued = this.#takeQueue();
     try {
       await journal.commit([...queued, ...changes, ...stamp()]);
     } catch (error) {
       const later = this.#takeQueue();
-      for (const change of [...queued, ...(keeps ? changes : []), ...later]) this.#keep(change);
+      for (const change of [...queued, ...later]) this.#keep(change);
       // Logged when it begins, not at every attempt.
       if (this.#problem === null)
         log.error({ err: error }, "the journal can't be written: no action is taken until it can");
@@ -174,47 +172,3 @@ export class JournalWriter {
     }
   }
 }
-
-/** Changes to timers that one transaction writes in about two milliseconds. */
-const CHANGES_PER_PART = 500;
-/** Nodes that are compared for each part to find its bounds, so that hardly any part is twice as large as planned. */
-const SAMPLES_PER_PART = 20;
-/** Changes that are assigned to parts in a tenth of a millisecond. */
-const CHANGES_PER_STEP = 200;
-
-/**
- * Splits changes to timers into parts to be journaled one by one. Each has the nodes of one range of ids, whose rows are
- * next to each other on disk. With nodes in another order each part would write most pages of the table again, and all
- * parts together would take ten times as long. The changes of one timer keep their order.
- */
-export function* splitByNode(changes: readonly TimerChange[]): Generator<void, readonly (readonly TimerChange[])[]> {
-  const bounds = boundsOfParts(changes, Math.ceil(changes.length / CHANGES_PER_PART));
-  const parts = Array.from({ length: bounds.length + 1 }, (): TimerChange[] => []);
-  for (const [index, change] of changes.entries()) {
-    parts[countUpTo(bounds, nodeOf(change))]!.push(change);
-    if (index % CHANGES_PER_STEP === 0) yield;
-  }
-  return parts;
-}
-
-/** Returns the ids at which all parts but the first begin, in their order. */
-function boundsOfParts(changes: readonly TimerChange[], parts: number): readonly NodeId[] {
-  if (parts <= 1) return [];
-  const samples = Array.from({ length: parts * SAMPLES_PER_PART }, (_, index) =>
-    nodeOf(changes[Math.floor((index * changes.length) / (parts * SAMPLES_PER_PART))]!),
-  ).sort();
-  return Array.from({ length: parts - 1 }, (_, index) => samples[(index + 1) * SAMPLES_PER_PART]!);
-}
-
-/** Returns how many of these ordered ids are not after `node`. */
-function countUpTo(ids: readonly NodeId[], node: NodeId): number {
-  let [low, high] = [0, ids.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (ids[middle]! <= node) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-const nodeOf = (change: TimerChange): NodeId => (change.kind === "timer" ? change.row.node : change.node);

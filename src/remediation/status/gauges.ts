@@ -1,3 +1,4 @@
+import type { Steps } from "../../base/steps.ts";
 import { EPISODE_STATES } from "../../model/label-values.ts";
 import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
 import { ACTION_OUTCOMES, type Episode, type OPEN_STATES } from "../../model/remediation/episode.ts";
@@ -31,14 +32,14 @@ export function* setGauges(
   context: GaugeDeps,
   view: RemediationView,
   lastDecisions: Iterable<LastDecision>,
-): Generator<void, void> {
+): Steps<void> {
   yield* setStatusGauges(context, view);
   yield;
   setEpisodeGauge(context);
   yield* setHoldGauges(context, lastDecisions);
 }
 
-function* setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): Generator<undefined, void> {
+function* setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): Steps<void> {
   const status = view.status();
   metrics.set("proxywarden_trusted", {}, status.trust.length === 0 ? 1 : 0);
   metrics.set("proxywarden_paused", {}, status.paused === null ? 0 : 1);

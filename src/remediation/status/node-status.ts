@@ -1,12 +1,12 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
-import { eachInSteps } from "../../base/steps.ts";
+import { eachInSteps, type Steps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { NodeHold } from "../../model/remediation/episode.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { selectInSteps } from "../../policy/cel/fleet-aggregates.ts";
-import { isDryRun } from "../../policy/guard-facts.ts";
 import { HOLD_REASONS } from "../../policy/guards/guards.ts";
+import { isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext, EpisodeContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
 import { isGivenUp } from "../evaluation/candidates.ts";
@@ -24,7 +24,7 @@ export function* heldNodesOf(
   context: HoldDeps & Pick<DecisionContext, "observed">,
   lastDecisions: readonly LastDecision[] | null,
   query: HeldNodesQuery,
-): Generator<undefined, readonly HeldNode[]> {
+): Steps<readonly HeldNode[]> {
   const { remediationState, observed } = context;
   const isMatch = ({ node, policy }: Pick<HeldNode, "node" | "policy">) =>
     (query.node ?? node) === node && (query.policy ?? policy) === policy;
@@ -59,7 +59,7 @@ export function* heldNodesOf(
 const WAITING_MS: DurationMs = 1e15;
 
 /** Returns the first rows in order. The others are not sorted, because that would take several milliseconds. */
-function* firstRows(rows: readonly HeldRow[], limit: number): Generator<undefined, readonly HeldRow[]> {
+function* firstRows(rows: readonly HeldRow[], limit: number): Steps<readonly HeldRow[]> {
   const rank = ({ policy, heldMs }: HeldRow) => heldMs + (policy === null ? 0 : WAITING_MS);
   let lowest = Number.NEGATIVE_INFINITY;
   if (limit < rows.length) {
@@ -77,7 +77,7 @@ function* firstRows(rows: readonly HeldRow[], limit: number): Generator<undefine
 export function* heldNodeCountOf(
   context: Pick<HoldDeps, "remediationState">,
   lastDecisions: readonly LastDecision[] | null,
-): Generator<undefined, number> {
+): Steps<number> {
   const nodes = new Set(holdsInForce(context.remediationState).map(({ node }) => node));
   yield* eachInSteps(lastDecisions ?? [], (decision) => {
     if (isHold(context, decision)) nodes.add(decision.node);
@@ -89,7 +89,7 @@ export function* heldNodeCountOf(
 export function* setHoldGauges(
   context: HoldDeps & Pick<EpisodeContext, "metrics">,
   lastDecisions: Iterable<LastDecision>,
-): Generator<void, void> {
+): Steps<void> {
   const { metrics, policies, remediationState } = context;
   const now = remediationState.now();
   const nodes = new Map(HOLD_REASONS.map((reason) => [reason, new Set<NodeId>()]));
@@ -155,7 +155,7 @@ export function* nodeMarksOf(
   { remediationState, policies }: Pick<DecisionContext, "remediationState" | "policies">,
   lastDecisions: readonly LastDecision[] | null,
   mark: (node: NodeId, mark: NodeMark) => void,
-): Generator<undefined, void> {
+): Steps<void> {
   const { records } = remediationState;
   // Without a decision the condition of a firing node has ended, and `clear_for` runs.
   const undecided = lastDecisions === null ? "firing" : "pending";

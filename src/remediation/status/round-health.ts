@@ -1,8 +1,7 @@
 import { type DurationMs, formatDuration, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { errorMessage } from "../../base/result.ts";
-import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
-import type { Clock, Log } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
+import type { RemediationControllerDeps } from "../context.ts";
 
 /**
  * Maximum time without a round that succeeded before this is shown as a failure. A round whose steps wait for a slow
@@ -10,11 +9,7 @@ import type { MonotonicMs } from "../../model/time.ts";
  */
 const ROUND_MS_MAX: DurationMs = 15 * MINUTE_MS;
 
-interface RoundHealthDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: DaemonMetrics;
-}
+type RoundHealthDeps = Pick<RemediationControllerDeps, "clock" | "log" | "metrics">;
 
 /** Whether rounds of remediation succeed. No node is healed while they don't. */
 export class RoundHealth {

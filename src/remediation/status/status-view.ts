@@ -5,11 +5,12 @@ import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/guard-facts.ts";
+import type { GuardFacts } from "../../policy/guard-facts.ts";
 import { findBlockers } from "../../policy/guards/guards.ts";
 import { limitsByName } from "../../policy/guards/safety-limits.ts";
 import { stormCause } from "../../policy/guards/storm-and-breaker.ts";
 import { isInFlight } from "../../policy/own-actions.ts";
+import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import { presentTimer, toTimerRow } from "../../policy/timer.ts";
 import type { DecisionContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
@@ -140,7 +141,7 @@ function* policyStatuses({
   context: { policies, remediationState },
   unknownNodes,
   matchedNodes,
-}: StatusViewDeps): Generator<undefined, readonly PolicyStatus[]> {
+}: StatusViewDeps): Steps<readonly PolicyStatus[]> {
   const { records } = remediationState;
   const statuses: PolicyStatus[] = [];
   const counted = policies.active().map((active) => ({
@@ -203,7 +204,7 @@ function explainPolicy(
     otherStatusAt: readsStatus(active.policy) ? otherStatusAt(context, node) : null,
     forMs,
     steps,
-    episode: records.openEpisodesOf(node, dryRun).findLast(({ policy }) => policy === name) ?? null,
+    episode: records.episodeUnder(name, node, dryRun),
   };
   const candidate = buildCandidate(context, active, node);
   if (candidate === null) {

@@ -1,4 +1,5 @@
 import type { DurationMs } from "../../base/duration.ts";
+import type { Steps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Mode, PolicySpec } from "../../model/policy/policy.ts";
 import type { Blocker, Decision } from "../../model/remediation/decision.ts";
@@ -12,10 +13,10 @@ import type {
 } from "../../model/remediation/operator-command.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
-import type { ActivePolicy } from "../../policy/guard-facts.ts";
+import type { PolicyEvaluation } from "../../policy/evaluation.ts";
 import type { HoldReason } from "../../policy/guards/guards.ts";
 import type { OpenBreaker } from "../../policy/guards/storm-and-breaker.ts";
-import type { PolicyEvaluation } from "../../policy/policy.ts";
+import type { ActivePolicy } from "../../policy/policy.ts";
 import type { PresentedTimer } from "../../policy/timer.ts";
 
 /** Status of remediation: what holds all actions, and the effective limits. */
@@ -162,8 +163,8 @@ export type Approval = Action & { readonly expiresAt: EpochMs };
  */
 export interface RemediationView extends Pick<JournalQueries, "decisions" | "actions" | "operatorCommands"> {
   status(): RemediationStatus;
-  policies(): Generator<undefined, readonly PolicyStatus[]>;
-  explain(node: NodeId): Generator<undefined, NodeExplanation>;
+  policies(): Steps<readonly PolicyStatus[]>;
+  explain(node: NodeId): Steps<NodeExplanation>;
   /** Returns the latest rows about a node, up to the time `until` if it is given. */
   historyOf(node: NodeId, until?: EpochMs): Promise<NodeHistory>;
   /** Actions that wait for approval. */
@@ -172,9 +173,9 @@ export interface RemediationView extends Pick<JournalQueries, "decisions" | "act
    * Nodes that are held and match the query. Those that an acting policy would treat come before the others, and in
    * each group the longest hold comes first.
    */
-  heldNodes(query: HeldNodesQuery): Generator<undefined, readonly HeldNode[]>;
+  heldNodes(query: HeldNodesQuery): Steps<readonly HeldNode[]>;
   /** Returns the number of nodes in {@link heldNodes} without a query, in less time. */
-  heldNodeCount(): Generator<undefined, number>;
+  heldNodeCount(): Steps<number>;
   /** Calls `mark` with every mark of every node that has one. Only the most important one of a node counts. */
-  nodeMarks(mark: (node: NodeId, mark: NodeMark) => void): Generator<undefined, void>;
+  nodeMarks(mark: (node: NodeId, mark: NodeMark) => void): Steps<void>;
 }

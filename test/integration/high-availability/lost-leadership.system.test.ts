@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MIGRATIONS } from "../../../src/journal/postgres/migrations.ts";
+import { VERSIONS } from "../../../src/journal/postgres/migrations.ts";
 import { isLongRun } from "../../harness/run-length.ts";
 import { shareDaemonPair, TEST_MS_MAX, untilLeading } from "./daemon-pair.ts";
 import { type Member, until } from "./member.ts";
@@ -124,7 +124,7 @@ test(
     const { leader, standby } = await pair().leaderAndStandby();
     const setVersion = (version: number) =>
       cluster.query(`UPDATE ${group.schema}.schema_version SET version = ${version}`);
-    const known = MIGRATIONS.length;
+    const known = VERSIONS.last;
     await setVersion(known + 1);
     await group.untilHealed(group.failNode());
     leader.kill("SIGTERM");

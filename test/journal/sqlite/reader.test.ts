@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
-import { MIGRATIONS, migrate } from "../../../src/journal/sqlite/migrations.ts";
+import { VERSIONS } from "../../../src/journal/sqlite/migrations.ts";
 import { openSqliteStore, readSqliteState } from "../../../src/journal/sqlite/store.ts";
 import type { StateReader } from "../../../src/journal/state-export.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
@@ -113,11 +113,9 @@ describe("reading fails with a reason", () => {
     expect(readdirSync(folder.path)).toEqual(["file"]);
   });
 
-  test("for a database of an earlier version, which is not changed", async () => {
-    const earlier = new DatabaseSync(folder.database);
-    migrate(earlier, MIGRATIONS.slice(0, 1));
-    earlier.close();
-    const message = `older: ${folder.database} has schema version 1, and this proxywarden reads ${MIGRATIONS.length}; start the daemon of this version on it once, which migrates it`;
+  test("for a database that no daemon has migrated yet, which is not changed", async () => {
+    new DatabaseSync(folder.database).close();
+    const message = `older: ${folder.database} has schema version 0, and this proxywarden reads ${VERSIONS.last}; start the daemon of this version on it once, which migrates it`;
     expect(await failure()).toBe(message);
     expect(await failure()).toBe(message);
   });

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from "n
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
-import { MIGRATIONS } from "../../../src/journal/sqlite/migrations.ts";
+import { VERSIONS } from "../../../src/journal/sqlite/migrations.ts";
 import { createMemoryStateStore, openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import { startOtherProcess } from "./other-process.ts";
 import { openStore, useStoreFolder } from "./store-folder.ts";
@@ -180,7 +180,7 @@ describe("the database", () => {
   test("of another program with the same version is rejected as damaged, and the folder is released", async () => {
     const path = folder.database;
     const externalUsage = new DatabaseSync(path);
-    externalUsage.exec(`CREATE TABLE theirs (a); PRAGMA user_version = ${MIGRATIONS.length}`);
+    externalUsage.exec(`CREATE TABLE theirs (a); PRAGMA user_version = ${VERSIONS.last}`);
     externalUsage.close();
     expect(openSqliteStore(folder.path)).toMatchObject({ ok: false, error: { kind: "damaged" } });
     expect(openSqliteStore(folder.path)).toMatchObject({ ok: false, error: { kind: "damaged" } });

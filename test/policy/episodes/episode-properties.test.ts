@@ -7,11 +7,11 @@ import type { Action, Episode, OPEN_STATES } from "../../../src/model/remediatio
 import {
   advanceStep,
   clearEpisode,
+  endSteps,
   markUnlisted,
   observeAfterStep,
   observeStatus,
   recordRateLimited,
-  recordRefused,
   recordSent,
   recordStepLost,
   recordStepResult,
@@ -120,7 +120,7 @@ function send(course: EpisodeRun, event: string, spec: PolicySpec): void {
   if (step.action === "notify") return;
   if (event === "failed") course.episode = recordUnsent(episode, now);
   if (event === "limited") course.episode = recordRateLimited(episode, MINUTE_MS, spec, now);
-  if (event === "refused") course.episode = recordRefused(episode, spec, now);
+  if (event === "refused") course.episode = endSteps(episode, spec, now);
   if (event !== "send" && event !== "in doubt") return;
   course.sent.push(episode.step);
   course.action = actionOf(100 + course.sent.length, episode.id, {

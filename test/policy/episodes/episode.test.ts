@@ -5,11 +5,11 @@ import type { Action, Episode } from "../../../src/model/remediation/episode.ts"
 import {
   advanceStep,
   beginEpisode,
+  endSteps,
   observeAfterStep,
   observeStatus,
   RATE_LIMITED_ATTEMPTS_MAX,
   recordRateLimited,
-  recordRefused,
   recordSent,
   recordStepResult,
   recordUnsent,
@@ -111,9 +111,9 @@ describe("a step that ended with `when` true", () => {
 
 describe("a step with another result", () => {
   test("gives the episode up if the service refused it", () => {
-    expect(recordRefused(openEpisode({ step: 0 }), spec, LATER)).toMatchObject({ state: "given_up", closedAt: LATER });
+    expect(endSteps(openEpisode({ step: 0 }), spec, LATER)).toMatchObject({ state: "given_up", closedAt: LATER });
     const inside = openEpisode({ step: 2, quarantine: quarantineOf() });
-    expect(recordRefused(inside, spec, LATER)).toMatchObject({ state: "quarantined", step: 3, closedAt: null });
+    expect(endSteps(inside, spec, LATER)).toMatchObject({ state: "quarantined", step: 3, closedAt: null });
   });
 
   test("gives the episode up if the result is unknown", () => {

@@ -27,12 +27,11 @@ test("a breaker that opens while the reset of a policy is journaled stays open",
   observed.latest = { snapshot: { sequence: 1, at: clock.monotonic(), ...data }, plan: {} as never };
   const policies = new PolicySet(config, remediationState.records);
   const health = new FleetHealth({ observed, policies, remediationState, config, clock } as never);
-  const none = new Map<string, string[]>();
-  health.recordChanges({ firing: none, onsets: none });
+  health.recordChanges({ firing: [], onsets: [] });
 
   const reset = health.resetBreaker(["reboot-offline"]);
   expect(await remediationState.commit(() => reset.changes)).toBe(true);
-  health.recordChanges({ firing: new Map([["reboot-offline", NODES]]), onsets: none });
+  health.recordChanges({ firing: NODES.map((node) => ({ node, policy: "reboot-offline" })), onsets: [] });
   expect(health.state(false).breaker.open).toMatchObject({ nodes: NODES.length });
   reset.apply();
   expect(health.state(false).breaker.open).toMatchObject({ nodes: NODES.length });

@@ -116,7 +116,8 @@ test("nodes that fired are counted later if counting them fails", async () => {
   const { clock, evaluator, fleetHealth, publish } = await startEvaluator(undefined, { forMs: 0 });
   const counted: (readonly string[])[] = [];
   fleetHealth.recordChanges = ({ firing }) => {
-    if (counted.push(firing.get(POLICY) ?? []) === 1) throw new Error("they can't be counted");
+    if (counted.push(firing.filter(({ policy }) => policy === POLICY).map(({ node }) => node)) === 1)
+      throw new Error("they can't be counted");
     return [];
   };
   publish(NODES);
@@ -221,7 +222,7 @@ test.each([
   const { clock, evaluator, fleetHealth, publishFleet } = await startEvaluator();
   const found: string[] = [];
   fleetHealth.recordChanges = (changes) => {
-    found.push(...[...changes.onsets.values()].flat());
+    found.push(...changes.onsets.map(({ node }) => node));
     return [];
   };
   for (const [index, id] of occupants.entries()) {

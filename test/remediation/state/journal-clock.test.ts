@@ -270,7 +270,6 @@ test.each([2, -2])(
     const journalClock = new JournalClock({ last: START_MS - SECOND_MS }, clock, createRecordingLog());
     journalClock.check(START_MS);
     const problem = (agreedAt: number, observedFrom = 2 * HOUR_MS) => {
-      journalClock.checkWallClock();
       return journalClock.suspensionProblem(START_MS + clock.monotonic(), agreedAt, observedFrom);
     };
     clock.stepWallClock(MINUTE_MS);

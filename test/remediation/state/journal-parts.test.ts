@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { seededRandom } from "../../../src/base/random.ts";
 import type { TimerChange } from "../../../src/policy/remediation-records.ts";
-import { splitByNode } from "../../../src/remediation/state/journal-writer.ts";
+import { splitByNode } from "../../../src/remediation/state/timer-parts.ts";
 
 const gone = (policy: string, node: string): TimerChange => ({ kind: "timer_gone", policy, node });
 const nodeOf = (change: TimerChange) => (change.kind === "timer" ? change.row.node : change.node);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { Safety } from "../../../src/config/schema/safety.ts";
-import type { Mode, PolicySpec, Step } from "../../../src/model/policy/policy.ts";
-import { worstCase } from "../../../src/policy/guards/safety-limits.ts";
-import { defaultSafety } from "../../harness/policies.ts";
+import type { Safety } from "../../src/config/schema/safety.ts";
+import type { Mode, PolicySpec, Step } from "../../src/model/policy/policy.ts";
+import { worstCase } from "../../src/policy/worst-case.ts";
+import { defaultSafety } from "../harness/policies.ts";
 
 const HOUR = 3_600_000;
 const MINUTE = 60_000;
