@@ -45,7 +45,7 @@ function summaryLines(report: NodeReport): readonly string[] {
     ...withLabel("last seen", [lastSeen && `${formatTime(lastSeen)}, ${ago(lastSeen)}`]),
     ...withLabel("observed", [ageSeconds === null ? null : `${formatLength(ageSeconds * SECOND_MS)} ago`]),
     ...withLabel("held", holds.map(holdText)),
-    ...withLabel("approval", report.actions.filter(({ state }) => state === "awaiting").map(approvalText)),
+    ...withLabel("approval", report.actions.flatMap(approvalText)),
     ...withLabel("source", [sourceTexts[report.source]]),
     ...withLabel("policies", [policies.length === 0 ? "none has ever applied to this node" : null]),
     ...withLabel("journal", [isEmpty ? noRecordsText(id) : null]),
@@ -69,11 +69,17 @@ const holdText = ({ kind, policy, at, until, reason }: HoldView): string => {
   return `${kind} from ${from} since ${formatTime(at)}, ${end}: ${reason}`;
 };
 
-const approvalText = (action: ActionView): string =>
-  `${requestLabel(action.request)} by ${action.policy} waits ${expiryText(action)}: ${PROGRAM} approve ${action.id}, or reject`;
+/** Returns a line for an action that can be approved or rejected, and no line for others. */
+function approvalText(action: ActionView): readonly string[] {
+  const { id, policy, state } = action;
+  const text = `${requestLabel(action.request)} by ${policy}`;
+  if (state === "awaiting") return [`${text} waits${expiryText(action)}: ${PROGRAM} approve ${id}, or reject`];
+  if (state === "approved") return [`${text} is approved${expiryText(action)}: ${PROGRAM} reject ${id} withdraws it`];
+  return [];
+}
 
-/** Says when a request for approval expires; an empty string if that is unknown. */
-export const expiryText = ({ expires_at: at }: ActionView): string => (at === null ? "" : `until ${formatTime(at)}`);
+/** Returns " until" and when an approval, or the request for one, expires; an empty string if that is unknown. */
+export const expiryText = ({ expires_at: at }: ActionView): string => (at === null ? "" : ` until ${formatTime(at)}`);
 
 function policyLines(policy: PolicyReport, report: NodeReport): readonly string[] {
   const own = <T extends { readonly policy: string }>(rows: readonly T[]) =>

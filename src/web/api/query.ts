@@ -44,7 +44,7 @@ const PARAMETER_CHECKS = {
   node: checkText,
   policy: checkText,
   until: checkTime,
-  state: oneOf(["awaiting"]),
+  state: oneOf(["awaiting", "approved"]),
   last_event_id: checkText,
 } satisfies Record<string, Check>;
 

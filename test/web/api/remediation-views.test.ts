@@ -75,7 +75,7 @@ describe("decisions", () => {
       'parameter "until": must be a time in UTC, such as 2026-11-21T03:12:44Z',
     ],
     ["decisions", "state=awaiting", 'parameter "state": unknown; must be one of node, policy, until, limit'],
-    ["actions", "state=ended", 'parameter "state": must be one of awaiting'],
+    ["actions", "state=ended", 'parameter "state": must be one of awaiting, approved'],
     ["actions", "stat=awaiting", 'parameter "stat": unknown; must be one of node, policy, until, limit, state'],
     ["actions", "node=a&node=b", 'parameter "node": must be given only once'],
     ["policies", "node=a", 'parameter "node": unknown; must be one of policy'],
@@ -133,6 +133,14 @@ describe("actions", () => {
       outcome: null,
       expires_at: "2026-11-21T07:30:00.000Z",
     });
+  });
+
+  test("with state=approved are those that were approved and are not sent yet, with the end of their approval", async () => {
+    const { json, queries } = await getFromSample("/api/v1/actions?state=approved");
+    expect(queries).toEqual([]);
+    expect((json as Answer).data).toMatchObject([
+      { id: "act-4", state: "approved", operator: "alice", expires_at: "2026-11-21T07:35:00.000Z" },
+    ]);
   });
 
   test("with state=awaiting respect the limit", async () => {
