@@ -28,14 +28,14 @@ const POLICIES = `policies:
 `;
 
 /** Writes a journal as a daemon does, and a configuration that names it. */
-function configured(changes: readonly JournalChange[]): string {
+function configured(changes: readonly JournalChange[], text = CONFIG): string {
   const folder = createTempFolder();
   const store = openSqliteStore(folder.pathOf("state"));
   if (!store.ok) throw new Error(store.error.message);
   store.value.journal.commit(changes);
   store.value.close();
   folder.write("policies.yaml", POLICIES);
-  return folder.write("proxywarden.yaml", CONFIG);
+  return folder.write("proxywarden.yaml", text);
 }
 
 const night: readonly JournalChange[] = [
@@ -118,6 +118,11 @@ no actions
 
 no decisions
 `);
+  });
+
+  test("without the secrets of the daemon", async () => {
+    const config = configured(night, CONFIG.replace("sesame", `"\${NO_SUCH_VARIABLE}"`));
+    expect(await run("node_1", { config })).toMatchObject({ code: 0, err: "" });
   });
 
   test("and reports that it has no records of a node", async () => {
