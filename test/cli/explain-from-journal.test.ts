@@ -96,8 +96,16 @@ describe("explain reads the journal", () => {
         "            quarantine (act-2) ends 2026-11-22 03:00:00 UTC, overdue",
       ]),
     );
+    expect(out).toContain("    in doubt, being verified");
     expect(out).toContain("no clear response: the outcome is determined by observation");
     expect(out).toContain("dry run: not sent");
+  });
+
+  test("with an episode that has no step left", async () => {
+    const config = configured([{ kind: "episode", row: { ...episode, state: "given_up", step: 2, acted: 3 } }]);
+    expect(paragraph((await run("node_1", { config })).out, "reboot-offline")).toContain(
+      "            after the last step, 3 sent",
+    );
   });
 
   test("at a past time, without later decisions", async () => {

@@ -135,13 +135,14 @@ const otherStatusText = ({ timer, other_status_at: at }: PolicyReport): string |
 
 function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly (string | null)[] {
   const { quarantine, retry_at: retryAt } = episode;
-  const count = steps.length === 0 ? "" : ` of ${steps.length}`;
-  const name = steps[episode.step] === undefined ? "" : ` (${steps[episode.step]})`;
+  const name = steps[episode.step];
+  const total = steps.length === 0 ? "" : ` of ${steps.length}`;
+  const step = steps.length > 0 && name === undefined ? "after the last step" : `at step ${episode.step + 1}${total}`;
   const failed = episode.failures === 0 ? "" : `, ${countNoun(episode.failures, "failed attempt")}`;
   return [
     `${episode.id}${episode.dry_run ? " (dry run)" : ""}: ${episodeState(episode.state)} since ${formatTime(episode.state_at)}`,
     `opened ${formatTime(episode.opened_at)}${episode.closed_at === null ? "" : `, closed ${formatTime(episode.closed_at)}`}`,
-    `at step ${episode.step + 1}${count}${name}, ${episode.acted} ${episode.dry_run ? "would have been sent" : "sent"}${failed}`,
+    `${step}${name === undefined ? "" : ` (${name})`}, ${episode.acted} ${episode.dry_run ? "would have been sent" : "sent"}${failed}`,
     retryAt && `waits until ${formatTime(retryAt)}`,
     quarantine &&
       `quarantine (${quarantine.action}) ends ${formatTime(quarantine.ends_at)}${quarantine.overdue ? ", overdue" : ""}`,
@@ -174,8 +175,11 @@ const stateTexts: Readonly<Record<string, string>> = {
 };
 
 /** The outcome of an action, or the state that it is in. */
-export const stateText = ({ outcome, state, dry_run: dryRun }: ActionView): string =>
-  dryRun ? "dry run: not sent" : (outcome ?? stateTexts[state] ?? actionState(state));
+export function stateText({ outcome, state, dry_run: dryRun, in_doubt: inDoubt }: ActionView): string {
+  if (dryRun) return "dry run: not sent";
+  if (outcome === null && inDoubt) return "in doubt, being verified";
+  return outcome ?? stateTexts[state] ?? actionState(state);
+}
 
 function actionLines(action: ActionView): readonly string[] {
   const { proof, sent_at: sentAt, ended_at: endedAt } = action;
