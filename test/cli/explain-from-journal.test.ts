@@ -119,8 +119,8 @@ describe("explain reads the journal", () => {
     const { out: before } = await run("node_1", { config, at: SAMPLES_START_MS });
     expect(before).toBe(`node_1, at 2026-11-21 03:00:00 UTC
   source    the journal; verdicts and timers of the past are not kept
-  policies  none has ever applied to this node
-  journal   has no records: the node was always healthy, or does not exist
+  policies  none had applied to this node by that time
+  journal   has no records up to that time: the node was healthy, did not exist, or the journal is newer
 
 no actions
 

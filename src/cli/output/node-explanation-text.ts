@@ -47,15 +47,24 @@ function summaryLines(report: NodeReport): readonly string[] {
     ...withLabel("held", holds.map(holdText)),
     ...withLabel("approval", report.actions.flatMap(approvalText)),
     ...withLabel("source", [sourceTexts[report.source]]),
-    ...withLabel("policies", [policies.length === 0 ? "none has ever applied to this node" : null]),
-    ...withLabel("journal", [isEmpty ? noRecordsText(id) : null]),
+    ...withLabel("policies", [policies.length === 0 ? noPoliciesTexts[report.source] : null]),
+    ...withLabel("journal", [isEmpty ? noRecordsText(report) : null]),
   ];
 }
 
-const noRecordsText = (id: string): string =>
-  id.startsWith(ID_PREFIX)
-    ? "has no records: the node was always healthy, or does not exist"
-    : `has no records: it has only ids of nodes, not names; find the id with ${PROGRAM} nodes --search`;
+function noRecordsText({ id, source }: NodeReport): string {
+  if (!id.startsWith(ID_PREFIX))
+    return `has no records: it has only ids of nodes, not names; find the id with ${PROGRAM} nodes --search`;
+  return source === "past"
+    ? "has no records up to that time: the node was healthy, did not exist, or the journal is newer"
+    : "has no records: the node was always healthy, or does not exist";
+}
+
+const noPoliciesTexts: Readonly<Record<NodeReport["source"], string>> = {
+  daemon: "none has ever applied to this node",
+  journal: "none has ever applied to this node",
+  past: "none had applied to this node by that time",
+};
 
 const sourceTexts: Readonly<Record<NodeReport["source"], string>> = {
   daemon: "the running daemon",
