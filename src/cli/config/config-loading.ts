@@ -64,8 +64,8 @@ export const parseConfig = (...text: Parameters<typeof sourceOf>) => loadConfig(
 /** Loads policy tests from the text of `file`, with the policies that they name. */
 export const parsePolicyTests = (...text: Parameters<typeof sourceOf>) => loadPolicyTests(sourceOf(...text));
 
-/** A problem of a file; a text if it has no position. */
-export type Problem = ConfigProblem | string;
+/** A problem of a file. Without a position, the message names the file. */
+export type Problem = ConfigProblem | Pick<ConfigProblem, "file" | "message">;
 
 /**
  * Reads the policies of a policy file, or of a configuration, which has the section `service`. Policies may refer only
@@ -77,7 +77,7 @@ export async function readPolicies(
   names: DefinedNames | null = null,
 ): Promise<Result<readonly PolicySpec[], readonly Problem[]>> {
   const text = await readTextInput(file);
-  if (!text.ok) return fail([text.error]);
+  if (!text.ok) return fail([{ file, message: text.error }]);
   const source = sourceOf(file, text.value, env);
   const { value } = parseYaml(source);
   if (typeof value === "object" && value !== null && "service" in value) {
@@ -95,8 +95,7 @@ export async function readPolicies(
 }
 
 /** Formats a problem as one line. */
-export const problemText = (problem: Problem): string =>
-  typeof problem === "string" ? problem : formatProblem(problem);
+export const problemText = (problem: Problem): string => ("line" in problem ? formatProblem(problem) : problem.message);
 
 /** Prints each problem on a line of standard error. */
 export function printProblems({ err }: Pick<CommandContext, "err">, problems: readonly Problem[]): void {
@@ -128,7 +127,7 @@ export function readConfig(
   used?: readonly Connection[],
 ): Result<LoadedConfig, readonly Problem[]> {
   const text = readConfigText(file);
-  return text.ok ? loadConfig(sourceOf(file, text.value, env), used) : fail([text.error]);
+  return text.ok ? loadConfig(sourceOf(file, text.value, env), used) : fail([{ file, message: text.error }]);
 }
 
 /** Loads a configuration file, as `loadConfig` does. The error lists every problem, one per line. */
