@@ -84,7 +84,8 @@ function readMain(
   const { parsed, marks, findings } = checkYaml(configSchema, source, options);
   const unused = new Set<unknown>(CONNECTIONS.filter((section) => !used.includes(section)));
   const isNeeded = ({ path }: Finding) => {
-    const kind = unused.has(path[0]) ? kindOf(schemaAt(configSchema, path, undefined)!) : null;
+    const here = unused.has(path[0]) ? schemaAt(configSchema, path, undefined) : null;
+    const kind = here && kindOf(here);
     return kind?.secret === undefined && kind?.check !== "file" && kind?.check !== "web";
   };
   // An unset variable may also be why the schema rejects the value.
