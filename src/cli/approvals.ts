@@ -1,3 +1,4 @@
+import { ROWS_MAX } from "../web/api/query.ts";
 import type { ActionView, WithNode } from "../web/api/row-views.ts";
 import { requestLabel } from "../web/ui/page/activity/activity-lines.ts";
 import { type CommandContext, type ExitCode, failWith, type OutputOption, PROGRAM, print } from "./context.ts";
@@ -7,31 +8,47 @@ import { formatTime, stripControlCharacters } from "./output/text.ts";
 
 interface ApprovalsOptions extends DaemonConnectionOptions, OutputOption {}
 
-/** Maximum number of rows that the daemon returns. */
-const APPROVALS_MAX = 1_000;
+type UnsentAction = WithNode<ActionView>;
 
-/** `approvals`: lists the actions that wait for approval, with their evidence. */
+/**
+ * `approvals`: lists the actions that wait for approval, and then the approved ones that are not sent yet, with their
+ * evidence.
+ */
 export async function runApprovals(options: ApprovalsOptions, context: CommandContext): Promise<ExitCode> {
   const daemon = new DaemonClient(options, context);
-  const actions = await daemon.rows<WithNode<ActionView>>(`/api/v1/actions?state=awaiting&limit=${APPROVALS_MAX}`);
-  if (!actions.ok) return failWith(context, actions.error);
-  return print(context, options, actions.value, formatApprovals);
+  const read = (state: string) => daemon.rows<UnsentAction>(`/api/v1/actions?state=${state}&limit=${ROWS_MAX}`);
+  const awaiting = await read("awaiting");
+  if (!awaiting.ok) return failWith(context, awaiting.error);
+  const approved = await read("approved");
+  if (!approved.ok) return failWith(context, approved.error);
+  return print(context, options, [...awaiting.value, ...approved.value], formatApprovals);
 }
 
-function formatApprovals(waiting: readonly WithNode<ActionView>[]): string {
-  if (waiting.length === 0) return "no actions are waiting for approval\n";
-  const blocks = waiting.map((action) =>
+function formatApprovals(actions: readonly UnsentAction[]): string {
+  if (actions.length === 0) return "no actions are waiting for approval, or are approved and not sent yet\n";
+  const blocks = actions.map((action) =>
     [
       `${action.id}  ${requestLabel(action.request)} ${action.name ?? action.node} (${locationText(action)})`,
-      `    by ${action.policy}, step ${action.step + 1} of ${action.episode}, waiting since ${formatTime(action.created_at)} ${expiryText(action)}`.trimEnd(),
+      `    by ${action.policy}, step ${action.step + 1} of ${action.episode}, ${stateText(action)}${expiryText(action)}`,
       `    based on data observed ${formatTime(action.evidence.observed_at)}:`,
       ...fieldLines(action.evidence.fields, action.evidence.observed_at).map((line) => `      ${line}`),
     ]
       .map(stripControlCharacters)
       .join("\n"),
   );
-  return `${blocks.join("\n\n")}\n\n${PROGRAM} approve ${waiting[0]!.id}, or reject. An action also expires when its evidence no longer holds.\n`;
+  return `${blocks.join("\n\n")}\n\n${nextCommand(actions[0]!)}. An action also expires when its evidence no longer holds.\n`;
 }
 
-const locationText = ({ node, name, country, region }: WithNode<ActionView>): string =>
+const stateText = ({ state, created_at, answered_at, operator }: UnsentAction): string =>
+  state === "approved"
+    ? `approved ${operator === null ? "" : `by ${operator} `}${formatTime(answered_at ?? created_at)}, valid`
+    : `waiting since ${formatTime(created_at)}`;
+
+/** Names the command for the first action. Those that wait for approval come before the approved ones. */
+const nextCommand = ({ id, node, state }: UnsentAction): string =>
+  state === "approved"
+    ? `${PROGRAM} reject ${id} withdraws the approval; ${PROGRAM} explain ${node} shows what holds it`
+    : `${PROGRAM} approve ${id}, or reject`;
+
+const locationText = ({ node, name, country, region }: UnsentAction): string =>
   [...(name === null ? [] : [node]), country, region].join(", ");

@@ -76,7 +76,7 @@ async function explainFromJournal(
   at: EpochMs | undefined,
   env: Environment,
 ): Promise<Result<NodeReport, readonly string[]>> {
-  const read = readConfigFile(file, env);
+  const read = readConfigFile(file, env, []);
   if (!read.ok) return read;
   try {
     const journaled = await readConfiguredState(read.value.config.state, async (journal) => ({

@@ -3,7 +3,7 @@ import type { CollectionSettings } from "../collectors/collector-manager.ts";
 import type { NetworkSize } from "../collectors/polling-plan.ts";
 import { requestedIntervalsOf } from "../collectors/schedule.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
-import { type ConfigResources, closeResources, openConfigResources } from "../daemon/config-resources.ts";
+import { closeResources, collectionSettingsOf, openConfigResources } from "../daemon/config-resources.ts";
 import { systemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
 import { billingMonthOf, type MonthUsage } from "../rate-limit/monthly-budget.ts";
@@ -36,33 +36,28 @@ async function planNetwork(
   options: PlanOptions,
   context: CommandContext,
 ): Promise<Result<PlanReport, readonly string[]>> {
-  const read = readConfigFile(options.config, context.env);
+  const read = readConfigFile(options.config, context.env, []);
   if (!read.ok) return read;
-  const access = openConfigResources(read.value, { clock: systemClock, version: context.version });
-  if (!access.ok) return fail(access.error.map(formatProblem));
-  const { settings } = access.value;
-  try {
-    const stored = await readStoredState(read.value.config);
-    if (!stored.ok) return fail([stored.error.message]);
-    const known = await networkSize(options, stored.value, access.value, context);
-    if (!known.ok) return known;
-    const { size, source } = known.value;
-    const { limits, reads, schedules } = settings;
-    const requestedIntervals = requestedIntervalsOf(schedules, { clock: systemClock, cron: createCron() });
-    // Unless the size is from the daemon's state, the plan is for a full month: the calls left in this month are
-    // unknown, or the counts are hypothetical.
-    const isFullMonth = source !== "state";
-    const input = {
-      ...size,
-      requestedIntervals,
-      limits,
-      reads,
-      month: isFullMonth ? FULL_MONTH : remainingMonth(stored.value, settings),
-    };
-    return ok({ size, given: options, source, input, isFullMonth, plan: planPolling(input) });
-  } finally {
-    await closeResources(access.value);
-  }
+  const { config, policies } = read.value;
+  const settings = collectionSettingsOf(config, policies);
+  const stored = await readStoredState(config);
+  if (!stored.ok) return fail([stored.error.message]);
+  const known = await networkSize(options, stored.value, settings, context);
+  if (!known.ok) return known;
+  const { size, source } = known.value;
+  const { limits, reads, schedules } = settings;
+  const requestedIntervals = requestedIntervalsOf(schedules, { clock: systemClock, cron: createCron() });
+  // Unless the size is from the daemon's state, the plan is for a full month: the calls left in this month are
+  // unknown, or the counts are hypothetical.
+  const isFullMonth = source !== "state";
+  const input = {
+    ...size,
+    requestedIntervals,
+    limits,
+    reads,
+    month: isFullMonth ? FULL_MONTH : remainingMonth(stored.value, settings),
+  };
+  return ok({ size, given: options, source, input, isFullMonth, plan: planPolling(input) });
 }
 
 function remainingMonth({ callsUsed: used }: StoredState, { monthStartsOn }: CollectionSettings): MonthUsage {
@@ -73,13 +68,25 @@ function remainingMonth({ callsUsed: used }: StoredState, { monthStartsOn }: Col
 async function networkSize(
   given: PlanOptions,
   { networkSize: seen }: StoredState,
-  access: ConfigResources,
-  { version, stop }: CommandContext,
+  { pageLimit }: CollectionSettings,
+  context: CommandContext,
 ): Promise<Result<{ readonly size: NetworkSize; readonly source: CountSource }, readonly string[]>> {
   const sizeFrom = (source: CountSource, known: NetworkSize | null) =>
-    ok({ size: givenNetworkSize(given, known, access.settings.pageLimit), source });
+    ok({ size: givenNetworkSize(given, known, pageLimit), source });
   if (given.nodes !== undefined && given.sessions !== undefined) return sizeFrom("options", seen);
   if (seen !== null) return sizeFrom("state", seen);
-  const asked = await queryNetworkSize(access, version, stop);
+  const asked = await askService(given.config, context);
   return asked.ok ? sizeFrom("service", asked.value) : asked;
+}
+
+/** Asks the service for the network's size, which needs the secrets of the configuration. */
+async function askService(
+  file: string,
+  { env, version, stop }: CommandContext,
+): Promise<Result<NetworkSize, readonly string[]>> {
+  const read = readConfigFile(file, env);
+  if (!read.ok) return fail([...read.error, "to plan without the service, pass --nodes N --sessions N"]);
+  const opened = openConfigResources(read.value, { clock: systemClock, version });
+  if (!opened.ok) return fail(opened.error.map(formatProblem));
+  return queryNetworkSize(opened.value, version, stop).finally(() => closeResources(opened.value));
 }

@@ -232,7 +232,7 @@ const COMMANDS: readonly CommandRow[] = [
   ...VIEW_COMMANDS,
   {
     usage: "approvals",
-    description: "list the actions waiting for approval, with their evidence",
+    description: "list the actions waiting for approval, and the approved ones not sent yet, with their evidence",
     example: "approvals",
     options: OPERATOR,
     run: runApprovals,

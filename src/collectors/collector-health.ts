@@ -3,6 +3,7 @@ import type { ApiError } from "../api-client/errors.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
+import type { RejectReason } from "../model/label-values.ts";
 import type { Clock, Log } from "../model/ports.ts";
 import type { Collector } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
@@ -43,14 +44,24 @@ export interface CollectorReporterDeps {
 /** Minimum time between two log lines about the same kind of failure. */
 export const LOG_REPEAT_MS: DurationMs = 10 * MINUTE_MS;
 
+const CONTRADICTION_MESSAGE = "records contradict each other";
+
+/** Log messages about problems of records that match the API documentation. */
+const PROBLEM_MESSAGES: Readonly<Partial<Record<RejectReason, string>>> = {
+  older_record: CONTRADICTION_MESSAGE,
+  contradicting_status: CONTRADICTION_MESSAGE,
+  changing_created_at: CONTRADICTION_MESSAGE,
+  usage_out_of_scale: "usage contradicts service.usage_scale",
+};
+
 /** Reports the runs of one collector in metrics and log, and keeps its health. */
 export class CollectorReporter {
   readonly #collector: Collector;
   readonly #deps: CollectorReporterDeps;
   #health = NOT_RUN;
-  #problems: { count: number; first: RecordProblem } | null = null;
-  #hadProblems = false;
-  #problemsLoggedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+  readonly #problems = new Map<RejectReason, { readonly count: number; readonly first: RecordProblem }>();
+  #previousProblems: ReadonlySet<RejectReason> = new Set();
+  readonly #problemLoggedAt = new Map<RejectReason, MonotonicMs>();
   #loggedFailure: ApiError["kind"] | null = null;
   readonly #failureLoggedAt = new Map<ApiError["kind"], MonotonicMs>();
   #hasTotalDifference = false;
@@ -90,21 +101,27 @@ export class CollectorReporter {
   /** Counts a problem on a record of the current run, and logs it with the run. */
   readonly reportProblem = (problem: RecordProblem): void => {
     this.countProblem(problem);
-    this.#problems = { count: (this.#problems?.count ?? 0) + 1, first: this.#problems?.first ?? problem };
+    const { count, first } = this.#problems.get(problem.reason) ?? { count: 0, first: problem };
+    this.#problems.set(problem.reason, { count: count + 1, first });
   };
 
-  /** Logs new problems, unless there were some before or some were logged recently. A run calls it at its end. */
+  /**
+   * Logs an example of the problems for each reason that the previous run did not have, unless one was logged recently.
+   * A run calls it at its end.
+   */
   logProblems(): void {
     const { clock, log } = this.#deps;
-    // Detail reads are a run each, and most of them have no problems.
-    if (this.#problems !== null && !this.#hadProblems && clock.monotonic() - this.#problemsLoggedAt >= LOG_REPEAT_MS) {
-      this.#problemsLoggedAt = clock.monotonic();
-      const { reason, id, detail } = this.#problems.first;
-      const fields = { collector: this.#collector, records: this.#problems.count, reason, id, detail };
-      log.warn(fields, "records do not match the API documentation");
+    for (const [reason, { count, first }] of this.#problems) {
+      // Detail reads are a run each, and most of them have no problems.
+      const loggedAt = this.#problemLoggedAt.get(reason) ?? Number.NEGATIVE_INFINITY;
+      if (this.#previousProblems.has(reason) || clock.monotonic() - loggedAt < LOG_REPEAT_MS) continue;
+      this.#problemLoggedAt.set(reason, clock.monotonic());
+      const { id, detail } = first;
+      const fields = { collector: this.#collector, records: count, reason, id, detail };
+      log.warn(fields, PROBLEM_MESSAGES[reason] ?? "records do not match the API documentation");
     }
-    this.#hadProblems = this.#problems !== null;
-    this.#problems = null;
+    this.#previousProblems = new Set(this.#problems.keys());
+    this.#problems.clear();
   }
 
   #finishRun(outcome: RunOutcome, tookMs: DurationMs): boolean {

@@ -3,6 +3,7 @@ import type { PolicySpec } from "../model/policy/policy.ts";
 import { type ConfigSource, checkValue, createCheckContext, type DefinedNames, readOptionsOf } from "./checks.ts";
 import {
   type ConfigProblem,
+  type Finding,
   type KeyPositions,
   keyPositionsOf,
   mergeProblems,
@@ -11,8 +12,9 @@ import {
 import { findWarnings } from "./diagnostics/warnings.ts";
 import { policiesInOrder, readPolicyFiles } from "./policy-file.ts";
 import { type Config, configSchema, stateFileSchema } from "./schema/config.ts";
+import { kindOf, schemaAt } from "./schema/introspection.ts";
 import { readWebFile, type WebFile } from "./web-file.ts";
-import { checkYaml, type ReadOptions, readYaml } from "./yaml-reader.ts";
+import { checkYaml, type ReadDocument, type ReadOptions } from "./yaml-reader.ts";
 
 /** A valid configuration, and the warnings about it. */
 export interface LoadedConfig {
@@ -28,11 +30,20 @@ export interface LoadedConfig {
   readonly policyKeys: readonly { readonly keys: KeyPositions; readonly path: string }[];
 }
 
+/** Sections with the secrets of connections. */
+const CONNECTIONS = ["service", "web", "receivers", "prometheus", "alertmanager"] as const;
+/** A section with the secrets of connections. */
+export type Connection = (typeof CONNECTIONS)[number];
+
 /**
  * Loads a configuration, its policies and its web configuration. Fails with every error of every file, ordered by line.
- * Paths are relative to the folder of the configuration; those in the web configuration to its own folder.
+ * Paths are relative to the folder of the configuration; those in the web configuration to its own folder. `used` are the
+ * connections that are to be opened: of the others, variables of secrets may be unset, and files may be missing.
  */
-export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly ConfigProblem[]> {
+export function loadConfig(
+  source: ConfigSource,
+  used: readonly Connection[] = CONNECTIONS,
+): Result<LoadedConfig, readonly ConfigProblem[]> {
   const checkContext = createCheckContext(source);
   const { resolvePath } = checkContext;
   const { env, readFile } = source;
@@ -42,11 +53,11 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
     if (kind === "web" && problems.length === 0) webPaths.add(resolvePath(value));
     return problems;
   };
-  const main = readYaml(configSchema, source, { check, resolvePath });
+  const main = readMain(source, { check, resolvePath }, used);
   const names = main.ok ? definedNames(main.value.value) : null;
   // Policies are checked even if the configuration has errors.
   const files = readPolicyFiles([...checkContext.found].toSorted(), { ...checkContext, names });
-  const [webPath] = webPaths;
+  const [webPath] = used.includes("web") ? webPaths : [];
   const web = webPath === undefined ? ok({ webFile: null, warnings: [] }) : readWebFile(webPath, env, readFile);
   if (!main.ok || !files.ok || !web.ok) {
     return fail(mergeProblems([main, files, web].map((read) => (read.ok ? [] : read.error))));
@@ -62,6 +73,24 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
       return read.value.policies.map((_, index) => ({ keys, path: `policies[${index}]` }));
     }),
   });
+}
+
+/** Reads the configuration itself. Problems of secrets and files of connections that are not used are left out. */
+function readMain(
+  source: ConfigSource,
+  options: ReadOptions,
+  used: readonly Connection[],
+): Result<ReadDocument<Config>, readonly ConfigProblem[]> {
+  const { parsed, marks, findings } = checkYaml(configSchema, source, options);
+  const unused = new Set<unknown>(CONNECTIONS.filter((section) => !used.includes(section)));
+  const isNeeded = ({ path }: Finding) => {
+    const here = unused.has(path[0]) ? schemaAt(configSchema, path, undefined) : null;
+    const kind = here && kindOf(here);
+    return kind?.secret === undefined && kind?.check !== "file" && kind?.check !== "web";
+  };
+  // An unset variable may also be why the schema rejects the value.
+  const needed = parsed === null ? findings : findings.filter(isNeeded);
+  return parsed !== null && needed.length === 0 ? ok({ value: parsed, marks }) : fail(toProblems(source.file, needed));
 }
 
 /** Loads the section `state` of a configuration. Errors in other sections don't matter. */

@@ -67,7 +67,7 @@ interface WebhookDeps extends Omit<IntegrationClientDeps, "access"> {
  *           "kind": "episode",
  *           "key": "episode/ep-12",
  *           "severity": "warning",
- *           "summary": "node_7 is unhealthy under the policy reboot-offline (ep-12)",
+ *           "summary": "fra-0007 (node_7) is unhealthy under the policy reboot-offline (ep-12)",
  *           "policy": "reboot-offline",
  *           "node_id": "node_7",
  *           "episode": "ep-12",

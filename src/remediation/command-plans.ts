@@ -233,7 +233,8 @@ function findAction(
   problem: string,
 ): Result<Action, CommandRejection> {
   const action = context.remediationState.records.action(id);
-  if (action === null) return reject("not_found", `there is no action ${id}: "approvals" lists those that wait`);
+  if (action === null)
+    return reject("not_found", `there is no action ${id}: "approvals" lists those that can be approved or rejected`);
   const { state, node } = action;
   if (state === "intended") {
     const message = `${id} ${problem}: it is about to be sent; "hold ${node}" may still prevent that`;

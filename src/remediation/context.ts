@@ -71,7 +71,7 @@ export type DecisionContext = Pick<
 /** What changes to episodes depend on, and where they are recorded and reported. */
 export type EpisodeContext = Pick<
   RemediationContext,
-  "policies" | "remediationState" | "config" | "notifier" | "metrics" | "log"
+  "observed" | "policies" | "remediationState" | "config" | "notifier" | "metrics" | "log"
 >;
 
 /** Access to the service, and what is known of it. */

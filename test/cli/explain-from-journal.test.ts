@@ -28,14 +28,14 @@ const POLICIES = `policies:
 `;
 
 /** Writes a journal as a daemon does, and a configuration that names it. */
-function configured(changes: readonly JournalChange[]): string {
+function configured(changes: readonly JournalChange[], text = CONFIG): string {
   const folder = createTempFolder();
   const store = openSqliteStore(folder.pathOf("state"));
   if (!store.ok) throw new Error(store.error.message);
   store.value.journal.commit(changes);
   store.value.close();
   folder.write("policies.yaml", POLICIES);
-  return folder.write("proxywarden.yaml", CONFIG);
+  return folder.write("proxywarden.yaml", text);
 }
 
 const night: readonly JournalChange[] = [
@@ -96,8 +96,16 @@ describe("explain reads the journal", () => {
         "            quarantine (act-2) ends 2026-11-22 03:00:00 UTC, overdue",
       ]),
     );
+    expect(out).toContain("    in doubt, being verified");
     expect(out).toContain("no clear response: the outcome is determined by observation");
     expect(out).toContain("dry run: not sent");
+  });
+
+  test("with an episode that has no step left", async () => {
+    const config = configured([{ kind: "episode", row: { ...episode, state: "given_up", step: 2, acted: 3 } }]);
+    expect(paragraph((await run("node_1", { config })).out, "reboot-offline")).toContain(
+      "            after the last step, 3 sent",
+    );
   });
 
   test("at a past time, without later decisions", async () => {
@@ -111,13 +119,18 @@ describe("explain reads the journal", () => {
     const { out: before } = await run("node_1", { config, at: SAMPLES_START_MS });
     expect(before).toBe(`node_1, at 2026-11-21 03:00:00 UTC
   source    the journal; verdicts and timers of the past are not kept
-  policies  none has ever applied to this node
-  journal   has no records: the node was always healthy, or does not exist
+  policies  none had applied to this node by that time
+  journal   has no records up to that time: the node was healthy, did not exist, or the journal is newer
 
 no actions
 
 no decisions
 `);
+  });
+
+  test("without the secrets of the daemon", async () => {
+    const config = configured(night, CONFIG.replace("sesame", `"\${NO_SUCH_VARIABLE}"`));
+    expect(await run("node_1", { config })).toMatchObject({ code: 0, err: "" });
   });
 
   test("and reports that it has no records of a node", async () => {

@@ -3,9 +3,11 @@ import { inlineSecret } from "../../src/platform/secret-file.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import {
   emptyExplanation,
+  emptyHistory,
   heldDecision,
   idleRemediation,
   SAMPLES_START_MS,
+  sampleApproved,
   sampleExplanation,
   sampleHistory,
   sampleHold,
@@ -64,6 +66,20 @@ decisions, newest first
   2026-11-21 03:15:00 UTC  reboot-offline  hold: window, max_actions
 `,
     });
+  });
+
+  test("and says how to withdraw the approval of an action that is not sent yet", async () => {
+    const approved = { ...sampleApproved, node: "node_1" };
+    const { url } = await startTestServer({
+      remediation: () => ({
+        ...sampleRemediation(),
+        historyOf: async () => ({ ...emptyHistory, actions: [approved] }),
+        approvals: (state) => (state === "approved" ? [approved] : []),
+      }),
+    });
+    expect(paragraph((await run("node_1", { url })).out, "node_1")).toContain(
+      "  approval  reboot by reboot-offline is approved until 2026-11-21 07:35:00 UTC: npm start -- reject act-4 withdraws it",
+    );
   });
 
   test("with the token of an operator in the environment or in a file, if the daemon requires a login", async () => {

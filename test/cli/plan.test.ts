@@ -131,6 +131,38 @@ test("if the size is unknown, the error names --nodes and --sessions", async () 
   );
 });
 
+describe("without the secrets of the daemon", () => {
+  const secrets = `service: {base_url: "${UNREACHABLE_URL}", api_key: "\${NO_SUCH_VARIABLE}", page_limit: 500}
+web: {web_config_file: no-such-web.yml, admin_token_file: no-such-token}
+state: {path: state}
+`;
+
+  test("the plan for given numbers is shown", async () => {
+    const config = createTempFolder().write("proxywarden.yaml", secrets);
+    const { network } = await planned({ config, nodes: 1_000, sessions: 10 });
+    expect(network).toMatchObject({ source: "options", node_pages: 2 });
+  });
+
+  test("the size can't be asked of the service, and the error says what to pass instead", async () => {
+    const config = createTempFolder().write("proxywarden.yaml", secrets);
+    const { code, err } = await run({ config });
+    expect(code).toBe(1);
+    expect(err.trimEnd().split("\n")).toEqual([
+      expect.stringMatching(
+        /^proxywarden: .*:1:\d+: service\.api_key: .* the environment variable NO_SUCH_VARIABLE must be set$/,
+      ),
+      expect.stringMatching(/:2:\d+: web\.web_config_file: .*no-such-web\.yml/),
+      expect.stringMatching(/:2:\d+: web\.admin_token_file: .*no-such-token/),
+      expect.stringMatching(/to plan without the service, pass --nodes N --sessions N$/),
+    ]);
+  });
+
+  test("a wrong value is an error", async () => {
+    const config = createTempFolder().write("proxywarden.yaml", secrets.replace("500", "0"));
+    expect((await run({ config, nodes: 1, sessions: 1 })).err).toContain("service.page_limit: found 0");
+  });
+});
+
 test("an invalid configuration is rejected with the position of the error", async () => {
   const folder = createTempFolder();
   const config = folder.write("proxywarden.yaml", "service: {base_url: 7}\n");

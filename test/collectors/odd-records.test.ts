@@ -34,6 +34,8 @@ test("invalid records are counted by reason, and neither remove nodes nor fail w
   const page = await daemon.metrics.render("text");
   for (const reason of ["wrong_type", "missing_id", "unknown_status", "bad_time"]) {
     expect(page).toMatch(new RegExp(`records_rejected_total\\{collector="nodes",reason="${reason}"\\} [1-9]`));
+    const lines = daemon.log.lines.filter(({ fields }) => fields.reason === reason && fields.collector === "nodes");
+    expect(lines).toMatchObject([{ level: "warn", message: "records do not match the API documentation" }]);
   }
   await stopVirtualDaemon(daemon);
 });
@@ -84,7 +86,7 @@ test("an outdated replica that shows a node as healthy, so that it never fires, 
   const page = await network.daemon.metrics.render("text");
   expect(page).toMatch(/records_rejected_total\{collector="nodes",reason="older_record"\} \d\d/);
   const warnings = network.daemon.log.lines.filter(({ fields }) => fields.reason === "older_record");
-  expect(warnings[0]).toMatchObject({ fields: { id: node } });
+  expect(warnings[0]).toMatchObject({ message: "records contradict each other", fields: { id: node } });
 });
 
 /** Fails a node of which the service also states that it is online, and returns what shows that it is never acted on. */
@@ -117,7 +119,7 @@ test("a list that shows a node twice, with two statuses, so that it never fires,
       data: [...again.map((record: object) => ({ ...record, status: "online" })), ...list.data],
     });
   });
-  expect(named[0]).toMatchObject({ fields: { id: node } });
+  expect(named[0]).toMatchObject({ message: "records contradict each other", fields: { id: node } });
   expect(page).toMatch(/records_rejected_total\{collector="nodes",reason="contradicting_status"\} \d\d/);
 });
 

@@ -209,7 +209,14 @@ describe("the service's own keys are checked:", () => {
       "1:1: service: found the key base_url; must have either api_key or api_key_file",
     ]);
     expect(configErrors("service: { base_url: 'https://h', api_key: a, api_key_file: b }")).toEqual([
-      "1:1: service: found the keys base_url, api_key, api_key_file; must have either api_key or api_key_file",
+      "1:1: service: found the keys api_key, api_key_file; must have either api_key or api_key_file",
+    ]);
+  });
+
+  test("and an empty one from the environment is named", () => {
+    const errors = configErrors(`service: { base_url: "https://h", api_key: "\${EMPTY}" }`, { EMPTY: "" });
+    expect(errors).toEqual([
+      expect.stringMatching(/^1:44: service\.api_key: found "" from \$\{EMPTY\}; must be an API key/),
     ]);
   });
 

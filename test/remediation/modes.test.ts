@@ -70,7 +70,14 @@ test("approve mode requests approval once, and after the approval sends exactly 
   const [shown, ...others] = network.controller().view.approvals();
   expect(others).toEqual([]);
   expect(shown).toMatchObject({ node, request: { kind: "reboot", force: false }, state: "awaiting" });
-  expect(notificationsOf(network, "approval")).toHaveLength(1);
+  const { fleet } = network.daemon.snapshots.last!;
+  const name = fleet.name[fleet.ids.indexOf(node!)];
+  expect(notificationsOf(network, "approval")).toMatchObject([
+    { summary: `${shown!.id}: reboot of ${name} (${node}) by reboot-offline waits for approval`, node },
+  ]);
+  expect(notificationsOf(network, "episode")).toMatchObject([
+    { summary: `${name} (${node}) is unhealthy under the policy reboot-offline (${shown!.episode})`, node },
+  ]);
   expect(network.holdReasons(node!)).toEqual(["approval"]);
   const waiting = async () => /^proxywarden_approvals_waiting (.*)$/m.exec(await network.daemon.metrics.render("text"));
   expect((await waiting())?.[1]).toBe("1");

@@ -4,7 +4,7 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import { type ConfigChecks, type ConfigSource, type DefinedNames, resolveFrom } from "../../config/checks.ts";
 import { type ConfigProblem, formatProblem, locateProblem } from "../../config/diagnostics/problem.ts";
 import type { Environment } from "../../config/environment.ts";
-import { type LoadedConfig, loadConfig, loadStateSection } from "../../config/load.ts";
+import { type Connection, type LoadedConfig, loadConfig, loadStateSection } from "../../config/load.ts";
 import { policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
 import type { Config } from "../../config/schema/config.ts";
 import { loadPolicyTests } from "../../config/schema/policy-test.ts";
@@ -64,8 +64,8 @@ export const parseConfig = (...text: Parameters<typeof sourceOf>) => loadConfig(
 /** Loads policy tests from the text of `file`, with the policies that they name. */
 export const parsePolicyTests = (...text: Parameters<typeof sourceOf>) => loadPolicyTests(sourceOf(...text));
 
-/** A problem of a file; a text if it has no position. */
-export type Problem = ConfigProblem | string;
+/** A problem of a file. Without a position, the message names the file. */
+export type Problem = ConfigProblem | Pick<ConfigProblem, "file" | "message">;
 
 /**
  * Reads the policies of a policy file, or of a configuration, which has the section `service`. Policies may refer only
@@ -77,11 +77,11 @@ export async function readPolicies(
   names: DefinedNames | null = null,
 ): Promise<Result<readonly PolicySpec[], readonly Problem[]>> {
   const text = await readTextInput(file);
-  if (!text.ok) return fail([text.error]);
+  if (!text.ok) return fail([{ file, message: text.error }]);
   const source = sourceOf(file, text.value, env);
   const { value } = parseYaml(source);
   if (typeof value === "object" && value !== null && "service" in value) {
-    const loaded = loadConfig(source);
+    const loaded = loadConfig(source, []);
     return loaded.ok ? ok(loaded.value.policies) : loaded;
   }
   // The text was read already: standard input can't be read twice.
@@ -95,8 +95,7 @@ export async function readPolicies(
 }
 
 /** Formats a problem as one line. */
-export const problemText = (problem: Problem): string =>
-  typeof problem === "string" ? problem : formatProblem(problem);
+export const problemText = (problem: Problem): string => ("line" in problem ? formatProblem(problem) : problem.message);
 
 /** Prints each problem on a line of standard error. */
 export function printProblems({ err }: Pick<CommandContext, "err">, problems: readonly Problem[]): void {
@@ -121,15 +120,23 @@ export function placeholderProblem({ config, keys }: LoadedConfig): ConfigProble
   return locateProblem(keys, { key: "service.base_url", message });
 }
 
-/** Loads a configuration file. The error lists every problem. */
-export function readConfig(file: string, env: Environment): Result<LoadedConfig, readonly Problem[]> {
+/** Loads a configuration file, as `loadConfig` does. The error lists every problem. */
+export function readConfig(
+  file: string,
+  env: Environment,
+  used?: readonly Connection[],
+): Result<LoadedConfig, readonly Problem[]> {
   const text = readConfigText(file);
-  return text.ok ? parseConfig(file, text.value, env) : fail([text.error]);
+  return text.ok ? loadConfig(sourceOf(file, text.value, env), used) : fail([{ file, message: text.error }]);
 }
 
-/** Loads a configuration file. The error lists every problem, one per line. */
-export function readConfigFile(file: string, env: Environment): Result<LoadedConfig, readonly string[]> {
-  const read = readConfig(file, env);
+/** Loads a configuration file, as `loadConfig` does. The error lists every problem, one per line. */
+export function readConfigFile(
+  file: string,
+  env: Environment,
+  used?: readonly Connection[],
+): Result<LoadedConfig, readonly string[]> {
+  const read = readConfig(file, env, used);
   return read.ok ? read : fail(read.error.map(problemText));
 }
 

@@ -5,6 +5,7 @@ import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, isoAt } from "../../model/time.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
 import type { ActionView, DecisionView, OperatorCommandView, WithNode } from "../../web/api/row-views.ts";
+import type { Rows } from "../../web/api/unknown-names.ts";
 import { requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
@@ -13,7 +14,7 @@ import { stateText } from "../output/node-explanation-text.ts";
 import { formatTable, formatTime, nodeLabel, type Paint } from "../output/text.ts";
 import { type DaemonView, type DaemonViewOptions, searchOf, showView } from "./daemon-view.ts";
 import { emptyFleetReason, resolveNode } from "./node-lookup.ts";
-import { unknownNames } from "./unknown-names.ts";
+import { unknownLocations } from "./unknown-names.ts";
 
 /** Filters of `decisions`, `actions` and `orders`. */
 export interface JournalRowOptions extends DaemonViewOptions {
@@ -37,6 +38,8 @@ interface FoundRows<Row> {
   readonly isCut: boolean;
   /** Number of rows that are left out because their location is unknown. */
   readonly unlocated: number;
+  /** What the daemon warns of if it has no such row. */
+  readonly warnings: readonly string[];
 }
 
 /** `decisions`, `actions` and `orders`: lists the latest rows of a view that match the options, newest first. */
@@ -49,11 +52,11 @@ export function runJournalView<Row extends JournalRow>(
   async function read(): Promise<Result<DaemonView, string>> {
     const found = await searchRows(view, options, daemon);
     if (!found.ok) return found;
-    const { rows } = found.value;
+    const { rows, warnings } = found.value;
     const format = (paint: Paint) =>
       rows.length === 0 ? `no ${view.noun}s\n` : formatTable(view.titles, rows.map(view.cellsOf), paint);
-    const unknown = rows.length === 0 ? await unknownNames(options, daemon) : [];
-    return ok({ value: rows, format, notes: [...unknown, ...notesOn(found.value, view.noun)] });
+    const unknown = rows.length === 0 ? await unknownLocations(options, daemon) : [];
+    return ok({ value: rows, format, notes: [...warnings, ...unknown, ...notesOn(found.value, view.noun)] });
   }
   return showView(read, options, context);
 }
@@ -91,11 +94,13 @@ async function searchRows<Row extends JournalRow>(
   const pageRows = isScattered ? ROWS_MAX : limit;
   let until: string | null = null;
   let isCut = false;
+  const warnings: string[] = [];
   for (let request = 1; found.size < limit && request <= REQUESTS_MAX; request++) {
     const search: string = searchOf({ node: node.value, policy, until, limit: pageRows });
-    const page = await daemon.rows<Row>(`/api/v1/${view.route}?${search}`);
+    const page = await daemon.get<Rows<Row>>(`/api/v1/${view.route}?${search}`, { data: "array" });
     if (!page.ok) return page;
-    const rows = page.value;
+    const { data: rows } = page.value;
+    if (request === 1) warnings.push(...(page.value.warnings ?? []));
     for (const row of rows) {
       if (shownTime(row) < sinceText) continue;
       if (isFiltered && row.region === null) unlocated.add(JSON.stringify(row));
@@ -110,7 +115,7 @@ async function searchRows<Row extends JournalRow>(
   }
   const reason = found.size === 0 && unlocated.size > 0 ? await emptyFleetReason(daemon) : null;
   if (reason !== null) return fail(reason);
-  return ok({ rows: [...found.values()].slice(0, limit), isCut, unlocated: unlocated.size });
+  return ok({ rows: [...found.values()].slice(0, limit), isCut, unlocated: unlocated.size, warnings });
 }
 
 /** A command that lists rows of the journal, newest first. */

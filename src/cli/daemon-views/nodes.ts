@@ -17,7 +17,7 @@ import {
 } from "../output/text.ts";
 import { type DaemonView, type DaemonViewOptions, showView } from "./daemon-view.ts";
 import { emptyFleetReason, readNodesPage } from "./node-lookup.ts";
-import { unknownNames } from "./unknown-names.ts";
+import { unknownLocations } from "./unknown-names.ts";
 
 /** Filters of `nodes`. */
 export interface NodesOptions extends DaemonViewOptions {
@@ -117,7 +117,7 @@ export function runHeldNodes(options: NodesOptions, context: CommandContext): Pr
       if (nodes.length === 0) return "none of the held nodes matches the filters\n";
       return formatHeldNodes(nodes, more, paint);
     };
-    const unknown = total === 0 ? await unknownNames({ region, country }, daemon) : [];
+    const unknown = total === 0 ? await unknownLocations({ region, country }, daemon) : [];
     const cut = held.value.length === ROWS_MAX ? [`only the first ${ROWS_MAX} held nodes were read`] : [];
     return ok({ value: { nodes, total }, format, notes: [...unknown, ...cut] });
   }

@@ -1,24 +1,18 @@
 import type { DaemonClient } from "../daemon-client.ts";
-import { searchOf } from "./daemon-view.ts";
+import { readNodesPage } from "./node-lookup.ts";
 
-/** Filters by names that an operator may mistype. */
-interface NameFilters {
-  readonly policy?: string | undefined;
+/** Filters by location. */
+interface LocationFilters {
   readonly region?: string | undefined;
   readonly country?: string | undefined;
 }
 
-/** Returns a sentence for each filter whose name the daemon does not know, for a result without rows. */
-export async function unknownNames(
-  { policy, region, country }: NameFilters,
+/** Returns a sentence for each location that the daemon does not know, for a result without rows. */
+export async function unknownLocations(
+  { region, country }: LocationFilters,
   daemon: DaemonClient,
 ): Promise<readonly string[]> {
-  const paths = [
-    ...(policy === undefined ? [] : [`policies?${searchOf({ policy })}`]),
-    ...(region === undefined && country === undefined ? [] : [`nodes?${searchOf({ region, country, limit: 1 })}`]),
-  ];
-  const responses = await Promise.all(
-    paths.map((path) => daemon.get<{ readonly warnings?: readonly string[] }>(`/api/v1/${path}`, { data: "array" })),
-  );
-  return responses.flatMap((response) => (response.ok ? (response.value.warnings ?? []) : []));
+  if (region === undefined && country === undefined) return [];
+  const response = await readNodesPage({ region, country, limit: 1 }, daemon);
+  return response.ok ? (response.value.warnings ?? []) : [];
 }

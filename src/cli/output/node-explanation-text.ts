@@ -45,17 +45,26 @@ function summaryLines(report: NodeReport): readonly string[] {
     ...withLabel("last seen", [lastSeen && `${formatTime(lastSeen)}, ${ago(lastSeen)}`]),
     ...withLabel("observed", [ageSeconds === null ? null : `${formatLength(ageSeconds * SECOND_MS)} ago`]),
     ...withLabel("held", holds.map(holdText)),
-    ...withLabel("approval", report.actions.filter(({ state }) => state === "awaiting").map(approvalText)),
+    ...withLabel("approval", report.actions.flatMap(approvalText)),
     ...withLabel("source", [sourceTexts[report.source]]),
-    ...withLabel("policies", [policies.length === 0 ? "none has ever applied to this node" : null]),
-    ...withLabel("journal", [isEmpty ? noRecordsText(id) : null]),
+    ...withLabel("policies", [policies.length === 0 ? noPoliciesTexts[report.source] : null]),
+    ...withLabel("journal", [isEmpty ? noRecordsText(report) : null]),
   ];
 }
 
-const noRecordsText = (id: string): string =>
-  id.startsWith(ID_PREFIX)
-    ? "has no records: the node was always healthy, or does not exist"
-    : `has no records: it has only ids of nodes, not names; find the id with ${PROGRAM} nodes --search`;
+function noRecordsText({ id, source }: NodeReport): string {
+  if (!id.startsWith(ID_PREFIX))
+    return `has no records: it has only ids of nodes, not names; find the id with ${PROGRAM} nodes --search`;
+  return source === "past"
+    ? "has no records up to that time: the node was healthy, did not exist, or the journal is newer"
+    : "has no records: the node was always healthy, or does not exist";
+}
+
+const noPoliciesTexts: Readonly<Record<NodeReport["source"], string>> = {
+  daemon: "none has ever applied to this node",
+  journal: "none has ever applied to this node",
+  past: "none had applied to this node by that time",
+};
 
 const sourceTexts: Readonly<Record<NodeReport["source"], string>> = {
   daemon: "the running daemon",
@@ -69,11 +78,17 @@ const holdText = ({ kind, policy, at, until, reason }: HoldView): string => {
   return `${kind} from ${from} since ${formatTime(at)}, ${end}: ${reason}`;
 };
 
-const approvalText = (action: ActionView): string =>
-  `${requestLabel(action.request)} by ${action.policy} waits ${expiryText(action)}: ${PROGRAM} approve ${action.id}, or reject`;
+/** Returns a line for an action that can be approved or rejected, and no line for others. */
+function approvalText(action: ActionView): readonly string[] {
+  const { id, policy, state } = action;
+  const text = `${requestLabel(action.request)} by ${policy}`;
+  if (state === "awaiting") return [`${text} waits${expiryText(action)}: ${PROGRAM} approve ${id}, or reject`];
+  if (state === "approved") return [`${text} is approved${expiryText(action)}: ${PROGRAM} reject ${id} withdraws it`];
+  return [];
+}
 
-/** Says when a request for approval expires; an empty string if that is unknown. */
-export const expiryText = ({ expires_at: at }: ActionView): string => (at === null ? "" : `until ${formatTime(at)}`);
+/** Returns " until" and when an approval, or the request for one, expires; an empty string if that is unknown. */
+export const expiryText = ({ expires_at: at }: ActionView): string => (at === null ? "" : ` until ${formatTime(at)}`);
 
 function policyLines(policy: PolicyReport, report: NodeReport): readonly string[] {
   const own = <T extends { readonly policy: string }>(rows: readonly T[]) =>
@@ -129,13 +144,14 @@ const otherStatusText = ({ timer, other_status_at: at }: PolicyReport): string |
 
 function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly (string | null)[] {
   const { quarantine, retry_at: retryAt } = episode;
-  const count = steps.length === 0 ? "" : ` of ${steps.length}`;
-  const name = steps[episode.step] === undefined ? "" : ` (${steps[episode.step]})`;
+  const name = steps[episode.step];
+  const total = steps.length === 0 ? "" : ` of ${steps.length}`;
+  const step = steps.length > 0 && name === undefined ? "after the last step" : `at step ${episode.step + 1}${total}`;
   const failed = episode.failures === 0 ? "" : `, ${countNoun(episode.failures, "failed attempt")}`;
   return [
     `${episode.id}${episode.dry_run ? " (dry run)" : ""}: ${episodeState(episode.state)} since ${formatTime(episode.state_at)}`,
     `opened ${formatTime(episode.opened_at)}${episode.closed_at === null ? "" : `, closed ${formatTime(episode.closed_at)}`}`,
-    `at step ${episode.step + 1}${count}${name}, ${episode.acted} ${episode.dry_run ? "would have been sent" : "sent"}${failed}`,
+    `${step}${name === undefined ? "" : ` (${name})`}, ${episode.acted} ${episode.dry_run ? "would have been sent" : "sent"}${failed}`,
     retryAt && `waits until ${formatTime(retryAt)}`,
     quarantine &&
       `quarantine (${quarantine.action}) ends ${formatTime(quarantine.ends_at)}${quarantine.overdue ? ", overdue" : ""}`,
@@ -168,8 +184,11 @@ const stateTexts: Readonly<Record<string, string>> = {
 };
 
 /** The outcome of an action, or the state that it is in. */
-export const stateText = ({ outcome, state, dry_run: dryRun }: ActionView): string =>
-  dryRun ? "dry run: not sent" : (outcome ?? stateTexts[state] ?? actionState(state));
+export function stateText({ outcome, state, dry_run: dryRun, in_doubt: inDoubt }: ActionView): string {
+  if (dryRun) return "dry run: not sent";
+  if (outcome === null && inDoubt) return "in doubt, being verified";
+  return outcome ?? stateTexts[state] ?? actionState(state);
+}
 
 function actionLines(action: ActionView): readonly string[] {
   const { proof, sent_at: sentAt, ended_at: endedAt } = action;

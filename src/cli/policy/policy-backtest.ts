@@ -45,7 +45,7 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
       "--http-config-file needs --prometheus; the credentials for prometheus.url are in the configuration",
     );
   }
-  const read = readConfigFile(options.config, context.env);
+  const read = readConfigFile(options.config, context.env, options.prometheus === undefined ? ["prometheus"] : []);
   if (!read.ok) return failWith(context, read.error);
   const access = prometheusAccess(options, read.value, context);
   if (!access.ok) return failWith(context, access.error);

@@ -43,7 +43,7 @@ export async function runPolicyTests(
 
 async function runFile(file: string, { env }: CommandContext): Promise<FileResult> {
   const text = await readTextInput(file);
-  const loaded = text.ok ? parsePolicyTests(file, text.value, env) : fail([text.error]);
+  const loaded = text.ok ? parsePolicyTests(file, text.value, env) : fail([{ file, message: text.error }]);
   if (!loaded.ok) return { file, errors: loaded.error, tests: [] };
   const config = configUnderTest(loaded.value);
   const tests: TestResult[] = [];

@@ -85,10 +85,14 @@ function invalidValue(path: Path, issue: z.core.$ZodIssue, context: IssueContext
   return { ...position, path, found, expected: expected + hint, suggest, ...(missing && { section: path, missing }) };
 }
 
+/** Returns the keys of an {@link exactlyOneOf}, or null for another issue. */
+const choiceOf = (issue: z.core.$ZodIssue): readonly string[] | null =>
+  issue.code === "custom" ? ((issue.params?.exactlyOneOf as readonly string[] | undefined) ?? null) : null;
+
 /** Returns the keys of an {@link exactlyOneOf} of which none is given, or null. */
 function missingKeys(issue: z.core.$ZodIssue, written: unknown): readonly string[] | null {
-  const keys = issue.code === "custom" && (issue.params?.exactlyOneOf as readonly string[] | undefined);
-  return keys && !keys.some((key) => key in (written as object)) ? keys : null;
+  const keys = choiceOf(issue);
+  return keys !== null && !keys.some((key) => key in (written as object)) ? keys : null;
 }
 
 function expectedText(issue: z.core.$ZodIssue): string {
@@ -105,9 +109,11 @@ function allowedWords(issue: z.core.$ZodIssue): readonly string[] {
 }
 
 function foundText(mark: Mark, issue: z.core.$ZodIssue, here: z.core.$ZodType | null, written: unknown): string {
-  if (here !== null && kindOf(here)?.secret && mark.kind === "scalar") return SECRET_FOUND;
+  if (here !== null && kindOf(here)?.secret && mark.kind === "scalar" && written !== "") return SECRET_FOUND;
   if (issue.code === "too_big" && Array.isArray(written)) return `a list of ${written.length}`;
   if (mark.kind !== "mapping" || issue.code === "invalid_type") return mark.found;
   const keys = Object.keys(written ?? {});
-  return keys.length === 0 ? "no keys" : keysText(keys);
+  const choice = choiceOf(issue) ?? [];
+  const chosen = keys.filter((key) => choice.includes(key));
+  return keys.length === 0 ? "no keys" : keysText(chosen.length > 1 ? chosen : keys);
 }

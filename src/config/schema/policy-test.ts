@@ -26,6 +26,7 @@ import {
   nonBlankText,
   oneOf,
   parsedText,
+  RUN_ALWAYS,
   rejectValue,
   section,
   text,
@@ -152,6 +153,9 @@ function verdict() {
     .transform((value) => String(value) as (typeof words)[number]);
 }
 
+/** What an expectation may state. */
+const STATED_KEYS = ["verdict", "timer", "held", "actions"];
+
 const expectation = (holdReasons: readonly string[]) =>
   section({
     at: duration("0s", "365d").describe("Time since the start of the test."),
@@ -176,7 +180,12 @@ const expectation = (holdReasons: readonly string[]) =>
       .describe(
         'All actions of the policy on the node so far, oldest first, as in `["reboot: ineffective", forced reboot]`.',
       ),
-  });
+  })
+    .refine((value) => STATED_KEYS.some((key) => key in value), {
+      ...RUN_ALWAYS,
+      error: `must have at least one of ${STATED_KEYS.join(", ")}`,
+    })
+    .meta({ anyOf: STATED_KEYS.map((key) => ({ required: [key] })) });
 
 const policyTest = (holdReasons: readonly string[]) =>
   section({

@@ -122,7 +122,7 @@ const PLAIN_TEXT: ValueKind = { name: "string" };
 /** A text that is not empty and matches a pattern. `noun` describes the expected value in the error message. */
 export function text(noun: string, kind = PLAIN_TEXT, pattern?: RegExp) {
   const expected = `must be ${noun}`;
-  const written = z.string({ error: expected }).min(1, expected);
+  const written = z.string({ error: ({ input }) => expected + quotesHint(input) }).min(1, expected);
   return (pattern === undefined ? written : written.regex(pattern, expected)).register(valueKinds, kind);
 }
 

@@ -161,5 +161,12 @@ function samplesOf(atoms: readonly Atom[]): readonly Value[] {
   if (typeof constants[0] === "string") return [...constants, OTHER_TEXT];
   const numbers = constants.map(Number).toSorted((a, b) => a - b);
   const between = numbers.slice(1).map((number, index) => (number + numbers[index]!) / 2);
-  return [Number.NEGATIVE_INFINITY, ...numbers, ...between, Number.POSITIVE_INFINITY];
+  // No field with a number is ever negative; a difference of fields may be.
+  const lowest = field?.type === "int" || field?.type === "double" ? 0 : Number.NEGATIVE_INFINITY;
+  return [
+    lowest,
+    ...numbers.filter((value) => value >= lowest),
+    ...between.filter((value) => value >= lowest),
+    Number.POSITIVE_INFINITY,
+  ];
 }

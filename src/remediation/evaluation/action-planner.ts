@@ -213,7 +213,7 @@ async function requestApprovals(context: PlannerDeps, candidates: readonly Candi
   }));
   if (!(await context.remediationState.commit(() => requests.map(({ action }) => actionChange(action))))) return;
   for (const { episode, action } of requests) {
-    const summary = `${action.id}: ${action.request.kind} of ${action.node} (${action.policy}) waits for approval`;
+    const summary = `${action.id}: ${action.request.kind} of ${action.node} by ${action.policy} waits for approval`;
     notifyOfEpisode(context, episode, { kind: "approval", severity: "warning", summary });
   }
 }

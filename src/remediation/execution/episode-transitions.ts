@@ -35,7 +35,7 @@ export function commitTransition(
 
 /** Records what follows from the transition of an episode that is not a dry run. */
 function recordConsequences(context: EpisodeContext, before: Episode | null, after: Episode): void {
-  if (before === null) context.notifier.notify(episodeNotification(after));
+  if (before === null) context.notifier.notify(episodeNotification(context, after));
   const policy = context.policies.find(after.policy);
   if (after.closedAt !== null && before?.closedAt === null) closeEpisode(context, after, policy);
   if (isLost(after) && before !== null && !isLost(before)) {
@@ -130,30 +130,39 @@ export function notifyOfEpisode(
     startsAt: context.remediationState.now(),
     endsAt: null,
   };
-  context.notifier.notify(notification, receiver);
+  context.notifier.notify(withNodeName(context, notification), receiver);
+}
+
+/** Adds the name of the node, as far as it is known, to its id in the summary. */
+function withNodeName({ observed }: Pick<EpisodeContext, "observed">, notification: Notification): Notification {
+  const { node, summary } = notification;
+  const name = node === null ? null : observed.nameOf(node);
+  return name === node ? notification : { ...notification, summary: summary.replaceAll(node!, `${name} (${node})`) };
 }
 
 /** Resumes the notifications about open episodes after a restart. */
-export function resumeEpisodeNotifications({ remediationState, notifier }: EpisodeContext): void {
-  notifier.resume(
-    remediationState.records
+export function resumeEpisodeNotifications(context: EpisodeContext): void {
+  context.notifier.resume(
+    context.remediationState.records
       .openEpisodes()
       .filter(({ dryRun }) => !dryRun)
-      .map(episodeNotification),
+      .map((episode) => episodeNotification(context, episode)),
   );
 }
 
-function episodeNotification({ id, policy, node, region, openedAt, closedAt, state }: Episode): Notification {
+function episodeNotification(context: EpisodeContext, episode: Episode): Notification {
+  const { id, policy, node, region, openedAt, closedAt, state } = episode;
   const summary =
     closedAt === null
       ? `${node} is unhealthy under the policy ${policy} (${id})`
       : `${id} of ${node} under the policy ${policy} is over: ${state}`;
   const about = { kind: "episode", key: `episode/${id}`, severity: "warning", summary } as const;
-  return { ...about, policy, node, episode: id, region, startsAt: openedAt, endsAt: closedAt };
+  const notification = { ...about, policy, node, episode: id, region, startsAt: openedAt, endsAt: closedAt };
+  return withNodeName(context, notification);
 }
 
 function closeEpisode(context: EpisodeContext, episode: Episode, policy: Policy | null): void {
-  context.notifier.notify(episodeNotification(episode));
+  context.notifier.notify(episodeNotification(context, episode));
   if (policy === null) return;
   if (episode.state === "given_up") giveUpNode(context, policy, episode);
   if (episode.acted > 0) updateEfficacy(context, policy, episode);

@@ -53,6 +53,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
   const { records } = context.remediationState;
   return {
     status: () => remediationStatus(deps),
+    policyNames: () => context.policies.all.map(({ spec }) => spec.name),
     policies: () => policyStatuses(deps),
     *explain(node) {
       const policies = yield* explainPolicies(deps, node);
@@ -79,10 +80,13 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
     decisions: journal.decisions,
     actions: journal.actions,
     operatorCommands: journal.operatorCommands,
-    approvals: () =>
+    approvals: (state = "awaiting") =>
       [...records.actions()]
-        .filter(({ state }) => state === "awaiting")
-        .map((action) => ({ ...action, expiresAt: action.createdAt + context.config.safety.approvalTtlMs })),
+        .filter((action) => action.state === state)
+        .map((action) => ({
+          ...action,
+          expiresAt: (action.approvedAt ?? action.createdAt) + context.config.safety.approvalTtlMs,
+        })),
     heldNodes: (query) => heldNodesOf(context, deps.lastDecisions(), query),
     heldNodeCount: () => heldNodeCountOf(context, deps.lastDecisions()),
     nodeMarks: (mark) => nodeMarksOf(context, deps.lastDecisions(), mark),

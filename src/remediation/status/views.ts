@@ -154,7 +154,10 @@ export interface HeldNode extends Location {
 /** Selects held nodes. An absent limit means all of them. */
 export type HeldNodesQuery = Pick<JournalQuery, "node" | "policy"> & Partial<Pick<JournalQuery, "limit">>;
 
-/** An action that waits for approval, and when the request expires unless the daemon goes down before that. */
+/**
+ * An action that waits for approval, or was approved and is not being sent yet, and when the approval, or the request
+ * for it, expires unless the daemon goes down before that.
+ */
 export type Approval = Action & { readonly expiresAt: EpochMs };
 
 /**
@@ -163,12 +166,14 @@ export type Approval = Action & { readonly expiresAt: EpochMs };
  */
 export interface RemediationView extends Pick<JournalQueries, "decisions" | "actions" | "operatorCommands"> {
   status(): RemediationStatus;
+  /** The names of the policies, in order of evaluation. */
+  policyNames(): readonly string[];
   policies(): Steps<readonly PolicyStatus[]>;
   explain(node: NodeId): Steps<NodeExplanation>;
   /** Returns the latest rows about a node, up to the time `until` if it is given. */
   historyOf(node: NodeId, until?: EpochMs): Promise<NodeHistory>;
-  /** Actions that wait for approval. */
-  approvals(): readonly Approval[];
+  /** Returns the actions that wait for approval, or those that were approved and are not being sent yet. */
+  approvals(state?: "awaiting" | "approved"): readonly Approval[];
   /**
    * Nodes that are held and match the query. Those that an acting policy would treat come before the others, and in
    * each group the longest hold comes first.

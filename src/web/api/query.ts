@@ -44,7 +44,7 @@ const PARAMETER_CHECKS = {
   node: checkText,
   policy: checkText,
   until: checkTime,
-  state: oneOf(["awaiting"]),
+  state: oneOf(["awaiting", "approved"]),
   last_event_id: checkText,
 } satisfies Record<string, Check>;
 
@@ -65,7 +65,8 @@ export function queryProblem(query: object, allowed: readonly Parameter[]): stri
 
 function parameterProblem(name: string, value: unknown, allowed: readonly Parameter[]): string | null {
   const parameter = allowed.find((known) => known === name);
-  if (parameter === undefined) return `unknown; must be one of ${allowed.join(", ")}`;
+  if (parameter === undefined)
+    return `unknown; ${allowed.length === 0 ? "this route has no query parameters" : `must be one of ${allowed.join(", ")}`}`;
   return typeof value === "string" ? PARAMETER_CHECKS[parameter](value) : "must be given only once";
 }
 

@@ -54,12 +54,12 @@ export function* policiesView(remediation: RemediationView, name: string | null)
   return policies.filter(({ policy }) => name === null || policy.spec.name === name).map(policyView);
 }
 
-/** `GET /api/v1/actions`: newest first. */
-export async function actionsView(remediation: RemediationView, awaiting: boolean, query: JournalQuery) {
-  if (!awaiting) return (await remediation.actions(query)).map(actionView);
+/** `GET /api/v1/actions`: newest first. `state` is "awaiting" or "approved"; undefined means every state. */
+export async function actionsView(remediation: RemediationView, state: string | undefined, query: JournalQuery) {
+  if (state === undefined) return (await remediation.actions(query)).map(actionView);
   const { node, policy, until = Number.POSITIVE_INFINITY, limit } = query;
   return remediation
-    .approvals()
+    .approvals(state === "approved" ? "approved" : "awaiting")
     .filter((action) => (node ?? action.node) === action.node && (policy ?? action.policy) === action.policy)
     .filter(({ createdAt }) => createdAt <= until)
     .slice(0, limit)

@@ -98,9 +98,7 @@ function jsonRoutes(deps: WebDeps, context: WebContext): readonly Route[] {
       const data = await rows(query);
       // Reading a thousand rows and writing them as JSON each take milliseconds.
       await nextTurn();
-      const policies = data.length > 0 || query.policy === undefined ? [] : await policyRows(null);
-      const knownPolicies = policies.map(({ name }) => name);
-      return withWarnings(data, query, deps.fleet(), knownPolicies);
+      return withWarnings(data, query, deps.fleet(), remediation().policyNames());
     },
   });
   return [
@@ -122,7 +120,7 @@ function jsonRoutes(deps: WebDeps, context: WebContext): readonly Route[] {
       withNodes((await remediation().decisions(rowsQuery(query))).map(decisionView), deps.fleet()),
     ),
     list("actions", ["node", "policy", "until", "limit", "state"], async (query) =>
-      withNodes(await actionsView(remediation(), query.state === "awaiting", rowsQuery(query)), deps.fleet()),
+      withNodes(await actionsView(remediation(), query.state, rowsQuery(query)), deps.fleet()),
     ),
     list("orders", ["node", "until", "limit"], async (query) =>
       withNodes((await remediation().operatorCommands(rowsQuery(query))).map(operatorCommandView), deps.fleet()),
@@ -173,7 +171,9 @@ async function answerNode(
   const history = await deps.remediation().historyOf(id, until);
   // Reading the journal has taken a part of this turn.
   await nextTurn();
-  const explanation = explanationView(explained, deps.remediation().approvals(), history);
+  const remediation = deps.remediation();
+  const approvals = [...remediation.approvals(), ...remediation.approvals("approved")];
+  const explanation = explanationView(explained, approvals, history);
   if (node === null && !hasHistory(explanation)) {
     return sendError(request, reply, 404, `no node ${JSON.stringify(id)} in the fleet`);
   }

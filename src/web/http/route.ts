@@ -18,7 +18,7 @@ export interface Route {
    * are configured, and otherwise users may.
    */
   readonly access?: "all" | "admin";
-  /** Allowed query parameters. Absent if the query is not checked. */
+  /** Allowed query parameters. Absent means none below `/api/`, and any elsewhere. */
   readonly parameters?: readonly Parameter[];
   /** Returns whether the route exists. It is called for each request. Absent means always. */
   exists?(): boolean;

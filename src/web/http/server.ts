@@ -130,7 +130,8 @@ function addRoutes(
  * Registers a route, and answers every other method on its path with 405, or with 404 while the route does not exist.
  */
 function addRoute(app: FastifyInstance, route: Route, context: WebContext): void {
-  const { method, path, parameters, authorize } = route;
+  const { method, path, authorize } = route;
+  const parameters = route.parameters ?? (path.startsWith("/api/") ? [] : undefined);
   const allowed: string[] = method === "GET" ? ["GET", "HEAD"] : [method];
   const isAvailable = (request: FastifyRequest, reply: FastifyReply): boolean => {
     if (route.exists?.() ?? true) return true;

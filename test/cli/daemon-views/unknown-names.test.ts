@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { idleRemediation, policyStatus } from "../../web/api/remediation-view-fixture.ts";
-import { buildFleet, stepsOf } from "../../web/fleet-fixture.ts";
+import { idleRemediation } from "../../web/api/remediation-view-fixture.ts";
+import { buildFleet } from "../../web/fleet-fixture.ts";
 import { startTestServer } from "../../web/http/test-server.ts";
 import { runInProcess } from "../terminal.ts";
 
@@ -10,7 +10,7 @@ describe("a filter by a name that the daemon does not know is reported if nothin
       { id: "node_1", region: "us-east" },
       { id: "node_2", region: "eu-west" },
     ]);
-    const remediation = () => ({ ...idleRemediation, policies: () => stepsOf([policyStatus]) });
+    const remediation = () => ({ ...idleRemediation, policyNames: () => ["reboot-offline"] });
     const { url } = await startTestServer({ fleet: () => fleet, remediation });
     return runInProcess(...args, "--url", url);
   }
@@ -28,6 +28,17 @@ describe("a filter by a name that the daemon does not know is reported if nothin
       code: 0,
       out,
       err: 'proxywarden: no region "US-East": the known regions are eu-west, us-east\nproxywarden: no country "FR": the known countries are DE\n',
+    });
+  });
+
+  test.each([
+    ["decisions", "no decisions\n"],
+    ["orders", "no operator commands\n"],
+  ])("%s names an id of a node that is not in the fleet", async (command, out) => {
+    expect(await run(command, "--node", "node_3")).toEqual({
+      code: 0,
+      out,
+      err: 'proxywarden: no node with the id "node_3" in the fleet\n',
     });
   });
 

@@ -39,6 +39,15 @@ test("names the key of the configuration if the URL is from there", async () => 
   });
 });
 
+test("needs no secrets except those of Prometheus", async () => {
+  const unset = "receivers: [{name: oncall, webhook_url_file: no-such-file}]\n";
+  expect((await backtest(unset, "--prometheus", "http://127.0.0.1:1")).err).toContain("ECONNREFUSED");
+  const prometheus = `${unset}prometheus: {url: "http://127.0.0.1:1", authorization: {credentials_file: no-such-token}}\n`;
+  const { err } = await backtest(prometheus);
+  expect(err).toContain("prometheus.authorization.credentials_file: ");
+  expect(err).not.toContain("receivers");
+});
+
 test("names the URL of a server that is not a Prometheus", async () => {
   const url = await startServer(404, "no such page");
   expect((await backtest("", "--prometheus", url)).err).toBe(

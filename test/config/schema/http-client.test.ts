@@ -104,7 +104,7 @@ describe("is rejected with the position and the expected value:", () => {
     ["receivers: [{ name: a, alertmanager: false }]", "2:38: receivers[0].alertmanager: found false; must be true"],
     [
       "receivers: [{ name: a, webhook_url_file: f, webhook_url: 'http://h' }]",
-      "2:13: receivers[0]: found the keys name, webhook_url_file, webhook_url; must have exactly one of webhook_url, webhook_url_file, alertmanager, log",
+      "2:13: receivers[0]: found the keys webhook_url_file, webhook_url; must have exactly one of webhook_url, webhook_url_file, alertmanager, log",
     ],
     [
       "receivers: [{ name: a, webhook_url_file: f }, { name: a, webhook_url_file: g }]",

@@ -3,13 +3,13 @@ import { formatProblem } from "../../../src/config/diagnostics/problem.ts";
 import { loadPolicyTests } from "../../../src/config/schema/policy-test.ts";
 import { sourceOf } from "../config-fixtures.ts";
 
-/** The problems of a policy test whose node has these fields. `keys`: further lines of the file. */
-function nodeProblems(fields: string, keys = ""): readonly string[] {
+/** The problems of a policy test whose node and expectation have these fields. `keys`: further lines of the file. */
+function nodeProblems(fields: string, keys = "", expectation = "timer: inactive"): readonly string[] {
   const text = `policies: [a.yaml]
 ${keys}tests:
   - name: x
     nodes: [{ id: node_1, ${fields} }]
-    expect: [{ at: 5m, node: node_1 }]
+    expect: [{ at: 5m, node: node_1, ${expectation} }]
 `;
   const loaded = loadPolicyTests(sourceOf(text));
   return loaded.ok ? [] : loaded.error.map(formatProblem);
@@ -32,6 +32,20 @@ test.each(["cpu_usage", "active_sessions", "bandwidth_gb"])("an empty %s is refu
   for (const empty of ['""', '" "', '["", 1]']) {
     expect(nodeProblems(`${field}: ${empty}`)).toEqual([expect.stringContaining(`nodes[0].${field}: found `)]);
   }
+});
+
+test.each([
+  ["", "tests[0].expect[0]: found the keys at, node; must have at least one of verdict, timer, held, actions"],
+  [
+    "policy: a",
+    "tests[0].expect[0]: found the keys at, node, policy; must have at least one of verdict, timer, held, actions",
+  ],
+  [
+    "actions: [reboot: verified]",
+    "tests[0].expect[0].actions[0]: found a mapping; must be an action; quote it, or YAML reads it as a mapping",
+  ],
+])("an expectation that would not test anything, or not what it says, is refused: %s", (expectation, problem) => {
+  expect(nodeProblems("status: online", "", expectation)).toEqual([expect.stringContaining(problem)]);
 });
 
 test("a start on a day that the month does not have is refused", () => {

@@ -120,6 +120,19 @@ state: { path: state }
   expect(json.errors[3]).toMatchObject({ file, line: 9, column: 23, path: "receivers[0].webhook_url_file" });
 });
 
+test.each([
+  ["check", "--config"],
+  ["policy", "test"],
+])("%s prints a file that can't be read as an error with its name and a message in JSON", async (...command) => {
+  const file = createTempFolder().pathOf("missing.yaml");
+  const { code, out } = await runInProcess(...command, file, "--output", "json");
+  const { errors = [], files = [] } = JSON.parse(out);
+  expect(code).toBe(1);
+  expect([...errors, ...files.flatMap((each: { readonly errors: readonly object[] }) => each.errors)]).toEqual([
+    { file, message: expect.stringContaining("there is no such file") },
+  ]);
+});
+
 test("check rejects a glob that matches no file", async () => {
   const { file } = folderWith(CONFIG.replace("*.yaml", "*.yml"), POLICY);
   const { code, err } = await runInProcess("check", "--config", file);

@@ -52,7 +52,9 @@ async function expectAlertWhileIll(alertmanager: Alertmanager): Promise<void> {
   });
   expect(alert).toMatchObject({
     labels: { policy: "reboot-offline", node_id: node, severity: "warning", episode: "ep-1" },
-    annotations: { summary: `${node} is unhealthy under the policy reboot-offline (ep-1)` },
+    annotations: {
+      summary: expect.stringMatching(`^\\S+ \\(${node}\\) is unhealthy under the policy reboot-offline \\(ep-1\\)$`),
+    },
     status: { state: "active" },
   });
   await waitUntil("the alert is resolved", async () => (await sentAlerts()).length === 0);

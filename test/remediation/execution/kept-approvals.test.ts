@@ -57,6 +57,10 @@ test("an approval is kept if the service can't be reached for the POST", async (
   await network.commands().approve(network.controller().view.approvals()[0]!.id);
   await network.advance(5 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ state: "approved", sentAt: null, detail: "connection refused" }]);
+  const { view } = network.controller();
+  expect(view.approvals()).toEqual([]);
+  const [approved] = view.approvals("approved");
+  expect(approved!.expiresAt - approved!.approvedAt!).toBe(4 * HOUR_MS);
   expect(network.holdReasons(node!)).toEqual(["backoff"]);
   isReachable = true;
   await network.advance(10 * MINUTE_MS);

@@ -111,6 +111,12 @@ describe("a command", () => {
     expect(recorded).toEqual([]);
   });
 
+  test("is not executed if its parameters are in the query, where they would be ignored", async () => {
+    const { recorded, post } = await serverRecordingCommands();
+    expect((await post("/api/v1/pause?for=30m", "")).status).toBe(400);
+    expect(recorded).toEqual([]);
+  });
+
   test("may have a reason of 500 escaped characters", async () => {
     const { recorded, post } = await serverRecordingCommands();
     expect((await post("/api/v1/pause", `{"reason": "${"\\u00fc".repeat(500)}"}`)).status).toBe(200);

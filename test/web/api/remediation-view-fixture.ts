@@ -121,6 +121,18 @@ export const awaitingAction: Action = {
 /** The request for approval of {@link awaitingAction}, which expires after four hours. */
 export const sampleApproval: Approval = { ...awaitingAction, expiresAt: awaitingAction.createdAt + 240 * MINUTE };
 
+/** An approved reboot that is not sent yet. Its approval expires four hours after it was given. */
+export const sampleApproved: Approval = {
+  ...awaitingAction,
+  id: "act-4",
+  node: "node_2",
+  request: { kind: "reboot", force: false },
+  state: "approved",
+  answered: { operator: "alice", at: SAMPLES_START_MS + 35 * MINUTE },
+  approvedAt: SAMPLES_START_MS + 35 * MINUTE,
+  expiresAt: SAMPLES_START_MS + 275 * MINUTE,
+};
+
 /** A policy with every kind of step. */
 export const policyStatus: PolicyStatus = {
   policy: compilePolicy({
@@ -189,6 +201,7 @@ export const emptyHistory: NodeHistory = { episodes: [], actions: [], decisions:
 /** Remediation without policies, decisions and actions. */
 export const idleRemediation: RemediationView = {
   status: () => idleStatus,
+  policyNames: () => [],
   policies: () => stepsOf([]),
   explain: (node) => stepsOf(emptyExplanation(node)),
   historyOf: async () => emptyHistory,
@@ -250,6 +263,7 @@ export const sampleHistory = (node: string): NodeHistory =>
 export function sampleRemediation(queries: JournalQuery[] = []): RemediationView {
   return {
     ...idleRemediation,
+    policyNames: () => ["reboot-offline"],
     policies: () => stepsOf([policyStatus]),
     explain: (node) => stepsOf(sampleExplanation(node)),
     historyOf: async (node) => sampleHistory(node),
@@ -261,7 +275,7 @@ export function sampleRemediation(queries: JournalQuery[] = []): RemediationView
       queries.push(query);
       return [awaitingAction, verifiedAction];
     },
-    approvals: () => [sampleApproval],
+    approvals: (state) => (state === "approved" ? [sampleApproved] : [sampleApproval]),
   };
 }
 

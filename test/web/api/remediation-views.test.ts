@@ -75,7 +75,7 @@ describe("decisions", () => {
       'parameter "until": must be a time in UTC, such as 2026-11-21T03:12:44Z',
     ],
     ["decisions", "state=awaiting", 'parameter "state": unknown; must be one of node, policy, until, limit'],
-    ["actions", "state=ended", 'parameter "state": must be one of awaiting'],
+    ["actions", "state=ended", 'parameter "state": must be one of awaiting, approved'],
     ["actions", "stat=awaiting", 'parameter "stat": unknown; must be one of node, policy, until, limit, state'],
     ["actions", "node=a&node=b", 'parameter "node": must be given only once'],
     ["policies", "node=a", 'parameter "node": unknown; must be one of policy'],
@@ -117,14 +117,15 @@ describe("actions", () => {
     });
   });
 
-  test("with state=awaiting are the pending approvals, filtered like the others", async () => {
+  test("with state=awaiting or approved are those not sent yet, filtered like the others", async () => {
     const ids = async (search: string) =>
-      ((await getFromSample(`/api/v1/actions?state=awaiting${search}`)).json as Answer).data.map(({ id }) => id);
-    expect(await ids("")).toEqual(["act-3"]);
-    expect(await ids("&node=node_1&policy=reboot-offline")).toEqual(["act-3"]);
-    expect(await ids("&node=node_2")).toEqual([]);
-    expect(await ids("&policy=other")).toEqual([]);
-    expect(await ids("&until=2026-11-21T03:29:59Z")).toEqual([]);
+      ((await getFromSample(`/api/v1/actions?state=${search}`)).json as Answer).data.map(({ id }) => id);
+    expect(await ids("awaiting")).toEqual(["act-3"]);
+    expect(await ids("approved")).toEqual(["act-4"]);
+    expect(await ids("awaiting&node=node_1&policy=reboot-offline")).toEqual(["act-3"]);
+    expect(await ids("awaiting&node=node_2")).toEqual([]);
+    expect(await ids("awaiting&policy=other")).toEqual([]);
+    expect(await ids("awaiting&until=2026-11-21T03:29:59Z")).toEqual([]);
     const { queries, json } = await getFromSample("/api/v1/actions?state=awaiting");
     expect(queries).toEqual([]);
     expect((json as Answer).data[0]).toMatchObject({

@@ -173,6 +173,12 @@ describe("the API", () => {
     expect(JSON.parse(response.text)).toEqual({ error: "bad_request", message });
   });
 
+  test.each(["status", "budget", "fleet", "history"])("refuses any parameter of %s", async (route) => {
+    const response = await fetchFrom(await startTestServer(), `/api/v1/${route}?region=eu-west`);
+    expect(response.status).toBe(400);
+    expect(JSON.parse(response.text).message).toBe('parameter "region": unknown; this route has no query parameters');
+  });
+
   test("answers 404 in JSON for an unknown node or route", async () => {
     const web = await startTestServer();
     const node = await fetchFrom(web, "/api/v1/nodes/node_2");
@@ -180,7 +186,10 @@ describe("the API", () => {
     expect(JSON.parse(node.text)).toEqual({ error: "not_found", message: 'no node "node_2" in the fleet' });
     const route = await fetchFrom(web, "/api/v1/none");
     expect(route.status).toBe(404);
-    expect(JSON.parse(route.text).error).toBe("not_found");
+    expect(JSON.parse(route.text)).toEqual({
+      error: "not_found",
+      message: "there is no such route; docs/http.md lists them",
+    });
   });
 
   test("accepts any character in a node id", async () => {

@@ -9,7 +9,11 @@ describe("a response without rows warns of each name in its query that the daemo
     { id: "node_1", region: "us-east" },
     { id: "node_2", region: "eu-west" },
   ]);
-  const remediation: RemediationView = { ...idleRemediation, policies: () => stepsOf([policyStatus]) };
+  const remediation: RemediationView = {
+    ...idleRemediation,
+    policyNames: () => ["reboot-offline"],
+    policies: () => stepsOf([policyStatus]),
+  };
 
   async function read(path: string) {
     const web = await startTestServer({ fleet: () => fleet, remediation: () => remediation });
@@ -44,6 +48,20 @@ describe("a response without rows warns of each name in its query that the daemo
     ["policies?policy=reboot-offline", 1],
   ])("but %s knows its names", async (path, rows) => {
     expect(await read(path)).toEqual({ status: 200, rows, warnings: undefined });
+  });
+
+  test.each([
+    ["decisions?policy=reboot", 0],
+    ["policies?policy=reboot", 1],
+  ])("the warning about %s needs no status of the policies", async (path, reads) => {
+    let count = 0;
+    const policies: RemediationView["policies"] = () => {
+      count += 1;
+      return stepsOf([policyStatus]);
+    };
+    const web = await startTestServer({ fleet: () => fleet, remediation: () => ({ ...remediation, policies }) });
+    expect(JSON.parse((await fetchFrom(web, `/api/v1/${path}`)).text)).toMatchObject({ warnings: [noPolicy] });
+    expect(count).toBe(reads);
   });
 
   test("at most twenty known names are listed", async () => {
