@@ -49,6 +49,8 @@ export class InventoryTrustTracker {
   #startedAt: MonotonicMs | null = null;
   #hadCompleteWalk = false;
   #recordedWalkAt: MonotonicMs | null = null;
+  /** Nodes of the last complete walk, or null before the first one. */
+  #lastWalkNodes: number | null = null;
   /** Age of the freshest `last_seen` in the last evaluation, or Infinity if no node had one. */
   #freshestLastSeenMs: DurationMs = 0;
   /** When this daemon was last not allowed to poll. */
@@ -129,6 +131,7 @@ export class InventoryTrustTracker {
     }
   }
 
+  /** Records a complete walk. A larger fleet counts once two walks in a row show it: one may show nodes that do not exist. */
   #recordWalk(nodes: number, settledAt: MonotonicMs | null): void {
     if (settledAt === null || settledAt === this.#recordedWalkAt) return;
     this.#recordedWalkAt = settledAt;
@@ -136,7 +139,9 @@ export class InventoryTrustTracker {
     const today = dayOf(remediationState.now());
     const known = largestWalks(remediationState.records);
     const recent = new Map([...known].filter(([day]) => day > today - BASELINE_DAYS));
-    const largest = Math.max(recent.get(today) ?? 0, nodes);
+    const confirmed = Math.min(nodes, this.#lastWalkNodes ?? Math.max(0, ...recent.values()));
+    this.#lastWalkNodes = nodes;
+    const largest = Math.max(recent.get(today) ?? 0, confirmed);
     if (recent.size === known.size && largest === known.get(today)) return;
     recent.set(today, largest);
     remediationState.record([{ kind: "fact", key: BASELINE_FACT, value: JSON.stringify([...recent]) }]);
