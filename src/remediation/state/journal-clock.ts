@@ -7,12 +7,7 @@ import {
   SECOND_MS,
 } from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
-import type { Action } from "../../model/remediation/episode.ts";
-import type { JournalChange } from "../../model/remediation/journal.ts";
-import type { Pause } from "../../model/remediation/operator-command.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import type { RemediationRecords } from "../../policy/remediation-records.ts";
-import { PAUSE_FACT } from "../operator-holds.ts";
 
 /** What the journal holds about its clock. */
 export interface JournaledTime {
@@ -58,6 +53,7 @@ export class JournalClock {
   readonly #isNew: boolean;
   /** The first time of this process. Every time in the journal is before it. */
   readonly openedAt: EpochMs;
+  readonly #openedAtMonotonic: MonotonicMs;
   #offset: number;
   #isSettled = false;
   #disagreesSince: MonotonicMs | null = null;
@@ -79,7 +75,8 @@ export class JournalClock {
     this.#log = log;
     this.#isNew = last === null;
     this.openedAt = last === null ? clock.now() : last + 1;
-    this.#offset = this.openedAt - clock.monotonic();
+    this.#openedAtMonotonic = clock.monotonic();
+    this.#offset = this.openedAt - this.#openedAtMonotonic;
     this.#uncertainUntil = uncertainUntil ?? Number.NEGATIVE_INFINITY;
     this.#behindSince = behindSince ?? this.openedAt;
     this.#wallOffset = clock.now() - clock.monotonic();
@@ -92,6 +89,11 @@ export class JournalClock {
   /** Returns the time of this clock when the monotonic clock showed `at`. */
   epochOf(at: MonotonicMs): EpochMs {
     return Math.round(at + this.#offset);
+  }
+
+  /** Does the same, but returns the first time of this process if `at` is before it, also once the downtime is known. */
+  epochSinceOpened(at: MonotonicMs): EpochMs {
+    return at < this.#openedAtMonotonic ? this.openedAt : this.epochOf(at);
   }
 
   /** Returns whether the length of the downtime is known. Until then nothing may be pruned. */
@@ -259,42 +261,3 @@ const isNear = (one: EpochMs, other: EpochMs): boolean => Math.abs(one - other) 
 
 const differenceText = (ms: number): string =>
   `${formatDuration(Math.round(Math.abs(ms) / MINUTE_MS) * MINUTE_MS)} ${ms > 0 ? "ahead of" : "behind"}`;
-
-/** By how much the journal's clock advanced, and which of its earlier times that concerns. */
-export interface ClockAdvance {
-  readonly byMs: DurationMs;
-  /** Pauses and holds are moved if they began since then, which may be before a crash. */
-  readonly behindSince: EpochMs;
-  /** Approvals are moved if they were given since then. After a crash they expire early rather than late. */
-  readonly openedAt: EpochMs;
-}
-
-/**
- * Returns the rows to move with the journal's clock, so that what began while it was behind keeps its duration: pauses
- * and holds that end by themselves, approvals, and requests for one. The `until` of a given-up node is when it was
- * released, and its retries are counted from there.
- */
-export function movedTimes(records: RemediationRecords, advance: ClockAdvance): readonly JournalChange[] {
-  const pause = JSON.parse(records.fact(PAUSE_FACT) ?? "null") as Pause | null;
-  const pauses = pause === null ? [] : movedSpan(pause, advance);
-  const holds = records.allHolds().filter(({ kind }) => kind !== "given_up");
-  return [
-    ...pauses.map((moved) => ({ kind: "fact", key: PAUSE_FACT, value: JSON.stringify(moved) }) as const),
-    ...holds.flatMap((hold) => movedSpan(hold, advance)).map((row) => ({ kind: "hold", row }) as const),
-    ...[...records.actions()]
-      .flatMap((action) => movedApproval(action, advance))
-      .map((row) => ({ kind: "action", row }) as const),
-  ];
-}
-
-function movedSpan<Span extends Pick<Pause, "at" | "until">>(span: Span, { byMs, behindSince }: ClockAdvance): Span[] {
-  const { at, until = null } = span;
-  return until === null || at < behindSince ? [] : [{ ...span, at: at + byMs, until: until + byMs }];
-}
-
-function movedApproval(action: Action, { byMs, openedAt }: ClockAdvance): Action[] {
-  const { state, createdAt, approvedAt } = action;
-  if (state === "awaiting" && createdAt >= openedAt) return [{ ...action, createdAt: createdAt + byMs }];
-  if (state !== "approved" || approvedAt === undefined || approvedAt < openedAt) return [];
-  return [{ ...action, approvedAt: approvedAt + byMs }];
-}

@@ -7,8 +7,9 @@ import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { nextTurn } from "../../platform/event-loop.ts";
 import { RemediationRecords } from "../../policy/remediation-records.ts";
 import { CreatedAtChanges } from "./created-at-changes.ts";
-import { JournalClock, movedTimes } from "./journal-clock.ts";
+import { JournalClock } from "./journal-clock.ts";
 import { JournalWriter } from "./journal-writer.ts";
+import { movedTimes } from "./moved-times.ts";
 
 /** A change that takes effect only once it is journaled. */
 export interface PendingUpdate {

@@ -1,0 +1,46 @@
+import type { DurationMs } from "../../base/duration.ts";
+import type { Action } from "../../model/remediation/episode.ts";
+import type { JournalChange } from "../../model/remediation/journal.ts";
+import type { Pause } from "../../model/remediation/operator-command.ts";
+import type { EpochMs } from "../../model/time.ts";
+import type { RemediationRecords } from "../../policy/remediation-records.ts";
+import { PAUSE_FACT } from "../operator-holds.ts";
+
+/** By how much the journal's clock advanced, and which of its earlier times that concerns. */
+export interface ClockAdvance {
+  readonly byMs: DurationMs;
+  /** Pauses and holds are moved if they began since then, which may be before a crash. */
+  readonly behindSince: EpochMs;
+  /** Approvals are moved if they were given since then. After a crash they expire early rather than late. */
+  readonly openedAt: EpochMs;
+}
+
+/**
+ * Returns the rows to move with the journal's clock, so that what began while it was behind keeps its duration, and its
+ * place in the order of commands: pauses, holds, approvals, and requests for one. The `until` of a given-up node is when
+ * it was released, and its retries are counted from there.
+ */
+export function movedTimes(records: RemediationRecords, advance: ClockAdvance): readonly JournalChange[] {
+  const pause = JSON.parse(records.fact(PAUSE_FACT) ?? "null") as Pause | null;
+  const pauses = pause === null ? [] : movedSpan(pause, advance);
+  const holds = records.allHolds().filter(({ kind }) => kind !== "given_up");
+  return [
+    ...pauses.map((moved) => ({ kind: "fact", key: PAUSE_FACT, value: JSON.stringify(moved) }) as const),
+    ...holds.flatMap((hold) => movedSpan(hold, advance)).map((row) => ({ kind: "hold", row }) as const),
+    ...[...records.actions()]
+      .flatMap((action) => movedApproval(action, advance))
+      .map((row) => ({ kind: "action", row }) as const),
+  ];
+}
+
+function movedSpan<Span extends Pick<Pause, "at" | "until">>(span: Span, { byMs, behindSince }: ClockAdvance): Span[] {
+  const { at, until = null } = span;
+  return at < behindSince ? [] : [{ ...span, at: at + byMs, until: until === null ? null : until + byMs }];
+}
+
+function movedApproval(action: Action, { byMs, openedAt }: ClockAdvance): Action[] {
+  const { state, createdAt, approvedAt } = action;
+  if (state === "awaiting" && createdAt >= openedAt) return [{ ...action, createdAt: createdAt + byMs }];
+  if (state !== "approved" || approvedAt === undefined || approvedAt < openedAt) return [];
+  return [{ ...action, approvedAt: approvedAt + byMs }];
+}
