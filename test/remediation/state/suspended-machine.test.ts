@@ -54,6 +54,27 @@ test("after a suspension the journal's clock is right, and a restart frees no ma
   expect(network.postCount()).toBeGreaterThan(2);
 });
 
+test.each([
+  ["the machine was suspended for four minutes", (network: QuietNetwork) => suspend(network, 4 * MINUTE_MS)],
+  [
+    "the wall clock was set four minutes ahead",
+    (network: QuietNetwork) => network.daemon.clock.stepWallClock(4 * MINUTE_MS),
+  ],
+])("actions count toward max_actions for the whole period after a restart if %s", async (_, disturb) => {
+  const limits = { ...withoutLimits, maxActions: { amount: 1, perMs: HOUR_MS } };
+  const policy = rebootOffline({ forMs: MINUTE_MS, steps: [steps.reboot] });
+  const network = await startQuietNetwork({ config: remediationConfig([policy], limits) });
+  disturb(network);
+  await network.advance(5 * MINUTE_MS);
+  for (const node of onePerRegion(network, 3)) network.failNode(node, "operator");
+  await network.advanceUntil(() => network.postCount() === 1);
+  await network.restart({ downMs: 10 * MINUTE_MS });
+  await network.advance(49 * MINUTE_MS);
+  expect(network.postCount()).toBe(1);
+  await network.advance(4 * MINUTE_MS);
+  expect(network.postCount()).toBe(2);
+});
+
 test("a quarantine that ended while the machine was suspended is over, not lifted by an operator", async () => {
   const network = await startQuietNetwork({
     config: remediationConfig([rebootOffline({ steps: [{ ...steps.quarantine, durationMs: 2 * HOUR_MS }] })]),
