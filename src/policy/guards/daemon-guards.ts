@@ -101,7 +101,8 @@ export const trustGuard = defineGuard({
       condition:
         "no response had a Date header, or no two agree yet; after downtime, the wall clock and the service's Date disagree; the wall clock was changed, or the machine was suspended; or the journal's clock was behind, at startup or after a suspension, and was corrected",
       ends: "automatically, once two responses have Date headers that agree; once the clocks agree, or after an hour at the latest; after the next walk of the nodes, if the wall clock was changed or the machine was suspended; or an hour after the correction",
-      operatorAction: "configure the proxy in front of the service to keep the Date header; correct the wall clock",
+      operatorAction:
+        "configure the proxy in front of the service to keep the Date header; correct the wall clock; if the detail says that it changes again and again, repair the time synchronization of the machine",
       alert: UNTRUSTED,
       policyWide: true,
     },

@@ -33,6 +33,9 @@ const DISAGREEMENT_MS: DurationMs = HOUR_MS;
  * suspension makes no data too old.
  */
 const SUSPENSION_MS_MIN: DurationMs = MINUTE_MS;
+/** If it changes this often within this time, something keeps setting it, and the hold does not end by itself. */
+const WALL_CHANGES_MIN = 3;
+const WALL_CHANGES_MS: DurationMs = HOUR_MS;
 
 /**
  * The clock of all rows of the journal. It advances with the monotonic clock, and continues where the last process
@@ -72,6 +75,8 @@ export class JournalClock {
   #wallOffset: number;
   /** When that was last found to have changed, as after a suspension, which a wall clock that is set back may hide. */
   #wallChangedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+  /** When it changed within the last {@link WALL_CHANGES_MS}. */
+  #wallChanges: readonly MonotonicMs[] = [];
 
   constructor(journaled: JournaledTime, clock: Clock, log: Log) {
     const { last, uncertainUntil, behindSince, lagMs } = journaled;
@@ -123,7 +128,11 @@ export class JournalClock {
   checkWallClock(): void {
     const monotonic = this.#clock.monotonic();
     const wallOffset = this.#clock.now() - monotonic;
-    if (Math.abs(wallOffset - this.#wallOffset) > SUSPENSION_MS_MIN) this.#wallChangedAt = monotonic;
+    this.#wallChanges = this.#wallChanges.filter((at) => monotonic - at < WALL_CHANGES_MS);
+    if (Math.abs(wallOffset - this.#wallOffset) > SUSPENSION_MS_MIN) {
+      this.#wallChangedAt = monotonic;
+      this.#wallChanges = [...this.#wallChanges, monotonic];
+    }
     this.#wallOffset = wallOffset;
   }
 
@@ -170,7 +179,11 @@ export class JournalClock {
    */
   suspensionProblem(serviceNow: EpochMs | null, agreedAt: MonotonicMs | null, observedFrom: MonotonicMs | null) {
     if (agreedAt === null || observedFrom === null) return null;
-    const change = "the wall clock was changed, or the machine was suspended";
+    const times = this.#wallChanges.length;
+    const change =
+      times < WALL_CHANGES_MIN
+        ? "the wall clock was changed, or the machine was suspended"
+        : `the wall clock has changed ${times} times within an hour: check the time synchronization of this machine`;
     if (observedFrom <= this.#wallChangedAt) return `${change}; the hold ends after the next walk of the nodes`;
     const left = DISAGREEMENT_MS - (this.#clock.monotonic() - this.#wallChangedAt);
     if (agreedAt <= this.#wallChangedAt && left > 0)

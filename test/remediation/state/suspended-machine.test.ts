@@ -186,3 +186,27 @@ test("a pause that an operator makes just after a suspension keeps its duration"
   await network.advance(2 * MINUTE_MS);
   expect(network.controller().view.status().paused).toBeNull();
 });
+
+test("a wall clock that changes again and again holds actions, and the hold says so and what to do", async () => {
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
+  network.failNode(network.nodes()[0]!);
+  const details = () =>
+    network
+      .controller()
+      .view.status()
+      .trust.map(({ detail }) => detail);
+  for (let changes = 1; changes <= 40; changes++) {
+    network.daemon.clock.stepWallClock((changes % 2 === 0 ? -1 : 1) * 2 * MINUTE_MS);
+    await network.advance(20 * SECOND_MS);
+    if (changes === 2) expect(details()).not.toEqual([expect.stringContaining("times")]);
+  }
+  expect(network.postCount()).toBe(0);
+  expect(details()).toEqual([
+    expect.stringMatching(/changed \d+ times within an hour: check the time synchronization/),
+  ]);
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(1);
+  network.daemon.clock.stepWallClock(2 * MINUTE_MS);
+  await network.advance(5 * SECOND_MS);
+  expect(details()).toEqual([expect.not.stringContaining("times")]);
+});
