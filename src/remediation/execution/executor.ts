@@ -13,6 +13,7 @@ import {
   recordUnsent,
 } from "../../policy/episodes/episode.ts";
 import type { Candidate } from "../../policy/guard-facts.ts";
+import { evaluateExpression } from "../../policy/policy.ts";
 import type { EpisodeContext, ServiceContext } from "../context.ts";
 import { obsoleteReason } from "../evaluation/action-planner.ts";
 import { findCandidate } from "../evaluation/candidates.ts";
@@ -56,14 +57,14 @@ export async function executeAction(
     intent.approvedAt !== undefined && remediationState.records.action(intent.id)?.state !== "approved";
   if (!(await remediationState.commit(() => (isApprovalGone() ? null : [actionChange(intent)])))) return;
   await externalBlockerCache.refresh(context.policies.find(intent.policy)!, noNewSteps, 0);
-  const statusBeforeRead = stateBeforeAction(context, intent.node).statusBefore;
+  const statusBeforeRead = stateBeforeAction(context, intent).statusBefore;
   const problem = await readNodeNow(context, intent, noNewSteps);
   if (problem !== null) {
     withdrawAction(context, intent, problem, !noNewSteps.aborted);
     return;
   }
   const [readAt, readAtEpochMs] = [clock.monotonic(), clock.now()];
-  const action: Action = { ...intent, ...stateBeforeAction(context, intent.node), state: "posting" };
+  const action: Action = { ...intent, ...stateBeforeAction(context, intent), state: "posting" };
   const findObstacle = () => {
     const blocker = precondition();
     if (blocker !== null) return { kind: "blocked", message: blocker } as const;
@@ -100,7 +101,7 @@ export function recordDryRun(context: ExecutorDeps, intent: Action): void {
   const episode = context.remediationState.records.episode(intent.episode)!;
   const action: Action = {
     ...intent,
-    ...stateBeforeAction(context, intent.node),
+    ...stateBeforeAction(context, intent),
     state: "sent",
     sentAt: now,
     outcome: "dry_run",
@@ -156,11 +157,19 @@ function hasReadChanged(context: ExecutorDeps, { policy, node }: Action, statusB
   return candidate !== null && (candidate.evaluation.verdict !== "true" || candidate.node.status !== statusBeforeRead);
 }
 
-/** Returns the node's status and uptime before the action. */
-function stateBeforeAction({ observed }: ExecutorDeps, node: NodeId) {
-  const slot = observed.slotOf(node);
+/** Returns the node's status and uptime before the action, and whether the step's `expect` holds already. */
+function stateBeforeAction(
+  { observed, policies, clock }: ExecutorDeps,
+  action: Action,
+): Pick<Action, "uptimeHoursBefore" | "statusBefore" | "expectedBefore"> {
+  const slot = observed.slotOf(action.node);
   if (slot === null) return { uptimeHoursBefore: null };
-  return { uptimeHoursBefore: observed.uptimeHoursAt(slot), statusBefore: observed.statusAt(slot) };
+  const before = { uptimeHoursBefore: observed.uptimeHoursAt(slot), statusBefore: observed.statusAt(slot) };
+  const { policy, expect } = policies.sentUnder(action)!;
+  const now = clock.monotonic();
+  const maxAgeOf = observed.usableAgeOf(policy.spec, now);
+  const holds = expect !== null && evaluateExpression(expect, observed.scope(), slot, maxAgeOf, now).verdict === "true";
+  return { ...before, ...(holds && { expectedBefore: true }) };
 }
 
 /** Returns whether an action that was not executed is still approved: an operator approved it, and its step is still due. */
