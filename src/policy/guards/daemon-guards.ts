@@ -92,7 +92,7 @@ export const trustGuard = defineGuard({
       condition: "it is older than `safety.trust.max_freshest_last_seen`",
       ends: "automatically, once the service receives node reports again",
       operatorAction:
-        "check why the service receives no node reports, and whether all its servers send the right Date header",
+        "check why the service receives no node reports, and whether all its servers send the right Date header and state times by the same clock",
       alert: UNTRUSTED,
       policyWide: true,
     },
@@ -110,6 +110,7 @@ export const trustGuard = defineGuard({
       counts: "the time since fleet data became trusted again",
       condition: "it is shorter than `safety.storm_cooldown`",
       ends: "automatically, after `safety.storm_cooldown`",
+      operatorAction: "if it begins again and again, remove the reason that the detail names",
       policyWide: true,
       alert: null,
     },

@@ -51,6 +51,8 @@ export class InventoryTrustTracker {
   #recordedWalkAt: MonotonicMs | null = null;
   /** Nodes of the last complete walk, or null before the first one. */
   #lastWalkNodes: number | null = null;
+  /** The reason for which fleet data was last not trusted, in parentheses, or empty if this process always trusted it. */
+  #lastCause = "";
   /** Age of the freshest `last_seen` in the last evaluation, or Infinity if no node had one. */
   #freshestLastSeenMs: DurationMs = 0;
   /** When this daemon was last not allowed to poll. */
@@ -76,6 +78,7 @@ export class InventoryTrustTracker {
     const { blockers, isUntrusted } = assessTrust(this.#inventoryStatus(fleet, freshMs), config.safety.trust);
     if (fleet.lastWalk?.complete === true) this.#recordWalk(fleet.lastWalk.seenNodes, fleet.settledAt);
     this.#forgetAccepted();
+    if (isUntrusted) this.#lastCause = ` (${blockers[0]!.reason})`;
     const cooldownBlockers = this.#updateCooldown(isUntrusted, fleet, freshMs);
     remediationState.clock.checkWallClock();
     const clockProblem = remediationState.clock.problem() ?? this.#dateProblem(fleet);
@@ -167,7 +170,7 @@ export class InventoryTrustTracker {
     this.#setCooldown(end);
     const left = end - now;
     if (left <= 0) return [];
-    const detail = `fleet data was not trusted until recently; the hold ends in ${formatSecondsLeft(left)}, if the data stays trusted`;
+    const detail = `fleet data was not trusted until recently${this.#lastCause}; the hold ends in ${formatSecondsLeft(left)}, if the data stays trusted`;
     return [{ reason: "sight_cooldown", detail }];
   }
 
@@ -202,7 +205,7 @@ export class InventoryTrustTracker {
     const { seenNodes = 0, rejected = 0, missing = 0, total = 0 } = fleet.lastWalk ?? {};
     const blindSince = fleet.settledAt ?? (fleet.lastWalk === null ? null : this.#startedAt);
     const isShort = fleet.lastWalk?.complete === false && !fleet.lastWalk.isAborted;
-    const { unknownRecords, freshestLastSeenMs } = this.#recordStatus(fleet);
+    const recordStatus = this.#recordStatus(fleet);
     return {
       completeWalks: fleet.lastWalk?.completeWalks ?? 0,
       lastComplete: fleet.lastWalk?.complete ?? false,
@@ -214,8 +217,8 @@ export class InventoryTrustTracker {
       nodes: fleet.lastWalk?.isAborted === true ? fleet.count : seenNodes,
       recordsRead: seenNodes + rejected,
       largestWalkNodes: largestWalkNodes(this.#context.remediationState.records),
-      unknownRecords: rejected + unknownRecords,
-      freshestLastSeenMs,
+      ...recordStatus,
+      unknownRecords: rejected + recordStatus.unknownRecords,
       hasServiceTime: client.serviceTime(now) !== null,
     };
   }
@@ -229,12 +232,12 @@ export class InventoryTrustTracker {
     return { walkIntervalMs: nextWalkMs < leftMs ? plan.intervalMs : null, leftMs };
   }
 
-  /** Returns the number of records of unknown status, and the age of the freshest `last_seen`, or null if none has one. */
-  #recordStatus(fleet: Fleet): Pick<InventoryStatus, "unknownRecords" | "freshestLastSeenMs"> {
+  /** Returns what the records of the fleet show. */
+  #recordStatus(fleet: Fleet): Pick<InventoryStatus, "unknownRecords" | "freshestLastSeenMs" | "nodesAhead"> {
     const { client } = this.#context;
     const { slots, status } = fleet;
     const occupied = occupiedSlots(fleet.ids);
-    let unknownRecords = 0;
+    let [unknownRecords, nodesAhead] = [0, 0];
     let freshest = Number.POSITIVE_INFINITY;
     let isDateInDoubt = false;
     let listedAt = Number.NaN;
@@ -254,13 +257,14 @@ export class InventoryTrustTracker {
         isDateInDoubt ||= observedAt === null;
         const age = (observedAt ?? Number.NaN) - lastSeenTimes[slot - begin]!;
         // A node whose clock is ahead does not show that the service receives reports.
-        if (age < freshest && age >= -AHEAD_MS_MAX) freshest = age;
+        if (age < -AHEAD_MS_MAX) nodesAhead++;
+        else if (age < freshest) freshest = age;
       }
     }
     // Until the next response shows whether the Date of these records was right, their age says nothing.
     if (isDateInDoubt) freshest = Math.min(freshest, this.#freshestLastSeenMs);
     this.#freshestLastSeenMs = freshest;
-    return { unknownRecords, freshestLastSeenMs: Number.isFinite(freshest) ? freshest : null };
+    return { unknownRecords, nodesAhead, freshestLastSeenMs: Number.isFinite(freshest) ? freshest : null };
   }
 }
 

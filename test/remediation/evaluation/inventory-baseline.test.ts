@@ -42,3 +42,29 @@ test("the baseline is kept for another seven days although each process reads th
   }
   expect(network.controller().view.status().largestWalkNodes).toBe(60);
 });
+
+test("the hold after untrusted data names why it was not trusted", async () => {
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
+  network.setFault({ kind: "stale_last_seen" });
+  await network.advance(10 * MINUTE_MS);
+  network.setFault(null);
+  await network.advance(5 * MINUTE_MS);
+  expect(network.controller().view.status().trust).toMatchObject([
+    {
+      reason: "sight_cooldown",
+      detail: expect.stringMatching(/^fleet data was not trusted until recently \(last_seen_stale\); the hold ends in/),
+    },
+  ]);
+});
+
+test("nodes whose last_seen is later than the service's Date are counted if it hides that the others are stale", async () => {
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
+  const [node] = network.nodes();
+  network.failNode(node!, "operator");
+  await network.advance(10 * MINUTE_MS);
+  network.setFault({ kind: "wrong_date", offsetMs: -5 * MINUTE_MS });
+  await network.advance(10 * MINUTE_MS);
+  expect(network.controller().view.status().trust).toMatchObject([
+    { reason: "last_seen_stale", detail: expect.stringContaining("that of 59 nodes is later than the service's Date") },
+  ]);
+});
