@@ -46,8 +46,8 @@ export function stepDeadlines(
 export function evaluateStep(action: Action, verify: StepVerification, seen: StepObservation): StepResult | null {
   const { end, last } = stepDeadlines(action, verify);
   if (!seen.isFresh) return seen.now >= Math.max(last, end + UNOBSERVED_MS_MAX) ? "in_doubt" : null;
-  const isEarly = action.expectedBefore === true && seen.when !== "false";
-  const isMet = seen.expect === null ? meetsDefaultExpectation(action, seen) : seen.expect === "true" && !isEarly;
+  const heldBefore = action.expectedBefore === true && seen.when !== "false";
+  const isMet = seen.expect === null ? meetsDefaultExpectation(action, seen) : seen.expect === "true" && !heldBefore;
   if (!isMet && seen.now < end) return null;
   if (action.request.kind === "quarantine" && seen.status === "quarantined") {
     // `when` may be unknown during a quarantine; the status shows that the step took effect.

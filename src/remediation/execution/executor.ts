@@ -169,7 +169,8 @@ function stateBeforeAction(
   const now = clock.monotonic();
   const maxAgeOf = observed.usableAgeOf(policy.spec, now);
   const holds = expect !== null && evaluateExpression(expect, observed.scope(), slot, maxAgeOf, now).verdict === "true";
-  return { ...before, ...(holds && { expectedBefore: true }) };
+  // An earlier attempt at the same action may have found something else.
+  return { ...before, ...((holds || action.expectedBefore !== undefined) && { expectedBefore: holds }) };
 }
 
 /** Returns whether an action that was not executed is still approved: an operator approved it, and its step is still due. */
