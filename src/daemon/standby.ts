@@ -8,9 +8,9 @@ import type { SharedState } from "../model/shared-state.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import { createLedger, type Ledger } from "../rate-limit/ledger.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
+import { CLOCK_FACT } from "../remediation/state/clock-facts.ts";
 import { JournalClock } from "../remediation/state/journal-clock.ts";
 import {
-  CLOCK_FACT,
   openRemediationState,
   RemediationState,
   type RemediationStateDeps,

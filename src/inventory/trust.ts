@@ -1,5 +1,6 @@
 import { type DurationMs, formatSecondsLeft, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import { formatPercent } from "../base/percent.ts";
+import { countNoun } from "../base/text.ts";
 import type { Safety } from "../config/schema/safety.ts";
 import type { Blocker } from "../model/remediation/decision.ts";
 
@@ -43,6 +44,8 @@ export interface InventoryStatus {
    * observation.
    */
   readonly freshestLastSeenMs: DurationMs | null;
+  /** Nodes whose last_seen was later than its observation, so that it says nothing. */
+  readonly nodesAhead: number;
   /** Whether a response of the service had a Date header. */
   readonly hasServiceTime: boolean;
 }
@@ -134,16 +137,20 @@ function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): 
 }
 
 function clockBlockers(inventory: InventoryStatus, trust: Safety["trust"]): TrustBlocker[] {
-  const { completeWalks, nodes, freshestLastSeenMs, hasServiceTime } = inventory;
+  const { completeWalks, nodes, freshestLastSeenMs, nodesAhead, hasServiceTime } = inventory;
   if (completeWalks === 0 || nodes === 0) return [];
   if (!hasServiceTime) {
     return [{ reason: "service_clock", detail: "no response of the service had a Date header" }];
   }
   if (freshestLastSeenMs !== null && freshestLastSeenMs <= trust.maxFreshestLastSeenMs) return [];
+  const ahead =
+    nodesAhead === 0
+      ? ""
+      : `; that of ${countNoun(nodesAhead, "node")} is later than the service's Date, and says nothing`;
   const detail =
     freshestLastSeenMs === null
       ? "no node has a last_seen, or every one is later than the service's Date"
-      : `the freshest last_seen of the whole fleet is ${seconds(freshestLastSeenMs)} old, more than ${seconds(trust.maxFreshestLastSeenMs)}`;
+      : `the freshest last_seen of the whole fleet is ${seconds(freshestLastSeenMs)} old, more than ${seconds(trust.maxFreshestLastSeenMs)}${ahead}`;
   return [{ reason: "last_seen_stale", detail }];
 }
 

@@ -62,8 +62,10 @@ const SHRUNK_MS_MAX: DurationMs = BASELINE_DAYS * DAY_MS;
 /** Decides which walks of the nodes are complete. */
 export class WalkHistory {
   #acceptedMissing = 0;
-  /** Nodes that the list showed, without those that are known to be gone. New ones may take their place. */
+  /** Nodes that two walks in a row showed, without those that are known to be gone. New ones may take their place. */
   #expectedNodes = 0;
+  /** Nodes that the last walk to the end of the list showed, or null before the first one, which is believed. */
+  #lastShown: number | null = null;
   /** Since when the list has shown too few nodes, or null if the last one showed enough. */
   #shrunkSince: MonotonicMs | null = null;
   #keepsAll = false;
@@ -91,10 +93,15 @@ export class WalkHistory {
    * is believed.
    */
   endList({ known, shown }: Omit<NodeCounts, "hidden">, shownMin: Share, at: MonotonicMs): void {
-    this.#expectedNodes = Math.min(known, Math.max(this.#expectedNodes, shown));
+    this.#expectedNodes = Math.min(known, this.#expectedWith(shown));
     const isShrunk = shown + this.#acceptedMissing < shownMin * this.#expectedNodes - 1e-9;
     this.#shrunkSince = isShrunk ? (this.#shrunkSince ?? at) : null;
     this.#keepsAll = this.#shrunkSince !== null && at - this.#shrunkSince < SHRUNK_MS_MAX;
+  }
+
+  /** Returns how many nodes to expect if a walk shows `shown`. A single walk may show nodes that do not exist. */
+  #expectedWith(shown: number): number {
+    return Math.max(this.#expectedNodes, Math.min(shown, this.#lastShown ?? shown));
   }
 
   /** Returns whether no node may be removed during the current walk. */
@@ -108,7 +115,8 @@ export class WalkHistory {
     { known, shown, hidden }: NodeCounts,
     at: MonotonicMs,
   ): { readonly result: WalkResult; readonly evidence: WalkEvidence } {
-    this.#expectedNodes = Math.max(this.#expectedNodes, shown);
+    this.#expectedNodes = this.#expectedWith(shown);
+    if (end !== "cut") this.#lastShown = shown;
     const counts = { total, seen };
     const unlisted = known - shown - hidden - rejected;
     const missing = Math.max(missingRecords(counts, hidden), -missingRecords(counts), unlisted, 0);

@@ -154,8 +154,8 @@ export type FaultKind =
   | { readonly kind: "lost_reply" }
   | { readonly kind: "vanished"; readonly missing: Share }
   | { readonly kind: "empty_list" }
-  /** Repeats the first `records` of a list at its end, and counts them in its total. */
-  | { readonly kind: "duplicates"; readonly records: number }
+  /** Repeats the first `records` of a list at its end, and counts them in its total. `newIds`: under ids of their own. */
+  | { readonly kind: "duplicates"; readonly records: number; readonly newIds?: boolean }
   /** Gives every page of a list the records of the first page. `states` is the page number in the response. */
   | { readonly kind: "page_ignored"; readonly states: "requested" | "first" }
   /** Makes the details of this share of the nodes unreadable. They are always the same nodes. */

@@ -54,9 +54,7 @@ export function planCommand(deps: PlanDeps, command: OperatorCommand): Planned {
  * beginning of the term.
  */
 const givenAtOf = ({ context: { remediationState } }: PlanDeps, { givenAt }: OperatorCommand): EpochMs =>
-  givenAt === undefined
-    ? remediationState.now()
-    : Math.max(remediationState.clock.openedAt, remediationState.epochOf(givenAt));
+  givenAt === undefined ? remediationState.now() : remediationState.clock.epochSinceOpened(givenAt);
 
 /** Returns whether something was done during this term and after a command was given. The command must not undo it. */
 const isAfter = (deps: PlanDeps, command: OperatorCommand, at: EpochMs): boolean => at > givenAtOf(deps, command);

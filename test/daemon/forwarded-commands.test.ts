@@ -119,3 +119,41 @@ test("commands that were given before a takeover take effect in their order afte
   const executed = journalRows(group.database.store, "operator_commands").map(({ command }) => command);
   expect(executed).toEqual(["pause", "hold", "resume", "release"]);
 });
+
+test("a command that was given before a takeover does not undo a pause or hold made after it, even once the downtime is known", async () => {
+  const group = await startDaemonGroup({ daemons: 3 });
+  await group.advance(4 * MINUTE_MS);
+  const standbys = group.daemons.slice(1);
+  group.daemons[0]!.pause();
+  const commands = commandsOf(standbys[0]!.roleSwitch.active);
+  const replies = [commands.resume(), commands.release("node_1")];
+  const deliver = standbys.map(delayForwardedCommands);
+  await group.advanceUntil(() => standbys.some(({ roleSwitch }) => roleSwitch.isLeading()));
+  const { active } = standbys.find(({ roleSwitch }) => roleSwitch.isLeading())!.roleSwitch;
+  await commandsOf(active).pause("incident");
+  await commandsOf(active).hold("node_1", "broken");
+  await group.advance(MINUTE_MS);
+  for (const reply of await Promise.all(replies)) expect(reply).toMatchObject({ error: { kind: "unanswered" } });
+  for (const each of deliver) each();
+  await group.advance(10 * SECOND_MS);
+  expect(active.view.status().paused).toMatchObject({ reason: "incident" });
+  expect(runAtOnce(active.view.explain("node_1")).holds).toMatchObject([{ kind: "held" }]);
+});
+
+test("a command that was given before a pause does not end it although the downtime became known in between", async () => {
+  const group = await startDaemonGroup({ daemons: 3 });
+  await group.advance(4 * MINUTE_MS);
+  const standbys = group.daemons.slice(1);
+  group.daemons[0]!.pause();
+  const deliver = standbys.map(delayForwardedCommands);
+  await group.advanceUntil(() => standbys.some(({ roleSwitch }) => roleSwitch.isLeading()));
+  const [leader, standby] = standbys.toSorted((a) => (a.roleSwitch.isLeading() ? -1 : 1));
+  const reply = commandsOf(standby!.roleSwitch.active).resume();
+  await group.clock.advance(100);
+  await commandsOf(leader!.roleSwitch.active).pause("incident");
+  await group.advance(MINUTE_MS);
+  expect(await reply).toMatchObject({ error: { kind: "unanswered" } });
+  for (const each of deliver) each();
+  await group.advance(10 * SECOND_MS);
+  expect(leader!.roleSwitch.active.view.status().paused).toMatchObject({ reason: "incident" });
+});

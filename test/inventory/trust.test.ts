@@ -19,6 +19,7 @@ const inventoryStatus = (overrides: Partial<InventoryStatus>): InventoryStatus =
   largestWalkNodes: 100,
   unknownRecords: 0,
   freshestLastSeenMs: SECOND_MS,
+  nodesAhead: 0,
   hasServiceTime: true,
   ...overrides,
 });
@@ -163,6 +164,11 @@ describe("an untrusted inventory", () => {
     expect(assess({ freshestLastSeenMs: 5 * MINUTE_MS })).toEqual(TRUSTED);
     expect(assess({ freshestLastSeenMs: 5 * MINUTE_MS + 1 })).toEqual(
       untrusted("last_seen_stale: the freshest last_seen of the whole fleet is 301 s old, more than 300 s"),
+    );
+    expect(assess({ freshestLastSeenMs: HOUR_MS, nodesAhead: 99 })).toEqual(
+      untrusted(
+        "last_seen_stale: the freshest last_seen of the whole fleet is 3600 s old, more than 300 s; that of 99 nodes is later than the service's Date, and says nothing",
+      ),
     );
     expect(assess({ freshestLastSeenMs: null })).toEqual(
       untrusted("last_seen_stale: no node has a last_seen, or every one is later than the service's Date"),

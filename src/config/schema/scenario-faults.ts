@@ -149,6 +149,9 @@ const faults = [
   requestFault("empty_list", "Returns empty lists with a total of 0.", {}),
   requestFault("duplicates", "Repeats the first records at the end of the list and counts them in its total.", {
     records: wholeNumber(1, 10_000).describe("Number of repeated records."),
+    new_ids: booleanFlag()
+      .exactOptional()
+      .describe("Whether the repeated records have ids of their own, which can't be read. Defaults to false."),
   }),
   requestFault("page_ignored", "Responds to a request for any page with the records of the first page.", {
     states: oneOf(["requested", "first"])

@@ -173,6 +173,8 @@ export interface Action {
   readonly uptimeHoursBefore: number | null;
   /** Status before it was sent. Absent if not sent yet. */
   readonly statusBefore?: NodeStatus;
+  /** Whether the step's `expect` held before it was sent, and has held ever since. Absent means false. */
+  readonly expectedBefore?: boolean;
   /** Whether the node was observed rebooting after it was sent. */
   readonly rebootingSeen: boolean;
   readonly proof: RebootProof | null;

@@ -41,12 +41,14 @@ export function stepDeadlines(
 
 /**
  * Returns the result of a step, or null if it is still in progress. The step ends as soon as its expectation is met, or
- * when it times out. It is then verified if `when` is false, and ineffective if `when` is true.
+ * when it times out. It is then verified if `when` is false, and ineffective if `when` is true. An expectation that held
+ * before the action says nothing about its effect, so the step does not end as ineffective before it times out.
  */
 export function evaluateStep(action: Action, verify: StepVerification, seen: StepObservation): StepResult | null {
   const { end, last } = stepDeadlines(action, verify);
   if (!seen.isFresh) return seen.now >= Math.max(last, end + UNOBSERVED_MS_MAX) ? "in_doubt" : null;
-  const isMet = seen.expect === null ? meetsDefaultExpectation(action, seen) : seen.expect === "true";
+  const heldBefore = action.expectedBefore === true && seen.when !== "false";
+  const isMet = seen.expect === null ? meetsDefaultExpectation(action, seen) : seen.expect === "true" && !heldBefore;
   if (!isMet && seen.now < end) return null;
   if (action.request.kind === "quarantine" && seen.status === "quarantined") {
     // `when` may be unknown during a quarantine; the status shows that the step took effect.

@@ -49,6 +49,10 @@ export class InventoryTrustTracker {
   #startedAt: MonotonicMs | null = null;
   #hadCompleteWalk = false;
   #recordedWalkAt: MonotonicMs | null = null;
+  /** Nodes of the last complete walk, or null before the first one. */
+  #lastWalkNodes: number | null = null;
+  /** The reason for which fleet data was last not trusted, in parentheses, or empty if this process always trusted it. */
+  #lastCause = "";
   /** Age of the freshest `last_seen` in the last evaluation, or Infinity if no node had one. */
   #freshestLastSeenMs: DurationMs = 0;
   /** When this daemon was last not allowed to poll. */
@@ -73,6 +77,7 @@ export class InventoryTrustTracker {
     const { blockers, isUntrusted } = assessTrust(this.#inventoryStatus(fleet, freshMs), config.safety.trust);
     if (fleet.lastWalk?.complete === true) this.#recordWalk(fleet.lastWalk.seenNodes, fleet.settledAt);
     this.#forgetAccepted();
+    if (isUntrusted) this.#lastCause = ` (${blockers[0]!.reason})`;
     const cooldownBlockers = this.#updateCooldown(isUntrusted, fleet, freshMs);
     const clockProblem = remediationState.clock.problem() ?? this.#dateProblem(fleet);
     const clockBlockers: TrustBlocker[] =
@@ -127,6 +132,7 @@ export class InventoryTrustTracker {
     }
   }
 
+  /** Records a complete walk. A larger fleet counts once two walks in a row show it: one may show nodes that do not exist. */
   #recordWalk(nodes: number, settledAt: MonotonicMs | null): void {
     if (settledAt === null || settledAt === this.#recordedWalkAt) return;
     this.#recordedWalkAt = settledAt;
@@ -134,7 +140,9 @@ export class InventoryTrustTracker {
     const today = dayOf(remediationState.now());
     const known = largestWalks(remediationState.records);
     const recent = new Map([...known].filter(([day]) => day > today - BASELINE_DAYS));
-    const largest = Math.max(recent.get(today) ?? 0, nodes);
+    const confirmed = Math.min(nodes, this.#lastWalkNodes ?? Math.max(0, ...recent.values()));
+    this.#lastWalkNodes = nodes;
+    const largest = Math.max(recent.get(today) ?? 0, confirmed);
     if (recent.size === known.size && largest === known.get(today)) return;
     recent.set(today, largest);
     remediationState.record([{ kind: "fact", key: BASELINE_FACT, value: JSON.stringify([...recent]) }]);
@@ -160,7 +168,7 @@ export class InventoryTrustTracker {
     this.#setCooldown(end);
     const left = end - now;
     if (left <= 0) return [];
-    const detail = `fleet data was not trusted until recently; the hold ends in ${formatSecondsLeft(left)}, if the data stays trusted`;
+    const detail = `fleet data was not trusted until recently${this.#lastCause}; the hold ends in ${formatSecondsLeft(left)}, if the data stays trusted`;
     return [{ reason: "sight_cooldown", detail }];
   }
 
@@ -195,7 +203,7 @@ export class InventoryTrustTracker {
     const { seenNodes = 0, rejected = 0, missing = 0, total = 0 } = fleet.lastWalk ?? {};
     const blindSince = fleet.settledAt ?? (fleet.lastWalk === null ? null : this.#startedAt);
     const isShort = fleet.lastWalk?.complete === false && !fleet.lastWalk.isAborted;
-    const { unknownRecords, freshestLastSeenMs } = this.#recordStatus(fleet);
+    const recordStatus = this.#recordStatus(fleet);
     return {
       completeWalks: fleet.lastWalk?.completeWalks ?? 0,
       lastComplete: fleet.lastWalk?.complete ?? false,
@@ -207,8 +215,8 @@ export class InventoryTrustTracker {
       nodes: fleet.lastWalk?.isAborted === true ? fleet.count : seenNodes,
       recordsRead: seenNodes + rejected,
       largestWalkNodes: largestWalkNodes(this.#context.remediationState.records),
-      unknownRecords: rejected + unknownRecords,
-      freshestLastSeenMs,
+      ...recordStatus,
+      unknownRecords: rejected + recordStatus.unknownRecords,
       hasServiceTime: client.serviceTime(now) !== null,
     };
   }
@@ -222,12 +230,12 @@ export class InventoryTrustTracker {
     return { walkIntervalMs: nextWalkMs < leftMs ? plan.intervalMs : null, leftMs };
   }
 
-  /** Returns the number of records of unknown status, and the age of the freshest `last_seen`, or null if none has one. */
-  #recordStatus(fleet: Fleet): Pick<InventoryStatus, "unknownRecords" | "freshestLastSeenMs"> {
+  /** Returns what the records of the fleet show. */
+  #recordStatus(fleet: Fleet): Pick<InventoryStatus, "unknownRecords" | "freshestLastSeenMs" | "nodesAhead"> {
     const { client } = this.#context;
     const { slots, status } = fleet;
     const occupied = occupiedSlots(fleet.ids);
-    let unknownRecords = 0;
+    let [unknownRecords, nodesAhead] = [0, 0];
     let freshest = Number.POSITIVE_INFINITY;
     let isDateInDoubt = false;
     let listedAt = Number.NaN;
@@ -247,13 +255,14 @@ export class InventoryTrustTracker {
         isDateInDoubt ||= observedAt === null;
         const age = (observedAt ?? Number.NaN) - lastSeenTimes[slot - begin]!;
         // A node whose clock is ahead does not show that the service receives reports.
-        if (age < freshest && age >= -AHEAD_MS_MAX) freshest = age;
+        if (age < -AHEAD_MS_MAX) nodesAhead++;
+        else if (age < freshest) freshest = age;
       }
     }
     // Until the next response shows whether the Date of these records was right, their age says nothing.
     if (isDateInDoubt) freshest = Math.min(freshest, this.#freshestLastSeenMs);
     this.#freshestLastSeenMs = freshest;
-    return { unknownRecords, freshestLastSeenMs: Number.isFinite(freshest) ? freshest : null };
+    return { unknownRecords, nodesAhead, freshestLastSeenMs: Number.isFinite(freshest) ? freshest : null };
   }
 }
 

@@ -7,6 +7,7 @@ import type { NodeId, NodeStatus } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { advanceStep, endSteps, recordRateLimited, recordSent, recordUnsent } from "../../policy/episodes/episode.ts";
 import type { Candidate } from "../../policy/guard-facts.ts";
+import { evaluateExpression } from "../../policy/evaluation.ts";
 import type { EpisodeContext, ServiceContext } from "../context.ts";
 import { obsoleteReason } from "../evaluation/action-planner.ts";
 import { findCandidate } from "../evaluation/candidates.ts";
@@ -50,14 +51,14 @@ export async function executeAction(
     intent.approvedAt !== undefined && remediationState.records.action(intent.id)?.state !== "approved";
   if (!(await remediationState.commit(() => (isApprovalGone() ? null : [actionChange(intent)])))) return;
   await externalBlockerCache.refresh(context.policies.find(intent.policy)!, noNewSteps, 0);
-  const statusBeforeRead = stateBeforeAction(context, intent.node).statusBefore;
+  const statusBeforeRead = stateBeforeAction(context, intent).statusBefore;
   const problem = await readNodeNow(context, intent, noNewSteps);
   if (problem !== null) {
     withdrawAction(context, intent, problem, !noNewSteps.aborted);
     return;
   }
   const [readAt, readAtEpochMs] = [clock.monotonic(), clock.now()];
-  const action: Action = { ...intent, ...stateBeforeAction(context, intent.node), state: "posting" };
+  const action: Action = { ...intent, ...stateBeforeAction(context, intent), state: "posting" };
   const findObstacle = () => {
     const blocker = precondition();
     if (blocker !== null) return { kind: "blocked", message: blocker } as const;
@@ -94,7 +95,7 @@ export function recordDryRun(context: ExecutorDeps, intent: Action): void {
   const episode = context.remediationState.records.episode(intent.episode)!;
   const action: Action = {
     ...intent,
-    ...stateBeforeAction(context, intent.node),
+    ...stateBeforeAction(context, intent),
     state: "sent",
     sentAt: now,
     outcome: "dry_run",
@@ -150,11 +151,19 @@ function hasReadChanged(context: ExecutorDeps, { policy, node }: Action, statusB
   return candidate !== null && (candidate.evaluation.verdict !== "true" || candidate.node.status !== statusBeforeRead);
 }
 
-/** Returns the node's status and uptime before the action. */
-function stateBeforeAction({ observed }: ExecutorDeps, node: NodeId) {
-  const slot = observed.slotOf(node);
+/** Returns the node's status and uptime before the action, and whether the step's `expect` holds already. */
+function stateBeforeAction(
+  { observed, policies, clock }: ExecutorDeps,
+  action: Action,
+): Pick<Action, "uptimeHoursBefore" | "statusBefore" | "expectedBefore"> {
+  const slot = observed.slotOf(action.node);
   if (slot === null) return { uptimeHoursBefore: null };
-  return { uptimeHoursBefore: observed.uptimeHoursAt(slot), statusBefore: observed.statusAt(slot) };
+  const before = { uptimeHoursBefore: observed.uptimeHoursAt(slot), statusBefore: observed.statusAt(slot) };
+  const { policy, expect } = policies.sentUnder(action)!;
+  const input = observed.input(policy.spec, clock.monotonic());
+  const holds = expect !== null && evaluateExpression(expect, slot, input).verdict === "true";
+  // An earlier attempt at the same action may have found something else.
+  return { ...before, ...((holds || action.expectedBefore !== undefined) && { expectedBefore: holds }) };
 }
 
 /** Returns whether an action that was not executed is still approved: an operator approved it, and its step is still due. */

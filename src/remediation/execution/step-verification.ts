@@ -34,15 +34,22 @@ export function verifyStep(context: VerificationDeps, episode: Episode, action: 
     return;
   }
   const observation = observeStep(context, action, sentUnder, slot);
-  if (observation.isFresh && observation.status === "rebooting" && !action.rebootingSeen) {
-    remediationState.record([actionChange({ ...action, rebootingSeen: true })]);
-  }
+  const seen = withObservation(action, observation);
+  if (seen !== action) remediationState.record([actionChange(seen)]);
   // A dry run creates no quarantine that could be observed.
   const isDryRunQuarantine = episode.dryRun && action.request.kind === "quarantine";
-  const result = isDryRunQuarantine ? "verified" : evaluateStep(action, sentUnder.verify, observation);
+  const result = isDryRunQuarantine ? "verified" : evaluateStep(seen, sentUnder.verify, observation);
   if (result === null) return;
   const policy = policies.find(episode.policy) ?? sentUnder.policy;
-  finishStep(context, episode, remediationState.records.action(action.id)!, result, policy, slot);
+  finishStep(context, episode, seen, result, policy, slot);
+}
+
+/** Returns the action with what was observed for the first time: that its node reboots, or that `expect` does not hold. */
+function withObservation(action: Action, { isFresh, status, expect }: StepObservation): Action {
+  const rebootingSeen = action.rebootingSeen || (isFresh && status === "rebooting");
+  const expectedBefore = action.expectedBefore === true && !(isFresh && expect === "false");
+  if (rebootingSeen === action.rebootingSeen && expectedBefore === (action.expectedBefore ?? false)) return action;
+  return { ...action, rebootingSeen, expectedBefore };
 }
 
 function observeStep(

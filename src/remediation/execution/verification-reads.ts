@@ -1,3 +1,4 @@
+import type { ApiError } from "../../api-client/errors.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { Action } from "../../model/remediation/episode.ts";
 import type { MonotonicMs } from "../../model/time.ts";
@@ -17,6 +18,11 @@ const CHECK_INTERVAL_MS: DurationMs = 5 * SECOND_MS;
 /** Maximum number of concurrent reads, so that few calls wait for permits ahead of the next action. */
 const READS_IN_FLIGHT_MAX = 4;
 
+/** If no read is answered for this time, the service is down, and one node is read this often until it answers again. */
+const OUTAGE_INTERVAL_MS: DurationMs = 5 * MINUTE_MS;
+/** Failures that are answers of the service about the node. */
+const ANSWERS: ReadonlySet<ApiError["kind"]> = new Set(["not_found", "wrong_shape", "incomplete"]);
+
 const UNEXPECTED_FAILURE = "verification read failed unexpectedly; the next one is tried";
 
 /**
@@ -29,6 +35,7 @@ export async function startVerificationReads(context: ReadDeps, signal: AbortSig
   let lastReadAt: ReadonlyMap<string, MonotonicMs> = new Map();
   // A read of a node that does not respond takes long, and must not delay the others.
   const reads = new Map<string, Promise<void>>();
+  const service = createServiceFailures(context);
   while (!signal.aborted) {
     await clock.sleep(CHECK_INTERVAL_MS, signal);
     if (signal.aborted) break;
@@ -37,11 +44,12 @@ export async function startVerificationReads(context: ReadDeps, signal: AbortSig
       for (const action of [...remediationState.records.actions()].filter(isInFlight)) {
         const { id, dryRun } = action;
         const last = lastReadAt.get(id) ?? Number.NEGATIVE_INFINITY;
-        const mayRead = !dryRun && !reads.has(id) && reads.size < READS_IN_FLIGHT_MAX;
+        const mayRead = !dryRun && !reads.has(id) && reads.size < READS_IN_FLIGHT_MAX && service.mayRead();
         const isReading = mayRead && isReadDue(context, action, last);
         readAttempts.set(id, isReading ? clock.monotonic() : last);
         if (!isReading) continue;
-        const read = readForVerification(context, action, signal);
+        service.recordRead();
+        const read = readForVerification(context, action, signal).then(service.recordResult);
         reads.set(
           id,
           read.finally(() => reads.delete(id)),
@@ -69,12 +77,40 @@ function isReadDue(context: ReadDeps, action: Action, lastReadAt: MonotonicMs): 
   return ageMs >= intervalMs && context.clock.monotonic() - lastReadAt >= intervalMs;
 }
 
-async function readForVerification(context: ReadDeps, { node }: Action, signal: AbortSignal): Promise<void> {
+/** Reads a node. Returns whether the service answered. */
+async function readForVerification(context: ReadDeps, { node }: Action, signal: AbortSignal): Promise<boolean> {
   try {
     const error = await readNode(context, node, signal);
     if (error === null) context.onRead();
     else if (!signal.aborted) context.log.warn({ node, problem: error.message }, "verification read failed");
+    return error === null || ANSWERS.has(error.kind);
   } catch (error) {
     context.log.error({ node, err: error }, UNEXPECTED_FAILURE);
+    return true;
   }
+}
+
+/** Tells an outage of the service, in which each read is a call that is known to fail, from nodes that can't be read. */
+function createServiceFailures({ clock, inventory, observed }: ReadDeps) {
+  /** When the first of the reads failed that have failed since the last answer, or null if there is none. */
+  let failingSince: MonotonicMs | null = null;
+  let readAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+  const answeredAt = () => Math.max(inventory.lastDetailAt() ?? 0, observed.fleet.walkedAt ?? 0);
+  return {
+    /** Returns whether a read may begin now. */
+    mayRead(): boolean {
+      if (failingSince === null || answeredAt() > failingSince) return true;
+      const now = clock.monotonic();
+      return now - failingSince < OUTAGE_INTERVAL_MS || now - readAt >= OUTAGE_INTERVAL_MS;
+    },
+    /** Records the beginning of a read. */
+    recordRead(): void {
+      readAt = clock.monotonic();
+    },
+    /** Records whether the service answered. */
+    recordResult(isAnswered: boolean): void {
+      if (isAnswered || answeredAt() > (failingSince ?? 0)) failingSince = null;
+      if (!isAnswered) failingSince ??= clock.monotonic();
+    },
+  };
 }

@@ -17,6 +17,8 @@ export interface JournaledTime {
   readonly uncertainUntil?: EpochMs | null;
   /** The last `behindSince` of the {@link JournalClock}. Absent or null if the clock was right. */
   readonly behindSince?: EpochMs | null;
+  /** The last `lagMs` of the {@link JournalClock}. Absent or null if it had none. */
+  readonly lagMs?: DurationMs | null;
 }
 
 /** The wall clock and the service's Date agree if they differ by at most this much, since clocks drift without NTP. */
@@ -31,6 +33,9 @@ const DISAGREEMENT_MS: DurationMs = HOUR_MS;
  * suspension makes no data too old.
  */
 const SUSPENSION_MS_MIN: DurationMs = MINUTE_MS;
+/** If it changes this often within this time, something keeps setting it, and the hold does not end by itself. */
+const WALL_CHANGES_MIN = 3;
+const WALL_CHANGES_MS: DurationMs = HOUR_MS;
 
 /**
  * The clock of all rows of the journal. It advances with the monotonic clock, and continues where the last process
@@ -40,8 +45,9 @@ const SUSPENSION_MS_MIN: DurationMs = MINUTE_MS;
  *     unchecked ──▶ settled               the clocks agree, or one of them agrees with the journal
  *         └───────▶ disputed ──▶ settled  the clocks agree, or DISAGREEMENT_MS has passed
  *
- * The monotonic clock stands still while the machine is suspended. Once the other two agree on a later time, this one
- * follows them.
+ * The monotonic clock stands still while the machine is suspended. Once the other two agree on a time that is more than
+ * AGREEMENT_MS later, this one follows them. Until then it lags, also after a restart: to catch up would shorten what has
+ * begun since the suspension.
  *
  * While the clocks disagree, time continues from the earlier of the two, or from what the journal shows if that is
  * later. The clock may be behind from then on. Once a later start corrects it, times in the journal seem to be longer
@@ -53,6 +59,7 @@ export class JournalClock {
   readonly #isNew: boolean;
   /** The first time of this process. Every time in the journal is before it. */
   readonly openedAt: EpochMs;
+  readonly #openedAtMonotonic: MonotonicMs;
   #offset: number;
   #isSettled = false;
   #disagreesSince: MonotonicMs | null = null;
@@ -63,20 +70,25 @@ export class JournalClock {
   readonly #behindSince: EpochMs;
   /** When the clocks last agreed with this one, which was before a suspension, or null if they have not. */
   #agreedAt: EpochMs | null = null;
+  #lagMs: DurationMs;
   /** How far the wall clock is ahead of the monotonic clock, as last compared. */
   #wallOffset: number;
   /** When that was last found to have changed, as after a suspension, which a wall clock that is set back may hide. */
   #wallChangedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+  /** When it changed within the last {@link WALL_CHANGES_MS}. */
+  #wallChanges: readonly MonotonicMs[] = [];
 
   constructor(journaled: JournaledTime, clock: Clock, log: Log) {
-    const { last, uncertainUntil, behindSince } = journaled;
+    const { last, uncertainUntil, behindSince, lagMs } = journaled;
     this.#clock = clock;
     this.#log = log;
     this.#isNew = last === null;
     this.openedAt = last === null ? clock.now() : last + 1;
-    this.#offset = this.openedAt - clock.monotonic();
+    this.#openedAtMonotonic = clock.monotonic();
+    this.#offset = this.openedAt - this.#openedAtMonotonic;
     this.#uncertainUntil = uncertainUntil ?? Number.NEGATIVE_INFINITY;
     this.#behindSince = behindSince ?? this.openedAt;
+    this.#lagMs = lagMs ?? 0;
     this.#wallOffset = clock.now() - clock.monotonic();
   }
 
@@ -89,6 +101,11 @@ export class JournalClock {
   /** Returns the time of this clock when the monotonic clock showed `at`. */
   epochOf(at: MonotonicMs): EpochMs {
     return Math.round(at + this.#offset);
+  }
+
+  /** Does the same, but returns the first time of this process if `at` is before it, also once the downtime is known. */
+  epochSinceOpened(at: MonotonicMs): EpochMs {
+    return at < this.#openedAtMonotonic ? this.openedAt : this.epochOf(at);
   }
 
   /** Returns whether the length of the downtime is known. Until then nothing may be pruned. */
@@ -111,7 +128,11 @@ export class JournalClock {
   suspendedAt(): MonotonicMs {
     const monotonic = this.#clock.monotonic();
     const wallOffset = this.#clock.now() - monotonic;
-    if (Math.abs(wallOffset - this.#wallOffset) > SUSPENSION_MS_MIN) this.#wallChangedAt = monotonic;
+    this.#wallChanges = this.#wallChanges.filter((at) => monotonic - at < WALL_CHANGES_MS);
+    if (Math.abs(wallOffset - this.#wallOffset) > SUSPENSION_MS_MIN) {
+      this.#wallChangedAt = monotonic;
+      this.#wallChanges = [...this.#wallChanges, monotonic];
+    }
     this.#wallOffset = wallOffset;
     return this.#wallChangedAt;
   }
@@ -132,6 +153,11 @@ export class JournalClock {
     return this.#isSettled && this.#uncertainUntil !== Number.POSITIVE_INFINITY ? null : this.#behindSince;
   }
 
+  /** Returns by how much this clock lags behind the others while they agree with it. It must be journaled. */
+  lagMs(): DurationMs {
+    return this.#lagMs;
+  }
+
   /**
    * Remembers when the clocks agree with this one. Returns since when, on this clock, it is behind because the machine was
    * suspended, or null if it is not. `serviceNow` is the time by the service's Date, or null if not known.
@@ -139,8 +165,11 @@ export class JournalClock {
   checkSuspension(serviceNow: EpochMs | null): EpochMs | null {
     const wall = this.#clock.now();
     if (!this.#isSettled || serviceNow === null || !isNear(wall, serviceNow)) return null;
-    if (Math.min(wall, serviceNow) - this.now() > AGREEMENT_MS) return this.#agreedAt;
-    if (this.#uncertainUntil !== Number.POSITIVE_INFINITY) this.#agreedAt = this.now();
+    const lagMs = Math.min(wall, serviceNow) - this.now();
+    if (lagMs > AGREEMENT_MS) return this.#agreedAt;
+    if (this.#uncertainUntil === Number.POSITIVE_INFINITY) return null;
+    this.#agreedAt = this.now();
+    this.#lagMs = Math.max(0, lagMs);
     return null;
   }
 
@@ -151,8 +180,12 @@ export class JournalClock {
    */
   suspensionProblem(serviceNow: EpochMs | null, agreedAt: MonotonicMs | null, observedFrom: MonotonicMs | null) {
     if (agreedAt === null || observedFrom === null) return null;
-    const change = "the wall clock was changed, or the machine was suspended";
     const suspendedAt = this.suspendedAt();
+    const times = this.#wallChanges.length;
+    const change =
+      times < WALL_CHANGES_MIN
+        ? "the wall clock was changed, or the machine was suspended"
+        : `the wall clock has changed ${times} times within an hour: check the time synchronization of this machine`;
     if (observedFrom <= suspendedAt) return `${change}; the hold ends after the next walk of the nodes`;
     const left = DISAGREEMENT_MS - (this.#clock.monotonic() - suspendedAt);
     if (agreedAt <= suspendedAt && left > 0)
@@ -170,6 +203,7 @@ export class JournalClock {
       "journal's clock corrected: the monotonic clock had stopped, as it does while a machine is suspended",
     );
     this.#advanceTo(this.#clock.now());
+    this.#lagMs = 0;
     this.#uncertainUntil = this.now() + DISAGREEMENT_MS;
   }
 
@@ -192,7 +226,7 @@ export class JournalClock {
     if (this.#isSettled || serviceNow === null) return;
     const wall = this.#clock.now();
     if (isNear(wall, serviceNow)) {
-      this.#adoptAgreed(wall);
+      this.#adoptAgreed(Math.min(wall, serviceNow));
       return;
     }
     this.#difference = `the wall clock of this machine is ${differenceText(wall - serviceNow)} the service's Date`;
@@ -225,7 +259,7 @@ export class JournalClock {
    */
   #adoptAgreed(at: EpochMs): void {
     const behindMs = at - this.now();
-    this.#adopt(at);
+    this.#adopt(at - this.#lagMs);
     if (this.#uncertainUntil !== Number.POSITIVE_INFINITY) return;
     this.#uncertainUntil = Number.NEGATIVE_INFINITY;
     if (behindMs <= AGREEMENT_MS) return;

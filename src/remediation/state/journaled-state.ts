@@ -6,6 +6,14 @@ import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { nextTurn } from "../../platform/event-loop.ts";
 import { RemediationRecords } from "../../policy/remediation-records.ts";
+import {
+  CLOCK_BEHIND_FACT,
+  CLOCK_FACT,
+  CLOCK_LAG_FACT,
+  CLOCK_UNCERTAIN_FACT,
+  journaledTimeOf,
+  LAG_CHANGE_MS_MIN,
+} from "./clock-facts.ts";
 import { CreatedAtChanges } from "./created-at-changes.ts";
 import { JournalClock } from "./journal-clock.ts";
 import { JournalWriter } from "./journal-writer.ts";
@@ -43,15 +51,6 @@ export interface RemediationStateDeps {
 export const EPISODE_MEMORY_MS: DurationMs = 30 * DAY_MS;
 /** The time is journaled at least this often. After a restart, the time since then counts as downtime. */
 const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
-/**
- * Key of the fact that holds the last time on the journal's clock, which keeps the clock from going back. Every commit
- * changes it.
- */
-export const CLOCK_FACT = "remediation.clock";
-/** Key of the fact that holds `uncertainUntil` of the {@link JournalClock}. Absent if the clock was never behind. */
-const CLOCK_UNCERTAIN_FACT = "remediation.clock_uncertain_until";
-/** Key of the fact that holds `behindSince` of the {@link JournalClock}. Absent if the clock is right. */
-const CLOCK_BEHIND_FACT = "remediation.clock_behind_since";
 /** Key of the fact that holds when this journal was created. Absent if it has all earlier actions. */
 const FIRST_START_FACT = "remediation.first_start";
 
@@ -65,13 +64,7 @@ export const CHANGING_CREATED_AT_FACT = "nodes.changing_created_at";
 export async function openRemediationState(deps: RemediationStateDeps): Promise<RemediationState> {
   const { journal, clock, log } = deps;
   const facts = await journal.facts();
-  const timeOf = (key: string) => (facts.has(key) ? Number(facts.get(key)) : null);
-  const journaled = {
-    last: timeOf(CLOCK_FACT),
-    uncertainUntil: timeOf(CLOCK_UNCERTAIN_FACT),
-    behindSince: timeOf(CLOCK_BEHIND_FACT),
-  };
-  const journalClock = new JournalClock(journaled, clock, log);
+  const journalClock = new JournalClock(journaledTimeOf(facts), clock, log);
   const contents = await journal.load(journalClock.now() - EPISODE_MEMORY_MS);
   return new RemediationState(deps, journalClock, contents);
 }
@@ -136,11 +129,17 @@ export class RemediationState {
    * began while it was behind is moved with it. This happens between two commits, so that no commit has earlier times.
    */
   async checkClock(serviceNow: () => EpochMs | null): Promise<void> {
-    if (this.clock.isSettled() && this.clock.checkSuspension(serviceNow()) === null) return;
+    if (this.clock.isSettled() && this.clock.checkSuspension(serviceNow()) === null) return this.#recordLag();
     await this.#writer.commit(() => {
       this.#checkClock(serviceNow());
       return null;
     });
+  }
+
+  #recordLag(): void {
+    const lagMs = this.clock.lagMs();
+    if (Math.abs(lagMs - Number(this.records.fact(CLOCK_LAG_FACT) ?? 0)) >= LAG_CHANGE_MS_MIN)
+      this.record([{ kind: "fact", key: CLOCK_LAG_FACT, value: String(lagMs) }]);
   }
 
   #checkClock(serviceNow: EpochMs | null): void {

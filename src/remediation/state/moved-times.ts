@@ -16,9 +16,9 @@ export interface ClockAdvance {
 }
 
 /**
- * Returns the rows to move with the journal's clock, so that what began while it was behind keeps its duration: pauses
- * and holds that end by themselves, approvals, and requests for one. The `until` of a given-up node is when it was
- * released, and its retries are counted from there.
+ * Returns the rows to move with the journal's clock, so that what began while it was behind keeps its duration, and its
+ * place in the order of commands: pauses, holds, approvals, and requests for one. The `until` of a given-up node is when
+ * it was released, and its retries are counted from there.
  */
 export function movedTimes(records: RemediationRecords, advance: ClockAdvance): readonly JournalChange[] {
   const pause = recordedPause(records);
@@ -35,7 +35,7 @@ export function movedTimes(records: RemediationRecords, advance: ClockAdvance): 
 
 function movedSpan<Span extends Pick<Pause, "at" | "until">>(span: Span, { byMs, behindSince }: ClockAdvance): Span[] {
   const { at, until = null } = span;
-  return until === null || at < behindSince ? [] : [{ ...span, at: at + byMs, until: until + byMs }];
+  return at < behindSince ? [] : [{ ...span, at: at + byMs, until: until === null ? null : until + byMs }];
 }
 
 function movedApproval(action: Action, { byMs, openedAt }: ClockAdvance): Action[] {

@@ -76,13 +76,15 @@ export function answerPage<Item, T extends { readonly id: string }>(
   const slice = (from: number, to: number) => remaining?.slice(from, to) ?? list.slice(from, to);
   const listed = remaining?.length ?? list.length;
   // Duplicates of the first records follow the last record.
-  const duplicates = Math.min(listed, findFault(call.activeFaults, "duplicates")?.records ?? 0);
+  const duplication = findFault(call.activeFaults, "duplicates");
+  const duplicates = Math.min(listed, duplication?.records ?? 0);
   const from = Math.max(offset, listed);
   const to = Math.max(from, Math.min(offset + limit, listed + duplicates));
+  const repeated = slice(from - listed, to - listed).map(list.recordOf);
   const data = [
-    ...slice(Math.min(offset, listed), Math.min(offset + limit, listed)),
-    ...slice(from - listed, to - listed),
-  ].map(list.recordOf);
+    ...slice(Math.min(offset, listed), Math.min(offset + limit, listed)).map(list.recordOf),
+    ...(duplication?.newIds === true ? repeated.map((record) => ({ ...record, id: `${record.id}_copy` })) : repeated),
+  ];
   const counted = missing.size === 0 ? list.counted : Array.from({ length: list.counted }).filter(isListed).length;
   const total = statedTotal(list.options, counted + duplicates, data.length);
   const page = ignored?.states === "first" ? call.service.options.firstPage : requested.value.page;

@@ -6,12 +6,17 @@ import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits, withoutRetries } from "../../harness/policies.ts";
 import { listsOnlySettings, onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
+import { everyMinuteSettings, START_MS } from "../../harness/virtual-daemon.ts";
 
 const expecting = <S extends Exclude<Step, { action: "notify" }>>(step: S, text: string): S => ({
   ...step,
   verify: { ...step.verify, expect: text },
 });
+
+const busy = rebootOffline({ name: "hot", when: "node.cpu_usage > 0.9", forMs: 10 * MINUTE_MS });
+const everyHour = { kind: "every", intervalMs: HOUR_MS } as const;
+const fullLoad = { resource: "cpu", overMs: 0, level: 1, until: Number.POSITIVE_INFINITY } as const;
+const detailed = { schedules: { ...listsOnlySettings.schedules!, details: everyHour } };
 
 test("a recovery without proof of a reboot is verified, with the proof `none`", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
@@ -27,12 +32,38 @@ test("a recovery without proof of a reboot is verified, with the proof `none`", 
 });
 
 test("a step ends as soon as its expectation holds, and is ineffective if `when` is still true", async () => {
+  const step = expecting(steps.reboot, "node.uptime_hours < 1");
+  const config = remediationConfig([{ ...busy, steps: [step, steps.force] }]);
+  const network = await startQuietNetwork({ config, settings: detailed });
+  network.interventions.setLoad(network.nodes()[0]!, { ...fullLoad, since: network.daemon.clock.now() });
+  await network.advanceUntil(() => network.postCount() === 1);
+  await network.advance(6 * MINUTE_MS);
+  expect(actionLines(network)).toEqual(["reboot: ineffective", "forced reboot: null"]);
+});
+
+test("an expectation that held before the action does not end the step while `when` is true", async () => {
   const step = expecting(steps.reboot, "node.uptime_hours >= 0");
   const network = await startQuietNetwork({
     config: remediationConfig([rebootOffline({ steps: [step, steps.force] })]),
   });
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
+  await network.advanceUntil(() => network.postCount() === 1);
   await network.advance(9 * MINUTE_MS);
+  expect(actionLines(network)).toEqual(["reboot: null"]);
+  await network.restart();
+  await network.advance(5 * MINUTE_MS);
+  expect(actionLines(network)).toEqual(["reboot: ineffective", "forced reboot: verified"]);
+});
+
+test("an expectation that held before the action ends the step once it was false and holds again", async () => {
+  const step = expecting(steps.reboot, 'node.status == "online"');
+  const config = remediationConfig([{ ...busy, steps: [step, steps.force] }]);
+  const network = await startQuietNetwork({ config, settings: { schedules: everyMinuteSettings.schedules } });
+  network.interventions.setLoad(network.nodes()[0]!, { ...fullLoad, since: network.daemon.clock.now() });
+  await network.advanceUntil(() => network.postCount() === 1);
+  await network.advance(MINUTE_MS + 30 * SECOND_MS);
+  expect(actionLines(network)).toEqual(["reboot: null"]);
+  await network.advance(5 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: ineffective", "forced reboot: null"]);
 });
 
@@ -60,10 +91,6 @@ test("a disconnect is verified when `when` becomes false, regardless of the resp
   expect(actionLines(network)).toEqual(["disconnect: verified"]);
 });
 
-const busy = rebootOffline({ name: "hot", when: "node.cpu_usage > 0.9", forMs: 10 * MINUTE_MS });
-const everyHour = { kind: "every", intervalMs: HOUR_MS } as const;
-const detailed = { schedules: { ...listsOnlySettings.schedules!, details: everyHour } };
-
 test("a policy that reads details is verified in time, even if details are read every hour", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([busy]), settings: detailed });
   const [node] = network.nodes("us-east");
@@ -88,8 +115,7 @@ test("nodes whose reads hang do not delay the verification of another one", asyn
   const config = remediationConfig([busy], withoutLimits);
   const network = await startQuietNetwork({ config, settings: detailed, clock, wrapTransport });
   const nodes = onePerRegion(network, 4);
-  const load = { resource: "cpu", overMs: 0, level: 1, until: Number.POSITIVE_INFINITY } as const;
-  for (const node of nodes) network.interventions.setLoad(node, { ...load, since: network.daemon.clock.now() });
+  for (const node of nodes) network.interventions.setLoad(node, { ...fullLoad, since: network.daemon.clock.now() });
   await network.advanceUntil(() => network.postCount() === nodes.length);
   const [node, ...hanging] = network.actions().map((action) => action.node);
   const hang = { kind: "hang" } as const;

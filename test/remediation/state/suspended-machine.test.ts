@@ -54,6 +54,27 @@ test("after a suspension the journal's clock is right, and a restart frees no ma
   expect(network.postCount()).toBeGreaterThan(2);
 });
 
+test.each([
+  ["the machine was suspended for four minutes", (network: QuietNetwork) => suspend(network, 4 * MINUTE_MS)],
+  [
+    "the wall clock was set four minutes ahead",
+    (network: QuietNetwork) => network.daemon.clock.stepWallClock(4 * MINUTE_MS),
+  ],
+])("actions count toward max_actions for the whole period after a restart if %s", async (_, disturb) => {
+  const limits = { ...withoutLimits, maxActions: { amount: 1, perMs: HOUR_MS } };
+  const policy = rebootOffline({ forMs: MINUTE_MS, steps: [steps.reboot] });
+  const network = await startQuietNetwork({ config: remediationConfig([policy], limits) });
+  disturb(network);
+  await network.advance(5 * MINUTE_MS);
+  for (const node of onePerRegion(network, 3)) network.failNode(node, "operator");
+  await network.advanceUntil(() => network.postCount() === 1);
+  await network.restart({ downMs: 10 * MINUTE_MS });
+  await network.advance(49 * MINUTE_MS);
+  expect(network.postCount()).toBe(1);
+  await network.advance(4 * MINUTE_MS);
+  expect(network.postCount()).toBe(2);
+});
+
 test("a quarantine that ended while the machine was suspended is over, not lifted by an operator", async () => {
   const network = await startQuietNetwork({
     config: remediationConfig([rebootOffline({ steps: [{ ...steps.quarantine, durationMs: 2 * HOUR_MS }] })]),
@@ -164,4 +185,28 @@ test("a pause that an operator makes just after a suspension keeps its duration"
   expect(network.controller().view.status().paused).not.toBeNull();
   await network.advance(2 * MINUTE_MS);
   expect(network.controller().view.status().paused).toBeNull();
+});
+
+test("a wall clock that changes again and again holds actions, and the hold says so and what to do", async () => {
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
+  network.failNode(network.nodes()[0]!);
+  const details = () =>
+    network
+      .controller()
+      .view.status()
+      .trust.map(({ detail }) => detail);
+  for (let changes = 1; changes <= 40; changes++) {
+    network.daemon.clock.stepWallClock((changes % 2 === 0 ? -1 : 1) * 2 * MINUTE_MS);
+    await network.advance(20 * SECOND_MS);
+    if (changes === 2) expect(details()).not.toEqual([expect.stringContaining("times")]);
+  }
+  expect(network.postCount()).toBe(0);
+  expect(details()).toEqual([
+    expect.stringMatching(/changed \d+ times within an hour: check the time synchronization/),
+  ]);
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(1);
+  network.daemon.clock.stepWallClock(2 * MINUTE_MS);
+  await network.advance(5 * SECOND_MS);
+  expect(details()).toEqual([expect.not.stringContaining("times")]);
 });

@@ -133,6 +133,15 @@ describe("a list with duplicates", () => {
     expect(page(createTestClient(scenarioWith({ faults })), path).pagination.total).toBe(once.length + 2);
   });
 
+  test("gives the duplicates ids of their own, which can't be read", () => {
+    const client = createTestClient(
+      scenarioWith({ faults: [always({ kind: "duplicates", records: 2, newIds: true })] }),
+    );
+    const ids = readAllPages(client, "/v1/nodes").map(({ id }) => id);
+    expect(ids.slice(-2)).toEqual(ids.slice(0, 2).map((id) => `${id}_copy`));
+    expect(client.get(`/v1/nodes/${ids.at(-1)}`).status).toBe(404);
+  });
+
   test("has at most as many duplicates as records", () => {
     const client = createTestClient(scenarioWith({ nodes: 3, faults: [always({ kind: "duplicates", records: 10 })] }));
     expect(readAllPages(client, "/v1/nodes")).toHaveLength(6);

@@ -101,6 +101,10 @@ export interface SimulationParts {
   acceptedAt: MonotonicMs;
   /** Nodes in the largest complete walk since then; Infinity: no operator accepted the inventory. */
   acceptedNodes: number;
+  /** The largest number of nodes that two complete walks in a row have shown, or an operator has accepted. */
+  confirmedNodes: number;
+  /** Nodes in the last complete walk. */
+  lastWalkNodes: number;
   readonly breakerModel: BreakerModel;
   readonly serviceClock: ServiceClockModel;
   /** Whether this process has known most of the fleet, and no operator has accepted the inventory since. */

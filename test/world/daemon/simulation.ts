@@ -36,6 +36,7 @@ export interface SimulationOptions extends Configuration {
   /** Start of the simulation. Default: the start of a month. */
   readonly startMs?: EpochMs;
   readonly externalBlockers?: ExternalBlockers;
+  readonly wrapService?: (service: Transport, parts: SimulationParts) => Transport;
   /** Called at each moment at which the daemon may be killed, other than commits and POSTs. */
   readonly onMoment?: (moment: ProcessMoment, simulation: Simulation) => void;
   /** Returns why the disk rejects writes, and reads of facts, now; null: it accepts them. */
@@ -85,7 +86,8 @@ export class Simulation {
     this.#disk = this.#createDisk(store);
     this.#log = createLog(this.parts);
     const network = createSimulatedTransport(service, this.#clock, { latencyMs: 50, jitter: 0.5 });
-    this.#transport = createCheckedTransport(this.parts, network, (post) => options.onPost?.(post, this));
+    const wrapped = options.wrapService?.(network, this.parts) ?? network;
+    this.#transport = createCheckedTransport(this.parts, wrapped, (post) => options.onPost?.(post, this));
   }
 
   /** The running process; null: the daemon is down, or its machine is suspended. */
@@ -163,6 +165,8 @@ export class Simulation {
       hasKnownFleet: false,
       acceptedAt: Number.NEGATIVE_INFINITY,
       acceptedNodes: Number.POSITIVE_INFINITY,
+      confirmedNodes: 0,
+      lastWalkNodes: 0,
       callCount: { counted: 0, pending: 0, lost: 0 },
       externalUsers: { calls: 0, calledAt: Number.NEGATIVE_INFINITY },
       process: null,

@@ -145,6 +145,18 @@ export function cacheFaults(choices: RandomChoices, fromMs: DurationMs, untilMs:
   });
 }
 
+/** Mean time between the starts of two lists with nodes that do not exist. */
+const PHANTOMS_INTERVAL_MS: DurationMs = 6 * HOUR_MS;
+
+/** Draws lists that show nodes a second time, under ids of their own. Most last for about one walk. */
+export function phantomFaults(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly Fault[] {
+  return choices.times(fromMs, untilMs, (untilMs - fromMs) / PHANTOMS_INTERVAL_MS).map((afterMs): Fault => {
+    const forMs = Math.min(choices.pick([20 * SECOND_MS, MINUTE_MS, MINUTE_MS, 10 * MINUTE_MS]), untilMs - afterMs);
+    const fault = { kind: "duplicates", records: choices.pick([3, 40, 10_000]), newIds: true } as const;
+    return { afterMs, forMs, match: "GET /v1/nodes?", fault };
+  });
+}
+
 function randomFault(choices: RandomChoices, afterMs: DurationMs, forMs: DurationMs): Fault {
   if (choices.chance(0.5)) return { afterMs, forMs, ...choices.pick(SERVICE_FAULTS)(choices) };
   const match = choices.pick(MATCHES);

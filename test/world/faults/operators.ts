@@ -83,6 +83,7 @@ export class Operators {
     this.#parts.hasKnownFleet = false;
     const seenNodes = this.#parts.process?.snapshot()?.fleet.lastWalk?.seenNodes;
     this.#parts.acceptedNodes = seenNodes ?? Number.POSITIVE_INFINITY;
+    this.#parts.confirmedNodes = Math.max(this.#parts.confirmedNodes, seenNodes ?? Number.POSITIVE_INFINITY);
     this.#problemSince.delete("inventory");
     this.#problemSince.delete("lost nodes");
   }

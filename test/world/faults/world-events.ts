@@ -2,6 +2,7 @@ import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/bas
 import type { Configuration, ProcessMoment } from "../daemon/daemon-process.ts";
 import { randomEdit } from "../runs/policies-input.ts";
 import type { RandomChoices } from "../runs/random-choices.ts";
+import type { LateActions } from "./late-actions.ts";
 
 /** A point at which a process may be killed. */
 export type CrashPoint = ProcessMoment | "commit_before" | "commit_after" | "post";
@@ -22,6 +23,7 @@ export type WorldEvent =
   | { readonly kind: "hold" | "quarantine"; readonly node: number; readonly forMs: DurationMs }
   | { readonly kind: "pause" | "blocked"; readonly forMs: DurationMs }
   | { readonly kind: "lift_quarantine" | "accept_inventory" }
+  | ({ readonly kind: "late_actions" } & LateActions)
   | {
       readonly kind: "other_user";
       readonly forMs: DurationMs;
@@ -43,6 +45,7 @@ const OPERATOR_EVENT_INTERVAL_MS: DurationMs = 80 * MINUTE_MS;
 const RELOAD_INTERVAL_MS: DurationMs = 6 * HOUR_MS;
 const EXTERNAL_USER_INTERVAL_MS: DurationMs = 12 * HOUR_MS;
 const SUSPENSION_INTERVAL_MS: DurationMs = 12 * HOUR_MS;
+const LATE_ACTIONS_INTERVAL_MS: DurationMs = 8 * HOUR_MS;
 
 const CRASH_POINTS: readonly CrashPoint[] = [
   ...(["sleep", "wake", "request", "answer", "count"] as const),
@@ -89,6 +92,21 @@ export function suspensions(choices: RandomChoices, fromMs: DurationMs, untilMs:
     const point = choices.pick(["wake", "answer", "intended", "posting", "posting", "post"] as const);
     const count = point === "wake" || point === "answer" ? 1 + choices.integer(COUNT_MAX) : 1;
     return { atMs, event: { kind: "suspend", point, count, forMs } };
+  });
+}
+
+/** Draws times in which reboots are executed late, twice or never, in the order of their times. */
+export function lateReboots(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly TimedEvent[] {
+  return choices.times(fromMs, untilMs, (untilMs - fromMs) / LATE_ACTIONS_INTERVAL_MS).map((atMs) => {
+    const forMs = Math.min(choices.ms(10 * MINUTE_MS, 3 * HOUR_MS), untilMs - atMs);
+    const delayMs = choices.pick([
+      30 * SECOND_MS,
+      4 * MINUTE_MS,
+      15 * MINUTE_MS,
+      90 * MINUTE_MS,
+      Number.POSITIVE_INFINITY,
+    ]);
+    return { atMs, event: { kind: "late_actions", forMs, delayMs, isRepeated: choices.chance(0.4) } };
   });
 }
 

@@ -2,6 +2,7 @@ import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { TransportResponse } from "../../../src/model/ports.ts";
 import type { Fleet } from "../../../src/model/snapshot.ts";
 import type { MonotonicMs } from "../../../src/model/time.ts";
+import { BASELINE_FACT } from "../../../src/remediation/evaluation/inventory-trust.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
 
 /** What the answers showed of the service's clock, as offsets from the monotonic clock of the machine. */
@@ -30,7 +31,15 @@ const FLEET_SHARE_MIN = 0.5;
 /** Checks, after a walk of the nodes, that the daemon has not dropped nodes that may still exist. */
 export function checkWalk({ ids, count, lastWalk }: Fleet, parts: SimulationParts): void {
   const { complete, seenNodes } = lastWalk!;
-  if (complete) parts.acceptedNodes = Math.max(parts.acceptedNodes, seenNodes);
+  if (complete) {
+    parts.acceptedNodes = Math.max(parts.acceptedNodes, seenNodes);
+    parts.confirmedNodes = Math.max(parts.confirmedNodes, Math.min(seenNodes, parts.lastWalkNodes));
+    parts.lastWalkNodes = seenNodes;
+  }
+  const walks = JSON.parse(parts.recordedState.facts.get(BASELINE_FACT) ?? "[]") as readonly [number, number][];
+  const baseline = Math.max(0, ...walks.map(([, walkNodes]) => walkNodes));
+  if (baseline > parts.confirmedNodes)
+    parts.addViolation("baseline raised by one walk", `${baseline} nodes; two walks showed ${parts.confirmedNodes}`);
   for (const node of parts.observations.endWalk(new Set(ids.filter((id) => id !== ""))))
     parts.addViolation("node dropped too early", `${node} was dropped after one walk without it`);
   const nodes = parts.service.network.fleet.nodes.length;

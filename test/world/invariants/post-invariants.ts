@@ -22,8 +22,6 @@ export type PostInvariant = (post: PostAttempt, parts: SimulationParts) => strin
 
 /** Allowed time between a decision and its POST, and difference between two clocks. */
 const TOLERANCE_MS = 30 * SECOND_MS;
-/** The journal's clock follows a shorter suspension only at the next start, and then older actions expire early. */
-const UNCORRECTED_MS_MAX = 5 * MINUTE_MS;
 /** Error of a clock that was set by a Date header at each of two starts. */
 const DATE_PRECISION_MS = 2 * SECOND_MS;
 /** The longest time between the read before an action and the POST, which may wait for a rate limit. */
@@ -163,11 +161,9 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
       ? `${others} nodes in ${region} stay online, minimum ${limit}`
       : null;
   },
-  max_actions({ at, steppedAt }, { posts, config, machine, processStartedAt }) {
+  max_actions({ steppedAt }, { posts, config }) {
     const { amount, perMs } = config.safety.maxActions;
-    const resumedAt = machine.resumedAt();
-    const wasSuspended = resumedAt >= 0 && at - Math.max(processStartedAt, resumedAt) < perMs;
-    const since = steppedAt - perMs + (wasSuspended ? UNCORRECTED_MS_MAX : DATE_PRECISION_MS);
+    const since = steppedAt - perMs + DATE_PRECISION_MS;
     let sent = 1;
     for (let index = posts.length - 1; index >= 0 && posts[index]!.steppedAt > since; index--) {
       if (!wasRejected(posts[index]!)) sent++;

@@ -7,8 +7,8 @@ import type { Limits } from "../../../src/rate-limit/limits.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 import type { Configuration } from "../daemon/daemon-process.ts";
-import { cacheFaults, misleadingFaults, randomFaults } from "../faults/faults-input.ts";
-import { randomEvents, suspensions, type TimedEvent } from "../faults/world-events.ts";
+import { cacheFaults, misleadingFaults, phantomFaults, randomFaults } from "../faults/faults-input.ts";
+import { lateReboots, randomEvents, suspensions, type TimedEvent } from "../faults/world-events.ts";
 import { randomConfig } from "./policies-input.ts";
 import { createRandomChoices, type RandomChoices } from "./random-choices.ts";
 
@@ -93,6 +93,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
       ...randomFaults(choices, WARM_UP_MS, quietAtMs),
       ...misleadingFaults(createRandomChoices(seededRandom(seed * 6_101)), WARM_UP_MS, quietAtMs),
       ...cacheFaults(createRandomChoices(seededRandom(seed * 3_011)), WARM_UP_MS, quietAtMs),
+      ...phantomFaults(createRandomChoices(seededRandom(seed * 1_009)), WARM_UP_MS, quietAtMs),
     ],
   };
   const configuration = { settings, config };
@@ -100,6 +101,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
     ...randomEvents(choices, { nodes, fromMs: WARM_UP_MS, untilMs: quietAtMs, configuration }),
     // Drawn separately, so that all else stays as it was.
     ...suspensions(createRandomChoices(seededRandom(seed * 2_203)), WARM_UP_MS, quietAtMs),
+    ...lateReboots(createRandomChoices(seededRandom(seed * 1_511)), WARM_UP_MS, quietAtMs),
   ].toSorted((one, other) => one.atMs - other.atMs);
   return {
     seed,

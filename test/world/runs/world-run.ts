@@ -4,6 +4,7 @@ import type { ExternalBlockers } from "../../../src/model/ports.ts";
 import { Simulation, STEP_MS } from "../daemon/simulation.ts";
 import type { Violation } from "../daemon/simulation-parts.ts";
 import { callForEvent } from "../faults/external-client.ts";
+import { createLateActions, type LateActions } from "../faults/late-actions.ts";
 import { Operators } from "../faults/operators.ts";
 import { startQuietPeriod } from "../faults/quiet-period.ts";
 import type { CrashPoint, SuspendPoint, WorldEvent } from "../faults/world-events.ts";
@@ -106,6 +107,7 @@ function createWorldRun(input: WorldInput): WorldRun {
   const suspendTrigger = createTrigger<SuspendPoint>(({ parts: { machine } }, forMs) => machine.suspend(forMs));
   let diskFullUntil = 0;
   let blockedUntil = 0;
+  let lateActions: (LateActions & { readonly until: number }) | null = null;
   const isBlocked = () =>
     Promise.resolve({ ok: true, value: simulation.parts.clock.monotonic() < blockedUntil } as const);
   const externalBlockers: ExternalBlockers = { blocks: isBlocked };
@@ -131,6 +133,10 @@ function createWorldRun(input: WorldInput): WorldRun {
       crashTrigger.pass("post", current);
       suspendTrigger.pass("post", current);
     },
+    wrapService: (service, parts) =>
+      createLateActions(parts, service, () =>
+        parts.clock.monotonic() < (lateActions?.until ?? 0) ? lateActions : null,
+      ),
     diskProblem: () => (simulation.parts.clock.monotonic() < diskFullUntil ? "the disk is full" : null),
   });
   const { parts } = simulation;
@@ -168,6 +174,9 @@ function createWorldRun(input: WorldInput): WorldRun {
       case "blocked":
         blockedUntil = until(event.forMs);
         return;
+      case "late_actions":
+        lateActions = { ...event, until: until(event.forMs) };
+        return;
       case "accept_inventory":
         return operators.acceptInventory();
       case "other_user":
@@ -187,7 +196,7 @@ function createWorldRun(input: WorldInput): WorldRun {
       parts.machine.resume();
       // Correct the machine's clock.
       parts.clock.stepWallClock(startMs + parts.clock.monotonic() - parts.clock.now());
-      [diskFullUntil, blockedUntil] = [0, 0];
+      [diskFullUntil, blockedUntil, lateActions] = [0, 0, null];
     },
   };
 }

@@ -198,6 +198,18 @@ export const MUTATIONS: readonly Mutation[] = [
     seeds: from(1),
   },
   {
+    name: "one walk raises the baseline",
+    edits: [
+      {
+        file: "src/remediation/evaluation/inventory-trust.ts",
+        find: "Math.min(nodes, this.#lastWalkNodes ?? Math.max(0, ...recent.values()))",
+        replace: "Math.max(nodes, 0 * (this.#lastWalkNodes ?? 0))",
+      },
+    ],
+    ...safety,
+    seeds: from(1),
+  },
+  {
     name: "a suspension of the machine is not noticed",
     edits: [
       {

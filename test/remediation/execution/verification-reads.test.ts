@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
+import { listsOnlySettings, onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+
+const busy = rebootOffline({ name: "hot", when: "node.cpu_usage > 0.9", forMs: 10 * MINUTE_MS });
+const everyHour = { kind: "every", intervalMs: HOUR_MS } as const;
+const settings = { schedules: { ...listsOnlySettings.schedules!, nodes: everyHour, details: everyHour } };
+
+/** Starts a fleet that is read every hour, with actions on `count` nodes that are to be verified. */
+async function startActing(count: number): Promise<QuietNetwork> {
+  const config = remediationConfig([busy], withoutLimits);
+  const network = await startQuietNetwork({ config, settings, warmUpMs: 3 * HOUR_MS });
+  const load = { resource: "cpu", overMs: 0, level: 1, until: Number.POSITIVE_INFINITY } as const;
+  for (const node of onePerRegion(network, count))
+    network.interventions.setLoad(node, { ...load, since: network.daemon.clock.now() });
+  await network.advanceUntil(() => network.postCount() === count);
+  return network;
+}
+
+const failedReads = ({ daemon }: QuietNetwork) =>
+  daemon.log.lines.filter(({ message }) => message === "verification read failed").length;
+
+test("verification reads are rare while the service answers none, however many actions are to be verified", async () => {
+  const network = await startActing(4);
+  network.setFault({ kind: "status", status: 503 }, "GET");
+  await network.advance(10 * MINUTE_MS);
+  const before = failedReads(network);
+  await network.advance(30 * MINUTE_MS);
+  expect(failedReads(network) - before).toBeGreaterThanOrEqual(5);
+  expect(failedReads(network) - before).toBeLessThanOrEqual(6);
+});
+
+test("verification reads resume soon after the service answers again", async () => {
+  const network = await startActing(4);
+  network.setFault({ kind: "status", status: 503 }, "GET");
+  await network.advance(30 * MINUTE_MS);
+  network.setFault(null);
+  await network.advance(7 * MINUTE_MS);
+  expect(network.actions().filter(({ state }) => state === "ended")).toHaveLength(4);
+});
