@@ -13,7 +13,7 @@ export type Notifier = ReturnType<typeof createNotifier>;
  * Key of the fact that holds the notifications that were neither delivered nor refused, oldest first, by the name of
  * their receiver. It lets them survive reloads, restarts and changes of leadership.
  */
-export const UNDELIVERED_FACT = "notifications.undelivered";
+const UNDELIVERED_FACT = "notifications.undelivered";
 type UndeliveredNotifications = Readonly<Record<string, readonly Notification[]>>;
 
 interface NotifierDeps {
