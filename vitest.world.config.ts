@@ -20,6 +20,7 @@ const LONG_TESTS = [
   "test/integration/high-availability/lost-leadership.system.test.ts",
   "test/daemon/role-switch.test.ts",
   "test/simulator/api/statistics.test.ts",
+  "test/monitoring/failure-alerts.system.test.ts",
   "test/monitoring/quiet-alerts.system.test.ts",
   "test/browser/scale.system.test.ts",
 ];

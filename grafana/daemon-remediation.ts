@@ -168,4 +168,12 @@ const recordPanels = () => [
       { ...gained("command, source", "proxywarden_operator_commands_total"), legend: "{{command}} ({{source}})" },
     ],
   }),
+  timeSeries({
+    ...half,
+    title: "Undelivered notifications",
+    empty: "No receivers",
+    description: "Notifications that wait for their receiver, including those being retried.",
+    unit: "none",
+    queries: [{ expr: `max by (receiver) (${selector("proxywarden_notifications_queued")})`, legend: "{{receiver}}" }],
+  }),
 ];

@@ -10,7 +10,7 @@ import type { Transport } from "../model/ports.ts";
 import type { Notification } from "../model/remediation/notification.ts";
 import type { Lease } from "../model/shared-state.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
-import { createNotifier, type UndeliveredNotifications } from "../notify/notifier.ts";
+import { createNotifier } from "../notify/notifier.ts";
 import { RemediationController } from "../remediation/controller.ts";
 import type { StatusSnapshot } from "../web/api/status-views.ts";
 import { type ConfigResources, remediationConfigOf } from "./config-resources.ts";
@@ -91,25 +91,20 @@ type StopScope = "remediation" | "leading" | "all";
 /** The active configuration of a leader: everything that a reload replaces. */
 export type LeaderConfig = ReturnType<typeof activateConfig>;
 
-/** What a configuration takes over from the previous one. */
-interface EarlierNotifications {
-  readonly active: readonly Notification[];
-  readonly undelivered: UndeliveredNotifications;
-}
-
-/** Starts remediation and rendering on a collection. */
+/** Starts remediation and rendering on a collection. `active` are the active notifications of the previous configuration. */
 export function activateConfig(
   resources: ConfigResources,
   collection: Collection,
-  earlier: EarlierNotifications,
+  active: readonly Notification[],
   { clock, log, random, metrics, exposition }: Runtime,
   term: LeadershipTerm,
 ) {
   const { config, integrations } = resources;
   const { client, collectorManager } = collection;
   const { collected } = collection.knownService;
-  const notifier = createNotifier({ receivers: integrations.receivers, clock, random, log, metrics });
-  notifier.resume(earlier.active, earlier.undelivered);
+  const { facts } = term.remediationState;
+  const notifier = createNotifier({ receivers: integrations.receivers, clock, random, log, metrics, facts });
+  notifier.resume(active);
   const options = {
     nodeLabels: config.export.node_labels,
     topCustomers: config.export.top_customers,
@@ -158,13 +153,12 @@ export function activateConfig(
     }),
     /** Notifications that are not resolved, which the next configuration takes over. */
     activeNotifications: notifier.activeNotifications,
-    /** Returns the notifications that were not delivered. `postMs` is the time that a POST in flight has left. */
-    async stop(scope: StopScope, postMs: DurationMs = SHUTDOWN_BUDGET.postMs): Promise<UndeliveredNotifications> {
+    /** `postMs` is the time that a POST in flight has left. */
+    async stop(scope: StopScope, postMs: DurationMs = SHUTDOWN_BUDGET.postMs): Promise<void> {
       await Promise.all([remediation.stop(postMs), scope === "remediation" ? null : collectorManager.stop()]);
       if (scope === "all") await collection.resources.transport.close();
-      const undelivered = await notifier.stop(SHUTDOWN_BUDGET.notificationsMs);
+      await notifier.stop(SHUTDOWN_BUDGET.notificationsMs);
       if (scope !== "leading") await integrations.close();
-      return undelivered;
     },
   };
 }

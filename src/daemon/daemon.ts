@@ -1,11 +1,10 @@
-import { formatDuration, SECOND_MS } from "../base/duration.ts";
+import { formatDuration } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
 import type { WebFile } from "../config/web-file.ts";
 import { runInSlices } from "../platform/event-loop.ts";
-import type { Category } from "../rate-limit/limits.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
 import type { EventLog } from "../web/api/event-log.ts";
@@ -22,6 +21,7 @@ import {
 } from "../web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
 import { type ConfigResources, closeResources, hasSameResources, openConfigResources } from "./config-resources.ts";
+import { setLeaderGauges } from "./leader-gauges.ts";
 import type { LeadershipTerm } from "./leadership-term.ts";
 import { RoleSwitch } from "./role-switch.ts";
 import { type DaemonDeps, openRuntime, type Runtime } from "./runtime.ts";
@@ -219,7 +219,9 @@ export class Daemon {
     const runtime = this.#runtime;
     return {
       scrape: (request) => {
-        setLiveGauges(runtime, this.#roleSwitch, this.statusSnapshot());
+        runtime.metrics.set("proxywarden_leader", {}, this.#roleSwitch.isLeading() ? 1 : 0);
+        const { active } = this.#roleSwitch;
+        if (active.isLeading) setLeaderGauges(runtime.metrics, this.statusSnapshot(), active.term.rateLimiter);
         return runtime.exposition.scrape(request);
       },
       reload: (operator) => this.#reloadAndJournal(operator, ""),
@@ -276,25 +278,4 @@ function leaderView(roleSwitch: RoleSwitch): LeaderView {
   // Another daemon wrote the URL, so it is not trusted to be a link.
   const link = url !== null && /^https?:\/\//.test(url) ? url : null;
   return { is_this: roleSwitch.isLeading(), name: holder, url: link };
-}
-
-/** Sets the gauges that are computed at each scrape. */
-function setLiveGauges(
-  { metrics }: Runtime,
-  roleSwitch: RoleSwitch,
-  { ledger, month, clockSkewMs }: StatusSnapshot,
-): void {
-  metrics.set("proxywarden_leader", {}, roleSwitch.isLeading() ? 1 : 0);
-  const { active } = roleSwitch;
-  if (!active.isLeading) return;
-  const { plan } = ledger.limits;
-  metrics.set("proxywarden_month_calls", {}, ledger.monthUsed);
-  metrics.set("proxywarden_month_calls_limit", {}, plan.callsPerMonth ?? Number.NaN);
-  metrics.set("proxywarden_month_reset_timestamp_seconds", {}, month.endMs / SECOND_MS);
-  metrics.set("proxywarden_ratelimit_limit", { category: "plan" }, plan.requestsPerMinute ?? Number.NaN);
-  const learned = Object.entries(active.term.rateLimiter.learnedLimits()) as [Category, number | null][];
-  for (const [category, limit] of learned) {
-    metrics.set("proxywarden_ratelimit_learned_limit", { category }, limit ?? Number.NaN);
-  }
-  metrics.set("proxywarden_service_clock_skew_seconds", {}, (clockSkewMs ?? Number.NaN) / SECOND_MS);
 }

@@ -71,7 +71,7 @@ export function openIntegrations(config: Config, deps: IntegrationDeps): Result<
     }
     if (receiver.log !== undefined) return createLogReceiver(name, deps.log);
     // The loader requires the section alertmanager here.
-    return createAlertmanager({ ...deps, name, access: alertmanager! });
+    return createAlertmanager({ ...deps, name, access: alertmanager!, runbook: config.web.links.runbook });
   });
   const operators = operatorsOf(config, secret);
   // Unreadable files all have the same stand-in.

@@ -1,7 +1,5 @@
-import { isActive } from "../model/remediation/notification.ts";
 import type { SharedState } from "../model/shared-state.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { dropNotifications, type UndeliveredNotifications } from "../notify/notifier.ts";
 import { createSequence } from "../platform/sequence.ts";
 import { activateConfig, hasSameCollection, type LeaderConfig, startCollection } from "./active-config.ts";
 import type { ConfigResources } from "./config-resources.ts";
@@ -30,8 +28,6 @@ export class RoleSwitch {
   readonly #inSequence = createSequence();
   #isStopping = false;
   #stopForwardedCommands: () => Promise<void> = async () => {};
-  /** Events that were not delivered in the last term, for the next one. */
-  #undelivered: UndeliveredNotifications = new Map();
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
@@ -49,8 +45,7 @@ export class RoleSwitch {
   /** Starts to lead with a new term. */
   lead(resources: ConfigResources, term: LeadershipTerm): void {
     const collection = startCollection(resources, null, this.#runtime, term);
-    const earlier = { active: [], undelivered: this.#undelivered };
-    this.#active = activateConfig(resources, collection, earlier, this.#runtime, term);
+    this.#active = activateConfig(resources, collection, [], this.#runtime, term);
   }
 
   /** Stands by, and leads whenever this daemon is elected. */
@@ -89,14 +84,12 @@ export class RoleSwitch {
     this.#isStopping = true;
     await this.#inSequence(async () => {
       const active = this.#active;
-      const { clock, log, metrics } = this.#runtime;
       if (active.isLeading) {
-        const elapsed = clock.monotonic() - startedAt;
+        const elapsed = this.#runtime.clock.monotonic() - startedAt;
         const postMs = Math.max(0, SHUTDOWN_BUDGET.postMs - elapsed);
         // At the same time, because a database that does not answer delays the last command.
-        [this.#undelivered] = await Promise.all([active.stop("all", postMs), this.#stopForwardedCommands()]);
+        await Promise.all([active.stop("all", postMs), this.#stopForwardedCommands()]);
       } else await active.stop("all");
-      dropNotifications(this.#undelivered, "notifications dropped at shutdown", { log, metrics });
     });
   }
 
@@ -143,10 +136,7 @@ export class RoleSwitch {
   async #loseLeadership(): Promise<void> {
     const leader = this.#active;
     if (this.#isStopping || !leader.isLeading) return;
-    const [undelivered] = await Promise.all([leader.stop("leading"), this.#stopForwardedCommands()]);
-    // What lasts may be over when this daemon leads again, and its end may have been sent by another leader.
-    const events = [...undelivered].map(([name, sent]) => [name, sent.filter((one) => !isActive(one))] as const);
-    this.#undelivered = new Map(events.filter(([, notifications]) => notifications.length > 0));
+    await Promise.all([leader.stop("leading"), this.#stopForwardedCommands()]);
     const { exposition, metrics } = this.#runtime;
     await exposition.clear();
     metrics.clearLeaderGauges();
@@ -159,14 +149,13 @@ export class RoleSwitch {
     const { config, settings } = resources;
     const { term } = old;
     const keepsCollectors = hasSameCollection(old.collection.resources, resources);
-    const undelivered = await old.stop(keepsCollectors ? "remediation" : "all");
+    await old.stop(keepsCollectors ? "remediation" : "all");
     if (keepsCollectors) await resources.transport.close();
     else term.rateLimiter.setLimits(settings.limits, settings.monthStartsOn);
     const isSameService = config.service.base_url === old.resources.config.service.base_url;
     const knownService = isSameService ? old.collection.knownService : null;
     const collection = keepsCollectors ? old.collection : startCollection(resources, knownService, this.#runtime, term);
-    const earlier = { active: old.activeNotifications(), undelivered };
-    this.#active = activateConfig(resources, collection, earlier, this.#runtime, term);
+    this.#active = activateConfig(resources, collection, old.activeNotifications(), this.#runtime, term);
   }
 
   async #startStandby(resources: ConfigResources): Promise<void> {

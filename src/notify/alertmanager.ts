@@ -56,32 +56,42 @@ export const ALERT_NAMES: Readonly<Record<NotificationKind, string>> = {
   approval: "ProxywardenApprovalWanted",
 };
 
+/** The section of docs/runbook.md that has a row for each of these alerts. */
+const RUNBOOK_SECTION = "#alerts-that-the-daemon-sends";
+
+interface AlertmanagerDeps extends IntegrationClientDeps {
+  readonly name: string;
+  readonly clock: Clock;
+  /** Address of the runbook, or undefined if it is unknown. */
+  readonly runbook: string | undefined;
+}
+
 /**
  * Creates a receiver that sends alerts. The label `key` distinguishes alerts that are otherwise equal; empty labels are
  * left out.
  */
-export const createAlertmanager = ({
-  name,
-  ...deps
-}: IntegrationClientDeps & { readonly name: string; readonly clock: Clock }): ClosableReceiver =>
+export const createAlertmanager = ({ name, runbook, ...deps }: AlertmanagerDeps): ClosableReceiver =>
   createHttpReceiver(
     {
       name,
       repeatMs: REPEAT_MS,
       path: "/api/v2/alerts",
-      payload: (notifications) => notifications.map((notification) => toAlert(notification, deps.clock.now())),
+      payload: (notifications) => notifications.map((notification) => toAlert(notification, deps.clock.now(), runbook)),
       quotesResponse: true,
     },
     deps,
   );
 
-function toAlert(notification: Notification, now: EpochMs) {
+function toAlert(notification: Notification, now: EpochMs, runbook: string | undefined) {
   const { kind, severity, key, policy, node, region, episode } = notification;
   const labels = { alertname: ALERT_NAMES[kind], severity, key, policy, node_id: node, region, episode };
   const endsAt = alertEndsAt(notification, now);
   return {
     labels: Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== null && value !== "")),
-    annotations: { summary: notification.summary },
+    annotations: {
+      summary: notification.summary,
+      ...(runbook === undefined ? {} : { runbook_url: `${runbook}${RUNBOOK_SECTION}` }),
+    },
     // Alertmanager rejects an alert that ends before it starts, and our clock may have been set back.
     startsAt: isoAt(Math.min(notification.startsAt, now, endsAt)),
     endsAt: isoAt(endsAt),

@@ -12,14 +12,16 @@ interface RetryQueueDeps {
   /** Returns the active notifications to repeat, if the receiver wants repetitions. */
   readonly activeNotifications: () => readonly Notification[];
   readonly count: (outcome: NotificationOutcome, notifications: number) => void;
+  /** Called whenever {@link RetryQueue.undelivered} has changed. */
+  readonly onChange: () => void;
 }
 
 /** Maximum length of the queue, which suffices for a storm and takes little memory. */
 export const QUEUED_NOTIFICATIONS_MAX = 1_000;
 /** Maximum number of notifications per request. */
 export const NOTIFICATIONS_PER_REQUEST_MAX = 100;
-/** Maximum number of attempts per batch. With the waits below they take about six minutes. */
-export const ATTEMPTS_MAX = 12;
+/** Maximum number of attempts per batch. With the waits below they take about an hour. */
+export const ATTEMPTS_MAX = 65;
 /** Wait after the first failure, doubled up to the maximum, times a random factor of 0.5 to 1.5. */
 const RETRY_MS: DurationMs = SECOND_MS;
 const RETRY_MS_MAX: DurationMs = MINUTE_MS;
@@ -56,14 +58,9 @@ export class RetryQueue {
 
   /**
    * Queues a notification and returns immediately. Beyond {@link QUEUED_NOTIFICATIONS_MAX} the oldest one is dropped.
-   * After {@link drain} was called, the notification itself is dropped.
    */
   add(notification: Notification): void {
-    const { count, log } = this.#deps;
-    if (this.#isDraining) {
-      count("dropped", 1);
-      return;
-    }
+    const { count, log, onChange } = this.#deps;
     if (this.#queue.length >= QUEUED_NOTIFICATIONS_MAX) {
       this.#queue.shift();
       count("dropped", 1);
@@ -75,6 +72,15 @@ export class RetryQueue {
     }
     this.#queue.push(notification);
     this.#idle.abort();
+    onChange();
+  }
+
+  /**
+   * Returns the notifications that were neither delivered nor refused, oldest first. One that is being sent may have
+   * arrived.
+   */
+  undelivered(): readonly Notification[] {
+    return [...this.#undelivered, ...this.#batch, ...this.#queue];
   }
 
   /** Sends what is queued, with one attempt each. The loop then ends. */
@@ -84,13 +90,9 @@ export class RetryQueue {
     await this.#finished;
   }
 
-  /**
-   * Ends the loop. Returns the notifications that were neither delivered nor refused, oldest first. One that was being
-   * sent may have arrived.
-   */
-  end(): readonly Notification[] {
+  /** Ends the loop. What is not delivered stays in {@link undelivered}. */
+  end(): void {
     this.#cut.abort();
-    return [...this.#undelivered, ...this.#batch, ...this.#queue.splice(0)];
   }
 
   get #isDraining(): boolean {
@@ -105,7 +107,9 @@ export class RetryQueue {
       this.#isFull = this.#isFull && this.#queue.length > 0;
       if (this.#batch.length > 0) {
         await this.#deliver(this.#batch);
+        if (this.#cut.signal.aborted) return;
         this.#batch = [];
+        this.#deps.onChange();
       } else if (this.#isDraining) return;
       else {
         this.#idle = new AbortController();

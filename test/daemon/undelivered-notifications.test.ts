@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { MINUTE_MS } from "../../src/base/duration.ts";
 import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
-import { startDaemonGroup } from "../harness/daemon-group.ts";
+import { type GroupedDaemon, startDaemonGroup } from "../harness/daemon-group.ts";
 import { rebootOffline, remediationConfig, steps, withoutRetries } from "../harness/policies.ts";
 
 /** After this time the first leader's inventory is trusted. */
@@ -44,37 +44,27 @@ test.each([
   },
 );
 
-test("a daemon that leads again sends the events that a receiver did not take before, but no alert that may be over", async () => {
+test.each([
+  { end: "was killed", endOf: (daemon: GroupedDaemon) => daemon.pause() },
+  { end: "was stopped", endOf: (daemon: GroupedDaemon) => daemon.stop() },
+])("the next leader sends what a receiver did not take before the leader $end, each once", async ({ endOf }) => {
   const { receiver, accepted } = createReceiver();
   const config = remediationConfig([rebootOffline({ forMs: MINUTE_MS, retry: withoutRetries, steps: [steps.notify] })]);
   const group = await startDaemonGroup({ receivers: [receiver], config });
-  const [one, two] = group.daemons;
   await group.advance(WARM_UP_MS);
-  group.failNode();
+  const node = group.failNode();
   await group.advance(3 * MINUTE_MS);
-  one!.pause();
-  await group.advance(30 * SECOND_MS);
-  one!.resume();
-  await group.advance(10 * SECOND_MS);
-  expect(group.leaders()).toEqual(["two"]);
-  await two!.stop();
-  expect(group.leaders()).toEqual(["one"]);
-  receiver.isUp = true;
+  await endOf(group.daemons[0]!);
   await group.advance(MINUTE_MS);
-  expect(accepted.map(({ kind }) => kind)).toContain("step");
-  expect(accepted.filter(({ kind, endsAt }) => kind === "episode" && endsAt === null)).toEqual([]);
-});
-
-test("notifications that were not delivered until a shutdown are dropped, counted and logged", async () => {
-  const { receiver } = createReceiver();
-  const group = await startDaemonGroup({ daemons: 1, receivers: [receiver] });
-  const [one] = group.daemons;
-  await group.advance(WARM_UP_MS);
-  group.failNode();
-  await group.advanceUntil(() => group.actions().some(({ state }) => state === "sent"));
-  await one!.stop();
-  expect(one!.log.lines.filter(({ message }) => message === "notifications dropped at shutdown")).toMatchObject([
-    { level: "error", fields: { receiver: "oncall", notifications: 1 } },
+  expect(group.leaders()).toEqual(["two"]);
+  expect(accepted).toEqual([]);
+  receiver.isUp = true;
+  await group.advance(2 * MINUTE_MS);
+  const ofNode = accepted.filter((notification) => notification.node === node);
+  expect(ofNode.map(({ kind, endsAt }) => [kind, endsAt === null])).toEqual([
+    ["episode", true],
+    ["step", true],
+    ["episode", false],
+    ["given_up", true],
   ]);
-  expect(await one!.runtime.metrics.render("text")).toContain('{receiver="oncall",outcome="dropped"} 1\n');
 });

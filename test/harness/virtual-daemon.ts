@@ -164,7 +164,8 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     }));
   const collected =
     options.collected ?? createCollectedState(settings, remediationState.facts, { clock, log, metrics });
-  const notifier = createNotifier({ ...common, receivers: options.receivers ?? [] });
+  const { facts } = remediationState;
+  const notifier = createNotifier({ ...common, receivers: options.receivers ?? [], facts });
   notifier.resume(options.activeNotifications ?? []);
   const controller =
     options.config === undefined

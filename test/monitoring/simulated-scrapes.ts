@@ -1,10 +1,13 @@
 import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
 import { collectionSettingsOf, remediationConfigOf } from "../../src/daemon/config-resources.ts";
+import { setLeaderGauges } from "../../src/daemon/leader-gauges.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
+import { billingMonthOf } from "../../src/rate-limit/monthly-budget.ts";
 import { createNetworkPage } from "../harness/network-page.ts";
-import { START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
+import { START_MS, startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 import { type InputSeries, ScrapeHistory } from "./scrape-history.ts";
 
 /** The labels of the daemon as a target. */
@@ -17,21 +20,32 @@ interface SimulatedScrapes {
   readonly durationMs: DurationMs;
   /** Interval of the scrapes. */
   readonly intervalMs: DurationMs;
+  /** Calls of the month that were used before. Defaults to 0. */
+  readonly usedCalls?: number;
   /** Names of the series to keep. */
   readonly series: ReadonlySet<string>;
 }
 
 /** Runs a configuration on virtual time over a simulated network, and scrapes it. */
 export async function scrapeSimulation(options: SimulatedScrapes): Promise<readonly InputSeries[]> {
-  const { loaded, scenario, durationMs, intervalMs, series } = options;
+  const { loaded, scenario, durationMs, intervalMs, usedCalls = 0, series } = options;
   const { config, policies } = loaded;
+  const store = createMemoryStateStore();
+  store.calls.add(billingMonthOf(START_MS, config.limits.month.starts_on).firstDay, usedCalls);
   const daemon = await startVirtualDaemon({
+    store,
     config: remediationConfigOf(loaded),
     scenario,
     settings: collectionSettingsOf(config, policies),
   });
   daemon.metrics.set("proxywarden_config_last_reload_successful", {}, 1);
   daemon.metrics.set("proxywarden_leader", {}, 1);
+  function setGauges(): void {
+    const { clock, metrics, rateLimiter, serviceClock } = daemon;
+    const serviceNow = serviceClock.timeAt(clock.monotonic());
+    const clockSkewMs = serviceNow === null ? null : serviceNow - clock.now();
+    setLeaderGauges(metrics, { ...statusSnapshotOf(daemon), clockSkewMs }, rateLimiter);
+  }
   const history = new ScrapeHistory(series, TARGET_LABELS, START_MS / SECOND_MS);
   const networkPage = createNetworkPage(daemon, {
     nodeLabels: config.export.node_labels,
@@ -40,6 +54,7 @@ export async function scrapeSimulation(options: SimulatedScrapes): Promise<reado
     seriesMax: config.export.series_max,
   });
   for (let at = 0; at <= durationMs; at += intervalMs) {
+    setGauges();
     history.record(networkPage() + (await daemon.metrics.render("text")));
     await daemon.clock.advance(intervalMs);
   }

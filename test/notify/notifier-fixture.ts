@@ -1,4 +1,5 @@
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
+import type { FactStore } from "../../src/model/ports.ts";
 import type { DeliveryResult, Notification, Receiver } from "../../src/model/remediation/notification.ts";
 import { createNotifier } from "../../src/notify/notifier.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
@@ -25,8 +26,18 @@ export const refused: Answer = { ok: false, error: "it answered 400", isFinal: t
 
 export type Sending = Readonly<{ at: number; notifications: readonly Notification[] }>;
 
+/** Creates a store of facts in memory. */
+export function createFacts(): FactStore {
+  const facts = new Map<string, string>();
+  return { read: (key) => facts.get(key) ?? null, write: (key, value) => void facts.set(key, value) };
+}
+
 /** Starts a notifier on virtual time. `answers` gives the receivers, and their answers by the number of the request. */
-export function start(answers: Record<string, (sending: number) => Answer>, repeats: Record<string, number> = {}) {
+export function start(
+  answers: Record<string, (sending: number) => Answer>,
+  repeats: Record<string, number> = {},
+  facts = createFacts(),
+) {
   const clock = createVirtualClock(START_MS);
   const log = createRecordingLog();
   const metrics = createDaemonMetrics({ process: false });
@@ -46,7 +57,7 @@ export function start(answers: Record<string, (sending: number) => Answer>, repe
       },
     };
   });
-  const notifier = createNotifier({ receivers, clock, random: () => 0.5, log, metrics });
+  const notifier = createNotifier({ receivers, clock, random: () => 0.5, log, metrics, facts });
   const counts = async () =>
     (await metrics.render("text"))
       .split("\n")
@@ -54,5 +65,9 @@ export function start(answers: Record<string, (sending: number) => Answer>, repe
       .map((line) => line.replace(/^\S+?\{receiver="(.+)",outcome="(.+)"\} (\d+)$/, "$1 $2 $3"));
   const summaries = (name: string) =>
     sendings[name]!.map(({ notifications }) => notifications.map(({ summary }) => summary));
-  return { clock, log, notifier, sendings, counts, summaries };
+  const queued = async () =>
+    [...(await metrics.render("text")).matchAll(/^proxywarden_notifications_queued\{receiver="(.+)"\} (\d+)$/gm)].map(
+      ([, receiver, count]) => `${receiver} ${count}`,
+    );
+  return { clock, log, notifier, sendings, counts, queued, summaries };
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { HOUR_MS } from "../../src/base/duration.ts";
 import type { Notification } from "../../src/model/remediation/notification.ts";
@@ -30,15 +31,15 @@ const storm: Notification = {
 };
 const over: Notification = { ...episode, endsAt: START_MS + 90_000 };
 
-type Parts = { url: string; clock?: ReturnType<typeof createVirtualClock> };
+type Parts = { url: string; clock?: ReturnType<typeof createVirtualClock>; runbook?: string };
 const webhookTo = ({ url, clock = createVirtualClock(START_MS) }: Parts) => {
   const receiver = createWebhook({ name: "oncall", url: fixedKey(url), clock, agent: "proxywarden/test" });
   onTestFinished(() => receiver.close());
   return receiver;
 };
-const alertmanagerTo = ({ url, clock = createVirtualClock(START_MS) }: Parts) => {
+const alertmanagerTo = ({ url, clock = createVirtualClock(START_MS), runbook }: Parts) => {
   const access = { url };
-  const receiver = createAlertmanager({ name: "alerts", access, clock, agent: "proxywarden/test" });
+  const receiver = createAlertmanager({ name: "alerts", access, clock, agent: "proxywarden/test", runbook });
   onTestFinished(() => receiver.close());
   return receiver;
 };
@@ -148,6 +149,14 @@ describe("an Alertmanager", () => {
     });
     const early = await alertOf({ ...over, endsAt: START_MS - 1_000 });
     expect(early.startsAt).toBe(early.endsAt);
+  });
+
+  test("gets the address of the runbook's section, if the runbook has one", async () => {
+    const { url, requests: seen } = await startHttpServer(() => ({}));
+    await alertmanagerTo({ url, runbook: "https://wiki.internal/runbook" }).send([episode], neverAnswers);
+    const [alert] = JSON.parse(seen[0]!.body) as { annotations: { runbook_url: string } }[];
+    expect(alert!.annotations.runbook_url).toBe("https://wiki.internal/runbook#alerts-that-the-daemon-sends");
+    expect(readFileSync("docs/runbook.md", "utf8")).toContain("\n## Alerts that the daemon sends\n");
   });
 
   test("is quoted in the error if it refuses alerts", async () => {

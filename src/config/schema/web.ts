@@ -71,14 +71,14 @@ const linksSection = section({
   runbook: linkUrl("https://proxywarden.example.net/docs/runbook.md")
     .exactOptional()
     .describe(
-      "Address at which operators read docs/runbook.md. Banners link to the section of their alert, such as `#proxywardenpaused`.",
+      "Address at which operators read docs/runbook.md. Banners link to the section of their alert, such as `#proxywardenpaused`, and alerts that the daemon sends to Alertmanager have a `runbook_url`.",
     ),
   grafana: linkUrl("https://grafana.example.net")
     .exactOptional()
     .describe("Base URL of a Grafana that has the dashboards in `grafana/`. Banners and nodes link to them."),
 })
   .prefault({})
-  .describe("Links from the status page to other systems.");
+  .describe("Links from the status page and from alerts to other systems.");
 
 /** The section `web`: the daemon's own HTTP server. */
 export const webSection = section({

@@ -120,9 +120,12 @@ export const DAEMON_FAMILIES = {
     "Whether this daemon leads (1) or stands by (0); always 1 unless several daemons share a PostgreSQL journal.",
   ),
   proxywarden_notifications_total: counter(
-    "Notifications by outcome: sent; failed, after all retries or because the receiver rejected them; or dropped, because the queue was full, the receiver was removed or the daemon stopped.",
+    "Notifications by outcome: sent; failed, after all retries or because the receiver rejected them; or dropped, because the queue was full or the receiver was removed.",
     { receiver: null, outcome: NOTIFICATION_OUTCOMES },
   ),
+  proxywarden_notifications_queued: gauge("Notifications that are not delivered yet, including those being retried.", {
+    receiver: null,
+  }),
   proxywarden_service_clock_skew_seconds: gauge(
     "Offset of the service's clock from the local clock; positive if the service is ahead.",
   ),

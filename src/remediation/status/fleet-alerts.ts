@@ -8,20 +8,29 @@ import type { FleetHealth } from "../evaluation/fleet-health.ts";
 
 type FleetAlert = Pick<Notification, "kind" | "key" | "summary" | "startsAt"> & { readonly region?: string | null };
 
+/** Key of the fact that holds the alerts that were sent and not resolved. */
+const UNRESOLVED_FACT = "remediation.unresolved_alerts";
+
+const byKey = (alerts: Iterable<FleetAlert>): ReadonlyMap<string, FleetAlert> =>
+  new Map([...alerts].map((alert) => [alert.key, alert]));
+
 /**
  * Returns a function that sends a notification when something begins to hold the whole fleet or a region, and when it
  * ends. It continues with the active notifications of the notifier, which were sent before a reload. After a restart,
- * notifications about what still lasts are sent again with the same key, by which receivers recognize them.
+ * notifications about what still lasts are sent again with the same key, by which receivers recognize them, and what has
+ * ended is resolved.
  */
 export function createFleetAlerts(
   context: EpisodeContext & Pick<ServiceContext, "apiKey">,
   fleetHealth: FleetHealth,
 ): (trust: TrustAssessment) => void {
   const { remediationState, notifier, log } = context;
-  // Of the kinds that last, only episodes are not about the fleet.
-  const resumed = notifier.activeNotifications().filter(({ kind }) => kind !== "episode");
-  const sentAlerts = new Map<string, FleetAlert>(resumed.map((alert) => [alert.key, alert]));
-  let untrustedSince: EpochMs | null = resumed.find(({ kind }) => kind === "untrusted")?.startsAt ?? null;
+  const { facts } = remediationState;
+  /** Keys of the alerts that this process sent. */
+  const sentKeys = new Set(notifier.activeNotifications().map(({ key }) => key));
+  let unresolved = byKey(JSON.parse(facts.read(UNRESOLVED_FACT) ?? "[]") as FleetAlert[]);
+  let untrustedSince: EpochMs | null =
+    [...unresolved.values()].find(({ kind }) => kind === "untrusted")?.startsAt ?? null;
 
   function* currentAlerts(trust: TrustAssessment): Generator<FleetAlert> {
     const { storm, breaker, incidents } = fleetHealth.state(false);
@@ -59,19 +68,26 @@ export function createFleetAlerts(
 
   return (trust) => {
     const now = remediationState.now();
-    untrustedSince = trust.isUntrusted ? (untrustedSince ?? now) : null;
-    const alerts = new Map([...currentAlerts(trust)].map((alert) => [alert.key, alert]));
+    if (trust.isUntrusted) untrustedSince ??= now;
+    // Until the first walks after a restart, nothing shows that the data is trusted again.
+    else if (!trust.blockers.some(({ reason }) => reason === "warming_up")) untrustedSince = null;
+    const alerts = byKey(currentAlerts(trust));
     for (const [key, alert] of alerts) {
-      if (sentAlerts.has(key)) continue;
-      sentAlerts.set(key, alert);
+      if (sentKeys.has(key)) continue;
+      sentKeys.add(key);
       log.error({ alert: alert.kind, region: alert.region, summary: alert.summary }, "alert firing");
       sendAlert(alert, null);
     }
-    for (const [key, alert] of sentAlerts) {
+    for (const [key, alert] of unresolved) {
       if (alerts.has(key)) continue;
-      sentAlerts.delete(key);
+      sentKeys.delete(key);
       log.info({ alert: alert.kind, region: alert.region }, "alert resolved");
       sendAlert(alert, now);
     }
+    const isChanged = alerts.size !== unresolved.size || [...alerts.keys()].some((key) => !unresolved.has(key));
+    if (!isChanged) return;
+    // What is resolved has the summary with which it began.
+    unresolved = byKey([...alerts.values()].map((alert) => unresolved.get(alert.key) ?? alert));
+    facts.write(UNRESOLVED_FACT, JSON.stringify([...unresolved.values()]));
   };
 }

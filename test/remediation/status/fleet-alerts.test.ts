@@ -184,6 +184,35 @@ test("untrusted data that lasts across reloads stays one alert, which is resolve
   expect(network.daemon.notifier.activeNotifications()).toEqual([]);
 });
 
+test("untrusted data that lasts across a restart stays one alert, which is resolved when the data is trusted", async () => {
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
+  network.setFault({ kind: "stale_last_seen" });
+  await network.advance(10 * MINUTE_MS);
+  const [alert] = notificationsOf(network, "untrusted");
+  network.kill();
+  await network.restart();
+  await network.advance(5 * MINUTE_MS);
+  network.setFault(null);
+  await network.advance(5 * MINUTE_MS);
+  const [again, over, ...others] = notificationsOf(network, "untrusted").slice(1);
+  expect(again).toMatchObject({ key: alert!.key, startsAt: alert!.startsAt, endsAt: null });
+  expect(over).toMatchObject({ key: alert!.key, endsAt: expect.any(Number) });
+  expect(others).toEqual([]);
+});
+
+test.each([0, 60])("an alert that ended while the daemon was down for %i minutes more is resolved", async (minutes) => {
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
+  network.setFault({ kind: "stale_last_seen" });
+  await network.advance(10 * MINUTE_MS);
+  const [alert] = notificationsOf(network, "untrusted");
+  network.kill();
+  network.setFault(null);
+  await network.restart({ downMs: minutes * MINUTE_MS });
+  await network.advance(10 * MINUTE_MS);
+  expect(notificationsOf(network, "untrusted").at(-1)).toMatchObject({ key: alert!.key, endsAt: expect.any(Number) });
+  expect(network.daemon.notifier.activeNotifications()).toEqual([]);
+});
+
 test("an incident that lasts across a reload is sent once, and one that a reload ends is resolved", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "region_dark", region: "ap-southeast" });

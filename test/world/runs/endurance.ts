@@ -116,7 +116,7 @@ async function start(size: EnduranceSize): Promise<Run> {
   };
   const { runtime, term } = orThrow(await openRuntime(deps, loaded.config));
   const collection = startCollection(resources, null, { ...runtime, clock: coarseClock(clock) }, term!);
-  const activeConfig = activateConfig(resources, collection, { active: [], undelivered: new Map() }, runtime, term!);
+  const activeConfig = activateConfig(resources, collection, [], runtime, term!);
   return { clock, service, runtime, activeConfig, folder, defects: () => defects };
 }
 
