@@ -239,9 +239,14 @@ test("yields between chunks, so that a large fleet does not block the event loop
 });
 
 test("yields while it renders the counts of many locations", () => {
-  const nodes = Array.from({ length: 1_000 }, (_, index) => ({ id: `node_${index}`, region: `r${index}`, listedAt: 0 }));
+  const nodes = Array.from({ length: 1_000 }, (_, index) => ({
+    id: `node_${index}`,
+    region: `r${index}`,
+    listedAt: 0,
+  }));
   const deny = new Set(NETWORK_FAMILIES.map(({ name }) => name).filter((name) => name !== "proxynet_nodes"));
-  const stepsFor = (fleet: Fleet) => [...new NetworkRenderer().refresh(renderInput({ fleet }, { options: { deny } }))].length;
+  const stepsFor = (fleet: Fleet) =>
+    [...new NetworkRenderer().refresh(renderInput({ fleet }, { options: { deny } }))].length;
   // Each location has a line per status.
   expect(stepsFor(buildFleet(nodes)) - stepsFor(buildFleet(nodes.slice(0, 1)))).toBeGreaterThanOrEqual(25);
 });
