@@ -182,11 +182,22 @@ function statusError(call: Call, response: TransportResponse, now: EpochMs): Api
   }
 }
 
-const EMPTY_BODY = new Uint8Array();
-
 function parseResponse(response: TransportResponse, at: MonotonicMs): Result<ApiResponse, ApiError> {
   const json = readJson(response);
-  // The promises of the call may be old objects by now. They would keep the body until a major collection.
-  response.body = EMPTY_BODY;
+  freeBody(response);
   return json.ok ? ok({ json: json.value, at }) : fail({ kind: "not_json", message: json.error });
+}
+
+const EMPTY_BODY = new Uint8Array();
+/** Small bodies may share a buffer of up to this size, such as that of a read from their socket. */
+const SHARED_BUFFER_BYTES_MAX = 65_536;
+
+/**
+ * Frees the memory of a parsed body. Otherwise, only a major collection frees what has become old, such as the promises
+ * of a slow call, and V8 counts buffers as part of the heap: a walk of a large list would cause one every few seconds.
+ */
+function freeBody(response: TransportResponse): void {
+  const { buffer } = response.body;
+  if (buffer instanceof ArrayBuffer && buffer.byteLength > SHARED_BUFFER_BYTES_MAX) buffer.transfer(0);
+  response.body = EMPTY_BODY;
 }

@@ -40,7 +40,7 @@ export interface TransportRequest {
 export interface TransportResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
-  /** The client empties it once it has been parsed. */
+  /** The client empties it once it has been parsed, and frees its buffer if that is larger than 64 KiB. */
   body: Uint8Array;
 }
 

@@ -239,3 +239,20 @@ test("a response shows the service as it was when the request was sent, at the e
   const response = await read;
   expect(response.ok && response.value.at).toBe(sentAt);
 });
+
+test.each([
+  ["frees the buffer of a large body once it has been parsed", 65_537, 0],
+  ["does not free a buffer that small bodies may share", 65_536, 65_536],
+])("%s", async (_, bytes, bytesAfter) => {
+  const body = new Uint8Array(bytes).fill(" ".charCodeAt(0));
+  body[0] = "1".charCodeAt(0);
+  const { buffer } = body;
+  const { get } = createClientSetup({
+    wrap: (transport) => ({
+      ...transport,
+      request: () => Promise.resolve({ ok: true, value: { status: 200, headers: {}, body } }),
+    }),
+  });
+  expect(await get()).toMatchObject({ ok: true, value: { json: 1 } });
+  expect(buffer.byteLength).toBe(bytesAfter);
+});

@@ -195,8 +195,8 @@ function countNodes(input: RenderInput, { rows, rowOf }: ExportedLocations): Uin
   const states = NODE_STATUSES.length;
   const counts = new Uint32Array(rows.length * states);
   for (let slot = 0; slot < fleet.slots; slot++) {
-    // A node that walks no longer show has an old record, and is not counted.
-    if (fleet.ids[slot] !== "" && isFresh(input, "nodes", fleet.listedAt.at(slot)))
+    // A node that walks no longer show has an old record, and an empty slot has no time.
+    if (isFresh(input, "nodes", fleet.listedAt.at(slot)))
       counts[rowOf[fleet.locationIndex[slot]!]! * states + fleet.status[slot]!]!++;
   }
   return counts;

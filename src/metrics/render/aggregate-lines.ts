@@ -1,3 +1,4 @@
+import { eachInSteps } from "../../base/steps.ts";
 import type { AggregateFamily } from "../families/family.ts";
 import { seriesText, valueText } from "../text-format.ts";
 import { CHUNK_LINES_MAX, type Chunk, type FamilyRenderer, storedChunk } from "./chunk.ts";
@@ -20,14 +21,13 @@ export function createAggregateRenderer(family: AggregateFamily): FamilyRenderer
       let count = 0;
       let index = 0;
       let text = "";
-      for (const { suffix = "", labels, value } of family.samples(input)) {
-        if (Number.isNaN(value)) continue;
+      yield* eachInSteps(family.samples(input), ({ suffix = "", labels, value }) => {
+        if (Number.isNaN(value)) return;
         text += `${seriesText(family.name + suffix, labels)} ${valueText(value)}\n`;
-        if (++count % CHUNK_LINES_MAX > 0) continue;
+        if (++count % CHUNK_LINES_MAX > 0) return;
         put(index++, text);
         text = "";
-        yield;
-      }
+      });
       if (text !== "") put(index++, text);
       chunks.length = index;
       series = count;

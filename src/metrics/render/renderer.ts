@@ -118,9 +118,9 @@ export function computeVisibility(input: RenderInput): Visibility {
   };
 }
 
-function freshSlots({ slots, ids }: Fleet, observedAt: NumberColumn, since: number): Uint8Array {
+function freshSlots({ slots }: Fleet, observedAt: NumberColumn, since: number): Uint8Array {
   const fresh = new Uint8Array(slots);
+  // Empty slots have no time.
   observedAt.markAtLeast(since, fresh);
-  for (let slot = 0; slot < slots; slot++) if (ids[slot] === "") fresh[slot] = 0;
   return fresh;
 }

@@ -1,3 +1,4 @@
+import { SlotSet } from "../../base/slot-set.ts";
 import { eachInSteps, type Steps } from "../../base/steps.ts";
 import { growColumn } from "../../base/typed-column.ts";
 import type { NodeId } from "../../model/node.ts";
@@ -36,7 +37,7 @@ interface PolicyPass {
   /** When each node was last observed not to meet the condition, or with an unknown status since, by slot, or NaN. */
   readonly lastFalseAt: Float64Array;
   /** Slots of the nodes whose condition is unknown, or was until now because the data of their timer was too old. */
-  readonly unknownSlots: Set<number>;
+  readonly unknownSlots: SlotSet;
   /** The counts of the nodes that are evaluated. */
   readonly matches: MatchCounts;
   /** When the pass began, on the journal's clock. */
@@ -67,7 +68,7 @@ export class PolicyEvaluator {
    */
   readonly #lastFalseAt = new Map<string, Float64Array<ArrayBuffer>>();
   /** By policy, the slots of the nodes whose condition was unknown when it was evaluated last. */
-  readonly #unknownSlots = new Map<string, Set<number>>();
+  readonly #unknownSlots = new Map<string, SlotSet>();
   /** The node that had each of those slots last. */
   readonly #lastFalseIds: NodeId[] = [];
   /** The ids that were compared with those last. */
@@ -192,7 +193,7 @@ export class PolicyEvaluator {
     const { createdAtMs, otherStatusAt, slots } = data.fleet;
     const lastFalseAt = growColumn(this.#lastFalseAt.get(name) ?? new Float64Array(0), slots, Number.NaN);
     this.#lastFalseAt.set(name, lastFalseAt);
-    const unknownSlots = this.#unknownSlots.get(name) ?? new Set();
+    const unknownSlots = this.#unknownSlots.get(name) ?? new SlotSet();
     this.#unknownSlots.set(name, unknownSlots);
     return {
       policy,
@@ -244,7 +245,7 @@ export class PolicyEvaluator {
     if (verdict === "false" || (wasFalse && isStatusUnknown(evaluation))) lastFalseAt[slot] = newest;
     const wasTooOld = timer.last !== null && newest - timer.last.newest > durations.gapMsMax;
     if (verdict === "unknown" || wasTooOld) unknownSlots.add(slot);
-    else if (unknownSlots.size > 0) unknownSlots.delete(slot);
+    else unknownSlots.delete(slot);
     // Most nodes are healthy: their timers stay inactive.
     if (timer === INACTIVE && verdict !== "true") return { timer, isOnset: false };
     const { records } = this.#context.remediationState;

@@ -4,6 +4,7 @@ import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { seededRandom } from "../../../src/base/random.ts";
+import { NETWORK_FAMILIES } from "../../../src/metrics/families/network-families.ts";
 import { LineWriter } from "../../../src/metrics/render/line-writer.ts";
 import { NetworkRenderer } from "../../../src/metrics/render/renderer.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
@@ -235,6 +236,19 @@ test("yields between chunks, so that a large fleet does not block the event loop
   const fleet = buildFleet(Array.from({ length: 10_000 }, (_, index) => ({ id: `node_${index}`, uptimeHours: index })));
   const steps = [...new NetworkRenderer().refresh(renderInput({ fleet }))];
   expect(steps.length).toBeGreaterThan(30);
+});
+
+test("yields while it renders the counts of many locations", () => {
+  const nodes = Array.from({ length: 1_000 }, (_, index) => ({
+    id: `node_${index}`,
+    region: `r${index}`,
+    listedAt: 0,
+  }));
+  const deny = new Set(NETWORK_FAMILIES.map(({ name }) => name).filter((name) => name !== "proxynet_nodes"));
+  const stepsFor = (fleet: Fleet) =>
+    [...new NetworkRenderer().refresh(renderInput({ fleet }, { options: { deny } }))].length;
+  // Each location has a line per status.
+  expect(stepsFor(buildFleet(nodes)) - stepsFor(buildFleet(nodes.slice(0, 1)))).toBeGreaterThanOrEqual(25);
 });
 
 test("exports a sample up to the age limit, and not after", () => {
