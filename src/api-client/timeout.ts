@@ -14,22 +14,13 @@ export interface Timeout {
 export function startTimeout(clock: Pick<Clock, "sleep">, limitMs: DurationMs, outer: AbortSignal): Timeout {
   const limit = new AbortController();
   const stop = new AbortController();
-  let expired = false;
-  const onOuter = () => limit.abort();
-  outer.addEventListener("abort", onOuter, { once: true });
-  if (outer.aborted) limit.abort();
   void clock.sleep(limitMs, stop.signal).then(() => {
-    if (stop.signal.aborted) return;
-    expired = true;
-    limit.abort();
+    if (!stop.signal.aborted) limit.abort();
   });
   return {
-    signal: limit.signal,
-    expired: () => expired,
-    stop() {
-      // Without a reason each abort would create an exception with a stack trace, once per call.
-      stop.abort(null);
-      outer.removeEventListener("abort", onOuter);
-    },
+    signal: AbortSignal.any([outer, limit.signal]),
+    expired: () => limit.signal.aborted,
+    // Without a reason each abort would create an exception with a stack trace, once per call.
+    stop: () => stop.abort(null),
   };
 }
