@@ -192,11 +192,11 @@ function readScalar(reader: TreeReader, node: Scalar, location: ValueLocation): 
     addFinding(reader, location, quote(filled.error.found), filled.error.expected);
     return value;
   }
-  const { text, variables, originalIndex: writtenIndex } = filled.value;
+  const { text, variables } = filled.value;
   const origin = variables.length === 0 ? "" : ` from ${variables.map((name) => `\${${name}}`).join(", ")}`;
-  const positionOfIndex = (index: number) =>
-    positionAt(sourceOffset(node, reader.source, writtenIndex(index)), reader.lines);
-  addMark(reader, location, { kind: "scalar", found: quote(text) + origin, variables, positionAt: positionOfIndex });
+  const positionOf = (index: number) => positionAt(sourceOffset(node, reader.source, index), reader.lines);
+  const found = quote(text) + origin;
+  addMark(reader, location, { kind: "scalar", found, variables, ...(text === value && { positionAt: positionOf }) });
   return text;
 }
 
