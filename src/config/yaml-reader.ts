@@ -10,7 +10,7 @@ import {
   withoutMisspelled,
 } from "./diagnostics/problem.ts";
 import { toFindings } from "./diagnostics/zod-issues.ts";
-import { innermost, itemsMax, kindOf, schemaAt, sectionKeys } from "./schema/introspection.ts";
+import { innermost, kindOf, schemaAt, sectionKeys } from "./schema/introspection.ts";
 import type { LoaderCheck, ValueKind } from "./schema/value-types.ts";
 import { parseYaml, valueAt, type YamlSource } from "./yaml/document.ts";
 import type { Mark, Marks } from "./yaml/position.ts";
@@ -61,7 +61,7 @@ export function checkYaml<S extends z.ZodType>(
     const here = mark.kind === "scalar" ? schemaAt(schema, mark.path, raw) : null;
     const kind = here && kindOf(here);
     if (here === null || kind === null) continue;
-    if (!isPastListMax(schema, mark, raw)) checkFindings.push(...runCheck(kind, mark, raw, options));
+    checkFindings.push(...runCheck(kind, mark, raw, options));
     adaptValue(here, kind, mark, raw, options);
   }
   const parsed = schema.safeParse(raw);
@@ -101,16 +101,6 @@ function foreignFileFinding(schema: z.ZodType, raw: unknown, issues: readonly Fi
   const { line, column } = first;
   return { line, column, path: [], found, expected: `must be a mapping (keys: ${known})` };
 }
-
-/**
- * Returns whether a value is in an item beyond its list's maximum. The list is rejected anyway, and a check may be
- * slow.
- */
-const isPastListMax = (schema: z.ZodType, { path }: Mark, raw: unknown): boolean =>
-  path.some((step, index) => {
-    const list = typeof step === "number" && step > 0 ? schemaAt(schema, path.slice(0, index), raw) : null;
-    return list !== null && (step as number) >= itemsMax(list);
-  });
 
 function runCheck(kind: ValueKind, mark: Mark, raw: unknown, options: ReadOptions): Finding[] {
   const value = valueAt(raw, mark.path);
