@@ -3,22 +3,17 @@ import { fail, ok, type Result } from "../base/result.ts";
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A text with its variables replaced, and their names. */
-interface SubstitutedText {
-  readonly text: string;
-  readonly variables: readonly string[];
-}
-
 const NAME_EXPECTED = `must name an environment variable, as in \${NAME}; for a literal \${ write $\${`;
 
 /**
- * Replaces `${NAME}` by the variable's value, which is not expanded again; `$${` stands for a literal `${`. The error
- * says what was found and what is expected, and never contains a variable's value.
+ * Returns a text with its variables replaced, and their names: `${NAME}` by the variable's value, which is not expanded
+ * again; `$${` stands for a literal `${`. The error says what was found and what is expected, and never contains a
+ * variable's value.
  */
 export function substitute(
   text: string,
   env: Environment,
-): Result<SubstitutedText, { found: string; expected: string }> {
+): Result<{ readonly text: string; readonly variables: readonly string[] }, { found: string; expected: string }> {
   const variables: string[] = [];
   let result = "";
   let done = 0;

@@ -1,16 +1,10 @@
+import type { NameFilters } from "../../web/api/unknown-names.ts";
 import type { DaemonClient } from "../daemon-client.ts";
 import { searchOf } from "./daemon-view.ts";
 
-/** Filters by names that an operator may mistype. */
-interface NameFilters {
-  readonly policy?: string | undefined;
-  readonly region?: string | undefined;
-  readonly country?: string | undefined;
-}
-
 /** Returns a sentence for each filter whose name the daemon does not know, for a result without rows. */
 export async function unknownNames(
-  { policy, region, country }: NameFilters,
+  { policy, region, country }: Omit<NameFilters, "node">,
   daemon: DaemonClient,
 ): Promise<readonly string[]> {
   const paths = [

@@ -48,7 +48,7 @@ export function parseYaml(file: YamlSource): YamlDocument {
   if (exhausted !== undefined) return broken(tooDeepAt(positionAt(exhausted.pos[0], lines)));
   // Later ones often follow from the first.
   const [first] = faults.toSorted((one, other) => one.pos[0] - other.pos[0]);
-  if (first !== undefined) return broken(toFinding(first, document, { text, lines }));
+  if (first !== undefined) return broken(toFinding(first, document, text, lines));
   const isEmpty = document.contents === null || document.contents.range[0] === document.contents.range[2];
   if (isEmpty && !isGoYaml) {
     const expected = "must hold a mapping of keys and values";
@@ -73,12 +73,7 @@ function unprintableAt(text: string, offset: number): Finding {
 const TAG_EXPECTED =
   "must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq; quote a text that begins with !";
 
-interface ParsedText {
-  readonly text: string;
-  readonly lines: LineCounter;
-}
-
-function toFinding(fault: YAMLError, document: Document, { text, lines }: ParsedText): Finding {
+function toFinding(fault: YAMLError, document: Document, text: string, lines: LineCounter): Finding {
   const [offset] = fault.pos;
   const at = { ...positionAt(offset, lines), path: [] };
   const unclosed = /^Missing closing (["'])quote/.exec(fault.message)?.[1];
