@@ -13,7 +13,9 @@ export function startTimeout(clock: Pick<Clock, "sleep">, limitMs: DurationMs, o
     /** Whether it aborted because of the time limit. */
     expired: () => limit.signal.aborted,
     /** Cancels the time limit. Call it when the operation has ended. */
-    // Without a reason each abort would create an exception with a stack trace, once per call.
-    stop: () => stop.abort(null),
+    stop() {
+      // Without a reason each abort would create an exception with a stack trace, once per call.
+      stop.abort(null);
+    },
   };
 }
