@@ -1,35 +1,21 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Clock } from "../model/ports.ts";
 
-/** A signal that aborts after a time limit. */
-export interface Timeout {
-  readonly signal: AbortSignal;
-  /** Whether it aborted because of the time limit. */
-  expired(): boolean;
-  /** Cancels the time limit. Call it when the operation has ended. */
-  stop(): void;
-}
-
 /** Creates a signal that aborts when `outer` aborts, or after `limitMs`. */
-export function startTimeout(clock: Pick<Clock, "sleep">, limitMs: DurationMs, outer: AbortSignal): Timeout {
+export function startTimeout(clock: Pick<Clock, "sleep">, limitMs: DurationMs, outer: AbortSignal) {
   const limit = new AbortController();
   const stop = new AbortController();
-  let expired = false;
-  const onOuter = () => limit.abort();
-  outer.addEventListener("abort", onOuter, { once: true });
-  if (outer.aborted) limit.abort();
   void clock.sleep(limitMs, stop.signal).then(() => {
-    if (stop.signal.aborted) return;
-    expired = true;
-    limit.abort();
+    if (!stop.signal.aborted) limit.abort();
   });
   return {
-    signal: limit.signal,
-    expired: () => expired,
+    signal: AbortSignal.any([outer, limit.signal]),
+    /** Whether it aborted because of the time limit. */
+    expired: () => limit.signal.aborted,
+    /** Cancels the time limit. Call it when the operation has ended. */
     stop() {
       // Without a reason each abort would create an exception with a stack trace, once per call.
       stop.abort(null);
-      outer.removeEventListener("abort", onOuter);
     },
   };
 }

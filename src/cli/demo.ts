@@ -14,13 +14,13 @@ import { createLog } from "../platform/log.ts";
 import { createScaledClock } from "../simulator/clock.ts";
 import { demoScenario, SIMULATION_KEY } from "../simulator/default-scenarios.ts";
 import { type SimulatorServer, startServer } from "../simulator/http/server.ts";
+import { createService } from "../simulator/http/service.ts";
 import { formatCount } from "../web/ui/page/format.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, PROGRAM } from "./context.ts";
 import { createConsoleReporter } from "./output/console-reporter.ts";
 import { demoReport } from "./output/demo-report.ts";
 import { createPaint } from "./output/text.ts";
-import { createServiceWithStatus } from "./simulate.ts";
 
 interface DemoOptions {
   readonly nodes: number;
@@ -43,7 +43,7 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
   // The enterprise plan has no monthly limit, which would slow down a demo of a few minutes.
   const plan = { ...demoScenario.service, plan: "enterprise" } as const;
   const scenario = { ...demoScenario, nodes, sessions, seed, service: plan };
-  const service = createServiceWithStatus(scenario, clock.now(), context);
+  const service = createService(scenario, clock.now());
   const server = await startServer(service, clock, { port: 0 });
   const folder = mkdtempSync(join(tmpdir(), "proxywarden-demo-"));
   const tokenFile = join(folder, "admin_token");

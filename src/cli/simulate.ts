@@ -3,15 +3,13 @@ import { formatProblem } from "../config/diagnostics/problem.ts";
 import type { Environment } from "../config/environment.ts";
 import { loadScenario } from "../config/schema/scenario.ts";
 import type { Scenario } from "../model/scenario.ts";
-import type { EpochMs } from "../model/time.ts";
 import { systemClock } from "../platform/clock.ts";
 import { readTextFile } from "../platform/text-file.ts";
 import { defaultScenario } from "../simulator/default-scenarios.ts";
 import { startServer } from "../simulator/http/server.ts";
-import { createService, type SimulatedService } from "../simulator/http/service.ts";
+import { createService } from "../simulator/http/service.ts";
 import { listenProblem } from "../web/http/server.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, untilAborted } from "./context.ts";
-import { CLEAR_LINE } from "./output/progress.ts";
 
 interface SimulateOptions {
   readonly scenario?: string;
@@ -27,7 +25,7 @@ export async function runSimulate(options: SimulateOptions, context: CommandCont
   const scenario = readScenario(options, context.env);
   if (!scenario.ok) return failWith(context, scenario.error);
   try {
-    const service = createServiceWithStatus(scenario.value, systemClock.now(), context);
+    const service = createService(scenario.value, systemClock.now());
     const server = await startServer(service, systemClock, options);
     const { nodes, sessions, keys } = scenario.value;
     context.out.write(`simulated service with ${nodes} nodes and ${sessions} sessions: ${server.url}/v1/nodes\n`);
@@ -38,23 +36,6 @@ export async function runSimulate(options: SimulateOptions, context: CommandCont
   } catch (error) {
     return failWith(context, listenProblem(options.host, options.port, error, "choose another with --port"));
   }
-}
-
-/** Number of nodes and sessions that are created within about two seconds. */
-const QUICK_RECORDS_MAX = 200_000;
-
-/** Creates the simulated service of a scenario. For a large one, a terminal shows a status line while it is created. */
-export function createServiceWithStatus(
-  scenario: Scenario,
-  now: EpochMs,
-  { err }: Pick<CommandContext, "err">,
-): SimulatedService {
-  const { nodes, sessions } = scenario;
-  const isShown = err.isTTY === true && nodes + sessions > QUICK_RECORDS_MAX;
-  if (isShown) err.write(`creating ${nodes} nodes and ${sessions} sessions`);
-  const service = createService(scenario, now);
-  if (isShown) err.write(CLEAR_LINE);
-  return service;
 }
 
 function readScenario(

@@ -23,17 +23,6 @@ interface LoadedWebFile {
 }
 
 /**
- * Maximum number of tokens. A thousand users need 8,000. The file is read on the main thread, which more tokens would
- * block for over 50 ms.
- */
-const WEB_FILE_TOKENS_MAX = 10_000;
-/**
- * Maximum number of values. A thousand users are a thousand values. Aliases of aliases turn few tokens into many
- * values.
- */
-const WEB_FILE_VALUES_MAX = 3_000;
-
-/**
  * Reads a web configuration file and checks the files that it names. Fails with every problem in it. Paths are relative
  * to its own folder.
  */
@@ -47,7 +36,7 @@ export function readWebFile(
   const resolvePath = (path: string) => resolveFrom(dirname(file), path);
   const read = readYaml(
     webSchema,
-    { file, text: text.value, env, isGoYaml: true, tokensMax: WEB_FILE_TOKENS_MAX, valuesMax: WEB_FILE_VALUES_MAX },
+    { file, text: text.value, env, isGoYaml: true },
     // The only values that its schema leaves to be checked are files.
     { check: (_, path) => checkFile(resolvePath(path), readFile), resolvePath },
   );

@@ -1,16 +1,8 @@
 import type { z } from "zod";
 import { fail, ok, type Result } from "../base/result.ts";
-import {
-  type ConfigProblem,
-  type Finding,
-  keysText,
-  PROBLEMS_MAX,
-  quote,
-  toProblems,
-  withoutMisspelled,
-} from "./diagnostics/problem.ts";
+import { type ConfigProblem, type Finding, quote, toProblems } from "./diagnostics/problem.ts";
 import { toFindings } from "./diagnostics/zod-issues.ts";
-import { innermost, itemsMax, kindOf, schemaAt, sectionKeys } from "./schema/introspection.ts";
+import { innermost, kindOf, schemaAt, sectionKeys } from "./schema/introspection.ts";
 import type { LoaderCheck, ValueKind } from "./schema/value-types.ts";
 import { parseYaml, valueAt, type YamlSource } from "./yaml/document.ts";
 import type { Mark, Marks } from "./yaml/position.ts";
@@ -61,15 +53,13 @@ export function checkYaml<S extends z.ZodType>(
     const here = mark.kind === "scalar" ? schemaAt(schema, mark.path, raw) : null;
     const kind = here && kindOf(here);
     if (here === null || kind === null) continue;
-    if (!isPastListMax(schema, mark, raw)) checkFindings.push(...runCheck(kind, mark, raw, options));
+    checkFindings.push(...runCheck(kind, mark, raw, options));
     adaptValue(here, kind, mark, raw, options);
   }
   const parsed = schema.safeParse(raw);
   const context = { schema, value: raw, marks };
   const issues = parsed.success ? [] : parsed.error.issues.flatMap((issue) => toFindings(issue, context));
-  const foreign = foreignFileFinding(schema, raw, issues);
-  const wrong = foreign === null ? withoutMisspelled(issues) : [foreign];
-  const findings = [...document.findings, ...checkFindings, ...wrong];
+  const findings = [...document.findings, ...checkFindings, ...issues];
   return { value: raw, marks, findings, parsed: parsed.success ? parsed.data : null };
 }
 
@@ -83,34 +73,6 @@ export function readYaml<S extends z.ZodType>(
   if (parsed !== null && findings.length === 0) return ok({ value: parsed, marks });
   return fail(toProblems(source.file, findings));
 }
-
-/**
- * Returns a single finding in place of `issues` if none of a file's keys is known or misspelled, and it lacks a key: it is
- * a file of another kind. Returns null for others.
- */
-function foreignFileFinding(schema: z.ZodType, raw: unknown, issues: readonly Finding[]): Finding | null {
-  const isOfFile = ({ section }: Finding) => section?.length === 0;
-  const unknown = issues.filter((finding) => finding.meant !== undefined && isOfFile(finding));
-  const isMissing = issues.some((finding) => finding.missing !== undefined && isOfFile(finding));
-  const keys = Object.keys(raw ?? {});
-  const [first] = unknown;
-  if (first === undefined || !isMissing || unknown.length < keys.length) return null;
-  if (unknown.slice(0, PROBLEMS_MAX).some(({ suggest }) => suggest!() !== null)) return null;
-  const known = Object.keys(sectionKeys(schema) ?? {}).join(", ");
-  const found = keysText(keys);
-  const { line, column } = first;
-  return { line, column, path: [], found, expected: `must be a mapping (keys: ${known})` };
-}
-
-/**
- * Returns whether a value is in an item beyond its list's maximum. The list is rejected anyway, and a check may be
- * slow.
- */
-const isPastListMax = (schema: z.ZodType, { path }: Mark, raw: unknown): boolean =>
-  path.some((step, index) => {
-    const list = typeof step === "number" && step > 0 ? schemaAt(schema, path.slice(0, index), raw) : null;
-    return list !== null && (step as number) >= itemsMax(list);
-  });
 
 function runCheck(kind: ValueKind, mark: Mark, raw: unknown, options: ReadOptions): Finding[] {
   const value = valueAt(raw, mark.path);

@@ -112,27 +112,12 @@ function encodingProblem(bytes: Buffer): string | null {
     return "it is encoded as UTF-16; it must be UTF-8";
   }
   if (isUtf8(bytes)) return null;
-  const offset = firstInvalidByte(bytes);
+  // Decoding replaces only invalid bytes.
+  const decoded = Buffer.from(bytes.toString("utf8"));
+  const offset = bytes.findIndex((byte, index) => byte !== decoded[index]);
   const lines = bytes.subarray(0, offset).toString("utf8").split("\n");
   const byte = `0x${bytes[offset]?.toString(16).padStart(2, "0")}`;
   return `it is not UTF-8: line ${lines.length}, column ${lines.at(-1)!.length + 1} has the byte ${byte}`;
-}
-
-/** The character with which the decoder replaces invalid bytes. A file may also contain it. */
-const REPLACEMENT_CHARACTER = "\ufffd";
-const REPLACEMENT_BYTES = Buffer.from(REPLACEMENT_CHARACTER, "utf8");
-
-/** Returns the offset of the first byte that is not part of a UTF-8 character. `bytes` must not be valid UTF-8. */
-function firstInvalidByte(bytes: Buffer): number {
-  const text = bytes.toString("utf8");
-  let [index, offset] = [0, 0];
-  for (;;) {
-    const next = text.indexOf(REPLACEMENT_CHARACTER, index);
-    offset += Buffer.byteLength(text.slice(index, next), "utf8");
-    if (!bytes.subarray(offset, offset + REPLACEMENT_BYTES.length).equals(REPLACEMENT_BYTES)) return offset;
-    index = next + 1;
-    offset += REPLACEMENT_BYTES.length;
-  }
 }
 
 /** Explains why a file can't be opened or read, with the error code of the operating system. */

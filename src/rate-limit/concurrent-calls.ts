@@ -2,13 +2,6 @@ import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { actionReserveOf, type Lane, type Limits, pollingConcurrency } from "./limits.ts";
 
-/** Calls that count toward the plan's limit on concurrent requests. */
-export interface ConcurrentCalls {
-  inFlight: number;
-  /** Until when each call counts that was abandoned without a response, earliest first. */
-  abandonedUntil: MonotonicMs[];
-}
-
 /**
  * An abandoned call counts for this long, because the service may not notice that its client left, and continue to work
  * on it. Gateways usually end a request after 60 s.
@@ -19,12 +12,19 @@ const ABANDONED_MS: DurationMs = MINUTE_MS;
  * Creates the calls of a new process. The previous one may have abandoned as many as it was allowed to make, so only
  * the others may be made at first, but at least one.
  */
-export function createConcurrentCalls(limits: Limits, now: MonotonicMs): ConcurrentCalls {
+export function createConcurrentCalls(limits: Limits, now: MonotonicMs) {
   const cap = limits.plan.concurrentRequests ?? Number.POSITIVE_INFINITY;
   const others = Math.max(1, cap - allowedCalls(limits, "action"));
   const abandoned = Number.isFinite(cap) ? Math.max(0, allowedCalls(limits, "walk") - others) : 0;
-  return { inFlight: 0, abandonedUntil: Array<MonotonicMs>(abandoned).fill(now + ABANDONED_MS) };
+  return {
+    inFlight: 0,
+    /** Until when each call counts that was abandoned without a response, earliest first. */
+    abandonedUntil: Array<MonotonicMs>(abandoned).fill(now + ABANDONED_MS),
+  };
 }
+
+/** Calls that count toward the plan's limit on concurrent requests. */
+type ConcurrentCalls = ReturnType<typeof createConcurrentCalls>;
 
 /** Records that a call ended. `isAbandoned`: its client left without a response. */
 export function endCall(calls: ConcurrentCalls, isAbandoned: boolean, now: MonotonicMs): void {

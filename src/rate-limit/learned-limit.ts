@@ -4,26 +4,6 @@ import type { Ledger } from "./ledger.ts";
 import { CATEGORIES, type Category, type Lane, pollingCallsPerWindow } from "./limits.ts";
 import { ACTION_SHARE, type Pace, payForCall } from "./window-pace.ts";
 
-/**
- * A limit that no header states, such as that of a gateway in front of the service. It is learned from 429s that
- * headers do not explain: each 429 decreases it by a factor, and time without one increases it again.
- */
-export interface LearnedLimit {
-  /** Calls per window right after the last decrease; Infinity if there is no limit. */
-  calls: number;
-  /** When it was last decreased. */
-  decreasedAt: MonotonicMs;
-  /** Whether a call has succeeded since then. */
-  hasSucceeded: boolean;
-  /**
-   * The limit before decreases without a success in between, which is restored quickly once calls succeed again, or 0
-   * if there is none.
-   */
-  previousCalls: number;
-  /** Spaces calls evenly, since the gateway may allow no burst. */
-  readonly pace: Pace;
-}
-
 /** Maximum of a learned limit, and its window. */
 export interface LimitBasis {
   /** Calls per window that are made without a learned limit. */
@@ -54,13 +34,27 @@ const UNANSWERED_CALLS_MIN = 1;
 const CALLS_MIN = 0.1;
 
 /** Creates the state without a learned limit. */
-export const createLearnedLimit = (): LearnedLimit => ({
+export const createLearnedLimit = () => ({
+  /** Calls per window right after the last decrease; Infinity if there is no limit. */
   calls: Number.POSITIVE_INFINITY,
+  /** When it was last decreased. */
   decreasedAt: Number.NEGATIVE_INFINITY,
+  /** Whether a call has succeeded since then. */
   hasSucceeded: true,
+  /**
+   * The limit before decreases without a success in between, which is restored quickly once calls succeed again, or 0
+   * if there is none.
+   */
   previousCalls: 0,
-  pace: { paidUntil: Number.NEGATIVE_INFINITY, actionsPaidUntil: Number.NEGATIVE_INFINITY },
+  /** Spaces calls evenly, since the gateway may allow no burst. */
+  pace: { paidUntil: Number.NEGATIVE_INFINITY, actionsPaidUntil: Number.NEGATIVE_INFINITY } satisfies Pace,
 });
+
+/**
+ * A limit that no header states, such as that of a gateway in front of the service. It is learned from 429s that
+ * headers do not explain: each 429 decreases it by a factor, and time without one increases it again.
+ */
+export type LearnedLimit = ReturnType<typeof createLearnedLimit>;
 
 /** Returns whether a limit was learned and not forgotten. */
 export const hasLearnedLimit = ({ calls }: LearnedLimit): boolean => calls !== Number.POSITIVE_INFINITY;

@@ -1,12 +1,12 @@
 import { byName } from "../base/by-name.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { type ConcurrentCalls, createConcurrentCalls } from "./concurrent-calls.ts";
-import { createExternalUsage, type ExternalUsage } from "./external-usage/external-usage.ts";
-import { createLearnedLimit, type LearnedLimit } from "./learned-limit.ts";
+import { createConcurrentCalls } from "./concurrent-calls.ts";
+import { createExternalUsage } from "./external-usage/external-usage.ts";
+import { createLearnedLimit } from "./learned-limit.ts";
 import { CATEGORIES, type Category, type Lane, type Limits } from "./limits.ts";
-import { createRouteHistory, ROUTES, type Route, type RouteHistory } from "./route-rejections.ts";
+import { createRouteHistory, ROUTES } from "./route-rejections.ts";
 import { StatedLimit } from "./stated-limit.ts";
-import { categoryPaceRates, createPace, type Pace, planPaceRates } from "./window-pace.ts";
+import { categoryPaceRates, createPace, planPaceRates } from "./window-pace.ts";
 
 /** Permission for one call. It must be returned with `settlePermit`, regardless of how the call ends. */
 export interface Permit {
@@ -17,78 +17,55 @@ export interface Permit {
   readonly settledBefore: number;
 }
 
-/** State of one category. */
-export interface CategoryState {
-  readonly stated: StatedLimit;
-  readonly pace: Pace;
+/** Creates the state of a category in which no call was made yet. */
+const createCategoryState = (limits: Limits, category: Category, now: MonotonicMs) => ({
+  stated: new StatedLimit(),
+  pace: createPace(categoryPaceRates(limits, category), now),
   /** Whether the last response stated the limit. If it did not, and none has for a window, only the pace applies. */
-  wasStated: boolean;
+  wasStated: false,
   /** No call may be sent before this time, because of headers or an overloaded service. */
-  heldUntil: MonotonicMs;
+  heldUntil: Number.NEGATIVE_INFINITY,
   /** Last hold after a 429 that does not say which category it concerns. */
-  readonly uncertainHold: { at: MonotonicMs; until: MonotonicMs };
+  uncertainHold: { at: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY },
   /** Recent calls by route. */
-  readonly routes: Readonly<Record<Route, RouteHistory>>;
+  routes: byName(ROUTES, createRouteHistory),
   /** When the last call that got a response was sent. */
-  lastTriedAt: MonotonicMs;
+  lastTriedAt: Number.NEGATIVE_INFINITY,
   /** 429s in a row; those of concurrent calls count once. */
-  rejections: number;
+  rejections: 0,
   /** When the last of them was counted. */
-  rejectedAt: MonotonicMs;
+  rejectedAt: Number.NEGATIVE_INFINITY,
   /** When the last call that got a response other than 429 was sent. */
-  answeredAt: MonotonicMs;
-  readonly learned: LearnedLimit;
+  answeredAt: Number.NEGATIVE_INFINITY,
+  learned: createLearnedLimit(),
   /** When the calls of actions in the last day were sent. */
-  actionTimes: readonly MonotonicMs[];
-}
+  actionTimes: [] as readonly MonotonicMs[],
+});
 
-/** State of all limits. It is owned by one rate limiter, and every function on it is deterministic. */
-export interface Ledger extends ConcurrentCalls {
-  limits: Limits;
-  readonly startedAt: MonotonicMs;
-  readonly categories: Readonly<Record<Category, CategoryState>>;
-  readonly planPace: Pace;
-  /** No call of any category may be sent before this time, because of headers. */
-  planHeldUntil: MonotonicMs;
-  /**
-   * Until when the calls of all categories are paid for together. They are spaced while a limit is learned, since a
-   * gateway may count them together and allow no burst.
-   */
-  gatewayPaidUntil: MonotonicMs;
-  /** Calls in the plan's current month, ours and detected external ones. The rate limiter persists them. */
-  monthUsed: number;
-  readonly externalUsage: ExternalUsage;
-}
+/** State of one category. */
+export type CategoryState = ReturnType<typeof createCategoryState>;
 
 /**
  * Creates a ledger without observations. Each bucket starts empty, and one call per category is sent to learn its
  * limit.
  */
-export function createLedger(limits: Limits, now: MonotonicMs): Ledger {
-  return {
-    limits,
-    startedAt: now,
-    categories: byName(CATEGORIES, (category) => createCategoryState(limits, category, now)),
-    planPace: createPace(planPaceRates(limits), now),
-    planHeldUntil: Number.NEGATIVE_INFINITY,
-    gatewayPaidUntil: Number.NEGATIVE_INFINITY,
-    ...createConcurrentCalls(limits, now),
-    monthUsed: 0,
-    externalUsage: createExternalUsage(),
-  };
-}
-
-const createCategoryState = (limits: Limits, category: Category, now: MonotonicMs): CategoryState => ({
-  stated: new StatedLimit(),
-  pace: createPace(categoryPaceRates(limits, category), now),
-  wasStated: false,
-  heldUntil: Number.NEGATIVE_INFINITY,
-  uncertainHold: { at: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY },
-  routes: byName(ROUTES, createRouteHistory),
-  lastTriedAt: Number.NEGATIVE_INFINITY,
-  rejections: 0,
-  rejectedAt: Number.NEGATIVE_INFINITY,
-  answeredAt: Number.NEGATIVE_INFINITY,
-  learned: createLearnedLimit(),
-  actionTimes: [],
+export const createLedger = (limits: Limits, now: MonotonicMs) => ({
+  limits,
+  startedAt: now,
+  categories: byName(CATEGORIES, (category) => createCategoryState(limits, category, now)),
+  planPace: createPace(planPaceRates(limits), now),
+  /** No call of any category may be sent before this time, because of headers. */
+  planHeldUntil: Number.NEGATIVE_INFINITY,
+  /**
+   * Until when the calls of all categories are paid for together. They are spaced while a limit is learned, since a
+   * gateway may count them together and allow no burst.
+   */
+  gatewayPaidUntil: Number.NEGATIVE_INFINITY,
+  ...createConcurrentCalls(limits, now),
+  /** Calls in the plan's current month, ours and detected external ones. The rate limiter persists them. */
+  monthUsed: 0,
+  externalUsage: createExternalUsage(),
 });
+
+/** State of all limits. It is owned by one rate limiter, and every function on it is deterministic. */
+export type Ledger = ReturnType<typeof createLedger>;

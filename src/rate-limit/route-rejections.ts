@@ -8,21 +8,6 @@ export type Route = (typeof ROUTES)[number];
 /** Returns the route of a lane. */
 export const routeOf = (lane: Lane): Route => (lane === "suspect" ? "detail" : lane);
 
-/** Outcomes of the recent calls of one route. */
-export interface RouteHistory {
-  /** No call of the route may be sent before this time. */
-  heldUntil: MonotonicMs;
-  /** 429s in a row; those of concurrent calls count once. */
-  rejectionsInRow: number;
-  /** When the last of them was counted. */
-  rejectedAt: MonotonicMs;
-  /**
-   * Recent calls with a response, and those with 429. Both are halved when `calls` reaches {@link RECORDED_CALLS_MAX}.
-   */
-  calls: number;
-  rejected: number;
-}
-
 /** Number of calls after which the counts of a route are halved. */
 const RECORDED_CALLS_MAX = 400;
 /** Minimum number of 429s for a route to be compared with others. */
@@ -36,13 +21,21 @@ const EXPECTED_MIN = 4;
 const REJECTED_SHARE_MAX = 0.25;
 
 /** Creates the history of a route without calls. */
-export const createRouteHistory = (): RouteHistory => ({
+export const createRouteHistory = () => ({
+  /** No call of the route may be sent before this time. */
   heldUntil: Number.NEGATIVE_INFINITY,
+  /** 429s in a row; those of concurrent calls count once. */
   rejectionsInRow: 0,
+  /** When the last of them was counted. */
   rejectedAt: Number.NEGATIVE_INFINITY,
+  /** Recent calls with a response. This and `rejected` are halved when it reaches {@link RECORDED_CALLS_MAX}. */
   calls: 0,
+  /** Those with 429. */
   rejected: 0,
 });
+
+/** Outcomes of the recent calls of one route. */
+export type RouteHistory = ReturnType<typeof createRouteHistory>;
 
 /** Records that a call sent at `sentAt` was answered. */
 export function recordRouteAnswered(record: RouteHistory, sentAt: MonotonicMs): void {

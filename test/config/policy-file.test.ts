@@ -78,18 +78,13 @@ describe("reports", () => {
     expect(errorsOf("policies: ['*.yaml']\nlog: { level: inf }\n", files)).toEqual([
       'p.yaml:3:15: log.level: found "inf"; must be one of debug, info, warn, error; did you mean "info"?',
       'a.yaml:2:29: policies[0].when: found "wrong"; must be a CEL expression: something is wrong',
-      "b.yaml:1:1: found the key policy; must be a mapping (keys: policies)",
+      "b.yaml:1:1: policies: missing; must be a list of policies, at most 200",
+      "b.yaml:1:1: policy: unknown key; must be one of policies",
       "c.yaml:2:1: not valid YAML: flow sequence in block collection must be sufficiently indented and end with a ]",
     ]);
   });
 
   test.each([
-    [
-      'name: p\nwhen: node.status == "x"\nfor: 1m\nsteps: []\n',
-      "1:1: found the keys name, when, for, steps; must be a mapping (keys: policies)",
-    ],
-    ["groups:\n  - name: x\n", "1:1: found the key groups; must be a mapping (keys: policies)"],
-    ["polices: []\n", '1:1: polices: unknown key; did you mean "policies"?'],
     ["- name: p\n  when: x\nfor: 1m\nsteps: []\n", /^3:1: not valid YAML: /],
     [
       "policies:\n\t- name: p\n\t  when: x\n",

@@ -1,4 +1,5 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import type { RejectReason } from "../../model/label-values.ts";
 import { type EpochMs, parseIsoTime } from "../../model/time.ts";
 import { describeJson } from "../errors.ts";
 import type { RawRecord } from "../json-body.ts";
@@ -8,12 +9,6 @@ import type { OnProblem } from "./records.ts";
 const TEXT_CHARACTERS_MAX = 256;
 /** Stands for bytes that are not UTF-8, so two ids that contain it may have been different. */
 const REPLACEMENT_CHARACTER = "\ufffd";
-
-type FieldCheck = (value: unknown) => boolean;
-/** The check of each field of a record. A field that is absent or null is missing, which all checks accept. */
-export type FieldChecks = Readonly<Record<string, FieldCheck>>;
-
-const isMissing = (value: unknown): value is null | undefined => value === undefined || value === null;
 
 /** A text of 1 to 256 characters that can be a path segment and is unique when encoded as UTF-8. */
 export const isIdentifier = (value: unknown): value is string =>
@@ -28,67 +23,97 @@ export const isIdentifier = (value: unknown): value is string =>
 /** Describes what {@link isIdentifier} accepts. */
 export const IDENTIFIER_EXPECTED = `a string of 1 to ${TEXT_CHARACTERS_MAX} characters of valid Unicode`;
 
-/** The identifier of another record, or missing. Some services send an empty text if there is none. */
-export const isReference: FieldCheck = (value) => isMissing(value) || value === "" || isIdentifier(value);
-
-/**
- * A text that can be a label value, or missing. Lone surrogates are invalid: encoded as UTF-8, two labels could be
- * equal.
- */
-export const isText: FieldCheck = (value) =>
-  isMissing(value) || (typeof value === "string" && value.length <= TEXT_CHARACTERS_MAX && value.isWellFormed());
-
-/** A count, size or share that is not negative, or missing. */
-export const isQuantity: FieldCheck = (value) =>
-  isMissing(value) || (typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER);
-
-/** An ISO 8601 timestamp, or missing. */
-export const isTime: FieldCheck = (value) => !Number.isNaN(readTime(value));
-
-/** Returns a timestamp in milliseconds since the Unix epoch, or null if it is missing, or NaN if it is invalid. */
-export function readTime(value: unknown): number | null {
-  if (isMissing(value)) return null;
-  return typeof value === "string" ? parseTimestamp(value) : Number.NaN;
+/** What a field accepts, and how it is read. */
+export interface FieldKind<T> {
+  /** What is valid, for messages. */
+  readonly expected: string;
+  /** Why a record with an invalid field counts as rejected. */
+  readonly reason: RejectReason;
+  /** Returns the value of a field that is not missing, or undefined if it is invalid. */
+  read(value: unknown): T | null | undefined;
 }
 
-/** A list, or missing. */
-export const isList: FieldCheck = (value) => isMissing(value) || Array.isArray(value);
+/** The identifier of another record. Some services send an empty text if there is none. */
+export const REFERENCE: FieldKind<string> = {
+  expected: IDENTIFIER_EXPECTED,
+  reason: "wrong_type",
+  read: (value) => (value === "" ? null : isIdentifier(value) ? value : undefined),
+};
 
-/** What each check accepts. */
-const EXPECTED = new Map<FieldCheck, string>([
-  [isReference, IDENTIFIER_EXPECTED],
-  [isText, `a string of at most ${TEXT_CHARACTERS_MAX} characters of valid Unicode`],
-  [isQuantity, `a number from 0 to ${Number.MAX_SAFE_INTEGER}`],
-  [isTime, "an ISO 8601 timestamp"],
-  [isList, "a list"],
-]);
+/** A text that can be a label value. Lone surrogates are invalid: encoded as UTF-8, two labels could be equal. */
+export const TEXT: FieldKind<string> = {
+  expected: `a string of at most ${TEXT_CHARACTERS_MAX} characters of valid Unicode`,
+  reason: "wrong_type",
+  read: (value) =>
+    typeof value === "string" && value.length <= TEXT_CHARACTERS_MAX && value.isWellFormed() ? value : undefined,
+};
 
-/** Removes the invalid fields of a record, with one problem that describes the first of them. */
-export function dropInvalidFields(
+/** A count, size or share that is not negative. */
+export const QUANTITY: FieldKind<number> = {
+  expected: `a number from 0 to ${Number.MAX_SAFE_INTEGER}`,
+  reason: "wrong_type",
+  read: (value) => (typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER ? value : undefined),
+};
+
+/** An ISO 8601 timestamp, which is read as milliseconds since the Unix epoch. */
+export const TIME: FieldKind<EpochMs> = {
+  expected: "an ISO 8601 timestamp",
+  reason: "bad_time",
+  read(value) {
+    const at = typeof value === "string" ? parseTimestamp(value) : Number.NaN;
+    return Number.isNaN(at) ? undefined : at;
+  },
+};
+
+/** A list. */
+export const LIST: FieldKind<readonly unknown[]> = {
+  expected: "a list",
+  reason: "wrong_type",
+  read: (value) => (Array.isArray(value) ? value : undefined),
+};
+
+/** A field of a record: its name in the JSON of the service, and its kind. */
+export interface RecordField<T> {
+  readonly field: string;
+  readonly kind: FieldKind<T>;
+}
+
+/** Fields by the names of their values. */
+export type RecordFields = Readonly<Record<string, RecordField<unknown>>>;
+
+/** The values of fields, null if missing or invalid. */
+type FieldValues<Fields extends RecordFields> = {
+  readonly [Name in keyof Fields]: Fields[Name] extends RecordField<infer T> ? T | null : never;
+};
+
+/** Reads the fields of a record. One problem describes the first of the invalid ones. */
+export function readFields<Fields extends RecordFields>(
   raw: RawRecord,
-  fields: FieldChecks,
+  fields: Fields,
   id: string | null,
   onProblem: OnProblem,
-): RawRecord {
-  const invalid: string[] = [];
-  for (const field in fields) if (!fields[field]!(raw[field])) invalid.push(field);
-  const [first] = invalid;
-  if (first === undefined) return raw;
-  const check = fields[first]!;
-  const more = invalid.length === 1 ? "" : `; other invalid fields: ${invalid.length - 1}`;
-  const detail = `${first} is ${describeJson(raw[first])}; it must be ${EXPECTED.get(check)}${more}`;
-  onProblem({ reason: check === isTime ? "bad_time" : "wrong_type", id, detail });
-  return { ...raw, ...Object.fromEntries(invalid.map((field) => [field, null])) };
+): FieldValues<Fields> {
+  const values: Record<string, unknown> = {};
+  let first: RecordField<unknown> | null = null;
+  let invalid = 0;
+  // A list has millions of fields, so each is looked up once.
+  for (const name in fields) {
+    const row = fields[name]!;
+    const value = raw[row.field];
+    const read = value === undefined || value === null ? null : row.kind.read(value);
+    values[name] = read ?? null;
+    if (read !== undefined) continue;
+    first ??= row;
+    invalid++;
+  }
+  if (first !== null) {
+    const { field, kind } = first;
+    const more = invalid === 1 ? "" : `; other invalid fields: ${invalid - 1}`;
+    const detail = `${field} is ${describeJson(raw[field])}; it must be ${kind.expected}${more}`;
+    onProblem({ reason: kind.reason, id, detail });
+  }
+  return values as FieldValues<Fields>;
 }
-
-/** Returns a checked text, or null if missing. */
-export const textOrNull = (value: unknown): string | null => (value as string | null | undefined) ?? null;
-
-/** Returns a checked reference, or null if missing or empty. */
-export const referenceOrNull = (value: unknown): string | null => (value as string | null | undefined) || null;
-
-/** Returns a checked number, or null if missing. */
-export const quantityOrNull = (value: unknown): number | null => (value as number | null | undefined) ?? null;
 
 /**
  * Parses an ISO 8601 timestamp with date and time. Returns NaN if it is invalid. Without a zone it is UTC. The form

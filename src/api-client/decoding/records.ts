@@ -1,3 +1,4 @@
+import { byName } from "../../base/by-name.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { RejectReason } from "../../model/label-values.ts";
 import {
@@ -21,18 +22,14 @@ import {
 import { type ApiError, describeJson } from "../errors.ts";
 import { asRawRecord, type RawRecord } from "../json-body.ts";
 import {
-  dropInvalidFields,
-  type FieldChecks,
   IDENTIFIER_EXPECTED,
   isIdentifier,
-  isQuantity,
-  isReference,
-  isText,
-  isTime,
-  quantityOrNull,
-  readTime,
-  referenceOrNull,
-  textOrNull,
+  QUANTITY,
+  REFERENCE,
+  type RecordFields,
+  readFields,
+  TEXT,
+  TIME,
 } from "./fields.ts";
 
 /** A problem with one record. `id` is null if it could not be read. */
@@ -81,78 +78,54 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 export const wrongShape = (what: string, problem: string): Result<never, ApiError> =>
   fail({ kind: "wrong_shape", message: `this is not ${what}: ${problem}` });
 
-/** The fields of a node in the list or in its detail, grouped by how they are checked and converted. */
-interface NodeForm {
-  readonly texts: readonly NodeField[];
-  readonly quantities: readonly NodeField[];
-  readonly times: readonly NodeField[];
-  readonly checks: FieldChecks;
-}
+/** Returns the fields of a node by their names in {@link NodeRecord} and {@link NodeDetail}. */
+const nodeFields = (numbers: Readonly<Record<string, NumberField>>): RecordFields => ({
+  ...byName(LISTED_TEXT_NAMES, (name) => ({ field: LISTED_TEXTS[name], kind: TEXT })),
+  ...byName(Object.keys(numbers), (name) => {
+    const { field, kind } = numbers[name]!;
+    return { field, kind: kind === "time" ? TIME : QUANTITY };
+  }),
+});
 
-interface NodeField {
-  /** Name in {@link NodeRecord} or {@link NodeDetail}. */
-  readonly name: string;
-  /** Name in the JSON of the service. */
-  readonly field: string;
-}
+const LISTED_FIELDS = nodeFields(LISTED_NUMBERS);
+const DETAIL_FIELDS = nodeFields({ ...LISTED_NUMBERS, ...DETAIL_NUMBERS });
 
-function nodeForm(numberRows: Readonly<Record<string, NumberField>>): NodeForm {
-  const numbers = Object.entries(numberRows).map(([name, row]) => ({ name, ...row }));
-  const texts = LISTED_TEXT_NAMES.map((name) => ({ name, field: LISTED_TEXTS[name] }));
-  return {
-    texts,
-    quantities: numbers.filter(({ kind }) => kind === "quantity"),
-    times: numbers.filter(({ kind }) => kind === "time"),
-    checks: {
-      ...Object.fromEntries(texts.map(({ field }) => [field, isText])),
-      ...Object.fromEntries(numbers.map(({ field, kind }) => [field, kind === "time" ? isTime : isQuantity])),
-    },
-  };
-}
-
-const listForm = nodeForm(LISTED_NUMBERS);
-const detailForm = nodeForm({ ...LISTED_NUMBERS, ...DETAIL_NUMBERS });
-
-const sessionFields: FieldChecks = {
-  customer_id: isReference,
-  node_id: isReference,
-  started_at: isTime,
-  duration_seconds: isQuantity,
-  bytes_sent: isQuantity,
-  bytes_received: isQuantity,
-  country: isText,
-};
-const { started_at: _, ...otherSessionFields } = sessionFields;
+const SESSION_FIELDS = {
+  customerId: { field: "customer_id", kind: REFERENCE },
+  nodeId: { field: "node_id", kind: REFERENCE },
+  startedAtMs: { field: "started_at", kind: TIME },
+  durationSeconds: { field: "duration_seconds", kind: QUANTITY },
+  bytesSent: { field: "bytes_sent", kind: QUANTITY },
+  bytesReceived: { field: "bytes_received", kind: QUANTITY },
+  country: { field: "country", kind: TEXT },
+} satisfies RecordFields;
 
 /** Decodes a node of the list (spec, section 2.1). Returns null, with a problem, if it is unreadable. */
 export const decodeNodeRecord = (json: unknown, onProblem: OnProblem): NodeRecord | null =>
-  decodeNode<NodeRecord>(json, listForm, onProblem);
+  decodeNode<NodeRecord>(json, LISTED_FIELDS, onProblem);
 
 /** Decodes the detail of a node (spec, section 2.1). Returns null, with a problem, if it is unreadable. */
 export const decodeNodeDetail = (json: unknown, onProblem: OnProblem): NodeDetail | null =>
-  decodeNode<NodeDetail>(json, detailForm, onProblem);
+  decodeNode<NodeDetail>(json, DETAIL_FIELDS, onProblem);
+
+function decodeNode<N extends NodeRecord>(json: unknown, fields: RecordFields, onProblem: OnProblem): N | null {
+  const raw = identifyRecord(json, onProblem);
+  if (raw === null) return null;
+  const { id } = raw;
+  const values = readFields(raw, fields, id, onProblem);
+  const status = oneOf<NodeStatus>(nodeStatuses, raw.status, "status", "unknown_status", id, onProblem);
+  return { id, status, ...values } as unknown as N;
+}
 
 /** Decodes a session of the list (spec, section 2.2). Returns null, with a problem, if it is unreadable. */
 export function decodeSessionRecord(json: unknown, onProblem: OnProblem): SessionRecord | null {
-  const identified = identifyRecord(json, onProblem);
-  if (identified === null) return null;
-  const { id } = identified;
-  // Parsing a time takes longer than all other checks.
-  const startedAtMs = readTime(identified.started_at);
-  const fields = Number.isNaN(startedAtMs) ? sessionFields : otherSessionFields;
-  const raw = dropInvalidFields(identified, fields, id, onProblem);
-  return {
-    id,
-    customerId: referenceOrNull(raw.customer_id),
-    nodeId: referenceOrNull(raw.node_id),
-    status: oneOf<SessionStatus>(sessionStatuses, raw.status, "status", "unknown_status", id, onProblem),
-    type: oneOf<SessionType>(sessionTypes, raw.session_type, "session_type", "unknown_type", id, onProblem),
-    startedAtMs: Number.isNaN(startedAtMs) ? null : startedAtMs,
-    durationSeconds: quantityOrNull(raw.duration_seconds),
-    bytesSent: quantityOrNull(raw.bytes_sent),
-    bytesReceived: quantityOrNull(raw.bytes_received),
-    country: textOrNull(raw.country),
-  };
+  const raw = identifyRecord(json, onProblem);
+  if (raw === null) return null;
+  const { id } = raw;
+  const values = readFields(raw, SESSION_FIELDS, id, onProblem);
+  const status = oneOf<SessionStatus>(sessionStatuses, raw.status, "status", "unknown_status", id, onProblem);
+  const type = oneOf<SessionType>(sessionTypes, raw.session_type, "session_type", "unknown_type", id, onProblem);
+  return { id, status, type, ...values };
 }
 
 /** Response to an action (spec, sections 4.3 to 4.5). Null if not stated. */
@@ -168,8 +141,8 @@ export function decodeActionReply(json: unknown): ActionReply {
   const raw = asRawRecord(json);
   return {
     success: typeof raw.success === "boolean" ? raw.success : null,
-    message: isText(raw.message) ? textOrNull(raw.message) : null,
-    durationMinutes: isQuantity(raw.duration_minutes) ? quantityOrNull(raw.duration_minutes) : null,
+    message: TEXT.read(raw.message) ?? null,
+    durationMinutes: QUANTITY.read(raw.duration_minutes) ?? null,
   };
 }
 
@@ -183,39 +156,6 @@ function identifyRecord(json: unknown, onProblem: OnProblem): (RawRecord & { rea
   if (isIdentifier(id)) return json as RawRecord & { readonly id: string };
   onProblem({ reason: "missing_id", id: null, detail: `id is ${describeJson(id)}; it must be ${IDENTIFIER_EXPECTED}` });
   return null;
-}
-
-function decodeNode<N extends NodeRecord>(json: unknown, form: NodeForm, onProblem: OnProblem): N | null {
-  const raw = identifyRecord(json, onProblem);
-  if (raw === null) return null;
-  const { id } = raw;
-  const node: Record<string, unknown> = { id, status: "unknown" };
-  if (!readFields(raw, form, node)) readFields(dropInvalidFields(raw, form.checks, id, onProblem), form, node);
-  node.status = oneOf<NodeStatus>(nodeStatuses, raw.status, "status", "unknown_status", id, onProblem);
-  return node as unknown as N;
-}
-
-/**
- * Checks and reads the fields. Returns false if one is invalid. A list has millions of fields, so each is looked up
- * once, and each kind has a loop of its own.
- */
-function readFields(raw: RawRecord, form: NodeForm, node: Record<string, unknown>): boolean {
-  for (const { name, field } of form.texts) {
-    const value = raw[field];
-    if (!isText(value)) return false;
-    node[name] = textOrNull(value);
-  }
-  for (const { name, field } of form.quantities) {
-    const value = raw[field];
-    if (!isQuantity(value)) return false;
-    node[name] = quantityOrNull(value);
-  }
-  for (const { name, field } of form.times) {
-    const value = readTime(raw[field]);
-    if (Number.isNaN(value)) return false;
-    node[name] = value;
-  }
-  return true;
 }
 
 const nodeStatuses: ReadonlySet<unknown> = new Set(NODE_STATUSES.filter((status) => status !== "unknown"));

@@ -4,45 +4,6 @@ import { createMeanLatency, createPagesInFlight } from "../../rate-limit/collect
 import type { PageQuery } from "../endpoints.ts";
 import type { ApiError } from "../errors.ts";
 
-/**
- * What walks have shown about a list. The spec defines neither the largest page size nor the number of the first page.
- */
-export interface ListBehavior {
-  /** Page size as configured. */
-  readonly requestedLimit: number;
-  /** Page size to request: the configured one, or a smaller one if the service rejected it or took too long for it. */
-  limit: number;
-  /** Number of the walk in which larger page sizes than {@link limit} are tried again. */
-  nextSizeTrial: number;
-  /** Number of walks so far. */
-  walks: number;
-  /** Number of records of a full page, or null before the first walk. */
-  pageSize: number | null;
-  /**
-   * Length of the longest first page that was proven to be the only page. A shorter first page is the only one as well.
-   */
-  singlePageMax: number;
-  /** A total that was proven to match the records of the list, or null if there is none. */
-  provenTotal: number | null;
-  /** Whether the service returned the first page for every page number. */
-  ignoresPage: boolean;
-  /** Number of the first page, or 1 until a page 0 is found. */
-  first: 0 | 1;
-  /** Whether {@link first} is proven. */
-  firstKnown: boolean;
-  /** Number of walks in a row whose first page was rejected in every size. */
-  rejectedWalks: number;
-  /** Number of walks whose first page timed out, was reset or got a 5xx, since the last that succeeded or was rejected. */
-  failedWalks: number;
-  /** Number of walks in a row that missed about a page although no page failed. */
-  shortWalks: number;
-  /** Difference between total and records in recent walks. */
-  difference: TotalDifference;
-  /** Mean latency of a page. */
-  readonly latency: ReturnType<typeof createMeanLatency>;
-  readonly pagesInFlight: ReturnType<typeof createPagesInFlight>;
-}
-
 /** How many more records a list states than it shows, negative if fewer. */
 interface TotalDifference {
   /** Difference in the last walk. */
@@ -55,25 +16,46 @@ interface TotalDifference {
   readonly similar: number;
 }
 
-/** Creates the state of a list before its first walk. */
-export const createListBehavior = (requestedLimit: number): ListBehavior => ({
+/** Creates what walks have shown about a list before the first one. `requestedLimit` is the page size as configured. */
+export const createListBehavior = (requestedLimit: number) => ({
   requestedLimit,
+  /** Page size to request: the configured one, or a smaller one if the service rejected it or took too long for it. */
   limit: requestedLimit,
+  /** Number of the walk in which larger page sizes than `limit` are tried again. */
   nextSizeTrial: 0,
+  /** Number of walks so far. */
   walks: 0,
-  pageSize: null,
+  /** Number of records of a full page, or null before the first walk. */
+  pageSize: null as number | null,
+  /**
+   * Length of the longest first page that was proven to be the only page. A shorter first page is the only one as well.
+   */
   singlePageMax: 0,
-  provenTotal: null,
+  /** A total that was proven to match the records of the list, or null if there is none. */
+  provenTotal: null as number | null,
+  /** Whether the service returned the first page for every page number. */
   ignoresPage: false,
-  first: 1,
+  /** Number of the first page, or 1 until a page 0 is found. */
+  first: 1 as 0 | 1,
+  /** Whether `first` is proven. */
   firstKnown: false,
+  /** Number of walks in a row whose first page was rejected in every size. */
   rejectedWalks: 0,
+  /** Number of walks whose first page timed out, was reset or got a 5xx, since the last that succeeded or was rejected. */
   failedWalks: 0,
+  /** Number of walks in a row that missed about a page although no page failed. */
   shortWalks: 0,
-  difference: { records: 0, first: 0, same: 0, similar: 0 },
+  /** Difference between total and records in recent walks. */
+  difference: { records: 0, first: 0, same: 0, similar: 0 } as TotalDifference,
+  /** Mean latency of a page. */
   latency: createMeanLatency(),
   pagesInFlight: createPagesInFlight(),
 });
+
+/**
+ * What walks have shown about a list. The spec defines neither the largest page size nor the number of the first page.
+ */
+export type ListBehavior = ReturnType<typeof createListBehavior>;
 
 /** A page whose records have been processed. */
 export interface ReadPage {

@@ -11,16 +11,6 @@ import { NODE_SESSIONS } from "./history-sources.ts";
 /** Labels of a node's info, or null if the history has none. */
 export type NodeLabels = Readonly<Record<NodeLabel, string | null>>;
 
-/** What the history shows of a node. Arrays have an element for each point of the chunk, NaN if there is no sample. */
-interface NodeHistory {
-  /** Indexes into NODE_STATUSES; {@link NO_STATUS} if the history does not show the node at this point. */
-  readonly status: Uint8Array;
-  /** Indexes into the chunk's labels; 0 if the node has none at this point. */
-  readonly labels: Uint32Array;
-  readonly columns: Map<ColumnRow["column"], Float64Array>;
-  readonly sessions: Map<SessionStatus, Float64Array>;
-}
-
 /** Families that say when and how the daemon collected, which determines how old and how complete values are. */
 export const COLLECTOR_FAMILIES = [
   "proxywarden_collect_last_success_timestamp_seconds",
@@ -33,6 +23,16 @@ type CollectorFamily = (typeof COLLECTOR_FAMILIES)[number];
 const NO_STATUS = 255;
 const NO_LABELS = byName(NODE_LABELS, () => null);
 
+/** Creates an empty history of a node. Arrays have an element for each point of the chunk, NaN if there is no sample. */
+const createNodeHistory = (points: number) => ({
+  /** Indexes into NODE_STATUSES; {@link NO_STATUS} if the history does not show the node at this point. */
+  status: new Uint8Array(points).fill(NO_STATUS),
+  /** Indexes into the chunk's labels; 0 if the node has none at this point. */
+  labels: new Uint32Array(points),
+  columns: new Map<ColumnRow["column"], Float64Array>(),
+  sessions: new Map<SessionStatus, Float64Array>(),
+});
+
 /** The history of the fleet at some points in time. */
 export class HistoryChunk {
   readonly grid: TimeGrid;
@@ -40,7 +40,7 @@ export class HistoryChunk {
   readonly families = new Set<string>();
   /** Labels of which some node has a value. */
   readonly labels = new Set<NodeLabel>();
-  readonly #nodes = new Map<NodeId, NodeHistory>();
+  readonly #nodes = new Map<NodeId, ReturnType<typeof createNodeHistory>>();
   readonly #labels: NodeLabels[] = [NO_LABELS];
   readonly #labelIndexes = new Map<string, number>();
   #scrapedAt: Float64Array | null = null;
@@ -117,18 +117,10 @@ export class HistoryChunk {
     }
   }
 
-  #nodeOf(id = ""): NodeHistory {
-    const known = this.#nodes.get(id);
-    if (known !== undefined) return known;
-    const { points } = this.grid;
-    const created: NodeHistory = {
-      status: new Uint8Array(points).fill(NO_STATUS),
-      labels: new Uint32Array(points),
-      columns: new Map(),
-      sessions: new Map(),
-    };
-    this.#nodes.set(id, created);
-    return created;
+  #nodeOf(id = "") {
+    const node = this.#nodes.get(id) ?? createNodeHistory(this.grid.points);
+    this.#nodes.set(id, node);
+    return node;
   }
 
   #labelIndex(labels: RangeSeries["labels"]): number {

@@ -1,6 +1,7 @@
+import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
-import { fail, type Result } from "../../base/result.ts";
+import { errorMessage, fail, type Result } from "../../base/result.ts";
 import type { Environment } from "../../config/environment.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 
@@ -23,26 +24,22 @@ const READ_TIMEOUT_MS: DurationMs = MINUTE_MS;
  * Loads a configuration file in a separate thread, because the largest accepted files take seconds and must not delay
  * scrapes, polling and verification. Also fails if `stop` aborts, and after a minute.
  */
-export function readConfigInThread(
+export async function readConfigInThread(
   file: string,
   env: Environment,
   stop: AbortSignal,
 ): Promise<Result<LoadedConfig, readonly string[]>> {
   const workerData: ConfigThreadInput = { file, env: { ...env } };
   const thread = new Worker(WORKER_URL, { workerData, resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX } });
-  return new Promise((resolve) => {
-    const settle = (result: Result<LoadedConfig, readonly string[]>) => {
-      clearTimeout(timer);
-      stop.removeEventListener("abort", onStop);
-      void thread.terminate();
-      resolve(result);
-    };
-    const onStop = () => settle(fail(["the daemon is stopping"]));
-    const timer = setTimeout(() => settle(fail([`${file}: reading it took longer than a minute`])), READ_TIMEOUT_MS);
-    stop.addEventListener("abort", onStop);
-    if (stop.aborted) onStop();
-    thread.on("message", settle);
-    thread.on("error", (error) => settle(fail([`${file}: reading it failed: ${error.message}`])));
-    thread.on("exit", (code) => settle(fail([`${file}: reading it ended with the exit code ${code}`])));
-  });
+  const timeout = AbortSignal.timeout(READ_TIMEOUT_MS);
+  try {
+    const [read] = await once(thread, "message", { signal: AbortSignal.any([stop, timeout]) });
+    return read as Result<LoadedConfig, readonly string[]>;
+  } catch (error) {
+    if (stop.aborted) return fail(["the daemon is stopping"]);
+    if (timeout.aborted) return fail([`${file}: reading it took longer than a minute`]);
+    return fail([`${file}: reading it failed: ${errorMessage(error)}`]);
+  } finally {
+    void thread.terminate();
+  }
 }

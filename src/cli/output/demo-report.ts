@@ -1,12 +1,9 @@
 import type { Daemon } from "../../daemon/daemon.ts";
 import { rateLimitedCount, replyCounts, type SimulatedService } from "../../simulator/http/service.ts";
 import { statusView } from "../../web/api/status-views.ts";
-import { formatCount, formatDuration } from "../../web/ui/page/format.ts";
+import { formatDuration } from "../../web/ui/page/format.ts";
 
-/** Number of scrapes whose median is the scrape time. */
-const SCRAPES_MEASURED = 21;
-
-/** Returns the report at the end of a demo: API calls, actions, age of the data, scrape time and memory. */
+/** Returns the report at the end of a demo: API calls, actions and age of the data. */
 export async function demoReport(daemon: Daemon, service: SimulatedService): Promise<string> {
   const calls = replyCounts(service).map(
     ({ endpoint, status, count }) => `  ${String(count).padStart(6)}  ${endpoint}  ${status}`,
@@ -17,8 +14,6 @@ export async function demoReport(daemon: Daemon, service: SimulatedService): Pro
     const shown = age === null ? "no data yet" : `${formatDuration(age.median)}  ${formatDuration(age.max)}`;
     return `  ${collector.padEnd(9)} ${shown}`;
   });
-  const plain = await measureScrape(daemon.url(), "identity");
-  const packed = await measureScrape(daemon.url(), "gzip");
   return `
 calls, by endpoint and response status
 ${calls.join("\n")}
@@ -29,9 +24,6 @@ ${actions.length === 0 ? "  none" : actions.join("\n")}
 
 age of the data, median and maximum
 ${ages.join("\n")}
-
-scrape: ${plain.ms.toFixed(1)} ms for ${formatCount(plain.bytes)} bytes, ${packed.ms.toFixed(1)} ms for ${formatCount(packed.bytes)} bytes with gzip
-memory: ${Math.round(process.memoryUsage.rss() / 2 ** 20)} MiB resident, including the simulated service
 `;
 }
 
@@ -42,19 +34,4 @@ async function actionCounts(url: string): Promise<string[]> {
   return [...page.matchAll(samples)].map(
     ([, policy, action, outcome, count]) => `  ${count!.padStart(6)}  ${policy}  ${action}  ${outcome}`,
   );
-}
-
-/** Measures scrapes: their median time, and the bytes sent. */
-async function measureScrape(url: string, encoding: "identity" | "gzip"): Promise<{ ms: number; bytes: number }> {
-  const times: number[] = [];
-  let bytes = 0;
-  for (let round = 0; round < SCRAPES_MEASURED; round++) {
-    const began = performance.now();
-    const response = await fetch(`${url}/metrics`, { headers: { "accept-encoding": encoding } });
-    const body = await response.arrayBuffer();
-    times.push(performance.now() - began);
-    // A compressed response states its length before it is decompressed; an uncompressed one may not.
-    bytes = encoding === "gzip" ? Number(response.headers.get("content-length")) : body.byteLength;
-  }
-  return { ms: times.sort((a, b) => a - b)[SCRAPES_MEASURED >> 1]!, bytes };
 }

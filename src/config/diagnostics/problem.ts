@@ -44,12 +44,6 @@ export interface Finding extends Position {
   readonly message?: string | ((suggestion: string | null) => string);
   /** Returns the nearest valid value, or null if none is near. This is slow. */
   readonly suggest?: () => string | null;
-  /** Path of the section of `missing` and `meant`. */
-  readonly section?: Path;
-  /** Keys of a section, at least one of which is required and none is given. */
-  readonly missing?: readonly string[];
-  /** Of an unknown key, returns the key of its section that is meant, or null if none is near. This is slow. */
-  readonly meant?: () => string | null;
 }
 
 /** The position of a problem with a file as a whole. */
@@ -108,21 +102,6 @@ export function locateProblem({ file, positions }: KeyPositions, { key, message 
   const { line, column } = positions.get(key) ?? DOCUMENT_START;
   return { file, line, column, path: key, found: "a value that can't be used", expected: "must be usable", message };
 }
-
-/** Leaves out the findings about a missing key that is there, but misspelled: the misspelled key is an error itself. */
-export function withoutMisspelled(findings: readonly Finding[]): readonly Finding[] {
-  const sections = new Set(findings.filter(({ missing }) => missing !== undefined).map(sectionKey));
-  const unknown = findings.filter((finding) => finding.meant !== undefined && sections.has(sectionKey(finding)));
-  const meant = new Set(
-    unknown.slice(0, PROBLEMS_MAX).map((finding) => JSON.stringify([sectionKey(finding), finding.meant!()])),
-  );
-  return findings.filter(
-    (finding) => !finding.missing?.some((key) => meant.has(JSON.stringify([sectionKey(finding), key]))),
-  );
-}
-
-/** Returns a text for the section in which keys are missing or unknown. */
-const sectionKey = ({ section }: Finding): string => JSON.stringify(section);
 
 /** Joins the problems of several files, at most {@link PROBLEMS_MAX}. */
 export function mergeProblems(lists: readonly (readonly ConfigProblem[])[]): readonly ConfigProblem[] {

@@ -34,16 +34,13 @@ function unknownKeys(path: Path, keys: readonly string[], { schema, value, marks
   return keys.map((key): Finding => {
     const full = [...path, key];
     const position = marks.get(markKey(full))?.key ?? DOCUMENT_START;
-    const meant = () => nearest(key, known) ?? longerOrShorter(key, known);
     return {
       ...position,
       path: full,
       found: `the key ${quote(key)}`,
       expected,
       message,
-      suggest: () => meant() ?? only(pathsOf(key, schema)),
-      section: path,
-      meant,
+      suggest: () => nearest(key, known) ?? longerOrShorter(key, known) ?? only(pathsOf(key, schema)),
     };
   });
 }
@@ -72,8 +69,7 @@ function invalidValue(path: Path, issue: z.core.$ZodIssue, context: IssueContext
     // The key is missing: use the position of its section.
     const parent = context.marks.get(markKey(path.slice(0, -1)));
     const position = parent?.key ?? parent?.position ?? DOCUMENT_START;
-    const missing = { section: path.slice(0, -1), missing: [String(path.at(-1))] };
-    return { ...position, path, found: "nothing", expected, message: `missing; ${expected}`, ...missing };
+    return { ...position, path, found: "nothing", expected, message: `missing; ${expected}` };
   }
   const position = mark.kind === "mapping" ? (mark.key ?? mark.position) : mark.position;
   const here = schemaAt(context.schema, path, context.value);
@@ -81,19 +77,12 @@ function invalidValue(path: Path, issue: z.core.$ZodIssue, context: IssueContext
   const found = foundText(mark, issue, here, written);
   const hint = written === null && here?._zod.optin !== undefined ? "; it may be left out" : "";
   const suggest = () => (typeof written === "string" ? nearest(written, allowedWords(issue)) : null);
-  const missing = missingKeys(issue, written);
-  return { ...position, path, found, expected: expected + hint, suggest, ...(missing && { section: path, missing }) };
+  return { ...position, path, found, expected: expected + hint, suggest };
 }
 
 /** Returns the keys of an {@link exactlyOneOf}, or null for another issue. */
 const choiceOf = (issue: z.core.$ZodIssue): readonly string[] | null =>
   issue.code === "custom" ? ((issue.params?.exactlyOneOf as readonly string[] | undefined) ?? null) : null;
-
-/** Returns the keys of an {@link exactlyOneOf} of which none is given, or null. */
-function missingKeys(issue: z.core.$ZodIssue, written: unknown): readonly string[] | null {
-  const keys = choiceOf(issue);
-  return keys !== null && !keys.some((key) => key in (written as object)) ? keys : null;
-}
 
 function expectedText(issue: z.core.$ZodIssue): string {
   const unmatched = issue.code === "invalid_union" && issue.errors.length === 0;

@@ -152,21 +152,10 @@ const policy = section({
     .describe(
       "Prometheus queries and alerts that block the policy's actions. They also block while Prometheus or Alertmanager can't be queried.",
     ),
-}).transform(({ for: forMs, match = null, max_age = null, ...rest }): PolicySpec => {
-  const { name, mode, when, clear_for, steps, retry, windows, blocked_by: blockedBy } = rest;
-  return {
-    name,
-    mode,
-    match,
-    when,
-    forMs,
-    clearForMs: clear_for,
-    maxAgeMs: max_age,
-    steps,
-    retry,
-    windows,
-    blockedBy,
-  };
+}).transform(({ name, mode, match = null, when, for: firesAfter, clear_for, max_age = null, ...rest }): PolicySpec => {
+  // A policy counts as changed if the order of its keys changes.
+  const inOrder = { name, mode, match, when, for: firesAfter, clear_for, max_age, ...rest };
+  return camelKeys(inOrder, "for", "clear_for", "max_age");
 });
 
 /** A policy file. */

@@ -1,7 +1,7 @@
-import { type Document, isScalar, Lexer, LineCounter, parseDocument, visit, type YAMLError } from "yaml";
-import { byPosition, DOCUMENT_START, type Finding, type Path, quote } from "../diagnostics/problem.ts";
+import { type Document, isScalar, LineCounter, parseDocument, visit, type YAMLError } from "yaml";
+import { DOCUMENT_START, type Finding, type Path, quote } from "../diagnostics/problem.ts";
 import type { Environment } from "../environment.ts";
-import { positionAt, readTree, tooDeepAt, VALUES_MAX, type YamlDocument } from "./tree.ts";
+import { positionAt, readTree, tooDeepAt, type YamlDocument } from "./tree.ts";
 
 /** A YAML file: its text, its path, and the environment of its variables. */
 export interface YamlSource {
@@ -13,12 +13,6 @@ export interface YamlSource {
    * no keys. Absent means false.
    */
   readonly isGoYaml?: boolean;
-  /**
-   * Maximum number of YAML tokens, for files that are read in the thread that serves requests. Absent means any number.
-   */
-  readonly tokensMax?: number;
-  /** Maximum number of values with all aliases expanded. Absent means 50,000. */
-  readonly valuesMax?: number;
 }
 
 /**
@@ -27,22 +21,14 @@ export interface YamlSource {
  */
 export const TEXT_LENGTH_MAX = 131_072;
 
-/** Number of tokens of a line with a key and a value. */
-const LINE_TOKENS = 8;
-
 /** Parses one YAML document. */
 export function parseYaml(file: YamlSource): YamlDocument {
-  const { text, env, tokensMax, valuesMax = VALUES_MAX, isGoYaml = false } = file;
-  const broken = (...findings: Finding[]): YamlDocument => ({ value: null, marks: new Map(), findings });
+  const { text, env, isGoYaml = false } = file;
+  const broken = (finding: Finding): YamlDocument => ({ value: null, marks: new Map(), findings: [finding] });
   if (text.length > TEXT_LENGTH_MAX) {
     const found = `${text.length} characters`;
     const expected = `must have at most ${TEXT_LENGTH_MAX}`;
     const message = `the file is too large: it has ${found}, and may have at most ${TEXT_LENGTH_MAX}`;
-    return broken({ ...DOCUMENT_START, found, expected, message });
-  }
-  if (tokensMax !== undefined && hasMoreTokens(text, tokensMax)) {
-    const [found, expected] = [`more than ${tokensMax} YAML tokens`, `must have at most ${tokensMax}`];
-    const message = `the file is too large: it has ${found}, about ${Math.floor(tokensMax / LINE_TOKENS)} lines`;
     return broken({ ...DOCUMENT_START, found, expected, message });
   }
   const unprintable = text.search(UNPRINTABLE);
@@ -60,26 +46,16 @@ export function parseYaml(file: YamlSource): YamlDocument {
   const faults = [...document.errors, ...document.warnings];
   const exhausted = faults.find((fault) => fault.code === "RESOURCE_EXHAUSTION");
   if (exhausted !== undefined) return broken(tooDeepAt(positionAt(exhausted.pos[0], lines)));
-  if (faults.length > 0)
-    return broken(
-      ...firstPerLine(faults.map((fault) => ({ ...toFinding(fault, document, { text, lines }), code: fault.code }))),
-    );
+  // Later ones often follow from the first.
+  const [first] = faults.toSorted((one, other) => one.pos[0] - other.pos[0]);
+  if (first !== undefined) return broken(toFinding(first, document, text, lines));
   const isEmpty = document.contents === null || document.contents.range[0] === document.contents.range[2];
   if (isEmpty && !isGoYaml) {
     const expected = "must hold a mapping of keys and values";
     return broken({ ...DOCUMENT_START, found: "nothing", expected, message: `the file is empty; it ${expected}` });
   }
-  const tree = readTree(document.contents, { source: text, lines, env, valuesMax });
+  const tree = readTree(document.contents, { source: text, lines, env });
   return tree.overflow === null ? tree : broken(tree.overflow);
-}
-
-function hasMoreTokens(text: string, max: number): boolean {
-  let count = 0;
-  for (const _ of new Lexer().lex(text)) {
-    count += 1;
-    if (count > max) return true;
-  }
-  return false;
 }
 
 /** Control characters that YAML forbids. A file with one of them is not text, or is in another encoding. */
@@ -97,16 +73,7 @@ function unprintableAt(text: string, offset: number): Finding {
 const TAG_EXPECTED =
   "must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq; quote a text that begins with !";
 
-interface SyntaxFinding extends Finding {
-  readonly code: YAMLError["code"];
-}
-
-interface ParsedText {
-  readonly text: string;
-  readonly lines: LineCounter;
-}
-
-function toFinding(fault: YAMLError, document: Document, { text, lines }: ParsedText): Finding {
+function toFinding(fault: YAMLError, document: Document, text: string, lines: LineCounter): Finding {
   const [offset] = fault.pos;
   const at = { ...positionAt(offset, lines), path: [] };
   const unclosed = /^Missing closing (["'])quote/.exec(fault.message)?.[1];
@@ -153,22 +120,6 @@ function quotedStart(document: Document, end: number): number {
     start = node.range[0];
   });
   return start;
-}
-
-/**
- * Returns the first error of each line, since the others follow from it. Errors below an unquoted variable or a tab follow
- * from that too, except for further variables, and so do unexpected tokens below any error.
- */
-function firstPerLine(findings: readonly SyntaxFinding[]): Finding[] {
-  const lines = new Map<number, Finding>();
-  let isBelowCause = false;
-  for (const { code, ...finding } of findings.toSorted(byPosition)) {
-    const isVariable = finding.expected === UNQUOTED_VARIABLE;
-    const isConsequence = isBelowCause || (code === "UNEXPECTED_TOKEN" && lines.size > 0);
-    if (!lines.has(finding.line) && (isVariable || !isConsequence)) lines.set(finding.line, finding);
-    isBelowCause ||= isVariable || code === "TAB_AS_INDENT";
-  }
-  return [...lines.values()];
 }
 
 /** Returns the value at a path of a document, or undefined if there is none. */

@@ -20,7 +20,7 @@ interface Tree extends YamlDocument {
 }
 
 /** Maximum number of values with all aliases expanded, since aliases of aliases grow exponentially. */
-export const VALUES_MAX = 50_000;
+const VALUES_MAX = 50_000;
 /** Maximum depth of nesting. The deepest valid file has about ten levels. */
 const DEPTH_MAX = 32;
 
@@ -47,8 +47,6 @@ interface TreeSource {
   readonly source: string;
   readonly lines: LineCounter;
   readonly env: Environment;
-  /** Maximum number of values with all aliases expanded. */
-  readonly valuesMax: number;
 }
 
 /** Turns YAML nodes into values. Variables are replaced here, only in values, so that they can't add structure. */
@@ -79,8 +77,8 @@ function readNode(reader: TreeReader, node: unknown, location: ValueLocation): u
  */
 function resolveNode(reader: TreeReader, node: unknown, location: ValueLocation): unknown {
   reader.values += 1;
-  if (reader.values > reader.valuesMax) {
-    const expected = `it may have at most ${reader.valuesMax} values, aliases expanded`;
+  if (reader.values > VALUES_MAX) {
+    const expected = `it may have at most ${VALUES_MAX} values, aliases expanded`;
     reader.overflow ??= overflowAt(location.position, "the file is too large", expected);
   }
   if (location.path.length > DEPTH_MAX) reader.overflow ??= tooDeepAt(location.position);
@@ -194,11 +192,11 @@ function readScalar(reader: TreeReader, node: Scalar, location: ValueLocation): 
     addFinding(reader, location, quote(filled.error.found), filled.error.expected);
     return value;
   }
-  const { text, variables, originalIndex: writtenIndex } = filled.value;
+  const { text, variables } = filled.value;
   const origin = variables.length === 0 ? "" : ` from ${variables.map((name) => `\${${name}}`).join(", ")}`;
-  const positionOfIndex = (index: number) =>
-    positionAt(sourceOffset(node, reader.source, writtenIndex(index)), reader.lines);
-  addMark(reader, location, { kind: "scalar", found: quote(text) + origin, variables, positionAt: positionOfIndex });
+  const positionOf = (index: number) => positionAt(sourceOffset(node, reader.source, index), reader.lines);
+  const found = quote(text) + origin;
+  addMark(reader, location, { kind: "scalar", found, variables, ...(text === value && { positionAt: positionOf }) });
   return text;
 }
 

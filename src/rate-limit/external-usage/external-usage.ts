@@ -1,3 +1,4 @@
+import { byName } from "../../base/by-name.ts";
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
 import type { MonotonicMs } from "../../model/time.ts";
@@ -10,18 +11,11 @@ import { ExternalUsageOfLimit, OBSERVATIONS_PER_WINDOW } from "./usage-of-limit.
 export const LIMIT_SCOPES = [...CATEGORIES, "plan"] as const;
 export type LimitScope = (typeof LIMIT_SCOPES)[number];
 
-/** Calls of other users of the API key, by limit. */
-export interface ExternalUsage extends Readonly<Record<LimitScope, ExternalUsageOfLimit>> {
+/** Creates the calls of other users of the API key, by limit, without observations. */
+export const createExternalUsage = () => ({
+  ...byName(LIMIT_SCOPES, () => new ExternalUsageOfLimit()),
   /** Which kind of limit the headers state, or null if not known yet. */
-  statedScope: "category" | "plan" | null;
-}
-
-/** Creates a state without observations. */
-export const createExternalUsage = (): ExternalUsage => ({
-  node_management: new ExternalUsageOfLimit(),
-  session_monitoring: new ExternalUsageOfLimit(),
-  plan: new ExternalUsageOfLimit(),
-  statedScope: null,
+  statedScope: null as "category" | "plan" | null,
 });
 
 /** Records that a call ended in doubt. The service counts it by `countedBy`, or never. */

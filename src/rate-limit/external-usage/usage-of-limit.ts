@@ -30,33 +30,26 @@ const HYPOTHESES = [
   TokenBucketHypothesis,
 ] as const;
 
-/** A hypothesis and its state. */
-interface Candidate {
-  readonly kind: (typeof HYPOTHESES)[number];
-  hypothesis: LimiterHypothesis;
+/** Creates the state of a hypothesis. */
+const createCandidate = (kind: (typeof HYPOTHESES)[number]) => ({
+  kind,
+  hypothesis: new kind() as LimiterHypothesis,
   /** Proven and likely calls at the time at which it was started, to which its own counts are added. */
-  provenBefore: number;
-  likelyBefore: number;
+  provenBefore: 0,
+  likelyBefore: 0,
   /** When it is restarted after it was ruled out, or null if it is not ruled out. */
-  ruledOutUntil: MonotonicMs | null;
+  ruledOutUntil: null as MonotonicMs | null,
   /** From when a restarted hypothesis counts if no other one is left, and from when in any case. Null if it counts. */
-  probation: { readonly atLeast: MonotonicMs; readonly atMost: MonotonicMs } | null;
-}
+  probation: null as { readonly atLeast: MonotonicMs; readonly atMost: MonotonicMs } | null,
+});
+
+type Candidate = ReturnType<typeof createCandidate>;
 
 /** Calls of other users of the API key under one limit, derived from what responses state about it. */
 export class ExternalUsageOfLimit {
   readonly #own = new OwnCalls();
   readonly #forecast = new UsageForecast();
-  readonly #candidates = HYPOTHESES.map(
-    (kind): Candidate => ({
-      kind,
-      hypothesis: new kind(),
-      provenBefore: 0,
-      likelyBefore: 0,
-      ruledOutUntil: null,
-      probation: null,
-    }),
-  );
+  readonly #candidates = HYPOTHESES.map(createCandidate);
   #provenCalls = 0;
   #likelyCalls = 0;
   /** The limit as last stated. */

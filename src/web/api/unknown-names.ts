@@ -3,12 +3,7 @@ import type { Fleet } from "../../model/snapshot.ts";
 import { slotsById } from "../../policy/cel/field-readers.ts";
 
 /** Parameters of a query that may name something that the daemon does not know. `node` is an id. */
-interface NameFilters {
-  readonly node?: string | undefined;
-  readonly policy?: string | undefined;
-  readonly region?: string | undefined;
-  readonly country?: string | undefined;
-}
+export type NameFilters = Readonly<Partial<Record<"node" | "policy" | "region" | "country", string | undefined>>>;
 
 /** Rows, and warnings about the query if there are any. */
 export interface Rows<Row> {

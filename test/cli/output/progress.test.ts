@@ -1,7 +1,5 @@
 import { expect, test } from "vitest";
 import { CLEAR_LINE, withProgress } from "../../../src/cli/output/progress.ts";
-import { createServiceWithStatus } from "../../../src/cli/simulate.ts";
-import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 
 /** A clock that the test advances. A sleep ends at its time or when it is aborted. */
 function manualClock() {
@@ -62,14 +60,4 @@ test("nothing is written to a file, however long the wait", async () => {
   resolve();
   await waited;
   expect(lines).toEqual([]);
-});
-
-test("a terminal shows a status line while a large network is simulated", () => {
-  const createdWith = (sessions: number, isTTY: boolean) => {
-    const { lines, err } = terminal(isTTY);
-    createServiceWithStatus({ ...defaultScenario, nodes: 1, sessions }, 0, { err });
-    return lines;
-  };
-  expect(createdWith(200_000, true)).toEqual(["creating 1 nodes and 200000 sessions", CLEAR_LINE]);
-  expect([...createdWith(10, true), ...createdWith(200_000, false)]).toEqual([]);
 });

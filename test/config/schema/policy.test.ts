@@ -255,7 +255,7 @@ describe("an error in an expression has its position in the file, in every YAML 
     ["double-quoted", ' "a == \\"b\\" && wrong"', "3:26"],
     ["literal", " |\n      node.a\n      && wrong", "5:10"],
     ["folded", " >-\n      node.a\n      && wrong", "5:10"],
-    ["behind a variable", ' "${LONG} && wrong"', "3:23"],
+    ["with a variable, which is not located", ' "${LONG} && wrong"', "3:11"],
   ])("%s", (_, value, place) => {
     const text = MINIMAL_POLICY.replace(/when: .*/, () => `when:${value}`);
     const found = policyErrors(text, SECTIONS, { LONG: "node.active_sessions == 3" });

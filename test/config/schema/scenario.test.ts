@@ -196,6 +196,7 @@ faults:
     '3:28: keys[0].scopes[0]: found "node:read"; must be one of nodes:read, nodes:write, sessions:read, sessions:write; did you mean "nodes:read"?',
     `5:13: faults[0].kind: found "hangs"; ${kinds}; did you mean "hang"?`,
     `6:5: faults[1].kind: missing; ${kinds}`,
+    "7:5: faults[2].status: missing; must be a whole number from 200 to 599",
     '7:30: faults[2].statu: unknown key; did you mean "status"?',
     "7:55: faults[2].retry_after: found a list; must be a number of seconds, or an HTTP-date in quotes",
     "8:5: faults[3]: found 5; must be a mapping with the keys kind, for and those of the kind",

@@ -117,10 +117,10 @@ describe("demo", () => {
       "1s",
     );
     expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(out).toMatch(/ 0 {2}answered 429\n.*\nmemory: \d+ MiB resident/s);
+    expect(out).toMatch(/ 0 {2}answered 429\n.*\nage of the data, median and maximum\n/s);
   });
 
-  test("reports calls by endpoint, no 429, ages and scrape time when it is stopped", async () => {
+  test("reports calls by endpoint, no 429 and ages when it is stopped", async () => {
     const demo = startCommand("demo", "--nodes", "30", "--sessions", "60", "--speed", "60", "--port", "0");
     const [, url] = await waitUntil("it prints its address", () => /metrics +(http:\S+)/.exec(demo.out()));
     await waitUntil("most details are exported", async () => {
@@ -133,10 +133,6 @@ describe("demo", () => {
     expect(out).toMatch(/[1-9]\d* {2}GET \/v1\/nodes {2}200/);
     expect(out).toMatch(/ 0 {2}answered 429/);
     expect(out).toMatch(/nodes +\d[\dms.]* {2}\d[\dms.]*\n/);
-    const sizes = /scrape: \d+\.\d ms for ([\d,]+) bytes, \d+\.\d ms for (\d+,[\d,]+) bytes with gzip/.exec(out)!;
-    const [text, gzip] = sizes.slice(1).map((size) => Number(size.replaceAll(",", "")));
-    expect(text).toBeGreaterThan(4 * gzip!);
-    expect(gzip).toBeGreaterThan(1_000);
   });
 
   test("exits with 1 and names the address if it can't listen", async () => {
