@@ -210,7 +210,7 @@ export function exactlyOneOf<const Shape extends z.core.$ZodShape>(
   const error =
     keys.length === 2 ? `must have either ${keys.join(" or ")}` : `must have exactly one of ${keys.join(", ")}`;
   return section(shape)
-    .refine((value) => hasExactlyOne(value, ...keys), { ...RUN_ALWAYS, error })
+    .refine((value) => hasExactlyOne(value, ...keys), { ...RUN_ALWAYS, error, params: { exactlyOneOf: keys } })
     .meta({ oneOf: keys.map((key) => ({ required: [key] })) });
 }
 

@@ -226,7 +226,8 @@ export class JournalClock {
     if (this.#isSettled || serviceNow === null) return;
     const wall = this.#clock.now();
     if (isNear(wall, serviceNow)) {
-      this.#adoptAgreed(Math.min(wall, serviceNow));
+      // The earlier one skips no time. A new journal has none to skip.
+      this.#adoptAgreed(this.#isNew ? wall : Math.min(wall, serviceNow));
       return;
     }
     this.#difference = `the wall clock of this machine is ${differenceText(wall - serviceNow)} the service's Date`;
