@@ -86,14 +86,14 @@ type FieldValues<Fields extends RecordFields> = {
   readonly [Name in keyof Fields]: Fields[Name] extends RecordField<infer T> ? T | null : never;
 };
 
-/** Reads the fields of a record. One problem describes the first of the invalid ones. */
-export function readFields<Fields extends RecordFields>(
+/** Reads the fields of a record into `target`. One problem describes the first of the invalid ones. */
+export function readFields<Fields extends RecordFields, Target extends Readonly<Record<string, unknown>>>(
   raw: RawRecord,
   fields: Fields,
-  id: string | null,
+  target: Target,
   onProblem: OnProblem,
-): FieldValues<Fields> {
-  const values: Record<string, unknown> = {};
+): Target & FieldValues<Fields> {
+  const values: Record<string, unknown> = target;
   let first: RecordField<unknown> | null = null;
   let invalid = 0;
   // A list has millions of fields, so each is looked up once.
@@ -110,9 +110,9 @@ export function readFields<Fields extends RecordFields>(
     const { field, kind } = first;
     const more = invalid === 1 ? "" : `; other invalid fields: ${invalid - 1}`;
     const detail = `${field} is ${describeJson(raw[field])}; it must be ${kind.expected}${more}`;
-    onProblem({ reason: kind.reason, id, detail });
+    onProblem({ reason: kind.reason, id: typeof target.id === "string" ? target.id : null, detail });
   }
-  return values as FieldValues<Fields>;
+  return target as Target & FieldValues<Fields>;
 }
 
 /**

@@ -112,9 +112,8 @@ function decodeNode<N extends NodeRecord>(json: unknown, fields: RecordFields, o
   const raw = identifyRecord(json, onProblem);
   if (raw === null) return null;
   const { id } = raw;
-  const values = readFields(raw, fields, id, onProblem);
   const status = oneOf<NodeStatus>(nodeStatuses, raw.status, "status", "unknown_status", id, onProblem);
-  return { id, status, ...values } as unknown as N;
+  return readFields(raw, fields, { id, status }, onProblem) as unknown as N;
 }
 
 /** Decodes a session of the list (spec, section 2.2). Returns null, with a problem, if it is unreadable. */
@@ -122,10 +121,9 @@ export function decodeSessionRecord(json: unknown, onProblem: OnProblem): Sessio
   const raw = identifyRecord(json, onProblem);
   if (raw === null) return null;
   const { id } = raw;
-  const values = readFields(raw, SESSION_FIELDS, id, onProblem);
   const status = oneOf<SessionStatus>(sessionStatuses, raw.status, "status", "unknown_status", id, onProblem);
   const type = oneOf<SessionType>(sessionTypes, raw.session_type, "session_type", "unknown_type", id, onProblem);
-  return { id, status, type, ...values };
+  return readFields(raw, SESSION_FIELDS, { id, status, type }, onProblem);
 }
 
 /** Response to an action (spec, sections 4.3 to 4.5). Null if not stated. */

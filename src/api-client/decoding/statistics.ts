@@ -20,7 +20,7 @@ const STATISTICS_FIELDS = {
  * problem.
  */
 export function decodeStatistics(json: unknown, onProblem: OnProblem): Result<SessionStatistics, ApiError> {
-  const values = readFields(asRawRecord(json), STATISTICS_FIELDS, null, onProblem);
+  const values = readFields(asRawRecord(json), STATISTICS_FIELDS, {}, onProblem);
   if (Object.values(values).every((value) => value === null)) {
     return wrongShape("session statistics", "none of their fields can be read");
   }
@@ -66,7 +66,7 @@ export function decodeHourly(json: unknown, onProblem: OnProblem): Result<readon
       onProblem({ reason: "bad_time", id: null, detail: `found ${describeJson(entry)}; an hour has a timestamp` });
       return [];
     }
-    return [{ hourMs, ...readFields(raw, HOUR_FIELDS, null, onProblem) }];
+    return [readFields(raw, HOUR_FIELDS, { hourMs }, onProblem)];
   });
   return ok(entries.sort((a, b) => a.hourMs - b.hourMs).slice(-HOURS_MAX));
 }
