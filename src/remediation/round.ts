@@ -124,9 +124,10 @@ export class RemediationRound {
     const { client, clock, inventory, observed, policies, remediationState } = this.#context;
     this.#assessed = observed.latest!.snapshot.sequence;
     // The journal's clock follows only once, so it must not follow a single wrong Date.
-    await remediationState.checkClock(() =>
+    const clockAdvance = await remediationState.checkClock(() =>
       client.serviceTimeAgreedAt() !== null ? client.serviceTime(clock.monotonic()) : null,
     );
+    if (clockAdvance !== null) this.fleetHealth.followClock(clockAdvance);
     // Journals the time, and what could not be journaled before.
     remediationState.record([]);
     await nextTurn();

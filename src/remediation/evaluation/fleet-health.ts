@@ -19,6 +19,7 @@ import {
 import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
+import type { ClockAdvance } from "../state/moved-times.ts";
 import { firingNodes } from "./candidates.ts";
 import { actingPolicies, INCIDENTS_FACT, IncidentTracker, type NodeUnderPolicy } from "./incidents.ts";
 
@@ -101,6 +102,17 @@ export class FleetHealth {
     this.#updateBreaker(this.#dryRun, firing);
     this.#incidents.add(onsets, policies);
     return this.#changedCounts();
+  }
+
+  /** Moves what the breaker counted while the journal's clock was behind, so that it stays within the period. */
+  followClock({ byMs, behindSince }: ClockAdvance): void {
+    for (const state of [this.#real, this.#dryRun]) {
+      const { breaker } = state;
+      const firings = breaker.firings.map((firing) =>
+        firing.at < behindSince ? firing : { ...firing, at: firing.at + byMs },
+      );
+      state.breaker = { ...breaker, firings };
+    }
   }
 
   /** Brings everything up to date. `isUntrusted` is true while fleet data is not trusted. */

@@ -17,7 +17,7 @@ import {
 import { CreatedAtChanges } from "./created-at-changes.ts";
 import { JournalClock } from "./journal-clock.ts";
 import { JournalWriter } from "./journal-writer.ts";
-import { movedTimes } from "./moved-times.ts";
+import { type ClockAdvance, movedTimes } from "./moved-times.ts";
 
 /** A change that takes effect only once it is journaled. */
 export interface PendingUpdate {
@@ -127,13 +127,17 @@ export class RemediationState {
   /**
    * Compares the journal's clock with the service's Date, which is null if not known yet. If the clock advances, what
    * began while it was behind is moved with it. This happens between two commits, so that no commit has earlier times.
+   * Resolves to the advance, or to null if there was none.
    */
-  async checkClock(serviceNow: () => EpochMs | null): Promise<void> {
-    if (this.clock.isSettled() && this.clock.checkSuspension(serviceNow()) === null) return this.#recordLag();
-    await this.#writer.commit(() => {
-      this.#checkClock(serviceNow());
-      return null;
-    });
+  async checkClock(serviceNow: () => EpochMs | null): Promise<ClockAdvance | null> {
+    let advance: ClockAdvance | null = null;
+    if (this.clock.isSettled() && this.clock.checkSuspension(serviceNow()) === null) this.#recordLag();
+    else
+      await this.#writer.commit(() => {
+        advance = this.#checkClock(serviceNow());
+        return null;
+      });
+    return advance;
   }
 
   #recordLag(): void {
@@ -142,7 +146,7 @@ export class RemediationState {
       this.record([{ kind: "fact", key: CLOCK_LAG_FACT, value: String(lagMs) }]);
   }
 
-  #checkClock(serviceNow: EpochMs | null): void {
+  #checkClock(serviceNow: EpochMs | null): ClockAdvance | null {
     const [wasSettled, offset] = [this.clock.isSettled(), this.epochOf(0)];
     const since = this.clock.checkSuspension(serviceNow);
     const behindSince = since ?? this.clock.behindSince();
@@ -154,12 +158,14 @@ export class RemediationState {
     const uncertainUntil = String(this.clock.uncertainUntil());
     if (uncertainUntil !== (this.records.fact(CLOCK_UNCERTAIN_FACT) ?? "-Infinity"))
       changes.push({ kind: "fact", key: CLOCK_UNCERTAIN_FACT, value: uncertainUntil });
-    if (behindSince !== null) {
-      const advance = { byMs: this.epochOf(0) - offset, behindSince, openedAt: since ?? this.clock.openedAt };
-      if (advance.byMs !== 0) changes.push(...movedTimes(this.records, advance));
-      if (this.clock.behindSince() === null) changes.push({ kind: "fact", key: CLOCK_BEHIND_FACT, value: null });
-    }
+    const byMs = this.epochOf(0) - offset;
+    const advance =
+      behindSince === null || byMs === 0 ? null : { byMs, behindSince, openedAt: since ?? this.clock.openedAt };
+    if (advance !== null) changes.push(...movedTimes(this.records, advance));
+    if (behindSince !== null && this.clock.behindSince() === null)
+      changes.push({ kind: "fact", key: CLOCK_BEHIND_FACT, value: null });
     if (changes.length > 0) this.record(changes);
+    return advance;
   }
 
   /** Returns when the journal was created if it may lack earlier actions, or null if it has all of them. */

@@ -151,3 +151,23 @@ describe("nodes that leave the list after an action", () => {
     expect(breakerOf(network)).toBeNull();
   });
 });
+
+test("counts what fired while the journal's clock was behind, once that is corrected", async () => {
+  const downMs = 2 * HOUR_MS;
+  const breaker = { share: 0, amount: 10, withinMs: HOUR_MS };
+  const config = remediationConfig([rebootOffline()], { ...breakerOnly, breaker });
+  const network = await startQuietNetwork({ config, scenario });
+  const fail = (from: number, to: number) => {
+    for (const node of network.nodes().slice(from, to)) network.failNode(node, "operator");
+  };
+  // The wall clock shows the last time in the journal after the downtime.
+  network.daemon.clock.stepWallClock(-downMs);
+  await network.restart({ downMs });
+  fail(0, 6);
+  await network.advance(20 * MINUTE_MS);
+  network.daemon.clock.stepWallClock(downMs);
+  await network.restart();
+  fail(6, 12);
+  await network.advance(20 * MINUTE_MS);
+  expect(breakerOf(network)).toMatchObject({ nodes: 12 });
+});
