@@ -47,6 +47,10 @@ export const REMEDIATION_FAMILIES = {
     "Whether the policy fell back to dry_run because its share of healed nodes is below safety.efficacy.",
     { policy: null },
   ),
+  proxywarden_policy_matched_nodes: gauge(
+    "Nodes that the policy's match selects, as of the last complete walk; all nodes without a match.",
+    { policy: null },
+  ),
   proxywarden_policy_unknown_nodes: gauge(
     "Nodes that the policy can't evaluate and takes no action on, because a field that determines the verdict is unknown, for example missing or older than max_age, even if only for part of the time between two reads.",
     { policy: null },

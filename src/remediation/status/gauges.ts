@@ -22,6 +22,7 @@ const POLICY_GAUGES = [
   "proxywarden_node_episode",
   "proxywarden_policy_mode",
   "proxywarden_policy_ineffective",
+  "proxywarden_policy_matched_nodes",
   "proxywarden_policy_unknown_nodes",
   "proxywarden_held_nodes",
   "proxywarden_longest_hold_seconds",
@@ -51,11 +52,13 @@ function* setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): Steps<
     policy: { spec },
     mode,
     hasFallenBack,
+    matched,
     unknown,
     episodes,
   } of yield* view.policies()) {
     const policy = spec.name;
     metrics.set("proxywarden_policy_ineffective", { policy }, hasFallenBack ? 1 : 0);
+    metrics.set("proxywarden_policy_matched_nodes", { policy }, matched?.nodes ?? Number.NaN);
     metrics.set("proxywarden_policy_unknown_nodes", { policy }, unknown ?? Number.NaN);
     for (const state of EPISODE_STATES) metrics.set("proxywarden_episodes", { policy, state }, episodes[state] ?? 0);
     for (const value of MODES) metrics.set("proxywarden_policy_mode", { policy, mode: value }, value === mode ? 1 : 0);

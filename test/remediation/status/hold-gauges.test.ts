@@ -69,9 +69,9 @@ test("the nodes on which a policy can't be evaluated are shown", async () => {
   await network.advance(10 * MINUTE_MS);
   const nodes = network.nodes().length;
   expect(runAtOnce(network.controller().view.policies())).toMatchObject([{ pending: 0, firing: 0, unknown: nodes }]);
-  expect(await network.daemon.metrics.render("text")).toContain(
-    `\nproxywarden_policy_unknown_nodes{policy="reboot-offline"} ${nodes}\n`,
-  );
+  const text = await network.daemon.metrics.render("text");
+  for (const gauge of ["proxywarden_policy_matched_nodes", "proxywarden_policy_unknown_nodes"])
+    expect(text).toContain(`\n${gauge}{policy="reboot-offline"} ${nodes}\n`);
 });
 
 test("a node whose timer counts nothing, because walks are rarer than max_age, is shown", async () => {
