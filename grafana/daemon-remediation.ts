@@ -73,12 +73,15 @@ const holdPanels = () => [
   }),
   timeSeries({
     ...third,
-    title: "Nodes that a policy can't evaluate",
+    title: "Nodes that a policy matches and can't evaluate",
     empty: "No policies",
     description:
-      "Nodes on which a policy takes no action because a field that determines the verdict is missing, null, of unknown scale or older than max_age. `proxywarden explain` names the fields.",
+      "Nodes that the match of a policy selects, and nodes on which it takes no action because a field that determines the verdict is missing, null, of unknown scale or older than max_age. `proxywarden explain` names the fields.",
     unit: "none",
-    queries: [{ expr: `max by (policy) (${selector("proxywarden_policy_unknown_nodes")})`, legend: "{{policy}}" }],
+    queries: [
+      { expr: `max by (policy) (${selector("proxywarden_policy_matched_nodes")})`, legend: "{{policy}}: matched" },
+      { expr: `max by (policy) (${selector("proxywarden_policy_unknown_nodes")})`, legend: "{{policy}}: unknown" },
+    ],
   }),
 ];
 
