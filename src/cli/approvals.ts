@@ -25,7 +25,7 @@ export async function runApprovals(options: ApprovalsOptions, context: CommandCo
 }
 
 function formatApprovals(actions: readonly UnsentAction[]): string {
-  if (actions.length === 0) return "no actions are waiting for approval, or are approved and not sent yet\n";
+  if (actions.length === 0) return "no actions are waiting for approval or, once approved, to be sent\n";
   const blocks = actions.map((action) =>
     [
       `${action.id}  ${requestLabel(action.request)} ${action.name ?? action.node} (${locationText(action)})`,

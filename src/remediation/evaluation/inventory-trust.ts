@@ -132,7 +132,10 @@ export class InventoryTrustTracker {
     }
   }
 
-  /** Records a complete walk. A larger fleet counts once two walks in a row show it: one may show nodes that do not exist. */
+  /**
+   * Records a complete walk. A larger fleet counts once two walks in a row show it, since one may show nodes that do not
+   * exist. Without an earlier walk, the first one counts.
+   */
   #recordWalk(nodes: number, settledAt: MonotonicMs | null): void {
     if (settledAt === null || settledAt === this.#recordedWalkAt) return;
     this.#recordedWalkAt = settledAt;
@@ -140,9 +143,9 @@ export class InventoryTrustTracker {
     const today = dayOf(remediationState.now());
     const known = largestWalks(remediationState.records);
     const recent = new Map([...known].filter(([day]) => day > today - BASELINE_DAYS));
-    const confirmed = Math.min(nodes, this.#lastWalkNodes ?? Math.max(0, ...recent.values()));
+    const earlier = this.#lastWalkNodes ?? (recent.size === 0 ? nodes : Math.max(...recent.values()));
     this.#lastWalkNodes = nodes;
-    const largest = Math.max(recent.get(today) ?? 0, confirmed);
+    const largest = Math.max(recent.get(today) ?? 0, Math.min(nodes, earlier));
     if (recent.size === known.size && largest === known.get(today)) return;
     recent.set(today, largest);
     remediationState.record([{ kind: "fact", key: BASELINE_FACT, value: JSON.stringify([...recent]) }]);

@@ -96,7 +96,7 @@ test(
     started.kill("SIGTERM");
     const { code, out } = await started.ended;
     expect(code).toBe(0);
-    expect(out).toMatch(/^memory: \d+ MiB resident/m);
+    expect(out).toMatch(/^ +\d+ +answered 429$/m);
     expect(isRunning(child)).toBe(false);
   },
   TEST_MS_MAX,

@@ -24,6 +24,16 @@ test("a single walk that shows each node under two ids does not make later walks
   expect(trustReasons(network)).toEqual([]);
 });
 
+test("the first walk is the baseline of a new journal", async () => {
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline()]),
+    warmUpMs: 30 * SECOND_MS,
+  });
+  network.setFault({ kind: "vanished", missing: 0.4 });
+  await network.advance(2 * MINUTE_MS);
+  expect(trustReasons(network)).toContain("inventory_shrunk");
+});
+
 test("a larger fleet is the baseline once two walks have shown it", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.setFault(listsTwice, "GET /v1/nodes?");
