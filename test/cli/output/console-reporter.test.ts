@@ -5,10 +5,13 @@ import { createEventLog } from "../../../src/web/api/event-log.ts";
 import { startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
 import { verifiedAction } from "../../web/api/remediation-view-fixture.ts";
 
-/** Returns the status of a daemon that monitors this number of nodes. */
+/** By then the details of all nodes have been read. */
+const DETAILS_READ_MS = 16 * MINUTE_MS;
+
+/** Returns the status of a daemon that has monitored this number of nodes for {@link DETAILS_READ_MS}. */
 async function statusOf(nodes: number) {
   const daemon = await startVirtualDaemon({ scenario: { nodes, sessions: 20 } });
-  await daemon.clock.advance(16 * MINUTE_MS);
+  await daemon.clock.advance(DETAILS_READ_MS);
   const status = statusSnapshotOf(daemon);
   await stopVirtualDaemon(daemon);
   return status;
