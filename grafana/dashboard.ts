@@ -119,7 +119,8 @@ const daemonVariables = (): readonly Builder<VariableModel>[] => [
   valuesVariable({
     name: "instance",
     label: "Daemon",
-    description: "Filters by daemon. Of daemons that share a PostgreSQL journal, only the leader exports the network.",
+    description:
+      "Filters by daemon. Of daemons that share a PostgreSQL journal, only the leader exports network metrics.",
     query: "label_values(proxywarden_build_info, instance)",
   }),
 ];

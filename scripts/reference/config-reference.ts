@@ -23,7 +23,7 @@ const CONFIG_INTRO = `# Configuration
 
 The configuration is one YAML file, which you pass to commands with \`--config\`. Paths in it are relative to its folder. The
 [example](#example) below the reference has the main keys with their defaults. \`check\` lists every error in the file.
-\`plan\`, \`explain\`, \`policy diff\` and \`policy backtest\` don't need the secrets that they don't use.
+\`plan\`, \`explain\`, \`policy diff\` and \`policy backtest\` need only the secrets of the servers that they connect to.
 
 ${WRITING_INTRO}\`\`\`
 config/proxywarden.yaml:23:19: collect.nodes.every: found "1 minute"; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d

@@ -35,7 +35,7 @@ const UNKNOWN_CAUSES: Readonly<Record<UnknownCause["why"], string>> = {
   stale:
     "It is older than the policy's `max_age`. The age of session counts is the time since the walk that counted them began.",
   undeclared_scale: "[`service.usage_scale`](config.md#service) is not set, or a value contradicted it.",
-  in_future: "The timestamp is later than its own observation, so a clock is wrong.",
+  in_future: "The timestamp is more than a minute later than its observation, so a clock is wrong.",
   unassigned:
     "More than 10% of the sessions can't be read or name no node of the fleet, and any of them may be this node's. Sessions that are being established may name no node.",
   past: "The list still has failed sessions of the node, but none that failed within the last minute. After two such walks, the value is 0.",

@@ -8,9 +8,9 @@ const schema = policyTestSchema(HOLD_REASONS);
 const INTRO = `# Policy tests
 
 \`proxywarden policy test FILE…\` runs unit tests of policies. A test defines the state of a fleet over time, and the verdicts, timers,
-holds and actions that are expected at certain times. The command runs the whole daemon in virtual time against a simulated
-service, so an hour takes a fraction of a second. The exit code is 0 if all tests pass, and 1 otherwise; each failure is
-printed with its line and the expected and actual values.
+holds and actions that are expected at certain times. The command runs the daemon's polling and remediation in
+virtual time against a simulated service, so an hour takes a fraction of a second. The exit code is 0 if all tests pass, and 1
+otherwise; each failure is printed with its line and the expected and actual values.
 
 \`\`\`
 config/policies/tests/offline.yaml

@@ -87,7 +87,7 @@ function leaderText(leader: LeaderView): string {
 }
 
 const configText = ({ config_rejected_at: at = null }: Status): string | null =>
-  at && `rejected at ${formatTime(at)}; the previous configuration stays active, and check lists the errors`;
+  at && `rejected at ${formatTime(at)}; the previous configuration stays active; run check to list the errors`;
 
 /** Offset of the service's clock above which it is shown, as for the alert ProxywardenClockSkewed. */
 const CLOCK_SKEW_SHOWN_SECONDS = 60;

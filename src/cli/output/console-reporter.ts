@@ -78,7 +78,7 @@ function budgetLine({ ledger, snapshot }: StatusSnapshot): string {
     formatCount(ledger.categories[category].stated.remainingAtLeast()),
   );
   const active = formatCount(snapshot?.sessions ? sessionsByStatus(snapshot.sessions).active : null);
-  const data = `${active} active sessions, details of ${formatCount(detailed)} nodes`;
+  const data = `${active} active sessions, details of ${countNoun(detailed, "node")}`;
   return `${data} | ${formatCount(ledger.monthUsed)} calls; ${node} node and ${session} session calls left`;
 }
 

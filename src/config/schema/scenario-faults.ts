@@ -151,7 +151,9 @@ const faults = [
     records: wholeNumber(1, 10_000).describe("Number of repeated records."),
     new_ids: booleanFlag()
       .exactOptional()
-      .describe("Whether the repeated records have ids of their own, which can't be read. Defaults to false."),
+      .describe(
+        "Whether the repeated records have ids of their own, which a read by id does not find. Defaults to false.",
+      ),
   }),
   requestFault("page_ignored", "Responds to a request for any page with the records of the first page.", {
     states: oneOf(["requested", "first"])

@@ -11,7 +11,7 @@ import type { Value } from "./term.ts";
 
 /**
  * Why a field has no value: `missing`: the service did not report it; `undeclared_scale`: no usage scale is declared,
- * or a value contradicted it; `in_future`: the timestamp is later than its own observation, so one of the clocks is
+ * or a value contradicted it; `in_future`: the timestamp is later than its observation, so one of the clocks is
  * wrong; `unassigned`: too many sessions name no node of the fleet; `past`: some listed sessions have failed, but none
  * of them recently, so the node may have recovered.
  */

@@ -13,7 +13,7 @@ import type { Ledger } from "../../rate-limit/ledger.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { BillingMonth } from "../../rate-limit/monthly-budget.ts";
 import type { Plan } from "../../scheduling/planner.ts";
-import { formatCount } from "../ui/page/format.ts";
+import { countNoun, formatCount } from "../ui/page/format.ts";
 import { summarizeInSteps, summarizeTimes } from "./fleet-columns.ts";
 import { iso, seconds, secondsOf } from "./json-values.ts";
 
@@ -79,7 +79,7 @@ export function statusLine({ snapshot, collectors }: StatusSnapshot): string {
   if (snapshot === null || snapshot.fleet.walkedAt === null) return `the fleet is not known yet${suffix}`;
   const counts = Object.entries(statusCounts(snapshot.fleet)).filter(([, count]) => count > 0);
   const byStatus = counts.map(([status, count]) => `${formatCount(count)} ${status}`).join(", ");
-  return `${formatCount(snapshot.fleet.count)} nodes: ${byStatus}${suffix}`;
+  return `${countNoun(snapshot.fleet.count, "node")}: ${byStatus}${suffix}`;
 }
 
 /** `GET /api/v1/budget`. */

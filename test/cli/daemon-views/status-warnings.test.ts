@@ -55,7 +55,7 @@ test("status says that the last reload was rejected, and that the service's cloc
     return out.split("\n").filter((line) => /^(?:config|clock) /.test(line));
   };
   expect(await linesOf({ configRejectedAt: SAMPLES_START_MS, clockSkewMs: 60 * MINUTE })).toEqual([
-    "config        rejected at 2026-11-21 03:00:00 UTC; the previous configuration stays active, and check lists the errors",
+    "config        rejected at 2026-11-21 03:00:00 UTC; the previous configuration stays active; run check to list the errors",
     "clock         the service's clock is 1h ahead of the daemon's",
   ]);
   expect(await linesOf({ clockSkewMs: -2 * MINUTE })).toEqual([

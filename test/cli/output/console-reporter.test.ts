@@ -1,14 +1,25 @@
 import { expect, test } from "vitest";
+import { MINUTE_MS } from "../../../src/base/duration.ts";
 import { createConsoleReporter } from "../../../src/cli/output/console-reporter.ts";
 import { createEventLog } from "../../../src/web/api/event-log.ts";
 import { startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
 import { verifiedAction } from "../../web/api/remediation-view-fixture.ts";
 
-/** Returns the line about an action with these changes. */
-async function lineOf(changes: Partial<typeof verifiedAction>): Promise<string | undefined> {
-  const daemon = await startVirtualDaemon({ scenario: { nodes: 4, sessions: 20 } });
+/** By then the details of all nodes have been read. */
+const DETAILS_READ_MS = 16 * MINUTE_MS;
+
+/** Returns the status of a daemon that has monitored this number of nodes for {@link DETAILS_READ_MS}. */
+async function statusOf(nodes: number) {
+  const daemon = await startVirtualDaemon({ scenario: { nodes, sessions: 20 } });
+  await daemon.clock.advance(DETAILS_READ_MS);
   const status = statusSnapshotOf(daemon);
   await stopVirtualDaemon(daemon);
+  return status;
+}
+
+/** Returns the line about an action with these changes. */
+async function lineOf(changes: Partial<typeof verifiedAction>): Promise<string | undefined> {
+  const status = await statusOf(4);
   const reporter = createConsoleReporter(status.monotonic);
   const eventLog = createEventLog();
   eventLog.record([{ kind: "action", row: { ...verifiedAction, ...changes } }]);
@@ -21,4 +32,10 @@ test("an action in doubt is reported with the reason", async () => {
     /: in_doubt after \S+, proof: \w+: the node was in maintenance$/,
   );
   expect(await lineOf({ outcome: "verified", detail: "rebooting" })).toMatch(/: verified after \S+, proof: \w+$/);
+});
+
+test("the summary of a network of one node does not use the plural", async () => {
+  const status = await statusOf(1);
+  const lines = createConsoleReporter(status.monotonic).report(status, createEventLog());
+  expect(lines.map(({ text }) => text).join("\n")).toMatch(/ 1 node: .* active sessions, details of 1 node \|/);
 });

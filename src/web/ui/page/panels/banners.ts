@@ -68,7 +68,7 @@ function bannersOf({
     banners.push({ tone: "wait", title: "Storm", text, alert: "ProxynetFleetOffline" });
   }
   if (rejectedAt !== null) {
-    const text = `at ${timeOfDay(rejectedAt, now)}. The previous configuration stays active; check lists the errors.`;
+    const text = `at ${timeOfDay(rejectedAt, now)}. The previous configuration stays active. Run proxywarden check to list the errors.`;
     const title = "The new configuration was rejected";
     banners.push({ tone: "wait", title, text, alert: "ProxywardenConfigReloadFailed" });
   }

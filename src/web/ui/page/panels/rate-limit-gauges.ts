@@ -1,6 +1,6 @@
 import type { Budget, Category, Collector, Status } from "../api.ts";
 import { bar, byId, createElement, fill, tick } from "../dom.ts";
-import { formatCount, formatDuration, formatPercent, formatSlowdown, humanize } from "../format.ts";
+import { countNoun, formatCount, formatDuration, formatPercent, formatSlowdown, humanize } from "../format.ts";
 
 /** Minimum slowdown that is shown. Smaller ones would be displayed as 1.0. */
 const SLOWDOWN_SHOWN_MIN = 1.05;
@@ -30,7 +30,8 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
   const next = held_by === null ? "the next call can be sent now" : `${delayed} ${humanize(held_by)}`;
   const window = window_seconds === 60 ? "minute" : formatDuration(window_seconds);
   const rate = `${formatCount(limit)} a ${window}${burst > requests ? `, burst ${formatCount(burst)}` : ""}`;
-  const refused = category.consecutive_refusals > 0 ? `${category.consecutive_refusals} refused in a row · ` : "";
+  const refused =
+    category.consecutive_refusals > 0 ? `${countNoun(category.consecutive_refusals, "call")} rejected in a row · ` : "";
   return gaugeElement({
     name: humanize(name),
     value: left === null ? "unknown" : `${formatCount(left)} left`,
