@@ -16,7 +16,7 @@ import type { MonotonicMs } from "../model/time.ts";
 import { runInSlices } from "../platform/event-loop.ts";
 import { callsInFlightMax, callsInFlightNeeded } from "../rate-limit/collector-concurrency.ts";
 import { type Limits, pollingCallsPerWindow } from "../rate-limit/limits.ts";
-import { CATEGORY_OF_COLLECTOR } from "../scheduling/polling-rates.ts";
+import { CATEGORY_OF_COLLECTOR } from "../scheduling/polling-capacity.ts";
 import type { CollectedState } from "./collected-state.ts";
 import type { RunOutcome } from "./collector-health.ts";
 import { readNodeDetail } from "./detail-collector.ts";

@@ -2,7 +2,7 @@ import { SECOND_MS } from "../base/duration.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import type { Plan } from "../scheduling/planner.ts";
-import { PLAN_BOUNDS } from "../scheduling/polling-rates.ts";
+import { PLAN_BOUNDS } from "../scheduling/polling-capacity.ts";
 
 /** Sets the gauges of the plan. NaN leaves out those of a collector that does not run. */
 export function setPlanGauges(planned: Plan, metrics: DaemonMetrics): void {

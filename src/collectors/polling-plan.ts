@@ -15,7 +15,7 @@ import {
 } from "../rate-limit/monthly-budget.ts";
 import { type TrafficClass, trafficSharesOf } from "../scheduling/fair-queue.ts";
 import { type Plan, planPolling } from "../scheduling/planner.ts";
-import { callsPerRun, type PlanInput, pollingCapacityOf } from "../scheduling/polling-rates.ts";
+import { callsPerRun, type PlanInput, pollingCapacityOf } from "../scheduling/polling-capacity.ts";
 import { setPlanGauges } from "./plan-gauges.ts";
 import { type CollectorRun, pacedClient } from "./run-pacing.ts";
 

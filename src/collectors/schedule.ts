@@ -4,7 +4,7 @@ import type { Random } from "../base/random.ts";
 import type { Clock, Cron } from "../model/ports.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
-import type { RequestedInterval } from "../scheduling/polling-rates.ts";
+import type { RequestedInterval } from "../scheduling/polling-capacity.ts";
 
 /**
  * When a collector runs: an interval after its last start, or at the times of a cron schedule. Times less than

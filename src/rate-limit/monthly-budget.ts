@@ -51,8 +51,7 @@ const ACTION_SHARE_MAX = 0.5;
 
 /**
  * Returns the calls that polling may still make in the month, or null if the plan has no such cap. Actions keep their
- * share of the month, or what they need at the rate of the last day, whichever is more. `scheduling/polling-rates.ts`
- * divides the calls by the time that is left in the month.
+ * share of the month, or what they need at the rate of the last day, whichever is more.
  */
 export function pollingCallsLeft(
   limits: Limits,
@@ -66,6 +65,13 @@ export function pollingCallsLeft(
   const forActions = Math.max(cap * MONTH_ACTION_SHARE, expectedActions);
   return Math.max(0, Math.min(pollingCallsPerMonth(cap) - callsUsed, left - forActions));
 }
+
+/**
+ * Returns the polling calls per minute that use up `callsLeft` by the end of the month. `paidAhead` is the number of its
+ * calls that runs have made ahead of this rate.
+ */
+export const monthlyPace = (callsLeft: number, { leftMs }: MonthUsage, paidAhead: number): number =>
+  (callsLeft + (callsLeft > 0 ? paidAhead : 0)) / Math.max(1, leftMs / MINUTE_MS);
 
 /**
  * Returns the calls that a run has made ahead of `callsPerMinute`, since a walk of a large list spends the calls of its

@@ -2,7 +2,7 @@ import { MINUTE_MS } from "../base/duration.ts";
 import type { Collector } from "../model/snapshot.ts";
 import type { Category, Lane } from "../rate-limit/limits.ts";
 import type { Plan } from "./planner.ts";
-import { CATEGORY_OF_COLLECTOR } from "./polling-rates.ts";
+import { CATEGORY_OF_COLLECTOR } from "./polling-capacity.ts";
 
 /** Classes of calls that share the permits that actions leave. `stats` includes the hourly statistics. */
 export const TRAFFIC_CLASSES = ["nodes", "sessions", "details", "stats"] as const;

@@ -15,7 +15,7 @@ import {
   pagesOf,
   pollingCapacityOf,
   type RequestedInterval,
-} from "./polling-rates.ts";
+} from "./polling-capacity.ts";
 
 /** Expected age of the data. */
 export interface ExpectedAge {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { COLLECTORS, type Collector } from "../../src/model/snapshot.ts";
 import type { LastRun } from "../../src/rate-limit/monthly-budget.ts";
 import { type Plan, planPolling } from "../../src/scheduling/planner.ts";
-import { callsPerRun, type PlanInput } from "../../src/scheduling/polling-rates.ts";
+import { callsPerRun, type PlanInput } from "../../src/scheduling/polling-capacity.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { createPlanLimits } from "../harness/virtual-daemon.ts";
 

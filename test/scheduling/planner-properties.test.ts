@@ -9,7 +9,7 @@ import {
   type PlanInput,
   pollingCapacityOf,
   type RequestedInterval,
-} from "../../src/scheduling/polling-rates.ts";
+} from "../../src/scheduling/polling-capacity.ts";
 import { propertyRuns } from "../harness/run-length.ts";
 
 const MINUTE = 60_000;

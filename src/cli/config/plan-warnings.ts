@@ -11,7 +11,7 @@ import type { Field } from "../../policy/cel/fields.ts";
 import { expressionsOf } from "../../policy/policy.ts";
 import type { MonthUsage } from "../../rate-limit/monthly-budget.ts";
 import { type CollectorPlan, type Plan, planPolling } from "../../scheduling/planner.ts";
-import type { PlanInput } from "../../scheduling/polling-rates.ts";
+import type { PlanInput } from "../../scheduling/polling-capacity.ts";
 import { BOUND_TEXTS, skippedText } from "../output/plan-table.ts";
 import { formatLength } from "../output/text.ts";
 

@@ -4,7 +4,7 @@ import type { NetworkSize } from "../../collectors/polling-plan.ts";
 import { COLLECTORS, type Collector } from "../../model/snapshot.ts";
 import { pollingCallsPerMonth } from "../../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../../scheduling/planner.ts";
-import type { Bound, PlanInput } from "../../scheduling/polling-rates.ts";
+import type { Bound, PlanInput } from "../../scheduling/polling-capacity.ts";
 import { countNoun, formatCount, formatSlowdown } from "../../web/ui/page/format.ts";
 import type { GivenCounts } from "../network-size.ts";
 import { alignColumns, formatLength } from "./text.ts";

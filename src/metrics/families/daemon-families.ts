@@ -9,7 +9,7 @@ import {
 } from "../../model/label-values.ts";
 import { COLLECTORS } from "../../model/snapshot.ts";
 import { LIMIT_SCOPES } from "../../rate-limit/external-usage/external-usage.ts";
-import { PLAN_BOUNDS } from "../../scheduling/polling-rates.ts";
+import { PLAN_BOUNDS } from "../../scheduling/polling-capacity.ts";
 import { counter, type DaemonFamily, gauge, histogram } from "./family.ts";
 import { REMEDIATION_FAMILIES } from "./remediation-families.ts";
 

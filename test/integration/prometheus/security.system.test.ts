@@ -196,7 +196,11 @@ describe("commands", () => {
       code: 1,
       err: `proxywarden: ${url} requires basic auth: pass a file with basic_auth as --http-config-file\n`,
     });
-    expect(listed).toEqual({ code: 0, out: "no actions are waiting for approval or, once approved, to be sent\n", err: "" });
+    expect(listed).toEqual({
+      code: 0,
+      out: "no actions are waiting for approval or, once approved, to be sent\n",
+      err: "",
+    });
 
     // The daemon is also found by its configuration, which now names the port.
     const { port } = new URL(url);

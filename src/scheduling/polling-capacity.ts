@@ -8,7 +8,7 @@ import {
   pollingCallsPerMinute,
   pollingCallsPerWindow,
 } from "../rate-limit/limits.ts";
-import { type LastRun, type MonthUsage, pollingCallsLeft } from "../rate-limit/monthly-budget.ts";
+import { type LastRun, type MonthUsage, monthlyPace, pollingCallsLeft } from "../rate-limit/monthly-budget.ts";
 import type { RecentActions } from "../rate-limit/permits.ts";
 import { ACTION_SHARE } from "../rate-limit/window-pace.ts";
 
@@ -101,7 +101,7 @@ export function pollingCapacityOf(input: PlanInput, paidAhead = 0): PollingCapac
     node_management: ofCategory("node_management"),
     session_monitoring: ofCategory("session_monitoring"),
     plan: planCalls === null ? null : withoutActions(planCalls, actions),
-    month: left === null ? null : (left + (left > 0 ? paidAhead : 0)) / Math.max(1, month.leftMs / MINUTE_MS),
+    month: left === null ? null : monthlyPace(left, month, paidAhead),
   };
 }
 
