@@ -22,7 +22,7 @@ import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
 import { COLLECTORS } from "../../src/model/snapshot.ts";
 import { HOLD_REASON_ROWS, HOLD_REASONS } from "../../src/policy/guards/guards.ts";
 import { LIMIT_SCOPES } from "../../src/rate-limit/external-usage/external-usage.ts";
-import { PLAN_BOUNDS } from "../../src/scheduling/polling-rates.ts";
+import { PLAN_BOUNDS } from "../../src/scheduling/polling-capacity.ts";
 
 const INTRO = `# Metrics
 
