@@ -1,14 +1,14 @@
 import type { SharedState } from "../model/shared-state.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { createSequence } from "../platform/sequence.ts";
-import { activateConfig, hasSameCollection, type LeaderConfig, startCollection } from "./active-config.ts";
 import type { ConfigResources } from "./config-resources.ts";
 import { executeForwardedCommands } from "./forwarded-commands.ts";
+import { hasSameCollection, type Leader, startCollection, startLeader } from "./leader.ts";
 import { Leadership } from "./leadership.ts";
 import { type LeadershipTerm, openSharedTerm } from "./leadership-term.ts";
 import type { Runtime } from "./runtime.ts";
 import { SHUTDOWN_BUDGET } from "./shutdown.ts";
-import { StandbyConfig } from "./standby.ts";
+import { Standby } from "./standby.ts";
 
 /**
  * Runs the active configuration, as a leader or as a standby, and replaces it at a reload and when leadership changes.
@@ -22,7 +22,7 @@ import { StandbyConfig } from "./standby.ts";
  */
 export class RoleSwitch {
   readonly #runtime: Runtime;
-  #active!: LeaderConfig | StandbyConfig;
+  #active!: Leader | Standby;
   #leadership: Leadership | null = null;
   /** Changes must not overlap. */
   readonly #inSequence = createSequence();
@@ -33,7 +33,7 @@ export class RoleSwitch {
     this.#runtime = runtime;
   }
 
-  get active(): LeaderConfig | StandbyConfig {
+  get active(): Leader | Standby {
     return this.#active;
   }
 
@@ -45,7 +45,7 @@ export class RoleSwitch {
   /** Starts to lead with a new term. */
   lead(resources: ConfigResources, term: LeadershipTerm): void {
     const collection = startCollection(resources, null, this.#runtime, term);
-    this.#active = activateConfig(resources, collection, [], this.#runtime, term);
+    this.#active = startLeader(resources, collection, [], this.#runtime, term);
   }
 
   /** Stands by, and leads whenever this daemon is elected. */
@@ -145,7 +145,7 @@ export class RoleSwitch {
     await this.#startStandby({ ...leader.resources, transport, secret });
   }
 
-  async #replaceLeader(old: LeaderConfig, resources: ConfigResources): Promise<void> {
+  async #replaceLeader(old: Leader, resources: ConfigResources): Promise<void> {
     const { config, settings } = resources;
     const { term } = old;
     const keepsCollectors = hasSameCollection(old.collection.resources, resources);
@@ -155,7 +155,7 @@ export class RoleSwitch {
     const isSameService = config.service.base_url === old.resources.config.service.base_url;
     const knownService = isSameService ? old.collection.knownService : null;
     const collection = keepsCollectors ? old.collection : startCollection(resources, knownService, this.#runtime, term);
-    this.#active = activateConfig(resources, collection, old.activeNotifications(), this.#runtime, term);
+    this.#active = startLeader(resources, collection, old.activeNotifications(), this.#runtime, term);
   }
 
   async #startStandby(resources: ConfigResources): Promise<void> {
@@ -163,7 +163,7 @@ export class RoleSwitch {
       const { holder = "which is not known yet", url = null } = this.#leadership?.leader() ?? {};
       return url === null ? holder : `${holder} (${url})`;
     };
-    const standby = new StandbyConfig(resources, this.#runtime, leader);
+    const standby = new Standby(resources, this.#runtime, leader);
     this.#active = standby;
     await standby.start();
   }

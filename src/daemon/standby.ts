@@ -17,9 +17,9 @@ import {
 } from "../remediation/state/journaled-state.ts";
 import { createStandbyView } from "../remediation/status/status-view.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
-import type { CollectedStatus } from "./active-config.ts";
 import { type ConfigResources, closeResources, remediationConfigOf } from "./config-resources.ts";
 import { forwardCommand } from "./forwarded-commands.ts";
+import type { CollectedStatus } from "./leader.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** How often to check whether the journal has changed. */
@@ -42,10 +42,10 @@ const EMPTY_JOURNAL: JournalContents = {
 };
 
 /**
- * The active configuration of a daemon that stands by. It has no collectors and takes no step. It shows what the leader
+ * What a daemon runs while it stands by. It has no collectors and takes no step. It shows what the leader
  * has journaled, and hands commands to the leader.
  */
-export class StandbyConfig {
+export class Standby {
   readonly isLeading = false;
   readonly resources: ConfigResources;
   readonly #runtime: Runtime;

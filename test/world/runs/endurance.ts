@@ -6,8 +6,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
-import { activateConfig, type LeaderConfig, startCollection } from "../../../src/daemon/active-config.ts";
 import { openConfigResources } from "../../../src/daemon/config-resources.ts";
+import { type Leader, startCollection, startLeader } from "../../../src/daemon/leader.ts";
 import { type DaemonDeps, openRuntime, type Runtime } from "../../../src/daemon/runtime.ts";
 import { DATABASE_FILE } from "../../../src/journal/sqlite/folder.ts";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
@@ -77,7 +77,7 @@ interface Run {
   readonly clock: VirtualClock;
   readonly service: SimulatedService;
   readonly runtime: Runtime;
-  readonly activeConfig: LeaderConfig;
+  readonly leader: Leader;
   readonly folder: string;
   readonly defects: () => number;
 }
@@ -116,8 +116,8 @@ async function start(size: EnduranceSize): Promise<Run> {
   };
   const { runtime, term } = orThrow(await openRuntime(deps, loaded.config));
   const collection = startCollection(resources, null, { ...runtime, clock: coarseClock(clock) }, term!);
-  const activeConfig = activateConfig(resources, collection, [], runtime, term!);
-  return { clock, service, runtime, activeConfig, folder, defects: () => defects };
+  const leader = startLeader(resources, collection, [], runtime, term!);
+  return { clock, service, runtime, leader, folder, defects: () => defects };
 }
 
 /** Returns a clock on which the collectors publish every half hour. */
@@ -182,7 +182,7 @@ function labelValues(page: string): Readonly<Record<string, number>> {
   return Object.fromEntries([...values].map(([name, all]) => [name, all.size]));
 }
 
-function measureJournal({ folder, activeConfig, clock }: Run): Pick<EnduranceDay, "rows" | "oldestRowDays"> {
+function measureJournal({ folder, leader, clock }: Run): Pick<EnduranceDay, "rows" | "oldestRowDays"> {
   const database = new DatabaseSync(join(folder, "state", DATABASE_FILE), { readOnly: true });
   const first = (sql: string) => Number(database.prepare(sql).get()?.value ?? clock.now());
   const rows = Object.fromEntries(TABLES.map((table) => [table, first(`SELECT COUNT(*) AS value FROM ${table}`)]));
@@ -190,7 +190,7 @@ function measureJournal({ folder, activeConfig, clock }: Run): Pick<EnduranceDay
     first(`SELECT MIN(${column}) AS value FROM ${table} WHERE ${column} IS NOT NULL`),
   );
   database.close();
-  return { rows, oldestRowDays: (activeConfig.term.remediationState.now() - Math.min(...oldest)) / DAY_MS };
+  return { rows, oldestRowDays: (leader.term.remediationState.now() - Math.min(...oldest)) / DAY_MS };
 }
 
 /** Runs the daemon for some days. `onDay` receives the measurements as they are taken. */
@@ -203,15 +203,15 @@ async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => v
       await scrape(run);
     }
     // Once a day an operator ends the holds that only an operator can end.
-    commandsOf(run.activeConfig).acceptInventory();
-    commandsOf(run.activeConfig).resetBreaker();
+    commandsOf(run.leader).acceptInventory();
+    commandsOf(run.leader).resetBreaker();
     if (day <= BASELINE_DAY || day % MEASURE_EVERY_DAYS === 0 || day === size.days) onDay(await measure(run, day));
   }
-  const { clock, service, activeConfig, folder } = run;
-  const stopped = activeConfig.stop("all");
+  const { clock, service, leader, folder } = run;
+  const stopped = leader.stop("all");
   await clock.advance(HOUR_MS);
   await stopped;
-  await activeConfig.term.store.close();
+  await leader.term.store.close();
   rmSync(folder, { recursive: true });
   const { churn } = service.network;
   const counts = replyCounts(service);

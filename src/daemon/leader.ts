@@ -83,16 +83,19 @@ export const hasSameCollection = (one: ConfigResources, other: ConfigResources):
 export type CollectedStatus = Pick<StatusSnapshot, "snapshot" | "plan" | "collectors" | "ledger" | "clockSkewMs">;
 
 /**
- * What {@link LeaderConfig.stop} stops. With `remediation` the collectors keep running under the next configuration;
+ * What {@link Leader.stop} stops. With `remediation` the collectors keep running under the next configuration;
  * with `leading` the resources stay open, so that the daemon can stand by; `all` stops everything.
  */
 type StopScope = "remediation" | "leading" | "all";
 
-/** The active configuration of a leader: everything that a reload replaces. */
-export type LeaderConfig = ReturnType<typeof activateConfig>;
+/** What a daemon runs while it leads: everything that a reload replaces. */
+export type Leader = ReturnType<typeof startLeader>;
 
-/** Starts remediation and rendering on a collection. `active` are the active notifications of the previous configuration. */
-export function activateConfig(
+/**
+ * Starts remediation, rendering and notifications on a collection. `active` are the active notifications of the previous
+ * configuration.
+ */
+export function startLeader(
   resources: ConfigResources,
   collection: Collection,
   active: readonly Notification[],
