@@ -14,7 +14,14 @@ function moved(hold: NodeHold): NodeHold | undefined {
   return change?.kind === "hold" ? change.row : undefined;
 }
 
-const operatorHold = { node: "node_1", policy: null, kind: "held", at: START_MS, until: null, reason: "a test" } as const;
+const operatorHold = {
+  node: "node_1",
+  policy: null,
+  kind: "held",
+  at: START_MS,
+  until: null,
+  reason: "a test",
+} as const;
 const ownership = { at: START_MS, until: START_MS + 2 * HOUR_MS, reason: "another client rebooted it" };
 
 test("a hold because others acted on the node keeps its duration behind an operator's hold too", () => {
