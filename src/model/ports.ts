@@ -80,6 +80,15 @@ export interface FactStore {
   write(key: string, value: string): void;
 }
 
+/** Facts of which some are computed only when they are written. */
+export interface LazyFactStore extends FactStore {
+  /**
+   * Stores a value that is computed when the current turn ends, or when something is recorded before that. It is written in
+   * the same transaction.
+   */
+  writeLater(key: string, compute: () => string): void;
+}
+
 /** The durable state. */
 export interface StateStore {
   readonly calls: CallCounter;
