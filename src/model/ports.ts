@@ -83,8 +83,8 @@ export interface FactStore {
 /** Facts of which some are computed only when they are written. */
 export interface LazyFactStore extends FactStore {
   /**
-   * Stores a value that is computed when the current turn ends, or when something is recorded before that. It is written in
-   * the same transaction.
+   * Stores a value that is computed and written when the current turn ends or, if something else is recorded before that, in
+   * one transaction with it.
    */
   writeLater(key: string, compute: () => string): void;
 }
