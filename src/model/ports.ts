@@ -80,6 +80,15 @@ export interface FactStore {
   write(key: string, value: string): void;
 }
 
+/** Facts of which some are computed only when they are written. */
+export interface LazyFactStore extends FactStore {
+  /**
+   * Stores a value that is computed and written when the current turn ends or, if something else is recorded before that, in
+   * one transaction with it.
+   */
+  writeLater(key: string, compute: () => string): void;
+}
+
 /** The durable state. */
 export interface StateStore {
   readonly calls: CallCounter;

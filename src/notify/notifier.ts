@@ -2,7 +2,7 @@ import type { DurationMs } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import { NOTIFICATION_OUTCOMES, type NotificationOutcome } from "../model/label-values.ts";
-import type { Clock, FactStore, Log } from "../model/ports.ts";
+import type { Clock, LazyFactStore, Log } from "../model/ports.ts";
 import { isActive, type Notification, type Receiver } from "../model/remediation/notification.ts";
 import { RetryQueue } from "./retry-queue.ts";
 
@@ -23,7 +23,7 @@ interface NotifierDeps {
   readonly log: Log;
   readonly metrics?: Pick<DaemonMetrics, "inc" | "set"> | undefined;
   /** Where undelivered notifications are journaled. Absent if they are not. */
-  readonly facts?: FactStore;
+  readonly facts?: LazyFactStore;
 }
 
 /** Maximum number of active notifications. Beyond it the oldest is no longer repeated. */
@@ -37,7 +37,6 @@ export function createNotifier({ receivers, clock, random, log, metrics, facts }
   /** Active notifications by key, oldest first. */
   const active = new Map<string, Notification>();
   const activeNotifications = () => [...active.values()];
-  let isSaving = false;
   let isStopped = false;
   const retryQueues = new Map(receivers.map((receiver) => [receiver.name, startRetryQueue(receiver)]));
 
@@ -50,22 +49,21 @@ export function createNotifier({ receivers, clock, random, log, metrics, facts }
     return new RetryQueue({ receiver, clock, random, log, count, activeNotifications, onChange: saveLater });
   }
 
-  /** Saves once for all changes of the current turn. */
+  /** Saves once for all changes of the current turn, in one transaction with what they are about. */
   function saveLater(): void {
-    if (isSaving) return;
-    isSaving = true;
-    queueMicrotask(() => {
-      isSaving = false;
-      if (!isStopped) save();
-    });
+    if (!isStopped) facts?.writeLater(UNDELIVERED_FACT, undeliveredText);
   }
 
   function save(): void {
+    const text = undeliveredText();
+    if (text !== (facts?.read(UNDELIVERED_FACT) ?? "{}")) facts?.write(UNDELIVERED_FACT, text);
+  }
+
+  function undeliveredText(): string {
     const undelivered = [...retryQueues].map(([name, retryQueue]) => [name, retryQueue.undelivered()] as const);
     for (const [receiver, { length }] of undelivered)
       metrics?.set("proxywarden_notifications_queued", { receiver }, length);
-    const text = JSON.stringify(Object.fromEntries(undelivered.filter(([, { length }]) => length > 0)));
-    if (text !== (facts?.read(UNDELIVERED_FACT) ?? "{}")) facts?.write(UNDELIVERED_FACT, text);
+    return JSON.stringify(Object.fromEntries(undelivered.filter(([, { length }]) => length > 0)));
   }
 
   function sendUndelivered(): void {

@@ -16,7 +16,7 @@ interface RetryQueueDeps {
   readonly onChange: () => void;
 }
 
-/** Maximum length of the queue, which suffices for a storm and takes little memory. */
+/** Maximum number of undelivered notifications, which suffices for a storm and takes little memory. */
 export const QUEUED_NOTIFICATIONS_MAX = 1_000;
 /** Maximum number of notifications per request. */
 export const NOTIFICATIONS_PER_REQUEST_MAX = 100;
@@ -57,11 +57,13 @@ export class RetryQueue {
   }
 
   /**
-   * Queues a notification and returns immediately. Beyond {@link QUEUED_NOTIFICATIONS_MAX} the oldest one is dropped.
+   * Queues a notification and returns immediately. Beyond {@link QUEUED_NOTIFICATIONS_MAX} the oldest one that is not being
+   * sent is dropped.
    */
   add(notification: Notification): void {
     const { count, log, onChange } = this.#deps;
-    if (this.#queue.length >= QUEUED_NOTIFICATIONS_MAX) {
+    const total = this.#undelivered.length + this.#batch.length + this.#queue.length;
+    if (total >= QUEUED_NOTIFICATIONS_MAX && this.#queue.length > 0) {
       this.#queue.shift();
       count("dropped", 1);
       if (!this.#isFull) {

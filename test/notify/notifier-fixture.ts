@@ -1,5 +1,5 @@
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
-import type { FactStore } from "../../src/model/ports.ts";
+import type { LazyFactStore } from "../../src/model/ports.ts";
 import type { DeliveryResult, Notification, Receiver } from "../../src/model/remediation/notification.ts";
 import { createNotifier } from "../../src/notify/notifier.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
@@ -27,9 +27,13 @@ export const refused: Answer = { ok: false, error: "it answered 400", isFinal: t
 export type Sending = Readonly<{ at: number; notifications: readonly Notification[] }>;
 
 /** Creates a store of facts in memory. */
-export function createFacts(): FactStore {
+export function createFacts(): LazyFactStore {
   const facts = new Map<string, string>();
-  return { read: (key) => facts.get(key) ?? null, write: (key, value) => void facts.set(key, value) };
+  return {
+    read: (key) => facts.get(key) ?? null,
+    write: (key, value) => void facts.set(key, value),
+    writeLater: (key, compute) => queueMicrotask(() => facts.set(key, compute())),
+  };
 }
 
 /** Starts a notifier on virtual time. `answers` gives the receivers, and their answers by the number of the request. */

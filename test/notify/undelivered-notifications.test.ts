@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
-import { NOTIFICATIONS_PER_REQUEST_MAX } from "../../src/notify/retry-queue.ts";
+import { NOTIFICATIONS_PER_REQUEST_MAX, QUEUED_NOTIFICATIONS_MAX } from "../../src/notify/retry-queue.ts";
 import { accepted, createFacts, down, notification, refused, start } from "./notifier-fixture.ts";
 
 const batch = Array.from({ length: NOTIFICATIONS_PER_REQUEST_MAX }, (_, number) => String(number));
@@ -67,6 +67,20 @@ test("the end of a condition whose beginning was not delivered follows it, and t
   await next.clock.advance(0);
   const sent = next.sendings.alerts!.flatMap(({ notifications }) => notifications);
   expect(sent).toEqual([storm, storm, { ...storm, endsAt: 7 }]);
+});
+
+test("a full queue outlives a restart as a whole, with the notifications that are being sent", async () => {
+  const facts = createFacts();
+  const killed = start({ oncall: () => down }, {}, facts);
+  for (const summary of batch) killed.notifier.notify(notification({ summary }));
+  await killed.clock.advance(0);
+  for (let number = 0; number < QUEUED_NOTIFICATIONS_MAX; number++) killed.notifier.notify(notification());
+  await killed.clock.advance(0);
+  const [kept] = await killed.queued();
+  const next = start({ oncall: () => accepted }, {}, facts);
+  await next.clock.advance(0);
+  expect(kept).toBe(`oncall ${QUEUED_NOTIFICATIONS_MAX}`);
+  expect(await next.counts()).toEqual([`oncall sent ${QUEUED_NOTIFICATIONS_MAX}`]);
 });
 
 test("undelivered notifications are dropped with a log line and counted if their receiver no longer exists", async () => {

@@ -279,3 +279,20 @@ test("a policy that switches to enforce no longer waits for approval", async () 
   expect(network.actions()).toMatchObject([{ state: "lapsed" }, { outcome: "verified" }]);
   expect(nodesActedOn(network)).toEqual([node]);
 });
+
+test("a notification adds the node's name only to its id, although the policy's name contains the id too", async () => {
+  const [node] = (await startQuietNetwork({ config: remediationConfig([approving]) })).nodes("us-east");
+  const policy = `heal-${node}`;
+  const network = await startQuietNetwork({ config: remediationConfig([{ ...approving, name: policy }]) });
+  network.failNode(node!);
+  await network.advance(20 * MINUTE_MS);
+  const { fleet } = network.daemon.snapshots.last!;
+  const name = fleet.name[fleet.ids.indexOf(node!)];
+  const [approval] = network.controller().view.approvals();
+  expect(notificationsOf(network, "episode")).toMatchObject([
+    { summary: `${name} (${node}) is unhealthy under the policy ${policy} (${approval!.episode})`, node },
+  ]);
+  expect(notificationsOf(network, "approval")).toMatchObject([
+    { summary: `${approval!.id}: reboot of ${name} (${node}) by ${policy} waits for approval`, node },
+  ]);
+});

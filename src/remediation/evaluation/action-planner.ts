@@ -10,7 +10,7 @@ import type { Candidate, GuardFacts } from "../../policy/guard-facts.ts";
 import type { HoldReason } from "../../policy/guards/guards.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext, EpisodeContext } from "../context.ts";
-import { actionChange, commitTransition, notifyOfEpisode } from "../execution/episode-transitions.ts";
+import { actionChange, commitTransition, nodeText, notifyOfEpisode } from "../execution/episode-transitions.ts";
 import {
   approvalExpiry,
   awaitsNextStep,
@@ -213,7 +213,7 @@ async function requestApprovals(context: PlannerDeps, candidates: readonly Candi
   }));
   if (!(await context.remediationState.commit(() => requests.map(({ action }) => actionChange(action))))) return;
   for (const { episode, action } of requests) {
-    const summary = `${action.id}: ${action.request.kind} of ${action.node} by ${action.policy} waits for approval`;
+    const summary = `${action.id}: ${action.request.kind} of ${nodeText(context, action.node)} by ${action.policy} waits for approval`;
     notifyOfEpisode(context, episode, { kind: "approval", severity: "warning", summary });
   }
 }

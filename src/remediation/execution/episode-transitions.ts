@@ -40,12 +40,12 @@ function recordConsequences(context: EpisodeContext, before: Episode | null, aft
   if (after.closedAt !== null && before?.closedAt === null) closeEpisode(context, after, policy);
   if (isLost(after) && before !== null && !isLost(before)) {
     const [what, until] = isUnlisted(after) ? ["left the list", "returns"] : ["is down", "is available again"];
-    const summary = `${after.node} ${what} after an action of ${after.policy} (${after.id}): it counts against the limits until it ${until} or accept-inventory is run`;
+    const summary = `${nodeText(context, after.node)} ${what} after an action of ${after.policy} (${after.id}): it counts against the limits until it ${until} or accept-inventory is run`;
     notifyOfEpisode(context, after, { kind: "lost", severity: "critical", summary });
     if (policy !== null) updateEfficacy(context, policy, after);
   }
   if (after.quarantine?.overdue === true && before?.quarantine?.overdue !== true) {
-    const summary = `The quarantine of ${after.node} (${after.policy}, ${after.id}) should have ended but is still active; the daemon does not change it`;
+    const summary = `The quarantine of ${nodeText(context, after.node)} (${after.policy}, ${after.id}) should have ended but is still active; the daemon does not change it`;
     notifyOfEpisode(context, after, { kind: "overdue", severity: "warning", summary });
   }
 }
@@ -130,14 +130,13 @@ export function notifyOfEpisode(
     startsAt: context.remediationState.now(),
     endsAt: null,
   };
-  context.notifier.notify(withNodeName(context, notification), receiver);
+  context.notifier.notify(notification, receiver);
 }
 
-/** Adds the name of the node, as far as it is known, to its id in the summary. */
-function withNodeName({ observed }: Pick<EpisodeContext, "observed">, notification: Notification): Notification {
-  const { node, summary } = notification;
-  const name = node === null ? null : observed.nameOf(node);
-  return name === node ? notification : { ...notification, summary: summary.replaceAll(node!, `${name} (${node})`) };
+/** Returns the name and the id of a node, or its id alone if its name is not known. */
+export function nodeText({ observed }: Pick<EpisodeContext, "observed">, node: NodeId): string {
+  const name = observed.nameOf(node);
+  return name === node ? node : `${name} (${node})`;
 }
 
 /** Resumes the notifications about open episodes after a restart. */
@@ -152,13 +151,13 @@ export function resumeEpisodeNotifications(context: EpisodeContext): void {
 
 function episodeNotification(context: EpisodeContext, episode: Episode): Notification {
   const { id, policy, node, region, openedAt, closedAt, state } = episode;
+  const name = nodeText(context, node);
   const summary =
     closedAt === null
-      ? `${node} is unhealthy under the policy ${policy} (${id})`
-      : `${id} of ${node} under the policy ${policy} is over: ${state}`;
+      ? `${name} is unhealthy under the policy ${policy} (${id})`
+      : `${id} of ${name} under the policy ${policy} is over: ${state}`;
   const about = { kind: "episode", key: `episode/${id}`, severity: "warning", summary } as const;
-  const notification = { ...about, policy, node, episode: id, region, startsAt: openedAt, endsAt: closedAt };
-  return withNodeName(context, notification);
+  return { ...about, policy, node, episode: id, region, startsAt: openedAt, endsAt: closedAt };
 }
 
 function closeEpisode(context: EpisodeContext, episode: Episode, policy: Policy | null): void {
@@ -177,7 +176,7 @@ function giveUpNode(context: EpisodeContext, { spec }: Policy, episode: Episode)
   const reason = `${failures.length} ${failures.length === 1 ? "episode" : "episodes in a row"} did not heal it`;
   const row = { node, policy: spec.name, kind: "given_up", at: remediationState.now(), until: null, reason } as const;
   remediationState.record([{ kind: "hold", row }]);
-  const summary = `${node} is given up by the policy ${spec.name}: ${reason} (${failures.join(", ")}). It is not tried again until it is healthy or an operator releases it`;
+  const summary = `${nodeText(context, node)} is given up by the policy ${spec.name}: ${reason} (${failures.join(", ")}). It is not tried again until it is healthy or an operator releases it`;
   notifyOfEpisode(context, episode, { kind: "given_up", severity: "critical", summary });
 }
 

@@ -11,7 +11,7 @@ import type { Candidate } from "../../policy/guard-facts.ts";
 import type { EpisodeContext, ServiceContext } from "../context.ts";
 import { obsoleteReason } from "../evaluation/action-planner.ts";
 import { findCandidate } from "../evaluation/candidates.ts";
-import { actionChange, commitTransition, notifyOfEpisode } from "./episode-transitions.ts";
+import { actionChange, commitTransition, nodeText, notifyOfEpisode } from "./episode-transitions.ts";
 
 type ExecutorDeps = EpisodeContext & ServiceContext;
 
@@ -112,7 +112,7 @@ export function sendNotifyStep(context: ExecutorDeps, { active, episode: open }:
   const episode = open!;
   const step = spec.steps[episode.step];
   if (step?.action !== "notify") throw new Error(`step ${episode.step} of ${episode.id} is not a notify step`);
-  const summary = `${episode.node} is unhealthy under the policy ${spec.name} (${episode.id}), and has reached step ${episode.step + 1}, a notify step`;
+  const summary = `${nodeText(context, episode.node)} is unhealthy under the policy ${spec.name} (${episode.id}), and has reached step ${episode.step + 1}, a notify step`;
   if (!episode.dryRun)
     notifyOfEpisode(context, episode, { kind: "step", severity: "critical", summary }, step.receiver);
   commitTransition(context, episode, advanceStep(episode, spec, context.remediationState.now()));
@@ -265,7 +265,7 @@ function reportRateLimited(context: ExecutorDeps, episode: Episode, { id, policy
     return;
   }
   context.log.warn(fields, "action rate limited too often; episode given up");
-  const summary = `${node}: the service answered 429 to ${episode.limited} attempts of ${policy} (${episode.id}); the episode is given up`;
+  const summary = `${nodeText(context, node)}: the service answered 429 to ${episode.limited} attempts of ${policy} (${episode.id}); the episode is given up`;
   notifyOfEpisode(context, episode, { kind: "given_up", severity: "critical", summary });
 }
 

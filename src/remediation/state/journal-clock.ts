@@ -261,6 +261,7 @@ export class JournalClock {
   #adoptAgreed(at: EpochMs): void {
     const behindMs = at - this.now();
     this.#adopt(at - this.#lagMs);
+    this.#agreedAt = this.now();
     if (this.#uncertainUntil !== Number.POSITIVE_INFINITY) return;
     this.#uncertainUntil = Number.NEGATIVE_INFINITY;
     if (behindMs <= AGREEMENT_MS) return;

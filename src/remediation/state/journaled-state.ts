@@ -1,6 +1,6 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Clock, FactStore, Log } from "../../model/ports.ts";
+import type { Clock, LazyFactStore, Log } from "../../model/ports.ts";
 import type { Journal, JournalChange, JournalContents } from "../../model/remediation/journal.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
@@ -73,10 +73,15 @@ export async function openRemediationState(deps: RemediationStateDeps): Promise<
 export class RemediationState {
   readonly records: RemediationRecords;
   /** Facts of other parts of the daemon. */
-  readonly facts: FactStore = {
+  readonly facts: LazyFactStore = {
     read: (key) => this.records.fact(key),
     write: (key, value) => this.record([{ kind: "fact", key, value }]),
+    writeLater: (key, compute) => {
+      if (this.#laterFacts.size === 0) queueMicrotask(() => this.#laterFacts.size > 0 && this.record([]));
+      this.#laterFacts.set(key, compute);
+    },
   };
+  readonly #laterFacts = new Map<string, () => string>();
   readonly clock: JournalClock;
   /**
    * The ids and `created_at` that were compared last, the ids found to belong to another node whose state was not
@@ -112,9 +117,7 @@ export class RemediationState {
     });
   }
 
-  /**
-   * Returns the time by the journal's clock, which continues from the last time that was journaled and never goes back.
-   */
+  /** Returns the time by the journal's clock. */
   now(): EpochMs {
     return this.clock.now();
   }
@@ -280,7 +283,11 @@ export class RemediationState {
     this.records.apply(this.#writer.queuedFor(changes));
   }
 
-  #enqueue(changes: readonly JournalChange[]): void {
+  #enqueue(recorded: readonly JournalChange[]): void {
+    const later = [...this.#laterFacts].map(([key, compute]) => ({ kind: "fact", key, value: compute() }) as const);
+    this.#laterFacts.clear();
+    this.#apply(later);
+    const changes = [...recorded, ...later];
     const isClockDue = this.#deps.clock.monotonic() - this.#clockWrittenAt >= CLOCK_WRITE_INTERVAL_MS;
     const isDue = changes.length > 0 || this.#writer.hasQueued() || this.#writer.problem() !== null;
     if (isDue || (this.clock.isSettled() && isClockDue)) this.#writer.enqueue(changes);

@@ -1,5 +1,5 @@
 import type { DurationMs } from "../../base/duration.ts";
-import type { Action } from "../../model/remediation/episode.ts";
+import type { Action, NodeHold } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Pause } from "../../model/remediation/operator-command.ts";
 import type { EpochMs } from "../../model/time.ts";
@@ -26,11 +26,17 @@ export function movedTimes(records: RemediationRecords, advance: ClockAdvance): 
   const holds = records.allHolds().filter(({ kind }) => kind !== "given_up");
   return [
     ...pauses.map((moved) => ({ kind: "fact", key: PAUSE_FACT, value: JSON.stringify(moved) }) as const),
-    ...holds.flatMap((hold) => movedSpan(hold, advance)).map((row) => ({ kind: "hold", row }) as const),
+    ...holds.flatMap((hold) => movedHold(hold, advance)).map((row) => ({ kind: "hold", row }) as const),
     ...[...records.actions()]
       .flatMap((action) => movedApproval(action, advance))
       .map((row) => ({ kind: "action", row }) as const),
   ];
+}
+
+function movedHold(hold: NodeHold, advance: ClockAdvance): NodeHold[] {
+  const [span] = movedSpan(hold, advance);
+  const [ownership] = hold.ownership === undefined ? [] : movedSpan(hold.ownership, advance);
+  return span === undefined && ownership === undefined ? [] : [{ ...(span ?? hold), ...(ownership && { ownership }) }];
 }
 
 function movedSpan<Span extends Pick<Pause, "at" | "until">>(span: Span, { byMs, behindSince }: ClockAdvance): Span[] {
