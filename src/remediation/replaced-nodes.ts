@@ -11,7 +11,8 @@ import { type IdentityDeps, isOurBoot } from "./boot-times.ts";
 import type { EpisodeContext } from "./context.ts";
 import { withdraw } from "./execution/episode-transitions.ts";
 import { canaryFactKey } from "./policy-set.ts";
-import { CHANGING_CREATED_AT_FACT, type RemediationState } from "./state/journaled-state.ts";
+import { CHANGING_CREATED_AT_FACT } from "./state/created-at-changes.ts";
+import type { RemediationState } from "./state/journaled-state.ts";
 
 /** Creation times that differ by less are the same. Some responses may round them. */
 const CREATED_AT_TOLERANCE_MS: DurationMs = 2 * SECOND_MS;

@@ -3,6 +3,12 @@ import type { Share } from "../../base/percent.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 
+/**
+ * Key of the fact that holds when the `created_at` of too many nodes was last found to change too often. Absent if this was
+ * not found within a day.
+ */
+export const CHANGING_CREATED_AT_FACT = "nodes.changing_created_at";
+
 /** Changes of the `created_at` of one id within {@link CHANGES_WITHIN_MS} that are believed to be those of nodes. */
 const CHANGES_MAX = 2;
 const CHANGES_WITHIN_MS: DurationMs = DAY_MS;

@@ -153,7 +153,7 @@ export class JournalClock {
     return this.#isSettled && this.#uncertainUntil !== Number.POSITIVE_INFINITY ? null : this.#behindSince;
   }
 
-  /** Returns by how much this clock lags behind the others while they agree with it. It must be journaled. */
+  /** Returns by how much this clock lags behind those of the others that agree with it. It must be journaled. */
   lagMs(): DurationMs {
     return this.#lagMs;
   }
@@ -164,12 +164,12 @@ export class JournalClock {
    */
   checkSuspension(serviceNow: EpochMs | null): EpochMs | null {
     const wall = this.#clock.now();
-    if (!this.#isSettled || serviceNow === null || !isNear(wall, serviceNow)) return null;
-    const lagMs = Math.min(wall, serviceNow) - this.now();
-    if (lagMs > AGREEMENT_MS) return this.#agreedAt;
-    if (this.#uncertainUntil === Number.POSITIVE_INFINITY) return null;
-    this.#agreedAt = this.now();
-    this.#lagMs = Math.max(0, lagMs);
+    if (!this.#isSettled || serviceNow === null) return null;
+    const isAgreed = isNear(wall, serviceNow);
+    if (isAgreed && Math.min(wall, serviceNow) - this.now() > AGREEMENT_MS) return this.#agreedAt;
+    const near = this.#near(wall, serviceNow);
+    if (near.length > 0) this.#lagMs = Math.max(0, Math.min(...near) - this.now());
+    if (isAgreed && this.#uncertainUntil !== Number.POSITIVE_INFINITY) this.#agreedAt = this.now();
     return null;
   }
 
@@ -234,7 +234,7 @@ export class JournalClock {
     if (this.#disagreesSince === null)
       this.#log.error({ difference: this.#difference }, "the wall clock and the service's Date disagree");
     this.#disagreesSince ??= this.#clock.monotonic();
-    const near = [wall, serviceNow].filter((time) => isNear(time, this.now()));
+    const near = this.#near(wall, serviceNow);
     // A new journal has no times that a jump could skip.
     if (this.#isNew) this.#adopt(serviceNow);
     else if (this.#isDowntimeUnknown) {
@@ -243,7 +243,7 @@ export class JournalClock {
       this.#settle();
       this.#uncertainUntil = Number.POSITIVE_INFINITY;
     } else if (near.length > 0) {
-      this.#adopt(earliest(near));
+      this.#adopt(earliest(near) - this.#lagMs);
       this.#isDowntimeUnknown = true;
       this.#uncertainUntil = Number.POSITIVE_INFINITY;
     } else {
@@ -267,6 +267,11 @@ export class JournalClock {
     if (behindMs <= AGREEMENT_MS) return;
     this.#isDowntimeUnknown = true;
     this.#uncertainUntil = this.now() + DISAGREEMENT_MS;
+  }
+
+  /** Returns those of the other clocks that agree with this one. */
+  #near(...others: readonly EpochMs[]): readonly EpochMs[] {
+    return others.filter((time) => isNear(time, this.now()));
   }
 
   #adopt(at: EpochMs): void {

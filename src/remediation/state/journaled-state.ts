@@ -14,7 +14,7 @@ import {
   journaledTimeOf,
   LAG_CHANGE_MS_MIN,
 } from "./clock-facts.ts";
-import { CreatedAtChanges } from "./created-at-changes.ts";
+import { CHANGING_CREATED_AT_FACT, CreatedAtChanges } from "./created-at-changes.ts";
 import { JournalClock } from "./journal-clock.ts";
 import { JournalWriter } from "./journal-writer.ts";
 import { type ClockAdvance, movedTimes } from "./moved-times.ts";
@@ -53,12 +53,6 @@ export const EPISODE_MEMORY_MS: DurationMs = 30 * DAY_MS;
 const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
 /** Key of the fact that holds when this journal was created. Absent if it has all earlier actions. */
 const FIRST_START_FACT = "remediation.first_start";
-
-/**
- * Key of the fact that holds when the `created_at` of too many nodes was last found to change too often. Absent if this was
- * not found within a day.
- */
-export const CHANGING_CREATED_AT_FACT = "nodes.changing_created_at";
 
 /** Reads the state from the journal. Rejects if it can't be read. */
 export async function openRemediationState(deps: RemediationStateDeps): Promise<RemediationState> {

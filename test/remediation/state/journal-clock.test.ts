@@ -155,33 +155,6 @@ test("a service whose Date is days ahead at a start moves the journal's clock no
   expect(network.daemon.remediationState.now() - network.daemon.clock.now()).toBeLessThan(MINUTE_MS);
 });
 
-test("a suspension right after the start, before the clocks are compared again, is found and corrected", async () => {
-  const clock = createVirtualClock(START_MS);
-  const journaled = { last: START_MS - HOUR_MS, lagMs: 5 * MINUTE_MS };
-  const journalClock = new JournalClock(journaled, clock, createRecordingLog());
-  journalClock.check(START_MS);
-  const settledAt = journalClock.now();
-  clock.stepWallClock(6 * HOUR_MS);
-  expect(journalClock.checkSuspension(clock.now())).toBe(settledAt);
-  journalClock.check(clock.now());
-  expect(journalClock.now()).toBe(clock.now());
-});
-
-test("a wall clock that is set while it disagrees with the service's Date does not move the journal's clock", async () => {
-  const clock = createVirtualClock(START_MS);
-  const journalClock = new JournalClock({ last: START_MS - 2 * HOUR_MS }, clock, createRecordingLog());
-  const serviceAheadMs = 3 * HOUR_MS;
-  const checkAndCompare = () => {
-    journalClock.check(START_MS + clock.monotonic() + serviceAheadMs);
-    return Math.abs(journalClock.now() - START_MS - clock.monotonic());
-  };
-  expect(checkAndCompare()).toBeLessThan(MINUTE_MS);
-  clock.stepWallClock(4 * HOUR_MS);
-  await clock.advance(2 * HOUR_MS);
-  expect(checkAndCompare()).toBeLessThan(MINUTE_MS);
-  expect(journalClock.isSettled()).toBe(true);
-});
-
 test("a cooldown that starts while the clocks disagree has its full length", async () => {
   const network = await startQuietNetwork({
     config: remediationConfig([rebootOffline()], { stormCooldownMs: 30 * MINUTE_MS }),
