@@ -202,8 +202,8 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/remediation/evaluation/inventory-trust.ts",
-        find: "Math.min(nodes, this.#lastWalkNodes ?? Math.max(0, ...recent.values()))",
-        replace: "Math.max(nodes, 0 * (this.#lastWalkNodes ?? 0))",
+        find: "Math.min(nodes, earlier)",
+        replace: "Math.max(nodes, 0 * earlier)",
       },
     ],
     ...safety,
