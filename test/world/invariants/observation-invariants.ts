@@ -33,7 +33,9 @@ export function checkWalk({ ids, count, lastWalk }: Fleet, parts: SimulationPart
   const { complete, seenNodes } = lastWalk!;
   if (complete) {
     parts.acceptedNodes = Math.max(parts.acceptedNodes, seenNodes);
-    parts.confirmedNodes = Math.max(parts.confirmedNodes, Math.min(seenNodes, parts.lastWalkNodes));
+    // The first walk of a new journal counts alone.
+    const confirmed = parts.confirmedNodes === 0 ? seenNodes : Math.min(seenNodes, parts.lastWalkNodes);
+    parts.confirmedNodes = Math.max(parts.confirmedNodes, confirmed);
     parts.lastWalkNodes = seenNodes;
   }
   const walks = JSON.parse(parts.recordedState.facts.get(BASELINE_FACT) ?? "[]") as readonly [number, number][];
