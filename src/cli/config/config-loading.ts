@@ -58,8 +58,9 @@ const sourceOf = (file: string, text: string, env: Environment): ConfigSource =>
   now: systemClock.now(),
 });
 
-/** Loads a configuration from the text of `file`, with the policies that it names. */
-export const parseConfig = (...text: Parameters<typeof sourceOf>) => loadConfig(sourceOf(...text));
+/** Loads a configuration from the text of `file`, with the policies that it names, as `loadConfig` does. */
+export const parseConfig = (file: string, text: string, env: Environment, used?: readonly Connection[]) =>
+  loadConfig(sourceOf(file, text, env), used);
 
 /** Loads policy tests from the text of `file`, with the policies that they name. */
 export const parsePolicyTests = (...text: Parameters<typeof sourceOf>) => loadPolicyTests(sourceOf(...text));
@@ -127,7 +128,7 @@ export function readConfig(
   used?: readonly Connection[],
 ): Result<LoadedConfig, readonly Problem[]> {
   const text = readConfigText(file);
-  return text.ok ? loadConfig(sourceOf(file, text.value, env), used) : fail([{ file, message: text.error }]);
+  return text.ok ? parseConfig(file, text.value, env, used) : fail([{ file, message: text.error }]);
 }
 
 /** Loads a configuration file, as `loadConfig` does. The error lists every problem, one per line. */

@@ -1,3 +1,4 @@
+import type { Steps } from "../../base/steps.ts";
 import type { RenderInput, Visibility } from "../families/family.ts";
 import { LINES_MAX, type LineWriter } from "./line-writer.ts";
 
@@ -28,7 +29,7 @@ export interface FamilyRenderer {
    * Replaces the chunks whose lines differ from those of the previous refresh. `previous` is what that one was for, or
    * null if this is the first. Yields after every chunk.
    */
-  refresh(source: RenderSource, previous: RenderSource | null): Generator<void, void>;
+  refresh(source: RenderSource, previous: RenderSource | null): Steps<void>;
   chunks(): readonly Chunk[];
   /** Returns the number of samples in the chunks. */
   sampleCount(): number;

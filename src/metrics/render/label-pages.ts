@@ -1,3 +1,4 @@
+import type { Steps } from "../../base/steps.ts";
 import { CHUNK_LINES_MAX } from "./chunk.ts";
 import { encodeTexts, type Texts } from "./line-writer.ts";
 
@@ -20,7 +21,7 @@ export class LabelPages {
    * Updates the pages to `slots` slots. A page is replaced if its number of slots changed, or `isSame` returns false for
    * one of them; if it is null, the texts of all slots are the same. Yields after every page.
    */
-  *update(slots: number, isSame: SlotComparison, textAt: (slot: number) => string): Generator<void, void> {
+  *update(slots: number, isSame: SlotComparison, textAt: (slot: number) => string): Steps<void> {
     this.#pages.length = Math.min(this.#pages.length, Math.ceil(slots / PAGE_SLOTS));
     for (let start = 0; start < slots; start += PAGE_SLOTS) {
       const end = Math.min(slots, start + PAGE_SLOTS);

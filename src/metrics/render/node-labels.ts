@@ -1,3 +1,4 @@
+import type { Steps } from "../../base/steps.ts";
 import { LISTED_TEXT_NAMES, LISTED_TEXTS, type ListedText, type NodeLabel } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { idsOf, type NodeFamily, type RenderInput } from "../families/family.ts";
@@ -19,7 +20,7 @@ export class NodeLabels {
   }
 
   /** Updates the texts to those of a snapshot. Yields after every few thousand nodes. */
-  *update(input: RenderInput): Generator<void, void> {
+  *update(input: RenderInput): Steps<void> {
     const previous = this.#previous;
     this.#previous = input;
     for (const source of ["nodes", "sessions"] as const) {
@@ -31,7 +32,7 @@ export class NodeLabels {
     yield* this.#updateInfo(previous, input);
   }
 
-  *#updateInfo(previous: RenderInput | null, input: RenderInput): Generator<void, void> {
+  *#updateInfo(previous: RenderInput | null, input: RenderInput): Steps<void> {
     const { fleet } = input.snapshot;
     const { nodeLabels, deny } = input.options;
     const pair = (label: NodeLabel, slot: number) => `",${label}="${escapeLabelValue(nodeLabel(fleet, label, slot))}`;

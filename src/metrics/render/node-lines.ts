@@ -1,4 +1,5 @@
 import { NumberColumn } from "../../base/number-column.ts";
+import type { Steps } from "../../base/steps.ts";
 import { idsOf, type NodeFamily, type ValueColumn } from "../families/family.ts";
 import { escapeLabelValue } from "../text-format.ts";
 import { CHUNK_LINES_MAX, type Chunk, type FamilyRenderer, type RenderSource } from "./chunk.ts";
@@ -32,7 +33,7 @@ export class NodeFamilyRenderer implements FamilyRenderer {
     this.#format = { texts: encodeTexts([`${family.name}{node_id="`, ...tails]), decimals: family.decimals ?? 0 };
   }
 
-  *refresh(source: RenderSource, previous: RenderSource | null): Generator<void, void> {
+  *refresh(source: RenderSource, previous: RenderSource | null): Steps<void> {
     const slots = idsOf(this.#family.source, source.input).length;
     const count = Math.ceil(slots / this.#nodesPerChunk);
     this.#chunks.length = Math.min(this.#chunks.length, count);

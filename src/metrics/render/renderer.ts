@@ -1,4 +1,5 @@
 import type { NumberColumn } from "../../base/number-column.ts";
+import type { Steps } from "../../base/steps.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import {
   type AggregateFamily,
@@ -50,7 +51,7 @@ export class NetworkRenderer {
    * caller can do other work in between. Run the generator to its end before the next refresh. Earlier expositions stay
    * valid. A renderer that threw must not be used again.
    */
-  *refresh(input: RenderInput): Generator<void, NetworkExposition> {
+  *refresh(input: RenderInput): Steps<NetworkExposition> {
     const source = { input, visibility: computeVisibility(input) };
     const { deny, seriesMax } = input.options;
     yield;

@@ -17,6 +17,7 @@ import type { DecisionContext } from "../context.ts";
 
 /** Key of the fact that holds the incidents and recent onsets. */
 export const INCIDENTS_FACT = "remediation.incidents";
+
 /** A node whose state under a policy changed. */
 export interface NodeUnderPolicy {
   readonly node: NodeId;

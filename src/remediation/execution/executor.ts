@@ -45,13 +45,14 @@ export async function executeAction(
   precondition: () => string | null,
   { noNewSteps, abortPost }: ExecutionSignals,
 ): Promise<void> {
-  const { remediationState, clock, externalBlockerCache } = context;
+  const { remediationState, clock, externalBlockerCache, observed } = context;
   // An operator may have withdrawn the approval while this commit waited for another one.
   const isApprovalGone = () =>
     intent.approvedAt !== undefined && remediationState.records.action(intent.id)?.state !== "approved";
   if (!(await remediationState.commit(() => (isApprovalGone() ? null : [actionChange(intent)])))) return;
   await externalBlockerCache.refresh(context.policies.find(intent.policy)!, noNewSteps, 0);
-  const statusBeforeRead = stateBeforeAction(context, intent).statusBefore;
+  const slotBeforeRead = observed.slotOf(intent.node);
+  const statusBeforeRead = slotBeforeRead === null ? undefined : observed.statusAt(slotBeforeRead);
   const problem = await readNodeNow(context, intent, noNewSteps);
   if (problem !== null) {
     withdrawAction(context, intent, problem, !noNewSteps.aborted);

@@ -73,9 +73,7 @@ export class JournalClock {
   #lagMs: DurationMs;
   /** How far the wall clock is ahead of the monotonic clock, as last compared. */
   #wallOffset: number;
-  /** When that was last found to have changed, as after a suspension, which a wall clock that is set back may hide. */
-  #wallChangedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
-  /** When it changed within the last {@link WALL_CHANGES_MS}. */
+  /** When that changed, as after a suspension, which a wall clock that is set back may hide: lately, and the last time. */
   #wallChanges: readonly MonotonicMs[] = [];
 
   constructor(journaled: JournaledTime, clock: Clock, log: Log) {
@@ -128,13 +126,10 @@ export class JournalClock {
   suspendedAt(): MonotonicMs {
     const monotonic = this.#clock.monotonic();
     const wallOffset = this.#clock.now() - monotonic;
-    this.#wallChanges = this.#wallChanges.filter((at) => monotonic - at < WALL_CHANGES_MS);
-    if (Math.abs(wallOffset - this.#wallOffset) > SUSPENSION_MS_MIN) {
-      this.#wallChangedAt = monotonic;
-      this.#wallChanges = [...this.#wallChanges, monotonic];
-    }
+    if (Math.abs(wallOffset - this.#wallOffset) > SUSPENSION_MS_MIN)
+      this.#wallChanges = [...this.#recentWallChanges(), monotonic];
     this.#wallOffset = wallOffset;
-    return this.#wallChangedAt;
+    return this.#wallChanges.at(-1) ?? Number.NEGATIVE_INFINITY;
   }
 
   /**
@@ -181,7 +176,7 @@ export class JournalClock {
   suspensionProblem(serviceNow: EpochMs | null, agreedAt: MonotonicMs | null, observedFrom: MonotonicMs | null) {
     if (agreedAt === null || observedFrom === null) return null;
     const suspendedAt = this.suspendedAt();
-    const times = this.#wallChanges.length;
+    const times = this.#recentWallChanges().length;
     const change =
       times < WALL_CHANGES_MIN
         ? "the wall clock was changed, or the machine was suspended"
@@ -267,6 +262,10 @@ export class JournalClock {
     if (behindMs <= AGREEMENT_MS) return;
     this.#isDowntimeUnknown = true;
     this.#uncertainUntil = this.now() + DISAGREEMENT_MS;
+  }
+
+  #recentWallChanges(): readonly MonotonicMs[] {
+    return this.#wallChanges.filter((at) => this.#clock.monotonic() - at < WALL_CHANGES_MS);
   }
 
   /** Returns those of the other clocks that agree with this one. */

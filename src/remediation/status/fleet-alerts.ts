@@ -28,7 +28,7 @@ export function createFleetAlerts(
   const { facts } = remediationState;
   /** Keys of the alerts that this process sent. */
   const sentKeys = new Set(notifier.activeNotifications().map(({ key }) => key));
-  let unresolved = byKey(JSON.parse(facts.read(UNRESOLVED_FACT) ?? "[]") as FleetAlert[]);
+  let unresolved = byKey(remediationState.records.jsonFact<FleetAlert[]>(UNRESOLVED_FACT) ?? []);
   let untrustedSince: EpochMs | null =
     [...unresolved.values()].find(({ kind }) => kind === "untrusted")?.startsAt ?? null;
 

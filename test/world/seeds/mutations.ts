@@ -219,7 +219,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
       {
         file: "src/remediation/state/journal-clock.ts",
-        find: "this.#wallChangedAt = monotonic;",
+        find: "this.#wallChanges = [...this.#recentWallChanges(), monotonic];",
         replace: "this.#wallOffset = wallOffset;",
       },
     ],
