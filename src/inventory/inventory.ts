@@ -38,6 +38,8 @@ export class Inventory {
   readonly #priority = new DetailPriority();
   readonly #absences = new AbsenceTracker();
   readonly #walks = new WalkHistory();
+  /** What an operator accepted as missing. */
+  readonly acceptance: Pick<WalkHistory, "acceptsMissing" | "acceptMissing" | "restoreAccepted"> = this.#walks;
   readonly #usageScale;
   readonly #detailed = new Set<NodeId>();
   /** For each hidden node its last_seen at the last lookup, and the first lookup since it was listed that returned it. */
@@ -123,16 +125,6 @@ export class Inventory {
     for (const slot of this.#absences.endWalk(known, evidence)) this.#removeNode(this.#columns.id(slot), slot);
     this.#columns.renumberLocations(this.#locations.compact(this.#columns.occupiedLocations()));
     return result;
-  }
-
-  /** Returns whether walks may miss nodes because an operator accepted it. */
-  acceptsMissing(): boolean {
-    return this.#walks.acceptsMissing();
-  }
-
-  /** Accepts, on an operator's command, that walks miss this many nodes. */
-  acceptMissing(nodes: number): void {
-    this.#walks.acceptMissing(nodes);
   }
 
   /**

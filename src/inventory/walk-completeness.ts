@@ -80,21 +80,26 @@ export class WalkHistory {
     return this.#acceptedMissing > 0;
   }
 
-  /** Accepts, on an operator's command, that walks miss this many nodes. */
-  acceptMissing(nodes: number): void {
+  /** Restores the number of missing nodes that an operator accepted earlier. */
+  restoreAccepted(nodes: number): void {
     this.#acceptedMissing = nodes;
     this.#recoveredWalks = 0;
   }
 
+  /** Accepts, on an operator's command, that walks miss this many nodes. Only those of the last walk are expected. */
+  acceptMissing(nodes: number): void {
+    this.restoreAccepted(nodes);
+    this.#expectedNodes = Math.min(this.#expectedNodes, this.#lastShown ?? 0);
+  }
+
   /**
    * Ends the reading of the list, which shows `shown` of the `known` nodes, new ones included. If these are less than the
-   * share `shownMin` of those expected, and the others were not accepted as missing, the walk proves of no node that it
-   * is gone, and neither does a lookup: a service that has lost its data answers 404 too. After {@link SHRUNK_MS_MAX} it
-   * is believed.
+   * share `shownMin` of those expected, the walk proves of no node that it is gone, and neither does a lookup: a service
+   * that has lost its data answers 404 too. After {@link SHRUNK_MS_MAX} it is believed.
    */
   endList({ known, shown }: Omit<NodeCounts, "hidden">, shownMin: Share, at: MonotonicMs): void {
     this.#expectedNodes = Math.min(known, this.#expectedWith(shown));
-    const isShrunk = shown + this.#acceptedMissing < shownMin * this.#expectedNodes - 1e-9;
+    const isShrunk = shown < shownMin * this.#expectedNodes - 1e-9;
     this.#shrunkSince = isShrunk ? (this.#shrunkSince ?? at) : null;
     this.#keepsAll = this.#shrunkSince !== null && at - this.#shrunkSince < SHRUNK_MS_MAX;
   }

@@ -61,7 +61,7 @@ export class InventoryTrustTracker {
   constructor(context: TrustDeps) {
     this.#context = context;
     const { records } = context.remediationState;
-    context.inventory.acceptMissing(Number(records.fact(ACCEPTED_MISSING_FACT) ?? 0));
+    context.inventory.acceptance.restoreAccepted(Number(records.fact(ACCEPTED_MISSING_FACT) ?? 0));
     context.sessionWalks.acceptMissing(records.jsonFact<AcceptedSessions>(ACCEPTED_SESSIONS_FACT));
   }
 
@@ -113,7 +113,7 @@ export class InventoryTrustTracker {
     return {
       changes,
       apply() {
-        inventory.acceptMissing(missing);
+        inventory.acceptance.acceptMissing(missing);
         if (sessions !== null) sessionWalks.acceptMissing(sessions);
       },
     };
@@ -123,7 +123,7 @@ export class InventoryTrustTracker {
   #forgetAccepted(): void {
     const { inventory, remediationState, sessionWalks } = this.#context;
     const applies = new Map([
-      [ACCEPTED_MISSING_FACT, inventory.acceptsMissing()],
+      [ACCEPTED_MISSING_FACT, inventory.acceptance.acceptsMissing()],
       [ACCEPTED_SESSIONS_FACT, sessionWalks.acceptsMissing()],
     ]);
     for (const [key, isAccepted] of applies) {
