@@ -7,7 +7,7 @@ import type { Config } from "../../src/config/schema/config.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
 import { readWebFile } from "../../src/config/web-file.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
-import { HOLD_REASONS } from "../../src/policy/guards/guards.ts";
+import { HOLD_REASONS } from "../../src/policy/guards/guard-list.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 
 /** Environment of the tests. */
