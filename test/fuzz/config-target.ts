@@ -7,7 +7,6 @@ import { type ConfigProblem, formatProblem } from "../../src/config/diagnostics/
 import { loadConfig } from "../../src/config/load.ts";
 import { loadPolicyTests } from "../../src/config/schema/policy-test.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
-import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { fileText } from "../config/config-fixtures.ts";
 import { mutatedText, pick, randomBytes } from "./mutation.ts";
 import { assert, type FuzzTarget } from "./target.ts";
@@ -150,7 +149,7 @@ function load(kind: FileKind, text: string): Result<unknown, readonly ConfigProb
     case "web":
       return loadAll(FULL_CONFIG, { "a.yaml": FULL_POLICY, "web.yml": text });
     case "scenario":
-      return loadScenario({ file: "f.yaml", text, env }, defaultScenario);
+      return loadScenario({ file: "f.yaml", text, env });
     case "policy_test":
       return loadPolicyTests(sourceOf(text, { "../offline.yaml": FULL_POLICY }));
     default:

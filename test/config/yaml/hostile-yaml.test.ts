@@ -5,7 +5,6 @@ import { httpClientSchema } from "../../../src/config/schema/http-client.ts";
 import { loadPolicyTests } from "../../../src/config/schema/policy-test.ts";
 import { loadScenario } from "../../../src/config/schema/scenario.ts";
 import { readYaml } from "../../../src/config/yaml-reader.ts";
-import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { isLongRun } from "../../harness/run-length.ts";
 import { configErrors, configProblems, loadWith, readWebText, sourceOf, withService } from "../config-fixtures.ts";
 
@@ -27,7 +26,7 @@ const readers: Readonly<Record<string, (text: string) => readonly ConfigProblem[
   "a configuration": configProblems,
   "a policy file": (text) => errorsOf(loadWith(withService("policies: [a.yaml]\n"), { "a.yaml": text })),
   "a file of policy tests": (text) => errorsOf(loadPolicyTests(sourceOf(text))),
-  "a scenario": (text) => errorsOf(loadScenario({ file: "p.yaml", text, env: {} }, defaultScenario)),
+  "a scenario": (text) => errorsOf(loadScenario({ file: "p.yaml", text, env: {} })),
   "a web configuration": (text) => errorsOf(readWebText("web.yml", text)),
   "an HTTP client configuration": (text) =>
     errorsOf(
