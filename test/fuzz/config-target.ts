@@ -5,7 +5,7 @@ import { CONFIG_CHECKS } from "../../src/cli/config/config-loading.ts";
 import type { ConfigSource } from "../../src/config/checks.ts";
 import { type ConfigProblem, formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { loadConfig } from "../../src/config/load.ts";
-import { loadPolicyTests } from "../../src/config/schema/policy-test.ts";
+import { loadPolicyTests } from "../../src/config/policy-test-file.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
 import { fileText } from "../config/config-fixtures.ts";
 import { mutatedText, pick, randomBytes } from "./mutation.ts";

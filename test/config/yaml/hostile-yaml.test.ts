@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
 import { describe, expect, test } from "vitest";
 import { type ConfigProblem, formatProblem, PROBLEMS_MAX } from "../../../src/config/diagnostics/problem.ts";
+import { loadPolicyTests } from "../../../src/config/policy-test-file.ts";
 import { httpClientSchema } from "../../../src/config/schema/http-client.ts";
-import { loadPolicyTests } from "../../../src/config/schema/policy-test.ts";
 import { loadScenario } from "../../../src/config/schema/scenario.ts";
 import { readYaml } from "../../../src/config/yaml-reader.ts";
 import { isLongRun } from "../../harness/run-length.ts";
