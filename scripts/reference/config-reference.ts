@@ -1,12 +1,12 @@
 import type { z } from "zod";
 import { configSchema } from "../../src/config/schema/config.ts";
-import { alternatives, innermost, itemsMax, listItem, sectionKeys } from "../../src/config/schema/introspection.ts";
+import { alternatives, innermost, listItem, sectionKeys } from "../../src/config/schema/introspection.ts";
 import { policyFileSchema } from "../../src/config/schema/policy.ts";
 import { scenarioSchema } from "../../src/config/schema/scenario.ts";
 import { sharedKeys } from "../../src/config/schema/scenario-faults.ts";
 import { webSchema } from "../../src/config/schema/web-file.ts";
 import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
-import { type KeyRow, keyRows, keyTable, meaningOf, tableCell } from "./key-table.ts";
+import { itemsMax, type KeyRow, keyRows, keyTable, meaningOf, tableCell } from "./key-table.ts";
 
 const WRITING_INTRO = `Durations use Prometheus' format: \`30s\`, \`5m\`, \`1h30m\`, \`7d\`. Shares are percentages: \`20%\`.
 
