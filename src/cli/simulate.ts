@@ -1,8 +1,7 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
 import type { Environment } from "../config/environment.ts";
-import type { Scenario } from "../config/schema/scenario.ts";
-import { loadScenario } from "../config/schema/scenario.ts";
+import { loadScenario, type Scenario } from "../config/schema/scenario.ts";
 import { systemClock } from "../platform/clock.ts";
 import { readTextFile } from "../platform/text-file.ts";
 import { defaultScenario } from "../simulator/default-scenarios.ts";

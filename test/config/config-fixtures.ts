@@ -4,8 +4,7 @@ import type { ConfigChecks, ConfigSource, FieldUse } from "../../src/config/chec
 import { type ConfigProblem, formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { type LoadedConfig, loadConfig } from "../../src/config/load.ts";
 import type { Config } from "../../src/config/schema/config.ts";
-import type { Scenario } from "../../src/config/schema/scenario.ts";
-import { loadScenario } from "../../src/config/schema/scenario.ts";
+import { loadScenario, type Scenario } from "../../src/config/schema/scenario.ts";
 import { readWebFile } from "../../src/config/web-file.ts";
 import { HOLD_REASONS } from "../../src/policy/guards/guard-list.ts";
 
