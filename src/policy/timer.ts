@@ -66,10 +66,7 @@ export interface LastObservation {
   readonly verdict: Observation["verdict"];
   /** Time is counted up to here. */
   readonly at: MonotonicMs;
-  /**
-   * Time of the newest data of the last observation with a known verdict. An observation without newer data adds no
-   * time.
-   */
+  /** Time of the newest data of the last known verdict. An observation without newer data adds no time. */
   readonly newest: MonotonicMs;
 }
 
@@ -77,9 +74,7 @@ export interface LastObservation {
 export interface TimerDurations {
   readonly forMs: DurationMs;
   readonly clearForMs: DurationMs;
-  /**
-   * Longest gap between two observations that still counts, which is the `max_age` of the data that the policy reads.
-   */
+  /** Longest gap between two observations that counts for `for`: the `max_age` of the data that the policy reads. */
   readonly gapMsMax: DurationMs;
 }
 
