@@ -34,7 +34,7 @@ compressed with gzip depending on \`Accept-Encoding\`. A scrape makes no API cal
 
 const NETWORK_INTRO = `These metrics describe the network, as of the last snapshot.
 
-- A gauge disappears when its data is older than \`proxywarden_plan_fresh_seconds\` of its collector. The maximum is a
+- A gauge disappears when its data is older than \`proxywarden_plan_fresh_seconds\` of its collector. This limit is at most a
   day (sessions: 3 days, details: 14 days) or three requested intervals, whichever is longer. While the month has no calls left, the
   last planned interval applies.
 - Counters do not disappear. The series of a node that is gone disappear.
