@@ -2,7 +2,7 @@ import { formatSecondsLeft } from "../../base/duration.ts";
 import { oncePerObject } from "../../base/once-per-key.ts";
 import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
-import { defineGuard, defineSimpleGuard } from "./guard.ts";
+import { defineGuard, defineSimpleGuard } from "./guard-definition.ts";
 
 /** A node that began to fire, or was lost. */
 export interface FiringNode {
