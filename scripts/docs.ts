@@ -1,4 +1,5 @@
-import { CHART, chartReadme, prometheusRuleManifest } from "./deployment.ts";
+import { globSync } from "node:fs";
+import { CHART, chartReadme } from "./chart-readme.ts";
 import { formatJson, type GeneratedFile, readText, writeGeneratedFiles } from "./generated-files.ts";
 import {
   configJsonSchema,
@@ -13,7 +14,9 @@ import { expressionReference } from "./reference/expression-reference.ts";
 import { insertHoldTable, metricsReference } from "./reference/metrics-reference.ts";
 import { policyTestJsonSchema, policyTestReference } from "./reference/policy-test-reference.ts";
 
-/** Every document and schema that is generated from the schemas and tables of the source. */
+const RULE_FILES = "config/prometheus/rules/*.yml";
+
+/** Every document, schema and manifest that is generated from the schemas and tables of the source, or from the rules. */
 export const generatedFiles: readonly GeneratedFile[] = [
   {
     path: "docs/config.md",
@@ -41,5 +44,26 @@ export const generatedFiles: readonly GeneratedFile[] = [
   { path: "deploy/kubernetes/monitoring/rules.yaml", content: prometheusRuleManifest },
   { path: `${CHART}/README.md`, content: chartReadme },
 ];
+
+/**
+ * Returns the rules of Prometheus as a manifest for the Prometheus Operator: all groups of `config/prometheus/rules`, with their
+ * comments.
+ */
+function prometheusRuleManifest(): string {
+  const groups = globSync(RULE_FILES, { cwd: `${import.meta.dirname}/..` })
+    .toSorted()
+    .map((path) => readText(path)!.replace(/^[\s\S]*?^groups:\n/m, ""))
+    .join("\n");
+  return `# Generated from ${RULE_FILES} by npm run docs.
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: proxywarden
+  labels:
+    app.kubernetes.io/name: proxywarden
+spec:
+  groups:
+${groups.replace(/^(?=.)/gm, "  ")}`;
+}
 
 if (import.meta.main) writeGeneratedFiles(generatedFiles, "docs", process.argv.slice(2));

@@ -1,36 +1,13 @@
-import { globSync } from "node:fs";
 import { parse, stringify } from "yaml";
 import { readText } from "./generated-files.ts";
 import { tableCell } from "./reference/key-table.ts";
 
-const RULE_FILES = "config/prometheus/rules/*.yml";
 /** The folder of the Helm chart. */
 export const CHART = "deploy/helm/proxywarden";
 const VALUES_BEGIN = "<!-- values -->";
 const VALUES_END = "<!-- end of values -->";
 /** Longer defaults are not shown in the table. */
 const SHOWN_DEFAULT_MAX_CHARACTERS = 60;
-
-/**
- * Returns the rules of Prometheus as a manifest for the Prometheus Operator: all groups of `config/prometheus/rules`, with their
- * comments.
- */
-export function prometheusRuleManifest(): string {
-  const groups = globSync(RULE_FILES, { cwd: `${import.meta.dirname}/..` })
-    .toSorted()
-    .map((path) => readText(path)!.replace(/^[\s\S]*?^groups:\n/m, ""))
-    .join("\n");
-  return `# Generated from ${RULE_FILES} by npm run docs.
-apiVersion: monitoring.coreos.com/v1
-kind: PrometheusRule
-metadata:
-  name: proxywarden
-  labels:
-    app.kubernetes.io/name: proxywarden
-spec:
-  groups:
-${groups.replace(/^(?=.)/gm, "  ")}`;
-}
 
 interface ValueSchema {
   readonly description?: string;
