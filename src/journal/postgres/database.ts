@@ -9,7 +9,7 @@ import { type DatabaseAddress, parseDatabaseUrl } from "./url.ts";
 
 /** Dependencies of a database. */
 export interface DatabaseDeps {
-  /** The URL. Its password may change while the daemon runs. */
+  /** The URL. Its user and password, and the files that it names, may change while the daemon runs. */
   readonly url: Secret;
   /** Name of the schema, not quoted. */
   readonly schema: string;
@@ -88,7 +88,7 @@ export class Database implements Connection {
   #closing: Promise<void> | null = null;
 
   constructor(address: DatabaseAddress, deps: DatabaseDeps, connectionsMax = CONNECTIONS_MAX) {
-    const { host, port, database, user, tls } = address;
+    const { host, port, database, user } = address;
     const { url, schema, clock, log } = deps;
     this.#openHistory = () => new Database(address, deps, HISTORY_CONNECTIONS_MAX);
     this.schema = quoteName(schema);
@@ -100,9 +100,7 @@ export class Database implements Connection {
       host,
       port,
       database,
-      user,
-      ssl: tls,
-      password: () => currentPassword(url, address),
+      Client: clientOf(url, address),
       max: connectionsMax,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       statement_timeout: STATEMENT_TIMEOUT_MS,
@@ -216,10 +214,15 @@ export const toJsonText = (value: unknown): string =>
 const withoutNul = (value: Parameters[number]): Parameters[number] =>
   typeof value === "string" ? value.replaceAll("\0", "\ufffd") : value;
 
-function currentPassword(url: Secret, first: DatabaseAddress): string {
-  const address = parseDatabaseUrl(url.value());
-  return (address.ok ? address.value : first).password ?? "";
-}
+/** Returns a class of clients, each of which connects as the current URL says, but to the `first` server and database. */
+const clientOf = (url: Secret, first: DatabaseAddress) =>
+  class extends pg.Client {
+    constructor(config?: pg.ClientConfig) {
+      const address = parseDatabaseUrl(url.value());
+      const { user, password = "", tls } = address.ok ? address.value : first;
+      super({ ...config, user, password, ssl: tls });
+    }
+  };
 
 /**
  * Returns whether the server ended the connection because it shuts down or starts up, or because an administrator ended
