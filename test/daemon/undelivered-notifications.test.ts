@@ -100,6 +100,7 @@ test.each([
   expect(group.leaders()).toEqual(["two"]);
   expect(accepted.at(-1)).toMatchObject({ kind: "episode", node, endsAt: expect.any(Number) });
   expect(accepted.filter(({ kind }) => kind !== "episode")).toEqual([]);
+  expect(one!.log.lines.filter(({ message }) => message.includes("does not accept"))).toEqual([]);
 });
 
 test("a leader whose lease has ended keeps its notifications, and sends them once it leads again", async () => {
