@@ -33,6 +33,11 @@ const HISTORY_CONNECTIONS_MAX = 2;
 const CONNECT_TIMEOUT_MS: DurationMs = 5 * SECOND_MS;
 /** The server ends a statement after this time. */
 const STATEMENT_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
+/**
+ * The server ends a transaction in which no statement came for this time. Otherwise the locks of a client whose host was
+ * lost would last until the server notices, which may take hours.
+ */
+const IDLE_TRANSACTION_TIMEOUT_MS: DurationMs = 30 * SECOND_MS;
 /** The connection is closed after this time, which is longer than the server's, so that a statement is over by then. */
 const QUERY_TIMEOUT_MS: DurationMs = 15 * SECOND_MS;
 /** Wait before the next attempt to connect, doubled after each failure. */
@@ -45,6 +50,9 @@ export const READ_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /** Why a database can't be used, as opposed to an error in a statement. */
 class DatabaseUnavailable extends Error {}
 
+/** PostgreSQL's code for a statement that took too long, for example because it waited for a lock. */
+const QUERY_CANCELED = "57014";
+
 /** Codes of connection errors that show that the server does not answer now. */
 const UNREACHABLE_CODES: ReadonlySet<unknown> = new Set([
   ...["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT", "ENOENT"],
@@ -53,13 +61,14 @@ const UNREACHABLE_CODES: ReadonlySet<unknown> = new Set([
 
 /**
  * Returns whether an error shows that the server does not answer now, because it can't be reached, is starting or
- * stopping, or has no free connection. If it answers and refuses, for example the password or the certificate, this is
+ * stopping, has no free connection, or takes too long. If it answers and refuses, for example the password or the certificate, this is
  * false.
  */
 export function isUnreachable(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return isUnreachable(error.cause);
   if (error instanceof AggregateError) return error.errors.some(isUnreachable);
-  if (error instanceof pg.DatabaseError) return isShutdown(error) || error.code?.startsWith("53") === true;
+  if (error instanceof pg.DatabaseError)
+    return isShutdown(error) || error.code === QUERY_CANCELED || error.code?.startsWith("53") === true;
   if (!(error instanceof Error)) return false;
   return "code" in error ? UNREACHABLE_CODES.has(error.code) : /timeout|terminated/i.test(error.message);
 }
@@ -105,6 +114,7 @@ export class Database implements Connection {
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       statement_timeout: STATEMENT_TIMEOUT_MS,
       query_timeout: QUERY_TIMEOUT_MS,
+      idle_in_transaction_session_timeout: IDLE_TRANSACTION_TIMEOUT_MS,
       application_name: "proxywarden",
       keepAlive: true,
     });
