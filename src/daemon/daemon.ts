@@ -274,8 +274,11 @@ function databaseName(postgres: Config["state"]["postgres"]): string {
 
 function leaderView(roleSwitch: RoleSwitch): LeaderView {
   if (roleSwitch.leadership === null) return null;
-  const { holder = null, url = null } = roleSwitch.leadership.leader() ?? {};
+  const isThis = roleSwitch.isLeading();
+  // A leader whose lease has ended does not know whether another daemon leads by now.
+  const known = roleSwitch.active.isLeading && !isThis ? null : roleSwitch.leadership.leader();
+  const { holder = null, url = null } = known ?? {};
   // Another daemon wrote the URL, so it is not trusted to be a link.
   const link = url !== null && /^https?:\/\//.test(url) ? url : null;
-  return { is_this: roleSwitch.isLeading(), name: holder, url: link };
+  return { is_this: isThis, name: holder, url: link };
 }

@@ -10,10 +10,10 @@ const REPLY_WAIT_MS: DurationMs = 5 * SECOND_MS;
 /** The leader looks for commands this often. */
 const TAKE_INTERVAL_MS: DurationMs = SECOND_MS / 2;
 
-/** Writes a command to the shared state, and returns the reply of the leader, which `leader` names. */
+/** Writes a command to the shared state, and returns the reply of the leader, which may change and which `leader` names. */
 export async function forwardCommand(
   command: OperatorCommand,
-  leader: string,
+  leader: () => string,
   { forwardedCommands, clock }: Pick<ForwardedCommandDeps, "forwardedCommands" | "clock">,
 ): Promise<CommandReply> {
   let id: number;
@@ -21,15 +21,15 @@ export async function forwardCommand(
     id = await forwardedCommands.submit(command);
   } catch (error) {
     // The database may have taken it if only the response was lost.
-    const message = `forwarding the command to the leader, ${leader}, failed: ${errorMessage(error)}; it may still be executed: check the status before you send it again`;
+    const message = `forwarding the command to the leader, ${leader()}, failed: ${errorMessage(error)}; it may still be executed: check the status before you send it again`;
     return fail({ kind: "journal", message });
   }
   for (let waitedMs = 0; waitedMs < REPLY_WAIT_MS; waitedMs += REPLY_INTERVAL_MS) {
     await clock.sleep(REPLY_INTERVAL_MS);
     const reply = await forwardedCommands.reply(id).catch(() => null);
-    if (reply !== null) return reply.ok ? ok(`${reply.value}; executed by the leader, ${leader}`) : reply;
+    if (reply !== null) return reply.ok ? ok(`${reply.value}; executed by the leader, ${leader()}`) : reply;
   }
-  const message = `operator command ${id} was forwarded, and the leader, ${leader}, has not replied yet; a leader may still execute it within 10 minutes: check the status before you send it again`;
+  const message = `operator command ${id} was forwarded, and the leader, ${leader()}, has not replied yet; a leader may still execute it within 10 minutes: check the status before you send it again`;
   return fail({ kind: "unanswered", message });
 }
 

@@ -3,11 +3,11 @@ import { createApiClient } from "../api-client/client.ts";
 import { userAgentOf } from "../api-client/integration-client.ts";
 import { ServiceClock } from "../api-client/service-clock.ts";
 import { byName } from "../base/by-name.ts";
-import type { DurationMs } from "../base/duration.ts";
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { type CollectedState, createCollectedState } from "../collectors/collected-state.ts";
 import { startCollectorManager } from "../collectors/collector-manager.ts";
-import type { Transport } from "../model/ports.ts";
-import type { Notification } from "../model/remediation/notification.ts";
+import type { Clock, Transport } from "../model/ports.ts";
+import type { Notification, Receiver } from "../model/remediation/notification.ts";
 import type { Lease } from "../model/shared-state.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import { createNotifier } from "../notify/notifier.ts";
@@ -75,6 +75,24 @@ const transportOfLeader = (transport: Transport, lease: Lease): Transport => ({
   request: (request, signal) => transport.request({ ...request, mayBeSent: () => lease.isLeader() }, signal),
 });
 
+/** How often to check whether this daemon leads again. */
+const LEADERSHIP_CHECK_MS: DurationMs = SECOND_MS;
+
+/**
+ * Returns a receiver that waits until this daemon leads before it sends, or until it is aborted. Another daemon may lead
+ * in the meantime, and know that a condition has ended.
+ */
+const receiverOfLeader = (receiver: Receiver, lease: Lease, clock: Clock): Receiver => ({
+  ...receiver,
+  async send(notifications, signal) {
+    while (!lease.isLeader()) {
+      if (signal.aborted) return { ok: false, error: "this daemon does not lead", isFinal: false };
+      await clock.sleep(LEADERSHIP_CHECK_MS, signal);
+    }
+    return receiver.send(notifications, signal);
+  },
+});
+
 /** Returns whether two configurations have the same service and the same settings of the collectors. */
 export const hasSameCollection = (one: ConfigResources, other: ConfigResources): boolean =>
   isDeepStrictEqual([one.config.service, one.settings], [other.config.service, other.settings]);
@@ -99,14 +117,18 @@ export function startLeader(
   resources: ConfigResources,
   collection: Collection,
   active: readonly Notification[],
-  { clock, log, random, metrics, exposition }: Runtime,
+  { clock, log, random, metrics, exposition, shared }: Runtime,
   term: LeadershipTerm,
 ) {
   const { config, integrations } = resources;
+  const receivers =
+    shared === null
+      ? integrations.receivers
+      : integrations.receivers.map((receiver) => receiverOfLeader(receiver, shared.lease, clock));
   const { client, collectorManager } = collection;
   const { collected } = collection.knownService;
   const { facts } = term.remediationState;
-  const notifier = createNotifier({ receivers: integrations.receivers, clock, random, log, metrics, facts });
+  const notifier = createNotifier({ receivers, clock, random, log, metrics, facts });
   notifier.resume(active);
   const options = {
     nodeLabels: config.export.node_labels,

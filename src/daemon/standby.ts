@@ -91,7 +91,7 @@ export class Standby {
   /** Hands a command to the leader. */
   execute(command: OperatorCommand): Promise<CommandReply> {
     const { forwardedCommands } = this.#shared;
-    return forwardCommand(command, this.#leader(), { forwardedCommands, clock: this.#runtime.clock });
+    return forwardCommand(command, this.#leader, { forwardedCommands, clock: this.#runtime.clock });
   }
 
   collected(): CollectedStatus {

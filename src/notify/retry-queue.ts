@@ -143,14 +143,15 @@ export class RetryQueue {
   }
 
   /**
-   * Repeats the active notifications. A failure is neither retried nor counted, because the next repetition follows.
+   * Repeats the active notifications. A failure is neither retried nor counted, because the next repetition follows. What
+   * the receiver refuses does not keep it from accepting the rest.
    */
   async #repeat(): Promise<void> {
     this.#repeatAt = this.#deps.clock.monotonic() + this.#repeatMs;
     const notifications = this.#deps.activeNotifications();
     for (let begin = 0; begin < notifications.length && !this.#isDraining; begin += NOTIFICATIONS_PER_REQUEST_MAX) {
       const result = await this.#send(notifications.slice(begin, begin + NOTIFICATIONS_PER_REQUEST_MAX));
-      if (!result.ok) return;
+      if (!result.ok && !result.isFinal) return;
     }
   }
 
@@ -160,6 +161,7 @@ export class RetryQueue {
       log.error({ ...this.#fields, err: error }, "receiver failed unexpectedly");
       return { ok: false, error: String(error), isFinal: true } as const;
     });
+    if (this.#cut.signal.aborted) return result;
     if (!result.ok && !this.#isFailing) {
       log.warn({ ...this.#fields, problem: result.error }, "receiver does not accept notifications");
     }

@@ -157,3 +157,14 @@ test("a command that was given before a pause does not end it although the downt
   await group.advance(10 * SECOND_MS);
   expect(leader!.roleSwitch.active.view.status().paused).toMatchObject({ reason: "incident" });
 });
+
+test("a command that waits for a takeover is answered with the name of the daemon that executed it", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(4 * MINUTE_MS);
+  const [one, two] = group.daemons;
+  one!.pause();
+  await group.advance(13 * SECOND_MS);
+  const resumed = commandsOf(two!.roleSwitch.active).pause("deploy");
+  await group.advance(5 * SECOND_MS);
+  expect(await resumed).toMatchObject({ value: expect.stringContaining("executed by the leader, two (http://two)") });
+});

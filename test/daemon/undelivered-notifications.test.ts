@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MINUTE_MS } from "../../src/base/duration.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
 import { type GroupedDaemon, startDaemonGroup } from "../harness/daemon-group.ts";
 import { rebootOffline, remediationConfig, steps, withoutRetries } from "../harness/policies.ts";
@@ -66,5 +66,58 @@ test.each([
     ["step", true],
     ["episode", false],
     ["given_up", true],
+  ]);
+});
+
+test.each([
+  {
+    disturbance: "is cut off from the database",
+    begin(daemon: GroupedDaemon) {
+      daemon.database.isReachable = false;
+    },
+    end(daemon: GroupedDaemon) {
+      daemon.database.isReachable = true;
+    },
+  },
+  {
+    disturbance: "is suspended",
+    begin: (daemon: GroupedDaemon) => daemon.pause(),
+    end: (daemon: GroupedDaemon) => daemon.resume(),
+  },
+])("a leader that $disturbance sends nothing after its lease has ended, because another one leads", async (given) => {
+  const { receiver, accepted } = createReceiver();
+  receiver.isUp = true;
+  const group = await startDaemonGroup({ receivers: [{ ...receiver, repeatMs: MINUTE_MS }] });
+  const [one] = group.daemons;
+  await group.advance(WARM_UP_MS);
+  const node = group.failNode();
+  await group.advanceUntil(() => accepted.some(({ kind }) => kind === "episode"));
+  given.begin(one!);
+  await group.advanceUntil(() => accepted.some(({ node: of, endsAt }) => of === node && endsAt !== null));
+  await group.advance(5 * MINUTE_MS);
+  given.end(one!);
+  await group.advance(5 * MINUTE_MS);
+  expect(group.leaders()).toEqual(["two"]);
+  expect(accepted.at(-1)).toMatchObject({ kind: "episode", node, endsAt: expect.any(Number) });
+  expect(accepted.filter(({ kind }) => kind !== "episode")).toEqual([]);
+  expect(one!.log.lines.filter(({ message }) => message.includes("does not accept"))).toEqual([]);
+});
+
+test("a leader whose lease has ended keeps its notifications, and sends them once it leads again", async () => {
+  const { receiver, accepted } = createReceiver();
+  receiver.isUp = true;
+  const group = await startDaemonGroup({ daemons: 1, receivers: [receiver] });
+  const [one] = group.daemons;
+  await group.advance(WARM_UP_MS);
+  one!.database.isReachable = false;
+  // Longer than a receiver that is down is tried.
+  await group.advance(2 * HOUR_MS);
+  expect(accepted).toEqual([]);
+  one!.database.isReachable = true;
+  await group.advance(5 * MINUTE_MS);
+  // Without a leader there were no walks.
+  expect(accepted.map(({ kind, endsAt }) => [kind, endsAt === null])).toEqual([
+    ["untrusted", true],
+    ["untrusted", false],
   ]);
 });

@@ -169,6 +169,23 @@ describe("an active notification", () => {
     expect(next.sendings.oncall).toEqual([]);
   });
 
+  test("is repeated although the receiver refuses others", async () => {
+    const { clock, notifier, sendings } = start(
+      { alerts: (sending) => (sending === 3 ? refused : accepted) },
+      { alerts: MINUTE },
+    );
+    for (let number = 0; number <= NOTIFICATIONS_PER_REQUEST_MAX; number++)
+      notifier.notify({ ...storm, key: `storm/${number}` });
+    await clock.advance(MINUTE);
+    const counts = sendings.alerts!.map(({ at, notifications }) => [at, notifications.length]);
+    expect(counts).toEqual([
+      [0, NOTIFICATIONS_PER_REQUEST_MAX],
+      [0, 1],
+      [MINUTE, NOTIFICATIONS_PER_REQUEST_MAX],
+      [MINUTE, 1],
+    ]);
+  });
+
   test("is not retried if a repetition fails", async () => {
     const { clock, notifier, sendings, counts } = start(
       { alerts: (sending) => (sending === 2 ? down : accepted) },

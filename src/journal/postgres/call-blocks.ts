@@ -1,7 +1,7 @@
 import type { CallCounter } from "../../model/ports.ts";
 import { callsSince } from "../row-queries.ts";
 import type { Database } from "./database.ts";
-import type { Lease } from "./lease.ts";
+import { type Lease, SHORT_LOCK_WAIT } from "./lease.ts";
 
 /** Calls that are reserved at once. After a crash the rest of a block counts as used. */
 export const CALL_BLOCK = 100;
@@ -83,7 +83,8 @@ export class CallBlocks implements CallCounter {
     const epoch = this.#lease.requireEpoch();
     const [row] = await this.#database.query(
       `WITH fence AS MATERIALIZED (SELECT FROM ${s}.leases WHERE epoch = $1 FOR SHARE)
-       INSERT INTO ${s}.calls AS counted (day, used) SELECT $2, GREATEST(0, $3::bigint) WHERE EXISTS (SELECT FROM fence)
+       INSERT INTO ${s}.calls AS counted (day, used) SELECT $2, GREATEST(0, $3::bigint)
+       WHERE EXISTS (SELECT FROM fence) AND ${SHORT_LOCK_WAIT}
        ON CONFLICT (day) DO UPDATE SET used = GREATEST(0, counted.used + $3::bigint) RETURNING used`,
       [epoch, day, calls],
     );

@@ -9,7 +9,7 @@ import { type DatabaseAddress, parseDatabaseUrl } from "./url.ts";
 
 /** Dependencies of a database. */
 export interface DatabaseDeps {
-  /** The URL. Its password may change while the daemon runs. */
+  /** The URL. Its user and password, and the files that it names, may change while the daemon runs. */
   readonly url: Secret;
   /** Name of the schema, not quoted. */
   readonly schema: string;
@@ -33,6 +33,11 @@ const HISTORY_CONNECTIONS_MAX = 2;
 const CONNECT_TIMEOUT_MS: DurationMs = 5 * SECOND_MS;
 /** The server ends a statement after this time. */
 const STATEMENT_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
+/**
+ * The server ends a transaction in which no statement came for this time. Otherwise the locks of a client whose host was
+ * lost would last until the server notices, which may take hours.
+ */
+const IDLE_TRANSACTION_TIMEOUT_MS: DurationMs = 30 * SECOND_MS;
 /** The connection is closed after this time, which is longer than the server's, so that a statement is over by then. */
 const QUERY_TIMEOUT_MS: DurationMs = 15 * SECOND_MS;
 /** Wait before the next attempt to connect, doubled after each failure. */
@@ -45,6 +50,9 @@ export const READ_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /** Why a database can't be used, as opposed to an error in a statement. */
 class DatabaseUnavailable extends Error {}
 
+/** PostgreSQL's code for a statement that took too long, for example because it waited for a lock. */
+const QUERY_CANCELED = "57014";
+
 /** Codes of connection errors that show that the server does not answer now. */
 const UNREACHABLE_CODES: ReadonlySet<unknown> = new Set([
   ...["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT", "ENOENT"],
@@ -53,13 +61,14 @@ const UNREACHABLE_CODES: ReadonlySet<unknown> = new Set([
 
 /**
  * Returns whether an error shows that the server does not answer now, because it can't be reached, is starting or
- * stopping, or has no free connection. If it answers and refuses, for example the password or the certificate, this is
+ * stopping, has no free connection, or takes too long. If it answers and refuses, for example the password or the certificate, this is
  * false.
  */
 export function isUnreachable(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return isUnreachable(error.cause);
   if (error instanceof AggregateError) return error.errors.some(isUnreachable);
-  if (error instanceof pg.DatabaseError) return isShutdown(error) || error.code?.startsWith("53") === true;
+  if (error instanceof pg.DatabaseError)
+    return isShutdown(error) || error.code === QUERY_CANCELED || error.code?.startsWith("53") === true;
   if (!(error instanceof Error)) return false;
   return "code" in error ? UNREACHABLE_CODES.has(error.code) : /timeout|terminated/i.test(error.message);
 }
@@ -88,7 +97,7 @@ export class Database implements Connection {
   #closing: Promise<void> | null = null;
 
   constructor(address: DatabaseAddress, deps: DatabaseDeps, connectionsMax = CONNECTIONS_MAX) {
-    const { host, port, database, user, tls } = address;
+    const { host, port, database, user } = address;
     const { url, schema, clock, log } = deps;
     this.#openHistory = () => new Database(address, deps, HISTORY_CONNECTIONS_MAX);
     this.schema = quoteName(schema);
@@ -100,13 +109,12 @@ export class Database implements Connection {
       host,
       port,
       database,
-      user,
-      ssl: tls,
-      password: () => currentPassword(url, address),
+      Client: clientOf(url, address),
       max: connectionsMax,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       statement_timeout: STATEMENT_TIMEOUT_MS,
       query_timeout: QUERY_TIMEOUT_MS,
+      idle_in_transaction_session_timeout: IDLE_TRANSACTION_TIMEOUT_MS,
       application_name: "proxywarden",
       keepAlive: true,
     });
@@ -216,10 +224,15 @@ export const toJsonText = (value: unknown): string =>
 const withoutNul = (value: Parameters[number]): Parameters[number] =>
   typeof value === "string" ? value.replaceAll("\0", "\ufffd") : value;
 
-function currentPassword(url: Secret, first: DatabaseAddress): string {
-  const address = parseDatabaseUrl(url.value());
-  return (address.ok ? address.value : first).password ?? "";
-}
+/** Returns a class of clients, each of which connects as the current URL says, but to the `first` server and database. */
+const clientOf = (url: Secret, first: DatabaseAddress) =>
+  class extends pg.Client {
+    constructor(config?: pg.ClientConfig) {
+      const address = parseDatabaseUrl(url.value());
+      const { user, password = "", tls } = address.ok ? address.value : first;
+      super({ ...config, user, password, ssl: tls });
+    }
+  };
 
 /**
  * Returns whether the server ended the connection because it shuts down or starts up, or because an administrator ended

@@ -15,7 +15,7 @@ import {
 } from "../row-changes.ts";
 import { createRowQueries, loadContents, type RowQueries } from "../row-queries.ts";
 import { type Database, READ_SNAPSHOT, toJsonText } from "./database.ts";
-import type { Lease } from "./lease.ts";
+import { type Lease, SHORT_LOCK_WAIT } from "./lease.ts";
 
 /** Decisions are trimmed after this many new ones, so that a commit needs one round trip. */
 const TRIM_INTERVAL_DECISIONS = 1_000;
@@ -103,7 +103,7 @@ export const commitStatement = (s: string): string => `
     SELECT epoch FROM ${s}.leases WHERE epoch = $1 AND expires_at > clock_timestamp() FOR SHARE
   ), latest AS (
     UPDATE ${s}.last_commit SET epoch = $1, number = $2
-    WHERE EXISTS (SELECT FROM fence) AND (epoch, number) < ($1::bigint, $2::bigint) RETURNING number
+    WHERE EXISTS (SELECT FROM fence) AND (epoch, number) < ($1::bigint, $2::bigint) AND ${SHORT_LOCK_WAIT} RETURNING number
   ), ${WRITES.map((write, index) => `${write.table}_${write.isDelete ? "gone" : "put"} AS (${writeSql(s, write, index + 3)})`).join(", ")}
   SELECT EXISTS (SELECT FROM fence) AS fenced, EXISTS (SELECT FROM latest) AS written,
     (SELECT max(epoch) FROM ${s}.leases) AS epoch`;

@@ -21,6 +21,12 @@ interface LeaseDeps {
 /** Thrown if this daemon does not lead, or no longer leads. */
 export class LeadershipLost extends Error {}
 
+/**
+ * Condition of a statement that has locked the lease: it gives up after waiting a second for a row that another client
+ * has locked. Otherwise renewals, which wait for this statement, would fail until the lease has ended.
+ */
+export const SHORT_LOCK_WAIT = "set_config('lock_timeout', '1s', true) IS NOT NULL";
+
 /** Number of attempts per duration of the lease. An attempt may take the time until the next one. */
 const ATTEMPTS_PER_LEASE = 3;
 

@@ -51,6 +51,7 @@ test.each(isLongRun ? LOSSES : LOSSES.slice(0, 1))(
     const node = group.failNode();
     await untilLeading(standby);
     expect(await leader.isLeading()).toBe(false);
+    expect(await leader.get("/api/v1/status")).toMatchObject({ leader: { is_this: false, name: null, url: null } });
     await group.untilHealed(node);
     const posts = pair().postsTo(node);
     // The leader may have sent the first step before it noticed. Then the other one has not.

@@ -1,5 +1,6 @@
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { CALL_BLOCK } from "../../../src/journal/postgres/call-blocks.ts";
+import { isUnreachable, openDatabase } from "../../../src/journal/postgres/database.ts";
 import { parseDatabaseUrl } from "../../../src/journal/postgres/url.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
@@ -20,6 +21,14 @@ async function openThroughProxy() {
   const usedInDatabase = async () =>
     Number((await cluster.query(`SELECT COALESCE(sum(used), 0) AS used FROM "${schema}".calls`))[0]!.used);
   return { cluster, proxy, schema, store, usedInDatabase };
+}
+
+/** Opens a database, which is closed after the test. */
+async function openRaw() {
+  const database = openDatabase(await postgresDeps());
+  if (!database.ok) throw new Error(database.error.message);
+  onTestFinished(() => database.value.close());
+  return database.value;
 }
 
 const stateOver = (store: Awaited<ReturnType<typeof openPostgres>>) =>
@@ -107,6 +116,23 @@ test("while the database is unavailable nothing is lost and commits are refused;
   expect((await store.journal.load(0)).episodes).toMatchObject([{ acted: 49 }]);
   expect((await store.journal.facts()).get("collect.network_size")).toBe("kept");
   await store.close();
+});
+
+test("a server that takes too long counts as unreachable, so that a daemon that starts then stands by", async () => {
+  const database = await openRaw();
+  const slow = database.use(async (connection) => {
+    await connection.query("SET statement_timeout = 50");
+    await connection.query("SELECT pg_sleep(1)");
+  });
+  const error = await slow.catch((rejection: unknown) => rejection);
+  expect([String(error), isUnreachable(error)]).toEqual([expect.stringContaining("statement timeout"), true]);
+});
+
+test("the server ends a transaction whose client is gone, with its locks", async () => {
+  const database = await openRaw();
+  expect(await database.query("SHOW idle_in_transaction_session_timeout")).toEqual([
+    { idle_in_transaction_session_timeout: "30s" },
+  ]);
 });
 
 test("a restart of the database is survived", async () => {

@@ -2,8 +2,9 @@ import { afterAll, describe, expect, test } from "vitest";
 import { SECOND_MS } from "../../../src/base/duration.ts";
 import { LeadershipLost, Lease } from "../../../src/journal/postgres/lease.ts";
 import { createLeaderStore, openMigratedDatabase, openSharedState } from "../../../src/journal/postgres/store.ts";
-import type { Clock } from "../../../src/model/ports.ts";
+import type { Clock, StateStore } from "../../../src/model/ports.ts";
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
+import { waitUntil } from "../../integration/wait-until.ts";
 import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "../arbitrary-changes.ts";
 import { newSchema, postgresDeps, removeCluster, sharedCluster } from "../state-stores.ts";
 
@@ -202,3 +203,34 @@ test("history queries that wait for the database leave connections for the renew
   });
   await Promise.all([close(), other.close()]);
 });
+
+test.each([
+  {
+    what: "a commit",
+    table: "last_commit",
+    write: ({ journal }: StateStore) => journal.commit([{ kind: "episode", row: episodeOf(1) }]),
+  },
+  { what: "the count of calls", table: "calls", write: ({ calls }: StateStore) => calls.add("2026-11-01", 200) },
+])(
+  "$what that waits for a row which another client has locked does not keep the lease from being renewed",
+  async ({ table, write }) => {
+    const schema = newSchema();
+    const { lease, database, deps, close } = await startInstance(schema, "one");
+    await lease.acquire();
+    const store = await createLeaderStore(database, lease, deps);
+    await store.calls.add("2026-11-01", 1);
+    const other = await startInstance(schema, "two");
+    await other.database.transaction(async (connection) => {
+      await connection.query(`SELECT FROM ${database.schema}.${table} FOR UPDATE`);
+      const written = expect(write(store)).rejects.toThrow("lock timeout");
+      await waitUntil("the write waits", async () => {
+        const [row] = await connection.query(`SELECT FROM pg_locks WHERE NOT granted`);
+        return row !== undefined;
+      });
+      await lease.renew();
+      await written;
+    });
+    await write(store);
+    await Promise.all([close(), other.close()]);
+  },
+);

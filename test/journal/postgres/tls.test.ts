@@ -1,7 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
+import { ok } from "../../../src/base/result.ts";
 import { openMigratedDatabase } from "../../../src/journal/postgres/store.ts";
 import { startPostgres } from "../../harness/postgres-cluster.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
+import { waitUntil } from "../../integration/wait-until.ts";
 import { createAuthority } from "../../web/http/tls/certificate-authority.ts";
 import { postgresDeps } from "../state-stores.ts";
 
@@ -32,4 +34,35 @@ test("sslmode: verify-full needs the name and the authority, verify-ca the autho
   expect(await connect("127.0.0.1", `sslmode=verify-ca&${theirs}`)).toMatch(/certificate/);
   expect(await connect("127.0.0.1", "sslmode=require")).toBe("ok");
   expect(await connect("127.0.0.1", "sslmode=disable")).toBe("without TLS");
+});
+
+test("new connections use a changed user, password and certificate, without a restart", async () => {
+  const folder = createTempFolder();
+  const [authority, other] = [createAuthority("ours"), createAuthority("other")];
+  const { cert, key } = authority.issue("DNS:localhost");
+  const cluster = await startPostgres(["fsync = off"], { certificate: cert, key });
+  onTestFinished(cluster.remove);
+  const path = folder.write("ca.pem", authority.cert);
+  const url = cluster.url({ host: "localhost", parameters: `?sslmode=verify-full&sslrootcert=${path}` });
+  let current = url;
+  const deps = { ...(await postgresDeps("tls", url)), url: { value: () => current, refresh: () => ok(false) } };
+  const opened = await openMigratedDatabase(deps);
+  if (!opened.ok) throw new Error(opened.error.message);
+  const database = opened.value;
+  onTestFinished(() => database.close());
+  /** Returns the user of a new connection, or null if none can be made. */
+  async function userOfNewConnection(): Promise<unknown> {
+    await database.query("SELECT pg_terminate_backend(pg_backend_pid())").catch(() => undefined);
+    return database.query("SELECT current_user").then(
+      ([row]) => row!.current_user,
+      () => null,
+    );
+  }
+
+  folder.write("ca.pem", other.cert);
+  expect(await userOfNewConnection()).toBeNull();
+  folder.write("ca.pem", authority.cert);
+  await cluster.query("CREATE ROLE renewed LOGIN");
+  current = url.replace("postgres@", "renewed@");
+  await waitUntil("the new user is used", async () => (await userOfNewConnection()) === "renewed");
 });
