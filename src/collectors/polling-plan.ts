@@ -53,6 +53,8 @@ export const createCollectorHistory = () => ({
   calls: new Map<Collector, number>(),
   /** The last {@link CollectorPlan.pacedMs}. */
   pacedIntervals: new Map<Collector, DurationMs>(),
+  /** The longest of them since the last successful run. Details, which are read one by one, have none. */
+  longestIntervals: new Map<Collector, DurationMs>(),
   /** Lists that this process has seen completely. */
   completeLists: new Set<"nodes" | "sessions">(),
   /** Consecutive failed runs. */
@@ -135,7 +137,10 @@ export class PollingPlan {
     if (run.callsMade > calls) {
       this.#store(runFactKey(collector), { at, calls: run.callsMade } satisfies StoredRun);
     }
-    if (succeeded) history.durations.set(collector, clock.monotonic() - run.startedAt);
+    if (succeeded) {
+      history.durations.set(collector, clock.monotonic() - run.startedAt);
+      history.longestIntervals.delete(collector);
+    }
     history.failedRuns.set(collector, succeeded ? 0 : (history.failedRuns.get(collector) ?? 0) + 1);
   }
 
@@ -173,6 +178,7 @@ export class PollingPlan {
       runs: Object.fromEntries(runs),
       measuredDurations: Object.fromEntries(history.durations),
       pacedIntervals: Object.fromEntries(history.pacedIntervals),
+      longestIntervals: Object.fromEntries(history.longestIntervals),
       actions: rateLimiter.recentActions(),
       externalCalls: rateLimiter.externalCalls(),
       learnedLimits: rateLimiter.learnedLimits(),
@@ -180,7 +186,11 @@ export class PollingPlan {
     };
     const plan = planPolling(input);
     for (const collector of COLLECTORS) {
-      if (plan[collector] !== null) history.pacedIntervals.set(collector, plan[collector].pacedMs);
+      if (plan[collector] === null) continue;
+      const { pacedMs } = plan[collector];
+      history.pacedIntervals.set(collector, pacedMs);
+      if (collector !== "details")
+        history.longestIntervals.set(collector, Math.max(pacedMs, history.longestIntervals.get(collector) ?? 0));
     }
     rateLimiter.setShares(trafficSharesOf(plan, pollingCapacityOf(input), this.#listsOfUnknownSize()));
     setPlanGauges(plan, metrics);
