@@ -21,6 +21,7 @@ import { stepDeadlines } from "../../policy/episodes/verification.ts";
 import { isInFlight } from "../../policy/own-actions.ts";
 import { conditionKeyOf, isDryRun, type Policy } from "../../policy/policy.ts";
 import { INACTIVE, observeCondition, type Timer } from "../../policy/timer.ts";
+import { hasLeft } from "../observed-fleet.ts";
 import { commitTransition, finishAction, finishActions, withdraw } from "./episode-transitions.ts";
 import { reportsOfPage } from "./node-reports.ts";
 import { type VerificationDeps, verifyStep } from "./step-verification.ts";
@@ -58,6 +59,7 @@ export class EpisodeTracker {
   #updateEpisode(episode: Episode): void {
     const { observed, policies, remediationState } = this.#context;
     const slot = observed.slotOf(episode.node);
+    if (slot === null && !hasLeft(observed.fleet, episode.node)) return;
     if (slot === null || this.#mayPredateAbsence(episode, slot)) {
       this.#updateUnlisted(episode);
       return;
