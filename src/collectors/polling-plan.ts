@@ -53,8 +53,11 @@ export const createCollectorHistory = () => ({
   calls: new Map<Collector, number>(),
   /** The last {@link CollectorPlan.pacedMs}. */
   pacedIntervals: new Map<Collector, DurationMs>(),
-  /** The longest of them since the last successful run. Details, which are read one by one, have none. */
-  longestIntervals: new Map<Collector, DurationMs>(),
+  /**
+   * The longest of them since the last successful run, and before it since the one before. Details, which are read one by
+   * one, have none.
+   */
+  longestIntervals: new Map<Collector, readonly [sinceLastRun: DurationMs, before: DurationMs]>(),
   /** Lists that this process has seen completely. */
   completeLists: new Set<"nodes" | "sessions">(),
   /** Consecutive failed runs. */
@@ -139,7 +142,7 @@ export class PollingPlan {
     }
     if (succeeded) {
       history.durations.set(collector, clock.monotonic() - run.startedAt);
-      history.longestIntervals.delete(collector);
+      history.longestIntervals.set(collector, [0, history.longestIntervals.get(collector)?.[0] ?? 0]);
     }
     history.failedRuns.set(collector, succeeded ? 0 : (history.failedRuns.get(collector) ?? 0) + 1);
   }
@@ -178,7 +181,9 @@ export class PollingPlan {
       runs: Object.fromEntries(runs),
       measuredDurations: Object.fromEntries(history.durations),
       pacedIntervals: Object.fromEntries(history.pacedIntervals),
-      longestIntervals: Object.fromEntries(history.longestIntervals),
+      longestIntervals: Object.fromEntries(
+        [...history.longestIntervals].map(([collector, longest]) => [collector, Math.max(...longest)]),
+      ),
       actions: rateLimiter.recentActions(),
       externalCalls: rateLimiter.externalCalls(),
       learnedLimits: rateLimiter.learnedLimits(),
@@ -189,8 +194,9 @@ export class PollingPlan {
       if (plan[collector] === null) continue;
       const { pacedMs } = plan[collector];
       history.pacedIntervals.set(collector, pacedMs);
-      if (collector !== "details")
-        history.longestIntervals.set(collector, Math.max(pacedMs, history.longestIntervals.get(collector) ?? 0));
+      if (collector === "details") continue;
+      const [longest = 0, before = 0] = history.longestIntervals.get(collector) ?? [];
+      history.longestIntervals.set(collector, [Math.max(pacedMs, longest), before]);
     }
     rateLimiter.setShares(trafficSharesOf(plan, pollingCapacityOf(input), this.#listsOfUnknownSize()));
     setPlanGauges(plan, metrics);

@@ -35,8 +35,9 @@ export interface CollectorPlan {
   readonly pacedMs: DurationMs;
   /**
    * Time for which data of this collector counts as fresh: {@link FRESH_INTERVALS} times the longest of `pacedMs` since
-   * the last successful run and the measured duration of a run, at most the longer of {@link FRESH_MS_MAX} and {@link
-   * FRESH_INTERVALS} requested intervals. A faster plan does not make the data stale that was read under the slower one.
+   * the last successful run but one and the measured duration of a run, at most the longer of {@link FRESH_MS_MAX} and
+   * {@link FRESH_INTERVALS} requested intervals. So a faster plan does not make the data stale that was read under the
+   * slower one, and the next data can be compared with it.
    */
   readonly freshMs: DurationMs;
   /** `intervalMs` divided by `requestedMs`, at least 1. */

@@ -23,7 +23,8 @@ test("fleet data stays trusted when a reload shortens the interval of the list",
   expect(network.daemon.collectorManager.plan().nodes!.freshMs).toBe(3 * MINUTE_MS);
 });
 
-test("fleet data stays trusted when a month begins after one whose calls were nearly used up", async () => {
+/** Starts a daemon an hour before the end of a month whose calls are nearly used up. */
+async function startAtMonthEnd(): Promise<QuietNetwork> {
   const store = createMemoryStateStore();
   await store.calls.add("2026-02-20", 98_960);
   const limits = { ...businessLimits, plan: { ...businessLimits.plan, callsPerMonth: 100_000 } };
@@ -31,7 +32,22 @@ test("fleet data stays trusted when a month begins after one whose calls were ne
   const network = await startQuietNetwork({ config, settings, store, warmUpMs: 23 * HOUR_MS });
   expect(intervalOf(network)).toBeGreaterThan(30 * MINUTE_MS);
   expect(trustOf(network)).toEqual([]);
+  return network;
+}
+
+test("fleet data stays trusted when a month begins after one whose calls were nearly used up", async () => {
+  const network = await startAtMonthEnd();
   await network.advance(HOUR_MS + MINUTE_MS);
   expect(intervalOf(network)).toBe(MINUTE_MS);
   expect(trustOf(network)).toEqual([]);
+});
+
+test("a region that fails right before a month begins is one incident", async () => {
+  const network = await startAtMonthEnd();
+  await network.advance(59 * MINUTE_MS);
+  const nodes = network.nodes("us-east");
+  expect(nodes.length).toBeGreaterThan(5);
+  for (const node of nodes) network.failNode(node, "operator");
+  await network.advance(20 * MINUTE_MS);
+  expect(network.holdReasons(nodes[0]!)).toContain("correlated");
 });
