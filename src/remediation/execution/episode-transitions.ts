@@ -100,10 +100,11 @@ const acceptableLosses = ({ remediationState: { records } }: EpisodeContext): Ep
 export const nodesOfAcceptableLosses = (context: EpisodeContext): ReadonlySet<NodeId> =>
   new Set(acceptableLosses(context).map(({ node }) => node));
 
-/** Closes an episode that can't go on, and finishes its actions. */
-export function withdraw(context: EpisodeContext, episode: Episode, why: string): void {
+/** Closes an episode that can't go on, and finishes its actions. Returns the closed episode. */
+export function withdraw(context: EpisodeContext, episode: Episode, why: string): Episode {
   const after = transition(episode, "withdrawn", context.remediationState.now());
   commitTransition(context, episode, after, finishActions(context, episode, why));
+  return after;
 }
 
 /**
