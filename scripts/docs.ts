@@ -1,4 +1,3 @@
-import { defaultScenario } from "../src/simulator/default-scenarios.ts";
 import { CHART, chartReadme, prometheusRuleManifest } from "./deployment.ts";
 import { formatJson, type GeneratedFile, readText, writeGeneratedFiles } from "./generated-files.ts";
 import {
@@ -34,11 +33,11 @@ export const generatedFiles: readonly GeneratedFile[] = [
   { path: "config/policytest.schema.json", content: () => formatJson(policyTestJsonSchema()) },
   {
     path: "docs/simulator.md",
-    content: () => scenarioReference(defaultScenario, readText("config/scenarios/rough-day.yaml") ?? ""),
+    content: () => scenarioReference(readText("config/scenarios/rough-day.yaml") ?? ""),
   },
   { path: "docs/metrics.md", content: metricsReference },
   { path: "docs/remediation.md", content: () => insertHoldTable(readText("docs/remediation.md") ?? "") },
-  { path: "config/scenario.schema.json", content: () => formatJson(scenarioJsonSchema(defaultScenario)) },
+  { path: "config/scenario.schema.json", content: () => formatJson(scenarioJsonSchema()) },
   { path: "deploy/kubernetes/monitoring/rules.yaml", content: prometheusRuleManifest },
   { path: `${CHART}/README.md`, content: chartReadme },
 ];

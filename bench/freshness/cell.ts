@@ -1,5 +1,5 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import type { ServiceOptions } from "../../src/model/scenario.ts";
+import type { ServiceOptions } from "../../src/config/schema/scenario.ts";
 import {
   type Limits,
   PLANS,

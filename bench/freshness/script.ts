@@ -1,7 +1,7 @@
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import type { Random } from "../../src/base/random.ts";
 import { seededRandom } from "../../src/base/random.ts";
-import type { FaultKind, Scenario } from "../../src/model/scenario.ts";
+import type { FaultKind, Scenario } from "../../src/config/schema/scenario.ts";
 import type { EpochMs } from "../../src/model/time.ts";
 import { nodesInOrder } from "../../src/simulator/api/list-order.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";

@@ -1,13 +1,12 @@
 import type { z } from "zod";
 import { configSchema } from "../../src/config/schema/config.ts";
-import { alternatives, innermost, itemsMax, listItem, sectionKeys } from "../../src/config/schema/introspection.ts";
+import { alternatives, innermost, listItem, sectionKeys } from "../../src/config/schema/introspection.ts";
 import { policyFileSchema } from "../../src/config/schema/policy.ts";
 import { scenarioSchema } from "../../src/config/schema/scenario.ts";
 import { sharedKeys } from "../../src/config/schema/scenario-faults.ts";
 import { webSchema } from "../../src/config/schema/web-file.ts";
-import type { Scenario } from "../../src/model/scenario.ts";
 import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
-import { type KeyRow, keyRows, keyTable, meaningOf, tableCell } from "./key-table.ts";
+import { itemsMax, type KeyRow, keyRows, keyTable, meaningOf, tableCell } from "./key-table.ts";
 
 const WRITING_INTRO = `Durations use Prometheus' format: \`30s\`, \`5m\`, \`1h30m\`, \`7d\`. Shares are percentages: \`20%\`.
 
@@ -159,8 +158,8 @@ const NIGHT_EXAMPLE = `time_intervals:
 export const policyJsonSchema = (): JsonSchema => jsonSchemaOf(policyFileSchema, "proxywarden policies");
 
 /** Returns the reference of scenario files in Markdown. */
-export function scenarioReference(defaults: Scenario, example: string): string {
-  const { faults, ...keys } = scenarioSchema(defaults).shape;
+export function scenarioReference(example: string): string {
+  const { faults, ...keys } = scenarioSchema.shape;
   const isSection = ([, schema]: [string, z.core.$ZodType]) => sectionKeys(schema) !== null;
   const single = Object.entries(keys).filter((entry) => !isSection(entry));
   const sections = Object.entries(keys).filter(isSection).map(sectionReference);
@@ -175,8 +174,7 @@ export function scenarioReference(defaults: Scenario, example: string): string {
 }
 
 /** JSON Schema of scenario files, for editors. */
-export const scenarioJsonSchema = (defaults: Scenario): JsonSchema =>
-  jsonSchemaOf(scenarioSchema(defaults), "proxywarden scenario");
+export const scenarioJsonSchema = (): JsonSchema => jsonSchemaOf(scenarioSchema, "proxywarden scenario");
 
 /** Returns the keys of all faults, and the kinds of faults with their own keys. */
 function faultReference(fault: z.core.$ZodType): string {

@@ -1,12 +1,5 @@
 import { z } from "zod";
-import {
-  alternatives,
-  innermost,
-  itemsMax,
-  kindOf,
-  listItem,
-  sectionKeys,
-} from "../../src/config/schema/introspection.ts";
+import { alternatives, innermost, kindOf, listItem, sectionKeys } from "../../src/config/schema/introspection.ts";
 
 /** One key of the reference. */
 export interface KeyRow {
@@ -62,6 +55,12 @@ function typeText(schema: z.core.$ZodType): string {
   if (options !== null) return [...new Set(options.map(typeText))].join("; or ");
   const { def } = innermost(schema)._zod;
   return def.type === "object" ? "mapping" : def.type;
+}
+
+/** Returns the maximum number of items of a list; Infinity if it is unlimited. */
+export function itemsMax(schema: z.core.$ZodType): number {
+  const bounds = (innermost(schema)._zod.def.checks ?? []).map(({ _zod }) => _zod.def);
+  return Math.min(...bounds.map((bound) => ("maximum" in bound ? Number(bound.maximum) : Number.POSITIVE_INFINITY)));
 }
 
 /** The size of a list is not stated if it is the number of the values that an item may have. */

@@ -20,7 +20,7 @@ import { ACTION_OUTCOMES } from "../../src/model/remediation/episode.ts";
 import { OPERATOR_COMMANDS } from "../../src/model/remediation/operator-command.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
 import { COLLECTORS } from "../../src/model/snapshot.ts";
-import { HOLD_REASON_ROWS, HOLD_REASONS } from "../../src/policy/guards/guards.ts";
+import { HOLD_REASON_ROWS, HOLD_REASONS } from "../../src/policy/guards/guard-list.ts";
 import { LIMIT_SCOPES } from "../../src/rate-limit/external-usage/external-usage.ts";
 import { PLAN_BOUNDS } from "../../src/scheduling/polling-capacity.ts";
 
@@ -34,7 +34,7 @@ compressed with gzip depending on \`Accept-Encoding\`. A scrape makes no API cal
 
 const NETWORK_INTRO = `These metrics describe the network, as of the last snapshot.
 
-- A gauge disappears when its data is older than \`proxywarden_plan_fresh_seconds\` of its collector. The maximum is a
+- A gauge disappears when its data is older than \`proxywarden_plan_fresh_seconds\` of its collector. This limit is at most a
   day (sessions: 3 days, details: 14 days) or three requested intervals, whichever is longer. While the month has no calls left, the
   last planned interval applies.
 - Counters do not disappear. The series of a node that is gone disappear.

@@ -164,7 +164,7 @@ function statusError(call: Call, response: TransportResponse, now: EpochMs): Api
       const { scope } = ENDPOINTS[call.endpoint];
       return {
         kind: "forbidden",
-        message: `${message}: the API key seems to lack the scope ${scope}; the service said ${body}`,
+        message: `${message}: the API key seems to lack the scope ${scope}, or a cap of the plan is reached; the service said ${body}`,
       };
     }
     case status === 404 || status === 410:

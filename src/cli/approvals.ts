@@ -1,12 +1,11 @@
+import { ok } from "../base/result.ts";
 import { ROWS_MAX } from "../web/api/query.ts";
 import type { ActionView, WithNode } from "../web/api/row-views.ts";
 import { requestLabel } from "../web/ui/page/activity/activity-lines.ts";
-import { type CommandContext, type ExitCode, failWith, type OutputOption, PROGRAM, print } from "./context.ts";
-import { DaemonClient, type DaemonConnectionOptions } from "./daemon-client.ts";
+import { PROGRAM } from "./context.ts";
+import { viewCommand } from "./daemon-views/daemon-view.ts";
 import { expiryText, fieldLines } from "./output/node-explanation-text.ts";
 import { formatTime, stripControlCharacters } from "./output/text.ts";
-
-interface ApprovalsOptions extends DaemonConnectionOptions, OutputOption {}
 
 type UnsentAction = WithNode<ActionView>;
 
@@ -14,15 +13,15 @@ type UnsentAction = WithNode<ActionView>;
  * `approvals`: lists the actions that wait for approval, and then the approved ones that are not sent yet, with their
  * evidence.
  */
-export async function runApprovals(options: ApprovalsOptions, context: CommandContext): Promise<ExitCode> {
-  const daemon = new DaemonClient(options, context);
+export const runApprovals = viewCommand(async (_, daemon) => {
   const read = (state: string) => daemon.rows<UnsentAction>(`/api/v1/actions?state=${state}&limit=${ROWS_MAX}`);
   const awaiting = await read("awaiting");
-  if (!awaiting.ok) return failWith(context, awaiting.error);
+  if (!awaiting.ok) return awaiting;
   const approved = await read("approved");
-  if (!approved.ok) return failWith(context, approved.error);
-  return print(context, options, [...awaiting.value, ...approved.value], formatApprovals);
-}
+  if (!approved.ok) return approved;
+  const actions = [...awaiting.value, ...approved.value];
+  return ok({ value: actions, format: () => formatApprovals(actions) });
+});
 
 function formatApprovals(actions: readonly UnsentAction[]): string {
   if (actions.length === 0) return "no actions are waiting for approval or, once approved, to be sent\n";

@@ -7,7 +7,7 @@ import {
   operatorCommandTable,
   readEffectDuration,
   readReason,
-} from "../web/api/operator-commands.ts";
+} from "../web/api/operator-command-routes.ts";
 import { runApprovals } from "./approvals.ts";
 import {
   asSentence,
@@ -27,7 +27,7 @@ import { runCompletion, SHELLS, type Shell } from "./completion.ts";
 import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failUsage, failWith, PROGRAM } from "./context.ts";
 import { VIEW_COMMANDS } from "./daemon-views/view-commands.ts";
 import { runHealthcheck } from "./healthcheck.ts";
-import { type OperatorCommandOptions, sendOperatorCommand } from "./operator-commands.ts";
+import { type OperatorCommandOptions, sendOperatorCommand } from "./operator-command-request.ts";
 import { type ColorOption, withColorOption } from "./output/text.ts";
 import { POLICY_COMMANDS } from "./policy/policy-commands.ts";
 

@@ -1,8 +1,7 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
 import type { Environment } from "../config/environment.ts";
-import { loadScenario } from "../config/schema/scenario.ts";
-import type { Scenario } from "../model/scenario.ts";
+import { loadScenario, type Scenario } from "../config/schema/scenario.ts";
 import { systemClock } from "../platform/clock.ts";
 import { readTextFile } from "../platform/text-file.ts";
 import { defaultScenario } from "../simulator/default-scenarios.ts";
@@ -45,6 +44,6 @@ function readScenario(
   if (file === undefined) return ok({ ...defaultScenario, ...overrides });
   const text = readTextFile(file);
   if (!text.ok) return fail([text.error]);
-  const loaded = loadScenario({ file, text: text.value, env }, defaultScenario);
+  const loaded = loadScenario({ file, text: text.value, env });
   return loaded.ok ? ok({ ...loaded.value, ...overrides }) : fail(loaded.error.map(formatProblem));
 }

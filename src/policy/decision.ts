@@ -4,7 +4,7 @@ import type { Action, ActionRequest, Episode } from "../model/remediation/episod
 import type { EpochMs } from "../model/time.ts";
 import { isDown, isLost } from "./episodes/lost-nodes.ts";
 import { type Candidate, type GuardFacts, nextStep } from "./guard-facts.ts";
-import { findBlockers, HOLD_REASON_ROWS, type HoldReason } from "./guards/guards.ts";
+import { findBlockers, HOLD_REASON_ROWS, type HoldReason } from "./guards/guard-list.ts";
 import { isInFlight } from "./own-actions.ts";
 import { isDryRun, type Policy } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";

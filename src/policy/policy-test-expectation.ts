@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Expectation } from "../model/policy/policy-test.ts";
+import type { Expectation } from "../config/schema/policy-test.ts";
 import type { Action, ActionRequest } from "../model/remediation/episode.ts";
 import type { Verdict } from "./evaluation.ts";
 

@@ -18,9 +18,10 @@ import type { Verdict } from "./evaluation.ts";
  *      └─────────────────── cleared ────────────────────┘
  * ```
  *
- * Time counts only between two consecutive observations with the same verdict and at most `max_age` between them. A
- * longer gap, an unknown verdict and a restart don't count, but don't reset the timer either, unless `when` stays
- * unknown for longer than `max_age + for`. Then the node is unseen, and `when` has to be true for `for` again.
+ * For `for`, time counts only between two consecutive observations that are at most `max_age` apart. A longer gap, an
+ * unknown verdict and a restart don't count, but don't reset the timer either, unless `when` stays unknown for longer than
+ * `max_age + for`. Then the node is unseen, and `when` has to be true for `for` again. For `clear_for`, the time between
+ * two observations counts even if `when` was unknown in between: both show that no action is needed.
  */
 export type TimerState = "inactive" | "pending" | "firing" | "lapsed";
 
@@ -65,10 +66,7 @@ export interface LastObservation {
   readonly verdict: Observation["verdict"];
   /** Time is counted up to here. */
   readonly at: MonotonicMs;
-  /**
-   * Time of the newest data of the last observation with a known verdict. An observation without newer data adds no
-   * time.
-   */
+  /** Time of the newest data of the last known verdict. An observation without newer data adds no time. */
   readonly newest: MonotonicMs;
 }
 
@@ -76,9 +74,7 @@ export interface LastObservation {
 export interface TimerDurations {
   readonly forMs: DurationMs;
   readonly clearForMs: DurationMs;
-  /**
-   * Longest gap between two observations that still counts, which is the `max_age` of the data that the policy reads.
-   */
+  /** Longest gap between two observations that counts for `for`: the `max_age` of the data that the policy reads. */
   readonly gapMsMax: DurationMs;
 }
 
@@ -123,7 +119,7 @@ export function observeCondition(
   const seen = !clearFrozen && isUnknownTooLong(timer, now, durations) ? markUnseen(timer) : timer;
   const before = isContradicted(seen, observation) ? restart(seen) : seen;
   if (before.state === "inactive") return verdict === "true" ? startTimer(observation, durations) : INACTIVE;
-  if (verdict === "unknown") return interrupt(before, clearFrozen ? null : now);
+  if (verdict === "unknown") return clearFrozen ? interrupt(before, null) : markUnknown(before, now);
   const newest = newestDatumAt(observation);
   if (before.last !== null && newest < before.last.newest) return before;
   if (verdict === "false" && before.state !== "pending" && clearFrozen) {
@@ -231,7 +227,14 @@ function nextLastObservation(
 
 /** Returns whether the time between two observations counts. */
 const isContinuous = (last: LastObservation, observation: Observation, { gapMsMax }: TimerDurations): boolean =>
-  last.verdict === observation.verdict && newestDatumAt(observation) - last.newest <= gapMsMax;
+  last.verdict === observation.verdict &&
+  (last.verdict === "false" || newestDatumAt(observation) - last.newest <= gapMsMax);
+
+/** Returns the timer while `when` is unknown. The time does not count for `for`. */
+function markUnknown(timer: Timer, now: EpochMs): Timer {
+  if (timer.last?.verdict !== "false") return interrupt(timer, now);
+  return timer.unknownSince === null ? { ...timer, unknownSince: now } : timer;
+}
 
 /**
  * Returns the timer with the same counts. Counting restarts with the next observation. `now` is the time if `when` is
@@ -251,7 +254,7 @@ function interrupt(timer: Timer, now: EpochMs | null): Timer {
  */
 export function markUntrusted(timer: Timer, now: EpochMs): Timer {
   if (nextTimerState(timer.state, "untrusted") === "inactive") return INACTIVE;
-  return timer.state === "lapsed" ? markUnseen(timer) : interrupt(timer, now);
+  return timer.state === "lapsed" ? markUnseen(timer) : markUnknown(timer, now);
 }
 
 /** Returns the timer of a journal row. The time since the row was written does not count. */

@@ -238,7 +238,7 @@ function findAction(
     const message = `${id} ${problem}: it is about to be sent; "hold ${node}" may still prevent that`;
     return reject("conflict", message);
   }
-  if (!states.includes(state)) return reject("conflict", `${id} ${problem}: it is ${state}`);
+  if (!states.includes(state)) return reject("conflict", `${id} ${problem}: its state is ${state}`);
   const expiry = approvalExpiry(context, action);
   return expiry === null ? ok(action) : reject("conflict", `${id} has expired: ${expiry}`);
 }

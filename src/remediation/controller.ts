@@ -6,7 +6,7 @@ import { recoverFromCrash } from "./crash-recovery.ts";
 import { thresholdsOfPolicies } from "./evaluation/detail-demand.ts";
 import { resumeEpisodeNotifications } from "./execution/episode-transitions.ts";
 import { startVerificationReads } from "./execution/verification-reads.ts";
-import { createOperatorCommands } from "./operator-commands.ts";
+import { createOperatorCommands } from "./operator-command-execution.ts";
 import { endExpiredHolds, nextExpiryMs } from "./operator-holds.ts";
 import { RemediationRound } from "./round.ts";
 import { bindJournalToService } from "./service-binding.ts";

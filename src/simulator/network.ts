@@ -1,4 +1,4 @@
-import type { Fault, Scenario } from "../model/scenario.ts";
+import type { Fault, Scenario } from "../config/schema/scenario.ts";
 import type { EpochMs } from "../model/time.ts";
 import { type Churn, createChurn, nextChurnEvent, runChurnEvent } from "./fleet/churn.ts";
 import { createFleet, type Fleet, runFleetEvent, setDownRegions } from "./fleet/fleet.ts";

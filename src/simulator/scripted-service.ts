@@ -1,7 +1,8 @@
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import { fail, ok } from "../base/result.ts";
+import type { PolicyTest, ScriptedNode } from "../config/schema/policy-test.ts";
 import type { NodeStatus } from "../model/node.ts";
-import { type PolicyTest, type ScriptedNode, type Series, valueAt } from "../model/policy/policy-test.ts";
+import { type Series, valueAt } from "../model/policy/series.ts";
 import type { Clock, Transport, TransportRequest, TransportResponse } from "../model/ports.ts";
 import { isoAt } from "../model/time.ts";
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { type Call, readHourlyCall, readNodeCall, readStatsCall } from "../../src/api-client/endpoints.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { type FaultKind, LIMITER_KINDS, type ServiceOptions } from "../../src/config/schema/scenario.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { Transport, TransportRequest } from "../../src/model/ports.ts";
-import { type FaultKind, LIMITER_KINDS, type ServiceOptions } from "../../src/model/scenario.ts";
 import { rateLimitedCount } from "../../src/simulator/http/service.ts";
 import { fixedKey, START_MS } from "../harness/virtual-daemon.ts";
 import { type ClientSetup, createClientSetup } from "./client-fixture.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { LIMITER_KINDS, type LimiterKind } from "../../src/model/scenario.ts";
+import { LIMITER_KINDS, type LimiterKind } from "../../src/config/schema/scenario.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { runSharedHours, type SecondClient, type SharedReport } from "./second-client.ts";
 

@@ -3,8 +3,8 @@ import { type Call, listNodesCall, readStatsCall } from "../../src/api-client/en
 import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
+import type { ServiceOptions } from "../../src/config/schema/scenario.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
-import type { ServiceOptions } from "../../src/model/scenario.ts";
 import type { LimitScope } from "../../src/rate-limit/external-usage/external-usage.ts";
 import type { Category } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";

@@ -1,5 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { parseConfig } from "../../src/cli/config/config-loading.ts";
+import { findingsOf } from "../../src/cli/probe/findings.ts";
+import type { ServiceObservation } from "../../src/cli/probe/service-probe.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { replyCounts } from "../../src/simulator/http/service.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
@@ -198,6 +201,25 @@ describe("limits and headers", () => {
     expect(findings.limits).toMatchObject({ value: null, certain: false });
     expect(findings.headers!.text).toBe(
       "date; missing: x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset; without X-RateLimit headers, calls are spaced evenly",
+    );
+  });
+
+  test("a service without a Date header is described with the consequence", () => {
+    const config = parseConfig("proxywarden.yaml", "service: { base_url: https://proxy.test, api_key: k }", {});
+    if (!config.ok) throw new Error(JSON.stringify(config.error));
+    const call = {
+      path: "/v1/nodes",
+      category: "node_management",
+      scope: "nodes:read",
+      status: 200,
+      error: null,
+    } as const;
+    const headers = { "x-ratelimit-limit": "100", "x-ratelimit-remaining": "99", "x-ratelimit-reset": "60" };
+    const unread = { nodes: null, sessions: null, pageZero: null, pageTwo: null, details: [] };
+    const observed: ServiceObservation = { ...unread, calls: [{ ...call, headers }] };
+    const found = findingsOf(observed, config.value.config).find(({ about }) => about === "headers");
+    expect(found!.text).toBe(
+      "x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset; missing: date; without Date, the service's clock is unknown, and no action is taken",
     );
   });
 

@@ -1,4 +1,4 @@
-import type { FaultKind, Scenario, ServiceOptions } from "../../src/model/scenario.ts";
+import type { FaultKind, Scenario, ServiceOptions } from "../../src/config/schema/scenario.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { startNetwork } from "../integration/simulated-network.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
+import { type Fault, type FaultKind, LIMITER_KINDS, type ServiceOptions } from "../../src/config/schema/scenario.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
-import { type Fault, type FaultKind, LIMITER_KINDS, type ServiceOptions } from "../../src/model/scenario.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";

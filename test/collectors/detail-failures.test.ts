@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import type { Fault } from "../../src/config/schema/scenario.ts";
 import type { Transport } from "../../src/model/ports.ts";
-import type { Fault } from "../../src/model/scenario.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import type { FaultKind } from "../../src/model/scenario.ts";
+import type { FaultKind } from "../../src/config/schema/scenario.ts";
 import { defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
 import { rateLimitedCount } from "../../src/simulator/http/service.ts";
 import { isLongRun } from "../harness/run-length.ts";

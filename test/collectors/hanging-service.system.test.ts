@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
-import type { Scenario } from "../../src/model/scenario.ts";
+import type { Scenario } from "../../src/config/schema/scenario.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService, rateLimitedCount } from "../../src/simulator/http/service.ts";

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { type Fault, type ListOptions, NODE_ORDERS, type ServiceOptions } from "../../src/config/schema/scenario.ts";
 import type { Transport } from "../../src/model/ports.ts";
-import { type Fault, type ListOptions, NODE_ORDERS, type ServiceOptions } from "../../src/model/scenario.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
 import { createService, rateLimitedCount, replyCounts } from "../../src/simulator/http/service.ts";

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import { createTopListCaps } from "../../src/collectors/collected-state.ts";
+import type { Fault } from "../../src/config/schema/scenario.ts";
 import { Inventory } from "../../src/inventory/inventory.ts";
 import { createLabelCounts } from "../../src/inventory/label-counts.ts";
 import type { SessionTotals } from "../../src/inventory/sessions/session-totals.ts";
 import { NetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import { LABEL_CAPS } from "../../src/model/label-values.ts";
-import type { Fault } from "../../src/model/scenario.ts";
 import type { SessionRecord, SessionStatistics } from "../../src/model/session.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
 import { startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import type { Fault } from "../../src/config/schema/scenario.ts";
 import type { Transport } from "../../src/model/ports.ts";
-import type { Fault } from "../../src/model/scenario.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService, replyCounts } from "../../src/simulator/http/service.ts";

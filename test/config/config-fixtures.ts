@@ -4,11 +4,9 @@ import type { ConfigChecks, ConfigSource, FieldUse } from "../../src/config/chec
 import { type ConfigProblem, formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { type LoadedConfig, loadConfig } from "../../src/config/load.ts";
 import type { Config } from "../../src/config/schema/config.ts";
-import { loadScenario } from "../../src/config/schema/scenario.ts";
+import { loadScenario, type Scenario } from "../../src/config/schema/scenario.ts";
 import { readWebFile } from "../../src/config/web-file.ts";
-import type { Scenario } from "../../src/model/scenario.ts";
-import { HOLD_REASONS } from "../../src/policy/guards/guards.ts";
-import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { HOLD_REASONS } from "../../src/policy/guards/guard-list.ts";
 
 /** Environment of the tests. */
 export type TestEnvironment = Record<string, string>;
@@ -124,14 +122,14 @@ const formatProblems = (list: readonly ConfigProblem[]): string[] =>
 
 /** Loads a scenario text that must be fine. */
 export function loadScenarioText(text: string): Scenario {
-  const loaded = loadScenario({ file: "p.yaml", text, env: {} }, defaultScenario);
+  const loaded = loadScenario({ file: "p.yaml", text, env: {} });
   if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
   return loaded.value;
 }
 
 /** The errors of a scenario text. */
 export function scenarioErrors(text: string): string[] {
-  const loaded = loadScenario({ file: "p.yaml", text, env: {} }, defaultScenario);
+  const loaded = loadScenario({ file: "p.yaml", text, env: {} });
   return loaded.ok ? [] : formatProblems(loaded.error);
 }
 

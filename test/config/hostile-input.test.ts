@@ -5,7 +5,6 @@ import type { ConfigProblem } from "../../src/config/diagnostics/problem.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
 import { compileExpression } from "../../src/policy/cel/expression.ts";
-import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { propertyRuns } from "../harness/run-length.ts";
 import { checks, fileText, sourceOf, withService } from "./config-fixtures.ts";
 
@@ -123,7 +122,7 @@ describe("any file is loaded, or rejected with a position:", () => {
   test("a scenario", () => {
     fc.assert(
       fc.property(texts(roughDay), (text) => {
-        const loaded = loadScenario({ file: "p.yaml", text, env }, defaultScenario);
+        const loaded = loadScenario({ file: "p.yaml", text, env });
         if (!loaded.ok) expectPositions(text, loaded.error);
       }),
       propertyRuns(300),

@@ -6,7 +6,7 @@ import { parse } from "yaml";
 import { parseConfig, parsePolicyTests } from "../../src/cli/config/config-loading.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
-import type { LoadedPolicyTests } from "../../src/config/schema/policy-test.ts";
+import type { LoadedPolicyTests } from "../../src/config/policy-test-file.ts";
 import type { WebConfig } from "../../src/config/schema/web-file.ts";
 import { compilePolicy } from "../../src/policy/policy.ts";
 import { fileText, loadConfigText, loadScenarioText, readWebText } from "./config-fixtures.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
-import { LIMITER_KINDS } from "../../src/model/scenario.ts";
+import { LIMITER_KINDS } from "../../src/config/schema/scenario.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { type DaemonGroup, startDaemonGroup } from "../harness/daemon-group.ts";
 import { commandsOf } from "../harness/operator-commands.ts";

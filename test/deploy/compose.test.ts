@@ -6,7 +6,7 @@ import { VERSION } from "../../src/cli/context.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
 import { parseDatabaseUrl } from "../../src/journal/postgres/url.ts";
-import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
+import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { SITES } from "../../src/simulator/fleet/locations.ts";
 import { startProcess } from "../integration/process.ts";
 import { startNetwork } from "../integration/simulated-network.ts";
@@ -195,7 +195,7 @@ test("the configuration is valid, acts, and uses the ports of the other services
 
 test("the scenario is valid: it has the daemon's key, the daemon's plan, and regions that exist", () => {
   const file = "deploy/compose/scenario.yaml";
-  const scenario = loadScenario({ file, text: textOf(file), env: {} }, defaultScenario);
+  const scenario = loadScenario({ file, text: textOf(file), env: {} });
   if (!scenario.ok) throw new Error(scenario.error.map(formatProblem).join("\n"));
   expect(service("proxywarden").environment?.PROXYWARDEN_API_KEY).toBe(SIMULATION_KEY);
   expect(scenario.value.keys.map(({ key }) => key)).toEqual([SIMULATION_KEY]);

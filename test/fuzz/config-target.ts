@@ -5,9 +5,8 @@ import { CONFIG_CHECKS } from "../../src/cli/config/config-loading.ts";
 import type { ConfigSource } from "../../src/config/checks.ts";
 import { type ConfigProblem, formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { loadConfig } from "../../src/config/load.ts";
-import { loadPolicyTests } from "../../src/config/schema/policy-test.ts";
+import { loadPolicyTests } from "../../src/config/policy-test-file.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
-import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { fileText } from "../config/config-fixtures.ts";
 import { mutatedText, pick, randomBytes } from "./mutation.ts";
 import { assert, type FuzzTarget } from "./target.ts";
@@ -150,7 +149,7 @@ function load(kind: FileKind, text: string): Result<unknown, readonly ConfigProb
     case "web":
       return loadAll(FULL_CONFIG, { "a.yaml": FULL_POLICY, "web.yml": text });
     case "scenario":
-      return loadScenario({ file: "f.yaml", text, env }, defaultScenario);
+      return loadScenario({ file: "f.yaml", text, env });
     case "policy_test":
       return loadPolicyTests(sourceOf(text, { "../offline.yaml": FULL_POLICY }));
     default:

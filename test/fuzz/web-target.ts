@@ -7,7 +7,7 @@ import type { Clock, Log } from "../../src/model/ports.ts";
 import { createEventLog } from "../../src/web/api/event-log.ts";
 import { createHistory } from "../../src/web/api/history.ts";
 import { nodesView, nodeView } from "../../src/web/api/node-views.ts";
-import { operatorCommandTable } from "../../src/web/api/operator-commands.ts";
+import { operatorCommandTable } from "../../src/web/api/operator-command-routes.ts";
 import type { WebDeps } from "../../src/web/api/routes.ts";
 import { budgetView, type StatusSnapshot, statusView } from "../../src/web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../../src/web/http/server.ts";

@@ -4,13 +4,13 @@ import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/d
 import { seededRandom } from "../../src/base/random.ts";
 import { parseConfig } from "../../src/cli/config/config-loading.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
+import type { Scenario } from "../../src/config/schema/scenario.ts";
 import { type ConfigResources, openConfigResources } from "../../src/daemon/config-resources.ts";
 import { RoleSwitch } from "../../src/daemon/role-switch.ts";
 import { type DaemonDeps, openRuntime, type Runtime } from "../../src/daemon/runtime.ts";
 import type { Clock, Transport } from "../../src/model/ports.ts";
 import type { Action } from "../../src/model/remediation/episode.ts";
 import type { Receiver } from "../../src/model/remediation/notification.ts";
-import type { Scenario } from "../../src/model/scenario.ts";
 import { createCron } from "../../src/platform/cron.ts";
 import type { RemediationConfig } from "../../src/remediation/context.ts";
 import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";

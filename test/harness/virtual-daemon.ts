@@ -8,12 +8,12 @@ import {
   type CollectorManager,
   startCollectorManager,
 } from "../../src/collectors/collector-manager.ts";
+import type { Scenario } from "../../src/config/schema/scenario.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/shutdown.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { ExternalBlockers, Log, Secret, StateStore, Transport } from "../../src/model/ports.ts";
 import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
-import type { Scenario } from "../../src/model/scenario.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
 import { createNotifier, type Notifier } from "../../src/notify/notifier.ts";
 import { createCron } from "../../src/platform/cron.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import type { Fault, FaultKind } from "../../src/model/scenario.ts";
+import type { Fault, FaultKind } from "../../src/config/schema/scenario.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { parseRepositoryConfig } from "../deploy/manifest.ts";
 import { isLongRun } from "../harness/run-length.ts";

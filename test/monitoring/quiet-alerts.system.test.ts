@@ -2,8 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
-import { loadScenario } from "../../src/config/schema/scenario.ts";
-import type { Scenario } from "../../src/model/scenario.ts";
+import { loadScenario, type Scenario } from "../../src/config/schema/scenario.ts";
 import { defaultScenario, demoScenario } from "../../src/simulator/default-scenarios.ts";
 import { inRepository, parseRepositoryConfig, textOf } from "../deploy/manifest.ts";
 import { isLongRun } from "../harness/run-length.ts";
@@ -23,7 +22,7 @@ const DEMO_ENVIRONMENT = {
 
 function composeScenario(): Scenario {
   const file = "deploy/compose/scenario.yaml";
-  const scenario = loadScenario({ file, text: textOf(file), env: {} }, defaultScenario);
+  const scenario = loadScenario({ file, text: textOf(file), env: {} });
   if (!scenario.ok) throw new Error(scenario.error.map(formatProblem).join("\n"));
   return scenario.value;
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { MODES } from "../../src/model/policy/policy.ts";
 import type { Blocker } from "../../src/model/remediation/decision.ts";
 import { decide } from "../../src/policy/decision.ts";
-import { GUARDS, HOLD_REASON_ROWS, HOLD_REASONS } from "../../src/policy/guards/guards.ts";
+import { GUARDS, HOLD_REASON_ROWS, HOLD_REASONS } from "../../src/policy/guards/guard-list.ts";
 import { steps } from "../harness/policies.ts";
 import { propertyRuns } from "../harness/run-length.ts";
 import { buildEvaluation, firingTimer } from "./guard-case.ts";

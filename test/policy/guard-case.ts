@@ -7,7 +7,7 @@ import type { Action, Episode, NodeHold, Quarantine, TimerRow } from "../../src/
 import type { PolicyEvaluation, Verdict } from "../../src/policy/evaluation.ts";
 import { countFleet } from "../../src/policy/fleet-counts.ts";
 import type { Candidate, GuardFacts, NodeObservation } from "../../src/policy/guard-facts.ts";
-import type { GuardRow } from "../../src/policy/guards/guard.ts";
+import type { GuardRow } from "../../src/policy/guards/guard-definition.ts";
 import { effectiveLimits } from "../../src/policy/guards/safety-limits.ts";
 import { CLOSED_BREAKER } from "../../src/policy/guards/storm-and-breaker.ts";
 import { isInFlight } from "../../src/policy/own-actions.ts";

@@ -1,4 +1,4 @@
-import { LIMITER_KINDS, type LimiterKind } from "../../src/model/scenario.ts";
+import { LIMITER_KINDS, type LimiterKind } from "../../src/config/schema/scenario.ts";
 import { CATEGORIES, type Category, type Limits, type PLANS } from "../../src/rate-limit/limits.ts";
 import { createLimiter, type Limiter } from "../../src/simulator/http/limiter.ts";
 import { isLongRun } from "../harness/run-length.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import type { ServiceOptions } from "../../src/model/scenario.ts";
+import type { ServiceOptions } from "../../src/config/schema/scenario.ts";
 import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
 import {

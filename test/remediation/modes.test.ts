@@ -184,7 +184,7 @@ test("reject refuses an action that was sent", async () => {
   await network.commands().approve(id);
   await network.advanceUntil(() => network.postCount() === 1);
   await network.advance(SECOND_MS);
-  const error = { kind: "conflict", message: `${id} can't be rejected: it is sent` };
+  const error = { kind: "conflict", message: `${id} can't be rejected: its state is sent` };
   expect(await network.commands().reject(id, "")).toEqual({ ok: false, error });
   expect(network.actions()).toMatchObject([{ state: "sent" }]);
 });

@@ -1,4 +1,4 @@
-import type { Scenario, ServiceOptions } from "../../src/model/scenario.ts";
+import type { Scenario, ServiceOptions } from "../../src/config/schema/scenario.ts";
 import { defaultScenario, defaultServiceOptions, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import type { Reply } from "../../src/simulator/http/reply.ts";
 import { createService, handleRequest, type SimulatedService } from "../../src/simulator/http/service.ts";

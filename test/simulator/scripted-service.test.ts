@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import type { PolicyTest, ScriptedNode } from "../../src/config/schema/policy-test.ts";
 import type { NodeStatus } from "../../src/model/node.ts";
-import { type PolicyTest, type ScriptedNode, type Series, valueAt } from "../../src/model/policy/policy-test.ts";
+import { type Series, valueAt } from "../../src/model/policy/series.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { createScriptedTransport } from "../../src/simulator/scripted-service.ts";
 

@@ -30,8 +30,9 @@ const tierOf: ReadonlyMap<string, number> = new Map(
   tiers.flatMap((folders, tier) => folders.map((folder) => [folder, tier] as const)),
 );
 const PURE_TIER_MAX = tierOf.get("metrics")!;
-/** The simulator stands beside the tiers: it imports these, and only these import it. */
+/** The simulator stands beside the tiers: it imports these and the inputs of a simulation, and only these import it. */
 const SIMULATOR_IMPORTS: readonly string[] = ["base", "model"];
+const SIMULATION_INPUTS: readonly string[] = ["src/config/schema/scenario.ts", "src/config/schema/policy-test.ts"];
 const SIMULATOR_IMPORTERS: readonly string[] = ["cli"];
 const FILE_LINES_MAX = 300;
 /** Maximum number of files in a folder. With more, it needs subfolders. */
@@ -91,7 +92,7 @@ function mayImport(folder: string, target: string): boolean {
   if (!target.startsWith("src/") || !target.endsWith(".ts")) return false;
   const imported = folderOf(target);
   if (imported === folder) return true;
-  if (folder === "simulator") return SIMULATOR_IMPORTS.includes(imported);
+  if (folder === "simulator") return SIMULATOR_IMPORTS.includes(imported) || SIMULATION_INPUTS.includes(target);
   if (imported === "simulator") return SIMULATOR_IMPORTERS.includes(folder);
   return (tierOf.get(imported) ?? Number.POSITIVE_INFINITY) < tierOf.get(folder)!;
 }

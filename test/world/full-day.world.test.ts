@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { LIMITER_KINDS } from "../../src/config/schema/scenario.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
-import { LIMITER_KINDS } from "../../src/model/scenario.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { demoScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService, rateLimitedCount, replyCounts } from "../../src/simulator/http/service.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { LIMITER_KINDS, type LimiterKind } from "../../src/model/scenario.ts";
+import { LIMITER_KINDS, type LimiterKind } from "../../src/config/schema/scenario.ts";
 import { runSharedHours, type SecondClient } from "../api-client/second-client.ts";
 
 const MINUTES = 120;

@@ -6,8 +6,8 @@ import { type ConfigProblem, formatProblem, locateProblem } from "../../config/d
 import type { Environment } from "../../config/environment.ts";
 import { type Connection, type LoadedConfig, loadConfig, loadStateSection } from "../../config/load.ts";
 import { policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
+import { loadPolicyTests } from "../../config/policy-test-file.ts";
 import type { Config } from "../../config/schema/config.ts";
-import { loadPolicyTests } from "../../config/schema/policy-test.ts";
 import { parseYaml } from "../../config/yaml/document.ts";
 import { networkFamilyNames } from "../../metrics/families/network-families.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
@@ -15,7 +15,7 @@ import { systemClock } from "../../platform/clock.ts";
 import { cronError } from "../../platform/cron.ts";
 import { NO_SUCH_FILE, readTextFile, readTextInput } from "../../platform/text-file.ts";
 import { compileExpression } from "../../policy/cel/expression.ts";
-import { HOLD_REASONS } from "../../policy/guards/guards.ts";
+import { HOLD_REASONS } from "../../policy/guards/guard-list.ts";
 import type { CommandContext } from "../context.ts";
 
 /** The checks of a configuration that need other parts of the program. */

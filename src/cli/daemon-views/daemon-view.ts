@@ -3,7 +3,7 @@ import type { Result } from "../../base/result.ts";
 import type { Clock } from "../../model/ports.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "../context.ts";
-import type { DaemonConnectionOptions } from "../daemon-client.ts";
+import { DaemonClient, type DaemonConnectionOptions } from "../daemon-client.ts";
 import { createPaint, type Paint, stripControlCharacters } from "../output/text.ts";
 
 /** Options of the commands that show what the running daemon knows. */
@@ -21,6 +21,16 @@ export interface DaemonView {
   /** Notes for standard error about what the value lacks. Absent if there are none. */
   readonly notes?: readonly string[];
 }
+
+/** Returns the command that asks the running daemon for a view and prints it, as {@link showView} does. */
+export const viewCommand =
+  <Options extends DaemonViewOptions>(
+    read: (options: Options, daemon: DaemonClient) => Promise<Result<DaemonView, string>>,
+  ) =>
+  (options: Options, context: CommandContext): Promise<ExitCode> => {
+    const daemon = new DaemonClient(options, context);
+    return showView(() => read(options, daemon), options, context);
+  };
 
 /** Interval of `--watch`. */
 const WATCH_INTERVAL_MS: DurationMs = 2 * SECOND_MS;

@@ -8,13 +8,11 @@ import type { ActionView, DecisionView, OperatorCommandView, WithNode } from "..
 import type { Rows } from "../../web/api/unknown-names.ts";
 import { requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
-import type { CommandContext, ExitCode } from "../context.ts";
-import { DaemonClient } from "../daemon-client.ts";
+import type { DaemonClient } from "../daemon-client.ts";
 import { stateText } from "../output/node-explanation-text.ts";
 import { formatTable, formatTime, nodeLabel, type Paint } from "../output/text.ts";
-import { type DaemonView, type DaemonViewOptions, searchOf, showView } from "./daemon-view.ts";
-import { emptyFleetReason, resolveNode } from "./node-lookup.ts";
-import { unknownLocations } from "./unknown-names.ts";
+import { type DaemonViewOptions, searchOf, viewCommand } from "./daemon-view.ts";
+import { emptyFleetReason, resolveNode, unknownLocations } from "./node-lookup.ts";
 
 /** Filters of `decisions`, `actions` and `orders`. */
 export interface JournalRowOptions extends DaemonViewOptions {
@@ -42,14 +40,9 @@ interface FoundRows<Row> {
   readonly warnings: readonly string[];
 }
 
-/** `decisions`, `actions` and `orders`: lists the latest rows of a view that match the options, newest first. */
-export function runJournalView<Row extends JournalRow>(
-  view: JournalView<Row>,
-  options: JournalRowOptions,
-  context: CommandContext,
-): Promise<ExitCode> {
-  const daemon = new DaemonClient(options, context);
-  async function read(): Promise<Result<DaemonView, string>> {
+/** Returns a command that lists the latest rows of a view that match the options, newest first. */
+const journalCommand = <Row extends JournalRow>(view: JournalView<Row>) =>
+  viewCommand(async (options: JournalRowOptions, daemon) => {
     const found = await searchRows(view, options, daemon);
     if (!found.ok) return found;
     const { rows, warnings } = found.value;
@@ -57,9 +50,7 @@ export function runJournalView<Row extends JournalRow>(
       rows.length === 0 ? `no ${view.noun}s\n` : formatTable(view.titles, rows.map(view.cellsOf), paint);
     const unknown = rows.length === 0 ? await unknownLocations(options, daemon) : [];
     return ok({ value: rows, format, notes: [...warnings, ...unknown, ...notesOn(found.value, view.noun)] });
-  }
-  return showView(read, options, context);
-}
+  });
 
 /** Returns what the rows that were found may lack. */
 function notesOn({ isCut, unlocated }: FoundRows<JournalRow>, noun: string): readonly string[] {
@@ -135,7 +126,7 @@ interface JournalView<Row extends JournalRow> {
 }
 
 /** `decisions`. */
-export const DECISIONS: JournalView<WithNode<DecisionView>> = {
+export const runDecisions = journalCommand<WithNode<DecisionView>>({
   route: "decisions",
   noun: "decision",
   sortedBy: ({ at }) => at,
@@ -149,10 +140,10 @@ export const DECISIONS: JournalView<WithNode<DecisionView>> = {
     verdict,
     blockers.map(({ reason }) => reason).join(", "),
   ],
-};
+});
 
 /** `actions`. */
-export const ACTIONS: JournalView<WithNode<ActionView>> = {
+export const runActions = journalCommand<WithNode<ActionView>>({
   route: "actions",
   noun: "action",
   sortedBy: (row) => row.created_at,
@@ -171,10 +162,10 @@ export const ACTIONS: JournalView<WithNode<ActionView>> = {
     stateText(row),
     (row.detail ?? "").replaceAll(row.node, row.name ?? row.node),
   ],
-};
+});
 
 /** `orders`. */
-export const ORDERS: JournalView<WithNode<OperatorCommandView>> = {
+export const runOrders = journalCommand<WithNode<OperatorCommandView>>({
   route: "orders",
   noun: "operator command",
   sortedBy: ({ at }) => at,
@@ -186,4 +177,4 @@ export const ORDERS: JournalView<WithNode<OperatorCommandView>> = {
     node === null ? "-" : nodeLabel(node, name),
     node === null ? detail : detail.replaceAll(node, name ?? node),
   ],
-};
+});

@@ -3,6 +3,7 @@ import type { NodeId } from "../../model/node.ts";
 import type { NodesView } from "../../web/api/node-views.ts";
 import { checkText, ROWS_MAX } from "../../web/api/query.ts";
 import type { LeaderView } from "../../web/api/status-views.ts";
+import type { NameFilters } from "../../web/api/unknown-names.ts";
 import { PROGRAM } from "../context.ts";
 import type { DaemonClient } from "../daemon-client.ts";
 import { stripControlCharacters } from "../output/text.ts";
@@ -50,4 +51,14 @@ export async function emptyFleetReason(daemon: DaemonClient): Promise<string | n
   if (leader === null || leader.is_this) return "the daemon knows no nodes yet: try again after its first poll";
   const where = leader.url ?? leader.name;
   return `this daemon stands by and knows no nodes: ask the leader${where === null ? "" : ` at ${stripControlCharacters(where)}`}`;
+}
+
+/** Returns a sentence for each location that the daemon does not know, for a result without rows. */
+export async function unknownLocations(
+  { region, country }: Pick<NameFilters, "region" | "country">,
+  daemon: DaemonClient,
+): Promise<readonly string[]> {
+  if (region === undefined && country === undefined) return [];
+  const response = await readNodesPage({ region, country, limit: 1 }, daemon);
+  return response.ok ? (response.value.warnings ?? []) : [];
 }

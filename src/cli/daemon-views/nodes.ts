@@ -5,8 +5,7 @@ import type { NodesView } from "../../web/api/node-views.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
 import type { HeldNodeView } from "../../web/api/remediation-views.ts";
 import { formatUptime } from "../../web/ui/page/format.ts";
-import type { CommandContext, ExitCode } from "../context.ts";
-import { DaemonClient } from "../daemon-client.ts";
+import type { DaemonClient } from "../daemon-client.ts";
 import {
   formatLength,
   formatTable,
@@ -15,9 +14,8 @@ import {
   type Paint,
   stripControlCharacters,
 } from "../output/text.ts";
-import { type DaemonView, type DaemonViewOptions, showView } from "./daemon-view.ts";
-import { emptyFleetReason, readNodesPage } from "./node-lookup.ts";
-import { unknownLocations } from "./unknown-names.ts";
+import { type DaemonViewOptions, viewCommand } from "./daemon-view.ts";
+import { emptyFleetReason, readNodesPage, unknownLocations } from "./node-lookup.ts";
 
 /** Filters of `nodes`. */
 export interface NodesOptions extends DaemonViewOptions {
@@ -42,17 +40,13 @@ interface FoundNodes {
 type NodeRow = NodesView["data"][number];
 
 /** `nodes`: lists the nodes of the running daemon, in the order of their ids. */
-export function runNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
-  const daemon = new DaemonClient(options, context);
-  async function read(): Promise<Result<DaemonView, string>> {
-    const found = await readNodes(options, daemon);
-    if (!found.ok) return found;
-    const { value } = found;
-    const notes = await notesOn(value, daemon);
-    return ok({ value, format: (paint) => formatNodes(value, paint), notes });
-  }
-  return showView(read, options, context);
-}
+export const runNodes = viewCommand(async (options: NodesOptions, daemon) => {
+  const found = await readNodes(options, daemon);
+  if (!found.ok) return found;
+  const { value } = found;
+  const notes = await notesOn(value, daemon);
+  return ok({ value, format: (paint) => formatNodes(value, paint), notes });
+});
 
 const FIRST_WALK = "the first walk of the node list has not completed yet: only the nodes read so far are known";
 
@@ -99,30 +93,26 @@ function formatNodes({ nodes, total }: FoundNodes, paint: Paint): string {
 /**
  * `nodes --held`: lists the nodes that are held, as `GET /api/v1/holds` orders them, with every reason and how it ends.
  */
-export function runHeldNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
+export const runHeldNodes = viewCommand(async (options: NodesOptions, daemon) => {
   const { region, country, search = "", limit } = options;
   const isWanted = (held: HeldNodeView) =>
     (region ?? held.region) === held.region &&
     equalsIgnoringCase(country ?? held.country, held.country) &&
     [held.node, held.name, held.ip_address ?? ""].some((text) => text.toLowerCase().includes(search.toLowerCase()));
-  const daemon = new DaemonClient(options, context);
-  async function read(): Promise<Result<DaemonView, string>> {
-    const held = await readHeldNodes(ROWS_MAX, daemon);
-    if (!held.ok) return held;
-    const wanted = held.value.filter(isWanted);
-    const [nodes, total] = [wanted.slice(0, limit), wanted.length];
-    const more = total > nodes.length ? `${nodes.length} of ${total} held nodes: see --limit and the filters\n` : "";
-    const format = (paint: Paint) => {
-      if (held.value.length === 0) return "no nodes are held\n";
-      if (nodes.length === 0) return "none of the held nodes matches the filters\n";
-      return formatHeldNodes(nodes, more, paint);
-    };
-    const unknown = total === 0 ? await unknownLocations({ region, country }, daemon) : [];
-    const cut = held.value.length === ROWS_MAX ? [`only the first ${ROWS_MAX} held nodes were read`] : [];
-    return ok({ value: { nodes, total }, format, notes: [...unknown, ...cut] });
-  }
-  return showView(read, options, context);
-}
+  const held = await readHeldNodes(ROWS_MAX, daemon);
+  if (!held.ok) return held;
+  const wanted = held.value.filter(isWanted);
+  const [nodes, total] = [wanted.slice(0, limit), wanted.length];
+  const more = total > nodes.length ? `${nodes.length} of ${total} held nodes: see --limit and the filters\n` : "";
+  const format = (paint: Paint) => {
+    if (held.value.length === 0) return "no nodes are held\n";
+    if (nodes.length === 0) return "none of the held nodes matches the filters\n";
+    return formatHeldNodes(nodes, more, paint);
+  };
+  const unknown = total === 0 ? await unknownLocations({ region, country }, daemon) : [];
+  const cut = held.value.length === ROWS_MAX ? [`only the first ${ROWS_MAX} held nodes were read`] : [];
+  return ok({ value: { nodes, total }, format, notes: [...unknown, ...cut] });
+});
 
 /** Reads at most `limit` held nodes: first those that a policy would treat, the longest hold first in each group. */
 export const readHeldNodes = (limit: number, daemon: DaemonClient) =>

@@ -3,10 +3,10 @@ import { ok, type Result } from "../../base/result.ts";
 import type { HeldNodeView, PolicyView, remediationStatusView } from "../../web/api/remediation-views.ts";
 import type { budgetView, LeaderView, statusView } from "../../web/api/status-views.ts";
 import { countNoun, episodeState, formatCount } from "../../web/ui/page/format.ts";
-import { type CommandContext, type ExitCode, PROGRAM } from "../context.ts";
-import { DaemonClient } from "../daemon-client.ts";
+import { PROGRAM } from "../context.ts";
+import type { DaemonClient } from "../daemon-client.ts";
 import { formatLength, formatTable, formatTime, type Paint, stripControlCharacters } from "../output/text.ts";
-import { type DaemonView, type DaemonViewOptions, showView } from "./daemon-view.ts";
+import { viewCommand } from "./daemon-view.ts";
 import { formatHeldNodes, readHeldNodes } from "./nodes.ts";
 
 type Status = ReturnType<typeof statusView> & {
@@ -29,15 +29,10 @@ interface DaemonStatus {
 const HELD_NODES_LISTED = 10;
 
 /** `status`: shows the state of the running daemon: nodes, collectors, limits, policies, and what holds actions. */
-export function runStatus(options: DaemonViewOptions, context: CommandContext): Promise<ExitCode> {
-  const daemon = new DaemonClient(options, context);
-  async function read(): Promise<Result<DaemonView, string>> {
-    const status = await readStatus(daemon);
-    if (!status.ok) return status;
-    return ok({ value: status.value, format: (paint) => formatStatus(status.value, paint) });
-  }
-  return showView(read, options, context);
-}
+export const runStatus = viewCommand(async (_, daemon) => {
+  const status = await readStatus(daemon);
+  return status.ok ? ok({ value: status.value, format: (paint) => formatStatus(status.value, paint) }) : status;
+});
 
 async function readStatus(daemon: DaemonClient): Promise<Result<DaemonStatus, string>> {
   const status = await daemon.get<Status>("/api/v1/status", { collectors: "object", remediation: "object" });

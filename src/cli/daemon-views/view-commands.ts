@@ -2,7 +2,7 @@ import type { Option } from "commander";
 import { NODE_STATUSES } from "../../model/node.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
 import { type CommandRow, OPERATOR, option, parseSearchText, parseTime, wholeNumber } from "../arguments/options.ts";
-import { ACTIONS, DECISIONS, type JournalRowOptions, ORDERS, runJournalView } from "./journal-rows.ts";
+import { runActions, runDecisions, runOrders } from "./journal-rows.ts";
 import { type NodesOptions, runHeldNodes, runNodes } from "./nodes.ts";
 import { runStatus } from "./status.ts";
 
@@ -72,20 +72,20 @@ export const VIEW_COMMANDS: readonly CommandRow[] = [
     description: "list the latest decisions to act on a node or to hold it, newest first",
     example: "decisions --policy reboot-offline --since 2h",
     options: JOURNAL_ROWS,
-    run: (options: JournalRowOptions, context) => runJournalView(DECISIONS, options, context),
+    run: runDecisions,
   },
   {
     usage: "actions",
     description: "list the latest actions and their outcomes, newest first",
     example: "actions --region eu-west --since 1d",
     options: JOURNAL_ROWS,
-    run: (options: JournalRowOptions, context) => runJournalView(ACTIONS, options, context),
+    run: runActions,
   },
   {
     usage: "orders",
     description: "list the latest operator commands and reloads, and who issued them, newest first",
     example: "orders --since 1d",
     options: [NODE, ...LATEST_ROWS],
-    run: (options: JournalRowOptions, context) => runJournalView(ORDERS, options, context),
+    run: runOrders,
   },
 ];

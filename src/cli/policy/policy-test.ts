@@ -1,9 +1,8 @@
 import { formatDuration } from "../../base/duration.ts";
 import { fail } from "../../base/result.ts";
-import { type LoadedPolicyTests, testNodeSchema } from "../../config/schema/policy-test.ts";
-import { camelKeys } from "../../config/schema/value-types.ts";
+import type { LoadedPolicyTests } from "../../config/policy-test-file.ts";
+import type { PolicyTest } from "../../config/schema/policy-test.ts";
 import { positionIn } from "../../config/yaml/position.ts";
-import type { PolicyTest, ScriptedNode } from "../../model/policy/policy-test.ts";
 import { readTextInput } from "../../platform/text-file.ts";
 import type { RemediationConfig } from "../../remediation/context.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
@@ -71,29 +70,15 @@ function configUnderTest({ file, policies }: LoadedPolicyTests): RemediationConf
 
 function toPolicyTests({ file, policies }: LoadedPolicyTests): readonly PolicyTest[] {
   const [onlyPolicy] = policies;
-  return file.tests.map(({ name, fleet, nodes, blocked, expect }) => {
-    const added = Array.from({ length: fleet.nodes }, (_, index) => ({ id: `fleet_${index + 1}` }));
-    return {
-      name,
-      startsAt: file.start,
-      intervalMs: file.interval,
-      blocked,
-      nodes: [...nodes, ...added.map((node) => testNodeSchema.parse(node))].map((node) => toScriptedNode(node, fleet)),
-      expectations: expect.map(({ at, policy = onlyPolicy!.name, ...rest }) => ({ ...rest, atMs: at, policy })),
-    };
-  });
+  return file.tests.map(({ name, nodes, blocked, expect }) => ({
+    name,
+    startsAt: file.start,
+    intervalMs: file.interval,
+    blocked,
+    nodes,
+    expectations: expect.map((expected) => ({ policy: onlyPolicy!.name, ...expected })),
+  }));
 }
-
-type TestConfig = LoadedPolicyTests["file"]["tests"][number];
-
-const toScriptedNode = (node: TestConfig["nodes"][number], { country, region }: TestConfig["fleet"]): ScriptedNode => ({
-  name: node.id,
-  country,
-  region,
-  lastSeen: null,
-  uptimeHours: null,
-  ...camelKeys(node),
-});
 
 const formatFailure = ({ expected, lines }: FailedExpectation): string =>
   `at ${formatDuration(expected.atMs)}, ${expected.node} by ${expected.policy}: ${lines.join("\n  ")}`;

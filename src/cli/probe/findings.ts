@@ -169,7 +169,7 @@ function headersOf({ calls }: ServiceObservation): Answer {
   const missing = HEADERS.filter((name) => !present.includes(name));
   const effects = [
     ...(missing.some((name) => name !== "date") ? ["without X-RateLimit headers, calls are spaced evenly"] : []),
-    ...(missing.includes("date") ? ["without Date, times are compared with this machine's clock"] : []),
+    ...(missing.includes("date") ? ["without Date, the service's clock is unknown, and no action is taken"] : []),
   ];
   const text = [
     present.length === 0 ? "none of the documented headers" : present.join(", "),

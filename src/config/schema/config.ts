@@ -83,8 +83,14 @@ const limitsSection = section({
   })
     .prefault({})
     .describe("Billing month of the plan."),
-  node_management: categoryLimit(100, "Limit of the node endpoints if the service's headers don't state it."),
-  session_monitoring: categoryLimit(500, "Limit of the session endpoints if the service's headers don't state it."),
+  node_management: categoryLimit(
+    100,
+    "Limit of the node endpoints. A lower limit in the service's headers takes precedence; a higher one does not.",
+  ),
+  session_monitoring: categoryLimit(
+    500,
+    "Limit of the session endpoints. A lower limit in the service's headers takes precedence; a higher one does not.",
+  ),
 })
   .prefault({})
   .describe("Limits of the service.");

@@ -42,12 +42,6 @@ export function listItem(schema: z.core.$ZodType): z.core.$ZodType | null {
   return def.type === "array" ? def.element : null;
 }
 
-/** Returns the maximum number of items of a list; Infinity if it is unlimited. */
-export function itemsMax(schema: z.core.$ZodType): number {
-  const bounds = (innermost(schema)._zod.def.checks ?? []).map(({ _zod }) => _zod.def);
-  return Math.min(...bounds.map((bound) => ("maximum" in bound ? Number(bound.maximum) : Number.POSITIVE_INFINITY)));
-}
-
 /** Returns the schema of the values of a mapping from names, or null if the schema is not such a mapping. */
 function namedItem(schema: z.core.$ZodType): z.core.$ZodType | null {
   const { def } = innermost(schema)._zod;

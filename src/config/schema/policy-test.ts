@@ -1,26 +1,13 @@
 import { z } from "zod";
 import { type DurationMs, parseDuration } from "../../base/duration.ts";
-import { fail, ok, type Result } from "../../base/result.ts";
+import { fail, ok } from "../../base/result.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
-import type { PolicySpec } from "../../model/policy/policy.ts";
-import type { Series, Span } from "../../model/policy/policy-test.ts";
-import { parseIsoTime } from "../../model/time.ts";
-import { type ConfigSource, createCheckContext, readOptionsOf } from "../checks.ts";
-import {
-  type ConfigProblem,
-  type Finding,
-  listNames,
-  mergeProblems,
-  type Path,
-  quote,
-  toProblems,
-} from "../diagnostics/problem.ts";
-import { policiesInOrder, readPolicyFiles } from "../policy-file.ts";
-import { type Marks, positionIn } from "../yaml/position.ts";
-import { readYaml } from "../yaml-reader.ts";
+import type { Series, Span } from "../../model/policy/series.ts";
+import { type EpochMs, parseIsoTime } from "../../model/time.ts";
 import { safetySchema } from "./safety.ts";
 import { intervalsSchema } from "./time-intervals.ts";
 import {
+  camelKeys,
   duration,
   list,
   nonBlankText,
@@ -95,14 +82,14 @@ const wholeUpTo = (max: number) => (written: string) => {
 };
 
 /** Ids of the healthy nodes that the fleet of a test adds. */
-const BACKGROUND_NODE_ID = /^fleet_\d+$/;
+export const BACKGROUND_NODE_ID = /^fleet_\d+$/;
 
 const statuses = () => series("status", "online", wordOf(NODE_STATUSES));
 const ratio = () => series("ratio from 0 to 1", "0.5", numberUpTo(1));
 const count = (max: number) => series("whole number", "3", wholeUpTo(max));
 
 /** A node of a test. By default it is healthy. */
-export const testNodeSchema = section({
+const testNode = section({
   id: nonBlankText("a node's id").describe("Id of the node."),
   name: nonBlankText("a name").exactOptional().describe("Name of the node. Defaults to its id."),
   country: nonBlankText("a country").exactOptional().describe("Country of the node. Defaults to that of the fleet."),
@@ -133,7 +120,7 @@ export const testNodeSchema = section({
   })
     .prefault({})
     .describe("Sessions in the session list, by status."),
-});
+}).transform((node) => ({ name: node.id, lastSeen: null, uptimeHours: null, ...camelKeys(node) }));
 
 const fleet = section({
   nodes: wholeNumber(0, TEST_NODES_MAX).default(20).describe("Number of additional nodes, all healthy."),
@@ -185,22 +172,35 @@ const expectation = (holdReasons: readonly string[]) =>
       ...RUN_ALWAYS,
       error: `must have at least one of ${STATED_KEYS.join(", ")}`,
     })
-    .meta({ anyOf: STATED_KEYS.map((key) => ({ required: [key] })) });
+    .meta({ anyOf: STATED_KEYS.map((key) => ({ required: [key] })) })
+    .transform((expected) => camelKeys(expected, "at"));
 
 const policyTest = (holdReasons: readonly string[]) =>
   section({
     name: nonBlankText("a sentence").describe("What the test shows, as a sentence."),
     fleet,
-    nodes: list(testNodeSchema, "nodes", TEST_NODES_MAX)
-      .min(1, "must have at least one node")
-      .describe("Nodes under test."),
+    nodes: list(testNode, "nodes", TEST_NODES_MAX).min(1, "must have at least one node").describe("Nodes under test."),
     blocked: series("word (no or yes)", "no", (written) => (written === "yes" ? true : written === "no" ? false : null))
       .prefault("no")
       .describe("Whether the queries and alerts of `blocked_by` block."),
     expect: list(expectation(holdReasons), "expectations", EXPECTATIONS_MAX)
       .min(1, "must have at least one expectation")
       .describe("Expectations, each for a point in time."),
+  }).transform(({ fleet: { nodes: count, ...location }, ...test }) => ({
+    ...test,
+    /** Number of nodes under test, which come before the additional ones. */
+    testedCount: test.nodes.length,
+    nodes: [...test.nodes, ...backgroundNodes(count)].map((node) => ({ ...location, ...node })),
+  }));
+
+/** Returns the healthy nodes that a fleet of this size adds. */
+function backgroundNodes(count: number) {
+  const healthy = testNode.parse({ id: "fleet" });
+  return Array.from({ length: count }, (_, index) => {
+    const id = `fleet_${index + 1}`;
+    return { ...healthy, id, name: id };
   });
+}
 
 const START_PATTERN = /^\d{4}-\d\d-\d\dT/;
 const START_EXPECTED = "must be a time such as 2026-11-20T23:30:00Z";
@@ -226,58 +226,28 @@ export const policyTestSchema = (holdReasons: readonly string[]) =>
     tests: list(policyTest(holdReasons), "tests", TESTS_MAX).min(1, "must have at least one test").describe("Tests."),
   });
 
-/** A file of policy tests and its policies. */
-export interface LoadedPolicyTests {
-  readonly file: z.output<ReturnType<typeof policyTestSchema>>;
-  readonly policies: readonly PolicySpec[];
-  readonly marks: Marks;
+/** A file of policy tests. */
+export type PolicyTestFile = z.output<ReturnType<typeof policyTestSchema>>;
+type WrittenTest = PolicyTestFile["tests"][number];
+
+/** A policy test: a fleet over time, and the expected states. */
+export interface PolicyTest extends Readonly<Pick<WrittenTest, "name" | "blocked">> {
+  readonly startsAt: EpochMs;
+  /** Interval between two walks. */
+  readonly intervalMs: DurationMs;
+  readonly nodes: readonly ScriptedNode[];
+  readonly expectations: readonly Expectation[];
 }
 
-/** Reads a file of policy tests and its policies. Fails with every error of all files. */
-export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests, readonly ConfigProblem[]> {
-  const checkContext = createCheckContext(source);
-  const main = readYaml(policyTestSchema(source.checks.holdReasons), source, readOptionsOf(checkContext));
-  const windows = main.ok ? main.value.value.time_intervals.map(({ name }) => name) : null;
-  // Tests define time intervals, but neither receivers nor integrations.
-  const names = windows && { receivers: null, windows, prometheus: true, alertmanager: true };
-  const files = readPolicyFiles([...checkContext.found].toSorted(), { ...checkContext, names });
-  if (!main.ok || !files.ok) {
-    return fail(mergeProblems([main, files].map((read) => (read.ok ? [] : read.error))));
-  }
-  const policies = policiesInOrder(files.value);
-  const { value, marks } = main.value;
-  const unknown = nameFindings(source.file, value, policies, marks);
-  return unknown.length > 0 ? fail(unknown) : ok({ file: value, policies, marks });
-}
+/**
+ * What the service reports about a node over time, without reacting to actions. By default `lastSeen` is current while
+ * the node is online, and `uptimeHours` increases, and restarts at 0 after a reboot.
+ */
+export type ScriptedNode = Readonly<WrittenTest["nodes"][number]>;
 
-/** Rejects unknown and ambiguous names in expectations. */
-function nameFindings(
-  file: string,
-  { tests }: LoadedPolicyTests["file"],
-  policies: readonly PolicySpec[],
-  marks: Marks,
-): readonly ConfigProblem[] {
-  const known = policies.map(({ name }) => name);
-  const findings: Finding[] = [];
-  const reject = (path: Path, found: string, expected: string) =>
-    findings.push({ ...positionIn(marks, path), path, found, expected });
-  for (const [test, { nodes, expect }] of tests.entries()) {
-    const ids = nodes.map(({ id }) => id);
-    for (const [index, id] of ids.entries()) {
-      if (ids.indexOf(id) === index && !BACKGROUND_NODE_ID.test(id)) continue;
-      const expected = "must be unique, and not an id such as fleet_1, which the fleet uses";
-      reject(["tests", test, "nodes", index, "id"], quote(id), expected);
-    }
-    for (const [index, { node: id, policy }] of expect.entries()) {
-      const path = ["tests", test, "expect", index];
-      if (!ids.includes(id)) {
-        reject([...path, "node"], quote(id), `must be a node of the test: ${listNames(ids)}`);
-      } else if (policy === undefined && known.length !== 1) {
-        reject(path, "no policy", `must name one of the policies: ${listNames(known)}`);
-      } else if (policy !== undefined && !known.includes(policy)) {
-        reject([...path, "policy"], quote(policy), `must be one of the policies: ${listNames(known)}`);
-      }
-    }
-  }
-  return toProblems(file, findings);
+/** The expected state of a node at a time; absent fields are not compared. */
+export interface Expectation extends Readonly<Omit<WrittenTest["expect"][number], "policy" | "held" | "actions">> {
+  readonly policy: string;
+  readonly held?: readonly string[];
+  readonly actions?: readonly string[];
 }

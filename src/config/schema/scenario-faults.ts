@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Fault, FaultKind } from "../../model/scenario.ts";
+import type { Share } from "../../base/percent.ts";
 import {
   booleanFlag,
   camelKeys,
@@ -49,11 +49,7 @@ export const sharedKeys = { ...timingKeys, ...matchKeys };
 /** Returns a function that defines a kind of fault with the given keys and its own. */
 const faultWith =
   <const Keys extends z.core.$ZodShape>(keys: Keys) =>
-  <const Name extends FaultKind["kind"], const Shape extends z.core.$ZodShape>(
-    kind: Name,
-    meaning: string,
-    shape: Shape,
-  ) =>
+  <const Name extends string, const Shape extends z.core.$ZodShape>(kind: Name, meaning: string, shape: Shape) =>
     section({ kind: z.literal(kind), ...keys, ...shape }).describe(meaning);
 
 const requestFault = faultWith(sharedKeys);
@@ -181,12 +177,12 @@ const faults = [
 /** One fault of a scenario. */
 export const faultSchema = z
   .discriminatedUnion("kind", faults, { error: "must be a mapping with the keys kind, for and those of the kind" })
-  .transform((entry, context): Fault => {
+  .transform((entry, context) => {
     if (entry.kind === "status" && entry.retry_after !== undefined && entry.retry_after_date !== undefined) {
       return rejectValue(context, entry, "must have retry_after or retry_after_date, not both");
     }
     // Faults of the network and the clock have neither `match` nor `share`.
-    const { after, for: forMs, match, share, ...own }: typeof entry & Pick<Fault, "match" | "share"> = entry;
+    const { after, for: forMs, match, share, ...own }: typeof entry & { match?: string; share?: Share } = entry;
     return {
       afterMs: after,
       forMs,

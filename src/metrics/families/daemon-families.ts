@@ -69,7 +69,7 @@ export const DAEMON_FAMILIES = {
     CATEGORY_LABEL,
   ),
   proxywarden_ratelimit_learned_limit: gauge(
-    "Requests allowed per window, learned from 429 responses that no header explains; absent if there were none.",
+    "Requests allowed per window, learned from 429 responses that no header explains; absent if there were none recently.",
     CATEGORY_LABEL,
   ),
   proxywarden_ratelimit_remaining: gauge(

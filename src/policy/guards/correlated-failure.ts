@@ -1,13 +1,13 @@
 import { type DurationMs, formatDuration, formatSecondsLeft, HOUR_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
-import { defineSimpleGuard } from "./guard.ts";
+import { defineSimpleGuard } from "./guard-definition.ts";
 import { incidentNodesMin } from "./safety-limits.ts";
 
 /**
  * The moment at which a node became unhealthy: the condition of a policy was observed to be false, then true. A
- * condition that is true in its first evaluation (after a start, a change to the policy or untrusted data) is not an
- * onset.
+ * condition that is true in its first evaluation (after a start, a change to the policy or untrusted data) is an onset
+ * only if the node and most others of its region or country are offline or of unknown status.
  */
 export interface Onset {
   readonly policy: string;

@@ -1,4 +1,4 @@
-import { defineGuard, defineSimpleGuard, type HoldReasonRow } from "./guard.ts";
+import { defineGuard, defineSimpleGuard, type HoldReasonRow } from "./guard-definition.ts";
 
 /** Holds every node while an operator has paused actions. */
 const pauseGuard = defineSimpleGuard({
@@ -53,7 +53,7 @@ const trustGuard = defineGuard({
     inventory_incomplete: untrusted({
       counts: "nodes that the last walk missed, and the age of the last complete walk",
       condition: "the walk was cut off, missed more than `safety.trust.max_missing`, or is no longer fresh",
-      ends: "automatically, with the next complete walk, or with `accept-inventory`",
+      ends: "automatically, with the next complete walk; after `accept-inventory`, a complete walk may miss as many nodes as the last one did",
       operatorAction:
         "find out why the list is incomplete, or which limit delays the next walk (the detail names it); `accept-inventory` if the missing nodes do not exist",
     }),

@@ -6,7 +6,7 @@ import { isLost } from "../episodes/lost-nodes.ts";
 import type { Candidate, GuardFacts } from "../guard-facts.ts";
 import { isRecentReboot, ownQuarantine, wasRebootedByUs } from "../own-actions.ts";
 import { isDryRun } from "../policy.ts";
-import { defineGuard, defineSimpleGuard, type HoldReasonRow } from "./guard.ts";
+import { defineGuard, defineSimpleGuard, type HoldReasonRow } from "./guard-definition.ts";
 
 const OWNERSHIP: HoldReasonRow = {
   counts: "actions on the node that the daemon did not take",

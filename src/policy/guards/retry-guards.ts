@@ -6,7 +6,7 @@ import { countsAsAttempt, endedAt, givenUpHold, releasedAt } from "../episodes/a
 import { isLost } from "../episodes/lost-nodes.ts";
 import { type Candidate, type GuardFacts, nextStep } from "../guard-facts.ts";
 import { isDryRun } from "../policy.ts";
-import { defineGuard, defineSimpleGuard } from "./guard.ts";
+import { defineGuard, defineSimpleGuard } from "./guard-definition.ts";
 
 const GIVEN_UP = "ProxywardenNodeGivenUp";
 

@@ -40,6 +40,13 @@ export function incidentNodesMin({ correlated }: Safety, domainNodes: number): n
   return Math.max(INCIDENT_NODES_MIN, Math.min(correlated.nodes, nodesOfShare(correlated.share, domainNodes)));
 }
 
+/**
+ * Returns how many nodes of a region or country are one incident if they were never observed healthy. Fewer of them may
+ * have failed one by one.
+ */
+export const incidentNodesMinAtFirst = ({ correlated }: Safety, domainNodes: number): number =>
+  Math.max(correlated.nodes, nodesOfShare(correlated.share, domainNodes));
+
 /** Returns the limits by their configuration keys, which are the values of the label `limit`. */
 export function limitsByName(safety: Safety, nodes: number): Readonly<Record<string, number>> {
   const limits = effectiveLimits(safety, nodes);

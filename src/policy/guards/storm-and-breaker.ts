@@ -3,7 +3,7 @@ import { oncePerObject } from "../../base/once-per-key.ts";
 import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
 import { isDryRun } from "../policy.ts";
-import { defineGuard, defineSimpleGuard } from "./guard.ts";
+import { defineGuard, defineSimpleGuard } from "./guard-definition.ts";
 
 /** A node that began to fire, or was lost. */
 export interface FiringNode {

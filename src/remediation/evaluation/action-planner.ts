@@ -7,7 +7,7 @@ import { decide, mayBeginEpisode } from "../../policy/decision.ts";
 import { consecutiveFailures } from "../../policy/episodes/attempts.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
 import type { Candidate, GuardFacts } from "../../policy/guard-facts.ts";
-import type { HoldReason } from "../../policy/guards/guards.ts";
+import type { HoldReason } from "../../policy/guards/guard-list.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext, EpisodeContext } from "../context.ts";
 import { actionChange, commitTransition, nodeText, notifyOfEpisode } from "../execution/episode-transitions.ts";
@@ -16,12 +16,12 @@ import {
   approvalExpiry,
   awaitsNextStep,
   buildCandidate,
-  type FactsOf,
   findCandidate,
   firingNodes,
   nextAction,
   oldSessionsBlocker,
 } from "./candidates.ts";
+import type { FactsOf } from "./guard-fact-collection.ts";
 
 type PlannerDeps = DecisionContext & EpisodeContext;
 

@@ -21,14 +21,19 @@ import type { DecisionContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
 import type { ClockAdvance } from "../state/moved-times.ts";
 import { firingNodes } from "./candidates.ts";
-import { actingPolicies, INCIDENTS_FACT, IncidentTracker, type NodeUnderPolicy } from "./incidents.ts";
+import {
+  actingPolicies,
+  INCIDENTS_FACT,
+  IncidentTracker,
+  type NodeUnderPolicy,
+  type UnhealthyNode,
+} from "./incidents.ts";
 
 /** Nodes with a change that an evaluation of the policies observed, each with the policy. */
 export interface ObservedChanges {
   /** Nodes that began to fire. */
   readonly firing: readonly NodeUnderPolicy[];
-  /** Nodes that became unhealthy and were observed to be healthy before. */
-  readonly onsets: readonly NodeUnderPolicy[];
+  readonly unhealthy: readonly UnhealthyNode[];
 }
 
 interface StormAndBreaker {
@@ -91,7 +96,7 @@ export class FleetHealth {
    * Counts observed changes. Returns the changes to journal in the same transaction as the timers of that evaluation,
    * so that a crash between two transactions loses nothing that limits count.
    */
-  recordChanges({ firing, onsets }: ObservedChanges): readonly JournalChange[] {
+  recordChanges({ firing, unhealthy }: ObservedChanges): readonly JournalChange[] {
     const policies = this.#context.policies.active();
     this.#adoptPolicies(policies);
     const acting = actingPolicies(policies);
@@ -100,7 +105,7 @@ export class FleetHealth {
       firing.filter(({ policy }) => acting.has(policy)),
     );
     this.#updateBreaker(this.#dryRun, firing);
-    this.#incidents.add(onsets, policies);
+    this.#incidents.add(unhealthy, policies);
     return this.#changedCounts();
   }
 

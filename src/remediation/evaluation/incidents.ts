@@ -2,6 +2,7 @@ import type { DurationMs } from "../../base/duration.ts";
 import { runAtOnce } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
+import { countRecords } from "../../policy/cel/fleet-aggregates.ts";
 import { countFleet } from "../../policy/fleet-counts.ts";
 import {
   addOnsets,
@@ -11,7 +12,7 @@ import {
   recentOnsets,
   updateIncidents,
 } from "../../policy/guards/correlated-failure.ts";
-import { incidentNodesMin } from "../../policy/guards/safety-limits.ts";
+import { incidentNodesMin, incidentNodesMinAtFirst } from "../../policy/guards/safety-limits.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext } from "../context.ts";
 
@@ -22,6 +23,12 @@ export const INCIDENTS_FACT = "remediation.incidents";
 export interface NodeUnderPolicy {
   readonly node: NodeId;
   readonly policy: string;
+}
+
+/** A node that began to meet the condition of a policy. */
+export interface UnhealthyNode extends NodeUnderPolicy {
+  /** Whether it was observed not to meet the condition before. Otherwise this was its first evaluation. */
+  readonly wasHealthy: boolean;
 }
 
 /** Number of walks whose failures may form one incident, because one walk may not show all nodes that fail together. */
@@ -66,7 +73,7 @@ export class IncidentTracker {
   }
 
   /** Adds nodes that became unhealthy now. */
-  add(nodes: readonly NodeUnderPolicy[], policies: readonly ActivePolicy[]): void {
+  add(nodes: readonly UnhealthyNode[], policies: readonly ActivePolicy[]): void {
     const now = this.#context.remediationState.now();
     const withinMs = this.#withinMs();
     const added = this.#onsetsOf(nodes, now);
@@ -120,13 +127,18 @@ export class IncidentTracker {
 
   /** Returns a function that returns how many nodes of a region or country are an incident. */
   #nodesMinByDomain(): (domain: string) => number {
+    const nodesOf = this.#nodesByDomain();
+    return (domain) => incidentNodesMin(this.#context.config.safety, nodesOf(domain));
+  }
+
+  #nodesByDomain(): (domain: string) => number {
     const { observed, remediationState, config } = this.#context;
     // Without policies no timers are counted, which the number of nodes does not depend on.
     const fleetCounts = runAtOnce(
       countFleet(observed.fleet, remediationState.records, [], false, remediationState.now()),
     );
     const domains = fleetCounts.domains[config.safety.correlated.by];
-    return (domain) => incidentNodesMin(config.safety, domains.get(domain)?.nodes ?? 0);
+    return (domain) => domains.get(domain)?.nodes ?? 0;
   }
 
   #isUnhealthyUnder(policies: readonly ActivePolicy[]): (node: NodeId) => boolean {
@@ -135,11 +147,28 @@ export class IncidentTracker {
   }
 
   /** Returns the onsets of nodes. A node that has left the list has no region, and is skipped. */
-  #onsetsOf(nodes: readonly NodeUnderPolicy[], at: EpochMs): Onset[] {
+  #onsetsOf(nodes: readonly UnhealthyNode[], at: EpochMs): Onset[] {
     const { observed, config } = this.#context;
-    return nodes
-      .filter(({ node }) => observed.slotOf(node) !== null)
-      .map((each) => ({ ...each, domain: observed.locationOf(each.node)[config.safety.correlated.by], at }));
+    const { by } = config.safety.correlated;
+    const listed = nodes.filter(({ node }) => observed.slotOf(node) !== null);
+    const [before, first] = [listed.filter(({ wasHealthy }) => wasHealthy), listed.filter((each) => !each.wasHealthy)];
+    const toOnset = ({ node, policy }: NodeUnderPolicy): Onset => {
+      return { node, policy, domain: observed.locationOf(node)[by], at };
+    };
+    return [...before.map(toOnset), ...this.#correlatedAtFirst(first.map(toOnset))];
+  }
+
+  /** Returns those of the nodes that were unhealthy at their first evaluation whose region or country is mostly down. */
+  #correlatedAtFirst(onsets: readonly Onset[]): Onset[] {
+    if (onsets.length === 0) return [];
+    const { observed, config } = this.#context;
+    const { isUnhealthy } = countRecords(observed.fleet);
+    const nodesOf = this.#nodesByDomain();
+    const down = onsets.filter(({ node }) => isUnhealthy[observed.slotOf(node)!] === 1);
+    return [...Map.groupBy(down, ({ domain }) => domain)].flatMap(([domain, together]) => {
+      const nodes = new Set(together.map(({ node }) => node)).size;
+      return nodes < incidentNodesMinAtFirst(config.safety, nodesOf(domain)) ? [] : together;
+    });
   }
 }
 

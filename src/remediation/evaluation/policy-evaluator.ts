@@ -22,7 +22,7 @@ import type { DecisionContext, RemediationContext } from "../context.ts";
 import { hasLeft } from "../observed-fleet.ts";
 import { splitByNode } from "../state/timer-parts.ts";
 import type { FleetHealth } from "./fleet-health.ts";
-import type { NodeUnderPolicy } from "./incidents.ts";
+import type { NodeUnderPolicy, UnhealthyNode } from "./incidents.ts";
 import { type MatchCounts, PolicyMatches } from "./policy-matches.ts";
 
 /** One policy, and what it needs to evaluate a snapshot. */
@@ -136,13 +136,13 @@ export class PolicyEvaluator {
     const { name } = pass.policy.spec;
     const { records } = this.#context.remediationState;
     const previous = records.timer(name, node);
-    const { timer, isOnset } = this.#evaluateNode(pass, node, slot, previous);
+    const { timer, wasHealthy } = this.#evaluateNode(pass, node, slot, previous);
     if (timer === previous) return;
-    const { firing, onsets } = this.#uncounted;
+    const { firing, unhealthy } = this.#uncounted;
     // A lapsed timer was counted when it first fired.
     if (timer.state === "firing" && previous.state !== "firing" && previous.state !== "lapsed")
       firing.push({ node, policy: name });
-    if (isOnset) onsets.push({ node, policy: name });
+    if (wasHealthy !== null) unhealthy.push({ node, policy: name, wasHealthy });
     const createdAt = pass.createdAtMs.at(slot);
     changes.push(records.setTimer(name, node, timer, Number.isNaN(createdAt) ? undefined : createdAt));
   }
@@ -230,31 +230,35 @@ export class PolicyEvaluator {
     return slots.subarray(0, count);
   }
 
-  /** Returns a node's timer after this observation, and whether the node was observed to become unhealthy. */
+  /**
+   * Returns a node's timer after this observation and, if the node is unhealthy now, whether it was observed to be healthy
+   * before, or null if that was too long ago.
+   */
   #evaluateNode(
     pass: PolicyPass,
     node: NodeId,
     slot: number,
     timer: Timer,
-  ): { readonly timer: Timer; readonly isOnset: boolean } {
+  ): { readonly timer: Timer; readonly wasHealthy: boolean | null } {
     const { policy, durations, lastFalseAt, unknownSlots, now } = pass;
     const evaluation = evaluatePolicy(policy, slot, pass.input);
     const { verdict, matched, at, newest } = evaluation;
     if (matched === true) pass.matches.selected++;
     else if (matched === false) pass.matches.excluded++;
+    const isFirst = Number.isNaN(lastFalseAt[slot]!);
     const wasFalse = newest - lastFalseAt[slot]! <= durations.gapMsMax;
     if (verdict === "false" || (wasFalse && isStatusUnknown(evaluation))) lastFalseAt[slot] = newest;
     const wasTooOld = timer.last !== null && newest - timer.last.newest > durations.gapMsMax;
     if (verdict === "unknown" || wasTooOld) unknownSlots.add(slot);
     else unknownSlots.delete(slot);
     // Most nodes are healthy: their timers stay inactive.
-    if (timer === INACTIVE && verdict !== "true") return { timer, isOnset: false };
+    if (timer === INACTIVE && verdict !== "true") return { timer, wasHealthy: null };
     const { records } = this.#context.remediationState;
     const episode = records.episodeUnder(policy.spec.name, node, pass.dryRun);
     const clearFrozen = episode !== null && isUnderWay(episode);
     const contradictedAt = pass.otherStatusAt?.at(slot) ?? Number.NaN;
     const next = observeCondition(timer, { verdict, at, newest, contradictedAt, now }, durations, { clearFrozen });
-    return { timer: next, isOnset: timer.state === "inactive" && wasFalse };
+    return { timer: next, wasHealthy: timer.state === "inactive" && (wasFalse || isFirst) ? wasFalse : null };
   }
 
   /**
@@ -279,4 +283,4 @@ export const readsStatus = ({ match, when }: Policy): boolean =>
   [...(match?.fields ?? []), ...when.fields].some(({ name }) => name === "node.status");
 
 /** The nodes that began to fire or became unhealthy, and that limits don't count yet. */
-const noUncountedNodes = () => ({ firing: [] as NodeUnderPolicy[], onsets: [] as NodeUnderPolicy[] });
+const noUncountedNodes = () => ({ firing: [] as NodeUnderPolicy[], unhealthy: [] as UnhealthyNode[] });

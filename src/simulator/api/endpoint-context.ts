@@ -1,6 +1,6 @@
 import { MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { fail, type Result } from "../../base/result.ts";
-import type { FaultKind, ServiceOptions } from "../../model/scenario.ts";
+import type { FaultKind, ServiceOptions } from "../../config/schema/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { type ActiveFault, clockSkewAt } from "../http/faults.ts";
 import type { Network } from "../network.ts";

@@ -1,6 +1,6 @@
 import { MINUTE_MS } from "../../base/duration.ts";
 import { ok, type Result } from "../../base/result.ts";
-import type { BadDetail } from "../../model/scenario.ts";
+import type { BadDetail } from "../../config/schema/scenario.ts";
 import { findNode, quarantine, reboot } from "../fleet/fleet.ts";
 import type { SimulatedNode } from "../fleet/node.ts";
 import { badDetailFault } from "../http/faults.ts";

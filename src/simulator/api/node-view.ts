@@ -1,5 +1,5 @@
 import { HOUR_MS } from "../../base/duration.ts";
-import type { ServiceOptions } from "../../model/scenario.ts";
+import type { ServiceOptions } from "../../config/schema/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { lastHeartbeat, type SimulatedNode } from "../fleet/node.ts";
 import { resourceUsage } from "../fleet/resource-usage.ts";

@@ -1,6 +1,6 @@
 import type { Share } from "../../base/percent.ts";
 import { ok, type Result } from "../../base/result.ts";
-import type { ListOptions } from "../../model/scenario.ts";
+import type { ListOptions } from "../../config/schema/scenario.ts";
 import { hash, type Uint32 } from "../hash.ts";
 import {
   type EndpointCall,

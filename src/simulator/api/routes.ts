@@ -1,4 +1,4 @@
-import type { Scope } from "../../model/scenario.ts";
+import type { Scope } from "../../config/schema/scenario.ts";
 import type { Category } from "../http/rate-limits.ts";
 import type { EndpointCall, EndpointResult } from "./endpoint-context.ts";
 import { disconnectNode, listNodes, quarantineNode, readNode, rebootNode } from "./node-endpoints.ts";

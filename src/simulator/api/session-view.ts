@@ -11,9 +11,6 @@ const SENT_SHARE_MIN = 0.04;
 const SENT_SHARE_SPREAD = 0.3;
 const ERRORS_MAX = 5;
 
-/** A session in the list form. */
-export type ListedSession = ReturnType<typeof listedSession>;
-
 /** A session in the detail form. */
 export type DetailedSession = ReturnType<typeof detailedSession>;
 

@@ -1,5 +1,5 @@
 import type { DurationMs } from "../../base/duration.ts";
-import type { ChurnRates, Scenario } from "../../model/scenario.ts";
+import type { ChurnRates, Scenario } from "../../config/schema/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { exponential, hashUnit, type Uint32 } from "../hash.ts";
 import { addNode, type Population } from "../sessions/population.ts";

@@ -1,5 +1,5 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import type { FleetRates } from "../../model/scenario.ts";
+import type { FleetRates } from "../../config/schema/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { exponential, hashUnit, type Uint32 } from "../hash.ts";
 import { NEVER, type SimulatedNode } from "./node.ts";

@@ -1,7 +1,7 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { createEventQueue, type EventQueue } from "../../base/event-queue.ts";
 import type { Random } from "../../base/random.ts";
-import type { ChurnRates, Scenario } from "../../model/scenario.ts";
+import type { ChurnRates, Scenario } from "../../config/schema/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { hashUnit } from "../hash.ts";
 import {

@@ -1,4 +1,4 @@
-import type { FaultKind, ServiceOptions } from "../../model/scenario.ts";
+import type { FaultKind, ServiceOptions } from "../../config/schema/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { EndpointError, EndpointResult } from "../api/endpoint-context.ts";
 import type { Verdict } from "./limiter.ts";

@@ -1,5 +1,5 @@
 import type { DurationMs } from "../../base/duration.ts";
-import type { Fault, FaultKind } from "../../model/scenario.ts";
+import type { Fault, FaultKind } from "../../config/schema/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { hashUnit, type Uint32 } from "../hash.ts";
 

@@ -1,5 +1,5 @@
 import { MINUTE_MS } from "../../base/duration.ts";
-import type { FaultKind } from "../../model/scenario.ts";
+import type { FaultKind } from "../../config/schema/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { gatewayLimitReply, interceptedReply } from "./error-replies.ts";
 import type { ActiveFault } from "./faults.ts";

@@ -1,5 +1,5 @@
 import type { DurationMs } from "../../base/duration.ts";
-import type { LimiterKind } from "../../model/scenario.ts";
+import type { LimiterKind } from "../../config/schema/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 
 /** The size of a limit. */

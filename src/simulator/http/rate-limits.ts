@@ -1,5 +1,5 @@
 import { MINUTE_MS } from "../../base/duration.ts";
-import type { ServiceOptions } from "../../model/scenario.ts";
+import type { ServiceOptions } from "../../config/schema/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { createLimiter, type Limiter, type LimiterOptions, type Verdict } from "./limiter.ts";
 

@@ -1,5 +1,5 @@
 import { brotliCompressSync, gzipSync } from "node:zlib";
-import type { FaultKind, ServiceOptions } from "../../model/scenario.ts";
+import type { FaultKind, ServiceOptions } from "../../config/schema/scenario.ts";
 
 /** A request to the service. `path` includes the query; header names are in lower case. */
 export interface Request {

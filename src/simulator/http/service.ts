@@ -1,6 +1,6 @@
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
+import type { Fault, Scenario } from "../../config/schema/scenario.ts";
 import type { Clock } from "../../model/ports.ts";
-import type { Fault, Scenario } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import {
   type EndpointCall,

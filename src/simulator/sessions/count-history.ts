@@ -1,5 +1,5 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
-import type { ServiceOptions } from "../../model/scenario.ts";
+import type { ServiceOptions } from "../../config/schema/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import { NEVER } from "../fleet/node.ts";

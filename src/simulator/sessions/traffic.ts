@@ -1,7 +1,7 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { createEventQueue, type EventQueue } from "../../base/event-queue.ts";
 import { type Random, seededRandom } from "../../base/random.ts";
-import type { Scenario } from "../../model/scenario.ts";
+import type { Scenario } from "../../config/schema/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { chooseServingNode, type Fleet, type SessionEnding } from "../fleet/fleet.ts";
 import { isFailing, type SimulatedNode } from "../fleet/node.ts";

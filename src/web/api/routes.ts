@@ -14,7 +14,7 @@ import { pageRoutes } from "../ui/page-routes.ts";
 import type { EventLog } from "./event-log.ts";
 import type { HistoryView } from "./history.ts";
 import { liveRoutes } from "./live-routes.ts";
-import { operatorCommandRoutes } from "./operator-commands.ts";
+import { operatorCommandRoutes } from "./operator-command-routes.ts";
 import { type Query, rowsQuery } from "./query.ts";
 import {
   actionsView,

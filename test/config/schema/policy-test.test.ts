@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { formatProblem } from "../../../src/config/diagnostics/problem.ts";
-import { loadPolicyTests } from "../../../src/config/schema/policy-test.ts";
+import { loadPolicyTests } from "../../../src/config/policy-test-file.ts";
 import { sourceOf } from "../config-fixtures.ts";
 
 /** The problems of a policy test whose node and expectation have these fields. `keys`: further lines of the file. */

@@ -1,9 +1,38 @@
 import { expect, test } from "vitest";
-import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { fileText, loadScenarioText, scenarioErrors } from "../config-fixtures.ts";
 
-test("a scenario has the simulator's defaults", () => {
-  expect(loadScenarioText("seed: 7")).toEqual({ ...defaultScenario, seed: 7 });
+test("a scenario is a calm network without faults by default", () => {
+  const never = Number.POSITIVE_INFINITY;
+  const { service, ...network } = loadScenarioText("seed: 7");
+  expect(network).toEqual({
+    seed: 7,
+    nodes: 500,
+    sessions: 5_000,
+    rates: {
+      faultEveryMs: 30 * DAY_MS,
+      selfHealing: 0.5,
+      incurable: 0.1,
+      flapping: 0.2,
+      rebootMs: 2 * MINUTE_MS,
+      maintenanceEveryMs: 30 * DAY_MS,
+      repairMs: 12 * HOUR_MS,
+    },
+    churn: {
+      joinEveryMs: never,
+      leaveEveryMs: never,
+      vanishAfterReboot: 0,
+      failAfterReboot: 0,
+      vanishForMs: never,
+      reuseIds: false,
+    },
+    faults: [],
+    keys: [{ key: "simulation-key", scopes: ["nodes:read", "nodes:write", "sessions:read", "sessions:write"] }],
+  });
+  expect(service).toMatchObject({ limiter: "token_bucket", firstPage: 1, pageLimitDefault: 50, plan: "business" });
+  const served = { recordsMax: never, totalCounts: "list", totalLagMs: 0, totalOffBy: 0 };
+  expect(service.nodeList).toEqual({ order: "joined", ...served });
+  expect(service.sessionList).toEqual({ order: "started_at", ...served });
 });
 
 test("every option is read", () => {

@@ -1,11 +1,10 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
 import { describe, expect, test } from "vitest";
 import { type ConfigProblem, formatProblem, PROBLEMS_MAX } from "../../../src/config/diagnostics/problem.ts";
+import { loadPolicyTests } from "../../../src/config/policy-test-file.ts";
 import { httpClientSchema } from "../../../src/config/schema/http-client.ts";
-import { loadPolicyTests } from "../../../src/config/schema/policy-test.ts";
 import { loadScenario } from "../../../src/config/schema/scenario.ts";
 import { readYaml } from "../../../src/config/yaml-reader.ts";
-import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { isLongRun } from "../../harness/run-length.ts";
 import { configErrors, configProblems, loadWith, readWebText, sourceOf, withService } from "../config-fixtures.ts";
 
@@ -27,7 +26,7 @@ const readers: Readonly<Record<string, (text: string) => readonly ConfigProblem[
   "a configuration": configProblems,
   "a policy file": (text) => errorsOf(loadWith(withService("policies: [a.yaml]\n"), { "a.yaml": text })),
   "a file of policy tests": (text) => errorsOf(loadPolicyTests(sourceOf(text))),
-  "a scenario": (text) => errorsOf(loadScenario({ file: "p.yaml", text, env: {} }, defaultScenario)),
+  "a scenario": (text) => errorsOf(loadScenario({ file: "p.yaml", text, env: {} })),
   "a web configuration": (text) => errorsOf(readWebText("web.yml", text)),
   "an HTTP client configuration": (text) =>
     errorsOf(

@@ -110,7 +110,7 @@ test("in mode approve exactly the actions that an operator approves are posted",
   expect(await daemon.actions()).toMatchObject([{ id: approved.id, state: "ended", outcome: "verified" }]);
   expect(await daemon.runCli("approve", approved.id)).toMatchObject({
     code: 1,
-    err: `proxywarden: ${approved.id} does not wait for approval: it is ended\n`,
+    err: `proxywarden: ${approved.id} does not wait for approval: its state is ended\n`,
   });
 
   interventions.startFailure(second, OUTAGE);

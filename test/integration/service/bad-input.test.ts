@@ -32,7 +32,7 @@ test("with a key without nodes:read, sessions and statistics are exported and th
         collector: "nodes",
         reason: "forbidden",
         problem: expect.stringMatching(
-          /the API key seems to lack the scope nodes:read; the service said .*insufficient_scope/,
+          /the API key seems to lack the scope nodes:read, or a cap of the plan is reached; the service said .*insufficient_scope/,
         ),
       },
     },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import type { FaultKind } from "../../../src/model/scenario.ts";
+import type { FaultKind } from "../../../src/config/schema/scenario.ts";
 import { actualNodes } from "../../harness/simulator/actual-state.ts";
 import type { MetricsPage } from "../metrics-page.ts";
 import { failures, NODES, nodesOn, startDaemonOnNetwork, type TestDaemon } from "../simulated-network.ts";

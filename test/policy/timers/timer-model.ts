@@ -87,14 +87,20 @@ function clearMsOf(run: readonly ModelEntry[], durations: TimerDurations): numbe
   return coveredMs(run.slice(reset + 1), "false", durations);
 }
 
-/** Sum of the time that the sequences of one verdict span, each from its first observation to its last data. */
+/**
+ * Sum of the time that the sequences of one verdict span, each from its first observation to its last data. What is
+ * unknown in between ends a sequence of true ones only.
+ */
 function coveredMs(run: readonly ModelEntry[], verdict: "true" | "false", durations: TimerDurations): number {
   const sequences: ModelObservation[][] = [];
   let previous: ModelObservation | null = null;
   for (const { kind, observation } of run) {
     if (kind === "nothing") continue;
+    const isFalseAgain = kind === "again_false" && previous !== null;
+    if (verdict === "false" && (kind === "break" || isFalseAgain) && observation.isFrozen !== true) continue;
     const isOne = kind === verdict && !isFrozenFalse(observation);
-    const isNear: boolean = previous !== null && newestOf(observation) - newestOf(previous) <= durations.gapMsMax;
+    const gapMsMax = verdict === "true" ? durations.gapMsMax : Number.POSITIVE_INFINITY;
+    const isNear: boolean = previous !== null && newestOf(observation) - newestOf(previous) <= gapMsMax;
     if (isOne && isNear) sequences.at(-1)!.push(observation);
     else if (isOne) sequences.push([observation]);
     previous = isOne ? observation : null;

@@ -35,8 +35,10 @@ describe("a timer", () => {
     ["it ends with the observation that completes `clear_for`", "f".repeat(11), "inactive 0m 0m"],
     ["a true resets clearing", "fffffft", "firing 0m 0m"],
     ["clearing then starts with the next false", "fffffftfff", "firing 0m 2m"],
-    ["an unknown stops clearing", "fffuff", "firing 0m 3m"],
-    ["a gap longer than max_age does not count for clearing", "fff.....ff", "firing 0m 3m"],
+    ["an unknown between two falses counts for clearing", "fffuff", "firing 0m 5m"],
+    ["a gap between them counts for clearing, even if longer than max_age", "fff.....ff", "firing 0m 9m"],
+    ["an unknown between a true and a false does not", "fffftuuuf", "firing 0m 0m"],
+    ["a true after a gap in which it has cleared makes it pending", "f..........ft", "pending 0m 0m"],
     ["time with true continues to count", "tttt", "firing 19m 0m"],
   ])("that fires: %s", (_, verdicts, expected) => {
     expect(timerText(observeAll(verdicts, firingTimer, durations, 16))).toBe(expected);
@@ -135,7 +137,7 @@ describe("while an action of ours is in progress", () => {
   });
 });
 
-test("untrusted data resets pending timers and interrupts the count of firing ones", () => {
+test("untrusted data resets pending timers, and counts for the clearing of firing ones between two falses", () => {
   expect(markUntrusted(INACTIVE, EPOCH)).toBe(INACTIVE);
   expect(markUntrusted(observeAll("ttt"), EPOCH)).toBe(INACTIVE);
   expect(timerText(markUntrusted(observeAll("ttt", markUnseen(firingTimer), durations, 40), EPOCH))).toBe(
@@ -143,7 +145,7 @@ test("untrusted data resets pending timers and interrupts the count of firing on
   );
   const clearing = markUntrusted(observeAll("fff", firingTimer, durations, 16), EPOCH + 18 * MINUTE_MS);
   expect(timerText(clearing)).toBe("firing 0m 2m");
-  expect(timerText(observeAll("f", clearing, durations, 19))).toBe("firing 0m 2m");
+  expect(timerText(observeAll("f", clearing, durations, 19))).toBe("firing 0m 3m");
 });
 
 test("a timer is restored from its row without counting the time in between", () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { LIMITER_KINDS } from "../../../src/model/scenario.ts";
+import { LIMITER_KINDS } from "../../../src/config/schema/scenario.ts";
 import { ExternalUsageOfLimit } from "../../../src/rate-limit/external-usage/usage-of-limit.ts";
 import type { Category } from "../../../src/rate-limit/limits.ts";
 import { createLimiter } from "../../../src/simulator/http/limiter.ts";

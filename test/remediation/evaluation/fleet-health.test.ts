@@ -27,11 +27,11 @@ test("a breaker that opens while the reset of a policy is journaled stays open",
   observed.latest = { snapshot: { sequence: 1, at: clock.monotonic(), ...data }, plan: {} as never };
   const policies = new PolicySet(config, remediationState.records);
   const health = new FleetHealth({ observed, policies, remediationState, config, clock } as never);
-  health.recordChanges({ firing: [], onsets: [] });
+  health.recordChanges({ firing: [], unhealthy: [] });
 
   const reset = health.resetBreaker(["reboot-offline"]);
   expect(await remediationState.commit(() => reset.changes)).toBe(true);
-  health.recordChanges({ firing: NODES.map((node) => ({ node, policy: "reboot-offline" })), onsets: [] });
+  health.recordChanges({ firing: NODES.map((node) => ({ node, policy: "reboot-offline" })), unhealthy: [] });
   expect(health.state(false).breaker.open).toMatchObject({ nodes: NODES.length });
   reset.apply();
   expect(health.state(false).breaker.open).toMatchObject({ nodes: NODES.length });

@@ -34,6 +34,28 @@ test("nodes that were unhealthy at the first evaluation are not an incident", as
   await expectHealed(network);
 });
 
+/** So that only the correlated failure holds a region. */
+const withoutOtherLimits = { maxUnhealthy: { share: 1 }, breaker: { share: 1, amount: 1_000, withinMs: HOUR_MS } };
+
+test("nodes that are offline at the first evaluation are an incident if they are most nodes of their region", async () => {
+  const config = remediationConfig([rebootOffline()], withoutOtherLimits);
+  const network = await startQuietNetwork({ config, scenario, warmUpMs: 0 });
+  const region = network.nodes(REGION);
+  for (const node of region) network.failNode(node);
+  await network.advance(5 * HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(region[0]!)).toEqual(["correlated"]);
+  await network.advance(2 * HOUR_MS);
+  expect(nodesActedOn(network).length).toBeGreaterThan(0);
+});
+
+test("nodes of a region that meet a condition at the first evaluation, but are online, are not an incident", async () => {
+  const config = remediationConfig([rebootOffline({ when: `node.region == "${REGION}"` })], withoutOtherLimits);
+  const network = await startQuietNetwork({ config, scenario });
+  await network.advance(HOUR_MS);
+  expect(nodesActedOn(network).length).toBeGreaterThan(0);
+});
+
 test("nodes that are unhealthy when a condition is edited are not an incident", async () => {
   const network = await startQuietNetwork({
     config: remediationConfig([{ ...idle, name: "reboot-offline" }]),

@@ -222,7 +222,7 @@ test.each([
   const { clock, evaluator, fleetHealth, publishFleet } = await startEvaluator();
   const found: string[] = [];
   fleetHealth.recordChanges = (changes) => {
-    found.push(...changes.onsets.map(({ node }) => node));
+    found.push(...changes.unhealthy.filter(({ wasHealthy }) => wasHealthy).map(({ node }) => node));
     return [];
   };
   for (const [index, id] of occupants.entries()) {

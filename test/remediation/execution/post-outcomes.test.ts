@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import type { FaultKind } from "../../../src/config/schema/scenario.ts";
 import type { Transport } from "../../../src/model/ports.ts";
-import type { FaultKind } from "../../../src/model/scenario.ts";
 import { defaultServiceOptions, SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig, steps, withoutRetries } from "../../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";

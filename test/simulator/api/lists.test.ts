@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Fault, type ListOptions, NODE_ORDERS, SESSION_ORDERS } from "../../../src/model/scenario.ts";
+import { type Fault, type ListOptions, NODE_ORDERS, SESSION_ORDERS } from "../../../src/config/schema/scenario.ts";
 import { defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
 import { actualNodes } from "../../harness/simulator/actual-state.ts";
 import { createTestClient, json, START, scenarioWith, type TestClient } from "../api-caller.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ChurnRates, Scenario } from "../../../src/model/scenario.ts";
+import type { ChurnRates, Scenario } from "../../../src/config/schema/scenario.ts";
 import { actualNode, actualNodes, actualSessions, membershipChangesOf } from "../../harness/simulator/actual-state.ts";
 import { createTestClient, json, noFailureRates, START, scenarioWith, type TestClient } from "../api-caller.ts";
 

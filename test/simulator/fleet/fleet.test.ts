@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { FleetRates } from "../../../src/model/scenario.ts";
+import type { FleetRates } from "../../../src/config/schema/scenario.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { type ActualNode, actualNodes, actualSessions } from "../../harness/simulator/actual-state.ts";
 import { createTestClient, json, noFailureRates, START, scenarioWith, type TestClient } from "../api-caller.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Fault } from "../../../src/model/scenario.ts";
+import type { Fault } from "../../../src/config/schema/scenario.ts";
 import { actualNodes, actualSessions } from "../../harness/simulator/actual-state.ts";
 import { createTestClient, json, START, scenarioWith } from "../api-caller.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { LIMITER_KINDS, type LimiterKind } from "../../../src/model/scenario.ts";
+import { LIMITER_KINDS, type LimiterKind } from "../../../src/config/schema/scenario.ts";
 import { createLimiter, type LimiterOptions } from "../../../src/simulator/http/limiter.ts";
 
 const MINUTE_MS = 60_000;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ServiceOptions } from "../../../src/model/scenario.ts";
+import type { ServiceOptions } from "../../../src/config/schema/scenario.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import {
   beginRequest,

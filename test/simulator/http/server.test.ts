@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { FaultKind } from "../../../src/model/scenario.ts";
+import type { FaultKind } from "../../../src/config/schema/scenario.ts";
 import { createVirtualClock, type VirtualClock } from "../../../src/simulator/clock.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { type SimulatorServer, startServer } from "../../../src/simulator/http/server.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Fault, FaultKind } from "../../../src/model/scenario.ts";
+import type { Fault, FaultKind } from "../../../src/config/schema/scenario.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { createService, replyCounts } from "../../../src/simulator/http/service.ts";

@@ -17,7 +17,7 @@ import type {
   RemediationStatus,
   RemediationView,
 } from "../../../src/remediation/status/views.ts";
-import { operatorCommandTable } from "../../../src/web/api/operator-commands.ts";
+import { operatorCommandTable } from "../../../src/web/api/operator-command-routes.ts";
 import { stepsOf } from "../fleet-fixture.ts";
 
 /** Start of the samples: 2026-11-21 03:00 UTC. */

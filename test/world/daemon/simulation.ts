@@ -1,8 +1,8 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import type { Scenario } from "../../../src/config/schema/scenario.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { ExternalBlockers, Log, StateStore, Transport } from "../../../src/model/ports.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
-import type { Scenario } from "../../../src/model/scenario.ts";
 import type { Snapshot } from "../../../src/model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../../src/model/time.ts";
 import { createVirtualClock, type VirtualClock } from "../../../src/simulator/clock.ts";

@@ -1,5 +1,5 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import type { Fault, FaultKind } from "../../../src/model/scenario.ts";
+import type { Fault, FaultKind } from "../../../src/config/schema/scenario.ts";
 import type { RandomChoices } from "../runs/random-choices.ts";
 
 /** The limit headers of the service and those of a gateway. */

@@ -1,5 +1,5 @@
 import { MINUTE_MS } from "../../../src/base/duration.ts";
-import type { FaultKind } from "../../../src/model/scenario.ts";
+import type { FaultKind } from "../../../src/config/schema/scenario.ts";
 import { concurrentRequests } from "../../../src/simulator/http/service.ts";
 import type { PostAnswer, SimulationParts } from "../daemon/simulation-parts.ts";
 

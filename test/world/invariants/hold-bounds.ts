@@ -2,7 +2,7 @@ import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/d
 import type { Safety } from "../../../src/config/schema/safety.ts";
 import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import { INCIDENT_MS_MAX } from "../../../src/policy/guards/correlated-failure.ts";
-import type { HoldReason } from "../../../src/policy/guards/guards.ts";
+import type { HoldReason } from "../../../src/policy/guards/guard-list.ts";
 
 /** Inputs of the bounds. */
 export interface BoundInput {

@@ -1,5 +1,5 @@
 import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import type { Fault } from "../../../src/model/scenario.ts";
+import type { Fault } from "../../../src/config/schema/scenario.ts";
 import { corruptionOf } from "../../../src/simulator/api/paging.ts";
 import type { PostAttempt, SimulationParts } from "../daemon/simulation-parts.ts";
 

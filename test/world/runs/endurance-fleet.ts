@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import type { Fault, Scenario } from "../../../src/model/scenario.ts";
+import type { Fault, Scenario } from "../../../src/config/schema/scenario.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 
 /** Size of an endurance run. */

@@ -1,6 +1,6 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
-import type { FleetRates } from "../../../src/model/scenario.ts";
+import type { FleetRates } from "../../../src/config/schema/scenario.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { enforcedShippedPolicies } from "../../harness/shipped-policies.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";

@@ -1,7 +1,7 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import type { CollectionSettings } from "../../../src/collectors/collector-manager.ts";
-import { LIMITER_KINDS, NODE_ORDERS, type Scenario, type ServiceOptions } from "../../../src/model/scenario.ts";
+import { LIMITER_KINDS, NODE_ORDERS, type Scenario, type ServiceOptions } from "../../../src/config/schema/scenario.ts";
 import type { EpochMs } from "../../../src/model/time.ts";
 import type { Limits } from "../../../src/rate-limit/limits.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";

@@ -1,5 +1,5 @@
 import { HOUR_MS } from "../../../src/base/duration.ts";
-import { HOLD_REASONS } from "../../../src/policy/guards/guards.ts";
+import { HOLD_REASONS } from "../../../src/policy/guards/guard-list.ts";
 import { causesOf, worldInput } from "../runs/world-input.ts";
 import type { SeedResult, SeedTask } from "../seed-task.ts";
 import type { SeedPool } from "./seed-pool.ts";

@@ -1,6 +1,6 @@
 import { byId } from "./dom.ts";
 import { timeOfDay } from "./format.ts";
-import { setCommandProblem } from "./panels/operator-commands.ts";
+import { setCommandProblem } from "./panels/command-buttons.ts";
 
 const NOT_CONNECTED_HINT = "Not connected to the daemon";
 const READ_ONLY_HINT = "Read-only: no operators are configured (web.operators)";

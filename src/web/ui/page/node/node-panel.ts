@@ -4,7 +4,7 @@ import { glyphElement } from "../fleet/status-icon.ts";
 import { humanize, sinceText } from "../format.ts";
 import { approvalElement } from "../panels/approvals.ts";
 import { externalLink } from "../panels/banners.ts";
-import { commandButton } from "../panels/operator-commands.ts";
+import { commandButton } from "../panels/command-buttons.ts";
 import { nodeFields, policyElement } from "./explanation.ts";
 import { nodeHistoryElement } from "./node-history.ts";
 

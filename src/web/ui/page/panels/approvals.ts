@@ -4,7 +4,7 @@ import { evidenceText, requestLabel } from "../activity/activity-lines.ts";
 import { byId, createElement, fill, nodeLink } from "../dom.ts";
 import type { FleetModel } from "../fleet/fleet.ts";
 import { countNoun, formatAge, formatDuration } from "../format.ts";
-import { commandButton } from "./operator-commands.ts";
+import { commandButton } from "./command-buttons.ts";
 
 /** Lists the actions that wait for approval, with buttons to approve and reject. */
 export function showApprovals(actions: readonly ActionView[], fleet: FleetModel | null, now: number): void {

@@ -1,8 +1,8 @@
 import type { Status } from "../api.ts";
 import { byId, createElement, fill } from "../dom.ts";
 import { countNoun, humanize, sinceText, timeOfDay } from "../format.ts";
+import { commandButton, type OperatorCommand } from "./command-buttons.ts";
 import { acceptInventory, resetBreaker, resume } from "./daemon-commands.ts";
-import { commandButton, type OperatorCommand } from "./operator-commands.ts";
 
 /** A condition that holds all actions, or that an operator must know about. */
 interface Banner {

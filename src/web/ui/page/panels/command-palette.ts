@@ -5,8 +5,8 @@ import { ATTENTION, searchNodes } from "../fleet/node-filter.ts";
 import { REMEDIATION_STATES } from "../fleet/remediation-states.ts";
 import { holdCommand, releaseCommand } from "../node/node-panel.ts";
 import { onlyFilter, type ViewState } from "../view-state.ts";
+import { commandProblem, confirmCommand, type OperatorCommand } from "./command-buttons.ts";
 import { acceptInventory, pauseOrResume, resetBreaker } from "./daemon-commands.ts";
-import { commandProblem, confirmCommand, type OperatorCommand } from "./operator-commands.ts";
 
 /** A command of the palette. */
 interface PaletteEntry {

@@ -1,5 +1,5 @@
 import type { Status } from "../api.ts";
-import type { OperatorCommand } from "./operator-commands.ts";
+import type { OperatorCommand } from "./command-buttons.ts";
 
 /** The command that pauses all actions. */
 export const pause: OperatorCommand = {

@@ -1,6 +1,6 @@
 import { type DurationMs, formatDuration } from "../base/duration.ts";
 import { ok } from "../base/result.ts";
-import type { OperatorCommandRoute } from "../web/api/operator-commands.ts";
+import type { OperatorCommandRoute } from "../web/api/operator-command-routes.ts";
 import { type CommandContext, type ExitCode, failUsage, failWith, type OutputOption, print } from "./context.ts";
 import { DaemonClient, type DaemonConnectionOptions, readToken, TOKEN_VARIABLE } from "./daemon-client.ts";
 import { resolveNode } from "./daemon-views/node-lookup.ts";

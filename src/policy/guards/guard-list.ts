@@ -3,7 +3,7 @@ import type { Blocker } from "../../model/remediation/decision.ts";
 import { type Candidate, type GuardFacts, nextStep } from "../guard-facts.ts";
 import { correlatedGuard } from "./correlated-failure.ts";
 import { DAEMON_GUARDS } from "./daemon-guards.ts";
-import type { GuardRow, HoldReasonRow } from "./guard.ts";
+import type { GuardRow, HoldReasonRow } from "./guard-definition.ts";
 import { LIMIT_GUARDS } from "./limit-guards.ts";
 import { NODE_GUARDS } from "./node-guards.ts";
 import { POLICY_GUARDS } from "./policy-guards.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { inlineSecret } from "../../../src/platform/secret-file.ts";
-import { operatorCommandTable } from "../../../src/web/api/operator-commands.ts";
+import { operatorCommandTable } from "../../../src/web/api/operator-command-routes.ts";
 import { adminOperators, fetchFrom, loggedFields, loggedMessages, startTestServer } from "../http/test-server.ts";
 import { recordingCommands } from "./remediation-view-fixture.ts";
 
