@@ -10,7 +10,7 @@ import type { FactStore } from "../model/ports.ts";
 import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
 import { COLLECTORS, type Collector, type Dated } from "../model/snapshot.ts";
 import { CollectorReporter, type CollectorReporterDeps } from "./collector-health.ts";
-import { createCollectorHistory, type NetworkSize } from "./polling-plan.ts";
+import { createCollectorHistory, NETWORK_SIZE_FACT, type NetworkSize, storedNetworkSize } from "./polling-plan.ts";
 import type { LastStart } from "./schedule.ts";
 
 /** What has been collected so far. It survives a reload, which starts a new collector manager. */
@@ -36,7 +36,7 @@ export function createCollectedState(
       isFleetKnown: () => inventory.isKnown(),
       onFolded,
     }),
-    sessionWalks: new SessionWalkHistory(),
+    sessionWalks: new SessionWalkHistory(storedNetworkSize(facts.read(NETWORK_SIZE_FACT)).sessions),
     capTopLists: createTopListCaps(onFolded),
     reporters: byName(COLLECTORS, (collector) => new CollectorReporter(collector, deps)),
     stats: null as Dated<SessionStatistics> | null,
@@ -51,8 +51,9 @@ export function createCollectedState(
 }
 
 /** Returns the size of the network as far as it has been seen. */
-export function networkSizeOf({ inventory, sessions, listBehavior }: CollectedState): NetworkSize {
-  const listed = sessions.view()?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
+export function networkSizeOf({ inventory, sessions, sessionWalks, listBehavior }: CollectedState): NetworkSize {
+  const shown = sessions.view()?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
+  const listed = Math.max(shown, sessionWalks.believed());
   return {
     nodes: inventory.count(),
     nodePages: pageCount(inventory.count(), listBehavior.nodes),

@@ -53,6 +53,11 @@ export const createCollectorHistory = () => ({
   calls: new Map<Collector, number>(),
   /** The last {@link CollectorPlan.pacedMs}. */
   pacedIntervals: new Map<Collector, DurationMs>(),
+  /**
+   * The longest of them since the last successful run, and before it since the one before. Details, which are read one by
+   * one, have none.
+   */
+  longestIntervals: new Map<Collector, readonly [sinceLastRun: DurationMs, before: DurationMs]>(),
   /** Lists that this process has seen completely. */
   completeLists: new Set<"nodes" | "sessions">(),
   /** Consecutive failed runs. */
@@ -135,7 +140,10 @@ export class PollingPlan {
     if (run.callsMade > calls) {
       this.#store(runFactKey(collector), { at, calls: run.callsMade } satisfies StoredRun);
     }
-    if (succeeded) history.durations.set(collector, clock.monotonic() - run.startedAt);
+    if (succeeded) {
+      history.durations.set(collector, clock.monotonic() - run.startedAt);
+      history.longestIntervals.set(collector, [0, history.longestIntervals.get(collector)?.[0] ?? 0]);
+    }
     history.failedRuns.set(collector, succeeded ? 0 : (history.failedRuns.get(collector) ?? 0) + 1);
   }
 
@@ -173,6 +181,9 @@ export class PollingPlan {
       runs: Object.fromEntries(runs),
       measuredDurations: Object.fromEntries(history.durations),
       pacedIntervals: Object.fromEntries(history.pacedIntervals),
+      longestIntervals: Object.fromEntries(
+        [...history.longestIntervals].map(([collector, longest]) => [collector, Math.max(...longest)]),
+      ),
       actions: rateLimiter.recentActions(),
       externalCalls: rateLimiter.externalCalls(),
       learnedLimits: rateLimiter.learnedLimits(),
@@ -180,7 +191,12 @@ export class PollingPlan {
     };
     const plan = planPolling(input);
     for (const collector of COLLECTORS) {
-      if (plan[collector] !== null) history.pacedIntervals.set(collector, plan[collector].pacedMs);
+      if (plan[collector] === null) continue;
+      const { pacedMs } = plan[collector];
+      history.pacedIntervals.set(collector, pacedMs);
+      if (collector === "details") continue;
+      const [longest = 0, before = 0] = history.longestIntervals.get(collector) ?? [];
+      history.longestIntervals.set(collector, [Math.max(pacedMs, longest), before]);
     }
     rateLimiter.setShares(trafficSharesOf(plan, pollingCapacityOf(input), this.#listsOfUnknownSize()));
     setPlanGauges(plan, metrics);

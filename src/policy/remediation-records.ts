@@ -2,6 +2,7 @@ import type { NodeId } from "../model/node.ts";
 import type { Action, Episode, NodeHold } from "../model/remediation/episode.ts";
 import { formatId, type JournalChange, type JournalContents } from "../model/remediation/journal.ts";
 import type { EpochMs } from "../model/time.ts";
+import { countsAsAttempt } from "./episodes/attempts.ts";
 import { INACTIVE, restoreTimer, type Timer, toTimerRow } from "./timer.ts";
 
 /** Returns whether there is something left to do or to observe for an action. */
@@ -26,7 +27,7 @@ export class RemediationRecords {
   readonly loadedCreatedAt = new Map<NodeId, EpochMs>();
   readonly #timers = new Map<string, Map<NodeId, Timer>>();
   readonly #openEpisodes = new Map<string, Episode>();
-  /** Closed episodes, in the order in which they closed. */
+  /** Closed episodes that count as attempts, in the order in which they closed. The others, maybe many, limit nothing. */
   readonly #closedEpisodes = new Map<string, Episode>();
   /** Open and closed episodes, in the order of their last change, which for closed ones is that in which they closed. */
   readonly #episodesByNode = new Map<NodeId, readonly Episode[]>();
@@ -131,7 +132,7 @@ export class RemediationRecords {
     return this.#openEpisodes.get(id) ?? this.#closedEpisodes.get(id) ?? null;
   }
 
-  /** Closed episodes of a node, oldest first, without those of an earlier node with the same id. */
+  /** Attempts at a node that closed, oldest first, without those of an earlier node with the same id. */
   closedEpisodesOf(node: NodeId, dryRun: boolean): readonly Episode[] {
     return this.closedEpisodesOfId(node, dryRun).filter(({ replaced }) => replaced !== true);
   }
@@ -141,7 +142,7 @@ export class RemediationRecords {
     return this.#episodesOf(id, dryRun).filter(({ closedAt }) => closedAt !== null);
   }
 
-  /** All closed episodes in memory, oldest first. */
+  /** All attempts that closed and are in memory, oldest first. */
   closedEpisodes(): Iterable<Episode> {
     return this.#closedEpisodes.values();
   }
@@ -258,9 +259,10 @@ export class RemediationRecords {
 
   #setEpisode(episode: Episode): void {
     const { id, node, closedAt } = episode;
+    const isKept = closedAt === null || countsAsAttempt(episode);
     if (closedAt !== null) this.#openEpisodes.delete(id);
-    (closedAt === null ? this.#openEpisodes : this.#closedEpisodes).set(id, episode);
-    this.#episodesByNode.set(node, [...this.#otherEpisodes(node, id), episode]);
+    if (isKept) (closedAt === null ? this.#openEpisodes : this.#closedEpisodes).set(id, episode);
+    setList(this.#episodesByNode, node, [...this.#otherEpisodes(node, id), ...(isKept ? [episode] : [])]);
   }
 
   #episodesOf(node: NodeId, dryRun?: boolean): readonly Episode[] {

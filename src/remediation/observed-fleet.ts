@@ -14,6 +14,13 @@ import type { Plan } from "../scheduling/planner.ts";
 /** What was observed at the time of a suspension was observed before it. */
 const TICK_MS: DurationMs = 0.001;
 
+/** A node that was not seen since the start is gone once this many complete walks have not shown it: one may miss it. */
+const WALKS_TO_LEAVE = 2;
+
+/** Returns whether a node has left the list. One that was seen since the start is in the fleet until it is gone. */
+export const hasLeft = (fleet: Fleet, node: NodeId): boolean =>
+  !slotsById(fleet).has(node) && (fleet.lastWalk?.completeWalks ?? 0) >= WALKS_TO_LEAVE;
+
 /** The last snapshot, and how policies read it. */
 export class ObservedFleet {
   /** The last snapshot, and the plan under which it was collected, or null before the first. */

@@ -34,9 +34,10 @@ export interface CollectorPlan {
    */
   readonly pacedMs: DurationMs;
   /**
-   * Time for which data of this collector counts as fresh: {@link FRESH_INTERVALS} times the longer of `pacedMs` and
-   * the measured duration of a run, at most the longer of {@link FRESH_MS_MAX} and {@link FRESH_INTERVALS} requested
-   * intervals.
+   * Time for which data of this collector counts as fresh: {@link FRESH_INTERVALS} times the longest of `pacedMs` since
+   * the last successful run but one and the measured duration of a run, at most the longer of {@link FRESH_MS_MAX} and
+   * {@link FRESH_INTERVALS} requested intervals. So a faster plan does not make the data stale that was read under the
+   * slower one, and the next data can be compared with it.
    */
   readonly freshMs: DurationMs;
   /** `intervalMs` divided by `requestedMs`, at least 1. */
@@ -178,7 +179,11 @@ function collectorPlan(
     requestedMs,
     intervalMs,
     pacedMs,
-    freshMs: freshMsOf(collector, requestedMs, Math.max(pacedMs, input.measuredDurations?.[collector] ?? 0)),
+    freshMs: freshMsOf(
+      collector,
+      requestedMs,
+      Math.max(pacedMs, input.longestIntervals?.[collector] ?? 0, input.measuredDurations?.[collector] ?? 0),
+    ),
     slowdown: intervalMs / requestedMs,
     boundBy: intervalMs > affordableMs ? "month" : boundBy,
     callsPerMinute: given,

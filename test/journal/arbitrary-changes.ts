@@ -38,7 +38,7 @@ export const episodeOf = (number: number, overrides: Partial<Episode> = {}): Epi
 
 /** Returns a healed episode that was closed at `closedAt`. */
 export const closedEpisodeOf = (number: number, closedAt: number, overrides: Partial<Episode> = {}): Episode =>
-  episodeOf(number, { state: "healed", closedAt, healed: true, ...overrides });
+  episodeOf(number, { state: "healed", closedAt, acted: 1, healed: true, ...overrides });
 
 /** Returns a verified action with the given overrides. */
 export const actionOf = (number: number, episode: string, overrides: Partial<Action> = {}): Action => ({

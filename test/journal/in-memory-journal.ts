@@ -2,6 +2,7 @@ import type { Decision } from "../../src/model/remediation/decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "../../src/model/remediation/episode.ts";
 import type { Journal, JournalChange, JournalContents, JournalQuery } from "../../src/model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../../src/model/remediation/operator-command.ts";
+import { countsAsAttempt } from "../../src/policy/episodes/attempts.ts";
 
 /** Returns whether an action has come to its end. */
 export const isFinished = ({ state }: Action): boolean => ["ended", "withdrawn", "rejected", "lapsed"].includes(state);
@@ -43,7 +44,9 @@ export function createInMemoryJournal(): InMemoryJournal {
     const isOpen = (id: string) => episodes.get(id)?.closedAt === null;
     return {
       timers: [...timers.values()],
-      episodes: [...episodes.values()].filter(({ closedAt }) => closedAt === null || closedAt >= closedSince),
+      episodes: [...episodes.values()].filter(
+        (episode) => episode.closedAt === null || (episode.closedAt >= closedSince && countsAsAttempt(episode)),
+      ),
       actions: [...actions.values()].filter(
         (action) => !isFinished(action) || action.createdAt >= closedSince || isOpen(action.episode),
       ),

@@ -50,7 +50,7 @@ describe("an open episode", () => {
       "ep-1",
     ]);
     expect(records.suspendedEpisode("b", "node_1", false)?.id).toBe("ep-2");
-    records.apply([{ kind: "episode", row: { ...second, state: "withdrawn", closedAt: 9 } }]);
+    records.apply([{ kind: "episode", row: { ...second, state: "withdrawn", acted: 1, closedAt: 9 } }]);
     expect([records.suspendedEpisode("b", "node_1", false), idsOf(records.openEpisodes())]).toEqual([null, ["ep-1"]]);
     expect(idsOf(records.closedEpisodesOf("node_1", false))).toEqual(["ep-2"]);
   });
@@ -77,11 +77,24 @@ describe("the closed episodes of a node", () => {
     expect(idsOf(records.closedEpisodes())).toEqual(["ep-1", "ep-2", "ep-3", "ep-4"]);
   });
 
+  test("are kept only if they count as attempts", () => {
+    const of = (number: number, overrides: Partial<Episode> = {}) =>
+      closedEpisodeOf(number, number, { node: "node_1", policy: "offline", state: "cleared", acted: 0, ...overrides });
+    const records = recordsOf();
+    for (const row of [of(1), of(2, { acted: 1 }), of(3, { state: "given_up" }), of(4)]) {
+      records.apply([{ kind: "episode", row: { ...row, closedAt: null, state: "firing" } }]);
+      records.apply([{ kind: "episode", row }]);
+    }
+    expect(idsOf(records.closedEpisodesOf("node_1", false))).toEqual(["ep-2", "ep-3"]);
+    expect(idsOf(records.closedEpisodes())).toEqual(["ep-2", "ep-3"]);
+    expect(records.openEpisodes()).toEqual([]);
+  });
+
   test("come in the order in which they closed, whenever they were opened", () => {
     const [first, second] = [1, 2].map((number) => episodeOf(number, { node: `node_${number}` }));
     const records = recordsOf({ episodes: [first!, second!] });
     for (const [at, episode] of [second!, first!].entries()) {
-      records.apply([{ kind: "episode", row: { ...episode, state: "healed", closedAt: at + 1 } }]);
+      records.apply([{ kind: "episode", row: { ...episode, state: "healed", acted: 1, closedAt: at + 1 } }]);
     }
     expect(idsOf(records.closedEpisodes())).toEqual(["ep-2", "ep-1"]);
   });

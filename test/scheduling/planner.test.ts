@@ -151,6 +151,7 @@ test("data is fresh for three intervals, or three times the duration of a run", 
   expect(planPolling(input({})).nodes!.freshMs).toBe(3 * MINUTE);
   expect(planPolling(input({ measuredDurations: { nodes: 5 * MINUTE } })).nodes!.freshMs).toBe(15 * MINUTE);
   expect(planPolling(input({ measuredDurations: { nodes: 10 } })).nodes!.freshMs).toBe(3 * MINUTE);
+  expect(planPolling(input({ longestIntervals: { nodes: 20 * MINUTE } })).nodes!.freshMs).toBe(60 * MINUTE);
 });
 
 test("once the month is used up, data is fresh by the last finite interval", () => {

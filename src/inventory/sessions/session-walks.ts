@@ -40,8 +40,13 @@ export class SessionWalkHistory {
   #started = 0;
   #acceptable: AcceptedSessions | null = null;
   /** Sessions that the last believed walk showed. */
-  #believed = 0;
+  #believed: number;
   #doubtedWalks = 0;
+
+  /** `believed` is how many sessions the last complete walk of an earlier process showed, or 0 if there was none. */
+  constructor(believed = 0) {
+    this.#believed = believed;
+  }
 
   /** Returns whether walks may miss sessions because an operator accepted it. */
   acceptsMissing(): boolean {
@@ -57,6 +62,11 @@ export class SessionWalkHistory {
   /** Returns the missing sessions of the last walk that an operator can accept, or null if there are none. */
   acceptable(): AcceptedSessions | null {
     return this.#acceptable;
+  }
+
+  /** Returns how many sessions the last believed walk showed, or 0 before the first one. */
+  believed(): number {
+    return this.#believed;
   }
 
   /** Begins a walk at `at`, which is `serviceNow` on the service's clock. */

@@ -2,6 +2,7 @@ import { formatSecondsLeft } from "../../base/duration.ts";
 import { oncePerObject } from "../../base/once-per-key.ts";
 import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
+import { isDryRun } from "../policy.ts";
 import { defineGuard, defineSimpleGuard } from "./guard-definition.ts";
 
 /** A node that began to fire, or was lost. */
@@ -160,19 +161,23 @@ export const stormGuard = defineGuard({
   },
 });
 
-/** Holds every node while the circuit breaker is open. It stays open across restarts until an operator resets it. */
+/**
+ * Holds every node while the circuit breaker is open. It stays open across restarts until an operator resets it. That of
+ * dry runs closes by itself.
+ */
 export const breakerGuard = defineSimpleGuard({
   reason: "breaker",
   counts: "nodes that began to fire, or were lost, within `safety.breaker.within`",
   condition: "there were more than `amount` or `percent` of `safety.breaker`, whichever is larger",
-  ends: "with `reset-breaker`",
+  ends: "with `reset-breaker`; in a dry run automatically, `safety.breaker.within` after it opened",
   operatorAction: "find out why so many nodes fired or were lost, then `reset-breaker`",
   alert: "ProxywardenBreakerOpen",
   policyWide: true,
-  details: (_candidate, { breaker }) =>
-    breaker.open === null
-      ? []
-      : [
-          `it opened at ${formatTime(breaker.open.openedAt)} after ${breakerCause(breaker.open)}; reset-breaker closes it`,
-        ],
+  details: ({ active }, { breaker: { open }, safety }) => {
+    if (open === null) return [];
+    const end = isDryRun(active)
+      ? `the breaker of dry runs closes at ${formatTime(open.openedAt + safety.breaker.withinMs)}`
+      : "reset-breaker closes it";
+    return [`it opened at ${formatTime(open.openedAt)} after ${breakerCause(open)}; ${end}`];
+  },
 });

@@ -11,6 +11,7 @@ import type { HoldReason } from "../../policy/guards/guard-groups.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext, EpisodeContext } from "../context.ts";
 import { actionChange, commitTransition, nodeText, notifyOfEpisode } from "../execution/episode-transitions.ts";
+import { hasLeft } from "../observed-fleet.ts";
 import {
   approvalExpiry,
   awaitsNextStep,
@@ -241,6 +242,6 @@ export function obsoleteReason(context: PlannerDeps, action: Action, episode: Ep
   if (active === null || active.policy.fingerprint !== action.fingerprint) return "its policy was changed";
   if (active.mode !== "approve") return "its policy no longer needs approval";
   const candidate = buildCandidate(context, active, action.node);
-  if (candidate === null) return "the node is gone";
+  if (candidate === null) return hasLeft(context.observed.fleet, action.node) ? "the node is gone" : null;
   return candidate.evaluation.verdict === "false" ? "the node is no longer unhealthy" : null;
 }

@@ -109,10 +109,15 @@ export class FleetHealth {
     return this.#changedCounts();
   }
 
-  /** Moves what the breaker counted while the journal's clock was behind, so that it stays within the period. */
+  /**
+   * Moves what the breaker counted while the journal's clock was behind, so that it stays within the period, and the end
+   * of an active storm. Losses from before a downtime are not counted again.
+   */
   followClock({ byMs, behindSince }: ClockAdvance): void {
+    this.#lossesCountedUntil += byMs;
     for (const state of [this.#real, this.#dryRun]) {
-      const { breaker } = state;
+      const { breaker, storm } = state;
+      if (storm?.isActive === true) state.storm = { ...storm, until: storm.until + byMs };
       const firings = breaker.firings.map((firing) =>
         firing.at < behindSince ? firing : { ...firing, at: firing.at + byMs },
       );

@@ -5,7 +5,7 @@ import type { NodeId } from "../../model/node.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { runInSlices } from "../../platform/event-loop.ts";
-import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
+import { occupiedSlots, type ScopeData } from "../../policy/cel/field-readers.ts";
 import { isUnderWay } from "../../policy/episodes/lost-nodes.ts";
 import { type EvaluationInput, evaluatePolicy, isStatusUnknown, prepareEvaluation } from "../../policy/evaluation.ts";
 import { isDryRun, type Policy } from "../../policy/policy.ts";
@@ -19,6 +19,7 @@ import {
   type TimerDurations,
 } from "../../policy/timer.ts";
 import type { DecisionContext, RemediationContext } from "../context.ts";
+import { hasLeft } from "../observed-fleet.ts";
 import { splitByNode } from "../state/timer-parts.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 import type { NodeUnderPolicy, UnhealthyNode } from "./incidents.ts";
@@ -268,7 +269,7 @@ export class PolicyEvaluator {
     const { records } = this.#context.remediationState;
     for (const policy of records.policiesWithTimers()) {
       yield* eachInSteps(records.timersOf(policy), ([node, timer]) => {
-        const isGone = !slotsById(fleet).has(node);
+        const isGone = hasLeft(fleet, node);
         if (!isGone && !replaced.has(node)) return;
         const next = isGone && records.episodeUnder(policy, node) !== null ? markUnseen(timer) : INACTIVE;
         if (next !== timer) changes.push(records.setTimer(policy, node, next));

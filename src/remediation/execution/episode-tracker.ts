@@ -21,6 +21,7 @@ import { stepDeadlines } from "../../policy/episodes/verification.ts";
 import { isInFlight } from "../../policy/own-actions.ts";
 import { conditionKeyOf, isDryRun, type Policy } from "../../policy/policy.ts";
 import { INACTIVE, observeCondition, type Timer } from "../../policy/timer.ts";
+import { hasLeft } from "../observed-fleet.ts";
 import { commitTransition, finishAction, finishActions, withdraw } from "./episode-transitions.ts";
 import { reportsOfPage } from "./node-reports.ts";
 import { type VerificationDeps, verifyStep } from "./step-verification.ts";
@@ -58,6 +59,7 @@ export class EpisodeTracker {
   #updateEpisode(episode: Episode): void {
     const { observed, policies, remediationState } = this.#context;
     const slot = observed.slotOf(episode.node);
+    if (slot === null && !hasLeft(observed.fleet, episode.node)) return;
     if (slot === null || this.#mayPredateAbsence(episode, slot)) {
       this.#updateUnlisted(episode);
       return;
@@ -74,8 +76,8 @@ export class EpisodeTracker {
     if (current.state !== "recovering" && current.state !== "probation") this.#relapses.delete(current.id);
     const action = this.#inFlightAction(current);
     if (action !== null) verifyStep(this.#context, current, action, slot);
-    const verified = remediationState.records.episode(current.id)!;
-    if (verified.closedAt !== null) return;
+    const verified = remediationState.records.episode(current.id);
+    if (verified?.closedAt !== null) return;
     const policy = policies.find(episode.policy);
     if (this.#isStuck(verified, policy)) this.#suspend(verified);
     else if (policy === null || !this.#belongsTo(verified, policy)) this.#abandon(verified);
@@ -148,10 +150,8 @@ export class EpisodeTracker {
     const lastStep = this.#lastStep(episode);
     const isBack = isUnlisted(episode) && lastStep !== undefined;
     const seen = isBack ? observeAfterStep(episode, lastStep, status, now) : episode;
-    if (isUnlisted(episode) && !isDown(seen) && this.#isForgotten(episode, episode.unlistedAt!)) {
-      withdraw(this.#context, episode, "the node came back too late");
-      return remediationState.records.episode(episode.id)!;
-    }
+    if (isUnlisted(episode) && !isDown(seen) && this.#isForgotten(episode, episode.unlistedAt!))
+      return withdraw(this.#context, episode, "the node came back too late");
     const after = resumeEpisode(seen, this.#inFlightAction(episode) !== null, now);
     if (after !== episode) commitTransition(this.#context, episode, after);
     return after;

@@ -11,7 +11,9 @@ import type { Policy } from "../../policy/policy.ts";
 import { isUnfinished } from "../../policy/remediation-records.ts";
 import type { DecisionContext, EpisodeContext } from "../context.ts";
 import { buildCandidate } from "../evaluation/candidates.ts";
+import { hasLeft } from "../observed-fleet.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "../policy-set.ts";
+import { EPISODE_MEMORY_MS } from "../state/journaled-state.ts";
 
 /**
  * Journals an episode's new state, the changes that belong to it and its consequences in one transaction, and sends
@@ -98,10 +100,11 @@ const acceptableLosses = ({ remediationState: { records } }: EpisodeContext): Ep
 export const nodesOfAcceptableLosses = (context: EpisodeContext): ReadonlySet<NodeId> =>
   new Set(acceptableLosses(context).map(({ node }) => node));
 
-/** Closes an episode that can't go on, and finishes its actions. */
-export function withdraw(context: EpisodeContext, episode: Episode, why: string): void {
+/** Closes an episode that can't go on, and finishes its actions. Returns the closed episode. */
+export function withdraw(context: EpisodeContext, episode: Episode, why: string): Episode {
   const after = transition(episode, "withdrawn", context.remediationState.now());
   commitTransition(context, episode, after, finishActions(context, episode, why));
+  return after;
 }
 
 /**
@@ -180,18 +183,30 @@ function giveUpNode(context: EpisodeContext, { spec }: Policy, episode: Episode)
   notifyOfEpisode(context, episode, { kind: "given_up", severity: "critical", summary });
 }
 
-/** Ends the holds of given-up nodes that are healthy now. Must not be called while fleet data is not trusted. */
+/**
+ * Ends the holds of given-up nodes that are healthy now, and those of nodes that have left the list and were given up so
+ * long ago that their episodes are forgotten. Must not be called while fleet data is not trusted.
+ */
 export function releaseRecoveredNodes(context: EpisodeContext & DecisionContext): void {
-  const { remediationState } = context;
-  for (const { node, policy: name, kind, until } of remediationState.records.allHolds()) {
-    if (kind !== "given_up" || until !== null || name === null) continue;
-    const policy = context.policies.find(name);
-    const candidate = policy === null ? null : buildCandidate(context, context.policies.activate(policy), node);
-    if (candidate === null || candidate.node.status !== "online") continue;
-    if (candidate.evaluation.verdict !== "false" || candidate.timer.state !== "inactive") continue;
-    remediationState.record([{ kind: "hold_gone", node, policy: name }]);
-    context.log.info({ node, policy: name }, "node released: healthy again");
+  const { remediationState, observed } = context;
+  for (const { node, policy, kind, at, until } of remediationState.records.allHolds()) {
+    if (kind !== "given_up" || until !== null || policy === null) continue;
+    const isOld = remediationState.now() - at >= EPISODE_MEMORY_MS;
+    const isForgotten = isOld && hasLeft(observed.fleet, node);
+    if (!isForgotten && !isHealthy(context, policy, node)) continue;
+    remediationState.record([{ kind: "hold_gone", node, policy }]);
+    context.log.info(
+      { node, policy },
+      isForgotten ? "node released: it left the list" : "node released: healthy again",
+    );
   }
+}
+
+function isHealthy(context: EpisodeContext & DecisionContext, policyName: string, node: NodeId): boolean {
+  const active = context.policies.findActive(policyName);
+  const candidate = active === null ? null : buildCandidate(context, active, node);
+  if (candidate === null || candidate.node.status !== "online") return false;
+  return candidate.evaluation.verdict === "false" && candidate.timer.state === "inactive";
 }
 
 /** Lets a policy that heals too few nodes fall back to dry_run, until its text changes or an operator resets it. */

@@ -3,7 +3,7 @@ import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { Action } from "../../model/remediation/episode.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { isInFlight } from "../../policy/own-actions.ts";
-import { expressionSources } from "../../policy/policy.ts";
+import { expressionSources, policySources } from "../../policy/policy.ts";
 import type { EpisodeContext, RemediationControllerDeps, ServiceContext } from "../context.ts";
 import { readNode } from "./executor.ts";
 
@@ -73,8 +73,23 @@ function isReadDue(context: ReadDeps, action: Action, lastReadAt: MonotonicMs): 
   const sources = expressionSources([policy.match, policy.when, expect]);
   const column = sources.includes("details") ? fleet.detailedAt : fleet.listedAt;
   const observedAt = Math.max(context.remediationState.epochOf(column.at(slot)), action.sentAt);
+  if (observedAt > action.sentAt && waitsForSessions(context, action, policySources(policy))) return false;
   const ageMs = context.remediationState.now() - (Number.isNaN(observedAt) ? action.sentAt : observedAt);
   return ageMs >= intervalMs && context.clock.monotonic() - lastReadAt >= intervalMs;
+}
+
+/**
+ * Returns whether only a walk of the sessions can show the effect of an action: its condition reads them, and none began
+ * since it was sent. Other actions than `disconnect` also show in the status of the node.
+ */
+function waitsForSessions(
+  { observed, remediationState }: ReadDeps,
+  { request, sentAt }: Action,
+  sources: ReturnType<typeof policySources>,
+): boolean {
+  if (request.kind !== "disconnect" || !sources.includes("sessions")) return false;
+  const walkedFrom = observed.latest?.snapshot.sessions?.observedFrom ?? Number.NaN;
+  return !(remediationState.epochOf(walkedFrom) > sentAt!);
 }
 
 /** Reads a node. Returns whether the service answered. */

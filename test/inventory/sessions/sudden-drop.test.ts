@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
+import { MINUTE_MS } from "../../../src/base/duration.ts";
 import { SessionWalkHistory } from "../../../src/inventory/sessions/session-walks.ts";
+import { remediationConfig } from "../../harness/policies.ts";
+import { startQuietNetwork } from "../../harness/quiet-network.ts";
+import { changingBodies } from "../../harness/simulator/changed-responses.ts";
+import { everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 
 /** Returns a history whose last believed walk showed this many sessions. */
 function historyAfter(seen: number): SessionWalkHistory {
@@ -35,4 +40,23 @@ test("a walk in between that shows the sessions again ends the doubt", () => {
 test("a walk of a list of fewer than 20 sessions is always believed", () => {
   expect(historyAfter(19).dropped(0, 19)).toBe(0);
   expect(historyAfter(20).dropped(0, 20)).toBe(20);
+});
+
+test("after a restart the first walk is compared with the last one of the previous process", async () => {
+  let isDropped = false;
+  const wrapTransport = changingBodies((body, { path }) => {
+    if (!isDropped || !path.startsWith("/v1/sessions?")) return null;
+    const page = JSON.parse(body);
+    const data = page.data.slice(0, 10);
+    return JSON.stringify({ ...page, data, pagination: { ...page.pagination, total: data.length } });
+  });
+  const settings = { schedules: { ...everyMinuteSettings.schedules, details: null, stats: null, hourly: null } };
+  const config = remediationConfig([]);
+  const network = await startQuietNetwork({ config, settings, wrapTransport, scenario: { sessions: 200 } });
+  expect(network.daemon.snapshots.last!.sessions!.complete).toBe(true);
+  isDropped = true;
+  await network.advance(3 * MINUTE_MS);
+  await network.restart();
+  await network.advance(3 * MINUTE_MS);
+  expect(network.daemon.snapshots.last!.sessions!.complete).toBe(false);
 });

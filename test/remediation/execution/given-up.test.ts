@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
-import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps, withoutRetries } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
@@ -185,4 +185,21 @@ test("a node is still counted as given up after its episodes were forgotten", as
   await network.advance(20 * MINUTE_MS);
   expect(policyOf(network)).toMatchObject({ firing: 1, episodes: { given_up: 1 } });
   expect(network.postCount()).toBe(2);
+});
+
+test("a given-up node that left the list is forgotten after a month", async () => {
+  const config = remediationConfig([rebootOffline({ ...spec, retry: withoutRetries })]);
+  const network = await startQuietNetwork({ config, scenario });
+  const [gone, listed] = onePerRegion(network, 2);
+  for (const node of [gone!, listed!]) network.failNode(node, "operator");
+  await network.advanceUntil(() => notificationsOf(network, "given_up").length === 2);
+  network.interventions.leaveFleet(gone!, Number.POSITIVE_INFINITY);
+  const givenUp = () => network.daemon.remediationState.records.allHolds().map(({ node }) => node);
+  await network.restart({ downMs: 29 * DAY_MS });
+  await network.advance(10 * MINUTE_MS);
+  expect(givenUp().toSorted()).toEqual([gone, listed].toSorted());
+  await network.restart({ downMs: 2 * DAY_MS });
+  await network.advance(10 * MINUTE_MS);
+  expect(givenUp()).toEqual([listed]);
+  expect((await network.store.journal.load(0)).holds).toMatchObject([{ node: listed }]);
 });

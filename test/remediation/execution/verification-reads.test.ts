@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
+import { type ReplyCount, replyCounts } from "../../../src/simulator/http/service.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import { listsOnlySettings, onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 const busy = rebootOffline({ name: "hot", when: "node.cpu_usage > 0.9", forMs: 10 * MINUTE_MS });
@@ -38,4 +39,26 @@ test("verification reads resume soon after the service answers again", async () 
   network.setFault(null);
   await network.advance(7 * MINUTE_MS);
   expect(network.actions().filter(({ state }) => state === "ended")).toHaveLength(4);
+});
+
+test("a node is not read again while a step waits for a walk of the sessions", async () => {
+  const isDetail = ({ endpoint }: ReplyCount) => endpoint === "GET /v1/nodes/{id}";
+  const sessionsEveryHour = { schedules: { ...settings.schedules, details: null, sessions: everyHour } };
+  const network = await startQuietNetwork({ config: remediationConfig([]), settings: sessionsEveryHour });
+  const [node] = network.nodes();
+  const policy = rebootOffline({
+    match: `node.id == "${node}"`,
+    when: "sessions.total >= 0",
+    forMs: 0,
+    steps: [steps.disconnect],
+  });
+  await network.reload({ config: remediationConfig([policy], withoutLimits), settings: sessionsEveryHour });
+  await network.advanceUntil(() => network.postCount() === 1);
+  const reads = () =>
+    replyCounts(network.daemon.service)
+      .filter(isDetail)
+      .reduce((sum, { count }) => sum + count, 0);
+  const before = reads();
+  await network.advance(10 * MINUTE_MS);
+  expect(reads() - before).toBe(1);
 });

@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
+import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
+import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { businessLimits } from "../../harness/virtual-daemon.ts";
+
+const config = remediationConfig([rebootOffline()]);
+
+const trustOf = (network: QuietNetwork) => network.controller().view.status().trust;
+const intervalOf = (network: QuietNetwork) => network.daemon.collectorManager.plan().nodes!.intervalMs;
+
+test("fleet data stays trusted when a reload shortens the interval of the list", async () => {
+  const every = (intervalMs: number) => ({
+    ...listsOnlySettings,
+    schedules: { ...listsOnlySettings.schedules!, nodes: { kind: "every", intervalMs } as const },
+  });
+  const network = await startQuietNetwork({ config, settings: every(20 * MINUTE_MS), warmUpMs: 55 * MINUTE_MS });
+  expect(trustOf(network)).toEqual([]);
+  await network.reload({ settings: every(MINUTE_MS) });
+  await network.advance(2 * MINUTE_MS);
+  expect(trustOf(network)).toEqual([]);
+  expect(network.daemon.collectorManager.plan().nodes!.freshMs).toBe(3 * MINUTE_MS);
+});
+
+/** Starts a daemon an hour before the end of a month whose calls are nearly used up. */
+async function startAtMonthEnd(): Promise<QuietNetwork> {
+  const store = createMemoryStateStore();
+  await store.calls.add("2026-02-20", 98_960);
+  const limits = { ...businessLimits, plan: { ...businessLimits.plan, callsPerMonth: 100_000 } };
+  const settings = { ...listsOnlySettings, limits, monthStartsOn: 2 };
+  const network = await startQuietNetwork({ config, settings, store, warmUpMs: 23 * HOUR_MS });
+  expect(intervalOf(network)).toBeGreaterThan(30 * MINUTE_MS);
+  expect(trustOf(network)).toEqual([]);
+  return network;
+}
+
+test("fleet data stays trusted when a month begins after one whose calls were nearly used up", async () => {
+  const network = await startAtMonthEnd();
+  await network.advance(HOUR_MS + MINUTE_MS);
+  expect(intervalOf(network)).toBe(MINUTE_MS);
+  expect(trustOf(network)).toEqual([]);
+});
+
+test("a region that fails right before a month begins is one incident", async () => {
+  const network = await startAtMonthEnd();
+  await network.advance(59 * MINUTE_MS);
+  const nodes = network.nodes("us-east");
+  expect(nodes.length).toBeGreaterThan(5);
+  for (const node of nodes) network.failNode(node, "operator");
+  await network.advance(20 * MINUTE_MS);
+  expect(network.holdReasons(nodes[0]!)).toContain("correlated");
+});
