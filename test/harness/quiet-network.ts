@@ -199,9 +199,7 @@ function createInspection(service: SimulatedService, store: SqliteStateStore) {
   const posts = () => replyCounts(service).filter(({ endpoint }) => endpoint.startsWith("POST"));
   return {
     nodes: (region?: string) =>
-      service.network.fleet.nodes
-        .filter((node) => region === undefined || node.region === region)
-        .map(({ id }) => id),
+      service.network.fleet.nodes.filter((node) => region === undefined || node.region === region).map(({ id }) => id),
     status: (id: string) => actualNode(service, id)!.status,
     posts,
     postCount: () => posts().reduce((sum, { count }) => sum + count, 0),

@@ -60,7 +60,11 @@ const cases = gateways.flatMap((gateway, index) =>
 test.each(cases)(
   "behind a gateway that states no limit few calls get 429, and most of the allowed calls are made: %o",
   ({ gateway, headers }) => {
-    const { rejected, admittedPerMinute } = steady(behind(gateway, { headers, hours: GATEWAY_HOURS }), WARM_UP_HOURS, GATEWAY_HOURS);
+    const { rejected, admittedPerMinute } = steady(
+      behind(gateway, { headers, hours: GATEWAY_HOURS }),
+      WARM_UP_HOURS,
+      GATEWAY_HOURS,
+    );
     expect(rejected).toBeLessThan(0.01);
     expect(admittedPerMinute).toBeGreaterThan(0.85 * (gateway.requestsPerMinute ?? 40));
   },

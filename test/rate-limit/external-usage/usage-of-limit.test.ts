@@ -75,8 +75,7 @@ describe.each(LIMITER_SETUPS)("with a $limiter whose headers state: $headers", (
           (_, __, now, { categories, externalUsage }) => {
             wasRejected ||= Object.values(categories).some(({ rejections }) => rejections > 0);
             // After a 429 the limit is used up, and it is unknown by whom.
-            if (!wasRejected)
-              mostExpected = Math.max(mostExpected, externalUsage.node_management.expectedCalls(now));
+            if (!wasRejected) mostExpected = Math.max(mostExpected, externalUsage.node_management.expectedCalls(now));
           },
         );
         expect([learned, likely, mostExpected]).toEqual([0, 0, 0]);
