@@ -40,7 +40,7 @@ describe("a node whose created_at", () => {
     const config = remediationConfig([rebootOffline({ retry: RETRY })]);
     const network = await startQuietNetwork({
       config,
-      scenario: { nodes: 10, service },
+      scenario: { nodes: 20, service },
       settings: listsAndDetailsSettings,
     });
     const node = network.nodes()[0]!;
