@@ -140,10 +140,18 @@ function createGauge(config: GaugeConfiguration<string>): GaugeSeries {
       for (const { labels, value } of series.values()) this.set(labels, value);
     },
   });
+  /** Returns the label values, each with its length, because a value may contain any separator. */
+  const keyOf = (labels: object): string => {
+    let key = "";
+    for (const name of config.labelNames!) {
+      const text: string = labels[name as keyof typeof labels];
+      key += `${text.length} ${text}`;
+    }
+    return key;
+  };
   return {
     set(labels, value) {
-      let key = "";
-      for (const name of config.labelNames!) key += `${labels[name as keyof typeof labels]}\n`;
+      const key = keyOf(labels);
       const known = series.get(key);
       if (known === undefined) series.set(key, { labels: copyLabels(labels), value });
       else known.value = value;
