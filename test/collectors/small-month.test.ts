@@ -16,18 +16,17 @@ test("few calls last until the end of the month, and the next month is noticed w
   const hourly = { kind: "every", intervalMs: 60 * MINUTE } as const;
   const store = createMemoryStateStore();
   store.calls.add("2026-03-15", 960);
-  const clock = createVirtualClock(Date.UTC(2026, 2, 31));
+  const clock = createVirtualClock(Date.UTC(2026, 2, 31, 12));
   const settings = { limits, schedules: { ...everyMinuteSettings.schedules, hourly } };
   const daemon = await startVirtualDaemon({ clock, store, settings, scenario: { nodes: 100, sessions: 50 } });
   const calls: number[] = [];
-  for (let halfDay = 0; halfDay < 3; halfDay++) {
+  for (let halfDay = 0; halfDay < 2; halfDay++) {
     const before = daemon.service.serial;
     await clock.advance(12 * 60 * MINUTE);
     calls.push(daemon.service.serial - before);
   }
-  const [inMarch, inApril] = [calls.slice(0, 2), calls[2]!];
-  expect(inMarch.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(30);
-  for (const count of [...inMarch, inApril]) expect(count).toBeGreaterThan(10);
+  expect(calls[0]).toBeLessThanOrEqual(30);
+  for (const count of calls) expect(count).toBeGreaterThan(10);
   await stopVirtualDaemon(daemon);
 });
 

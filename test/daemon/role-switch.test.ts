@@ -13,7 +13,7 @@ import { createPlanLimits, everyMinuteSettings } from "../harness/virtual-daemon
 const WARM_UP_MS = 4 * MINUTE_MS;
 /** Takeovers of a fleet that needs every call. */
 const TAKEOVERS = isLongRun ? 8 : 2;
-const LIMITERS_TESTED = isLongRun ? LIMITER_KINDS : (["fixed_window", "sliding_counter"] as const);
+const LIMITERS_TESTED = isLongRun ? LIMITER_KINDS : (["fixed_window"] as const);
 
 /** The steps that were sent, each with the number of its POSTs. */
 function postsByStep({ posts }: DaemonGroup): Readonly<Record<string, number>> {

@@ -22,7 +22,7 @@ import {
 import { createCrashableProcess, type InjectedFailures, type ProcessEvent } from "./crashable-process.ts";
 import { journalRows } from "./journal-rows.ts";
 import { type CommandsByName, commandsOf } from "./operator-commands.ts";
-import { actualNodes } from "./simulator/actual-state.ts";
+import { actualNode } from "./simulator/actual-state.ts";
 import { createInterventions, type Interventions } from "./simulator/interventions.ts";
 import { createSimulatedTransport } from "./simulator/transport.ts";
 import {
@@ -199,8 +199,8 @@ function createInspection(service: SimulatedService, store: SqliteStateStore) {
   const posts = () => replyCounts(service).filter(({ endpoint }) => endpoint.startsWith("POST"));
   return {
     nodes: (region?: string) =>
-      [...actualNodes(service)].filter((node) => region === undefined || node.region === region).map(({ id }) => id),
-    status: (id: string) => [...actualNodes(service)].find((node) => node.id === id)!.status,
+      service.network.fleet.nodes.filter((node) => region === undefined || node.region === region).map(({ id }) => id),
+    status: (id: string) => actualNode(service, id)!.status,
     posts,
     postCount: () => posts().reduce((sum, { count }) => sum + count, 0),
     actions: () => journalRows(store, "actions"),

@@ -35,10 +35,11 @@ describe("details that a cache keeps while the list shows that the node has repo
 
   const every = { kind: "every", intervalMs: MINUTE_MS } as const;
   const settings = { schedules: { ...listsAndDetailsSettings.schedules!, details: every } };
+  const scenario = { nodes: 20 };
   const cached = { kind: "cached", maxAgeMs: 20 * MINUTE_MS } as const;
 
   test("do not cause an action on a node that recovered by itself", async () => {
-    const network = await startQuietNetwork({ config: remediationConfig([rebootFull]), settings });
+    const network = await startQuietNetwork({ config: remediationConfig([rebootFull]), settings, scenario });
     const [node] = network.nodes();
     const since = network.daemon.clock.now();
     network.interventions.setLoad(node!, { resource: "disk", since, overMs: 0, level: 0.99, until: since + DAY_MS });
@@ -52,7 +53,7 @@ describe("details that a cache keeps while the list shows that the node has repo
   });
 
   test("do not cause a second step on a node that the first one healed", async () => {
-    const network = await startQuietNetwork({ config: remediationConfig([rebootFull]), settings });
+    const network = await startQuietNetwork({ config: remediationConfig([rebootFull]), settings, scenario });
     network.interventions.startFailure(network.nodes()[0]!, { failureMode: "full", remedy: "reboot" });
     await network.advanceUntil(() => network.postCount() > 0);
     network.setFault(cached, "GET /v1/nodes/");

@@ -6,7 +6,7 @@ import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/p
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 /** Nodes that fail, more than one transaction has timers. The others show that the service still receives reports. */
-const FAILED = 1_100;
+const FAILED = 600;
 /** All nodes are on one page, so that their timers end in the same round. */
 const PAGE_LIMIT = 2_000;
 const scenario = {
@@ -53,7 +53,7 @@ test("a crash while the timers of a mass event are journaled loses no node of an
 });
 
 test("a crash while the timers of a mass event are journaled loses no node that the circuit breaker counts", async () => {
-  const breaker = { share: 0.05, amount: 1_050, withinMs: HOUR_MS };
+  const breaker = { share: 0.05, amount: 550, withinMs: HOUR_MS };
   const network = await startQuietNetwork({
     config: remediationConfig([rebootOffline()], { ...withoutLimits, breaker }),
     scenario,

@@ -122,7 +122,7 @@ test("a few customers have many sessions, and most have few", () => {
 });
 
 test("the hourly statistics cover the last 24 complete hours and continue the synthetic history smoothly", () => {
-  const client = createTestClient(scenarioWith({ sessions: 2_000 }));
+  const client = createTestClient(scenarioWith({ sessions: 1_000 }));
   const hours = () => json(client.get("/v1/sessions/stats/hourly")).data;
   const expectHours = (lastHour: number) => {
     const starts = hours().map(({ hour }: { hour: string }) => Date.parse(hour));
