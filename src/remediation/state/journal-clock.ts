@@ -244,7 +244,7 @@ export class JournalClock {
     } else {
       // The downtime by the earlier of the two clocks is no more than the true one unless both are wrong. It is added
       // immediately, so that the end of the disagreement does not skip a cooldown that started during it.
-      this.#advanceTo(earliest([wall, serviceNow]));
+      this.#advanceTo(earliest([wall, serviceNow]) - this.#lagMs);
       this.#isDowntimeUnknown = true;
     }
   }

@@ -36,6 +36,16 @@ test("a short suspension while the clocks disagree is not caught up with at the 
   expect(second.now() - last).toBeLessThanOrEqual(downMs);
 });
 
+test("a short suspension is not caught up with either if the clocks disagree after a long downtime", () => {
+  const clock = createVirtualClock(START_MS);
+  const [downMs, lagMs] = [HOUR_MS, 2 * MINUTE_MS];
+  const journaled = { last: START_MS - downMs - lagMs, lagMs };
+  const journalClock = new JournalClock(journaled, clock, createRecordingLog());
+  journalClock.check(START_MS + 26 * HOUR_MS);
+  expect(journalClock.now() - journaled.last).toBeGreaterThan(downMs - 5 * SECOND_MS);
+  expect(journalClock.now() - journaled.last).toBeLessThanOrEqual(downMs);
+});
+
 test("a wall clock that is set while it disagrees with the service's Date does not move the journal's clock", async () => {
   const clock = createVirtualClock(START_MS);
   const journalClock = new JournalClock({ last: START_MS - 2 * HOUR_MS }, clock, createRecordingLog());
