@@ -2,7 +2,6 @@ import {
   Counter,
   collectDefaultMetrics,
   Gauge,
-  type GaugeConfiguration,
   Histogram,
   type MetricObjectWithValues,
   type MetricValueWithName,
@@ -75,14 +74,13 @@ const STANDBY_GAUGES: ReadonlySet<string> = new Set<GaugeName>([
 /** Creates metrics in a registry of their own, so that nothing is shared with other users of prom-client. */
 export function createDaemonMetrics({ process: withProcess = true }: DaemonMetricsOptions = {}): DaemonMetrics {
   const registry = new Registry();
-  const gauges = new Map<string, GaugeSeries>();
   for (const [name, family] of Object.entries<DaemonFamily>(DAEMON_FAMILIES)) {
     const { type, help, labels, buckets = [] } = family;
     const config = { name, help, labelNames: Object.keys(labels), registers: [registry] };
     if (type === "counter") {
       const counter = new Counter(config);
       for (const combination of combinationsOf(labels)) counter.inc(combination, 0);
-    } else if (type === "gauge") gauges.set(name, createGauge(config));
+    } else if (type === "gauge") clearGauge(new Gauge(config));
     else {
       const histogram = new Histogram({ ...config, buckets: [...buckets] });
       for (const combination of combinationsOf(labels)) histogram.zero(combination);
@@ -92,13 +90,15 @@ export function createDaemonMetrics({ process: withProcess = true }: DaemonMetri
     collectDefaultMetrics({ register: registry });
     for (const name of EXCLUDED_METRICS) registry.removeSingleMetric(name);
   }
+  const gaugeOf = (name: string) => registry.getSingleMetric(name) as Gauge;
   return {
     inc: (name, labels, by = 1) => (registry.getSingleMetric(name) as Counter).inc(copyLabels(labels), by),
-    set: (name, labels, value) => gauges.get(name)!.set(labels, value),
+    set: (name, labels, value) => gaugeOf(name).set(copyLabels(labels), value),
     observe: (name, labels, value) => (registry.getSingleMetric(name) as Histogram).observe(copyLabels(labels), value),
-    clear: (name) => gauges.get(name)!.clear(),
+    clear: (name) => clearGauge(gaugeOf(name)),
     clearLeaderGauges() {
-      for (const [name, series] of gauges) if (!STANDBY_GAUGES.has(name)) series.clear();
+      for (const [name, { type }] of Object.entries(DAEMON_FAMILIES))
+        if (type === "gauge" && !STANDBY_GAUGES.has(name)) clearGauge(gaugeOf(name));
     },
     // registry.metrics() is not used, because its format is a setting of the registry rather than an argument.
     render: (format) =>
@@ -118,46 +118,10 @@ function combinationsOf(labels: DaemonFamily["labels"]): Record<string, string>[
   return combinations;
 }
 
-/** The series of a gauge. */
-interface GaugeSeries {
-  set(labels: object, value: number): void;
-  /** Removes all series. */
-  clear(): void;
-}
-
-/**
- * Creates a gauge. Its series are passed to prom-client only when they are rendered, because each round of remediation
- * sets dozens of them, and most rounds are never scraped.
- */
-function createGauge(config: GaugeConfiguration<string>): GaugeSeries {
-  const series = new Map<string, { readonly labels: Record<string, string>; value: number }>();
-  new Gauge({
-    ...config,
-    collect() {
-      this.reset();
-      // prom-client resets a gauge without labels to 0, which was never measured.
-      this.remove({});
-      for (const { labels, value } of series.values()) this.set(labels, value);
-    },
-  });
-  /** Returns the label values, each with its length, because a value may contain any separator. */
-  const keyOf = (labels: object): string => {
-    let key = "";
-    for (const name of config.labelNames!) {
-      const text: string = labels[name as keyof typeof labels];
-      key += `${text.length} ${text}`;
-    }
-    return key;
-  };
-  return {
-    set(labels, value) {
-      const key = keyOf(labels);
-      const known = series.get(key);
-      if (known === undefined) series.set(key, { labels: copyLabels(labels), value });
-      else known.value = value;
-    },
-    clear: () => series.clear(),
-  };
+/** Removes all series. prom-client starts and resets a gauge without labels at 0, which was never measured. */
+function clearGauge(gauge: Gauge): void {
+  gauge.reset();
+  gauge.remove({});
 }
 
 /** A sample. `metricName` differs from the name of the family for the series of a histogram. */

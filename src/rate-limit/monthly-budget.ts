@@ -19,24 +19,11 @@ export function billingMonthOf(now: EpochMs, startsOn: number): BillingMonth {
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
   const first = now >= monthStart(year, month, startsOn) ? month : month - 1;
   const [startMs, endMs] = [monthStart(year, first, startsOn), monthStart(year, first + 1, startsOn)];
-  return {
-    get firstDay() {
-      return utcDay(startMs);
-    },
-    startMs,
-    endMs,
-  };
+  return { firstDay: utcDay(startMs), startMs, endMs };
 }
-
-/** The last result of {@link utcDay}, which is called for each API call. */
-let lastDay = { number: Number.NaN, text: "" };
 
 /** Returns the day (UTC) of a time, such as `2026-11-21`. */
-export function utcDay(at: EpochMs): string {
-  const number = Math.floor(at / DAY_MS);
-  if (number !== lastDay.number) lastDay = { number, text: new Date(at).toISOString().slice(0, 10) };
-  return lastDay.text;
-}
+export const utcDay = (at: EpochMs): string => new Date(at).toISOString().slice(0, 10);
 
 function monthStart(year: number, month: number, startsOn: number): EpochMs {
   const daysInMonth = (Date.UTC(year, month + 1, 1) - Date.UTC(year, month, 1)) / DAY_MS;

@@ -25,11 +25,6 @@ interface Level<Name, Bound> extends Demand<Name> {
   boundBy: Bound | null | undefined;
 }
 
-/** A constraint, with the levels that it applies to. */
-interface LimitedLevels<Name, Bound> extends Pick<Constraint<Name, Bound>, "bound" | "capacity"> {
-  readonly levels: readonly Level<Name, Bound>[];
-}
-
 /** Amounts closer than this are equal. */
 const EPSILON = 1e-9;
 
@@ -42,28 +37,16 @@ export function shareFairly<Name, Bound>(
   constraints: readonly Constraint<Name, Bound>[],
 ): ReadonlyMap<Name, Grant<Bound>> {
   const levels = demands.map((demand): Level<Name, Bound> => ({ ...demand, given: 0, boundBy: undefined }));
-  const limited = constraints.map(({ bound, capacity, appliesTo }) => ({
-    bound,
-    capacity,
-    levels: levels.filter(({ name }) => appliesTo(name)),
-  }));
-  while (levels.some(isOpen)) raiseLevels(levels.filter(isOpen), limited);
+  while (levels.some(({ boundBy }) => boundBy === undefined)) raiseLevels(levels, constraints);
   return new Map(levels.map(({ name, given, boundBy }) => [name, { given, boundBy: boundBy ?? null }]));
 }
 
-const isOpen = ({ boundBy }: Level<unknown, unknown>): boolean => boundBy === undefined;
-
 /** Raises all open levels until the first of them has what it wants or reaches a constraint. */
-function raiseLevels<Name, Bound>(
-  open: readonly Level<Name, Bound>[],
-  limited: readonly LimitedLevels<Name, Bound>[],
-): void {
-  const rooms = limited.map(({ capacity, levels }) => {
-    let [weight, used] = [0, 0];
-    for (const level of levels) {
-      used += level.given;
-      if (isOpen(level)) weight += level.weight;
-    }
+function raiseLevels<Name, Bound>(levels: Level<Name, Bound>[], constraints: readonly Constraint<Name, Bound>[]): void {
+  const open = levels.filter(({ boundBy }) => boundBy === undefined);
+  const rooms = constraints.map(({ capacity, appliesTo }) => {
+    const weight = open.reduce((sum, demand) => sum + (appliesTo(demand.name) ? demand.weight : 0), 0);
+    const used = levels.reduce((sum, { name, given }) => sum + (appliesTo(name) ? given : 0), 0);
     return weight === 0 ? Number.POSITIVE_INFINITY : Math.max(0, capacity - used) / weight;
   });
   const step = Math.min(...rooms, ...open.map(({ wanted, given, weight }) => (wanted - given) / weight));
@@ -71,8 +54,8 @@ function raiseLevels<Name, Bound>(
     level.given += step * level.weight;
     if (level.given >= level.wanted - EPSILON) Object.assign(level, { given: level.wanted, boundBy: null });
   }
-  for (const [index, { bound, levels }] of limited.entries()) {
-    if (rooms[index]! > step + EPSILON) continue;
-    for (const level of levels) if (isOpen(level)) level.boundBy = bound;
-  }
+  constraints.forEach(({ bound, appliesTo }, index) => {
+    if (rooms[index]! > step + EPSILON) return;
+    for (const level of open) if (level.boundBy === undefined && appliesTo(level.name)) level.boundBy = bound;
+  });
 }

@@ -64,25 +64,6 @@ describe("daemon metrics", () => {
     expect(await linesOf(daemonMetrics, '{endpoint="stats"', "openmetrics")).toEqual(text);
   });
 
-  test("set each gauge again under the same labels, in any order of them, and keep different labels apart", async () => {
-    const daemonMetrics = createMetrics();
-    const [one, other] = [
-      { collector: "nodes", limit: "month" } as const,
-      { limit: "month", collector: "nodes" } as const,
-    ];
-    daemonMetrics.set("proxywarden_plan_bound", one, 0);
-    daemonMetrics.set("proxywarden_plan_bound", other, 1);
-    daemonMetrics.set("proxywarden_policy_mode", { policy: "a\n", mode: "dry_run" }, 0);
-    daemonMetrics.set("proxywarden_policy_mode", { policy: "a", mode: "dry_run" }, 1);
-    expect(await linesOf(daemonMetrics, "proxywarden_plan_bound{")).toEqual([
-      'proxywarden_plan_bound{collector="nodes",limit="month"} 1',
-    ]);
-    expect(await linesOf(daemonMetrics, "proxywarden_policy_mode{")).toEqual([
-      'proxywarden_policy_mode{policy="a\\n",mode="dry_run"} 0',
-      'proxywarden_policy_mode{policy="a",mode="dry_run"} 1',
-    ]);
-  });
-
   test("clear a gauge, with or without labels", async () => {
     const daemonMetrics = createMetrics();
     daemonMetrics.set("proxywarden_plan_interval_seconds", { collector: "nodes" }, 60);
@@ -108,12 +89,6 @@ describe("daemon metrics", () => {
     const labels = { endpoint: "node" as const, code: "200" };
     daemonMetrics.inc("proxywarden_api_requests_total", Object.freeze(labels));
     expect(await linesOf(daemonMetrics, 'code="200"')).toHaveLength(1);
-    const gaugeLabels: { collector: "nodes" | "sessions" } = { collector: "nodes" };
-    daemonMetrics.set("proxywarden_plan_interval_seconds", gaugeLabels, 60);
-    gaugeLabels.collector = "sessions";
-    expect(await linesOf(daemonMetrics, "proxywarden_plan_interval_seconds{")).toEqual([
-      'proxywarden_plan_interval_seconds{collector="nodes"} 60',
-    ]);
   });
 
   test("share nothing between instances", async () => {
