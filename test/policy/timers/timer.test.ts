@@ -77,7 +77,11 @@ describe("the same data", () => {
 
   test("known again after an unknown ends the time for which `when` was unknown", () => {
     const unknown = observeAll("fuu", firingTimer, durations, 16);
-    const knownAgain = observeCondition(unknown, { ...observation(16, "false"), now: EPOCH + 19 * MINUTE_MS }, durations);
+    const knownAgain = observeCondition(
+      unknown,
+      { ...observation(16, "false"), now: EPOCH + 19 * MINUTE_MS },
+      durations,
+    );
     expect(knownAgain.unknownSince).toBeNull();
     expect(timerText(observeAll("uf", knownAgain, durations, 40))).toBe("inactive 0m 0m");
   });
