@@ -201,7 +201,7 @@ function observeFalse(timer: Timer, observation: Observation, durations: TimerDu
  * or counting was interrupted, the counts that the verdict resets are reset, and counting restarts with newer data.
  */
 function reobserve(timer: Timer, verdict: "true" | "false"): Timer {
-  if (timer.last?.verdict === verdict) return timer;
+  if (timer.last?.verdict === verdict) return timer.unknownSince === null ? timer : { ...timer, unknownSince: null };
   const state = nextTimerState(timer.state, verdict);
   if (state === "inactive") return INACTIVE;
   const trueMs = verdict === "false" ? 0 : timer.trueMs;

@@ -1,4 +1,5 @@
 import type { JournalChange } from "../model/remediation/journal.ts";
+import type { RemediationRecords } from "../policy/remediation-records.ts";
 import { INACTIVE } from "../policy/timer.ts";
 import type { EpisodeContext } from "./context.ts";
 import { STORM_FACT } from "./evaluation/fleet-health.ts";
@@ -18,6 +19,12 @@ const FACTS_OF_SERVICE: readonly string[] = [
   STORM_FACT,
   INCIDENTS_FACT,
 ];
+
+/** Returns whether the journal belongs to another service. A new one belongs to none yet. */
+export function belongsToAnotherService(records: Pick<RemediationRecords, "fact">, serviceUrl: string): boolean {
+  const known = records.fact(SERVICE_FACT);
+  return known !== null && known !== canonicalUrl(serviceUrl);
+}
 
 /**
  * Binds the journal to the configured service. If it was bound to another one, everything open ends, because nodes with

@@ -58,6 +58,8 @@ export interface DaemonSettings {
   readonly config: RemediationConfig;
   readonly settings: Partial<CollectionSettings>;
   readonly receivers: readonly Receiver[];
+  /** `service.base_url`. */
+  readonly serviceUrl: string;
 }
 
 /** Daemons on virtual time over one database, against one simulated service. */
@@ -168,7 +170,7 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
       return answer;
     },
   };
-  const resourcesOf = ({ config, settings, receivers = [] }: Partial<DaemonSettings>): ConfigResources => {
+  const resourcesOf = ({ config, settings, receivers = [], serviceUrl }: Partial<DaemonSettings>): ConfigResources => {
     const opened = orThrow(openConfigResources(orThrow(parsedConfig()), deps));
     const { policies, safety, intervals } = config ?? defaultConfig;
     return {
@@ -176,7 +178,12 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
       transport,
       integrations: { ...opened.integrations, receivers },
       policies,
-      config: { ...opened.config, safety, time_intervals: [...intervals] },
+      config: {
+        ...opened.config,
+        ...(serviceUrl !== undefined && { service: { ...opened.config.service, base_url: serviceUrl } }),
+        safety,
+        time_intervals: [...intervals],
+      },
       settings: { ...everyMinuteSettings, ...listsOnlySettings, ...settings },
     };
   };

@@ -44,8 +44,12 @@ const QUERY_TIMEOUT_MS: DurationMs = 15 * SECOND_MS;
 const RETRY_DELAY_MS: DurationMs = SECOND_MS / 4;
 const RETRY_DELAY_MS_MAX: DurationMs = 5 * SECOND_MS;
 
-/** Begins a transaction in which all queries see the same rows. */
-export const READ_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+/**
+ * Begins a transaction in which all queries see the same rows. It locks none of them, and an export may wait for the
+ * program that reads its output, so it may be idle for longer.
+ */
+export const READ_SNAPSHOT =
+  "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '10min'";
 
 /** Why a database can't be used, as opposed to an error in a statement. */
 class DatabaseUnavailable extends Error {}
@@ -61,8 +65,8 @@ const UNREACHABLE_CODES: ReadonlySet<unknown> = new Set([
 
 /**
  * Returns whether an error shows that the server does not answer now, because it can't be reached, is starting or
- * stopping, has no free connection, or takes too long. If it answers and refuses, for example the password or the certificate, this is
- * false.
+ * stopping, has no free connection, or takes too long. If it answers and refuses, for example the password or the
+ * certificate, this is false.
  */
 export function isUnreachable(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return isUnreachable(error.cause);

@@ -1,6 +1,6 @@
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { CALL_BLOCK } from "../../../src/journal/postgres/call-blocks.ts";
-import { isUnreachable, openDatabase } from "../../../src/journal/postgres/database.ts";
+import { isUnreachable, openDatabase, READ_SNAPSHOT } from "../../../src/journal/postgres/database.ts";
 import { parseDatabaseUrl } from "../../../src/journal/postgres/url.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
@@ -133,6 +133,15 @@ test("the server ends a transaction whose client is gone, with its locks", async
   expect(await database.query("SHOW idle_in_transaction_session_timeout")).toEqual([
     { idle_in_transaction_session_timeout: "30s" },
   ]);
+});
+
+test("a snapshot of the state, which an export reads as slowly as its output is taken, may be idle for longer", async () => {
+  const database = await openRaw();
+  const show = "SHOW idle_in_transaction_session_timeout";
+  expect(await database.transaction((connection) => connection.query(show), READ_SNAPSHOT)).toEqual([
+    { idle_in_transaction_session_timeout: "10min" },
+  ]);
+  expect(await database.query(show)).toEqual([{ idle_in_transaction_session_timeout: "30s" }]);
 });
 
 test("a restart of the database is survived", async () => {

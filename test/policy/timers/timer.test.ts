@@ -75,6 +75,17 @@ describe("the same data", () => {
     expect(timerText(observeAll("t", again, durations, 4))).toBe("pending 2m 0m");
   });
 
+  test("known again after an unknown ends the time for which `when` was unknown", () => {
+    const unknown = observeAll("fuu", firingTimer, durations, 16);
+    const knownAgain = observeCondition(
+      unknown,
+      { ...observation(16, "false"), now: EPOCH + 19 * MINUTE_MS },
+      durations,
+    );
+    expect(knownAgain.unknownSince).toBeNull();
+    expect(timerText(observeAll("uf", knownAgain, durations, 40))).toBe("inactive 0m 0m");
+  });
+
   test("with another verdict resets a pending timer, but clears nothing and adds no time", () => {
     expect(observeCondition(observeAll("ttt"), observation(2, "false"), durations)).toBe(INACTIVE);
     const doubtful = observeCondition(firingTimer, observation(15, "false"), { ...durations, clearForMs: 0 });
