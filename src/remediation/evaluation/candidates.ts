@@ -119,8 +119,8 @@ function isProtected(context: DecisionContext, slot: number): Verdict {
 }
 
 /**
- * Returns whether a policy has given a node up, or its last episode on the node was given up, and no episode on the node
- * is open, except for suspended ones.
+ * Returns whether a policy has given a node up, or its last episode on the node was given up since its timer began, and
+ * no episode on the node is open, except for suspended ones.
  */
 export function isGivenUp(
   { records }: Pick<RemediationState, "records">,
@@ -130,6 +130,8 @@ export function isGivenUp(
 ): boolean {
   if (records.openEpisode(node, dryRun) !== null) return false;
   const last = records.closedEpisodesOf(node, dryRun).findLast((episode) => episode.policy === policy);
+  const since = records.timer(policy, node).since ?? Number.POSITIVE_INFINITY;
+  const isLastGivenUp = last?.state === "given_up" && (last.closedAt ?? 0) >= since;
   // The hold outlasts the episodes in memory.
-  return last?.state === "given_up" || (!dryRun && givenUpHold(records, node, policy) !== null);
+  return isLastGivenUp || (!dryRun && givenUpHold(records, node, policy) !== null);
 }
