@@ -96,7 +96,7 @@ function jsonRoutes(deps: WebDeps, context: WebContext): readonly Route[] {
     async handle(request) {
       const query = request.query as Query;
       const data = await rows(query);
-      // Reading a thousand rows and writing them as JSON each take milliseconds.
+      // Reading a thousand rows, formatting them and writing them as JSON each take milliseconds.
       await nextTurn();
       return withWarnings(data, query, deps.fleet(), remediation().policyNames());
     },
@@ -116,9 +116,11 @@ function jsonRoutes(deps: WebDeps, context: WebContext): readonly Route[] {
       parameters: ["until"],
       handle: (request, reply) => answerNode(deps, context, request, reply),
     },
-    list("decisions", ["node", "policy", "until", "limit"], async (query) =>
-      withNodes((await remediation().decisions(rowsQuery(query))).map(decisionView), deps.fleet()),
-    ),
+    list("decisions", ["node", "policy", "until", "limit"], async (query) => {
+      const decisions = await remediation().decisions(rowsQuery(query));
+      await nextTurn();
+      return withNodes(decisions.map(decisionView), deps.fleet());
+    }),
     list("actions", ["node", "policy", "until", "limit", "state"], async (query) =>
       withNodes(await actionsView(remediation(), query.state, rowsQuery(query)), deps.fleet()),
     ),
