@@ -42,7 +42,7 @@ export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests,
 /** Rejects unknown and ambiguous names in expectations. */
 function nameFindings(
   file: string,
-  { tests }: LoadedPolicyTests["file"],
+  { tests }: PolicyTestFile,
   policies: readonly PolicySpec[],
   marks: Marks,
 ): readonly ConfigProblem[] {

@@ -87,7 +87,7 @@ export const callsSince = (used: ReadonlyMap<string, number>, day: string): numb
  * Loads the content of the journal. `s` is the quoted name of the schema. If others may write to the database, the
  * connection must be in a transaction with one snapshot; the same connection must not write meanwhile. The rows are not
  * limited, since every open episode and every attempt must be loaded: open ones are bounded by the fleet and its policies,
- * attempts by the limits on actions and retries, and by pruning. Closed episodes that are no attempts limit nothing.
+ * attempts by the limits on actions and retries, and by pruning. The condition is that of `countsAsAttempt`.
  */
 export async function loadContents(connection: Queryable, s: string, since: EpochMs): Promise<JournalContents> {
   // Sorted here: to return rows in order, either database may read all of them instead of searching by the conditions.

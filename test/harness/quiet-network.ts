@@ -2,7 +2,7 @@ import { onTestFinished } from "vitest";
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
-import type { Fault, FaultKind, FleetRates, Scenario } from "../../src/config/schema/scenario.ts";
+import type { ChurnRates, Fault, FaultKind, FleetRates, Scenario } from "../../src/config/schema/scenario.ts";
 import { createMemoryStateStore, type SqliteStateStore } from "../../src/journal/sqlite/store.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import type { Decision } from "../../src/model/remediation/decision.ts";
@@ -90,6 +90,9 @@ export const noFailureRates: FleetRates = {
   maintenanceEveryMs: 1_000_000 * DAY_MS,
   rebootMs: 2 * MINUTE_MS,
 };
+
+/** Returns how nodes come and go if only reboots make them leave, or stay down. Those that leave do not return. */
+export const churnAfterReboots = (rates: Partial<ChurnRates>): ChurnRates => ({ ...defaultScenario.churn, ...rates });
 
 const quietScenario: Partial<Scenario> = { nodes: 60, sessions: 12, rates: noFailureRates };
 

@@ -43,9 +43,7 @@ export function consecutiveFailures(
   { name, retry }: PolicySpec,
   now: EpochMs,
 ): readonly string[] {
-  const last = records
-    .closedEpisodesOf(node, false)
-    .findLast((episode) => episode.policy === name && countsAsAttempt(episode));
+  const last = records.closedEpisodesOf(node, false).findLast((episode) => episode.policy === name);
   if (last?.state !== "given_up" || last.closedAt! <= releasedAt(records, node, name)) return [];
   return now - last.closedAt! > retry.forgetAfterMs ? [] : [...(last.failedBefore ?? []), last.id];
 }

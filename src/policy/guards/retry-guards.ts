@@ -2,7 +2,7 @@ import { formatDuration, formatSecondsLeft } from "../../base/duration.ts";
 import { countNoun } from "../../base/text.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
-import { countsAsAttempt, endedAt, givenUpHold, releasedAt } from "../episodes/attempts.ts";
+import { endedAt, givenUpHold, releasedAt } from "../episodes/attempts.ts";
 import { isLost } from "../episodes/lost-nodes.ts";
 import { type Candidate, type GuardFacts, nextStep } from "../guard-facts.ts";
 import { isDryRun } from "../policy.ts";
@@ -25,7 +25,7 @@ export const cooldownGuard = defineSimpleGuard({
   details: (candidate, { records, now, safety }) => {
     if ((candidate.episode?.acted ?? 0) > 0) return [];
     const { node, active, episode } = candidate;
-    const closed = records.closedEpisodesOfId(node.id, isDryRun(active)).filter(countsAsAttempt);
+    const closed = records.closedEpisodesOfId(node.id, isDryRun(active));
     // Their steps are over, although they stay open until the node is available again.
     const lost = records.openEpisodesOf(node.id, isDryRun(active)).filter((each) => isLost(each) && each !== episode);
     const last = [...closed, ...lost].toSorted((a, b) => endedAt(a) - endedAt(b)).at(-1);
@@ -122,9 +122,7 @@ function previousEpisodes({ active, node, episode }: Candidate, { records, now }
   const after = Math.max(now - retry.forgetAfterMs, isDryRun(active) ? 0 : releasedAt(records, node.id, name));
   return records
     .closedEpisodesOf(node.id, isDryRun(active))
-    .filter(
-      (past) => past.policy === name && past.id !== episode?.id && countsAsAttempt(past) && past.closedAt! > after,
-    );
+    .filter((past) => past.policy === name && past.id !== episode?.id && past.closedAt! > after);
 }
 
 /** The guards that depend on earlier attempts. */

@@ -41,11 +41,11 @@ export function incidentNodesMin({ correlated }: Safety, domainNodes: number): n
 }
 
 /**
- * Returns how many nodes of a region or country are one incident if they were never observed healthy. Fewer of them may
- * have failed one by one.
+ * Returns whether `nodes` nodes of a region or country are one incident if they were never observed healthy. Fewer of
+ * them may have failed one by one. `domainNodes` returns how many nodes there are, and is called only if needed.
  */
-export const incidentNodesMinAtFirst = ({ correlated }: Safety, domainNodes: number): number =>
-  Math.max(correlated.nodes, nodesOfShare(correlated.share, domainNodes));
+export const isIncidentAtFirst = ({ correlated }: Safety, nodes: number, domainNodes: () => number): boolean =>
+  nodes >= correlated.nodes && nodes >= nodesOfShare(correlated.share, domainNodes());
 
 /** Returns the limits by their configuration keys, which are the values of the label `limit`. */
 export function limitsByName(safety: Safety, nodes: number): Readonly<Record<string, number>> {

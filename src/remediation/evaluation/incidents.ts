@@ -3,7 +3,7 @@ import { runAtOnce } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { countRecords } from "../../policy/cel/fleet-aggregates.ts";
-import { countFleet } from "../../policy/fleet-counts.ts";
+import { countFleet, type DomainCount } from "../../policy/fleet-counts.ts";
 import {
   addOnsets,
   type Incident,
@@ -12,7 +12,7 @@ import {
   recentOnsets,
   updateIncidents,
 } from "../../policy/guards/correlated-failure.ts";
-import { incidentNodesMin, incidentNodesMinAtFirst } from "../../policy/guards/safety-limits.ts";
+import { incidentNodesMin, isIncidentAtFirst } from "../../policy/guards/safety-limits.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext } from "../context.ts";
 
@@ -76,10 +76,11 @@ export class IncidentTracker {
   add(nodes: readonly UnhealthyNode[], policies: readonly ActivePolicy[]): void {
     const now = this.#context.remediationState.now();
     const withinMs = this.#withinMs();
-    const added = this.#onsetsOf(nodes, now);
+    const nodesOf = this.#nodesByDomain();
+    const added = this.#onsetsOf(nodes, now, nodesOf);
     this.#onsets = recentOnsets(added.length === 0 ? this.#onsets : [...this.#onsets, ...added], now, withinMs);
     if (added.length === 0) return;
-    const nodesMin = this.#nodesMinByDomain();
+    const nodesMin = this.#nodesMinByDomain(nodesOf);
     const acting = actingPolicies(policies);
     const realOnsets = this.#onsets.filter(({ policy }) => acting.has(policy));
     this.#real = addOnsets(this.#real, realOnsets, withinMs, nodesMin);
@@ -126,19 +127,20 @@ export class IncidentTracker {
   }
 
   /** Returns a function that returns how many nodes of a region or country are an incident. */
-  #nodesMinByDomain(): (domain: string) => number {
-    const nodesOf = this.#nodesByDomain();
+  #nodesMinByDomain(nodesOf = this.#nodesByDomain()): (domain: string) => number {
     return (domain) => incidentNodesMin(this.#context.config.safety, nodesOf(domain));
   }
 
+  /** Returns a function that returns the number of nodes of a region or country, which are counted when it is called. */
   #nodesByDomain(): (domain: string) => number {
     const { observed, remediationState, config } = this.#context;
-    // Without policies no timers are counted, which the number of nodes does not depend on.
-    const fleetCounts = runAtOnce(
-      countFleet(observed.fleet, remediationState.records, [], false, remediationState.now()),
-    );
-    const domains = fleetCounts.domains[config.safety.correlated.by];
-    return (domain) => domains.get(domain)?.nodes ?? 0;
+    let domains: ReadonlyMap<string, DomainCount> | null = null;
+    return (domain) => {
+      // Without policies no timers are counted, which the number of nodes does not depend on.
+      domains ??= runAtOnce(countFleet(observed.fleet, remediationState.records, [], false, remediationState.now()))
+        .domains[config.safety.correlated.by];
+      return domains.get(domain)?.nodes ?? 0;
+    };
   }
 
   #isUnhealthyUnder(policies: readonly ActivePolicy[]): (node: NodeId) => boolean {
@@ -147,7 +149,7 @@ export class IncidentTracker {
   }
 
   /** Returns the onsets of nodes. A node that has left the list has no region, and is skipped. */
-  #onsetsOf(nodes: readonly UnhealthyNode[], at: EpochMs): Onset[] {
+  #onsetsOf(nodes: readonly UnhealthyNode[], at: EpochMs, nodesOf: (domain: string) => number): Onset[] {
     const { observed, config } = this.#context;
     const { by } = config.safety.correlated;
     const listed = nodes.filter(({ node }) => observed.slotOf(node) !== null);
@@ -155,19 +157,18 @@ export class IncidentTracker {
     const toOnset = ({ node, policy }: NodeUnderPolicy): Onset => {
       return { node, policy, domain: observed.locationOf(node)[by], at };
     };
-    return [...before.map(toOnset), ...this.#correlatedAtFirst(first.map(toOnset))];
+    return [...before.map(toOnset), ...this.#correlatedAtFirst(first.map(toOnset), nodesOf)];
   }
 
   /** Returns those of the nodes that were unhealthy at their first evaluation whose region or country is mostly down. */
-  #correlatedAtFirst(onsets: readonly Onset[]): Onset[] {
+  #correlatedAtFirst(onsets: readonly Onset[], nodesOf: (domain: string) => number): Onset[] {
     if (onsets.length === 0) return [];
     const { observed, config } = this.#context;
     const { isUnhealthy } = countRecords(observed.fleet);
-    const nodesOf = this.#nodesByDomain();
     const down = onsets.filter(({ node }) => isUnhealthy[observed.slotOf(node)!] === 1);
     return [...Map.groupBy(down, ({ domain }) => domain)].flatMap(([domain, together]) => {
       const nodes = new Set(together.map(({ node }) => node)).size;
-      return nodes < incidentNodesMinAtFirst(config.safety, nodesOf(domain)) ? [] : together;
+      return isIncidentAtFirst(config.safety, nodes, () => nodesOf(domain)) ? together : [];
     });
   }
 }

@@ -7,12 +7,17 @@ import { waitUntil } from "../../integration/wait-until.ts";
 import { createAuthority } from "../../web/http/tls/certificate-authority.ts";
 import { postgresDeps } from "../state-stores.ts";
 
-test("sslmode: verify-full needs the name and the authority, verify-ca the authority, require only TLS", async () => {
-  const folder = createTempFolder();
+/** Starts a server whose certificate `authority` has issued, and not `other`. */
+async function startTlsCluster() {
   const [authority, other] = [createAuthority("ours"), createAuthority("other")];
   const { cert, key } = authority.issue("DNS:localhost");
   const cluster = await startPostgres(["fsync = off"], { certificate: cert, key });
   onTestFinished(cluster.remove);
+  return { folder: createTempFolder(), authority, other, cluster };
+}
+
+test("sslmode: verify-full needs the name and the authority, verify-ca the authority, require only TLS", async () => {
+  const { folder, authority, other, cluster } = await startTlsCluster();
   const ours = `sslrootcert=${folder.write("ours.pem", authority.cert)}`;
   const theirs = `sslrootcert=${folder.write("other.pem", other.cert)}`;
 
@@ -37,11 +42,7 @@ test("sslmode: verify-full needs the name and the authority, verify-ca the autho
 });
 
 test("new connections use a changed user, password and certificate, without a restart", async () => {
-  const folder = createTempFolder();
-  const [authority, other] = [createAuthority("ours"), createAuthority("other")];
-  const { cert, key } = authority.issue("DNS:localhost");
-  const cluster = await startPostgres(["fsync = off"], { certificate: cert, key });
-  onTestFinished(cluster.remove);
+  const { folder, authority, other, cluster } = await startTlsCluster();
   const path = folder.write("ca.pem", authority.cert);
   const url = cluster.url({ host: "localhost", parameters: `?sslmode=verify-full&sslrootcert=${path}` });
   let current = url;

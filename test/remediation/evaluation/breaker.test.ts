@@ -2,7 +2,12 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Fleet } from "../../../src/model/snapshot.ts";
 import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
-import { noFailureRates, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import {
+  churnAfterReboots,
+  noFailureRates,
+  type QuietNetwork,
+  startQuietNetwork,
+} from "../../harness/quiet-network.ts";
 
 /** Limits with the circuit breaker only: it opens when more than 10 nodes fire within 10 minutes. */
 const breakerOnly = {
@@ -107,14 +112,7 @@ test("counts the nodes that fired before an evaluation failed", async () => {
 });
 
 describe("nodes that leave the list after an action", () => {
-  const churn = {
-    joinEveryMs: Number.POSITIVE_INFINITY,
-    leaveEveryMs: Number.POSITIVE_INFINITY,
-    vanishAfterReboot: 1,
-    failAfterReboot: 0,
-    vanishForMs: Number.POSITIVE_INFINITY,
-    reuseIds: false,
-  };
+  const churn = churnAfterReboots({ vanishAfterReboot: 1 });
   const breaker = { share: 0, amount: 3, withinMs: HOUR_MS };
   const config = remediationConfig([rebootOffline()], { ...withoutLimits, breaker });
   const start = () => startQuietNetwork({ config, scenario: { nodes: 40, rates: noFailureRates, churn } });

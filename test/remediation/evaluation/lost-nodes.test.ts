@@ -6,6 +6,7 @@ import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { Action } from "../../../src/model/remediation/episode.ts";
 import { defaultSafety, rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import {
+  churnAfterReboots,
   noFailureRates,
   onePerRegion,
   type QuietNetwork,
@@ -21,28 +22,14 @@ const NODES = 100;
 const rebootsLeaveDown: Partial<Scenario> = {
   nodes: NODES,
   rates: { ...noFailureRates, repairMs: 1_000 * HOUR_MS },
-  churn: {
-    joinEveryMs: Number.POSITIVE_INFINITY,
-    leaveEveryMs: Number.POSITIVE_INFINITY,
-    vanishAfterReboot: 0,
-    failAfterReboot: 1,
-    vanishForMs: Number.POSITIVE_INFINITY,
-    reuseIds: false,
-  },
+  churn: churnAfterReboots({ failAfterReboot: 1 }),
 };
 
 /** A network in which a rebooted node leaves the fleet, for good or for a while. */
 const rebootsLoseNodes = ({ forMs = Number.POSITIVE_INFINITY, share = 1 } = {}): Partial<Scenario> => ({
   nodes: NODES,
   rates: noFailureRates,
-  churn: {
-    joinEveryMs: Number.POSITIVE_INFINITY,
-    leaveEveryMs: Number.POSITIVE_INFINITY,
-    vanishAfterReboot: share,
-    failAfterReboot: 0,
-    vanishForMs: forMs,
-    reuseIds: false,
-  },
+  churn: churnAfterReboots({ vanishAfterReboot: share, vanishForMs: forMs }),
 });
 
 const FORGET_AFTER_MS = 2 * HOUR_MS;

@@ -3,7 +3,12 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import type { EpochMs } from "../../../src/model/time.ts";
 import { defaultSafety, rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
-import { listsAndDetailsSettings, onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
+import {
+  churnAfterReboots,
+  listsAndDetailsSettings,
+  onePerRegion,
+  startQuietNetwork,
+} from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 import { changingBodies, changingRecords } from "../../harness/simulator/changed-responses.ts";
 
@@ -144,9 +149,7 @@ test("a node that left the list after an action stays lost if only an outdated r
       return body === undefined ? answer : { ok: true, value: { ...answer.value, body } };
     },
   });
-  const never = Number.POSITIVE_INFINITY;
-  const leaving = { joinEveryMs: never, leaveEveryMs: never, vanishAfterReboot: 1, failAfterReboot: 0 };
-  const scenario = { nodes: 60, churn: { ...leaving, vanishForMs: never, reuseIds: false } };
+  const scenario = { nodes: 60, churn: churnAfterReboots({ vanishAfterReboot: 1 }) };
   const config = remediationConfig([rebootOffline()], { ...withoutLimits, maxDisrupted: { share: 1, amount: 1 } });
   const network = await startQuietNetwork({ config, scenario, wrapTransport });
   const [first, second] = onePerRegion(network, 2);

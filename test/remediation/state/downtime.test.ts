@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
-import { noFailureRates, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { churnAfterReboots, noFailureRates, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
 test("the cooldown of a storm that was active when the process stopped starts over after a longer downtime", async () => {
@@ -28,14 +28,7 @@ test("the cooldown of a storm that was active when the process stopped starts ov
 });
 
 test("nodes that were lost before a downtime don't count toward the breaker again", async () => {
-  const churn = {
-    joinEveryMs: Number.POSITIVE_INFINITY,
-    leaveEveryMs: Number.POSITIVE_INFINITY,
-    vanishAfterReboot: 1,
-    failAfterReboot: 0,
-    vanishForMs: Number.POSITIVE_INFINITY,
-    reuseIds: false,
-  };
+  const churn = churnAfterReboots({ vanishAfterReboot: 1 });
   const breaker = { share: 0, amount: 3, withinMs: HOUR_MS };
   const config = remediationConfig([rebootOffline()], { ...withoutLimits, breaker });
   const network = await startQuietNetwork({ config, scenario: { nodes: 40, rates: noFailureRates, churn } });
