@@ -99,7 +99,7 @@ const actionPanels = () => [
     title: "Actions by outcome",
     empty: "No policy has an action",
     description:
-      "Actions by outcome. verified: observed to work. An action in doubt is counted as in_doubt at once, and again if it ends with another outcome.",
+      "Actions by outcome. verified: observed to work. An action in doubt is immediately counted as in_doubt, and again if it ends with another outcome.",
     queries: [{ ...gained("action, outcome", "proxywarden_actions_total"), legend: "{{action}}: {{outcome}}" }],
   }),
   timeSeries({

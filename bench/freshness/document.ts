@@ -48,7 +48,7 @@ the same for every contender. Each has the targets of the cell that it repeats.
 
 - *Nodes join and leave*: on average one node joins and one node leaves every ${duration(CHURN_EVERY_MS)}. The list is sorted by creation date,
   newest first, so each join moves every record down by one. Pages hold ${PAGE_SIZE_OF_CHURN} nodes, so that the list often changes
-  while it is read. *even* and *naive* learn of joins and leaves at once, which favors them. Two targets are added,
+  while it is read. *even* and *naive* learn of joins and leaves immediately, which favors them. Two targets are added,
   because the others do not depend on complete walks. The inventory of proxywarden must differ from the fleet by at most 1%
   at any time, counting nodes that it lacks and nodes that it keeps after they left. The list must always be fresh enough
   for \`/metrics\` to show the nodes.

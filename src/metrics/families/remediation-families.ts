@@ -15,7 +15,7 @@ export const REMEDIATION_FAMILIES = {
     { policy: null, verdict: ["act", "hold"], reason: [...HOLD_REASONS, "all_clear"] },
   ),
   proxywarden_actions_total: counter(
-    "Actions by outcome; an action in doubt is counted as in_doubt at once, and again if it ends with another outcome.",
+    "Actions by outcome; an action in doubt is immediately counted as in_doubt, and again if it ends with another outcome.",
     { policy: null, action: ACTION_KINDS, outcome: ACTION_OUTCOMES },
   ),
   proxywarden_action_duration_seconds: histogram(
