@@ -73,7 +73,7 @@ const holdPanels = () => [
   }),
   timeSeries({
     ...third,
-    title: "Nodes that a policy matches and can't evaluate",
+    title: "Matched nodes and unknown conditions",
     empty: "No policies",
     description:
       "Nodes that the match of a policy selects, and nodes on which it takes no action because a field that determines the verdict is missing, null, of unknown scale or older than max_age. `proxywarden explain` names the fields.",
