@@ -174,7 +174,7 @@ ORDER BY 1, 2`,
   }),
   rows(
     "Episodes",
-    "Episodes of the selected policies and node that were open in the time range, newest first. Seconds: their duration, up to now if they are still open.",
+    "Episodes of the selected policies and node that were open in the time range, newest first. Seconds: duration of the episode; if it is open, so far.",
     `SELECT opened_at AS "time", id, node, region, policy, dry_run, state, steps_sent, closed_at,
   extract(epoch FROM coalesce(duration, now() - opened_at))::float8 AS seconds
 FROM proxywarden_episodes

@@ -73,7 +73,7 @@ const holdPanels = () => [
   }),
   timeSeries({
     ...third,
-    title: "Nodes that a policy matches and can't evaluate",
+    title: "Matched nodes and unknown conditions",
     empty: "No policies",
     description:
       "Nodes that the match of a policy selects, and nodes on which it takes no action because a field that determines the verdict is missing, null, of unknown scale or older than max_age. `proxywarden explain` names the fields.",
@@ -99,7 +99,7 @@ const actionPanels = () => [
     title: "Actions by outcome",
     empty: "No policy has an action",
     description:
-      "Actions by outcome. verified: observed to work. An action in doubt is counted as in_doubt at once, and again if it ends with another outcome.",
+      "Actions by outcome. verified: observed to work. An action in doubt is immediately counted as in_doubt, and again if it ends with another outcome.",
     queries: [{ ...gained("action, outcome", "proxywarden_actions_total"), legend: "{{action}}: {{outcome}}" }],
   }),
   timeSeries({

@@ -27,18 +27,18 @@ minute. The limits rarely allow that, so contenders seldom have calls to spare. 
 - **naive** walks the list every minute and reads details round robin, four calls at a time, as fast as the service allows. A call
   answered with 429 is repeated after Retry-After. If it uses up the month's calls in the first half of the month, it never finds most faults,
   and its times until then are in parentheses.
-- **oracle** is the lower bound. It knows where a fault is, and reads that node at the first moment that the limits, the reserve and
-  the month's calls, spent evenly, allow. It finds offline nodes in the list, which it reads no more often than requested, and no more often
-  than the limits would allow whole walks if nothing else were read. But the first page that it reads is always the one with the fault. (A detail
-  read shows the status as well, so other contenders may find an offline node sooner.)
+- **oracle** is the lower bound. It knows where a fault is, and reads that node at the first moment that the limits, the reserve and the
+  month's calls, spent evenly, allow. It finds offline nodes in the list. It reads the list no more often than requested, and no more often
+  than the limits would allow whole walks if nothing else were read, but the first page that it reads is always the one with the fault. (A
+  detail read shows the status as well, so other contenders may find an offline node sooner.)
 
 Polling may use the limit less the reserve of 20%, and 99% of the month's calls: the last 1% is kept for actions. A month has 30 days. Pages
 hold ${PAGE_SIZE.toLocaleString("en")} nodes unless stated otherwise below.
 
-The API documentation states the requests per minute of Enterprise as "custom"; here they are 2,000. Its limits by category, 100 node
-calls and 500 session calls a minute, apply to every plan: this is the first variant. A contract for 2,000 requests of which 1,400
-can't be used is unlikely, so a second variant raises the node calls to 2,000 as well
-(\`limits.node_management: {requests: 2000, burst: 4000}\`). Both are shown.
+The API documentation states the requests per minute of Enterprise as "custom"; here they are 2,000. In the first variant, the limits by
+category (100 node calls and 500 session calls a minute) apply to it as to every plan. A contract for 2,000 requests of which 1,400 can't be
+used is unlikely, so a second variant raises the node calls to 2,000 as well (\`limits.node_management: {requests: 2000, burst: 4000}\`). Both
+are shown.
 
 ## Other conditions
 
@@ -48,7 +48,7 @@ the same for every contender. Each has the targets of the cell that it repeats.
 
 - *Nodes join and leave*: on average one node joins and one node leaves every ${duration(CHURN_EVERY_MS)}. The list is sorted by creation date,
   newest first, so each join moves every record down by one. Pages hold ${PAGE_SIZE_OF_CHURN} nodes, so that the list often changes
-  while it is read. *even* and *naive* learn of joins and leaves at once, which favors them. Two targets are added,
+  while it is read. *even* and *naive* learn of joins and leaves immediately, which favors them. Two targets are added,
   because the others do not depend on complete walks. The inventory of proxywarden must differ from the fleet by at most 1%
   at any time, counting nodes that it lacks and nodes that it keeps after they left. The list must always be fresh enough
   for \`/metrics\` to show the nodes.

@@ -5,7 +5,8 @@ import { median } from "../bench-process.ts";
 import { measureCommits } from "./commits.ts";
 import { disturbances, measurePauses } from "./pauses.ts";
 
-// `npm run bench:ha` measures how long healing pauses when something fails, and what the journal in PostgreSQL costs.
+// `npm run bench:ha` measures how long remediation pauses when something fails, and what the journal in PostgreSQL
+// costs.
 
 const options = scriptOptions(
   {

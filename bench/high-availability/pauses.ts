@@ -12,7 +12,7 @@ const WALK_EVERY_MS: DurationMs = MINUTE_MS;
 interface Disturbance {
   /** Whether the leader itself continues afterwards; absent: another daemon does. */
   readonly keepsLeader?: true;
-  /** Disturbs a group. Returns what ends the disturbance; it is called when healing goes on. */
+  /** Disturbs a group. Returns what ends the disturbance; it is called when remediation continues. */
   start(leader: Member, cluster: PostgresCluster): Promise<() => void>;
 }
 
@@ -52,7 +52,7 @@ export const disturbances: Readonly<Record<string, Disturbance>> = {
   },
 };
 
-/** Returns the pauses of healing, from the failure until a daemon would act again, in the daemons' time. */
+/** Returns the pauses of remediation, from the failure until a daemon would act again, in the daemons' time. */
 export async function measurePauses(name: string, runs: number, speed: number): Promise<readonly DurationMs[]> {
   const { keepsLeader = false, start } = disturbances[name]!;
   const cluster = await startPostgres();

@@ -31,7 +31,7 @@ const RESERVE = 0.2;
 const CLOCK_TICKS_PER_SECOND = 100;
 /** Concurrent calls of the client that only receives pages. More do not make it faster. */
 const BARE_CALLS_IN_FLIGHT = 8;
-/** Scrapes of each encoding at the end, of which the median is shown. */
+/** Number of scrapes in each encoding at the end. The median is shown. */
 const TIMED_SCRAPES = 5;
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -253,7 +253,7 @@ async function timeScrapes(url: string) {
 }
 
 const API_PATHS = ["status", "fleet", "nodes", "budget", "history"];
-/** Rounds in which each route is requested, of which the median is shown. */
+/** Number of rounds in which each route is requested. The median is shown. */
 const API_ROUNDS = 5;
 const REQUESTS_PER_ROUND = 5;
 /** Pause instead of a request, in rounds without requests. */

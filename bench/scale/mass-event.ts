@@ -11,7 +11,7 @@ export interface RouteResult {
   readonly turnMs: number;
 }
 
-/** Requests of each route, of which the median is shown, so that other work of the daemon hardly counts. */
+/** Number of requests of each route. The median is shown, so that other work of the daemon hardly counts. */
 export const ROUNDS = 15;
 
 /** Returns the routes to measure, with the parameters that cost most, by the name that is shown. */

@@ -83,7 +83,7 @@ export async function waitForPermit(
   signal: AbortSignal,
 ): Promise<Result<PermittedCall, ApiError>> {
   const { category } = ENDPOINTS[endpoint];
-  // A wait in vain would delay the round, and with it the actions and the status of other nodes.
+  // Waiting for a permit that does not come would delay the round, including the actions and the status of other nodes.
   if (lane === "action" && rateLimiter.heldForMs(category, lane) > PERMIT_WAIT_MS_MAX)
     return fail(noPermitError(rateLimiter.ledger, category, lane, clock.monotonic()));
   const timeout = startTimeout(clock, PERMIT_WAIT_MS_MAX, signal);

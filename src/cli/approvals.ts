@@ -24,7 +24,7 @@ export const runApprovals = viewCommand(async (_, daemon) => {
 });
 
 function formatApprovals(actions: readonly UnsentAction[]): string {
-  if (actions.length === 0) return "no actions are waiting for approval or, once approved, to be sent\n";
+  if (actions.length === 0) return "no actions are waiting to be approved or sent\n";
   const blocks = actions.map((action) =>
     [
       `${action.id}  ${requestLabel(action.request)} ${action.name ?? action.node} (${locationText(action)})`,

@@ -63,7 +63,7 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
       .addHelpText("after", `\nExample:\n  $ ${PROGRAM} ${example}`);
     for (const row of rows) add(parent, row);
   };
-  group("policy", "work with policies", "policy diff before.yaml after.yaml", POLICY_COMMANDS);
+  group("policy", "test, compare and backtest policies", "policy diff before.yaml after.yaml", POLICY_COMMANDS);
   group("state", "export or import the journal", "state export --config proxywarden.yaml state.jsonl", STATE_COMMANDS);
   add(program, {
     usage: "completion <shell> [words...]",

@@ -54,9 +54,9 @@ export type CollectorManager = ReturnType<typeof startCollectorManager>;
 /** Detail reads arrive one by one and are published together, at most this often. */
 const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS;
 /**
- * Publishing a snapshot compares and evaluates the whole fleet, so changes of a larger fleet are published
- * less often: the interval is a second longer for each of this many nodes, up to {@link PUBLISH_INTERVALS_MAX} seconds.
- * The end of a walk is published at once.
+ * Publishing a snapshot compares and evaluates the whole fleet, so changes of a larger fleet are published less often:
+ * the interval is a second longer for each of this many nodes, up to {@link PUBLISH_INTERVALS_MAX} seconds. The end of
+ * a walk is published immediately.
  */
 const NODES_PER_INTERVAL = 50_000;
 const PUBLISH_INTERVALS_MAX = 5;

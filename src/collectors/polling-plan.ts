@@ -54,8 +54,8 @@ export const createCollectorHistory = () => ({
   /** The last {@link CollectorPlan.pacedMs}. */
   pacedIntervals: new Map<Collector, DurationMs>(),
   /**
-   * The longest of them since the last successful run, and before it since the one before. Details, which are read one by
-   * one, have none.
+   * The longest of them since the last successful run, and between the last two successful runs. Details, which are
+   * read one by one, have none.
    */
   longestIntervals: new Map<Collector, readonly [sinceLastRun: DurationMs, before: DurationMs]>(),
   /** Lists that this process has seen completely. */

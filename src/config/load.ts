@@ -37,8 +37,8 @@ export type Connection = (typeof CONNECTIONS)[number];
 
 /**
  * Loads a configuration, its policies and its web configuration. Fails with every error of every file, ordered by line.
- * Paths are relative to the folder of the configuration; those in the web configuration to its own folder. `used` are the
- * connections that are to be opened: of the others, variables of secrets may be unset, and files may be missing.
+ * Paths are relative to the folder of the configuration; those in the web configuration to its own folder. `used` lists
+ * the connections that will be opened. For the others, variables of secrets may be unset, and files may be missing.
  */
 export function loadConfig(
   source: ConfigSource,

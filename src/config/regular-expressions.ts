@@ -49,8 +49,8 @@ function unquote(written: string): string | null {
 const RE2_SYNTAX = /\(\?|\\[QEx]|\[:|\[\^?\]|(?:[\^$]|\\[AzbB])[*+?{]/;
 
 /**
- * Returns why a regular expression is invalid both in RE2 and in JavaScript, or null. What only one of them rejects is
- * accepted.
+ * Returns why a regular expression is invalid both in RE2 and in JavaScript, or null. An expression that only one of
+ * them rejects is accepted.
  */
 function regexpProblem(pattern: string): string | null {
   if (RE2_SYNTAX.test(pattern)) return null;

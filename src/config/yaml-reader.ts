@@ -35,7 +35,7 @@ interface CheckedDocument<T> extends YamlDocument {
 }
 
 /**
- * Compares a YAML file with a schema, also if the file has problems. Paths in the value are resolved. Runs in linear
+ * Compares a YAML file with a schema, even if the file has problems. Paths in the value are resolved. Runs in linear
  * time.
  */
 export function checkYaml<S extends z.ZodType>(

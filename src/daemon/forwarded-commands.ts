@@ -10,7 +10,9 @@ const REPLY_WAIT_MS: DurationMs = 5 * SECOND_MS;
 /** The leader looks for commands this often. */
 const TAKE_INTERVAL_MS: DurationMs = SECOND_MS / 2;
 
-/** Writes a command to the shared state, and returns the reply of the leader, which may change and which `leader` names. */
+/**
+ * Writes a command to the shared state, and returns the leader's reply. `leader` names the leader, which may change.
+ */
 export async function forwardCommand(
   command: OperatorCommand,
   leader: () => string,

@@ -79,7 +79,7 @@ export class RoleSwitch {
     });
   }
 
-  /** Stops the active configuration. It does not change any more. The shutdown began at `startedAt`. */
+  /** Stops the active configuration, which does not change afterwards. The shutdown began at `startedAt`. */
   async stop(startedAt: MonotonicMs): Promise<void> {
     this.#isStopping = true;
     await this.#inSequence(async () => {

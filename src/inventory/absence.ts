@@ -8,7 +8,7 @@ export type WalkEvidence = "exact" | "inexact" | "blind";
 
 /**
  * A node is gone when its absence points reach this number: after two exact walks in a row, or after ten inexact ones,
- * each of which may have missed it. Nodes that vanish from a list that is never exact are therefore removed in the end.
+ * each of which may have missed it. Nodes that vanish from a list that is never exact are therefore eventually removed.
  */
 const ABSENCE_POINTS_MAX = 10;
 const ABSENCE_POINTS = { exact: 5, inexact: 1, blind: 0 } as const;

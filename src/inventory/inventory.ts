@@ -193,7 +193,10 @@ export class Inventory {
     return this.#toDetailPick(this.#priority.takeProbe(now));
   }
 
-  /** Returns when {@link takeNextDetail} takes a node out of turn, or Infinity if not before a new observation. */
+  /**
+   * Returns when {@link takeNextDetail} takes a node out of turn, or Infinity if it takes none before a new
+   * observation.
+   */
   suspectAt(): MonotonicMs {
     return this.#priority.suspectAt();
   }

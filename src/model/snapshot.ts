@@ -33,11 +33,11 @@ export interface Fleet
    */
   readonly listedAt: NumberColumn;
   /**
-   * When a record that was observed last stated a known status that differs from the next one, likewise, or NaN if
-   * never. It was observed before the current one, or is older by its last_seen.
+   * When a record last stated a known status that the following record did not, in MonotonicMs, or NaN if never. It was
+   * observed before the current record, or is older by its last_seen.
    */
   readonly otherStatusAt: NumberColumn;
-  /** When the detail was observed, likewise, or NaN if never. */
+  /** When the detail was observed, in MonotonicMs, or NaN if never. */
   readonly detailedAt: NumberColumn;
   /** The same time as {@link detailedAt} by the daemon's wall clock, in EpochMs, or NaN if never. */
   readonly detailedAtEpochMs: NumberColumn;
@@ -47,7 +47,7 @@ export interface Fleet
   readonly usageKnown: boolean;
   /** When the last complete walk ended, or null before the first. */
   readonly settledAt: MonotonicMs | null;
-  /** When its first page was observed, likewise. The walk has not shown nodes whose record is older. */
+  /** When its first page was observed, or null before the first. The walk has not shown nodes whose record is older. */
   readonly settledFrom: MonotonicMs | null;
   /** End of the last walk that either reached the end of the list or showed a node; null before the first. */
   readonly walkedAt: MonotonicMs | null;

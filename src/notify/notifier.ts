@@ -49,7 +49,7 @@ export function createNotifier({ receivers, clock, random, log, metrics, facts }
     return new RetryQueue({ receiver, clock, random, log, count, activeNotifications, onChange: saveLater });
   }
 
-  /** Saves once for all changes of the current turn, in one transaction with what they are about. */
+  /** Saves once for all changes of the current turn, in one transaction with the events that they report. */
   function saveLater(): void {
     if (!isStopped) facts?.writeLater(UNDELIVERED_FACT, undeliveredText);
   }

@@ -143,8 +143,8 @@ export class RetryQueue {
   }
 
   /**
-   * Repeats the active notifications. A failure is neither retried nor counted, because the next repetition follows. What
-   * the receiver refuses does not keep it from accepting the rest.
+   * Repeats the active notifications. A failure is neither retried nor counted, because the next repetition follows. If
+   * the receiver refuses some, the rest is still sent.
    */
   async #repeat(): Promise<void> {
     this.#repeatAt = this.#deps.clock.monotonic() + this.#repeatMs;

@@ -89,9 +89,10 @@ function readSecret(path: string, format: SecretFormat): Result<SecretFileConten
 function singleLineProblem(text: string): string | null {
   if (text.trim() === "") return "is empty; it should hold the secret, on one line";
   // Such a value would make its header invalid, with an error that does not name the file.
-  if (/\p{Cc}/u.test(text)) return "holds more than one line, or a control character; the secret is one line of text";
+  if (/\p{Cc}/u.test(text))
+    return "holds more than one line, or a control character; the secret must be one line of text";
   if (!/^[\x20-\x7e]*$/.test(text)) {
-    return "holds a byte order mark, or another character that is not allowed in a header; the secret is plain ASCII";
+    return "holds a byte order mark, or another character that is not allowed in a header; the secret must be plain ASCII";
   }
   return null;
 }

@@ -1,4 +1,7 @@
-/** Creates a function that runs what it is passed in sequence: each begins when the one before has ended or failed. */
+/**
+ * Creates a function that runs the work it is passed in sequence: each piece begins when the previous one has ended or
+ * failed.
+ */
 export function createSequence(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {

@@ -13,9 +13,9 @@ import type { RemediationRecords } from "./remediation-records.ts";
 const QUARANTINE_REASON_CHARACTERS_MAX = 500;
 
 /**
- * Returns the canary episode of a policy whose current version is not proven. This is the episode with an action in
- * flight, even if its node has left the list, or otherwise one whose node is down or lost after its action, or otherwise
- * the oldest episode that has sent an action and can proceed. Null means that the next episode to act becomes the canary.
+ * Returns the canary episode of a policy whose current version is not proven: the episode with an action in flight,
+ * even if its node has left the list; else one whose node is down or lost after its action; else the oldest episode
+ * that has sent an action and can proceed. Null means that the next episode to act becomes the canary.
  */
 export function findCanary(
   { spec, fingerprint }: Policy,

@@ -171,7 +171,10 @@ interface FiringSlots {
   readonly byPolicy: Map<string, readonly number[]>;
 }
 
-/** The last ones that were read. Reading those of a mass event takes milliseconds, and each decision on an action needs them. */
+/**
+ * The last slots that were read. After a mass event, reading them takes milliseconds, and each decision on an action
+ * needs them.
+ */
 const lastFiringSlots = new WeakMap<RemediationRecords, FiringSlots>();
 
 /** Returns the slots of listed nodes on which a policy fires, in steps unless they are known. */

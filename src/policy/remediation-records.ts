@@ -29,7 +29,7 @@ export class RemediationRecords {
   readonly #openEpisodes = new Map<string, Episode>();
   /** Closed episodes that count as attempts, in the order in which they closed. The others, maybe many, limit nothing. */
   readonly #closedEpisodes = new Map<string, Episode>();
-  /** Open and closed episodes, in the order of their last change, which for closed ones is that in which they closed. */
+  /** Open and closed episodes, ordered by their last change; for closed ones, that is when they closed. */
   readonly #episodesByNode = new Map<NodeId, readonly Episode[]>();
   readonly #actions = new Map<string, Action>();
   readonly #actionsByEpisode = new Map<string, Map<string, Action>>();

@@ -5,7 +5,7 @@ import type { NodeId } from "../model/node.ts";
 import { isRecentReboot, ownActions } from "../policy/own-actions.ts";
 import type { DecisionContext } from "./context.ts";
 
-/** What tells whether an id still belongs to the same node. */
+/** What is needed to determine whether an id still belongs to the same node. */
 export interface IdentityDeps extends Pick<DecisionContext, "observed" | "remediationState"> {
   readonly client: Pick<ApiClient, "serviceTime">;
 }
@@ -14,13 +14,13 @@ export interface IdentityDeps extends Pick<DecisionContext, "observed" | "remedi
 const TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
 /** A service states boot times as `created_at` if it does so for this share of the online nodes. */
 const BOOT_TIME_SHARE_MIN: Share = 0.9;
-/** Fewer nodes show nothing, because all of them may be new. */
+/** Fewer nodes prove nothing, because all of them may be new. */
 const COMPARED_NODES_MIN = 3;
 
 /**
- * Returns whether the new `created_at` of an id is the time of a boot that we caused, so that the id still belongs to the
- * same node. That is so if the service states boot times, the boot followed our reboot within an hour, and the node has
- * the same name and was on the list all the time.
+ * Returns whether the new `created_at` of an id is the time of a boot that we caused, so that the id still belongs to
+ * the same node. This is the case if the service states boot times, the boot followed our reboot within an hour, and
+ * the node has the same name and was on the list all the time.
  */
 export function isOurBoot({ observed, remediationState, client }: IdentityDeps, node: NodeId): boolean {
   const { records } = remediationState;
@@ -38,7 +38,7 @@ export function isOurBoot({ observed, remediationState, client }: IdentityDeps, 
 
 /**
  * Returns whether the `created_at` of online nodes is the time of their boot, which `uptime_hours` gives to the hour.
- * `offsetMs` is what the service's clock is ahead of the monotonic clock.
+ * `offsetMs` is how far the service's clock is ahead of the monotonic clock.
  */
 function statesBootTimes(observed: IdentityDeps["observed"], offsetMs: DurationMs): boolean {
   const { ids, listedAt, uptimeHours, createdAtMs, slots } = observed.fleet;

@@ -42,7 +42,7 @@ type Planner = (deps: PlanDeps, command: OperatorCommand) => Planned;
  */
 export const UNLISTED_HOLDS_MAX = 100;
 
-/** Returns what a command changes, by the current state. */
+/** Returns what a command changes in the current state. */
 export function planCommand(deps: PlanDeps, command: OperatorCommand): Planned {
   if (Object.hasOwn(PLANNERS, command.command)) return PLANNERS[command.command](deps, command);
   // A standby of another version forwarded it.

@@ -56,7 +56,7 @@ export function createExternalActions(
     if ((before?.until ?? 0) <= now)
       context.log.warn({ node, reason }, "node held: it was acted on, but not by a step of the daemon");
     const ownership = { at: now, until, reason };
-    // An operator's hold ends when the operator said.
+    // The end of an operator's hold stays as it is.
     const row: NodeHold =
       known?.kind === "held" ? { ...known, ownership } : { node, policy: null, kind: "ownership", ...ownership };
     return [{ kind: "hold", row }];

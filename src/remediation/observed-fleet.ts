@@ -11,7 +11,7 @@ import { type Policy, policySources } from "../policy/policy.ts";
 import type { TimerDurations } from "../policy/timer.ts";
 import type { Plan } from "../scheduling/planner.ts";
 
-/** What was observed at the time of a suspension was observed before it. */
+/** Data that was observed at the very time of a suspension counts as observed before it. */
 const TICK_MS: DurationMs = 0.001;
 
 /** A node that was not seen since the start is gone once this many complete walks have not shown it: one may miss it. */

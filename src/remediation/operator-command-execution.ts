@@ -62,7 +62,7 @@ async function execute(deps: OperatorCommandsDeps, command: OperatorCommand): Pr
 
 /**
  * Returns the facts and operators' holds of a command that do not apply because others were recorded while it was
- * journaled, for example when an earlier pause expired. They are to be recorded again.
+ * journaled, for example when an earlier pause expired. They must be recorded again.
  */
 const overwrittenRows = (records: RemediationRecords, changes: readonly JournalChange[]): readonly JournalChange[] =>
   changes.flatMap((change): JournalChange[] => {

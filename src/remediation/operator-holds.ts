@@ -29,7 +29,10 @@ export function formatEnd({ until = null }: Pick<Pause, "until">, command: strin
   return `${end} or ${command}`;
 }
 
-/** Returns the hold because others acted on the node, alone or behind a hold by an operator; undefined if there is none. */
+/**
+ * Returns the `ownership` part of a node's hold, on its own or behind a hold by an operator; undefined if there is
+ * none.
+ */
 export const ownershipOf = (hold: NodeHold | null): NodeHold["ownership"] =>
   hold?.kind === "ownership" && hold.until !== null
     ? { at: hold.at, until: hold.until, reason: hold.reason }

@@ -86,7 +86,10 @@ function changedNodes(previous: CreationTimes, fleet: Fleet): readonly NodeId[] 
   return nodes;
 }
 
-/** Journals when `created_at` was last found not to identify nodes, so that a restart does not take all nodes for others. */
+/**
+ * Journals when `created_at` was last found not to identify nodes, so that a restart does not treat all nodes as
+ * replaced.
+ */
 function recordChangingCreatedAt(state: RemediationState, now: MonotonicMs): void {
   const known = state.records.fact(CHANGING_CREATED_AT_FACT);
   const age = state.now() - Number(known ?? Number.NEGATIVE_INFINITY);

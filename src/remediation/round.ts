@@ -126,7 +126,8 @@ export class RemediationRound {
     await nextTurn();
     if (observed.fleet.settledAt === null) {
       const trust = this.trustTracker.current();
-      // What the journal holds may be over, so it is sent only if the first complete walk is late.
+      // Conditions in the journal may have ended, so alerts about them are sent only if the first complete walk is
+      // late.
       if (trust.isUntrusted) this.#sendFleetAlerts(trust);
       return;
     }
@@ -205,7 +206,8 @@ export class RemediationRound {
       if (this.#signals.noNewSteps.aborted) return;
       // A step may wait for minutes, and newer data may show a storm, or that a node has recovered.
       if (this.#context.observed.latest!.snapshot.sequence !== this.#assessed) {
-        // The rest has failed before, perhaps because reads of these nodes hang. The next round takes new steps first.
+        // The remaining steps have failed before, perhaps because reads of their nodes hang. The next round takes new
+        // steps first.
         if (index > 0 && hasFailed(planned)) return;
         await this.#assess();
         factsOf = oncePerKey(this.#collectFacts);

@@ -34,10 +34,10 @@ export interface CollectorPlan {
    */
   readonly pacedMs: DurationMs;
   /**
-   * Time for which data of this collector counts as fresh: {@link FRESH_INTERVALS} times the longest of `pacedMs` since
-   * the last successful run but one and the measured duration of a run, at most the longer of {@link FRESH_MS_MAX} and
-   * {@link FRESH_INTERVALS} requested intervals. So a faster plan does not make the data stale that was read under the
-   * slower one, and the next data can be compared with it.
+   * Time for which data of this collector counts as fresh: {@link FRESH_INTERVALS} times the longer of the measured
+   * duration of a run and the longest `pacedMs` since the second-to-last successful run, at most the longer of {@link
+   * FRESH_MS_MAX} and {@link FRESH_INTERVALS} requested intervals. A faster plan therefore does not make data stale
+   * that was read under a slower one, and the next data can be compared with it.
    */
   readonly freshMs: DurationMs;
   /** `intervalMs` divided by `requestedMs`, at least 1. */

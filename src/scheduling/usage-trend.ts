@@ -40,7 +40,7 @@ const SLOPE_SHARE = 0.5;
 const UNUSUAL_DEVIATIONS = 3;
 /**
  * A change by this many usual changes is worth extra reads. If a round takes days, disks that fill and are cleaned
- * weekly rise like failing ones. What all nodes do must not use up the reads for failing nodes.
+ * weekly rise like failing ones. Changes that all nodes share must not use up the reads for failing nodes.
  */
 const ALARMING_DEVIATIONS = 8;
 /** Minimum of the usual change per round. */

@@ -46,7 +46,7 @@ test("approvals reports that no action is waiting", async () => {
   const end = await captureOutput((context) => runApprovals({ url, output: "text" }, context));
   expect(end).toEqual({
     code: 0,
-    out: "no actions are waiting for approval or, once approved, to be sent\n",
+    out: "no actions are waiting to be approved or sent\n",
     err: "",
   });
 });

@@ -49,7 +49,7 @@ test("prints the limits for the given number of nodes", async () => {
     "  at most 6 actions in 1h, 1 in flight",
     "  no action while more than 100 nodes are unhealthy",
     "  the breaker opens when more than 25 nodes fire or are lost within 1h",
-    "  a hold by one of these limits ends automatically, with two exceptions: the breaker waits for an operator (npm start -- reset-breaker), and nodes that are lost or down after an action count until they are back or npm start -- accept-inventory is run",
+    "  a hold caused by one of these limits ends automatically, with two exceptions: the breaker waits for an operator (npm start -- reset-breaker), and nodes that are lost or down after an action count until they are back or npm start -- accept-inventory is run",
   ]);
 });
 

@@ -102,7 +102,7 @@ export function parseTime(text: string, now: EpochMs = Date.now()): Result<Epoch
 }
 
 /** The option `--config` of commands that need a configuration. */
-export const CONFIG = option("--config <file>", "the configuration").default("/etc/proxywarden/proxywarden.yaml");
+export const CONFIG = option("--config <file>", "configuration file").default("/etc/proxywarden/proxywarden.yaml");
 
 /** The option `--output`. */
 export const OUTPUT = option("--output <format>", "output format").choices(["text", "json"]).default("text");

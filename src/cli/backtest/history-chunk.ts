@@ -38,7 +38,7 @@ export class HistoryChunk {
   readonly grid: TimeGrid;
   /** Names of the families that have samples of nodes. */
   readonly families = new Set<string>();
-  /** Labels of which some node has a value. */
+  /** Labels that have a value on at least one node. */
   readonly labels = new Set<NodeLabel>();
   readonly #nodes = new Map<NodeId, ReturnType<typeof createNodeHistory>>();
   readonly #labels: NodeLabels[] = [NO_LABELS];

@@ -31,8 +31,8 @@ const INTERVAL_KEYS: Readonly<Record<Field["source"], string>> = {
 };
 
 /**
- * Returns warnings about what the plan for a network of this size, in a full month, does not allow: cron schedules of
- * which runs are skipped, and policies whose `max_age` is shorter than the expected age of the data that they read. Such
+ * Returns warnings about what the plan for a network of this size, in a full month, does not allow: cron schedules with
+ * runs that are skipped, and policies whose `max_age` is shorter than the expected age of the data that they read. Such
  * a policy is unknown most of the time.
  */
 export function planWarnings(loaded: LoadedConfig, size = UNKNOWN_SIZE): ConfigProblem[] {

@@ -145,7 +145,7 @@ function historyLines(history: BacktestReport["history"], paint: Paint): readonl
   const longest = gaps.toSorted((a, b) => lengthOf(b) - lengthOf(a))[0];
   return [
     paint("title", `history from ${formatTime(from)} to ${formatTime(until)}`),
-    `  ${countNoun(history.nodes, "node")}; resolution ${durationOf(history.resolution_seconds)}: shorter events may be missed, and times are no more exact than that`,
+    `  ${countNoun(history.nodes, "node")}; resolution ${durationOf(history.resolution_seconds)}: shorter events may be missed, and times are accurate only to this resolution`,
     walks === null
       ? "  the daemon's own metrics are not in the history: every point counts as a complete walk of the node list"
       : `  the node list was read every ${durationOf(walks)}`,

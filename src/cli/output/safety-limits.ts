@@ -69,7 +69,7 @@ export function formatLimits(safety: Safety, size: FleetSize | null, isProbed: b
   return `limits on ${countNoun(size.nodes, "node")} (${SOURCE_TEXTS[size.source]})\n${lines.join("")}`;
 }
 
-const HOLD_ENDS = `a hold by one of these limits ends automatically, with two exceptions: the breaker waits for an operator (${PROGRAM} reset-breaker), and nodes that are lost or down after an action count until they are back or ${PROGRAM} accept-inventory is run`;
+const HOLD_ENDS = `a hold caused by one of these limits ends automatically, with two exceptions: the breaker waits for an operator (${PROGRAM} reset-breaker), and nodes that are lost or down after an action count until they are back or ${PROGRAM} accept-inventory is run`;
 
 /** The limits for a fleet of this size, by their configuration keys, or null if the size is unknown. */
 export const limitsJson = (safety: Safety, size: FleetSize | null): object | null =>

@@ -29,7 +29,7 @@ export const POLICY_COMMANDS: readonly CommandRow[] = [
   {
     usage: "backtest",
     description:
-      "replay the history in Prometheus: which actions policies would have taken, and what would have held them",
+      "replay the history in Prometheus: show which actions policies would have taken, and what would have held them",
     example: "policy backtest --config proxywarden.yaml --since 30d --policies offline.yaml",
     options: [
       CONFIG,

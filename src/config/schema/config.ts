@@ -105,7 +105,9 @@ const schedule = (defaultValue: { every: string } | { cron: string }, meaning: s
     every: duration("1s", "7d").exactOptional().describe("Time from one start to the next."),
     cron: text("a cron expression of five or six fields", { name: "cron expression", check: "cron" })
       .exactOptional()
-      .describe("Cron expression in UTC. Instead of `every`. Runs that the limits don't allow are skipped."),
+      .describe(
+        "Cron expression in UTC. Mutually exclusive with `every`. Runs that the limits don't allow are skipped.",
+      ),
   })
     .transform(({ every, cron = "" }): Schedule => {
       return every === undefined ? { kind: "cron", expression: cron } : { kind: "every", intervalMs: every };
@@ -217,7 +219,9 @@ const receiver = exactlyOneOf(["webhook_url", "webhook_url_file", "alertmanager"
   webhook_url: httpUrl("an http or https URL", () => null, WEBHOOK_URL)
     .exactOptional()
     .describe("URL to which notifications are posted as JSON."),
-  webhook_url_file: filePath().exactOptional().describe("File that contains the URL. Instead of `webhook_url`."),
+  webhook_url_file: filePath()
+    .exactOptional()
+    .describe("File that contains the URL. Mutually exclusive with `webhook_url`."),
   alertmanager: onlyTrue()
     .exactOptional()
     .describe("Sends notifications as alerts to the Alertmanager configured in the section `alertmanager`."),

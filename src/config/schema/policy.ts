@@ -83,7 +83,7 @@ const blockedByEntry = exactlyOneOf(["query", "alerts"], {
     .min(1, "must have at least one matcher, because without one every alert would block")
     .exactOptional()
     .describe(
-      "Matchers for alerts in `alertmanager`. Blocks while an alert that matches all of them fires. An alternative to `query`.",
+      "Matchers for alerts in `alertmanager`. Blocks while an alert that matches all of them fires. Mutually exclusive with `query`.",
     ),
 }).transform(
   ({ query, alerts = [] }): ExternalBlocker =>

@@ -71,7 +71,9 @@ const faults = [
       .describe("Retry-After header: seconds, or an HTTP-date."),
     retry_after_date: duration("0s", "365d")
       .exactOptional()
-      .describe("Retry-After header as an HTTP-date this long after the response. Instead of `retry_after`."),
+      .describe(
+        "Retry-After header as an HTTP-date this long after the response. Mutually exclusive with `retry_after`.",
+      ),
     bare: booleanFlag()
       .exactOptional()
       .describe(

@@ -57,7 +57,7 @@ export const serviceSchema = exactlyOneOf(["api_key", "api_key_file"], {
   proxy_from_environment: booleanFlag()
     .default(false)
     .describe(
-      "Whether to use the proxy in the environment variables HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Without HTTPS_PROXY, HTTP_PROXY is used for https as well. Instead of `proxy`.",
+      "Whether to use the proxy in the environment variables HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Without HTTPS_PROXY, HTTP_PROXY is used for https as well. Mutually exclusive with `proxy`.",
     ),
 })
   .refine((value) => !("ca_file" in value && value.tls_config?.ca_file !== undefined), {

@@ -124,7 +124,7 @@ export async function readPostgresState<T>(
   const opened = openDatabase(deps);
   if (!opened.ok) return opened;
   const database = opened.value;
-  /** How `read` rejected. The transaction rejects with another error, which blames the database for those of files. */
+  /** The error of `read`. The transaction would replace it with one that blames the database, even if a file failed. */
   let rejection: { readonly error: unknown } | undefined;
   try {
     return await database.transaction(async (connection) => {

@@ -15,7 +15,7 @@ export const REMEDIATION_FAMILIES = {
     { policy: null, verdict: ["act", "hold"], reason: [...HOLD_REASONS, "all_clear"] },
   ),
   proxywarden_actions_total: counter(
-    "Actions by outcome; an action in doubt is counted as in_doubt at once, and again if it ends with another outcome.",
+    "Actions by outcome; an action in doubt is immediately counted as in_doubt, and again if it ends with another outcome.",
     { policy: null, action: ACTION_KINDS, outcome: ACTION_OUTCOMES },
   ),
   proxywarden_action_duration_seconds: histogram(
@@ -52,7 +52,7 @@ export const REMEDIATION_FAMILIES = {
     { policy: null },
   ),
   proxywarden_policy_unknown_nodes: gauge(
-    "Nodes that the policy can't evaluate and takes no action on, because a field that determines the verdict is unknown, for example missing or older than max_age, even if only for part of the time between two reads.",
+    "Nodes that the policy can't evaluate, and on which it takes no action, because a field that determines the verdict is unknown, for example missing or older than max_age, even if only for part of the time between two reads.",
     { policy: null },
   ),
   proxywarden_approvals_waiting: gauge("Actions that wait for an operator's approval."),

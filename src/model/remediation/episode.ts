@@ -36,10 +36,11 @@ export const OPEN_STATES = ["firing", "acting", "recovering", "quarantined", "pr
  * The states of a closed episode:
  * - `healed`: a step healed the node.
  * - `cleared`: the condition ended, but not because of a step.
- * - `given_up`: the service refused an action, or no step was left.
+ * - `given_up`: no step was left, the service refused an action or answered it with 429 too often, or the result of an
+ *   action stayed unknown.
  * - `freed`: an operator lifted our quarantine.
- * - `withdrawn`: the episode was suspended for too long, the id belongs to another node, or the policy was removed or
- *   redefined.
+ * - `withdrawn`: the episode was suspended for too long, the id belongs to another node, an operator accepted the loss of
+ *   the node, or the policy or the service changed.
  */
 export const CLOSED_STATES = ["healed", "cleared", "given_up", "freed", "withdrawn"] as const;
 export type EpisodeState = (typeof OPEN_STATES)[number] | (typeof CLOSED_STATES)[number];

@@ -140,7 +140,7 @@ function comparison(term: ComparisonTerm): Omit<Atom, "key"> {
   const { offset, operator, sides } = term;
   const [left, right] = sides;
   const compare = COMPARISON_OPERATIONS[operator];
-  // The result of a search in a text is a subject of its own.
+  // The result of a text search is a separate subject.
   if (METHODS.some((method) => method === operator))
     return { subject: term, constants: [true, false], holdsFor: (value) => value === true };
   if (right.kind === "literal")

@@ -121,7 +121,7 @@ function stepSince(time: EpochMs, offset: number, serviceTime: ScopeData["servic
   const stepMs = time - (serviceTime(time + offset) ?? time);
   if (stepMs < SECOND_MS) return 0;
   // A time that the step skipped was never shown. The clock was set between a request and its response, so the step may
-  // have been later than `serviceTime` has it.
+  // have been later than `serviceTime` assumes.
   const shown = serviceTime(time + offset + stepMs - REQUEST_MS_MAX) ?? Number.NaN;
   return Math.abs(shown + REQUEST_MS_MAX - time) < SECOND_MS ? stepMs : 0;
 }

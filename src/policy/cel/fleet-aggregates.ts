@@ -96,8 +96,8 @@ export const fleetAggregates = oncePerObject((fleet: Fleet): FleetAggregates => 
 });
 
 /**
- * Returns what the records of a fleet show, by location, of which a fleet has few. Computed once for each fleet. The
- * arrays must not be modified.
+ * Returns what the records of a fleet show for each location; a fleet has few locations. Computed once for each fleet.
+ * The arrays must not be modified.
  */
 export const countRecords = oncePerObject((fleet: Fleet) => {
   const { locationIndex, status, locations } = fleet;

@@ -83,13 +83,13 @@ const trustGuard = defineGuard({
         "no response had a Date header, or no two agree yet; after downtime, the wall clock and the service's Date disagree; the wall clock was changed, or the machine was suspended; or the journal's clock was behind, at startup or after a suspension, and was corrected",
       ends: "automatically, once two responses have Date headers that agree; once the clocks agree, or after an hour at the latest; after the next walk of the nodes, if the wall clock was changed or the machine was suspended; or an hour after the correction",
       operatorAction:
-        "configure the proxy in front of the service to keep the Date header; correct the wall clock; if the detail says that it changes again and again, repair the time synchronization of the machine",
+        "configure the proxy in front of the service to keep the Date header; correct the wall clock; if the detail says that it keeps changing, fix the machine's time synchronization",
     }),
     sight_cooldown: {
       counts: "the time since fleet data became trusted again",
       condition: "it is shorter than `safety.storm_cooldown`",
       ends: "automatically, after `safety.storm_cooldown`",
-      operatorAction: "if it begins again and again, remove the reason that the detail names",
+      operatorAction: "if it keeps starting over, remove the cause that the detail names",
       policyWide: true,
       alert: null,
     },

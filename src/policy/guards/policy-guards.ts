@@ -27,7 +27,7 @@ const policyBlockersGuard = defineGuard({
     },
     blocked_by: {
       counts: "the queries and alerts in `blocked_by`",
-      condition: "one of them blocks, or can't be queried",
+      condition: "one of them blocks, or its server can't be queried",
       ends: "automatically, once none of them blocks",
       operatorAction: "check Prometheus or Alertmanager if it can't be queried",
       policyWide: true,
@@ -49,7 +49,7 @@ const approvalGuard = defineGuard({
     rejected: {
       counts: "approvals",
       condition: "an operator rejected the step",
-      ends: "automatically, with the end of the episode, or with `release`",
+      ends: "automatically, when the episode ends, or with `release`",
       operatorAction: "`release` if the step may be taken after all",
     },
   },

@@ -162,8 +162,8 @@ export const stormGuard = defineGuard({
 });
 
 /**
- * Holds every node while the circuit breaker is open. It stays open across restarts until an operator resets it. That of
- * dry runs closes by itself.
+ * Holds every node while the circuit breaker is open. It stays open across restarts until an operator resets it. The
+ * breaker of dry runs closes by itself.
  */
 export const breakerGuard = defineSimpleGuard({
   reason: "breaker",

@@ -32,7 +32,7 @@ const CANDIDATES_PER_SLICE = 100;
 export class ActionPlanner {
   readonly decisionLog: DecisionLog;
   readonly #context: PlannerDeps;
-  /** Candidates of the current plan for whose next step approval is to be requested. */
+  /** Candidates of the current plan for whose next step approval must still be requested. */
   #unrequested: Candidate[] = [];
 
   constructor(context: PlannerDeps) {
@@ -41,7 +41,7 @@ export class ActionPlanner {
   }
 
   /**
-   * Returns the candidates whose next step is to be taken, starting with the node that has been firing longest. Those
+   * Returns the candidates whose next step should be taken, starting with the node that has been firing longest. Those
    * whose step was tried and not executed come last, because each failure may hold the others. Begins the episodes that
    * may begin, and requests the approvals that are missing.
    */
@@ -85,7 +85,7 @@ export class ActionPlanner {
     return confirmed.verdict === "act" ? candidate : null;
   }
 
-  /** Decides on one node under one policy. Returns null if no step is to be taken. */
+  /** Decides on one node under one policy. Returns null if no step should be taken. */
   #planStep(active: ActivePolicy, node: NodeId, facts: GuardFacts): Candidate | null {
     const candidate = buildCandidate(this.#context, active, node);
     const { name } = active.policy.spec;

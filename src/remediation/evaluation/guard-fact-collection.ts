@@ -17,7 +17,7 @@ import type { InventoryTrustTracker } from "./inventory-trust.ts";
 /** Returns the facts for real actions or for dry runs. */
 export type FactsOf = (dryRun: boolean) => GuardFacts;
 
-/** The steps that collect the facts, of which all but the counts of the fleet are as of the last step. */
+/** The steps that collect the facts. All facts except the counts of the fleet are as of the last step. */
 export type FactsSteps = (dryRun: boolean) => Steps<GuardFacts>;
 
 type FactsDeps = DecisionContext & Pick<ServiceContext, "apiKey" | "client" | "externalBlockerCache">;

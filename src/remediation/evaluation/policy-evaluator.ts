@@ -72,7 +72,7 @@ export class PolicyEvaluator {
   readonly #unknownSlots = new Map<string, SlotSet>();
   /** The node that had each of those slots last. */
   readonly #lastFalseIds: NodeId[] = [];
-  /** The ids that were compared with those last. */
+  /** The ids with which {@link #lastFalseIds} was last compared. */
   #comparedIds: readonly NodeId[] = [];
   /** A node is added before its timer changes, and kept until it is counted, even if the evaluation fails. */
   #uncounted = noUncountedNodes();
@@ -86,10 +86,10 @@ export class PolicyEvaluator {
 
   /**
    * Evaluates every node that was observed again. `replaced` are ids that now belong to a different node, whose timers
-   * start over. Changes to fleet health are journaled no later than the timers that they come from. A mass event changes
-   * so many timers that they are journaled in several transactions. A crash between two of them loses some timers, which
-   * start over, but nothing that limits count. Yields to the event loop in between. If the evaluation of a node throws,
-   * what changed before is counted and journaled nevertheless.
+   * start over. Changes to fleet health are journaled no later than the timers that they come from. A mass event
+   * changes so many timers that they are journaled in several transactions. A crash between two of them loses some
+   * timers, which start over, but nothing that limits count. Yields to the event loop in between. If the evaluation of
+   * a node throws, earlier changes are still counted and journaled.
    */
   async evaluate(replaced: ReadonlySet<NodeId>): Promise<void> {
     const { clock, remediationState } = this.#context;
@@ -170,8 +170,8 @@ export class PolicyEvaluator {
   }
 
   /**
-   * Forgets what was observed of nodes whose slots belong to others now, and which nodes were unknown in slots that are
-   * empty now. A node that returns to its slot after an absence may still have become unhealthy.
+   * Forgets what was observed of nodes whose slots now belong to other nodes, and which nodes were unknown in slots
+   * that are now empty. A node that returns to its slot after an absence may still have become unhealthy.
    */
   *#forgetReassignedSlots(ids: readonly NodeId[]): Steps<void> {
     if (ids === this.#comparedIds) return;

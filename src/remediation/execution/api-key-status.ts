@@ -52,8 +52,9 @@ export class ApiKeyStatus {
   }
 
   /**
-   * Records that the service rejected the key for an action on a node, with 403 if `isForbidden` and otherwise 401. Holds
-   * all actions for a while, unless one was accepted since the first 403 for this node, which then is what is forbidden.
+   * Records that the service rejected the key for an action on a node, with 403 if `isForbidden` and otherwise 401.
+   * Holds all actions for a while, unless one was accepted since the first 403 for this node: then only this node is
+   * forbidden.
    */
   recordRejected(node: NodeId, message: string, isForbidden: boolean): void {
     if (isForbidden && this.#recordForbidden(node) < this.#acceptedAt) return;

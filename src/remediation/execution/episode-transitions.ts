@@ -179,7 +179,7 @@ function giveUpNode(context: EpisodeContext, { spec }: Policy, episode: Episode)
   const reason = `${failures.length} ${failures.length === 1 ? "episode" : "episodes in a row"} did not heal it`;
   const row = { node, policy: spec.name, kind: "given_up", at: remediationState.now(), until: null, reason } as const;
   remediationState.record([{ kind: "hold", row }]);
-  const summary = `${nodeText(context, node)} is given up by the policy ${spec.name}: ${reason} (${failures.join(", ")}). It is not tried again until it is healthy or an operator releases it`;
+  const summary = `The policy ${spec.name} gave up on ${nodeText(context, node)}: ${reason} (${failures.join(", ")}). It does not treat the node again until the node is healthy or an operator releases it`;
   notifyOfEpisode(context, episode, { kind: "given_up", severity: "critical", summary });
 }
 

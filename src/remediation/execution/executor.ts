@@ -133,7 +133,7 @@ async function readNodeNow(context: ExecutorDeps, { node }: Action, signal: Abor
   return `the node could not be read: ${error.message}`;
 }
 
-/** Returns why the read of a node says nothing about its present state, or null if it may. */
+/** Returns why the read of a node says nothing about its current state, or null if it can be used. */
 function outdatedReadProblem({ observed }: ExecutorDeps, node: NodeId): string | null {
   const { detailLastSeenMs, lastSeenMs } = observed.fleet;
   const slot = observed.slotOf(node)!;

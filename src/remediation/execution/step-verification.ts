@@ -21,7 +21,7 @@ const REPAIRED_DETAIL =
   "the node was in maintenance, or in a quarantine that the daemon did not start, before this was verified";
 
 /** Detail of an action that the service answered, and whose effect no observation showed. */
-const UNKNOWN_DETAIL = "it stayed unknown whether the step helped";
+const UNKNOWN_DETAIL = "no observation showed whether the step helped";
 
 /**
  * Verifies a step by the policy under which it was sent, and records its end. `slot` is the node's slot in the fleet.

@@ -105,7 +105,7 @@ async function readForVerification(context: ReadDeps, { node }: Action, signal: 
   }
 }
 
-/** Tells an outage of the service, in which each read is a call that is known to fail, from nodes that can't be read. */
+/** Distinguishes an outage of the service, in which every read fails, from nodes that can't be read. */
 function createServiceFailures({ clock, inventory, observed }: ReadDeps) {
   /** When the first of the reads failed that have failed since the last answer, or null if there is none. */
   let failingSince: MonotonicMs | null = null;

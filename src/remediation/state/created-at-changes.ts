@@ -14,7 +14,7 @@ const CHANGES_MAX = 2;
 const CHANGES_WITHIN_MS: DurationMs = DAY_MS;
 /**
  * Maximum share of nodes whose `created_at` changes more often. Above it, the service does not state when nodes were
- * created, but for example the time of the response. Below it, single ids may be reassigned again and again.
+ * created, but for example the time of the response. Below it, a few ids may be reassigned repeatedly.
  */
 const FREQUENT_SHARE_MAX: Share = 0.1;
 

@@ -46,8 +46,8 @@ const WALL_CHANGES_MS: DurationMs = HOUR_MS;
  *         └───────▶ disputed ──▶ settled  the clocks agree, or DISAGREEMENT_MS has passed
  *
  * The monotonic clock stands still while the machine is suspended. Once the other two agree on a time that is more than
- * AGREEMENT_MS later, this one follows them. Until then it lags, also after a restart: to catch up would shorten what has
- * begun since the suspension.
+ * AGREEMENT_MS later, this one follows them. Until then it lags, even after a restart, because catching up would
+ * shorten what has begun since the suspension.
  *
  * While the clocks disagree, time continues from the earlier of the two, or from what the journal shows if that is
  * later. The clock may be behind from then on. Once a later start corrects it, times in the journal seem to be longer
@@ -101,7 +101,7 @@ export class JournalClock {
     return Math.round(at + this.#offset);
   }
 
-  /** Does the same, but returns the first time of this process if `at` is before it, also once the downtime is known. */
+  /** Does the same for times of this process. Returns its first time for earlier ones, even once the downtime is known. */
   epochSinceOpened(at: MonotonicMs): EpochMs {
     return at < this.#openedAtMonotonic ? this.openedAt : this.epochOf(at);
   }

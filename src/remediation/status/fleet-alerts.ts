@@ -86,7 +86,7 @@ export function createFleetAlerts(
     }
     const isChanged = alerts.size !== unresolved.size || [...alerts.keys()].some((key) => !unresolved.has(key));
     if (!isChanged) return;
-    // What is resolved has the summary with which it began.
+    // A resolved alert keeps the summary with which it began.
     unresolved = byKey([...alerts.values()].map((alert) => unresolved.get(alert.key) ?? alert));
     facts.write(UNRESOLVED_FACT, JSON.stringify([...unresolved.values()]));
   };

@@ -139,7 +139,7 @@ function* digits(column: Uint8Array): Steps<Buffer> {
 /** Bytes that are copied in one step. */
 const BYTES_PER_STEP = 262_144;
 
-/** Concatenates parts. To copy tens of megabytes at once would block the event loop. */
+/** Concatenates parts. Copying tens of megabytes at once would block the event loop. */
 function* joined(parts: readonly Buffer[]): Steps<Buffer> {
   const text = Buffer.allocUnsafe(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;

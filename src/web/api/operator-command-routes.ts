@@ -29,7 +29,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     path: "/api/v1/pause",
     hasReason: true,
     hasDuration: true,
-    description: "hold all actions, until resume or for a given time; polling continues",
+    description: "hold all actions until resume, or for a given time; polling continues",
     example: '--for 30m --reason "deploy"',
   },
   {
@@ -58,7 +58,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     about: "node",
     hasReason: true,
     hasDuration: true,
-    description: "keep all policies from acting on a node, until release or for a given time",
+    description: "keep all policies from acting on a node until release, or for a given time",
     example: 'node_42 --for 2h --reason "disk is being swapped"',
   },
   {
@@ -66,7 +66,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     path: "/api/v1/nodes/:id/release",
     about: "node",
     description:
-      "let policies act again on a node that was held or given up, whose step was rejected, or whose quarantine was lifted by hand",
+      "let policies act again on a node that was held or given up, whose step was rejected, or whose quarantine was lifted manually",
     example: "node_42",
   },
   {

@@ -43,7 +43,7 @@ const ERROR_CODES: Readonly<Record<number, string>> = {
 };
 
 /** Message of a 404 for a path without a route. */
-export const NO_SUCH_PAGE = "there is no such route; docs/http.md lists them";
+export const NO_SUCH_PAGE = "there is no such route; docs/http.md lists all routes";
 
 /** Answers with a line of text. */
 export const sendText = (reply: FastifyReply, status: number, line: string): FastifyReply =>

@@ -148,7 +148,7 @@ async function sendOneByOne(response: ServerResponse, chunks: Iterable<Uint8Arra
     unyielded += chunk.length;
     if (unyielded < TURN_BYTES) continue;
     unyielded = 0;
-    // The callback of a write that succeeds at once runs in the same turn.
+    // The callback of a write that succeeds immediately runs in the same turn.
     await nextTurn();
   }
   response.end();

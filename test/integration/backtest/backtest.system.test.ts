@@ -164,7 +164,7 @@ test("prints actions by day, holds, affected nodes, and the difference to the po
   expect(code).toBe(0);
   expect(out).not.toContain("no candidate was compared");
   expect(out).toContain(
-    "  30 nodes; resolution 1m: shorter events may be missed, and times are no more exact than that\n",
+    "  30 nodes; resolution 1m: shorter events may be missed, and times are accurate only to this resolution\n",
   );
   expect(out).toContain(
     [

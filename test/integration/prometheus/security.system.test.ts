@@ -198,7 +198,7 @@ describe("commands", () => {
     });
     expect(listed).toEqual({
       code: 0,
-      out: "no actions are waiting for approval or, once approved, to be sent\n",
+      out: "no actions are waiting to be approved or sent\n",
       err: "",
     });
 

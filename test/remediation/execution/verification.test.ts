@@ -164,7 +164,7 @@ test("a step whose verdict stays unknown long after its time is in doubt, and th
   expect(actionLines(network)).toEqual(["reboot: null"]);
   await network.advance(6 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: in_doubt"]);
-  expect(network.actions()).toMatchObject([{ detail: "it stayed unknown whether the step helped" }]);
+  expect(network.actions()).toMatchObject([{ detail: "no observation showed whether the step helped" }]);
   expect(episodeStates(network)).toEqual(["given_up"]);
 });
 
@@ -177,7 +177,7 @@ test("an action in doubt whose outcome stays unknown is counted once", async () 
   network.setFault({ kind: "status", status: 500 }, "GET /v1/nodes/");
   await network.advance(21 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: in_doubt"]);
-  expect(network.actions()).toMatchObject([{ detail: expect.not.stringContaining("stayed unknown") }]);
+  expect(network.actions()).toMatchObject([{ detail: expect.not.stringContaining("no observation showed") }]);
   expect(await network.daemon.metrics.render("text")).toContain(
     'proxywarden_actions_total{policy="hot",action="reboot",outcome="in_doubt"} 1\n',
   );

@@ -188,7 +188,7 @@ describe("the API", () => {
     expect(route.status).toBe(404);
     expect(JSON.parse(route.text)).toEqual({
       error: "not_found",
-      message: "there is no such route; docs/http.md lists them",
+      message: "there is no such route; docs/http.md lists all routes",
     });
   });
 

@@ -58,7 +58,7 @@ export const REMEDIATION_STATES: readonly RemediationState[] = [
 const MARK_LABELS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(REMEDIATION_STATES.flatMap(({ label, marks }) => marks.map((mark) => [mark, label]))),
   pending: "pending",
-  episode: "treated, observed",
+  episode: "treated, being observed",
   held: "held",
 };
 
