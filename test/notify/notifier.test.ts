@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS } from "../../src/base/duration.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
-import type { Receiver } from "../../src/model/remediation/notification.ts";
+import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
 import { createNotifier } from "../../src/notify/notifier.ts";
-import { ATTEMPTS_MAX, NOTIFICATIONS_PER_REQUEST_MAX, QUEUED_NOTIFICATIONS_MAX } from "../../src/notify/retry-queue.ts";
+import { NOTIFICATIONS_PER_REQUEST_MAX, QUEUED_NOTIFICATIONS_MAX } from "../../src/notify/retry-queue.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
 import { accepted, down, notification, refused, type Sending, start } from "./notifier-fixture.ts";
@@ -46,15 +46,34 @@ describe("notify", () => {
 });
 
 describe("a receiver that fails", () => {
-  test("is retried for an hour, after 1 s, 2 s, 4 s and so on up to a minute, without delaying others", async () => {
+  test("is retried for an hour, after 1 s, 2 s, 4 s and so on up to a minute, without delaying other receivers", async () => {
     const { clock, notifier, sendings, counts } = start({ oncall: () => down, alerts: () => accepted });
     notifier.notify(notification());
     await clock.advance(2 * HOUR_MS);
     const waits = sendings.oncall!.map(({ at }, index) => (at - (sendings.oncall![index - 1]?.at ?? at)) / 1_000);
-    expect(waits).toEqual([0, 1, 2, 4, 8, 16, 32, ...Array.from({ length: ATTEMPTS_MAX - 7 }, () => 60)]);
+    expect(waits.slice(0, 7)).toEqual([0, 1, 2, 4, 8, 16, 32]);
+    expect(new Set(waits.slice(7))).toEqual(new Set([60]));
     expect(sendings.oncall!.at(-1)!.at / HOUR_MS).toBeCloseTo(1, 1);
     expect(sendings.alerts).toMatchObject([{ at: 0 }]);
     expect(await counts()).toEqual(["oncall failed 1", "alerts sent 1"]);
+  });
+
+  test("still gets notifications about anything but what it can't process, within seconds", async () => {
+    const answered = ({ summary }: Notification) => (summary.startsWith("odd") ? down : accepted);
+    const { clock, notifier, sendings, counts } = start({ oncall: (_, notifications) => answered(notifications[0]!) });
+    notifier.notify(notification({ episode: "odd", summary: "odd" }));
+    for (const summary of ["one", "two"]) notifier.notify(notification({ episode: summary, summary }));
+    await clock.advance(30 * MINUTE);
+    notifier.notify(notification({ episode: "odd", summary: "odd, resolved", endsAt: 7 }));
+    notifier.notify(notification({ episode: "new", summary: "new" }));
+    await clock.advance(MINUTE);
+    const sentAt = (sought: string) =>
+      sendings.oncall!.find(({ notifications }) => notifications[0]!.summary === sought)!.at / 1_000;
+    expect(["one", "two"].map(sentAt)).toEqual([3, 4]);
+    expect(sentAt("new")).toBeLessThan(30 * 60 + 10);
+    expect(sendings.oncall!.some(({ notifications }) => notifications[0]!.summary === "odd, resolved")).toBe(false);
+    await clock.advance(HOUR_MS + 2 * MINUTE);
+    expect(await counts()).toEqual(["oncall sent 3", "oncall failed 2"]);
   });
 
   test("gets what was queued, in order and in batches, once it recovers; failure and recovery are logged once", async () => {
@@ -139,14 +158,14 @@ describe("an active notification", () => {
     );
     await clock.advance(30_000);
     notifier.notify(storm);
-    notifier.notify(notification());
     await clock.advance(3 * MINUTE);
     notifier.notify({ ...storm, endsAt: 7 });
+    await clock.advance(1);
+    expect(sendings.alerts!.map(summaries)).toEqual(["30 on", "60 on", "120 on", "180 on", "210 7"]);
     await clock.advance(5 * MINUTE);
-    expect(sendings.alerts!.map(summaries)).toEqual(["30 on,on", "60 on", "120 on", "180 on", "210 7"]);
-    expect(sendings.oncall!.map(summaries)).toEqual(["30 on,on", "210 7"]);
+    expect(sendings.oncall!.map(summaries)).toEqual(["30 on", "210 7"]);
     // Repetitions are not counted.
-    expect(await counts()).toEqual(["alerts sent 3", "oncall sent 3"]);
+    expect(await counts()).toEqual(["alerts sent 2", "oncall sent 2"]);
   });
 
   test("is resolved with its original labels and a new summary", async () => {
@@ -198,6 +217,48 @@ describe("an active notification", () => {
   });
 });
 
+describe("an Alertmanager that restarts has forgotten all alerts", () => {
+  const sentEnds = (sendings: readonly Sending[]) =>
+    sendings.map(({ at, notifications }) => [at / MINUTE, ...notifications.map(({ endsAt }) => endsAt)]);
+
+  test("so an event is repeated for an hour, with the time at which its alert ends", async () => {
+    const { clock, notifier, sendings, counts } = start(
+      { alerts: (sending) => (sending === 1 ? down : accepted), oncall: () => accepted },
+      { alerts: MINUTE },
+    );
+    notifier.notify(notification());
+    await clock.advance(2 * HOUR_MS);
+    const end = START_MS + 1_000 + HOUR_MS;
+    const repetitions = Array.from({ length: 60 }, (_, index) => [index + 1, end]);
+    expect(sentEnds(sendings.alerts!).slice(2)).toEqual(repetitions);
+    expect(sendings.oncall).toHaveLength(1);
+    expect(await counts()).toEqual(["alerts sent 1", "oncall sent 1"]);
+  });
+
+  test("so the end of a condition is repeated for 15 minutes, but not once it has begun again", async () => {
+    const { clock, notifier, sendings } = start({ alerts: () => accepted }, { alerts: MINUTE });
+    notifier.notify(storm);
+    notifier.notify({ ...storm, endsAt: 7 });
+    await clock.advance(30 * MINUTE);
+    const repetitions = Array.from({ length: 14 }, (_, index) => [index + 1, 7]);
+    expect(sentEnds(sendings.alerts!)).toEqual([[0, null, 7], ...repetitions]);
+    notifier.notify({ ...storm, endsAt: 8 });
+    notifier.notify(storm);
+    await clock.advance(2 * MINUTE);
+    expect(sentEnds(sendings.alerts!).slice(-2)).toEqual([
+      [31, null],
+      [32, null],
+    ]);
+  });
+
+  test("but what it refused is not repeated", async () => {
+    const { clock, notifier, sendings } = start({ alerts: () => refused }, { alerts: MINUTE });
+    notifier.notify(notification());
+    await clock.advance(2 * MINUTE);
+    expect(sendings.alerts).toHaveLength(1);
+  });
+});
+
 describe("stop", () => {
   test("sends what is queued immediately, with one attempt each", async () => {
     const { clock, notifier, sendings, counts } = start({ oncall: (sending) => (sending <= 5 ? down : accepted) });
@@ -207,7 +268,7 @@ describe("stop", () => {
     const stopped = notifier.stop(5_000);
     await clock.advance(0);
     await stopped;
-    expect(sendings.oncall!.map(({ at }) => at / 1_000)).toEqual([0, 1, 3, 7, 15, 15.5, 15.5]);
+    expect(sendings.oncall!.map(({ at }) => at / 1_000)).toEqual([0, 1, 3, 7, 15, 15.5]);
     expect(await counts()).toEqual(["oncall sent 2"]);
   });
 
