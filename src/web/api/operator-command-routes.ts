@@ -1,5 +1,6 @@
 import { DAY_MS, type DurationMs, formatDuration, parseDuration } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
+import { ID_PREFIX } from "../../model/node.ts";
 import type { CommandRejection, OperatorCommand } from "../../model/remediation/operator-command.ts";
 import type { OperatorGuard } from "../http/auth/operator-guard.ts";
 import { sendError } from "../http/response.ts";
@@ -98,6 +99,11 @@ export const operatorCommandRoutes = (
       const parameters = readParameters(request.body as Uint8Array | undefined, route);
       if (!parameters.ok) return sendError(request, reply, 400, parameters.error);
       const { id: target = "" } = request.params as { id?: string };
+      if (route.name === "hold" && !target.startsWith(ID_PREFIX) && deps.node(target) === null) {
+        const lookup = `GET /api/v1/nodes?node=${encodeURIComponent(target)}`;
+        const problem = `no node with the id ${JSON.stringify(target)}, and ids begin with ${ID_PREFIX}: find the id with ${lookup}`;
+        return sendError(request, reply, 404, problem);
+      }
       const operator = guard.operatorOf(request);
       const done = await deps.execute({ command: route.name, target, operator, ...parameters.value });
       const about = route.about === undefined ? {} : { [route.about]: target };
