@@ -218,6 +218,7 @@ describe("limits and headers", () => {
     const unread = { nodes: null, sessions: null, pageZero: null, pageTwo: null, details: [] };
     const observed: ServiceObservation = { ...unread, calls: [{ ...call, headers }] };
     const found = findingsOf(observed, config.value.config).find(({ about }) => about === "headers");
+    expect(found!.problem).toBe(true);
     expect(found!.text).toBe(
       "x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset; missing: date; without Date, the service's clock is unknown, and no action is taken",
     );
