@@ -65,12 +65,14 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
   };
   group("policy", "work with policies", "policy diff before.yaml after.yaml", POLICY_COMMANDS);
   group("state", "export or import the journal", "state export --config proxywarden.yaml state.jsonl", STATE_COMMANDS);
-  add(program, {
-    usage: "completion <shell> [words...]",
+  const completion = add(program, {
+    usage: "completion <shell>",
     description: "print a completion script for bash, zsh or fish",
     example: "completion bash",
     run: (_, given, [shell, ...words]) => runCompletion(shell as Shell, words, program, given),
-  }).registeredArguments[0]!.choices(SHELLS);
+  });
+  // The script of a shell passes the words that are typed.
+  completion.allowExcessArguments().registeredArguments[0]!.choices(SHELLS);
   add(program, {
     usage: "help [command...]",
     description: "show the help of a command",

@@ -67,7 +67,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     path: "/api/v1/nodes/:id/release",
     about: "node",
     description:
-      "let policies act again on a node that was held or given up, whose step was rejected, or whose quarantine was lifted by hand",
+      "let policies act again on a node that was held or given up, whose step was rejected, whose quarantine was lifted by hand, or on which another client acted",
     example: "node_42",
   },
   {
