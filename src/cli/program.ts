@@ -10,7 +10,6 @@ import {
 } from "../web/api/operator-command-routes.ts";
 import { runApprovals } from "./approvals.ts";
 import {
-  asSentence,
   CONFIG,
   type CommandRow,
   DAEMON,
@@ -245,14 +244,12 @@ const COMMANDS: readonly CommandRow[] = [
 /** Parses how long the effect of a command lasts. */
 function parseEffect(text: string): Result<DurationMs, string> {
   const duration = parseDuration(text);
-  return duration.ok ? asSentence(readEffectDuration)(text) : duration;
+  return duration.ok ? readEffectDuration(text) : duration;
 }
 
 function operatorCommandRow(route: OperatorCommandRoute): CommandRow {
   const { name, about, description, example, hasReason, hasDuration } = route;
-  const reason = hasReason
-    ? [option("--reason <text>", "reason to record in the journal", asSentence(readReason))]
-    : [];
+  const reason = hasReason ? [option("--reason <text>", "reason to record in the journal", readReason)] : [];
   const duration = hasDuration
     ? [option("--for <duration>", `end the ${name} after this long, such as 2h; default: never`, parseEffect)]
     : [];

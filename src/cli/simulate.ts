@@ -36,7 +36,7 @@ export async function runSimulate(options: SimulateOptions, context: CommandCont
     await server.close();
     return EXIT_OK;
   } catch (error) {
-    return failWith(context, listenProblem(options.host, options.port, error, "choose another with --port"));
+    return failWith(context, listenProblem(options.host, options.port, error, "choose another with --host or --port"));
   }
 }
 
