@@ -19,6 +19,13 @@ export const notification = (parts: Partial<Notification> = {}): Notification =>
   endsAt: null,
   ...parts,
 });
+export const storm = notification({
+  kind: "storm",
+  key: "storm",
+  node: null,
+  episode: null,
+  summary: "40% are unhealthy",
+});
 export type Answer = DeliveryResult | "hang";
 export const accepted: Answer = { ok: true };
 export const down: Answer = { ok: false, error: "connect ECONNREFUSED", isFinal: false };
