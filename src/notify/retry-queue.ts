@@ -40,8 +40,8 @@ const subjectOf = ({ notification: { episode, key } }: QueuedNotification): stri
 
 /**
  * Queue of notifications for one receiver, and the loop that sends them, in order and in batches. After a failure they
- * are tried one by one until the receiver accepts one, so that one that it can't process delays the others only by
- * seconds. Those about the same episode or condition stay in order.
+ * are tried one by one until the receiver accepts one, so that one that it can't process or refuses delays the others
+ * only by seconds. Those about the same episode or condition stay in order.
  */
 export class RetryQueue {
   readonly #deps: RetryQueueDeps;
@@ -151,7 +151,8 @@ export class RetryQueue {
     const result = await this.#send(batch.map(({ notification }) => notification));
     if (this.#cut.signal.aborted) return;
     this.#batch = [];
-    if (result.ok || result.isFinal) {
+    // One that is refused makes the receiver refuse those that are sent with it.
+    if (result.ok || (result.isFinal && batch.length === 1)) {
       this.#failures = 0;
       this.#remove(batch, result);
       return;

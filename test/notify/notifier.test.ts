@@ -108,6 +108,15 @@ describe("a receiver that fails", () => {
     expect(await counts()).toEqual(["oncall sent 1", "oncall failed 1"]);
   });
 
+  test("still gets the others that were sent together with one that it refuses", async () => {
+    const { clock, notifier, counts } = start({
+      oncall: (_, notifications) => (notifications.some(({ summary }) => summary === "odd") ? refused : accepted),
+    });
+    for (const summary of ["one", "odd", "two"]) notifier.notify(notification({ summary, episode: summary }));
+    await clock.advance(MINUTE);
+    expect(await counts()).toEqual(["oncall sent 2", "oncall failed 1"]);
+  });
+
   test("is logged and still gets later notifications if its promise rejects", async () => {
     const clock = createVirtualClock(START_MS);
     const log = createRecordingLog();
