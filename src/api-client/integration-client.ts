@@ -144,7 +144,8 @@ export const tlsOptions = ({ ca, cert, key, serverName, insecureSkipVerify }: In
   insecureSkipVerify,
 });
 
-function urlOf(url: string | Secret): URL | null {
+/** Returns the URL of a server, or null if it is not an http or https URL. */
+export function urlOf(url: string | Secret): URL | null {
   const parsed = URL.parse(typeof url === "string" ? url : url.value());
   return parsed !== null && /^https?:$/.test(parsed.protocol) ? parsed : null;
 }

@@ -99,7 +99,7 @@ function printReport(
       policies.length === 0
         ? ""
         : `${formatWorstCase(worst, config.safety, policies.length)}${formatLimits(config.safety, size, probe !== null)}`;
-    return `${verdict}${safety}${formatNotEnforcedReasons(notEnforcedReasons)}${probe?.ok ? formatProbe(probe.value) : ""}`;
+    return `${verdict}${safety}${formatNotEnforcedReasons(notEnforcedReasons)}${probe?.ok ? formatProbe(probe.value, paint) : ""}`;
   });
 }
 

@@ -15,7 +15,7 @@ import { createScaledClock } from "../simulator/clock.ts";
 import { demoScenario, SIMULATION_KEY } from "../simulator/default-scenarios.ts";
 import { type SimulatorServer, startServer } from "../simulator/http/server.ts";
 import { createService } from "../simulator/http/service.ts";
-import { formatCount } from "../web/ui/page/format.ts";
+import { countNoun } from "../web/ui/page/format.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, PROGRAM } from "./context.ts";
 import { createConsoleReporter } from "./output/console-reporter.ts";
@@ -94,7 +94,7 @@ function printIntro(
   { out }: CommandContext,
 ): void {
   const pace = speed === 1 ? "in real time" : `at ${speed} times real time`;
-  out.write(`proxywarden monitors a simulated network of ${formatCount(nodes)} nodes and ${formatCount(sessions)} sessions, ${pace}, and remediates its nodes
+  out.write(`proxywarden monitors a simulated network of ${countNoun(nodes, "node")} and ${countNoun(sessions, "session")}, ${pace}, and remediates its nodes
 
   status page  ${daemon.url()}/
   metrics      ${daemon.url()}/metrics

@@ -10,7 +10,6 @@ import {
 } from "../web/api/operator-command-routes.ts";
 import { runApprovals } from "./approvals.ts";
 import {
-  asSentence,
   CONFIG,
   type CommandRow,
   DAEMON,
@@ -65,12 +64,14 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
   };
   group("policy", "test, compare and backtest policies", "policy diff before.yaml after.yaml", POLICY_COMMANDS);
   group("state", "export or import the journal", "state export --config proxywarden.yaml state.jsonl", STATE_COMMANDS);
-  add(program, {
-    usage: "completion <shell> [words...]",
+  const completion = add(program, {
+    usage: "completion <shell>",
     description: "print a completion script for bash, zsh or fish",
     example: "completion bash",
     run: (_, given, [shell, ...words]) => runCompletion(shell as Shell, words, program, given),
-  }).registeredArguments[0]!.choices(SHELLS);
+  });
+  // The script of a shell passes the words that are typed.
+  completion.allowExcessArguments().registeredArguments[0]!.choices(SHELLS);
   add(program, {
     usage: "help [command...]",
     description: "show the help of a command",
@@ -243,14 +244,12 @@ const COMMANDS: readonly CommandRow[] = [
 /** Parses how long the effect of a command lasts. */
 function parseEffect(text: string): Result<DurationMs, string> {
   const duration = parseDuration(text);
-  return duration.ok ? asSentence(readEffectDuration)(text) : duration;
+  return duration.ok ? readEffectDuration(text) : duration;
 }
 
 function operatorCommandRow(route: OperatorCommandRoute): CommandRow {
   const { name, about, description, example, hasReason, hasDuration } = route;
-  const reason = hasReason
-    ? [option("--reason <text>", "reason to record in the journal", asSentence(readReason))]
-    : [];
+  const reason = hasReason ? [option("--reason <text>", "reason to record in the journal", readReason)] : [];
   const duration = hasDuration
     ? [option("--for <duration>", `end the ${name} after this long, such as 2h; default: never`, parseEffect)]
     : [];

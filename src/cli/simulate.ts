@@ -8,6 +8,7 @@ import { defaultScenario } from "../simulator/default-scenarios.ts";
 import { startServer } from "../simulator/http/server.ts";
 import { createService } from "../simulator/http/service.ts";
 import { listenProblem } from "../web/http/server.ts";
+import { countNoun } from "../web/ui/page/format.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, untilAborted } from "./context.ts";
 
 interface SimulateOptions {
@@ -27,13 +28,15 @@ export async function runSimulate(options: SimulateOptions, context: CommandCont
     const service = createService(scenario.value, systemClock.now());
     const server = await startServer(service, systemClock, options);
     const { nodes, sessions, keys } = scenario.value;
-    context.out.write(`simulated service with ${nodes} nodes and ${sessions} sessions: ${server.url}/v1/nodes\n`);
+    context.out.write(
+      `simulated service with ${countNoun(nodes, "node")} and ${countNoun(sessions, "session")}: ${server.url}/v1/nodes\n`,
+    );
     for (const { key, scopes } of keys) context.out.write(`  Authorization: Bearer ${key}  (${scopes.join(", ")})\n`);
     await untilAborted(context.stop);
     await server.close();
     return EXIT_OK;
   } catch (error) {
-    return failWith(context, listenProblem(options.host, options.port, error, "choose another with --port"));
+    return failWith(context, listenProblem(options.host, options.port, error, "choose another with --host or --port"));
   }
 }
 

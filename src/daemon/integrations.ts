@@ -1,5 +1,10 @@
 import { caCertificateProblem, clientCertificateProblem } from "../api-client/certificates.ts";
-import type { Credentials, IntegrationAccess, IntegrationTls } from "../api-client/integration-client.ts";
+import {
+  type Credentials,
+  type IntegrationAccess,
+  type IntegrationTls,
+  urlOf,
+} from "../api-client/integration-client.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { KeyProblem } from "../config/diagnostics/problem.ts";
 import type { Config } from "../config/schema/config.ts";
@@ -66,7 +71,10 @@ export function openIntegrations(config: Config, deps: IntegrationDeps): Result<
   const receivers = config.receivers.map((receiver, index) => {
     const { name, webhook_url, webhook_url_file } = receiver;
     if (webhook_url !== undefined || webhook_url_file !== undefined) {
-      const url = secretOf(`receivers[${index}].webhook_url`, webhook_url, webhook_url_file, secret);
+      const key = `receivers[${index}].webhook_url`;
+      const url = secretOf(key, webhook_url, webhook_url_file, secret);
+      if (isRead(url) && urlOf(url) === null)
+        problems.push({ key: `${key}_file`, message: `${webhook_url_file} holds no http or https URL` });
       return createWebhook({ ...deps, name, url });
     }
     if (receiver.log !== undefined) return createLogReceiver(name, deps.log);

@@ -124,7 +124,7 @@ function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): 
   }
   const showsFleet = inventory.lastComplete || inventory.missing !== null || completeWalks > 0;
   if (showsFleet && nodes < trust.minInventory * largestWalkNodes - 1e-9) {
-    const detail = `${nodes} nodes are listed, fewer than ${formatPercent(trust.minInventory)} of the ${largestWalkNodes} listed in the last ${BASELINE_DAYS} days; if that is correct, run accept-inventory`;
+    const detail = `${countNoun(nodes, "node")} ${nodes === 1 ? "is" : "are"} listed, fewer than ${formatPercent(trust.minInventory)} of the ${largestWalkNodes} listed in the last ${BASELINE_DAYS} days; if that is correct, run accept-inventory`;
     blockers.push({ reason: "inventory_shrunk", detail });
   }
   // An incomplete walk does not show the whole fleet, so the share is of the larger count.

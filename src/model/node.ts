@@ -6,6 +6,8 @@ export const KNOWN_STATUSES = NODE_STATUSES.filter((status) => status !== "unkno
 
 /** Identifier of a node, assigned by the service (spec, section 2.1: only the prefix `node_` is guaranteed). */
 export type NodeId = string;
+/** Every id has this prefix (spec, section 2.1). */
+export const ID_PREFIX = "node_";
 
 /**
  * Text fields of both forms of a node (spec, section 2.1) by their names in the API, which are also their names as

@@ -1,12 +1,13 @@
 import { excerpt } from "../api-client/errors.ts";
 import type { IntegrationClient, IntegrationClientDeps } from "../api-client/integration-client.ts";
 import { bodyText, parseJson } from "../api-client/json-body.ts";
-import { type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
+import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { Clock } from "../model/ports.ts";
-import { isActive, type Notification, type NotificationKind } from "../model/remediation/notification.ts";
+import { IS_RESOLVABLE, type Notification, type NotificationKind } from "../model/remediation/notification.ts";
 import { type EpochMs, isoAt } from "../model/time.ts";
 import { type ClosableReceiver, createHttpReceiver } from "./receivers.ts";
+import { EVENT_ALERT_MS } from "./retry-queue.ts";
 
 /**
  * Returns whether Alertmanager has a firing alert that is neither silenced nor inhibited and that all matchers match.
@@ -30,15 +31,13 @@ export async function hasFiringAlerts(
     : fail(`this is not a response from Alertmanager: ${excerpt(text)}`);
 }
 
-/** Active alerts are repeated this often, as in Prometheus. */
+/** Alerts are repeated this often, as in Prometheus. */
 const REPEAT_MS: DurationMs = MINUTE_MS;
 /**
  * An alert expires this long after its last repetition. That leaves time for some repetitions to fail, and ends the
  * alerts of a daemon that has stopped.
  */
 const ALERT_LIFETIME_MS: DurationMs = 5 * MINUTE_MS;
-/** Duration of an alert about a single event, which is longer than any common group_interval. */
-const EVENT_ALERT_MS: DurationMs = HOUR_MS;
 
 /** The label `alertname` of each kind of notification. */
 export const ALERT_NAMES: Readonly<Record<NotificationKind, string>> = {
@@ -103,6 +102,7 @@ function toAlert(notification: Notification, now: EpochMs, runbook: string | und
  * service's if the two disagree: an alert that begins would already be over, and one that is over would continue.
  */
 function alertEndsAt(notification: Notification, now: EpochMs): EpochMs {
-  if (notification.endsAt !== null) return Math.min(notification.endsAt, now);
-  return now + (isActive(notification) ? ALERT_LIFETIME_MS : EVENT_ALERT_MS);
+  const { kind, endsAt } = notification;
+  if (IS_RESOLVABLE[kind]) return endsAt === null ? now + ALERT_LIFETIME_MS : Math.min(endsAt, now);
+  return endsAt ?? now + EVENT_ALERT_MS;
 }

@@ -1,15 +1,16 @@
-import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { NotificationOutcome } from "../model/label-values.ts";
 import type { Clock, Log } from "../model/ports.ts";
-import type { DeliveryResult, Notification, Receiver } from "../model/remediation/notification.ts";
+import { type DeliveryResult, isActive, type Notification, type Receiver } from "../model/remediation/notification.ts";
+import type { MonotonicMs } from "../model/time.ts";
 
 interface RetryQueueDeps {
   readonly receiver: Receiver;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** Returns the active notifications to repeat, if the receiver wants repetitions. */
+  /** Returns the active notifications, which are repeated if the receiver wants repetitions. */
   readonly activeNotifications: () => readonly Notification[];
   readonly count: (outcome: NotificationOutcome, notifications: number) => void;
   /** Called whenever {@link RetryQueue.undelivered} has changed. */
@@ -20,31 +21,50 @@ interface RetryQueueDeps {
 export const QUEUED_NOTIFICATIONS_MAX = 1_000;
 /** Maximum number of notifications per request. */
 export const NOTIFICATIONS_PER_REQUEST_MAX = 100;
-/** Maximum number of attempts per batch. With the waits below they take about an hour. */
-export const ATTEMPTS_MAX = 65;
+/** How long a notification is retried: longer than most outages, and not so long that it is no longer news. */
+const RETRIED_MS_MAX: DurationMs = HOUR_MS;
 /** Wait after the first failure, doubled up to the maximum, times a random factor of 0.5 to 1.5. */
 const RETRY_MS: DurationMs = SECOND_MS;
 const RETRY_MS_MAX: DurationMs = MINUTE_MS;
+/** Duration of an alert about an event, which is longer than any common group_interval. */
+export const EVENT_ALERT_MS: DurationMs = HOUR_MS;
+/** How long the end of a condition is repeated, as in Prometheus. */
+const RESOLVED_REPEAT_MS: DurationMs = 15 * MINUTE_MS;
 
-/** Queue of notifications for one receiver, and the loop that sends them. */
+interface QueuedNotification {
+  readonly notification: Notification;
+  readonly retriedUntil: MonotonicMs;
+}
+
+const subjectOf = ({ notification: { episode, key } }: QueuedNotification): string => episode ?? key;
+
+/**
+ * Queue of notifications for one receiver, and the loop that sends them, in order and in batches. After a failure they
+ * are tried one by one until the receiver accepts one, so that one that it can't process or refuses delays the others
+ * only by seconds. Those about the same episode or condition stay in order.
+ */
 export class RetryQueue {
   readonly #deps: RetryQueueDeps;
   readonly #fields: { readonly receiver: string };
   readonly #repeatMs: DurationMs;
-  readonly #queue: Notification[] = [];
-  /** Notifications that are being sent. */
-  #batch: readonly Notification[] = [];
-  /** Notifications whose last attempt failed during {@link drain}. */
-  readonly #undelivered: Notification[] = [];
+  #queue: readonly QueuedNotification[] = [];
+  /** Those in the queue that are being sent. */
+  #batch: readonly QueuedNotification[] = [];
+  /** Notifications that were delivered and are not active, but are still repeated, by key. */
+  readonly #repeated = new Map<string, { readonly notification: Notification; readonly until: MonotonicMs }>();
   /** Aborts requests and ends the loop. */
   readonly #cut = new AbortController();
-  /** Aborts when {@link drain} begins, which ends the waits between attempts. */
-  readonly #draining = new AbortController();
-  /** Ends the wait while the queue is empty. */
-  #idle = new AbortController();
+  #isDraining = false;
+  /** Ends the wait for a notification, a retry or a repetition. */
+  #wait = new AbortController();
   #isFull = false;
   #isFailing = false;
-  #repeatAt: number;
+  /** Consecutive failed attempts since a notification was added, accepted or refused. */
+  #failures = 0;
+  /** Index, modulo the length of the queue, of the notification to try after a failure. */
+  #next = 0;
+  #retryAt: MonotonicMs = 0;
+  #repeatAt: MonotonicMs;
   readonly #finished: Promise<void>;
 
   /** Starts the loop. */
@@ -61,10 +81,10 @@ export class RetryQueue {
    * sent is dropped.
    */
   add(notification: Notification): void {
-    const { count, log, onChange } = this.#deps;
-    const total = this.#undelivered.length + this.#batch.length + this.#queue.length;
-    if (total >= QUEUED_NOTIFICATIONS_MAX && this.#queue.length > 0) {
-      this.#queue.shift();
+    const { clock, count, log, onChange } = this.#deps;
+    if (this.#queue.length >= QUEUED_NOTIFICATIONS_MAX) {
+      const oldest = this.#queue.find((queued) => !this.#batch.includes(queued));
+      this.#queue = this.#queue.filter((queued) => queued !== oldest);
       count("dropped", 1);
       if (!this.#isFull) {
         const fields = { ...this.#fields, notifications: QUEUED_NOTIFICATIONS_MAX };
@@ -72,8 +92,11 @@ export class RetryQueue {
       }
       this.#isFull = true;
     }
-    this.#queue.push(notification);
-    this.#idle.abort();
+    const now = clock.monotonic();
+    this.#queue = [...this.#queue, { notification, retriedUntil: now + RETRIED_MS_MAX }];
+    this.#failures = 0;
+    this.#retryAt = now;
+    this.#wait.abort();
     onChange();
   }
 
@@ -82,73 +105,104 @@ export class RetryQueue {
    * arrived.
    */
   undelivered(): readonly Notification[] {
-    return [...this.#undelivered, ...this.#batch, ...this.#queue];
+    return this.#queue.map(({ notification }) => notification);
   }
 
   /** Sends what is queued, with one attempt each. The loop then ends. */
   async drain(): Promise<void> {
-    this.#draining.abort();
-    this.#idle.abort();
+    this.#isDraining = true;
+    this.#wait.abort();
     await this.#finished;
   }
 
   /** Ends the loop. What is not delivered stays in {@link undelivered}. */
   end(): void {
     this.#cut.abort();
-  }
-
-  get #isDraining(): boolean {
-    return this.#draining.signal.aborted;
+    this.#wait.abort();
   }
 
   async #run(): Promise<void> {
     const { clock } = this.#deps;
-    while (!this.#cut.signal.aborted) {
-      if (!this.#isDraining && clock.monotonic() >= this.#repeatAt) await this.#repeat();
-      this.#batch = this.#queue.splice(0, NOTIFICATIONS_PER_REQUEST_MAX);
-      this.#isFull = this.#isFull && this.#queue.length > 0;
-      if (this.#batch.length > 0) {
-        await this.#deliver(this.#batch);
-        if (this.#cut.signal.aborted) return;
-        this.#batch = [];
-        this.#deps.onChange();
-      } else if (this.#isDraining) return;
+    while (!this.#cut.signal.aborted && !this.#isDraining) {
+      if (clock.monotonic() >= this.#repeatAt) await this.#repeat();
+      const sendAt = this.#queue.length === 0 ? Number.POSITIVE_INFINITY : this.#retryAt;
+      if (clock.monotonic() >= sendAt) await this.#deliver(this.#nextBatch());
       else {
-        this.#idle = new AbortController();
-        await clock.sleep(Math.max(0, this.#repeatAt - clock.monotonic()), this.#idle.signal);
+        this.#wait = new AbortController();
+        await clock.sleep(Math.min(this.#repeatAt, sendAt) - clock.monotonic(), this.#wait.signal);
       }
     }
+    const queue = this.#queue;
+    for (let begin = 0; begin < queue.length && !this.#cut.signal.aborted; begin += NOTIFICATIONS_PER_REQUEST_MAX)
+      await this.#deliver(queue.slice(begin, begin + NOTIFICATIONS_PER_REQUEST_MAX));
   }
 
-  async #deliver(batch: readonly Notification[]): Promise<void> {
-    const { clock, count, log, random } = this.#deps;
-    for (let attempts = 1; ; attempts++) {
-      const isLast = this.#isDraining;
-      const result = await this.#send(batch);
-      if (this.#cut.signal.aborted) return;
-      if (result.ok) return count("sent", batch.length);
-      if (result.isFinal || attempts >= ATTEMPTS_MAX) {
-        const fields = { ...this.#fields, notifications: batch.length, attempts, problem: result.error };
-        log.error(fields, "notifications not delivered");
-        return count("failed", batch.length);
-      }
-      if (isLast) {
-        this.#batch = [];
-        this.#undelivered.push(...batch);
-        return;
-      }
-      const wait = Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** (attempts - 1)) * (0.5 + random());
-      await clock.sleep(wait, this.#draining.signal);
+  #nextBatch(): readonly QueuedNotification[] {
+    const queue = this.#queue;
+    if (this.#failures === 0) return queue.slice(0, NOTIFICATIONS_PER_REQUEST_MAX);
+    const subject = subjectOf(queue[this.#next % queue.length]!);
+    return [queue.find((queued) => subjectOf(queued) === subject)!];
+  }
+
+  /** Makes one attempt to deliver a batch of the queue. */
+  async #deliver(batch: readonly QueuedNotification[]): Promise<void> {
+    const { clock, random } = this.#deps;
+    this.#batch = batch;
+    const result = await this.#send(batch.map(({ notification }) => notification));
+    if (this.#cut.signal.aborted) return;
+    this.#batch = [];
+    // One that is refused makes the receiver refuse those that are sent with it.
+    if (result.ok || (result.isFinal && batch.length === 1)) {
+      this.#failures = 0;
+      this.#remove(batch, result);
+      return;
     }
+    const now = clock.monotonic();
+    this.#retryAt = now + Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** this.#failures) * (0.5 + random());
+    if (this.#failures > 0) this.#next++;
+    this.#failures++;
+    this.#remove(
+      this.#queue.filter(({ retriedUntil }) => retriedUntil <= now),
+      result,
+    );
+  }
+
+  /** Removes notifications that were delivered, refused, or retried for too long. */
+  #remove(ended: readonly QueuedNotification[], result: DeliveryResult): void {
+    if (ended.length === 0) return;
+    const { count, log, onChange } = this.#deps;
+    count(result.ok ? "sent" : "failed", ended.length);
+    if (result.ok) for (const { notification } of ended) this.#repeatLater(notification);
+    else {
+      const fields = { ...this.#fields, notifications: ended.length, problem: result.error };
+      log.error(fields, "notifications not delivered");
+    }
+    this.#queue = this.#queue.filter((queued) => !ended.includes(queued));
+    this.#isFull &&= this.#queue.length > 0;
+    onChange();
+  }
+
+  /** Repeats an event until its alert ends, and the end of a condition for a while: Alertmanager forgets both if it restarts. */
+  #repeatLater(delivered: Notification): void {
+    if (!Number.isFinite(this.#repeatMs) || isActive(delivered)) return;
+    const { clock } = this.#deps;
+    const notification = { ...delivered, endsAt: delivered.endsAt ?? clock.now() + EVENT_ALERT_MS };
+    const repeatedMs = delivered.endsAt === null ? EVENT_ALERT_MS : RESOLVED_REPEAT_MS;
+    this.#repeated.set(delivered.key, { notification, until: clock.monotonic() + repeatedMs });
+    if (this.#repeated.size > QUEUED_NOTIFICATIONS_MAX) this.#repeated.delete(this.#repeated.keys().next().value!);
   }
 
   /**
-   * Repeats the active notifications. A failure is neither retried nor counted, because the next repetition follows. If
-   * the receiver refuses some, the rest is still sent.
+   * Repeats notifications. A failure is neither retried nor counted, because the next repetition follows. If the receiver
+   * refuses some, the rest is still sent.
    */
   async #repeat(): Promise<void> {
-    this.#repeatAt = this.#deps.clock.monotonic() + this.#repeatMs;
-    const notifications = this.#deps.activeNotifications();
+    const now = this.#deps.clock.monotonic();
+    this.#repeatAt = now + this.#repeatMs;
+    const active = this.#deps.activeNotifications();
+    for (const { key } of active) this.#repeated.delete(key);
+    for (const [key, { until }] of this.#repeated) if (until <= now) this.#repeated.delete(key);
+    const notifications = [...active, ...[...this.#repeated.values()].map(({ notification }) => notification)];
     for (let begin = 0; begin < notifications.length && !this.#isDraining; begin += NOTIFICATIONS_PER_REQUEST_MAX) {
       const result = await this.#send(notifications.slice(begin, begin + NOTIFICATIONS_PER_REQUEST_MAX));
       if (!result.ok && !result.isFinal) return;

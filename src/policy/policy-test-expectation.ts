@@ -17,20 +17,21 @@ export interface ObservedOutcome {
 /** Returns a line for each difference from an expectation. */
 export function findMismatches(expected: Expectation, seen: ObservedOutcome): readonly string[] {
   const lines: string[] = [];
-  const why = seen.unknowns.length === 0 ? "" : ` (${seen.unknowns.join(", ")})`;
+  const cause = seen.unknowns.length === 0 ? "" : ` (${seen.unknowns.join(", ")})`;
   if (expected.verdict !== undefined && expected.verdict !== seen.verdict) {
-    lines.push(`verdict: expected ${expected.verdict}, got ${seen.verdict}${why}`);
+    lines.push(`verdict: expected ${expected.verdict}, got ${seen.verdict}${cause}`);
   }
   if (expected.timer !== undefined && expected.timer !== seen.timer) {
     lines.push(`timer: expected ${expected.timer}, got ${seen.timer}`);
   }
   const reasons = [...new Set(seen.blockers.map(({ reason }) => reason))].toSorted();
+  const details = seen.blockers.map(({ reason, detail }) => `\n    ${reason}: ${detail}`).join("");
   if (expected.held !== undefined && !isDeepStrictEqual(expected.held.toSorted(), reasons)) {
-    const details = seen.blockers.map(({ reason, detail }) => `\n    ${reason}: ${detail}`).join("");
     lines.push(`held: expected ${listText(expected.held.toSorted())}, got ${listText(reasons)}${details}`);
   }
   if (expected.actions !== undefined && !actionsMatch(expected.actions, seen.actions)) {
-    lines.push(`actions: expected ${listText(expected.actions)}, got ${listText(seen.actions.map(outcomeText))}`);
+    const why = expected.held === undefined && seen.actions.length < expected.actions.length ? details : "";
+    lines.push(`actions: expected ${listText(expected.actions)}, got ${listText(seen.actions.map(outcomeText))}${why}`);
   }
   return lines;
 }

@@ -120,7 +120,7 @@ test("banners name the operator, and link the section of the runbook and Grafana
   await page.locator(".banner").getByText("03:00:00 by alice: a deploy").waitFor();
   await page.locator(".banner").getByText("connect ECONNREFUSED. Node data is from 03:05:00.").waitFor();
   await page.locator(".banner").getByText("The new configuration was rejected").waitFor();
-  await page.locator(".banner").getByText("12 nodes fired or were lost (12 under high-cpu).").waitFor();
+  await page.locator(".banner").getByText("after 12 nodes had fired or been lost (12 under high-cpu).").waitFor();
   await page.locator(".banner").getByText("03:00:00: 101 of 500 nodes were unhealthy.").waitFor();
   await page.locator(".banner").getByText("for 20m: this must not happen. The log has the details.").waitFor();
   const links = () =>

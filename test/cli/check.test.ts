@@ -59,21 +59,20 @@ test("a share of a small fleet is the smaller limit, and at least one node", asy
     max_disrupted_per: { region: 2, country: 3 },
     max_actions: { amount: 1, per: "30m" },
     max_in_flight: 2,
+    breaker: { percent: "10%", amount: 1, within: "1h" },
   });
-  const lines = await Promise.all([30, 3, 1].map(async (nodes) => limitsIn((await run(file, nodes)).out).slice(0, 4)));
+  const lines = await Promise.all([30, 1].map(async (nodes) => limitsIn((await run(file, nodes)).out).slice(0, 5)));
   expect(lines.flat()).toEqual([
     "limits on 30 nodes (from the command line)",
     "  at most 3 nodes disrupted at once, 2 per region, 3 per country",
     "  at most 1 action in 30m, 2 in flight",
     "  no action while more than 6 nodes are unhealthy",
-    "limits on 3 nodes (from the command line)",
-    "  at most 1 node disrupted at once, 1 per region, 1 per country",
-    "  at most 1 action in 30m, 2 in flight",
-    "  no action while more than 1 node is unhealthy",
+    "  the breaker opens when more than 3 nodes fire or are lost within 1h",
     "limits on 1 node (from the command line)",
     "  at most 1 node disrupted at once, 1 per region, 1 per country",
     "  at most 1 action in 30m, 2 in flight",
     "  no action while more than 1 node is unhealthy",
+    "  the breaker opens when more than 1 node fires or is lost within 1h",
   ]);
 });
 

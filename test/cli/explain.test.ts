@@ -251,7 +251,7 @@ decisions, newest first
     expect(await run("node_2", { url })).toEqual({
       code: 1,
       out: "",
-      err: 'proxywarden: no node "node_2" in the fleet\n',
+      err: 'proxywarden: no node with the id "node_2" in the fleet\n',
     });
     expect(await run("node_1", {})).toMatchObject({
       code: 1,

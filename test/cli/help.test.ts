@@ -52,6 +52,12 @@ test("--help lists every command, examples and the exit codes", async () => {
   expect(out).toContain("0 success; 1 the check or operation failed; 2 usage error");
 });
 
+test("completion --help shows only the argument that a user gives", async () => {
+  expect((await runCommandLine("completion --help")).out).toMatch(
+    /^Usage: npm start -- completion \[options\] <shell>\n/,
+  );
+});
+
 test("help COMMAND prints the command's --help; help alone prints the program's", async () => {
   expect(await runCommandLine("help explain")).toEqual(await runCommandLine("explain --help"));
   expect(await runCommandLine("help")).toEqual(await runCommandLine("--help"));

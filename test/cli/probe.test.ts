@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parseConfig } from "../../src/cli/config/config-loading.ts";
 import { findingsOf } from "../../src/cli/probe/findings.ts";
+import { formatProbe } from "../../src/cli/probe/probe.ts";
 import type { ServiceObservation } from "../../src/cli/probe/service-probe.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { replyCounts } from "../../src/simulator/http/service.ts";
@@ -24,6 +25,17 @@ test("announces its calls, prints what the service showed, and ends with the num
   ]);
   expect(replyCounts(network.service).reduce((sum, { count }) => sum + count, 0)).toBe(6);
   expect(replyCounts(network.service).filter(({ endpoint }) => !endpoint.startsWith("GET "))).toEqual([]);
+});
+
+test("marks what makes it fail", () => {
+  const findings = [
+    { about: "first_page", value: 1, certain: true, text: "1: page 0 is empty" },
+    { about: "headers", value: [], certain: true, text: "missing: date", problem: true },
+  ];
+  const text = formatProbe({ url: "https://proxy.test", calls: [], findings, nodes: null }, (_, shown) => shown);
+  expect(text).toBe(
+    "what https://proxy.test showed:\n  first page   1: page 0 is empty\n  headers      problem: missing: date\nused 0 calls\n",
+  );
 });
 
 test("the limits are for the nodes that the service reports, and no hint recommends the probe that runs", async () => {
@@ -218,6 +230,7 @@ describe("limits and headers", () => {
     const unread = { nodes: null, sessions: null, pageZero: null, pageTwo: null, details: [] };
     const observed: ServiceObservation = { ...unread, calls: [{ ...call, headers }] };
     const found = findingsOf(observed, config.value.config).find(({ about }) => about === "headers");
+    expect(found!.problem).toBe(true);
     expect(found!.text).toBe(
       "x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset; missing: date; without Date, the service's clock is unknown, and no action is taken",
     );

@@ -19,6 +19,13 @@ export const notification = (parts: Partial<Notification> = {}): Notification =>
   endsAt: null,
   ...parts,
 });
+export const storm = notification({
+  kind: "storm",
+  key: "storm",
+  node: null,
+  episode: null,
+  summary: "40% are unhealthy",
+});
 export type Answer = DeliveryResult | "hang";
 export const accepted: Answer = { ok: true };
 export const down: Answer = { ok: false, error: "connect ECONNREFUSED", isFinal: false };
@@ -36,9 +43,9 @@ export function createFacts(): LazyFactStore {
   };
 }
 
-/** Starts a notifier on virtual time. `answers` gives the receivers, and their answers by the number of the request. */
+/** Starts a notifier on virtual time. `answers` gives the receivers, and their answers to requests. */
 export function start(
-  answers: Record<string, (sending: number) => Answer>,
+  answers: Record<string, (sending: number, notifications: readonly Notification[]) => Answer>,
   repeats: Record<string, number> = {},
   facts = createFacts(),
 ) {
@@ -54,7 +61,7 @@ export function start(
       ...(repeats[name] === undefined ? {} : { repeatMs: repeats[name] }),
       async send(notifications, signal) {
         ownSendings.push({ at: clock.monotonic(), notifications });
-        const given = answer(ownSendings.length);
+        const given = answer(ownSendings.length, notifications);
         if (given !== "hang") return given;
         await clock.sleep(Number.POSITIVE_INFINITY, signal);
         return { ok: false, error: "given up", isFinal: false };

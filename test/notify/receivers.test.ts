@@ -128,6 +128,8 @@ describe("an Alertmanager", () => {
   test("gets a single event as an alert of one hour from when it is sent", async () => {
     const step = await alertOf({ ...episode, kind: "step" }, START_MS + 600_000);
     expect(step).toMatchObject({ labels: { alertname: "ProxywardenNotifyStep" }, endsAt: "2026-03-01T01:10:00.000Z" });
+    const repeated = await alertOf({ ...episode, kind: "step", endsAt: START_MS + HOUR_MS }, START_MS + 900_000);
+    expect(repeated).toMatchObject({ endsAt: "2026-03-01T01:00:00.000Z" });
   });
 
   test("gets times by the wall clock if the journal's clock follows a service whose clock is wrong", async () => {

@@ -36,6 +36,12 @@ describe("a failed expectation names the actual outcome and its cause:", () => {
       { held: [] },
       ["held: expected none, got storm, window\n    window: outside nights\n    storm: 3 of 11 nodes are unhealthy"],
     ],
+    [
+      { actions: ["reboot", "forced reboot", "quarantine"] },
+      [
+        "actions: expected reboot, forced reboot, quarantine, got reboot: ineffective, forced reboot\n    window: outside nights\n    storm: 3 of 11 nodes are unhealthy",
+      ],
+    ],
     [{ actions: [] }, ["actions: expected none, got reboot: ineffective, forced reboot"]],
     [{ actions: ["reboot"] }, ["actions: expected reboot, got reboot: ineffective, forced reboot"]],
     [

@@ -30,7 +30,10 @@ export const onDemand =
 /** Where a daemon with the default configuration listens. */
 const DEFAULT_URL = "http://127.0.0.1:9713";
 
-/** Creates an option. Without a parser its value is the text. Usage errors show the error of a parser as a sentence. */
+/**
+ * Creates an option. Without a parser its value is the text. Usage errors show the error of a parser, which may begin with
+ * "must", as a sentence.
+ */
 export function option<T>(
   flags: string,
   description: string,
@@ -43,22 +46,15 @@ export function option<T>(
 
 function parsedOrRejected<T>(read: Result<T, string>): T {
   if (read.ok) return read.value;
-  throw new InvalidArgumentError(`${read.error.charAt(0).toUpperCase()}${read.error.slice(1)}.`);
+  const sentence = read.error.replace(/^must /, "it must ");
+  throw new InvalidArgumentError(`${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`);
 }
 
-/** Makes the error of a parser, which begins with "must", a sentence. */
-export const asSentence =
-  <T>(parse: (text: string) => Result<T, string>) =>
-  (text: string): Result<T, string> => {
-    const read = parse(text);
-    return read.ok ? read : fail(`it ${read.error}`);
-  };
-
 /** Parses a text to look for, as the daemon accepts it. */
-export const parseSearchText = asSentence((text) => {
+export function parseSearchText(text: string): Result<string, string> {
   const problem = checkText(text);
   return problem === null ? ok(text) : fail(problem);
-});
+}
 
 /** Creates a parser of whole numbers from `min` to `max`; the error names both. */
 export const wholeNumber = (min: number, max: number) => (text: string) => {

@@ -1,5 +1,5 @@
 import { fail, ok, type Result } from "../../base/result.ts";
-import type { NodeId } from "../../model/node.ts";
+import { ID_PREFIX, type NodeId } from "../../model/node.ts";
 import type { NodesView } from "../../web/api/node-views.ts";
 import { checkText, ROWS_MAX } from "../../web/api/query.ts";
 import type { LeaderView } from "../../web/api/status-views.ts";
@@ -8,9 +8,6 @@ import { PROGRAM } from "../context.ts";
 import type { DaemonClient } from "../daemon-client.ts";
 import { stripControlCharacters } from "../output/text.ts";
 import { searchOf } from "./daemon-view.ts";
-
-/** Every id has this prefix (spec, section 2.1). */
-export const ID_PREFIX = "node_";
 
 type NodesParameters = Readonly<Record<string, string | number | undefined>>;
 

@@ -127,7 +127,7 @@ function holdTexts({
     paused &&
       `paused since ${formatTime(paused.at)}${paused.operator === null ? "" : ` by ${paused.operator}`}${paused.until === null ? "" : `, until ${formatTime(paused.until)}`}: ${paused.reason}`,
     breaker &&
-      `the circuit breaker has been open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired or were lost${breaker.causes === null ? "" : ` (${breaker.causes})`}; reset-breaker closes it`,
+      `the circuit breaker has been open since ${formatTime(breaker.opened_at)}, after ${countNoun(breaker.nodes, "node")} had fired or been lost${breaker.causes === null ? "" : ` (${breaker.causes})`}; reset-breaker closes it`,
     ...trust.map(({ reason, detail }) => `${reason}: ${detail}`),
     storm && `storm: ${stormCause}; actions held until at least ${formatTime(storm)}`,
     journal,
@@ -143,7 +143,7 @@ function categoryText({ configured, remaining_at_least: left }: Budget["categori
 
 function monthText({ calls, calls_limit: limit, ends_at: end }: Budget["month"]): string {
   const made =
-    limit === null ? `${formatCount(calls)} calls; no limit` : `${formatCount(calls)} of ${formatCount(limit)} calls`;
+    limit === null ? `${countNoun(calls, "call")}; no limit` : `${formatCount(calls)} of ${formatCount(limit)} calls`;
   return `${made}; resets at ${formatTime(end)}`;
 }
 

@@ -79,7 +79,7 @@ function budgetLine({ ledger, snapshot }: StatusSnapshot): string {
   );
   const active = formatCount(snapshot?.sessions ? sessionsByStatus(snapshot.sessions).active : null);
   const data = `${active} active sessions, details of ${countNoun(detailed, "node")}`;
-  return `${data} | ${formatCount(ledger.monthUsed)} calls; ${node} node and ${session} session calls left`;
+  return `${data} | ${countNoun(ledger.monthUsed, "call")}; calls left: ${node} for nodes, ${session} for sessions`;
 }
 
 function formatElapsed(ms: DurationMs): string {

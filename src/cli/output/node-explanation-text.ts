@@ -1,10 +1,10 @@
 import { SECOND_MS } from "../../base/duration.ts";
+import { ID_PREFIX } from "../../model/node.ts";
 import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OperatorCommandView } from "../../web/api/row-views.ts";
 import { requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
 import { actionState, countNoun, episodeState, formatFields } from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
-import { ID_PREFIX } from "../daemon-views/node-lookup.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
 import { formatLength, formatTime, nodeLabel, type Paint, stripControlCharacters } from "./text.ts";
 

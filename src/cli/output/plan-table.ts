@@ -75,8 +75,8 @@ export function formatPlan(report: PlanReport): string {
 function networkText({ size, given, source }: PlanReport): string {
   const sourceOf = (count: number | undefined) => SOURCE_TEXTS[count === undefined ? source : "options"];
   const [ofNodes, ofSessions] = [sourceOf(given.nodes), sourceOf(given.sessions)];
-  const nodes = `${formatCount(size.nodes)} nodes in ${pages(size.nodePages)}`;
-  const sessions = `${formatCount(size.sessions)} sessions in ${pages(size.sessionPages)}`;
+  const nodes = `${countNoun(size.nodes, "node")} in ${pages(size.nodePages)}`;
+  const sessions = `${countNoun(size.sessions, "session")} in ${pages(size.sessionPages)}`;
   return ofNodes === ofSessions
     ? `${nodes}, ${sessions}, ${ofNodes}`
     : `${nodes}, ${ofNodes}; ${sessions}, ${ofSessions}`;
@@ -175,7 +175,7 @@ function monthText({ limits, month }: PlanInput, isFullMonth: boolean): string {
       cap === null ? "the plan sets no limit" : `polling may make ${formatCount(pollingCallsPerMonth(cap))} calls`;
     return `a full month of ${days} days; ${may}`;
   }
-  const used = `${formatCount(month.callsUsed)} calls used`;
+  const used = `${countNoun(month.callsUsed, "call")} used`;
   if (cap === null) return `${used}; the plan sets no limit`;
   const left = Math.max(0, pollingCallsPerMonth(cap) - month.callsUsed);
   return `${used} of ${formatCount(cap)}; polling may make ${formatCount(left)} more in the remaining ${days} days`;

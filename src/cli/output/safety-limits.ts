@@ -58,7 +58,8 @@ export function formatLimits(safety: Safety, size: FleetSize | null, isProbed: b
   });
   const actions = `${countNoun(safety.maxActions.amount, "action")} in ${formatDuration(safety.maxActions.perMs)}`;
   const unhealthy = `${countNoun(limits.maxUnhealthy, "node")} ${limits.maxUnhealthy === 1 ? "is" : "are"} unhealthy`;
-  const firing = `${countNoun(limits.breaker, "node")} fire or are lost within ${formatDuration(safety.breaker.withinMs)}`;
+  const verbs = limits.breaker === 1 ? "fires or is lost" : "fire or are lost";
+  const firing = `${countNoun(limits.breaker, "node")} ${verbs} within ${formatDuration(safety.breaker.withinMs)}`;
   const terms = [
     `at most ${[`${countNoun(limits.maxDisrupted, "node")} disrupted at once`, ...perDomain].join(", ")}`,
     `at most ${actions}, ${safety.maxInFlight} in flight`,

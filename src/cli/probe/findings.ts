@@ -107,7 +107,7 @@ function pageLimitOf({ nodes, sessions }: ServiceObservation, requested: number)
   const shown = [nodes, ...(sessions === null ? [] : [sessions])].map(fullPageOf).filter((size) => size !== null);
   const rejected = nodes.limit < requested ? `a limit of ${requested} is rejected with a 4xx; ` : "";
   if (shown.length === 0) {
-    const fits = `all ${nodes.page.total} nodes fit on a page of ${nodes.limit}, so the largest page can't be determined`;
+    const fits = `${countNoun(nodes.page.total, "node")}, and a page may have ${nodes.limit}, so the largest page can't be determined`;
     return { ...unknown(`${rejected}${fits}`), value: rejected === "" ? null : nodes.limit };
   }
   const size = Math.min(...shown);
@@ -175,5 +175,5 @@ function headersOf({ calls }: ServiceObservation): Answer {
     present.length === 0 ? "none of the documented headers" : present.join(", "),
     ...(missing.length === 0 ? [] : [`missing: ${missing.join(", ")}`, ...effects]),
   ].join("; ");
-  return proved(present, text);
+  return { ...proved(present, text), problem: missing.includes("date") };
 }

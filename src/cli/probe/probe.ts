@@ -11,7 +11,7 @@ import { countNoun } from "../../web/ui/page/format.ts";
 import type { CommandContext } from "../context.ts";
 import { createServiceAccess, type StoredState } from "../network-size.ts";
 import { withProgress } from "../output/progress.ts";
-import { stripControlCharacters } from "../output/text.ts";
+import { type Paint, stripControlCharacters } from "../output/text.ts";
 import { type Finding, findingsOf } from "./findings.ts";
 import { DETAILS_READ, observeService, PROBE_CALLS_MAX, type ProbedCall } from "./service-probe.ts";
 
@@ -84,11 +84,12 @@ async function probeBlockers(
   return [{ about: "blocked_by", value: !problem, certain: true, text, problem }];
 }
 
-/** Formats a probe as text. The last line is the number of calls. */
-export function formatProbe({ url, calls, findings }: ProbeReport): string {
-  const lines = findings.map(
-    ({ about, text }) => `  ${about.replace("_", " ").padEnd(11)}  ${stripControlCharacters(text)}`,
-  );
+/** Formats a probe as text, in which problems are marked. The last line is the number of calls. */
+export function formatProbe({ url, calls, findings }: ProbeReport, paint: Paint): string {
+  const lines = findings.map(({ about, text, problem }) => {
+    const mark = problem === true ? `${paint("bad", "problem:")} ` : "";
+    return `  ${about.replace("_", " ").padEnd(11)}  ${mark}${stripControlCharacters(text)}`;
+  });
   return `what ${url} showed:\n${lines.join("\n")}\nused ${countNoun(calls.length, "call")}\n`;
 }
 

@@ -43,11 +43,16 @@ function series<Value>(kind: string, example: string, read: (text: string) => Va
     .union([scalar, z.array(scalar).min(1, expected).max(SERIES_SPANS_MAX)], { error: expected })
     .register(valueKinds, { name: `${kind}, or a list over time` });
   return written.transform((value, context): Series<Value> => {
-    const spans = [value].flat().map((span) => spanOf(String(span), read));
-    if (spans.includes(null)) return rejectValue(context, value, expected);
+    const given = [value].flat();
+    const spans = given.map((span) => spanOf(String(span), read));
+    const reject = (index: number, message: string) =>
+      rejectValue(context, value, message, Array.isArray(value) ? [index] : []);
+    if (spans.includes(null)) return reject(spans.indexOf(null), expected);
     const whole = spans as Span<Value>[];
-    const isTimed = whole.slice(0, -1).every(({ forMs }) => Number.isFinite(forMs));
-    return isTimed ? whole : rejectValue(context, value, "must have a duration for each value except the last one");
+    const untimed = whole.slice(0, -1).findIndex(({ forMs }) => !Number.isFinite(forMs));
+    if (untimed < 0) return whole;
+    const advice = `as in "${given[untimed]} for 10m"; only the last value of a list needs none`;
+    return reject(untimed, `must have a duration, ${advice}`);
   });
 }
 

@@ -16,16 +16,17 @@ export interface Notification {
   readonly region: string | null;
   readonly startsAt: EpochMs;
   /**
-   * When it ended, or null if it has not. A notification with the same key and an end resolves it. Events need no end.
+   * When it ended, or null if it has not. A notification with the same key and an end resolves it. An event has
+   * an end only when it is repeated: the time at which its alert expires.
    */
   readonly endsAt: EpochMs | null;
 }
 
 /**
- * The kinds of notifications, and whether one lasts until a second notification resolves it. All others are sent once,
- * because they are events or end with an operator's command.
+ * The kinds of notifications, and whether one lasts until a second notification resolves it. All others are events, or
+ * end with an operator's command.
  */
-const IS_RESOLVABLE = {
+export const IS_RESOLVABLE = {
   /** An episode began or ended. */
   episode: true,
   /** A notify step was reached. */
@@ -59,7 +60,7 @@ export const isActive = ({ kind, endsAt }: Notification): boolean => endsAt === 
 /** A receiver of notifications. Each call is one attempt; the caller retries. Never rejects. */
 export interface Receiver {
   readonly name: string;
-  /** How often to repeat active notifications, so that the receiver does not resolve them. Absent if never. */
+  /** How often to repeat notifications, so that the receiver does not resolve or forget them. Absent if never. */
   readonly repeatMs?: DurationMs;
   send(notifications: readonly Notification[], signal: AbortSignal): Promise<DeliveryResult>;
 }

@@ -1,5 +1,6 @@
 import { formatSecondsLeft } from "../../base/duration.ts";
 import { oncePerObject } from "../../base/once-per-key.ts";
+import { countNoun } from "../../base/text.ts";
 import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
 import { isDryRun } from "../policy.ts";
@@ -75,7 +76,7 @@ export const formatCauses = oncePerObject((nodesBy: ReadonlyMap<string, number>)
 
 /** Returns what the breaker counted, in one line. */
 export const breakerCause = ({ nodes, causes }: OpenBreaker): string =>
-  `${nodes} nodes had fired or been lost${inParentheses(causes)}`;
+  `${countNoun(nodes, "node")} had fired or been lost${inParentheses(causes)}`;
 
 const inParentheses = (causes: string | undefined): string => (causes === undefined ? "" : ` (${causes})`);
 
@@ -103,7 +104,7 @@ export interface UnhealthyCounts {
 export function stormCause({ since, onset }: Storm): string {
   if (onset === undefined) return "too many nodes are unhealthy at once";
   const { unhealthy, nodes, limit, causes } = onset;
-  return `${unhealthy} of ${nodes} nodes were unhealthy at ${formatTime(since)}${inParentheses(causes)}, and the limit is ${limit} (safety.max_unhealthy)`;
+  return `${unhealthy} of ${nodes} nodes ${unhealthy === 1 ? "was" : "were"} unhealthy at ${formatTime(since)}${inParentheses(causes)}, and the limit is ${limit} (safety.max_unhealthy)`;
 }
 
 /** Returns the storm as of `now`, or null if there is none and the cooldown is over. */

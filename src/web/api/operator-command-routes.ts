@@ -1,6 +1,9 @@
 import { DAY_MS, type DurationMs, formatDuration, parseDuration } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
+import { ID_PREFIX } from "../../model/node.ts";
 import type { CommandRejection, OperatorCommand } from "../../model/remediation/operator-command.ts";
+import type { Fleet } from "../../model/snapshot.ts";
+import { slotsById } from "../../policy/cel/field-readers.ts";
 import type { OperatorGuard } from "../http/auth/operator-guard.ts";
 import { sendError } from "../http/response.ts";
 import type { Route, WebContext } from "../http/route.ts";
@@ -58,7 +61,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     about: "node",
     hasReason: true,
     hasDuration: true,
-    description: "keep all policies from acting on a node until release, or for a given time",
+    description: "keep all policies from acting on a node (id or name), until release or for a given time",
     example: 'node_42 --for 2h --reason "disk is being swapped"',
   },
   {
@@ -66,7 +69,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     path: "/api/v1/nodes/:id/release",
     about: "node",
     description:
-      "let policies act again on a node that was held or given up, whose step was rejected, or whose quarantine was lifted manually",
+      "let policies act again on a node (id or name) that was held or given up, whose step was rejected, whose quarantine was lifted manually, or on which another client acted",
     example: "node_42",
   },
   {
@@ -98,6 +101,11 @@ export const operatorCommandRoutes = (
       const parameters = readParameters(request.body as Uint8Array | undefined, route);
       if (!parameters.ok) return sendError(request, reply, 400, parameters.error);
       const { id: target = "" } = request.params as { id?: string };
+      if (route.name === "hold" && !isNodeId(target, deps.fleet())) {
+        const lookup = `GET /api/v1/nodes?node=${encodeURIComponent(target)}`;
+        const problem = `no node with the id ${JSON.stringify(target)}, and ids begin with ${ID_PREFIX}: find the id with ${lookup}`;
+        return sendError(request, reply, 404, problem);
+      }
       const operator = guard.operatorOf(request);
       const done = await deps.execute({ command: route.name, target, operator, ...parameters.value });
       const about = route.about === undefined ? {} : { [route.about]: target };
@@ -119,6 +127,10 @@ export const operatorCommandRoutes = (
       return sendError(request, reply, STATUS_BY_REJECTION[done.error.kind], done.error.message);
     },
   }));
+
+/** Returns whether a text is the id of a node, or may be the id of a node that the daemon does not know. */
+const isNodeId = (text: string, fleet: Fleet | null): boolean =>
+  text.startsWith(ID_PREFIX) || (fleet !== null && slotsById(fleet).has(text));
 
 const STATUS_BY_REJECTION: Readonly<Record<Exclude<CommandRejection["kind"], "unanswered">, number>> = {
   not_found: 404,

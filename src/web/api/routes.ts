@@ -177,7 +177,7 @@ async function answerNode(
   const approvals = [...remediation.approvals(), ...remediation.approvals("approved")];
   const explanation = explanationView(explained, approvals, history);
   if (node === null && !hasHistory(explanation)) {
-    return sendError(request, reply, 404, `no node ${JSON.stringify(id)} in the fleet`);
+    return sendError(request, reply, 404, `no node with the id ${JSON.stringify(id)} in the fleet`);
   }
   return { ...(node ?? { id }), ...explanation };
 }

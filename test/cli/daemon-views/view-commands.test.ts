@@ -134,7 +134,7 @@ describe("status and nodes show a fleet", () => {
       "actions held  paused since 2026-11-21 03:00:00 UTC by alice, until 2026-11-21 03:00:00 UTC: deploy\n",
     );
     expect(out).toContain(
-      "actions held  the circuit breaker has been open since 2026-11-21 03:00:00 UTC: 12 nodes fired or were lost (12 under high-cpu); reset-breaker closes it\n",
+      "actions held  the circuit breaker has been open since 2026-11-21 03:00:00 UTC, after 12 nodes had fired or been lost (12 under high-cpu); reset-breaker closes it\n",
     );
     expect(out).toContain(
       "actions held  storm: 101 of 500 nodes were unhealthy; actions held until at least 2026-11-21 03:00:00 UTC\nactions held  no round has succeeded\n",

@@ -53,6 +53,7 @@ test("a failure shows its position, the expected and the actual value, and every
   expect(out).toBe(`${file}
   FAIL  an offline node is rebooted at night
         ${file}:9:9: at 13m, node_1 by reboot-offline: actions: expected reboot, got none
+            window: outside nights; opens at 2026-03-01 23:00 UTC
 0 passed, 1 failed
 `);
   const held = folderWith([
@@ -115,8 +116,8 @@ test("--output json prints every test, and every failure with its position", asy
 
 describe("an invalid file exits with 1 and the position of each error:", () => {
   test.each<readonly [from: string, to: string, error: RegExp]>([
-    ["online for 5m", "onlin for 5m", /tests\.yaml:6:\d+: tests\[0\]\.nodes\[0\]\.status: .*must be a status/],
-    ["online for 5m", "online", /must have a duration for each value except the last one/],
+    ["online for 5m", "onlin for 5m", /tests\.yaml:6:\d+: tests\[0\]\.nodes\[0\]\.status\[0\]: .*must be a status/],
+    ["online for 5m", "online", /must have a duration, as in "online for 10m"/],
     [
       "at: 8m, node: node_1",
       "at: 8m, node: node_2",

@@ -22,6 +22,12 @@ test.each([
   ["[{ onl: 1 }]", `p.yaml:4:36: ${where}[0]: found the key onl; ${expected}`],
   ["[[online]]", `p.yaml:4:36: ${where}[0]: found a list; ${expected}`],
   ["[online for 5m, -1]", `p.yaml:4:51: ${where}[1]: found -1; ${expected}`],
+  ["[online for 5, offline]", `p.yaml:4:36: ${where}[0]: found "online for 5"; ${expected}`],
+  ["[online, offlin]", `p.yaml:4:44: ${where}[1]: found "offlin"; ${expected}`],
+  [
+    "[online for 5m, offline, online]",
+    `p.yaml:4:51: ${where}[1]: found "offline"; must have a duration, as in "offline for 10m"; only the last value of a list needs none`,
+  ],
   ["[]", `p.yaml:4:35: ${where}: found an empty list; ${expected}`],
   ["{ onl: 1 }", `p.yaml:4:27: ${where}: found the key onl; ${expected}`],
 ])("a status of %s over time is refused with what would be right", (status, problem) => {
@@ -30,7 +36,7 @@ test.each([
 
 test.each(["cpu_usage", "active_sessions", "bandwidth_gb"])("an empty %s is refused", (field) => {
   for (const empty of ['""', '" "', '["", 1]']) {
-    expect(nodeProblems(`${field}: ${empty}`)).toEqual([expect.stringContaining(`nodes[0].${field}: found `)]);
+    expect(nodeProblems(`${field}: ${empty}`)).toEqual([expect.stringMatching(/found "\s*"; must be a/)]);
   }
 });
 

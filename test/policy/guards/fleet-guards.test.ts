@@ -112,10 +112,10 @@ test("an open breaker holds every node until an operator resets it", () => {
 });
 
 test("the breaker of dry runs names the time at which it closes by itself", () => {
-  const open = { openedAt: Date.parse("2026-02-27T03:04:05Z"), nodes: 11 };
+  const open = { openedAt: Date.parse("2026-02-27T03:04:05Z"), nodes: 1 };
   const dryRun = activePolicy({}, { mode: "dry_run" });
   expect(blockersOfGuard(breakerGuard, { active: dryRun }, { facts: { breaker: { firings: [], open } } })).toEqual([
-    "breaker: it opened at 2026-02-27 03:04:05 UTC after 11 nodes had fired or been lost; the breaker of dry runs closes at 2026-02-27 04:04:05 UTC",
+    "breaker: it opened at 2026-02-27 03:04:05 UTC after 1 node had fired or been lost; the breaker of dry runs closes at 2026-02-27 04:04:05 UTC",
   ]);
 });
 

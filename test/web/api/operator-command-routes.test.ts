@@ -31,7 +31,7 @@ describe("a command", () => {
     ["/api/v1/actions/act-3/reject", { reason: "I am on it" }, ["reject", "act-3", "I am on it"]],
     ["/api/v1/actions/act-3/reject", {}, ["reject", "act-3", "no reason given"]],
     ["/api/v1/nodes/node_1/hold", { reason: "disk swap" }, ["hold", "node_1", "disk swap"]],
-    ["/api/v1/nodes/we%2Fird%20%C3%BC/hold", null, ["hold", "we/ird ü", "no reason given"]],
+    ["/api/v1/nodes/node_we%2Fird%20%C3%BC/hold", null, ["hold", "node_we/ird ü", "no reason given"]],
     ["/api/v1/nodes/node_1/release", {}, ["release", "node_1"]],
     ["/api/v1/breaker/reset", null, ["reset-breaker"]],
     ["/api/v1/inventory/accept", null, ["accept-inventory"]],
@@ -43,6 +43,20 @@ describe("a command", () => {
       body: { message: `${order[0]} is done` },
     });
     expect(recorded).toEqual([order]);
+  });
+
+  test("hold is answered 404 if it names a node by anything but an id, which would hold no node", async () => {
+    const { recorded, post } = await serverRecordingCommands();
+    const answer = await post("/api/v1/nodes/fra-0007/hold");
+    expect({ status: answer.status, body: JSON.parse(answer.text) }).toEqual({
+      status: 404,
+      body: {
+        error: "not_found",
+        message:
+          'no node with the id "fra-0007", and ids begin with node_: find the id with GET /api/v1/nodes?node=fra-0007',
+      },
+    });
+    expect(recorded).toEqual([]);
   });
 
   test("that the leader has not answered yet gets 202 and says so", async () => {

@@ -183,7 +183,7 @@ describe("the API", () => {
     const web = await startTestServer();
     const node = await fetchFrom(web, "/api/v1/nodes/node_2");
     expect(node.status).toBe(404);
-    expect(JSON.parse(node.text)).toEqual({ error: "not_found", message: 'no node "node_2" in the fleet' });
+    expect(JSON.parse(node.text)).toEqual({ error: "not_found", message: 'no node with the id "node_2" in the fleet' });
     const route = await fetchFrom(web, "/api/v1/none");
     expect(route.status).toBe(404);
     expect(JSON.parse(route.text)).toEqual({

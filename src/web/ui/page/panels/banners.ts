@@ -53,7 +53,7 @@ function bannersOf({
   }
   if (remediation.breaker !== null) {
     const { opened_at, nodes, causes } = remediation.breaker;
-    const text = `since ${timeOfDay(opened_at, now)}: ${countNoun(nodes, "node")} fired or were lost${causes === null ? "" : ` (${causes})`}. All actions are on hold until an operator resets it.`;
+    const text = `since ${timeOfDay(opened_at, now)}, after ${countNoun(nodes, "node")} had fired or been lost${causes === null ? "" : ` (${causes})`}. All actions are on hold until an operator resets it.`;
     const alert = "ProxywardenBreakerOpen";
     banners.push({ tone: "bad", title: "The breaker is open", text, command: resetBreaker, alert });
   }
