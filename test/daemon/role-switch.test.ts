@@ -203,6 +203,24 @@ test("a standby shows episodes, actions and decisions of the leader, and follows
   expect(view.status().journal).toBe("the journal can't be read: the database can't be reached");
 });
 
+test("a standby that could not read the journal for long reads it as soon as it can", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(MINUTE_MS);
+  const standby = group.daemons.find(({ name }) => name !== group.leaders()[0])!;
+  const problem = () => standby.roleSwitch.active.view.status().journal;
+  const hanging = Promise.withResolvers<void>();
+  standby.database.hanging = hanging.promise;
+  await group.advance(20 * SECOND_MS);
+  standby.database.isReachable = false;
+  hanging.resolve();
+  await group.advance(SECOND_MS);
+  expect(problem()).toContain("can't be read");
+  standby.database.isReachable = true;
+  standby.database.hanging = null;
+  await group.advance(5 * SECOND_MS);
+  expect(problem()).toBeNull();
+});
+
 test("a leader that can't renew stops polling before its lease ends, and continues if no other daemon took over", async () => {
   const group = await startDaemonGroup({ daemons: 1 });
   await group.advance(WARM_UP_MS);

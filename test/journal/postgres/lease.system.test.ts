@@ -127,7 +127,9 @@ describe("after a change to the database behind the daemons' back", () => {
     const [one, two] = [await startInstance(schema, "one"), await startInstance(schema, "two")];
     await one.lease.acquire();
     const endIn = async (time: string) =>
-      (await sharedCluster()).query(`UPDATE "${schema}".leases SET expires_at = clock_timestamp() + interval '${time}'`);
+      (await sharedCluster()).query(
+        `UPDATE "${schema}".leases SET expires_at = clock_timestamp() + interval '${time}'`,
+      );
     await endIn("4min");
     expect(await two.lease.acquire()).toBe(false);
     await endIn("6min");
