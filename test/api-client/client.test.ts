@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type Call, readHourlyCall, readNodeCall, readStatsCall } from "../../src/api-client/endpoints.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { fail } from "../../src/base/result.ts";
 import { type FaultKind, LIMITER_KINDS, type ServiceOptions } from "../../src/config/schema/scenario.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { Transport, TransportRequest } from "../../src/model/ports.ts";
@@ -172,6 +173,19 @@ test("every call is counted in the store before it is sent", async () => {
   await get();
   expect(counted).toEqual([1, 2, 3]);
 });
+
+test.each([
+  { kind: "unreachable", message: "no connection" },
+  { kind: "aborted", message: "canceled", unsent: true },
+] as const)(
+  "a call that the service can't have received, because it is $kind, does not count in the month",
+  async (error) => {
+    const wrap = (transport: Transport): Transport => ({ ...transport, request: async () => fail(error) });
+    const { get, rateLimiter } = createClientSetup({ wrap });
+    expect(await get()).toMatchObject({ ok: false });
+    expect(rateLimiter.monthUsed()).toBe(0);
+  },
+);
 
 test("metrics show the limit that responses state, and count each 429", async () => {
   const metrics = createDaemonMetrics({ process: false });
