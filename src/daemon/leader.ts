@@ -102,6 +102,12 @@ const receiverOfLeader = (receiver: Receiver, lease: Lease, clock: Clock): Recei
 export const hasSameCollection = (one: ConfigResources, other: ConfigResources): boolean =>
   isDeepStrictEqual([one.config.service, one.settings], [other.config.service, other.settings]);
 
+/** Returns whether two configurations have the same service and the same limits. */
+export const hasSameLimits = (one: ConfigResources, other: ConfigResources): boolean =>
+  isDeepStrictEqual(limitsIn(one), limitsIn(other));
+
+const limitsIn = ({ config, settings }: ConfigResources) => [config.service, settings.limits, settings.monthStartsOn];
+
 /** What a daemon shows of the network. */
 export type CollectedStatus = Pick<StatusSnapshot, "snapshot" | "plan" | "collectors" | "ledger" | "clockSkewMs">;
 

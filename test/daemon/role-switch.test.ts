@@ -285,6 +285,22 @@ test("a reload takes effect in both roles", async () => {
   expectLaws(group);
 });
 
+test("a reload that changes neither the limits nor the service causes no 429 while Retry-After applies", async () => {
+  const group = await startDaemonGroup({ daemons: 1 });
+  await group.advance(WARM_UP_MS);
+  const fault = { kind: "status", status: 429, retryAfter: "3600" } as const;
+  group.service.setFaults([{ fault, afterMs: 0, forMs: Number.POSITIVE_INFINITY }]);
+  await group.advance(15 * MINUTE_MS);
+  const callsBefore = group.service.serial;
+  const [one] = group.daemons;
+  await one!.reload({ settings: { pageLimit: 500 } });
+  await group.advance(5 * MINUTE_MS);
+  expect(group.service.serial).toBe(callsBefore);
+  await one!.reload({ settings: { limits: createPlanLimits("enterprise") } });
+  await group.advance(5 * MINUTE_MS);
+  expect(group.service.serial).toBeGreaterThan(callsBefore);
+});
+
 test.each(LIMITERS_TESTED)(
   "a fleet that needs every call gets no 429 while leaders change every few minutes (%s)",
   async (limiter) => {
