@@ -28,10 +28,10 @@ export class LeadershipLost extends Error {}
 export const SHORT_LOCK_WAIT = "set_config('lock_timeout', '1s', true) IS NOT NULL";
 
 /**
- * The longest lease that `config/schema/config.ts` accepts. One that ends later shows that the database's clock was set
- * back. It is taken, since its leader may be gone.
+ * Twice the longest lease that `config/schema/config.ts` accepts. A lease that ends later shows that the database's clock
+ * was set back. It is taken, since its leader may be gone.
  */
-const LEASE_MS_MAX: DurationMs = 5 * MINUTE_MS;
+const LEASE_MS_MAX: DurationMs = 10 * MINUTE_MS;
 
 /** SQL for the database's clock in milliseconds. */
 const NOW_MS = "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint";

@@ -122,7 +122,7 @@ describe("after a change to the database behind the daemons' back", () => {
     await Promise.all([one.close(), two.close()]);
   });
 
-  test("a lease that seems to end after the longest possible one is taken, since the clock was set back", async () => {
+  test("a lease that seems to end much later than any can is taken, since the clock was set back", async () => {
     const schema = newSchema();
     const [one, two] = [await startInstance(schema, "one"), await startInstance(schema, "two")];
     await one.lease.acquire();
@@ -130,9 +130,9 @@ describe("after a change to the database behind the daemons' back", () => {
       (await sharedCluster()).query(
         `UPDATE "${schema}".leases SET expires_at = clock_timestamp() + interval '${time}'`,
       );
-    await endIn("4min");
+    await endIn("9min");
     expect(await two.lease.acquire()).toBe(false);
-    await endIn("6min");
+    await endIn("11min");
     expect(await two.lease.acquire()).toBe(true);
     await Promise.all([one.close(), two.close()]);
   });
