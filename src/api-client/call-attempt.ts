@@ -114,11 +114,12 @@ export async function sendCall(
   timeout.stop();
   const at = clock.monotonic();
   if (!sent.ok) {
-    const isAbandoned = sent.error.kind === "aborted" && sent.error.unsent !== true;
-    rateLimiter.release(permit, { kind: isAbandoned ? "abandoned" : "lost" });
+    const isUnsent = sent.error.kind === "unreachable" || sent.error.unsent === true;
+    const sentOutcome = sent.error.kind === "aborted" ? "abandoned" : "lost";
+    rateLimiter.release(permit, { kind: isUnsent ? "unused" : sentOutcome });
     const error = failureError(sent.error, timeout.expired(), deps.timeoutMs);
     recordCall(metrics, call.endpoint, error.kind, at - sentAt);
-    return { kind: "failed", error, isUnsent: sent.error.kind === "unreachable" || sent.error.unsent === true };
+    return { kind: "failed", error, isUnsent };
   }
   const response = sent.value;
   const reading = parseRateLimitHeaders(response.headers, at);

@@ -70,6 +70,7 @@ const TRANSIENT_ERRORS: ReadonlySet<ApiError["kind"]> = new Set(["server_error",
 /** Creates the API client. */
 export function createApiClient(deps: ApiClientDeps): ApiClient {
   const { clock, random, secret, serviceClock = new ServiceClock() } = deps;
+  deps.rateLimiter.followServiceClock(serviceClock);
   const attemptDeps: CallAttemptDeps = { ...deps, serviceClock };
   /** Endpoints of which the last call failed, with its retries. */
   const failing = new Set<EndpointLabel>();

@@ -64,7 +64,8 @@ export class MonthCallCount {
 
   /** Milliseconds until the month ends. */
   leftMs(): number {
-    return this.#month.endMs - this.#deps.clock.now();
+    const now = this.#deps.clock.now();
+    return billingMonthOf(now, this.#startsOn).endMs - now;
   }
 
   setStartDay(startsOn: number): void {

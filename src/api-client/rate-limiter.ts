@@ -2,6 +2,7 @@ import { byName } from "../base/by-name.ts";
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { Clock } from "../model/ports.ts";
+import type { EpochMs } from "../model/time.ts";
 import { availabilityOf } from "../rate-limit/availability.ts";
 import { expectedCallsOfPlan, LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
 import { learnedLimitOf } from "../rate-limit/learned-limit.ts";
@@ -12,6 +13,7 @@ import { endHolds, heldUntil } from "../rate-limit/too-many-requests.ts";
 import type { TrafficShares } from "../scheduling/fair-queue.ts";
 import { MonthCallCount, type MonthCallCountDeps } from "./month-call-count.ts";
 import { PermitQueue, type WaitingCall } from "./permit-queue.ts";
+import type { ServiceClock } from "./service-clock.ts";
 
 /** Grants permits, to actions first and to other calls by weight, and counts the month's calls in the store. */
 export type RateLimiter = ReturnType<typeof createRateLimiter>;
@@ -31,6 +33,11 @@ export interface RateLimiterDeps extends MonthCallCountDeps {
   readonly onExternalCalls?: (scope: LimitScope, calls: number) => void;
 }
 
+/**
+ * Responses may be this old to show the time. Without a limit, a daemon that makes no more calls in a month might not notice
+ * the next one after a suspension of its machine, during which the monotonic clock stands still.
+ */
+const AGREEMENT_MS_MAX: DurationMs = 6 * HOUR_MS;
 /** A wait without a known end is checked again after this time. */
 const RECHECK_MS_MAX: DurationMs = HOUR_MS;
 /** Minimum time between two rechecks: rounding errors must not cause a busy loop. */
@@ -40,7 +47,9 @@ const RECHECK_MS_MIN: DurationMs = 1;
 export function createRateLimiter(deps: RateLimiterDeps) {
   const { clock } = deps;
   const ledger = createLedger(deps.limits, clock.monotonic());
-  const month = new MonthCallCount(deps, ledger, deps.monthStartsOn);
+  let serviceTime = (): EpochMs | null => null;
+  const monthClock = { now: () => serviceTime() ?? clock.now(), monotonic: () => clock.monotonic() };
+  const month = new MonthCallCount({ ...deps, clock: monthClock }, ledger, deps.monthStartsOn);
   const countExternalCalls = createExternalCallCount(ledger, month, deps.onExternalCalls);
   const queue = new PermitQueue();
   const serve = createRecheck(clock, grantCalls);
@@ -89,6 +98,18 @@ export function createRateLimiter(deps: RateLimiterDeps) {
       });
       serve();
       return permit;
+    },
+    /**
+     * Counts the month by the service's clock while recent responses agree on it, as the service does. A wrong wall clock
+     * would count calls in other months.
+     */
+    followServiceClock(serviceClock: Pick<ServiceClock, "agreedAt" | "timeAt">): void {
+      serviceTime = () => {
+        const now = clock.monotonic();
+        return now - (serviceClock.agreedAt() ?? Number.NEGATIVE_INFINITY) < AGREEMENT_MS_MAX
+          ? serviceClock.timeAt(now)
+          : null;
+      };
     },
     /** Sets the ratio in which waiting calls get permits; actions always have priority. */
     setShares: (shares: TrafficShares): void => queue.setShares(shares),

@@ -6,13 +6,7 @@ import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Clock, FactStore } from "../model/ports.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
-import {
-  billingMonthOf,
-  type LastRun,
-  type MonthUsage,
-  pollingCallsLeft,
-  runBudgetOf,
-} from "../rate-limit/monthly-budget.ts";
+import { type LastRun, type MonthUsage, pollingCallsLeft, runBudgetOf } from "../rate-limit/monthly-budget.ts";
 import { type TrafficClass, trafficSharesOf } from "../scheduling/fair-queue.ts";
 import { type Plan, planPolling } from "../scheduling/planner.ts";
 import { callsPerRun, type PlanInput, pollingCapacityOf } from "../scheduling/polling-capacity.ts";
@@ -30,7 +24,6 @@ interface PollingPlanDeps {
   readonly requestedIntervals: PlanInput["requestedIntervals"];
   readonly limits: PlanInput["limits"];
   readonly reads: ReadonlySet<Collector>;
-  readonly monthStartsOn: number;
   /** Returns the size of the network as this process has seen it. */
   readonly networkSize: () => NetworkSize;
   readonly client: ApiClient;
@@ -227,9 +220,8 @@ export class PollingPlan {
   }
 
   #monthUsage(): MonthUsage {
-    const now = this.#deps.clock.now();
-    const { endMs } = billingMonthOf(now, this.#deps.monthStartsOn);
-    return { callsUsed: this.#deps.rateLimiter.monthUsed(), leftMs: endMs - now };
+    const { rateLimiter } = this.#deps;
+    return { callsUsed: rateLimiter.monthUsed(), leftMs: rateLimiter.monthLeftMs() };
   }
 
   #lastRun(collector: Collector): LastRun | null {

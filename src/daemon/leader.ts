@@ -6,14 +6,13 @@ import { byName } from "../base/by-name.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { type CollectedState, createCollectedState } from "../collectors/collected-state.ts";
 import { startCollectorManager } from "../collectors/collector-manager.ts";
-import { NETWORK_SIZE_FACT } from "../collectors/polling-plan.ts";
 import type { Clock, Transport } from "../model/ports.ts";
 import type { Notification, Receiver } from "../model/remediation/notification.ts";
 import type { Lease } from "../model/shared-state.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import { createNotifier } from "../notify/notifier.ts";
 import { RemediationController } from "../remediation/controller.ts";
-import { belongsToAnotherService } from "../remediation/service-binding.ts";
+import { forgetOtherService } from "../remediation/service-binding.ts";
 import type { StatusSnapshot } from "../web/api/status-views.ts";
 import { type ConfigResources, remediationConfigOf } from "./config-resources.ts";
 import type { LeadershipTerm } from "./leadership-term.ts";
@@ -39,9 +38,7 @@ export function startCollection(
   const { clock, cron, log, version, random, metrics, shared } = runtime;
   const { config, settings, secret } = resources;
   const transport = shared === null ? resources.transport : transportOfLeader(resources.transport, shared.lease);
-  // Otherwise walks would be compared with those of the other service.
-  if (belongsToAnotherService(remediationState.records, config.service.base_url))
-    remediationState.facts.write(NETWORK_SIZE_FACT, "{}");
+  forgetOtherService(remediationState, resources.policies, config.service.base_url);
   const collected =
     knownService?.collected ?? createCollectedState(settings, remediationState.facts, { clock, log, metrics });
   const serviceClock = knownService?.serviceClock ?? new ServiceClock();
@@ -101,6 +98,12 @@ const receiverOfLeader = (receiver: Receiver, lease: Lease, clock: Clock): Recei
 /** Returns whether two configurations have the same service and the same settings of the collectors. */
 export const hasSameCollection = (one: ConfigResources, other: ConfigResources): boolean =>
   isDeepStrictEqual([one.config.service, one.settings], [other.config.service, other.settings]);
+
+/** Returns whether two configurations have the same service and the same limits. */
+export const hasSameLimits = (one: ConfigResources, other: ConfigResources): boolean =>
+  isDeepStrictEqual(limitsIn(one), limitsIn(other));
+
+const limitsIn = ({ config, settings }: ConfigResources) => [config.service, settings.limits, settings.monthStartsOn];
 
 /** What a daemon shows of the network. */
 export type CollectedStatus = Pick<StatusSnapshot, "snapshot" | "plan" | "collectors" | "ledger" | "clockSkewMs">;

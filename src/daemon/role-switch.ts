@@ -3,7 +3,7 @@ import type { MonotonicMs } from "../model/time.ts";
 import { createSequence } from "../platform/sequence.ts";
 import type { ConfigResources } from "./config-resources.ts";
 import { executeForwardedCommands } from "./forwarded-commands.ts";
-import { hasSameCollection, type Leader, startCollection, startLeader } from "./leader.ts";
+import { hasSameCollection, hasSameLimits, type Leader, startCollection, startLeader } from "./leader.ts";
 import { Leadership } from "./leadership.ts";
 import { type LeadershipTerm, openSharedTerm } from "./leadership-term.ts";
 import type { Runtime } from "./runtime.ts";
@@ -151,7 +151,7 @@ export class RoleSwitch {
     const keepsCollectors = hasSameCollection(old.collection.resources, resources);
     await old.stop(keepsCollectors ? "remediation" : "all");
     if (keepsCollectors) await resources.transport.close();
-    else term.rateLimiter.setLimits(settings.limits, settings.monthStartsOn);
+    if (!hasSameLimits(old.resources, resources)) term.rateLimiter.setLimits(settings.limits, settings.monthStartsOn);
     const isSameService = config.service.base_url === old.resources.config.service.base_url;
     const knownService = isSameService ? old.collection.knownService : null;
     const collection = keepsCollectors ? old.collection : startCollection(resources, knownService, this.#runtime, term);

@@ -15,7 +15,10 @@ export const SHUTDOWN_BUDGET = {
   notificationsMs: 0.5 * SECOND_MS,
   /** For HTTP responses under way. */
   webMs: 1.5 * SECOND_MS,
-  /** For what is still to be written to the state, and for releasing the lease. Runs at the same time as `webMs`. */
+  /**
+   * For what is still to be written to the state, and for releasing the lease; what is left of `activeMs` is added,
+   * since the database may be slow. Runs at the same time as `webMs`.
+   */
   handOverMs: SECOND_MS,
   /** For closing the state. */
   closeMs: 0.5 * SECOND_MS,
@@ -41,7 +44,8 @@ export async function shutDown({ reloading, roleSwitch, web }: ShutdownParts, de
   const startedAt = deps.clock.monotonic();
   const stopping = reloading.then(() => roleSwitch.stop(startedAt));
   await waitUpTo(activeMs, "active configuration", stopping, deps);
-  const handingOver = waitUpTo(handOverMs, "handover of the state", roleSwitch.handOver(), deps);
+  const leftMs = Math.max(0, startedAt + activeMs - deps.clock.monotonic());
+  const handingOver = waitUpTo(leftMs + handOverMs, "handover of the state", roleSwitch.handOver(), deps);
   await Promise.all([handingOver, web().close(webMs)]);
   await waitUpTo(closeMs, "state", roleSwitch.close(), deps);
 }

@@ -119,7 +119,9 @@ export class Standby {
       if (signal.aborted) return;
       const startedAt = clock.monotonic();
       await this.#refresh();
-      waitMs = Math.max(REFRESH_INTERVAL_MS, REFRESH_WAIT_FACTOR * (clock.monotonic() - startedAt));
+      // A failed read took long because it waited for the database.
+      const tookMs = this.#problem === null ? clock.monotonic() - startedAt : 0;
+      waitMs = Math.max(REFRESH_INTERVAL_MS, REFRESH_WAIT_FACTOR * tookMs);
     }
   }
 

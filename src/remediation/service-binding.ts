@@ -1,5 +1,6 @@
+import { NETWORK_SIZE_FACT } from "../collectors/polling-plan.ts";
+import type { PolicySpec } from "../model/policy/policy.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
-import type { RemediationRecords } from "../policy/remediation-records.ts";
 import { INACTIVE } from "../policy/timer.ts";
 import type { EpisodeContext } from "./context.ts";
 import { STORM_FACT } from "./evaluation/fleet-health.ts";
@@ -7,12 +8,14 @@ import { INCIDENTS_FACT } from "./evaluation/incidents.ts";
 import { ACCEPTED_MISSING_FACT, ACCEPTED_SESSIONS_FACT, BASELINE_FACT } from "./evaluation/inventory-trust.ts";
 import { withdraw } from "./execution/episode-transitions.ts";
 import { canaryFactKey } from "./policy-set.ts";
+import type { RemediationState } from "./state/journaled-state.ts";
 
 /** Key of the fact that holds the base URL of the service that the journal belongs to. */
 const SERVICE_FACT = "remediation.service";
 
-/** Facts that apply only to the fleet of one service. */
+/** Facts that apply only to the network of one service. */
 const FACTS_OF_SERVICE: readonly string[] = [
+  NETWORK_SIZE_FACT,
   BASELINE_FACT,
   ACCEPTED_MISSING_FACT,
   ACCEPTED_SESSIONS_FACT,
@@ -20,10 +23,21 @@ const FACTS_OF_SERVICE: readonly string[] = [
   INCIDENTS_FACT,
 ];
 
-/** Returns whether the journal belongs to another service. A new one belongs to none yet. */
-export function belongsToAnotherService(records: Pick<RemediationRecords, "fact">, serviceUrl: string): boolean {
+/**
+ * Deletes what the journal holds about the network of another service. Call it before the collectors start, since they
+ * would compare their walks with those of the other service.
+ */
+export function forgetOtherService(
+  remediationState: RemediationState,
+  policies: readonly PolicySpec[],
+  serviceUrl: string,
+): void {
+  const { records } = remediationState;
   const known = records.fact(SERVICE_FACT);
-  return known !== null && known !== canonicalUrl(serviceUrl);
+  if (known === null || known === canonicalUrl(serviceUrl)) return;
+  const keys = [...FACTS_OF_SERVICE, ...policies.map(({ name }) => canaryFactKey(name))];
+  const held = keys.filter((key) => records.fact(key) !== null);
+  remediationState.record(held.map((key) => ({ kind: "fact", key, value: null })));
 }
 
 /**
@@ -38,6 +52,7 @@ export function bindJournalToService(context: EpisodeContext, serviceUrl: string
   const previous = records.fact(SERVICE_FACT);
   if (previous === service) return;
   remediationState.runBatched(() => {
+    forgetOtherService(remediationState, context.config.policies, serviceUrl);
     if (previous !== null) {
       const detail = `service.base_url changed from ${previous} to ${service}`;
       log.warn({ previous, service }, "service changed: timers, episodes and approvals of the previous one end");
@@ -48,11 +63,9 @@ export function bindJournalToService(context: EpisodeContext, serviceUrl: string
 }
 
 function closeEverything(context: EpisodeContext, detail: string): void {
-  const { remediationState, policies } = context;
+  const { remediationState } = context;
   const { records } = remediationState;
-  const changes: JournalChange[] = [...FACTS_OF_SERVICE, ...policies.all.map(({ spec }) => canaryFactKey(spec.name))]
-    .filter((key) => records.fact(key) !== null)
-    .map((key) => ({ kind: "fact", key, value: null }));
+  const changes: JournalChange[] = [];
   for (const policy of records.policiesWithTimers())
     for (const node of [...records.timersOf(policy).keys()]) changes.push(records.setTimer(policy, node, INACTIVE));
   remediationState.record(changes);

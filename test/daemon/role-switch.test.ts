@@ -5,7 +5,6 @@ import { LIMITER_KINDS } from "../../src/config/schema/scenario.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { type DaemonGroup, startDaemonGroup } from "../harness/daemon-group.ts";
 import { commandsOf } from "../harness/operator-commands.ts";
-import { marksOf } from "../harness/remediation-results.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { createPlanLimits, everyMinuteSettings } from "../harness/virtual-daemon.ts";
 
@@ -170,39 +169,6 @@ test("a command that was journaled although the response was lost changes nothin
   ]);
 });
 
-test("a standby shows a pause of a leader that does not know the time yet", async () => {
-  const group = await startDaemonGroup();
-  const [one, two] = group.daemons;
-  group.service.setFaults([{ fault: { kind: "hang" }, afterMs: 0, forMs: Number.POSITIVE_INFINITY }]);
-  await group.advanceUntil(() => one!.roleSwitch.active.isLeading);
-  await group.advance(5 * SECOND_MS);
-  expect(await commandsOf(one!.roleSwitch.active, "alice").pause("deploy")).toMatchObject({ ok: true });
-  await group.advance(5 * SECOND_MS);
-  expect(two!.roleSwitch.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });
-});
-
-test("a standby shows episodes, actions and decisions of the leader, and follows them", async () => {
-  const group = await startDaemonGroup();
-  await group.advance(WARM_UP_MS);
-  const { roleSwitch, runtime } = group.daemons[1]!;
-  const node = group.failNode();
-  await group.advanceUntil(() => group.actions().some(({ state }) => state === "sent"));
-  await group.advance(5 * SECOND_MS);
-  const { view } = roleSwitch.active;
-  expect(view.status()).toMatchObject({ inFlight: 1, largestWalkNodes: 60, journal: null });
-  expect(runAtOnce(view.policies())).toMatchObject([{ firing: 1, mode: "enforce" }]);
-  const why = "this daemon stands by; only the leader, one (http://one), observes the fleet";
-  expect(runAtOnce(view.explain(node))).toMatchObject({
-    known: false,
-    policies: [{ verdict: "unknown", timer: { state: "firing" }, episode: { state: "acting" }, unknowns: [{ why }] }],
-  });
-  expect(marksOf(view).get(node)).toBe("acting");
-  expect(runtime.eventLog.after(0, 100).rows.map(({ event }) => event.kind)).toContain("action");
-  group.daemons[1]!.database.isReachable = false;
-  await group.advance(5 * SECOND_MS);
-  expect(view.status().journal).toBe("the journal can't be read: the database can't be reached");
-});
-
 test("a leader that can't renew stops polling before its lease ends, and continues if no other daemon took over", async () => {
   const group = await startDaemonGroup({ daemons: 1 });
   await group.advance(WARM_UP_MS);
@@ -265,6 +231,22 @@ test("a reload takes effect in both roles", async () => {
   await group.advance(WARM_UP_MS);
   expect(group.leaders()).toEqual(["two"]);
   expectLaws(group);
+});
+
+test("a reload that changes neither the limits nor the service causes no 429 while Retry-After applies", async () => {
+  const group = await startDaemonGroup({ daemons: 1 });
+  await group.advance(WARM_UP_MS);
+  const fault = { kind: "status", status: 429, retryAfter: "3600" } as const;
+  group.service.setFaults([{ fault, afterMs: 0, forMs: Number.POSITIVE_INFINITY }]);
+  await group.advance(15 * MINUTE_MS);
+  const callsBefore = group.service.serial;
+  const [one] = group.daemons;
+  await one!.reload({ settings: { pageLimit: 500 } });
+  await group.advance(5 * MINUTE_MS);
+  expect(group.service.serial).toBe(callsBefore);
+  await one!.reload({ settings: { limits: createPlanLimits("enterprise") } });
+  await group.advance(5 * MINUTE_MS);
+  expect(group.service.serial).toBeGreaterThan(callsBefore);
 });
 
 test.each(LIMITERS_TESTED)(

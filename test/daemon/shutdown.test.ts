@@ -89,6 +89,15 @@ test("a leader whose database answers stops immediately and releases the lease",
   expect((await database.state.lease.current())!.leftMs).toBe(0);
 });
 
+test("a leader whose database answers slowly releases the lease when it stops", async () => {
+  const { clock, database, stop } = await startSharedDaemon();
+  await clock.advance(5 * SECOND_MS);
+  Object.defineProperty(database, "hanging", { get: () => clock.sleep(SECOND_MS) });
+  expect(await stop()).toBeLessThan(STOP_MS_MAX);
+  Object.defineProperty(database, "hanging", { value: null });
+  expect((await database.state.lease.current())!.leftMs).toBe(0);
+});
+
 test("a daemon that stops while it is elected releases the lease", async () => {
   const { clock, database, log, stop } = await startSharedDaemon();
   const hanging = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-import type { DurationMs } from "../../base/duration.ts";
+import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Clock } from "../../model/ports.ts";
 import type { LeaseHolder, Lease as LeasePort } from "../../model/shared-state.ts";
 import type { MonotonicMs } from "../../model/time.ts";
@@ -27,13 +27,23 @@ export class LeadershipLost extends Error {}
  */
 export const SHORT_LOCK_WAIT = "set_config('lock_timeout', '1s', true) IS NOT NULL";
 
+/**
+ * Twice the longest lease that `config/schema/config.ts` accepts. A lease that ends later shows that the database's clock
+ * was set back. It is taken, since its leader may be gone.
+ */
+const LEASE_MS_MAX: DurationMs = 10 * MINUTE_MS;
+
+/** SQL for the database's clock in milliseconds. */
+const NOW_MS = "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint";
+
 /** Number of attempts per duration of the lease. An attempt may take the time until the next one. */
 const ATTEMPTS_PER_LEASE = 3;
 
 /**
  * The lease of the leader. Times are those of the database's clock. This daemon's deadline is measured on its monotonic
  * clock from before it sent its last renewal, so it passes before the lease ends. The epoch grows with every acquisition
- * and fences commits (see `journal.ts`).
+ * and fences commits (see `journal.ts`). It is the time of the acquisition, so that none is used twice, even if an earlier
+ * state of the database is restored.
  *
  *     standby ── acquire ──▶ leader ── deadline passed ──▶ expired ── renew ──▶ leader
  *        ▲                     └───── deposed, released ──────┴──────────────────▶ standby
@@ -73,17 +83,18 @@ export class Lease implements LeasePort {
     const [row] = await database.query(
       `WITH taken AS (
          INSERT INTO ${s}.leases AS held (holder, url, epoch, expires_at)
-         SELECT $1, $2, 1, clock_timestamp() + $3 * interval '1 millisecond'
+         SELECT $1, $2, ${NOW_MS}, clock_timestamp() + $3 * interval '1 millisecond'
          FROM ${s}.schema_version WHERE version <= $4
          ON CONFLICT (id) DO UPDATE
-           SET holder = excluded.holder, url = excluded.url, epoch = held.epoch + 1, expires_at = excluded.expires_at
-           WHERE held.expires_at <= clock_timestamp()
+           SET holder = excluded.holder, url = excluded.url, epoch = GREATEST(held.epoch + 1, excluded.epoch),
+             expires_at = excluded.expires_at
+           WHERE held.expires_at NOT BETWEEN clock_timestamp() AND clock_timestamp() + $5 * interval '1 millisecond'
          RETURNING epoch
        )
        SELECT (SELECT epoch FROM taken) AS epoch, version,
          EXISTS (SELECT FROM ${s}.leases WHERE expires_at > clock_timestamp()) AS held
        FROM ${s}.schema_version`,
-      [holder, url, leaseMs, VERSIONS.last],
+      [holder, url, leaseMs, VERSIONS.last, LEASE_MS_MAX],
       this.#renewTimeoutMs(),
     );
     if (row!.epoch === null) {

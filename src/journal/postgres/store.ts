@@ -97,18 +97,13 @@ export async function createLeaderStore(
   { log }: Pick<PostgresStoreDeps, "log">,
 ): Promise<StateStore> {
   const callBlocks = new CallBlocks(database, lease, await createRowQueries(database, database.schema).calls());
-  let closing: Promise<void> | null = null;
-  async function close(): Promise<void> {
-    const warn = (problem: string) => (error: unknown) => log.warn({ err: error }, problem);
-    await callBlocks.close().catch(warn("unused calls not returned; they count as used"));
-    await lease.release().catch(warn("lease not released; another daemon can take over once it has ended"));
-  }
+  const warn = (problem: string) => (error: unknown) => log.warn({ err: error }, problem);
   return {
     calls: callBlocks,
     journal: createPostgresJournal(database, lease),
-    close() {
-      closing ??= close();
-      return closing;
+    async close() {
+      await callBlocks.close().catch(warn("unused calls not returned; they count as used"));
+      await lease.release().catch(warn("lease not released; another daemon can take over once it has ended"));
     },
   };
 }
