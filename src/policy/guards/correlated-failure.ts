@@ -5,9 +5,9 @@ import { defineSimpleGuard } from "./guard-definition.ts";
 import { incidentNodesMin } from "./safety-limits.ts";
 
 /**
- * The moment at which a node became unhealthy: the condition of a policy was observed to be false, then true. A
- * condition that is true in its first evaluation (after a start, a change to the policy or untrusted data) is an onset
- * only if the node and most others of its region or country are offline or of unknown status.
+ * The moment at which a node became unhealthy: the condition of a policy was observed to be false, then true. If it is
+ * true in its first evaluation (after a start, a change to the policy or untrusted data), this is the onset of all nodes
+ * of that region or country that are offline or of unknown status and meet the condition, if they are most nodes there.
  */
 export interface Onset {
   readonly policy: string;

@@ -77,7 +77,7 @@ export class IncidentTracker {
     const now = this.#context.remediationState.now();
     const withinMs = this.#withinMs();
     const nodesOf = this.#nodesByDomain();
-    const added = this.#onsetsOf(nodes, now, nodesOf);
+    const added = this.#onsetsOf(nodes, policies, now, nodesOf);
     this.#onsets = recentOnsets(added.length === 0 ? this.#onsets : [...this.#onsets, ...added], now, withinMs);
     if (added.length === 0) return;
     const nodesMin = this.#nodesMinByDomain(nodesOf);
@@ -149,27 +149,59 @@ export class IncidentTracker {
   }
 
   /** Returns the onsets of nodes. A node that has left the list has no region, and is skipped. */
-  #onsetsOf(nodes: readonly UnhealthyNode[], at: EpochMs, nodesOf: (domain: string) => number): Onset[] {
-    const { observed, config } = this.#context;
-    const { by } = config.safety.correlated;
-    const listed = nodes.filter(({ node }) => observed.slotOf(node) !== null);
-    const [before, first] = [listed.filter(({ wasHealthy }) => wasHealthy), listed.filter((each) => !each.wasHealthy)];
-    const toOnset = ({ node, policy }: NodeUnderPolicy): Onset => {
-      return { node, policy, domain: observed.locationOf(node)[by], at };
-    };
-    return [...before.map(toOnset), ...this.#correlatedAtFirst(first.map(toOnset), nodesOf)];
+  #onsetsOf(
+    nodes: readonly UnhealthyNode[],
+    policies: readonly ActivePolicy[],
+    at: EpochMs,
+    nodesOf: (domain: string) => number,
+  ): Onset[] {
+    const before = nodes.filter(({ wasHealthy }) => wasHealthy);
+    const first = this.#downAmong(nodes.filter(({ wasHealthy }) => !wasHealthy));
+    const domains = new Set(first.map((node) => this.#domainOf(node)));
+    const correlated = domains.size === 0 ? [] : this.#correlatedAtFirst(domains, policies, nodesOf);
+    return [...before.filter((node) => this.#isListed(node)), ...correlated].map(({ node, policy }) => {
+      return { node, policy, domain: this.#domainOf({ node }), at };
+    });
   }
 
-  /** Returns those of the nodes that were unhealthy at their first evaluation whose region or country is mostly down. */
-  #correlatedAtFirst(onsets: readonly Onset[], nodesOf: (domain: string) => number): Onset[] {
-    if (onsets.length === 0) return [];
-    const { observed, config } = this.#context;
-    const { isUnhealthy } = countRecords(observed.fleet);
-    const down = onsets.filter(({ node }) => isUnhealthy[observed.slotOf(node)!] === 1);
-    return [...Map.groupBy(down, ({ domain }) => domain)].flatMap(([domain, together]) => {
+  /**
+   * Returns the nodes that are down in those of the regions or countries that are mostly down. Some of them may have been
+   * evaluated before, because the first evaluation may see only a part of the fleet.
+   */
+  #correlatedAtFirst(
+    domains: ReadonlySet<string>,
+    policies: readonly ActivePolicy[],
+    nodesOf: (domain: string) => number,
+  ): NodeUnderPolicy[] {
+    const { config, remediationState } = this.#context;
+    const unhealthy = policies.flatMap(({ policy: { spec } }) =>
+      remediationState.records
+        .timersOf(spec.name)
+        .keys()
+        .map((node) => ({ node, policy: spec.name }))
+        .toArray(),
+    );
+    const down = this.#downAmong(unhealthy).filter((node) => domains.has(this.#domainOf(node)));
+    return [...Map.groupBy(down, (node) => this.#domainOf(node))].flatMap(([domain, together]) => {
       const nodes = new Set(together.map(({ node }) => node)).size;
       return isIncidentAtFirst(config.safety, nodes, () => nodesOf(domain)) ? together : [];
     });
+  }
+
+  #isListed({ node }: Pick<NodeUnderPolicy, "node">): boolean {
+    return this.#context.observed.slotOf(node) !== null;
+  }
+
+  /** Returns those of the nodes that are listed as offline or with an unknown status. */
+  #downAmong<T extends NodeUnderPolicy>(nodes: readonly T[]): T[] {
+    const { observed } = this.#context;
+    const { isUnhealthy } = countRecords(observed.fleet);
+    return nodes.filter(({ node }) => isUnhealthy[observed.slotOf(node) ?? -1] === 1);
+  }
+
+  #domainOf({ node }: Pick<NodeUnderPolicy, "node">): string {
+    const { observed, config } = this.#context;
+    return observed.locationOf(node)[config.safety.correlated.by];
   }
 }
 

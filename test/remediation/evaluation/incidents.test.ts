@@ -1,7 +1,12 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import {
+  listsAndDetailsSettings,
+  listsOnlySettings,
+  type QuietNetwork,
+  startQuietNetwork,
+} from "../../harness/quiet-network.ts";
 import { holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 import { changingRecords } from "../../harness/simulator/changed-responses.ts";
 
@@ -47,6 +52,22 @@ test("nodes that are offline at the first evaluation are an incident if they are
   expect(network.holdReasons(region[0]!)).toEqual(["correlated"]);
   await network.advance(2 * HOUR_MS);
   expect(nodesActedOn(network).length).toBeGreaterThan(0);
+});
+
+test("a region that is down when trust returns is an incident, although the first walk shows only some of its nodes", async () => {
+  const config = remediationConfig([rebootOffline()], withoutOtherLimits);
+  const network = await startQuietNetwork({ config, scenario, settings: { ...listsOnlySettings, pageLimit: 6 } });
+  const region = network.nodes(REGION);
+  network.setFault({ kind: "empty_list" });
+  await network.advance(MINUTE_MS);
+  for (const node of region) network.failNode(node);
+  network.setFaults([5, 6, 7, 8, 9, 10].map((page) => ({ fault: { kind: "reset" }, match: `/v1/nodes?page=${page}` })));
+  await network.advance(MINUTE_MS);
+  expect(network.daemon.snapshots.last!.fleet.lastWalk).toMatchObject({ isAborted: true, seenNodes: 24 });
+  network.setFault(null);
+  await network.advance(2 * HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  for (const node of region) expect(network.holdReasons(node)).toEqual(["correlated"]);
 });
 
 test("nodes of a region that meet a condition at the first evaluation, but are online, are not an incident", async () => {
