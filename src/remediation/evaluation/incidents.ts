@@ -27,7 +27,7 @@ export interface NodeUnderPolicy {
 
 /** A node that began to meet the condition of a policy. */
 export interface UnhealthyNode extends NodeUnderPolicy {
-  /** Whether it was observed not to meet the condition before. Otherwise this was its first evaluation. */
+  /** Whether it was observed not to meet the condition shortly before. If not, it may have met it for long. */
   readonly wasHealthy: boolean;
 }
 

@@ -220,3 +220,27 @@ test("an outage of fleet data doesn't end an incident", async () => {
   expect(network.holdReasons(incidentNodes(network)[0]!)).toEqual(["correlated"]);
   expect(network.postCount()).toBe(0);
 });
+
+test("nodes of one region that failed together are an incident if a reload comes before their evaluation", async () => {
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]), scenario });
+  for (const node of incidentNodes(network)) network.failNode(node);
+  // As if a round of remediation that takes long were in progress.
+  network.daemon.collectorManager.setListener(() => {});
+  await network.advance(MINUTE_MS);
+  await network.reload({});
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(incidentNodes(network)[0]!)).toEqual(["correlated"]);
+});
+
+test("a region that fails while a walk fails is an incident, although the data before is older than max_age", async () => {
+  const config = remediationConfig([rebootOffline({ maxAgeMs: 90_000 })], withoutOtherLimits);
+  const network = await startQuietNetwork({ config, scenario });
+  network.setFault({ kind: "reset" });
+  await network.advance(MINUTE_MS);
+  for (const node of network.nodes(REGION)) network.failNode(node);
+  network.setFault(null);
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(network.nodes(REGION)[0]!)).toEqual(["correlated"]);
+});
