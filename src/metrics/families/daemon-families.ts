@@ -99,7 +99,7 @@ export const DAEMON_FAMILIES = {
     COLLECTOR_LABEL,
   ),
   proxywarden_plan_fresh_seconds: gauge(
-    "Age up to which the collector's data counts as fresh: three planned intervals (except for details, the longest since its last successful run but one) or three times the duration of a run, whichever is longer, up to a maximum that depends on the collector. Older samples are not exported.",
+    "Age up to which the collector's data counts as fresh: three planned intervals (except for details, after a plan was slower, its intervals for another three of the current ones) or three times the duration of a run, whichever is longer, up to a maximum that depends on the collector. Older samples are not exported.",
     COLLECTOR_LABEL,
   ),
   proxywarden_plan_stretch_ratio: gauge(
