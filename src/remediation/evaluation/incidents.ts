@@ -15,6 +15,7 @@ import {
 import { incidentNodesMin, isIncidentAtFirst } from "../../policy/guards/safety-limits.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext } from "../context.ts";
+import type { ClockAdvance } from "../state/moved-times.ts";
 
 /** Key of the fact that holds the incidents and recent onsets. */
 export const INCIDENTS_FACT = "remediation.incidents";
@@ -106,6 +107,18 @@ export class IncidentTracker {
     const acting = policies.filter((policy) => !isDryRun(policy));
     this.#real = updateIncidents(this.#real, this.#isUnhealthyUnder(acting), now, stormCooldownMs, nodesMin);
     this.#dryRun = updateIncidents(this.#dryRun, this.#isUnhealthyUnder(policies), now, stormCooldownMs, nodesMin);
+  }
+
+  /** Moves what began while the journal's clock was behind, so that incidents last as long as others. */
+  followClock({ byMs, behindSince }: ClockAdvance): void {
+    const moved = (at: EpochMs) => (at < behindSince ? at : at + byMs);
+    const movedIncident = (incident: Incident): Incident => {
+      const { from, to, until } = incident;
+      return { ...incident, from: moved(from), to: moved(to), until: until === null ? null : moved(until) };
+    };
+    this.#onsets = this.#onsets.map((onset) => ({ ...onset, at: moved(onset.at) }));
+    this.#real = this.#real.map(movedIncident);
+    this.#dryRun = this.#dryRun.map(movedIncident);
   }
 
   /** Returns what the journal stores; the same object if nothing changed since the last call. */
