@@ -179,20 +179,21 @@ export class IncidentTracker {
 
   /**
    * Returns the nodes that are down in those of the regions or countries that are mostly down. Some of them may have been
-   * evaluated before, because the first evaluation may see only a part of the fleet.
+   * evaluated shortly before, because the first evaluation may see only a part of the fleet. Data is not trusted if it
+   * takes longer than it is fresh until all of it was seen.
    */
   #correlatedAtFirst(
     domains: ReadonlySet<string>,
     policies: readonly ActivePolicy[],
     nodesOf: (domain: string) => number,
   ): NodeUnderPolicy[] {
-    const { config, remediationState } = this.#context;
+    const { config, observed, remediationState } = this.#context;
+    const freshMs = observed.latest?.plan.nodes?.freshMs ?? 0;
+    const sinceMin = remediationState.now() - Math.max(this.#withinMs(), freshMs);
     const unhealthy = policies.flatMap(({ policy: { spec } }) =>
-      remediationState.records
-        .timersOf(spec.name)
-        .keys()
-        .map((node) => ({ node, policy: spec.name }))
-        .toArray(),
+      [...remediationState.records.timersOf(spec.name)]
+        .filter(([, { since }]) => since !== null && since >= sinceMin)
+        .map(([node]) => ({ node, policy: spec.name })),
     );
     const down = this.#downAmong(unhealthy).filter((node) => domains.has(this.#domainOf(node)));
     return [...Map.groupBy(down, (node) => this.#domainOf(node))].flatMap(([domain, together]) => {
