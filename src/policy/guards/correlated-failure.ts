@@ -85,6 +85,18 @@ export function mergeIncident(incidents: readonly Incident[], more: Incident): r
   return [...incidents.filter((incident) => !isSame(incident)), combined];
 }
 
+/** Adds nodes that were down at first sight to the incidents of their region or country: they may have failed with the others. */
+export const joinIncidents = (
+  incidents: readonly Incident[],
+  down: readonly Pick<Onset, "node" | "domain">[],
+): readonly Incident[] =>
+  incidents.map((incident) => {
+    const joined = down.filter(({ node, domain }) => domain === incident.domain && !incident.nodes.has(node));
+    return joined.length === 0
+      ? incident
+      : { ...incident, nodes: new Set([...incident.nodes, ...joined.map(({ node }) => node)]) };
+  });
+
 /** Adds the nodes that failed during an incident, or at most `withinMs` before or after it. */
 function extendIncident(incident: Incident, onsets: readonly Onset[], withinMs: DurationMs): Incident {
   const { from, to, nodes } = incident;

@@ -7,6 +7,7 @@ import { countFleet, type DomainCount } from "../../policy/fleet-counts.ts";
 import {
   addOnsets,
   type Incident,
+  joinIncidents,
   mergeIncident,
   type Onset,
   recentOnsets,
@@ -78,11 +79,20 @@ export class IncidentTracker {
     const now = this.#context.remediationState.now();
     const withinMs = this.#withinMs();
     const nodesOf = this.#nodesByDomain();
-    const added = this.#onsetsOf(nodes, policies, now, nodesOf);
+    const acting = actingPolicies(policies);
+    const before = nodes.filter((node) => node.wasHealthy && this.#isListed(node));
+    const first = this.#toOnsets(this.#downAmong(nodes.filter(({ wasHealthy }) => !wasHealthy)), now);
+    if (first.length > 0) {
+      this.#real = joinIncidents(
+        this.#real,
+        first.filter(({ policy }) => acting.has(policy)),
+      );
+      this.#dryRun = joinIncidents(this.#dryRun, first);
+    }
+    const added = [...this.#toOnsets(before, now), ...this.#correlatedAtFirst(first, policies, now, nodesOf)];
     this.#onsets = recentOnsets(added.length === 0 ? this.#onsets : [...this.#onsets, ...added], now, withinMs);
     if (added.length === 0) return;
     const nodesMin = this.#nodesMinByDomain(nodesOf);
-    const acting = actingPolicies(policies);
     const realOnsets = this.#onsets.filter(({ policy }) => acting.has(policy));
     this.#real = addOnsets(this.#real, realOnsets, withinMs, nodesMin);
     this.#dryRun = addOnsets(this.#dryRun, this.#onsets, withinMs, nodesMin);
@@ -161,47 +171,34 @@ export class IncidentTracker {
     return (node) => policies.some(({ policy }) => records.timer(policy.spec.name, node).state !== "inactive");
   }
 
-  /** Returns the onsets of nodes. A node that has left the list has no region, and is skipped. */
-  #onsetsOf(
-    nodes: readonly UnhealthyNode[],
-    policies: readonly ActivePolicy[],
-    at: EpochMs,
-    nodesOf: (domain: string) => number,
-  ): Onset[] {
-    const before = nodes.filter(({ wasHealthy }) => wasHealthy);
-    const first = this.#downAmong(nodes.filter(({ wasHealthy }) => !wasHealthy));
-    const domains = new Set(first.map((node) => this.#domainOf(node)));
-    const correlated = domains.size === 0 ? [] : this.#correlatedAtFirst(domains, policies, nodesOf);
-    return [...before.filter((node) => this.#isListed(node)), ...correlated].map(({ node, policy }) => {
-      return { node, policy, domain: this.#domainOf({ node }), at };
-    });
-  }
-
   /**
-   * Returns the nodes that are down in those of the regions or countries that are mostly down. Some of them may have been
-   * evaluated shortly before, because the first evaluation may see only a part of the fleet. Data is not trusted if it
-   * takes longer than it is fresh until all of it was seen.
+   * Returns the nodes that are down in the regions and countries of `first`, if these are mostly down. Some of them may
+   * have been evaluated shortly before, because the first evaluation may see only a part of the fleet. Data is not trusted
+   * if it takes longer than it is fresh until all of it was seen.
    */
   #correlatedAtFirst(
-    domains: ReadonlySet<string>,
+    first: readonly Onset[],
     policies: readonly ActivePolicy[],
+    now: EpochMs,
     nodesOf: (domain: string) => number,
-  ): NodeUnderPolicy[] {
+  ): Onset[] {
+    if (first.length === 0) return [];
     const { config, observed, remediationState } = this.#context;
-    const freshMs = observed.latest?.plan.nodes?.freshMs ?? 0;
-    const sinceMin = remediationState.now() - Math.max(this.#withinMs(), freshMs);
+    const domains = new Set(first.map(({ domain }) => domain));
+    const sinceMin = now - Math.max(this.#withinMs(), observed.latest?.plan.nodes?.freshMs ?? 0);
     const unhealthy = policies.flatMap(({ policy: { spec } }) =>
       [...remediationState.records.timersOf(spec.name)]
         .filter(([, { since }]) => since !== null && since >= sinceMin)
         .map(([node]) => ({ node, policy: spec.name })),
     );
-    const down = this.#downAmong(unhealthy).filter((node) => domains.has(this.#domainOf(node)));
-    return [...Map.groupBy(down, (node) => this.#domainOf(node))].flatMap(([domain, together]) => {
+    const down = this.#toOnsets(this.#downAmong(unhealthy), now).filter(({ domain }) => domains.has(domain));
+    return [...Map.groupBy(down, ({ domain }) => domain)].flatMap(([domain, together]) => {
       const nodes = new Set(together.map(({ node }) => node)).size;
       return isIncidentAtFirst(config.safety, nodes, () => nodesOf(domain)) ? together : [];
     });
   }
 
+  /** Returns whether a node is listed. One that has left the list has no region. */
   #isListed({ node }: Pick<NodeUnderPolicy, "node">): boolean {
     return this.#context.observed.slotOf(node) !== null;
   }
@@ -213,9 +210,10 @@ export class IncidentTracker {
     return nodes.filter(({ node }) => isUnhealthy[observed.slotOf(node) ?? -1] === 1);
   }
 
-  #domainOf({ node }: Pick<NodeUnderPolicy, "node">): string {
+  #toOnsets(nodes: readonly NodeUnderPolicy[], at: EpochMs): Onset[] {
     const { observed, config } = this.#context;
-    return observed.locationOf(node)[config.safety.correlated.by];
+    const { by } = config.safety.correlated;
+    return nodes.map(({ node, policy }) => ({ node, policy, domain: observed.locationOf(node)[by], at }));
   }
 }
 

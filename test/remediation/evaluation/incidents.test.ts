@@ -70,6 +70,20 @@ test("a region that is down when trust returns is an incident, although the firs
   for (const node of region) expect(network.holdReasons(node)).toEqual(["correlated"]);
 });
 
+test("nodes that are down when they are first seen belong to an incident of their region that lasts", async () => {
+  const config = remediationConfig([rebootOffline({ forMs: 0 })], withoutOtherLimits);
+  const network = await startQuietNetwork({ config, scenario, settings: { ...listsOnlySettings, pageLimit: 6 } });
+  network.setFault({ kind: "empty_list" });
+  await network.advance(MINUTE_MS);
+  for (const node of network.nodes(REGION)) network.failNode(node);
+  network.setFault({ kind: "reset" }, "/v1/nodes?page=10");
+  await network.advance(10 * MINUTE_MS);
+  network.setFault(null);
+  await network.advance(2 * HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  for (const node of network.nodes(REGION)) expect(network.holdReasons(node)).toEqual(["correlated"]);
+});
+
 test("nodes of a region that meet a condition at the first evaluation, but are online, are not an incident", async () => {
   const config = remediationConfig([rebootOffline({ when: `node.region == "${REGION}"` })], withoutOtherLimits);
   const network = await startQuietNetwork({ config, scenario });
