@@ -85,7 +85,7 @@ export function mergeIncident(incidents: readonly Incident[], more: Incident): r
   return [...incidents.filter((incident) => !isSame(incident)), combined];
 }
 
-/** Adds nodes that were down at first sight to the incidents of their region or country: they may have failed with the others. */
+/** Adds nodes that were down when first seen to the incidents of their region or country, with which they may have failed. */
 export const joinIncidents = (
   incidents: readonly Incident[],
   down: readonly Pick<Onset, "node" | "domain">[],
