@@ -2,12 +2,12 @@ import type { ApiClient } from "../api-client/client.ts";
 import { decodeNodeRecord, decodePage, decodeSessionRecord, type OnProblem } from "../api-client/decoding/records.ts";
 import { listNodesCall, listSessionsCall } from "../api-client/endpoints.ts";
 import { isPermanent, isRequestRejected } from "../api-client/errors.ts";
-import type { ListWalk } from "../api-client/pagination/list-behavior.ts";
+import type { ListWalk, WalkReport } from "../api-client/pagination/list-behavior.ts";
 import { walkList } from "../api-client/pagination/list-walk.ts";
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import { ok } from "../base/result.ts";
-import { missingRecords, shownShare } from "../inventory/walk-completeness.ts";
+import { missingRecords, shownShare, type WalkSummary } from "../inventory/walk-completeness.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import { LABEL_CAPS } from "../model/label-values.ts";
 import type { NodeId, NodeRecord } from "../model/node.ts";
@@ -69,19 +69,25 @@ export async function collectNodes(deps: ListCollectorDeps, signal: AbortSignal)
   };
   const walked = await readList("nodes", deps, fold, signal);
   const report = walked.ok ? walked.value : null;
+  const end = walkEndOf(report);
   // If a page failed, every node on it would be looked up, so no node is.
-  if (report !== null && (report.end === "refused" || (report.end === "reached" && report.error === null))) {
+  if (report !== null && (end === "exact" || end === "inexact")) {
     inventory.endList(minInventory, deps.clock.monotonic());
     await lookUpMissing(deps, Math.min(LOOKUPS_MAX, Math.max(LOOKUPS_MIN, report.pages)), signal);
   }
   const { total = 0, seen = 0, observedFrom = 0 } = report ?? {};
-  const end = report === null || report.end === "cut" ? "cut" : report.isExact ? "exact" : "inexact";
   const walk = inventory.endWalk({ end, total, seen, rejected, maxMissing, observedFrom }, deps.clock.monotonic());
   const folded = inventory.countBeyond(LABEL_CAPS.proxynet_nodes.values);
   if (folded > 0) deps.metrics.inc("proxywarden_labels_folded_total", { family: "proxynet_nodes" }, folded);
   deps.metrics.set("proxywarden_inventory_nodes", { state: "listed" }, walk.seenNodes);
   deps.metrics.set("proxywarden_inventory_nodes", { state: "unlisted" }, inventory.count() - walk.seenNodes);
   return runOutcomeOf(walked, walk.complete, walk.missing);
+}
+
+function walkEndOf(report: WalkReport | null): WalkSummary["end"] {
+  if (report === null || report.end === "cut") return "cut";
+  if (report.end === "reached" && report.error !== null) return "page_failed";
+  return report.isExact ? "exact" : "inexact";
 }
 
 /**

@@ -5,10 +5,10 @@ import type { DurationMs } from "../base/duration.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Clock, FactStore } from "../model/ports.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
-import type { EpochMs } from "../model/time.ts";
+import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type LastRun, type MonthUsage, pollingCallsLeft, runBudgetOf } from "../rate-limit/monthly-budget.ts";
 import { type TrafficClass, trafficSharesOf } from "../scheduling/fair-queue.ts";
-import { type Plan, planPolling } from "../scheduling/planner.ts";
+import { type CollectorPlan, FRESH_INTERVALS, type Plan, planPolling } from "../scheduling/planner.ts";
 import { callsPerRun, type PlanInput, pollingCapacityOf } from "../scheduling/polling-capacity.ts";
 import { setPlanGauges } from "./plan-gauges.ts";
 import { type CollectorRun, pacedClient } from "./run-pacing.ts";
@@ -47,10 +47,10 @@ export const createCollectorHistory = () => ({
   /** The last {@link CollectorPlan.pacedMs}. */
   pacedIntervals: new Map<Collector, DurationMs>(),
   /**
-   * The longest of them since the last successful run, and between the last two successful runs. Details, which are
-   * read one by one, have none.
+   * The longest of the recent ones, and when it last applied. It is replaced by a shorter one after the time in which
+   * three runs of the current plan should have replaced the data. Details, which are read one by one, have none.
    */
-  longestIntervals: new Map<Collector, readonly [sinceLastRun: DurationMs, before: DurationMs]>(),
+  longestIntervals: new Map<Collector, { readonly ms: DurationMs; readonly at: MonotonicMs }>(),
   /** Lists that this process has seen completely. */
   completeLists: new Set<"nodes" | "sessions">(),
   /** Consecutive failed runs. */
@@ -133,10 +133,7 @@ export class PollingPlan {
     if (run.callsMade > calls) {
       this.#store(runFactKey(collector), { at, calls: run.callsMade } satisfies StoredRun);
     }
-    if (succeeded) {
-      history.durations.set(collector, clock.monotonic() - run.startedAt);
-      history.longestIntervals.set(collector, [0, history.longestIntervals.get(collector)?.[0] ?? 0]);
-    }
+    if (succeeded) history.durations.set(collector, clock.monotonic() - run.startedAt);
     history.failedRuns.set(collector, succeeded ? 0 : (history.failedRuns.get(collector) ?? 0) + 1);
   }
 
@@ -174,26 +171,32 @@ export class PollingPlan {
       runs: Object.fromEntries(runs),
       measuredDurations: Object.fromEntries(history.durations),
       pacedIntervals: Object.fromEntries(history.pacedIntervals),
-      longestIntervals: Object.fromEntries(
-        [...history.longestIntervals].map(([collector, longest]) => [collector, Math.max(...longest)]),
-      ),
+      longestIntervals: Object.fromEntries([...history.longestIntervals].map(([collector, { ms }]) => [collector, ms])),
       actions: rateLimiter.recentActions(),
       externalCalls: rateLimiter.externalCalls(),
       learnedLimits: rateLimiter.learnedLimits(),
       reads,
     };
     const plan = planPolling(input);
-    for (const collector of COLLECTORS) {
-      if (plan[collector] === null) continue;
-      const { pacedMs } = plan[collector];
-      history.pacedIntervals.set(collector, pacedMs);
-      if (collector === "details") continue;
-      const [longest = 0, before = 0] = history.longestIntervals.get(collector) ?? [];
-      history.longestIntervals.set(collector, [Math.max(pacedMs, longest), before]);
-    }
+    for (const collector of COLLECTORS) if (plan[collector] !== null) this.#recordInterval(collector, plan[collector]);
     rateLimiter.setShares(trafficSharesOf(plan, pollingCapacityOf(input), this.#listsOfUnknownSize()));
     setPlanGauges(plan, metrics);
     return plan;
+  }
+
+  #recordInterval(collector: Collector, { intervalMs, pacedMs }: CollectorPlan): void {
+    const { clock, history } = this.#deps;
+    // The previous plan applied until now.
+    const ms = Math.max(pacedMs, history.pacedIntervals.get(collector) ?? 0);
+    history.pacedIntervals.set(collector, pacedMs);
+    if (collector === "details") return;
+    const at = clock.monotonic();
+    const longest = history.longestIntervals.get(collector);
+    const keptMs = FRESH_INTERVALS * Math.max(pacedMs, history.durations.get(collector) ?? 0);
+    if (longest === undefined || ms >= longest.ms || at - longest.at > keptMs)
+      history.longestIntervals.set(collector, { ms, at });
+    // The next run is postponed to the next month.
+    else if (intervalMs > pacedMs) history.longestIntervals.set(collector, { ...longest, at });
   }
 
   /** Returns what the next runs cost: the size of the network, and the mean calls of earlier walks. */

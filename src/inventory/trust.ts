@@ -14,8 +14,8 @@ export interface InventoryStatus {
   /** Whether the last walk was complete: it reached the end of the list and missed no more nodes than allowed. */
   readonly lastComplete: boolean;
   /**
-   * Nodes that the last walk missed, out of those that the list counts, or null if it was complete or did not reach the
-   * end of the list.
+   * Nodes that the last walk missed, out of those that the list counts, or null if it was complete or could not read
+   * every page.
    */
   readonly missing: { readonly nodes: number; readonly of: number } | null;
   /** Age of the last complete walk. Before the first one, the time since the start, or null if no walk has ended yet. */
@@ -31,7 +31,7 @@ export interface InventoryStatus {
   } | null;
   /** How long a walk counts as fresh: three planned intervals, or three measured durations if that is longer. */
   readonly freshMs: DurationMs;
-  /** Nodes that the last walk showed; if it was aborted, the known nodes. */
+  /** Nodes that the last walk showed; if it could not read every page, those that the list counts. */
   readonly nodes: number;
   /** Records of the last walk, unreadable ones included. */
   readonly recordsRead: number;

@@ -34,8 +34,11 @@ export function shownShare({ total, seen }: WalkCounts, missing: number): Share 
 
 /** How a walk of the nodes ended. */
 export interface WalkSummary extends WalkCounts {
-  /** `exact`: every record is accounted for. `inexact`: the list was read to its end. `cut`: it was not. */
-  readonly end: "exact" | "inexact" | "cut";
+  /**
+   * `exact`: every record is accounted for. `inexact`: the list was read to its end. `page_failed`: the same, except for a
+   * page. `cut`: it was not.
+   */
+  readonly end: "exact" | "inexact" | "page_failed" | "cut";
   /** Records without a readable id. Each may be one of the nodes that the walk did not show. */
   readonly rejected: number;
   /** Share of the total that a complete walk may miss. */
@@ -138,7 +141,7 @@ export class WalkHistory {
       seenNodes: shown,
       missing,
       total,
-      isAborted: end === "cut",
+      isAborted: end === "cut" || end === "page_failed",
       rejected,
       at,
     };

@@ -73,7 +73,7 @@ export interface WalkResult {
   readonly missing: number;
   /** Nodes that the list counts. */
   readonly total: number;
-  /** Whether it stopped before the end of the list. */
+  /** Whether it stopped before the end of the list, or a page could not be read. The nodes that it did not show may exist. */
   readonly isAborted: boolean;
   /** Records that could not be read. */
   readonly rejected: number;

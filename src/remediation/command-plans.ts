@@ -191,8 +191,10 @@ function planResetBreaker(deps: PlanDeps, command: OperatorCommand): Planned {
 
 function planAcceptInventory({ context, trustTracker }: PlanDeps, command: OperatorCommand): Planned {
   const walk = context.observed.latest?.snapshot.fleet.lastWalk ?? null;
-  if (walk === null || walk.isAborted)
-    return reject("conflict", "the node list was not read to its end: there is nothing to accept");
+  if (walk === null || (walk.isAborted && !walk.complete)) {
+    const problem = "not every page of the node list could be read";
+    return reject("conflict", `${problem}: send the command again after a walk that reads all of them`);
+  }
   if (walk.at > (command.givenAt ?? walk.at)) {
     const problem = "the list was read again after this accept-inventory was given";
     return reject("conflict", `${problem}: check it, and send the command again`);

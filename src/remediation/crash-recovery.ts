@@ -71,6 +71,10 @@ function adoptPolicyChanges(context: EpisodeContext): void {
     }
   }
   changes.push(...restoreTimers(context));
+  const unchanged = policies.all.filter(
+    ({ spec, conditionKey }) => records.fact(conditionFactKey(spec.name)) === conditionKey,
+  );
+  remediationState.lastHealthy.retain(new Set(unchanged.map(({ spec }) => spec.name)));
   for (const { spec, conditionKey } of policies.all) {
     changes.push({ kind: "fact", key: conditionFactKey(spec.name), value: conditionKey });
     changes.push({ kind: "fact", key: forFactKey(spec.name), value: String(spec.forMs) });

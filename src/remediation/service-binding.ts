@@ -69,6 +69,7 @@ function closeEverything(context: EpisodeContext, detail: string): void {
   for (const policy of records.policiesWithTimers())
     for (const node of [...records.timersOf(policy).keys()]) changes.push(records.setTimer(policy, node, INACTIVE));
   remediationState.record(changes);
+  remediationState.lastHealthy.clear();
   for (const episode of records.openEpisodes()) withdraw(context, episode, detail);
 }
 

@@ -37,7 +37,7 @@ export interface PlanInput {
   readonly measuredDurations?: Readonly<Partial<Record<Collector, DurationMs>>>;
   /** The `pacedMs` of each collector in the last plan. Absent if there is none. */
   readonly pacedIntervals?: Readonly<Partial<Record<Collector, DurationMs>>>;
-  /** The longest `pacedMs` since the second-to-last successful run, by collector. Absent if there is none. */
+  /** The longest `pacedMs` under which data was read that may still be fresh, by collector. Absent if there is none. */
   readonly longestIntervals?: Readonly<Partial<Record<Collector, DurationMs>>>;
   /** Recent calls of actions. Absent if there are none. */
   readonly actions?: Readonly<Record<Category, RecentActions>>;

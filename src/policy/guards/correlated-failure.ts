@@ -5,9 +5,9 @@ import { defineSimpleGuard } from "./guard-definition.ts";
 import { incidentNodesMin } from "./safety-limits.ts";
 
 /**
- * The moment at which a node became unhealthy: the condition of a policy was observed to be false, then true. A
- * condition that is true in its first evaluation (after a start, a change to the policy or untrusted data) is an onset
- * only if the node and most others of its region or country are offline or of unknown status.
+ * The moment at which a node became unhealthy: the condition of a policy was observed to be false, then true. If it is
+ * true in its first evaluation (after a start, a change to the policy or untrusted data), this is the onset of all nodes
+ * of that region or country that are offline or of unknown status and meet the condition, if they are most nodes there.
  */
 export interface Onset {
   readonly policy: string;
@@ -84,6 +84,18 @@ export function mergeIncident(incidents: readonly Incident[], more: Incident): r
   };
   return [...incidents.filter((incident) => !isSame(incident)), combined];
 }
+
+/** Adds nodes that were down when first seen to the incidents of their region or country, with which they may have failed. */
+export const joinIncidents = (
+  incidents: readonly Incident[],
+  down: readonly Pick<Onset, "node" | "domain">[],
+): readonly Incident[] =>
+  incidents.map((incident) => {
+    const joined = down.filter(({ node, domain }) => domain === incident.domain && !incident.nodes.has(node));
+    return joined.length === 0
+      ? incident
+      : { ...incident, nodes: new Set([...incident.nodes, ...joined.map(({ node }) => node)]) };
+  });
 
 /** Adds the nodes that failed during an incident, or at most `withinMs` before or after it. */
 function extendIncident(incident: Incident, onsets: readonly Onset[], withinMs: DurationMs): Incident {

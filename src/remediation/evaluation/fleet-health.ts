@@ -110,10 +110,12 @@ export class FleetHealth {
   }
 
   /**
-   * Moves what the breaker counted while the journal's clock was behind, so that it stays within the period, and the end
-   * of an active storm. Losses from before a downtime are not counted again.
+   * Moves what the breaker counted while the journal's clock was behind, so that it stays within the period, incidents
+   * since then, and the end of an active storm. Losses from before a downtime are not counted again.
    */
-  followClock({ byMs, behindSince }: ClockAdvance): void {
+  followClock(advance: ClockAdvance): void {
+    const { byMs, behindSince } = advance;
+    this.#incidents.followClock(advance);
     this.#lossesCountedUntil += byMs;
     for (const state of [this.#real, this.#dryRun]) {
       const { breaker, storm } = state;

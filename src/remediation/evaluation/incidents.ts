@@ -7,6 +7,7 @@ import { countFleet, type DomainCount } from "../../policy/fleet-counts.ts";
 import {
   addOnsets,
   type Incident,
+  joinIncidents,
   mergeIncident,
   type Onset,
   recentOnsets,
@@ -15,6 +16,7 @@ import {
 import { incidentNodesMin, isIncidentAtFirst } from "../../policy/guards/safety-limits.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext } from "../context.ts";
+import type { ClockAdvance } from "../state/moved-times.ts";
 
 /** Key of the fact that holds the incidents and recent onsets. */
 export const INCIDENTS_FACT = "remediation.incidents";
@@ -27,7 +29,7 @@ export interface NodeUnderPolicy {
 
 /** A node that began to meet the condition of a policy. */
 export interface UnhealthyNode extends NodeUnderPolicy {
-  /** Whether it was observed not to meet the condition before. Otherwise this was its first evaluation. */
+  /** Whether it was observed not to meet the condition shortly before. If not, it may have met it for long. */
   readonly wasHealthy: boolean;
 }
 
@@ -77,11 +79,20 @@ export class IncidentTracker {
     const now = this.#context.remediationState.now();
     const withinMs = this.#withinMs();
     const nodesOf = this.#nodesByDomain();
-    const added = this.#onsetsOf(nodes, now, nodesOf);
+    const acting = actingPolicies(policies);
+    const before = nodes.filter((node) => node.wasHealthy && this.#isListed(node));
+    const first = this.#toOnsets(this.#downAmong(nodes.filter(({ wasHealthy }) => !wasHealthy)), now);
+    if (first.length > 0) {
+      this.#real = joinIncidents(
+        this.#real,
+        first.filter(({ policy }) => acting.has(policy)),
+      );
+      this.#dryRun = joinIncidents(this.#dryRun, first);
+    }
+    const added = [...this.#toOnsets(before, now), ...this.#correlatedAtFirst(first, policies, now, nodesOf)];
     this.#onsets = recentOnsets(added.length === 0 ? this.#onsets : [...this.#onsets, ...added], now, withinMs);
     if (added.length === 0) return;
     const nodesMin = this.#nodesMinByDomain(nodesOf);
-    const acting = actingPolicies(policies);
     const realOnsets = this.#onsets.filter(({ policy }) => acting.has(policy));
     this.#real = addOnsets(this.#real, realOnsets, withinMs, nodesMin);
     this.#dryRun = addOnsets(this.#dryRun, this.#onsets, withinMs, nodesMin);
@@ -106,6 +117,18 @@ export class IncidentTracker {
     const acting = policies.filter((policy) => !isDryRun(policy));
     this.#real = updateIncidents(this.#real, this.#isUnhealthyUnder(acting), now, stormCooldownMs, nodesMin);
     this.#dryRun = updateIncidents(this.#dryRun, this.#isUnhealthyUnder(policies), now, stormCooldownMs, nodesMin);
+  }
+
+  /** Moves what began while the journal's clock was behind, so that incidents last as long as others. */
+  followClock({ byMs, behindSince }: ClockAdvance): void {
+    const moved = (at: EpochMs) => (at < behindSince ? at : at + byMs);
+    const movedIncident = (incident: Incident): Incident => {
+      const { from, to, until } = incident;
+      return { ...incident, from: moved(from), to: moved(to), until: until === null ? null : moved(until) };
+    };
+    this.#onsets = this.#onsets.map((onset) => ({ ...onset, at: moved(onset.at) }));
+    this.#real = this.#real.map(movedIncident);
+    this.#dryRun = this.#dryRun.map(movedIncident);
   }
 
   /** Returns what the journal stores; the same object if nothing changed since the last call. */
@@ -148,28 +171,49 @@ export class IncidentTracker {
     return (node) => policies.some(({ policy }) => records.timer(policy.spec.name, node).state !== "inactive");
   }
 
-  /** Returns the onsets of nodes. A node that has left the list has no region, and is skipped. */
-  #onsetsOf(nodes: readonly UnhealthyNode[], at: EpochMs, nodesOf: (domain: string) => number): Onset[] {
-    const { observed, config } = this.#context;
-    const { by } = config.safety.correlated;
-    const listed = nodes.filter(({ node }) => observed.slotOf(node) !== null);
-    const [before, first] = [listed.filter(({ wasHealthy }) => wasHealthy), listed.filter((each) => !each.wasHealthy)];
-    const toOnset = ({ node, policy }: NodeUnderPolicy): Onset => {
-      return { node, policy, domain: observed.locationOf(node)[by], at };
-    };
-    return [...before.map(toOnset), ...this.#correlatedAtFirst(first.map(toOnset), nodesOf)];
-  }
-
-  /** Returns those of the nodes that were unhealthy at their first evaluation whose region or country is mostly down. */
-  #correlatedAtFirst(onsets: readonly Onset[], nodesOf: (domain: string) => number): Onset[] {
-    if (onsets.length === 0) return [];
-    const { observed, config } = this.#context;
-    const { isUnhealthy } = countRecords(observed.fleet);
-    const down = onsets.filter(({ node }) => isUnhealthy[observed.slotOf(node)!] === 1);
+  /**
+   * Returns the nodes that are down in the regions and countries of `first`, if these are mostly down. Some of them may
+   * have been evaluated shortly before, because the first evaluation may see only a part of the fleet. Data is not trusted
+   * if it takes longer than it is fresh until all of it was seen.
+   */
+  #correlatedAtFirst(
+    first: readonly Onset[],
+    policies: readonly ActivePolicy[],
+    now: EpochMs,
+    nodesOf: (domain: string) => number,
+  ): Onset[] {
+    if (first.length === 0) return [];
+    const { config, observed, remediationState } = this.#context;
+    const domains = new Set(first.map(({ domain }) => domain));
+    const sinceMin = now - Math.max(this.#withinMs(), observed.latest?.plan.nodes?.freshMs ?? 0);
+    const unhealthy = policies.flatMap(({ policy: { spec } }) =>
+      [...remediationState.records.timersOf(spec.name)]
+        .filter(([, { since }]) => since !== null && since >= sinceMin)
+        .map(([node]) => ({ node, policy: spec.name })),
+    );
+    const down = this.#toOnsets(this.#downAmong(unhealthy), now).filter(({ domain }) => domains.has(domain));
     return [...Map.groupBy(down, ({ domain }) => domain)].flatMap(([domain, together]) => {
       const nodes = new Set(together.map(({ node }) => node)).size;
       return isIncidentAtFirst(config.safety, nodes, () => nodesOf(domain)) ? together : [];
     });
+  }
+
+  /** Returns whether a node is listed. One that has left the list has no region. */
+  #isListed({ node }: Pick<NodeUnderPolicy, "node">): boolean {
+    return this.#context.observed.slotOf(node) !== null;
+  }
+
+  /** Returns those of the nodes that are listed as offline or with an unknown status. */
+  #downAmong<T extends NodeUnderPolicy>(nodes: readonly T[]): T[] {
+    const { observed } = this.#context;
+    const { isUnhealthy } = countRecords(observed.fleet);
+    return nodes.filter(({ node }) => isUnhealthy[observed.slotOf(node) ?? -1] === 1);
+  }
+
+  #toOnsets(nodes: readonly NodeUnderPolicy[], at: EpochMs): Onset[] {
+    const { observed, config } = this.#context;
+    const { by } = config.safety.correlated;
+    return nodes.map(({ node, policy }) => ({ node, policy, domain: observed.locationOf(node)[by], at }));
   }
 }
 

@@ -215,7 +215,7 @@ export class InventoryTrustTracker {
       walkHeldForMs: rateLimiter.heldForMs("node_management", "walk"),
       monthlyBudget: this.#monthlyBudget(fleet, now),
       freshMs,
-      nodes: fleet.lastWalk?.isAborted === true ? fleet.count : seenNodes,
+      nodes: countListed(fleet),
       recordsRead: seenNodes + rejected,
       largestWalkNodes: largestWalkNodes(this.#context.remediationState.records),
       ...recordStatus,
@@ -267,6 +267,16 @@ export class InventoryTrustTracker {
     this.#freshestLastSeenMs = freshest;
     return { unknownRecords, nodesAhead, freshestLastSeenMs: Number.isFinite(freshest) ? freshest : null };
   }
+}
+
+/**
+ * Returns how many nodes the last walk showed. If it could not read every page, returns how many known nodes the list
+ * counts, or all of them if not even the first page was read.
+ */
+function countListed({ lastWalk, count }: Fleet): number {
+  const { isAborted = false, seenNodes = 0, total = 0 } = lastWalk ?? {};
+  if (!isAborted) return seenNodes;
+  return total === 0 ? count : Math.max(seenNodes, Math.min(total, count));
 }
 
 /** Slots whose times are copied at once: reading an array is several times as fast as reading a column. */

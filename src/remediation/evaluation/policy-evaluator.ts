@@ -1,6 +1,5 @@
 import { SlotSet } from "../../base/slot-set.ts";
 import { eachInSteps, type Steps } from "../../base/steps.ts";
-import { growColumn } from "../../base/typed-column.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
@@ -20,6 +19,7 @@ import {
 } from "../../policy/timer.ts";
 import type { DecisionContext, RemediationContext } from "../context.ts";
 import { hasLeft } from "../observed-fleet.ts";
+import type { LastHealthyTimes } from "../state/last-healthy.ts";
 import { splitByNode } from "../state/timer-parts.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 import type { NodeUnderPolicy, UnhealthyNode } from "./incidents.ts";
@@ -35,8 +35,8 @@ interface PolicyPass {
   readonly otherStatusAt: Fleet["otherStatusAt"] | null;
   readonly durations: TimerDurations;
   readonly dryRun: boolean;
-  /** When each node was last observed not to meet the condition, or with an unknown status since, by slot, or NaN. */
-  readonly lastFalseAt: Float64Array;
+  /** See {@link LastHealthyTimes}. */
+  readonly lastHealthyAt: Float64Array;
   /** Slots of the nodes whose condition is unknown, or was until now because the data of their timer was too old. */
   readonly unknownSlots: SlotSet;
   /** The counts of the nodes that are evaluated. */
@@ -63,16 +63,9 @@ export class PolicyEvaluator {
   readonly matches: PolicyMatches;
   readonly #context: EvaluatorContext;
   readonly #fleetHealth: Pick<FleetHealth, "recordChanges">;
-  /**
-   * By policy, when each node was last observed not to meet the condition: by slot, or NaN. Empty until this process has
-   * evaluated trusted data.
-   */
-  readonly #lastFalseAt = new Map<string, Float64Array<ArrayBuffer>>();
   /** By policy, the slots of the nodes whose condition was unknown when it was evaluated last. */
   readonly #unknownSlots = new Map<string, SlotSet>();
-  /** The node that had each of those slots last. */
-  readonly #lastFalseIds: NodeId[] = [];
-  /** The ids with which {@link #lastFalseIds} was last compared. */
+  /** The ids of the last evaluation. */
   #comparedIds: readonly NodeId[] = [];
   /** A node is added before its timer changes, and kept until it is counted, even if the evaluation fails. */
   #uncounted = noUncountedNodes();
@@ -150,7 +143,7 @@ export class PolicyEvaluator {
   /** Resets pending timers, because fleet data is not trusted. */
   async markUntrusted(): Promise<void> {
     const { clock, remediationState } = this.#context;
-    this.#lastFalseAt.clear();
+    remediationState.lastHealthy.clear();
     const changes: TimerChange[] = [];
     await runInSlices(this.#resetTimers(changes), clock);
     await remediationState.recordInParts(await runInSlices(splitByNode(changes), clock));
@@ -169,21 +162,14 @@ export class PolicyEvaluator {
     }
   }
 
-  /**
-   * Forgets what was observed of nodes whose slots now belong to other nodes, and which nodes were unknown in slots
-   * that are now empty. A node that returns to its slot after an absence may still have become unhealthy.
-   */
+  /** Forgets what was observed of nodes whose slots belong to others now, or are empty. */
   *#forgetReassignedSlots(ids: readonly NodeId[]): Steps<void> {
     if (ids === this.#comparedIds) return;
-    const known = this.#lastFalseIds;
+    const { lastHealthy } = this.#context.remediationState;
     for (let slot = 0; slot < ids.length; slot++) {
       if (slot % SLOTS_PER_STEP === 0) yield;
-      const id = ids[slot]!;
-      if (id === known[slot]) continue;
+      if (!lastHealthy.assign(slot, ids[slot]!)) continue;
       for (const slots of this.#unknownSlots.values()) slots.delete(slot);
-      if (id === "") continue;
-      for (const lastFalseAt of this.#lastFalseAt.values()) lastFalseAt[slot] = Number.NaN;
-      known[slot] = id;
     }
     this.#comparedIds = ids;
   }
@@ -192,8 +178,6 @@ export class PolicyEvaluator {
     const { name } = policy.spec;
     const { clock, observed, policies, remediationState } = this.#context;
     const { createdAtMs, otherStatusAt, slots } = data.fleet;
-    const lastFalseAt = growColumn(this.#lastFalseAt.get(name) ?? new Float64Array(0), slots, Number.NaN);
-    this.#lastFalseAt.set(name, lastFalseAt);
     const unknownSlots = this.#unknownSlots.get(name) ?? new SlotSet();
     this.#unknownSlots.set(name, unknownSlots);
     return {
@@ -203,7 +187,7 @@ export class PolicyEvaluator {
       otherStatusAt: readsStatus(policy) ? otherStatusAt : null,
       durations: observed.timerDurations(policy),
       dryRun: isDryRun(policies.activate(policy)),
-      lastFalseAt,
+      lastHealthyAt: remediationState.lastHealthy.under(name, slots),
       unknownSlots,
       matches: { selected: 0, excluded: 0 },
       now: remediationState.now(),
@@ -231,8 +215,8 @@ export class PolicyEvaluator {
   }
 
   /**
-   * Returns a node's timer after this observation and, if the node is unhealthy now, whether it was observed to be healthy
-   * before, or null if that was too long ago.
+   * Returns a node's timer after this observation and, if the node has become unhealthy, whether it was observed to be
+   * healthy recently, or null if it has not.
    */
   #evaluateNode(
     pass: PolicyPass,
@@ -240,14 +224,13 @@ export class PolicyEvaluator {
     slot: number,
     timer: Timer,
   ): { readonly timer: Timer; readonly wasHealthy: boolean | null } {
-    const { policy, durations, lastFalseAt, unknownSlots, now } = pass;
+    const { policy, durations, lastHealthyAt, unknownSlots, now } = pass;
     const evaluation = evaluatePolicy(policy, slot, pass.input);
     const { verdict, matched, at, newest } = evaluation;
     if (matched === true) pass.matches.selected++;
     else if (matched === false) pass.matches.excluded++;
-    const isFirst = Number.isNaN(lastFalseAt[slot]!);
-    const wasFalse = newest - lastFalseAt[slot]! <= durations.gapMsMax;
-    if (verdict === "false" || (wasFalse && isStatusUnknown(evaluation))) lastFalseAt[slot] = newest;
+    const wasHealthy = newest - lastHealthyAt[slot]! <= durations.gapMsMax;
+    if (verdict === "false" || (wasHealthy && isStatusUnknown(evaluation))) lastHealthyAt[slot] = newest;
     const wasTooOld = timer.last !== null && newest - timer.last.newest > durations.gapMsMax;
     if (verdict === "unknown" || wasTooOld) unknownSlots.add(slot);
     else unknownSlots.delete(slot);
@@ -258,7 +241,7 @@ export class PolicyEvaluator {
     const clearFrozen = episode !== null && isUnderWay(episode);
     const contradictedAt = pass.otherStatusAt?.at(slot) ?? Number.NaN;
     const next = observeCondition(timer, { verdict, at, newest, contradictedAt, now }, durations, { clearFrozen });
-    return { timer: next, wasHealthy: timer.state === "inactive" && (wasFalse || isFirst) ? wasFalse : null };
+    return { timer: next, wasHealthy: timer.state === "inactive" ? wasHealthy : null };
   }
 
   /**

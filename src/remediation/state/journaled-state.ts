@@ -17,6 +17,7 @@ import {
 import { CHANGING_CREATED_AT_FACT, CreatedAtChanges } from "./created-at-changes.ts";
 import { JournalClock } from "./journal-clock.ts";
 import { JournalWriter } from "./journal-writer.ts";
+import { LastHealthyTimes } from "./last-healthy.ts";
 import { type ClockAdvance, movedTimes } from "./moved-times.ts";
 
 /** A change that takes effect only once it is journaled. */
@@ -57,8 +58,7 @@ const FIRST_START_FACT = "remediation.first_start";
 /** Reads the state from the journal. Rejects if it can't be read. */
 export async function openRemediationState(deps: RemediationStateDeps): Promise<RemediationState> {
   const { journal, clock, log } = deps;
-  const facts = await journal.facts();
-  const journalClock = new JournalClock(journaledTimeOf(facts), clock, log);
+  const journalClock = new JournalClock(journaledTimeOf(await journal.facts()), clock, log);
   const contents = await journal.load(journalClock.now() - EPISODE_MEMORY_MS);
   return new RemediationState(deps, journalClock, contents);
 }
@@ -86,6 +86,8 @@ export class RemediationState {
     replaced: Set<NodeId>;
     readonly changes: CreatedAtChanges;
   };
+  /** Kept over a reload too, unless the condition of a policy or the service changes. */
+  readonly lastHealthy = new LastHealthyTimes();
   readonly #deps: RemediationStateDeps;
   readonly #isNewJournal: boolean;
   readonly #writer: JournalWriter;
@@ -167,8 +169,7 @@ export class RemediationState {
 
   /** Returns when the journal was created if it may lack earlier actions, or null if it has all of them. */
   firstStartedAt(): EpochMs | null {
-    const fact = this.records.fact(FIRST_START_FACT);
-    return fact === null ? null : Number(fact);
+    return this.records.jsonFact<EpochMs>(FIRST_START_FACT);
   }
 
   /**

@@ -9,7 +9,7 @@ import { PAUSE_FACT, recordedPause } from "../operator-holds.ts";
 /** By how much the journal's clock advanced, and which of its earlier times that concerns. */
 export interface ClockAdvance {
   readonly byMs: DurationMs;
-  /** Pauses, holds and what the breaker counted are moved if they began since then, which may be before a crash. */
+  /** Pauses, holds, incidents and what the breaker counted are moved if they began since then, which may be before a crash. */
   readonly behindSince: EpochMs;
   /** Approvals are moved if they were given since then. After a crash they expire early rather than late. */
   readonly openedAt: EpochMs;

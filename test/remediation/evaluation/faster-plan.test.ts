@@ -10,17 +10,33 @@ const config = remediationConfig([rebootOffline()]);
 const trustOf = (network: QuietNetwork) => network.controller().view.status().trust;
 const intervalOf = (network: QuietNetwork) => network.daemon.collectorManager.plan().nodes!.intervalMs;
 
+/** Settings that read only the list of nodes, once per interval. */
+const every = (intervalMs: number) => ({
+  ...listsOnlySettings,
+  schedules: { ...listsOnlySettings.schedules!, nodes: { kind: "every", intervalMs } as const },
+});
+
+const freshMsOf = (network: QuietNetwork) => network.daemon.collectorManager.plan().nodes!.freshMs;
+
 test("fleet data stays trusted when a reload shortens the interval of the list", async () => {
-  const every = (intervalMs: number) => ({
-    ...listsOnlySettings,
-    schedules: { ...listsOnlySettings.schedules!, nodes: { kind: "every", intervalMs } as const },
-  });
   const network = await startQuietNetwork({ config, settings: every(20 * MINUTE_MS), warmUpMs: 55 * MINUTE_MS });
   expect(trustOf(network)).toEqual([]);
   await network.reload({ settings: every(MINUTE_MS) });
   await network.advance(2 * MINUTE_MS);
   expect(trustOf(network)).toEqual([]);
-  expect(network.daemon.collectorManager.plan().nodes!.freshMs).toBe(3 * MINUTE_MS);
+  await network.advance(3 * MINUTE_MS);
+  expect(freshMsOf(network)).toBe(3 * MINUTE_MS);
+});
+
+test("fleet data is no longer trusted after three intervals without a walk, although the plan was slower shortly before", async () => {
+  const network = await startQuietNetwork({ config, settings: every(MINUTE_MS) });
+  network.setFault({ kind: "reset" });
+  await network.reload({ settings: every(20 * MINUTE_MS) });
+  expect(freshMsOf(network)).toBe(HOUR_MS);
+  await network.reload({ settings: every(MINUTE_MS) });
+  await network.advance(5 * MINUTE_MS);
+  expect(freshMsOf(network)).toBe(3 * MINUTE_MS);
+  expect(trustOf(network).map(({ reason }) => reason)).toContain("inventory_incomplete");
 });
 
 /** Starts a daemon an hour before the end of a month whose calls are nearly used up. */

@@ -1,7 +1,12 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import {
+  listsAndDetailsSettings,
+  listsOnlySettings,
+  type QuietNetwork,
+  startQuietNetwork,
+} from "../../harness/quiet-network.ts";
 import { holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 import { changingRecords } from "../../harness/simulator/changed-responses.ts";
 
@@ -47,6 +52,36 @@ test("nodes that are offline at the first evaluation are an incident if they are
   expect(network.holdReasons(region[0]!)).toEqual(["correlated"]);
   await network.advance(2 * HOUR_MS);
   expect(nodesActedOn(network).length).toBeGreaterThan(0);
+});
+
+test("a region that is down when trust returns is an incident, although the first walk shows only some of its nodes", async () => {
+  const config = remediationConfig([rebootOffline()], withoutOtherLimits);
+  const network = await startQuietNetwork({ config, scenario, settings: { ...listsOnlySettings, pageLimit: 6 } });
+  const region = network.nodes(REGION);
+  network.setFault({ kind: "empty_list" });
+  await network.advance(MINUTE_MS);
+  for (const node of region) network.failNode(node);
+  network.setFaults([5, 6, 7, 8, 9, 10].map((page) => ({ fault: { kind: "reset" }, match: `/v1/nodes?page=${page}` })));
+  await network.advance(MINUTE_MS);
+  expect(network.daemon.snapshots.last!.fleet.lastWalk).toMatchObject({ isAborted: true, seenNodes: 24 });
+  network.setFault(null);
+  await network.advance(2 * HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  for (const node of region) expect(network.holdReasons(node)).toEqual(["correlated"]);
+});
+
+test("nodes that are down when they are first seen belong to an incident of their region that lasts", async () => {
+  const config = remediationConfig([rebootOffline({ forMs: 0 })], withoutOtherLimits);
+  const network = await startQuietNetwork({ config, scenario, settings: { ...listsOnlySettings, pageLimit: 6 } });
+  network.setFault({ kind: "empty_list" });
+  await network.advance(MINUTE_MS);
+  for (const node of network.nodes(REGION)) network.failNode(node);
+  network.setFault({ kind: "reset" }, "/v1/nodes?page=10");
+  await network.advance(10 * MINUTE_MS);
+  network.setFault(null);
+  await network.advance(2 * HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  for (const node of network.nodes(REGION)) expect(network.holdReasons(node)).toEqual(["correlated"]);
 });
 
 test("nodes of a region that meet a condition at the first evaluation, but are online, are not an incident", async () => {
@@ -198,4 +233,28 @@ test("an outage of fleet data doesn't end an incident", async () => {
   await network.advance(HOUR_MS);
   expect(network.holdReasons(incidentNodes(network)[0]!)).toEqual(["correlated"]);
   expect(network.postCount()).toBe(0);
+});
+
+test("nodes of one region that failed together are an incident if a reload comes before their evaluation", async () => {
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]), scenario });
+  for (const node of incidentNodes(network)) network.failNode(node);
+  // As if a round of remediation that takes long were in progress.
+  network.daemon.collectorManager.setListener(() => {});
+  await network.advance(MINUTE_MS);
+  await network.reload({});
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(incidentNodes(network)[0]!)).toEqual(["correlated"]);
+});
+
+test("a region that fails while a walk fails is an incident, although the data before is older than max_age", async () => {
+  const config = remediationConfig([rebootOffline({ maxAgeMs: 90_000 })], withoutOtherLimits);
+  const network = await startQuietNetwork({ config, scenario });
+  network.setFault({ kind: "reset" });
+  await network.advance(MINUTE_MS);
+  for (const node of network.nodes(REGION)) network.failNode(node);
+  network.setFault(null);
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(network.nodes(REGION)[0]!)).toEqual(["correlated"]);
 });

@@ -28,3 +28,25 @@ test("a page that shows the node online resets its pending timer, although the w
   await network.advance(3 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
 });
+
+test("a page that can't be read holds actions until the next complete walk, and its nodes can't be accepted as missing", async () => {
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline()]),
+    settings: { ...listsOnlySettings, pageLimit: 20 },
+  });
+  const trustReasons = () =>
+    network
+      .controller()
+      .view.status()
+      .trust.map(({ reason }) => reason);
+  network.setFault({ kind: "reset" }, "/v1/nodes?page=2");
+  await network.advance(MINUTE_MS);
+  expect(network.daemon.snapshots.last!.fleet.lastWalk).toMatchObject({ complete: false, seenNodes: 40 });
+  expect(trustReasons()).toEqual(["inventory_incomplete"]);
+  expect(await network.commands().acceptInventory()).toMatchObject({
+    error: { kind: "conflict", message: expect.stringContaining("not every page of the node list could be read") },
+  });
+  network.setFault(null);
+  await network.advance(MINUTE_MS);
+  expect(trustReasons()).toEqual([]);
+});

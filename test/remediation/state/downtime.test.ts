@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
+import { defaultSafety, rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
 import { churnAfterReboots, noFailureRates, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
@@ -41,4 +41,23 @@ test("nodes that were lost before a downtime don't count toward the breaker agai
   for (const node of [third!, fourth!]) network.failNode(node);
   await network.advance(20 * MINUTE_MS);
   expect(network.controller().view.status().breaker).toBeNull();
+});
+
+test("an incident that began while the journal's clock was behind lasts as long as others once the clock is corrected", async () => {
+  const safety = { ...withoutLimits, correlated: defaultSafety.correlated };
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], safety) });
+  network.daemon.clock.stepWallClock(-10 * HOUR_MS);
+  await network.restart({ downMs: 10 * HOUR_MS });
+  await network.advance(2 * HOUR_MS);
+  const region = network.nodes("us-east");
+  for (const node of region) network.failNode(node);
+  await network.advance(HOUR_MS);
+  expect(network.holdReasons(region[0]!)).toEqual(["correlated"]);
+  network.daemon.clock.stepWallClock(10 * HOUR_MS);
+  await network.restart();
+  await network.advance(3 * HOUR_MS);
+  expect(network.holdReasons(region[0]!)).toEqual(["correlated"]);
+  expect(network.postCount()).toBe(0);
+  await network.advance(3 * HOUR_MS);
+  expect(network.postCount()).toBeGreaterThan(0);
 });
