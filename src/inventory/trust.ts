@@ -83,6 +83,9 @@ export function assessTrust(inventory: InventoryStatus, trust: Safety["trust"]):
   return { blockers: [...untrusted, ...notReady], isUntrusted: untrusted.length > 0 };
 }
 
+/** Where to look if walks keep failing. */
+const CAUSE_OF_FAILURE = "; the nodes collector's state in `status` says why";
+
 /** Returns what the last walk missed, and how the hold ends. */
 function incompleteDetail({ completeWalks, missing }: InventoryStatus, trust: Safety["trust"]): string {
   if (missing !== null) {
@@ -91,7 +94,7 @@ function incompleteDetail({ completeWalks, missing }: InventoryStatus, trust: Sa
   }
   return completeWalks === 0
     ? "no walk of the node list has completed yet"
-    : "the last walk of the nodes was not complete; the hold ends with the next complete walk";
+    : `the last walk of the nodes was not complete${CAUSE_OF_FAILURE}; the hold ends with the next complete walk`;
 }
 
 /** Returns what delays the next walk, or an empty text. */
@@ -114,7 +117,8 @@ function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): 
   const blockers: TrustBlocker[] = [];
   if (hasNoFreshWalk(inventory)) {
     const wait = walkWait(inventory);
-    const reason = inventory.missing === null ? wait : `; ${incompleteDetail(inventory, trust)}${wait}`;
+    const reason =
+      inventory.missing === null ? wait || CAUSE_OF_FAILURE : `; ${incompleteDetail(inventory, trust)}${wait}`;
     const age = seconds(completeWalkAgeMs!);
     const what =
       completeWalks === 0

@@ -33,6 +33,8 @@ const TRUSTED = { blockers: [], isUntrusted: false };
 const untrusted = (...blockers: string[]) => ({ blockers, isUntrusted: true });
 const notReady = (...blockers: string[]) => ({ blockers, isUntrusted: false });
 
+const CAUSE = "; the nodes collector's state in `status` says why";
+
 test("trusts an inventory without problems", () => {
   expect(assess({})).toEqual(TRUSTED);
 });
@@ -46,7 +48,7 @@ describe("an inventory that is not ready", () => {
   test("is incomplete, not untrusted, after one failed walk", () => {
     expect(assess({ lastComplete: false, recordsRead: 3 })).toEqual(
       notReady(
-        "inventory_incomplete: the last walk of the nodes was not complete; the hold ends with the next complete walk",
+        `inventory_incomplete: the last walk of the nodes was not complete${CAUSE}; the hold ends with the next complete walk`,
       ),
     );
   });
@@ -93,7 +95,7 @@ describe("an inventory whose walks wait for the monthly budget", () => {
     );
     expect(assess({ ...slow, lastComplete: false })).toEqual(
       notReady(
-        `inventory_incomplete: the last walk of the nodes was not complete; the hold ends with the next complete walk; ${every}`,
+        `inventory_incomplete: the last walk of the nodes was not complete${CAUSE}; the hold ends with the next complete walk; ${every}`,
       ),
     );
     expect(assess({ ...spent, completeWalkAgeMs: 181 * SECOND_MS })).toEqual(
@@ -106,7 +108,7 @@ describe("an inventory whose walks wait for the monthly budget", () => {
 describe("an untrusted inventory", () => {
   test("has a last complete walk that is no longer fresh", () => {
     expect(assess({ completeWalkAgeMs: 180 * SECOND_MS })).toEqual(TRUSTED);
-    const stale = "inventory_incomplete: the last complete walk of the nodes is 181 s old, more than 180 s";
+    const stale = `inventory_incomplete: the last complete walk of the nodes is 181 s old, more than 180 s${CAUSE}`;
     expect(assess({ completeWalkAgeMs: 180 * SECOND_MS + 1 })).toEqual(untrusted(stale));
     expect(assess({ completeWalkAgeMs: 180 * SECOND_MS + 1, lastComplete: false })).toEqual(untrusted(stale));
   });
@@ -115,7 +117,7 @@ describe("an untrusted inventory", () => {
     const none = { completeWalks: 0, lastComplete: false, nodes: 0, recordsRead: 0, largestWalkNodes: 0 };
     expect(assess({ ...none, completeWalkAgeMs: 180 * SECOND_MS + 1 })).toEqual(
       untrusted(
-        "inventory_incomplete: no walk of the nodes has completed in the 181 s since the start, more than 180 s",
+        `inventory_incomplete: no walk of the nodes has completed in the 181 s since the start, more than 180 s${CAUSE}`,
         "warming_up: 0 of 2 complete walks since the start",
       ),
     );
