@@ -1,5 +1,5 @@
 import type { DurationMs } from "../../../src/base/duration.ts";
-import type { Transport } from "../../../src/model/ports.ts";
+import type { Log, Transport } from "../../../src/model/ports.ts";
 import type { Action } from "../../../src/model/remediation/episode.ts";
 import type { EpochMs, MonotonicMs } from "../../../src/model/time.ts";
 import type { RemediationConfig } from "../../../src/remediation/context.ts";
@@ -143,6 +143,20 @@ export function failuresOf({ service: { network }, serviceNow }: SimulationParts
     if (hasFailed && startMs + sessions.endedAt[slot]! >= since) failures++;
   }
   return failures;
+}
+
+/** Creates a log that is discarded. A failed remediation round is a violation. */
+export function createLog(parts: SimulationParts): Log {
+  const check = (_fields: object, message: string) => {
+    if (message.startsWith("remediation round failed")) parts.addViolation("remediation round failed", message);
+  };
+  return { debug: () => {}, info: () => {}, warn: check, error: check };
+}
+
+/** Records which nodes have a failure, or are cut off, now. */
+export function recordFailingNodes({ service: { network }, lastFailingAt }: SimulationParts): void {
+  for (const { id, failureMode, isRegionDown } of network.fleet.nodes)
+    if (failureMode !== "none" || isRegionDown) lastFailingAt.set(id, network.now);
 }
 
 /** Returns the actual state of a node now. */
