@@ -91,6 +91,10 @@ const service = section({
   quarantine_status: oneOf(["quarantined", "maintenance"])
     .default("quarantined")
     .describe("Status of a quarantined node."),
+  quarantine_end: oneOf(["duration", "never"])
+    .default("duration")
+    .describe("Whether a quarantine ends after its duration, or never by itself."),
+  reboot_status: oneOf(["rebooting", "offline", "online"]).default("rebooting").describe("Status of a rebooting node."),
   error_body: oneOf(["code", "nested", "text", "empty"])
     .default("code")
     .describe("Body of error responses: `{error, message}`, `{error: {code, message}}`, text/plain, or none."),

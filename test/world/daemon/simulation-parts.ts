@@ -3,13 +3,13 @@ import type { Log, Transport } from "../../../src/model/ports.ts";
 import type { Action } from "../../../src/model/remediation/episode.ts";
 import type { EpochMs, MonotonicMs } from "../../../src/model/time.ts";
 import type { RemediationConfig } from "../../../src/remediation/context.ts";
+import { statedStatus } from "../../../src/simulator/api/node-view.ts";
 import type { VirtualClock } from "../../../src/simulator/clock.ts";
 import { findNode } from "../../../src/simulator/fleet/fleet.ts";
 import { NEVER, type SimulatedNode } from "../../../src/simulator/fleet/node.ts";
 import { type SimulatedService, serviceTime } from "../../../src/simulator/http/service.ts";
 import { advanceNetwork } from "../../../src/simulator/network.ts";
 import { STATE_INDEX } from "../../../src/simulator/sessions/sessions.ts";
-import { actualNode } from "../../harness/simulator/actual-state.ts";
 import type { BreakerModel } from "../invariants/breaker-model.ts";
 import type { ServiceClockModel } from "../invariants/observation-invariants.ts";
 import type { DaemonProcess } from "./daemon-process.ts";
@@ -154,20 +154,24 @@ export function createLog(parts: SimulationParts): Log {
 }
 
 /** Records which nodes have a failure, or are cut off, now. */
-export function recordFailingNodes({ service: { network }, lastFailingAt }: SimulationParts): void {
-  for (const { id, failureMode, isRegionDown } of network.fleet.nodes)
-    if (failureMode !== "none" || isRegionDown) lastFailingAt.set(id, network.now);
+export function recordFailingNodes({ service, lastFailingAt }: SimulationParts): void {
+  for (const node of service.network.fleet.nodes)
+    if (isFailing(service, node)) lastFailingAt.set(node.id, service.network.now);
 }
+
+/** Returns whether a node has a failure, is cut off, or is shown as offline while it reboots. */
+const isFailing = (service: SimulatedService, node: SimulatedNode): boolean =>
+  node.failureMode !== "none" || node.isRegionDown || statedStatus(service, node) === "offline";
 
 /** Returns the actual state of a node now. */
 export function nodeTruthOf({ service, clock, withOperator, serviceNow }: SimulationParts, id: string): NodeTruth {
   const now = serviceNow();
-  const truth = actualNode(service, id);
+  const node = findNode(service.network.fleet, id);
   return {
     at: clock.monotonic(),
-    isFailing: truth !== null && (truth.failureMode !== "none" || truth.isRegionDown),
-    status: truth?.status ?? "gone",
-    changedAt: findNode(service.network.fleet, id)?.changedAt ?? now,
+    isFailing: node !== null && isFailing(service, node),
+    status: node === null ? "gone" : node.status === "rebooting" ? service.options.rebootStatus : node.status,
+    changedAt: node?.changedAt ?? now,
     isWithOperator: (withOperator.get(id) ?? Number.NEGATIVE_INFINITY) > now,
   };
 }

@@ -1,14 +1,20 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import type { CollectionSettings } from "../../../src/collectors/collector-manager.ts";
-import { LIMITER_KINDS, NODE_ORDERS, type Scenario, type ServiceOptions } from "../../../src/config/schema/scenario.ts";
+import {
+  LIMITER_KINDS,
+  NODE_ORDERS,
+  type Scenario,
+  SESSION_ORDERS,
+  type ServiceOptions,
+} from "../../../src/config/schema/scenario.ts";
 import type { EpochMs } from "../../../src/model/time.ts";
 import { type Limits, pollingCallsPerMonth } from "../../../src/rate-limit/limits.ts";
 import { billingMonthOf } from "../../../src/rate-limit/monthly-budget.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 import type { Configuration } from "../daemon/daemon-process.ts";
-import { cacheFaults, misleadingFaults, phantomFaults, randomFaults } from "../faults/faults-input.ts";
+import { cacheFaults, longFaults, misleadingFaults, phantomFaults, randomFaults } from "../faults/faults-input.ts";
 import { lateReboots, longDowntimes, randomEvents, suspensions, type TimedEvent } from "../faults/world-events.ts";
 import { randomConfig } from "./policies-input.ts";
 import { createRandomChoices, type RandomChoices } from "./random-choices.ts";
@@ -74,14 +80,8 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
   const quietAtMs = Math.max(WARM_UP_MS, endMs - QUIET_PERIOD_MS);
   const plan = choices.pick(["starter", "business", "business", "enterprise"] as const);
   const callsPerMonth = plan === "starter" && choices.chance(0.3) ? 60_000 : null;
-  const service = {
-    ...walkable(serviceOf(choices, plan)),
-    detailUptime: detailUptimeOf(seed),
-    detailLocation: seed % 8 === 2 ? ("other_case" as const) : ("same" as const),
-    createdAt: createdAtOf(seed),
-    quarantineStatus: seed % 8 === 4 ? ("maintenance" as const) : ("quarantined" as const),
-  };
-  const settings = settingsOf(choices, limitsOf(plan, callsPerMonth));
+  const service = variantOf(seed, walkable(serviceOf(choices, plan)));
+  const settings = { ...settingsOf(choices, limitsOf(plan, callsPerMonth)), usageScale: service.usageScale };
   const config = randomConfig(choices);
   const scenario: Scenario = {
     ...demoScenario,
@@ -102,6 +102,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
       ...misleadingFaults(createRandomChoices(seededRandom(seed * 6_101)), WARM_UP_MS, quietAtMs),
       ...cacheFaults(createRandomChoices(seededRandom(seed * 3_011)), WARM_UP_MS, quietAtMs),
       ...phantomFaults(createRandomChoices(seededRandom(seed * 1_009)), WARM_UP_MS, quietAtMs),
+      ...longFaults(createRandomChoices(seededRandom(seed * 6_007)), WARM_UP_MS, quietAtMs),
     ],
   };
   const configuration = { settings, config };
@@ -148,17 +149,38 @@ function walkable(service: ServiceOptions): ServiceOptions {
   return isUnwalkable ? { ...service, nodeList: { ...nodeList, order: "joined" } } : service;
 }
 
-/** Drawn separately, so that all else stays as it was. */
-const detailUptimeOf = (seed: number): ServiceOptions["detailUptime"] =>
-  createRandomChoices(seededRandom(seed * 4_799)).pick(["floored", "floored", "rounded", "exact"]);
+/** By the number of the seed, modulo 16. */
+const REBOOT_STATUS: Readonly<Record<number, ServiceOptions["rebootStatus"]>> = {
+  1: "offline",
+  3: "online",
+  11: "offline",
+};
 
-/** Derived from the number of the seed alone, so that all else stays as it was. */
+/** Draws or derives further options from the number of the seed alone, so that all else stays as it was. */
+function variantOf(seed: number, service: ServiceOptions): ServiceOptions {
+  const choices = createRandomChoices(seededRandom(seed * 4_799));
+  const totalCounts = seed % 16 === 9 ? "page" : "list";
+  return {
+    ...service,
+    detailUptime: choices.pick(["floored", "floored", "rounded", "exact"]),
+    detailLocation: seed % 8 === 2 ? "other_case" : "same",
+    createdAt: createdAtOf(seed),
+    quarantineStatus: seed % 8 === 4 ? "maintenance" : "quarantined",
+    quarantineEnd: seed % 8 === 7 ? "never" : "duration",
+    rebootStatus: REBOOT_STATUS[seed % 16] ?? "rebooting",
+    usageScale: seed % 8 === 5 ? "percent" : "ratio",
+    unknownNodeStatus: seed % 16 === 7 ? 403 : service.unknownNodeStatus,
+    nodeList: { ...service.nodeList, totalCounts },
+    sessionList: { ...service.sessionList, totalCounts, order: choices.pick(["started_at", ...SESSION_ORDERS]) },
+  };
+}
+
 function createdAtOf(seed: number): ServiceOptions["createdAt"] {
   if (seed % 16 === 0) return "request";
   return seed % 8 === 0 ? "boot" : "creation";
 }
 
-/** Derived from the number of the seed alone, so that all else stays as it was. In the other runs no call was used. */
+/** Returns the calls that were used before the start, which are 0 in most runs. */
 function callsUsedOf(seed: number, { limits, monthStartsOn }: CollectionSettings, startMs: EpochMs): number {
   const { callsPerMonth } = limits.plan;
   if (callsPerMonth === null || seed % 4 !== 3) return 0;
