@@ -88,7 +88,7 @@ const service = section({
   created_at: oneOf(["creation", "boot", "request"])
     .default("creation")
     .describe("Whether `created_at` is the time of the node's creation, of its last boot or of the request."),
-  quarantine_status: oneOf(["quarantined", "maintenance"])
+  quarantine_status: oneOf(["quarantined", "maintenance", "offline"])
     .default("quarantined")
     .describe("Status of a quarantined node."),
   quarantine_end: oneOf(["duration", "never"])

@@ -101,7 +101,7 @@ test("lists and returns a rebooting node with the status that the option says", 
 });
 
 test("lists and returns a quarantined node with the status that the option says", () => {
-  const statusOf = (quarantineStatus: "quarantined" | "maintenance") => {
+  const statusOf = (quarantineStatus: "quarantined" | "maintenance" | "offline") => {
     const client = createTestClient(scenarioWith({}, { quarantineStatus }));
     const { id } = json(client.get("/v1/nodes")).data[3];
     client.post(`/v1/nodes/${id}/quarantine`, { reason: "test", duration_minutes: 30 });
@@ -109,6 +109,7 @@ test("lists and returns a quarantined node with the status that the option says"
   };
   expect(statusOf("quarantined")).toEqual(["quarantined", "quarantined"]);
   expect(statusOf("maintenance")).toEqual(["maintenance", "maintenance"]);
+  expect(statusOf("offline")).toEqual(["offline", "offline"]);
 });
 
 describe("pagination", () => {

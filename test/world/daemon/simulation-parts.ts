@@ -159,7 +159,7 @@ export function recordFailingNodes({ service, lastFailingAt }: SimulationParts):
     if (isFailing(service, node)) lastFailingAt.set(node.id, service.network.now);
 }
 
-/** Returns whether a node has a failure, is cut off, or is shown as offline while it reboots. */
+/** Returns whether a node has a failure, is cut off, or is shown as offline while it reboots or is quarantined. */
 const isFailing = (service: SimulatedService, node: SimulatedNode): boolean =>
   node.failureMode !== "none" || node.isRegionDown || statedStatus(service, node) === "offline";
 
@@ -170,7 +170,7 @@ export function nodeTruthOf({ service, clock, withOperator, serviceNow }: Simula
   return {
     at: clock.monotonic(),
     isFailing: node !== null && isFailing(service, node),
-    status: node === null ? "gone" : node.status === "rebooting" ? service.options.rebootStatus : node.status,
+    status: node === null ? "gone" : statedStatus(service, node),
     changedAt: node?.changedAt ?? now,
     isWithOperator: (withOperator.get(id) ?? Number.NEGATIVE_INFINITY) > now,
   };

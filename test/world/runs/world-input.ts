@@ -94,7 +94,11 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
       ...choices.pick(FAILURE_RATES),
       selfHealing: choices.pick([0.2, 0.6]),
       incurable: 0.2,
-      rebootMs: choices.pick([10 * SECOND_MS, 45 * SECOND_MS, 3 * MINUTE_MS]),
+      rebootMs: Math.max(
+        choices.pick([10 * SECOND_MS, 45 * SECOND_MS, 3 * MINUTE_MS]),
+        // Longer than a step waits.
+        seed % 16 === 11 || seed % 16 === 12 ? 8 * MINUTE_MS : 0,
+      ),
     },
     churn: churnOf(choices),
     faults: [
@@ -165,7 +169,7 @@ function variantOf(seed: number, service: ServiceOptions): ServiceOptions {
     detailUptime: choices.pick(["floored", "floored", "rounded", "exact"]),
     detailLocation: seed % 8 === 2 ? "other_case" : "same",
     createdAt: createdAtOf(seed),
-    quarantineStatus: seed % 8 === 4 ? "maintenance" : "quarantined",
+    quarantineStatus: seed % 8 === 4 ? "maintenance" : seed % 16 === 10 ? "offline" : "quarantined",
     quarantineEnd: seed % 8 === 7 ? "never" : "duration",
     rebootStatus: REBOOT_STATUS[seed % 16] ?? "rebooting",
     usageScale: seed % 8 === 5 ? "percent" : "ratio",
