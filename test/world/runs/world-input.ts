@@ -154,7 +154,7 @@ function walkable(service: ServiceOptions): ServiceOptions {
 }
 
 /** By the number of the seed, modulo 16. */
-const REBOOT_STATUS: Readonly<Record<number, ServiceOptions["rebootStatus"]>> = {
+const REBOOT_STATUSES: Readonly<Record<number, ServiceOptions["rebootStatus"]>> = {
   1: "offline",
   3: "online",
   11: "offline",
@@ -163,7 +163,7 @@ const REBOOT_STATUS: Readonly<Record<number, ServiceOptions["rebootStatus"]>> = 
 /** Draws or derives further options from the number of the seed alone, so that all else stays as it was. */
 function variantOf(seed: number, service: ServiceOptions): ServiceOptions {
   const choices = createRandomChoices(seededRandom(seed * 4_799));
-  const totalCounts = seed % 16 === 9 ? "page" : "list";
+  const totalCounts = seed % 16 === 9 ? "list_unless_empty" : "list";
   return {
     ...service,
     detailUptime: choices.pick(["floored", "floored", "rounded", "exact"]),
@@ -171,7 +171,7 @@ function variantOf(seed: number, service: ServiceOptions): ServiceOptions {
     createdAt: createdAtOf(seed),
     quarantineStatus: seed % 8 === 4 ? "maintenance" : seed % 16 === 10 ? "offline" : "quarantined",
     quarantineEnd: seed % 8 === 7 ? "never" : "duration",
-    rebootStatus: REBOOT_STATUS[seed % 16] ?? "rebooting",
+    rebootStatus: REBOOT_STATUSES[seed % 16] ?? "rebooting",
     usageScale: seed % 8 === 5 ? "percent" : "ratio",
     unknownNodeStatus: seed % 16 === 7 ? 403 : service.unknownNodeStatus,
     nodeList: { ...service.nodeList, totalCounts },
