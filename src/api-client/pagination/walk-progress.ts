@@ -67,7 +67,7 @@ export class WalkProgress {
     this.#observedFrom = Math.min(this.#observedFrom, at);
     this.#failedInARow = 0;
     // A page without records may state a total of 0, as a count in the query of the page does.
-    if (length > 0 || total >= this.#seen) {
+    if (length > 0 || total > 0) {
       this.#total = total;
       this.#totals.set(number, total);
     }
