@@ -46,7 +46,7 @@ export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Res
   };
   startReading();
   while (inFlight.size > 0) await Promise.race(inFlight);
-  if (progress.missesAPage() && !behavior.firstKnown && !signal.aborted) await probePageZero(walk, progress, signal);
+  if (progress.mayMissAPage() && !behavior.firstKnown && !signal.aborted) await probePageZero(walk, progress, signal);
   for (const page of progress.gaps()) if (progress.isWorthwhile() && !signal.aborted) await read(page);
   for (const page of progress.head()) {
     if (progress.missing() > 0 && progress.isWorthwhile() && !signal.aborted) await read(page);
@@ -153,7 +153,7 @@ function forgetEnd(behavior: ListBehavior): void {
 }
 
 /**
- * Finds out whether a walk that misses a page began on the second page because the service counts from 0. If so, most
+ * Finds out whether a walk that may miss a page began on the second page because the service counts from 0. If so, most
  * records of page 0 are new; if the service treats page 0 as page 1, they are not.
  */
 async function probePageZero(walk: ListWalk, progress: WalkProgress, signal: AbortSignal): Promise<void> {
@@ -166,8 +166,8 @@ async function probePageZero(walk: ListWalk, progress: WalkProgress, signal: Abo
   const isRepeating = progress.isRepeating();
   progress.record(0, page);
   const { length, fresh } = page.value;
-  // A service that ignores the page number proves nothing.
-  if (isRepeating) return;
+  // A service that ignores the page number, or an empty list, proves nothing.
+  if (isRepeating || length === 0) return;
   if (fresh > length / 2) behavior.first = 0;
   behavior.firstKnown = true;
 }

@@ -66,8 +66,11 @@ export class WalkProgress {
     this.#pages++;
     this.#observedFrom = Math.min(this.#observedFrom, at);
     this.#failedInARow = 0;
-    this.#total = total;
-    this.#totals.set(number, total);
+    // A page without records may state a total of 0, as a count in the query of the page does.
+    if (length > 0 || total > 0) {
+      this.#total = total;
+      this.#totals.set(number, total);
+    }
     this.#received += length;
     this.#pageSize = Math.max(this.#pageSize, length);
     this.#seen += fresh;
@@ -147,10 +150,12 @@ export class WalkProgress {
   }
 
   /**
-   * Whether about a page of records is missing: if the service counts pages from 0, the walk began on the second one.
+   * Whether about a page of records is missing, or the list is empty: if the service counts pages from 0, the walk began
+   * on the second one.
    */
-  missesAPage(): boolean {
-    return this.#fillsAPage(this.#total - this.#seen);
+  mayMissAPage(): boolean {
+    const isEmpty = this.#total === 0 && this.#seen === 0;
+    return isEmpty || this.#fillsAPage(this.#total - this.#seen);
   }
 
   /** Whether about a page of records came twice: the service may ignore the page number. */

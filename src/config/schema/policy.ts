@@ -48,7 +48,7 @@ const steps = [
   section({
     action: z.literal("reboot"),
     force: booleanFlag().default(false).describe("Whether to force the reboot instead of rebooting gracefully."),
-    verify: verify("10m", "`when` no longer holds, and the node is online"),
+    verify: verify("10m", "`when` no longer holds, and the node is online and has reported since"),
   }).describe("Reboots the node."),
   section({
     action: z.literal("quarantine"),

@@ -88,9 +88,13 @@ const service = section({
   created_at: oneOf(["creation", "boot", "request"])
     .default("creation")
     .describe("Whether `created_at` is the time of the node's creation, of its last boot or of the request."),
-  quarantine_status: oneOf(["quarantined", "maintenance"])
+  quarantine_status: oneOf(["quarantined", "maintenance", "offline"])
     .default("quarantined")
     .describe("Status of a quarantined node."),
+  quarantine_end: oneOf(["duration", "never"])
+    .default("duration")
+    .describe("Whether a quarantine ends after its duration, or never by itself."),
+  reboot_status: oneOf(["rebooting", "offline", "online"]).default("rebooting").describe("Status of a rebooting node."),
   error_body: oneOf(["code", "nested", "text", "empty"])
     .default("code")
     .describe("Body of error responses: `{error, message}`, `{error: {code, message}}`, text/plain, or none."),
@@ -135,9 +139,11 @@ function listOptions<Order extends string>(orders: readonly Order[], defaultOrde
     records_max: wholeNumber(1, 10_000_000)
       .exactOptional()
       .describe("Pages that begin after this many records get 400. By default every page is served."),
-    total_counts: oneOf(["list", "page"])
+    total_counts: oneOf(["list", "page", "list_unless_empty"])
       .default("list")
-      .describe("Whether `total` counts the records of the list or those of the page."),
+      .describe(
+        "Whether `total` counts the records of the list or those of the page; `list_unless_empty`: those of the list, but 0 on a page without records.",
+      ),
     total_lag: duration("0s", "1h")
       .prefault("0s")
       .describe("Age of `total`: it counts the list as it was this long ago, to the second."),

@@ -12,6 +12,8 @@ export interface StepObservation {
   /** Whether the node was observed after the step was sent. If not, the fields below are ignored. */
   readonly isFresh: boolean;
   readonly status: NodeStatus;
+  /** Whether the node has reported since the step was sent, or may have. */
+  readonly hasReported: boolean;
   /** The verdict of `when` on data that was observed after the step was sent. */
   readonly when: Verdict;
   /** The verdict of the step's `expect`, or null if it has none. */
@@ -64,10 +66,11 @@ export function evaluateStep(action: Action, verify: StepVerification, seen: Ste
 }
 
 /** Returns whether the default expectation of an action is met. No field shows that clients were disconnected. */
-function meetsDefaultExpectation({ request }: Action, { when, status }: StepObservation): boolean {
+function meetsDefaultExpectation({ request }: Action, { when, status, hasReported }: StepObservation): boolean {
   switch (request.kind) {
     case "reboot":
-      return when === "false" && status === "online";
+      // The service may show a node as online while it reboots: the spec states no status (section 3.1).
+      return when === "false" && status === "online" && hasReported;
     case "quarantine":
       return status === "quarantined";
     case "disconnect":

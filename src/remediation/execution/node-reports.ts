@@ -35,6 +35,12 @@ export function hasReportsSince(context: ReportsContext, sentAt: EpochMs, slot: 
   return latestReportAt(context) > since + DATE_PRECISION_MS;
 }
 
+/** Returns whether a node has reported since a step was sent, or true if that is unknown. */
+export function mayHaveReported({ observed, ...context }: ReportsContext, sentAt: EpochMs, slot: number): boolean {
+  const { lastSeenMs, listedAt } = observed.fleet;
+  return !(lastSeenMs.at(slot) < (toServiceTime(context, sentAt, listedAt.at(slot)) ?? Number.NaN));
+}
+
 /** Returns whether the detail of a node is from before a step was sent, although the list shows a later report. */
 export function isDetailOlder(context: ReportsContext, sentAt: EpochMs, slot: number): boolean {
   const { detailLastSeenMs, lastSeenMs, listedAt } = context.observed.fleet;

@@ -11,7 +11,7 @@ import type { Policy } from "../../policy/policy.ts";
 import type { EpisodeContext, ServiceContext } from "../context.ts";
 import { canaryFactKey, type SentUnder } from "../policy-set.ts";
 import { actionChange, commitTransition, finishAction, withdraw } from "./episode-transitions.ts";
-import { hasReportsSince, isDetailOlder, toServiceTime } from "./node-reports.ts";
+import { hasReportsSince, isDetailOlder, mayHaveReported, toServiceTime } from "./node-reports.ts";
 
 /** Dependencies of the verification of steps. */
 export type VerificationDeps = EpisodeContext & Pick<ServiceContext, "client" | "clock" | "observed">;
@@ -76,6 +76,7 @@ function observeStep(
     now: remediationState.now(),
     isFresh: isFresh.nodes,
     status: observed.statusAt(slot),
+    hasReported: mayHaveReported(context, sentAt, slot),
     when: evaluatePolicy(policy, slot, input).verdict,
     expect: expect === null ? null : evaluateExpression(expect, slot, input).verdict,
   };

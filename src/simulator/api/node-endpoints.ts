@@ -65,7 +65,9 @@ export function quarantineNode(call: EndpointCall): EndpointResult {
   const { network } = call.service;
   // The sessions are cut first to count them, since the quarantine would end them without a count.
   const disconnected = cutSessions(network.traffic, node.value, call.at - network.startMs, "closed");
-  quarantine(network.fleet, node.value, call.at + minutes * MINUTE_MS, call.at);
+  const isEnding = call.service.options.quarantineEnd === "duration";
+  const until = isEnding ? call.at + minutes * MINUTE_MS : Number.MAX_SAFE_INTEGER;
+  quarantine(network.fleet, node.value, until, call.at);
   return ok({
     status: 200,
     value: {

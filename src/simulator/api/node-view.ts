@@ -35,13 +35,19 @@ function bandwidthOf(network: Network, node: SimulatedNode, at: EpochMs): number
   return gigabytes(before + countedBytes(traffic.population.nodes[node.index]!, at - startMs));
 }
 
+/** Returns the status of a node that the service states. */
+export function statedStatus({ options }: ServiceBackend, { status }: SimulatedNode): SimulatedNode["status"] {
+  if (status === "quarantined") return options.quarantineStatus;
+  return status === "rebooting" ? options.rebootStatus : status;
+}
+
 /** Returns the list form (spec, section 2.1) of a node at `at`. The service knows no report after `seenUntil`. */
 export function listedNode(service: ServiceBackend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs) {
   const { active } = service.network.traffic.population.nodes[node.index]!;
   return {
     id: node.id,
     name: node.name,
-    status: node.status === "quarantined" ? service.options.quarantineStatus : node.status,
+    status: statedStatus(service, node),
     country: node.country,
     region: node.region,
     ip_address: node.ipAddress,

@@ -99,7 +99,8 @@ function statedTotal(
   all: number,
   onPage: number,
 ): number {
-  return totalFixed ?? Math.max(0, (totalCounts === "list" ? all : onPage) + totalOffBy);
+  const isOfPage = totalCounts === "page" || (totalCounts === "list_unless_empty" && onPage === 0);
+  return totalFixed ?? Math.max(0, (isOfPage ? onPage : all) + totalOffBy);
 }
 
 /** After this many positions, the same ones are missing again. */

@@ -4,13 +4,14 @@ import { PAGE_LIMIT_FALLBACKS } from "../../../src/api-client/pagination/list-wa
 import { propertyRuns } from "../../harness/run-length.ts";
 import { walkOf } from "./page-list.ts";
 
-test("every record is read regardless of the total, maximum page size, stated limit, errors and first page number", async () => {
+test("every record is read regardless of the total, also of empty pages, maximum page size, stated limit, errors and first page number", async () => {
   const lists = fc.record({
     total: fc.nat(2_500),
     clamp: fc.integer({ min: 1, max: 1_500 }),
     echo: fc.constantFrom("effective", "requested" as const),
     reject: fc.constantFrom(100, 500, 5_000),
     first: fc.constantFrom(0, 1 as const),
+    emptyTotals: fc.boolean(),
   });
   await fc.assert(
     fc.asyncProperty(lists, async (list) => {
@@ -153,6 +154,15 @@ describe("wrong knowledge is corrected at little cost", () => {
     expect(await walk()).toMatchObject({ value: { isExact: true, seen: 250 } });
     expect(behavior.first).toBe(0);
   });
+
+  test.each([20, 100])(
+    "a list of %i records is read if pages count from 0 and empty ones state a total of 0",
+    async (total) => {
+      const { walk, behavior } = walkOf({ total, clamp: 100, first: 0, emptyTotals: true });
+      expect(await walk()).toMatchObject({ value: { isExact: true, seen: total, total } });
+      expect(behavior.first).toBe(0);
+    },
+  );
 
   test("a service that counts from 0 is detected after it ignored the page number for a while", async () => {
     let isIgnored = true;

@@ -53,6 +53,8 @@ service:
   detail_location: other_case
   created_at: boot
   quarantine_status: maintenance
+  quarantine_end: never
+  reboot_status: offline
   error_body: empty
   action_reply: no_content
   list_ended_sessions: true
@@ -84,6 +86,8 @@ keys: [{ key: k, scopes: [nodes:read] }]
       detailLocation: "other_case",
       createdAt: "boot",
       quarantineStatus: "maintenance",
+      quarantineEnd: "never",
+      rebootStatus: "offline",
       errorBody: "empty",
       actionReply: "no_content",
       listEndedSessions: true,

@@ -35,7 +35,7 @@ const stepResultOf = (kind: Kind, seen: Partial<StepObservation>, expect: string
   evaluateStep(
     sentAction(kind),
     { withinMs: WITHIN, expect },
-    { now: NOON + MINUTE_MS, isFresh: true, status: "online", when: "false", expect: null, ...seen },
+    { now: NOON + MINUTE_MS, isFresh: true, status: "online", hasReported: true, when: "false", expect: null, ...seen },
   );
 
 const kinds = ["disconnect", "reboot", "quarantine"] as const;
@@ -62,8 +62,10 @@ describe("a step ends after `within`, or as soon as `expect` holds", () => {
 });
 
 describe("the default expect", () => {
-  test("of a reboot: when is false and the node is online", () => {
+  test("of a reboot: when is false, and the node is online and has reported since", () => {
     expect(stepResultOf("reboot", { when: "false", status: "online" })).toBe("verified");
+    expect(stepResultOf("reboot", { when: "false", status: "online", hasReported: false })).toBeNull();
+    expect(stepResultOf("reboot", { when: "false", hasReported: false, now: END })).toBe("verified");
     expect(stepResultOf("reboot", { when: "false", status: "rebooting" })).toBeNull();
     expect(stepResultOf("reboot", { when: "true", status: "online" })).toBeNull();
     expect(stepResultOf("reboot", { when: "unknown", status: "online" })).toBeNull();
@@ -145,6 +147,7 @@ describe("for any observations", () => {
     now: fc.integer({ min: NOON, max: EXTENDED_END - 1 }),
     isFresh: fc.boolean(),
     status: fc.constantFrom(...NODE_STATUSES),
+    hasReported: fc.boolean(),
     when: three,
     expect: fc.option(three, { nil: null }),
   });

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Action } from "../../../src/model/remediation/episode.ts";
+import { defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
-import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { noFailureRates, onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, holdReasonsOf } from "../../harness/remediation-results.ts";
 import { changingBodies } from "../../harness/simulator/changed-responses.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
@@ -72,4 +74,16 @@ test("a node that is offline because of our quarantine is not rebooted by anothe
   await network.advance(HOUR_MS);
   expect(network.status(node)).toBe("online");
   expect(actionLines(network)).toEqual(["quarantine: verified"]);
+});
+
+// Neither is the status of a rebooting node.
+test("a node that is shown as online while it reboots is verified once it reports again", async () => {
+  const scenario = { service: { ...defaultServiceOptions, rebootStatus: "online" as const } };
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]), scenario });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  await network.advance(30 * MINUTE_MS);
+  expect(network.actions()).toMatchObject([{ outcome: "verified", proof: "uptime_fell" }]);
+  const [{ sentAt, endedAt }] = network.actions() as [Action];
+  expect(endedAt! - sentAt!).toBeGreaterThanOrEqual(noFailureRates.rebootMs);
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { HOUR_MS } from "../../../src/base/duration.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { createTestClient, json, START, scenarioWith } from "../api-caller.ts";
 
@@ -75,8 +76,32 @@ test("states the location of a detail in another case if it is to", () => {
   expect([detail.country, detail.region]).toEqual([country.toLowerCase(), region.toUpperCase()]);
 });
 
+test("ends a quarantine after its duration, or never, as the option says", () => {
+  const statusAfterAnHour = (quarantineEnd: "duration" | "never") => {
+    const client = createTestClient(scenarioWith({}, { quarantineEnd }));
+    const { id } = json(client.get("/v1/nodes")).data[3];
+    client.post(`/v1/nodes/${id}/quarantine`, { reason: "test", duration_minutes: 30 });
+    client.now += HOUR_MS;
+    return json(client.get(`/v1/nodes/${id}`)).status;
+  };
+  expect(statusAfterAnHour("duration")).toBe("online");
+  expect(statusAfterAnHour("never")).toBe("quarantined");
+});
+
+test("lists and returns a rebooting node with the status that the option says", () => {
+  const statusOf = (rebootStatus: "rebooting" | "offline" | "online") => {
+    const client = createTestClient(scenarioWith({}, { rebootStatus }));
+    const { id } = json(client.get("/v1/nodes")).data[3];
+    client.post(`/v1/nodes/${id}/reboot`, { force: true });
+    return [json(client.get("/v1/nodes")).data[3].status, json(client.get(`/v1/nodes/${id}`)).status];
+  };
+  expect(statusOf("rebooting")).toEqual(["rebooting", "rebooting"]);
+  expect(statusOf("offline")).toEqual(["offline", "offline"]);
+  expect(statusOf("online")).toEqual(["online", "online"]);
+});
+
 test("lists and returns a quarantined node with the status that the option says", () => {
-  const statusOf = (quarantineStatus: "quarantined" | "maintenance") => {
+  const statusOf = (quarantineStatus: "quarantined" | "maintenance" | "offline") => {
     const client = createTestClient(scenarioWith({}, { quarantineStatus }));
     const { id } = json(client.get("/v1/nodes")).data[3];
     client.post(`/v1/nodes/${id}/quarantine`, { reason: "test", duration_minutes: 30 });
@@ -84,6 +109,7 @@ test("lists and returns a quarantined node with the status that the option says"
   };
   expect(statusOf("quarantined")).toEqual(["quarantined", "quarantined"]);
   expect(statusOf("maintenance")).toEqual(["maintenance", "maintenance"]);
+  expect(statusOf("offline")).toEqual(["offline", "offline"]);
 });
 
 describe("pagination", () => {

@@ -93,6 +93,14 @@ describe("the total", () => {
     expect(totals({ totalCounts: "page" }, "/v1/nodes")).toEqual([15, 15, 10]);
   });
 
+  test("is 0 on a page without records, if it counts only those of other pages", () => {
+    const client = createTestClient(
+      scenarioWith({ nodes: 40 }, { nodeList: { ...nodeList, totalCounts: "list_unless_empty" } }),
+    );
+    const totalOf = (page: number) => json(client.get(`/v1/nodes?page=${page}&limit=20`)).pagination.total;
+    expect([1, 2, 3].map(totalOf)).toEqual([40, 40, 0]);
+  });
+
   test("lags by totalLagMs", () => {
     const churn = { ...scenarioWith().churn, joinEveryMs: 20 * SECOND_MS };
     const options = {

@@ -1,15 +1,15 @@
 import type { DurationMs } from "../../../src/base/duration.ts";
-import type { Transport } from "../../../src/model/ports.ts";
+import type { Log, Transport } from "../../../src/model/ports.ts";
 import type { Action } from "../../../src/model/remediation/episode.ts";
 import type { EpochMs, MonotonicMs } from "../../../src/model/time.ts";
 import type { RemediationConfig } from "../../../src/remediation/context.ts";
+import { statedStatus } from "../../../src/simulator/api/node-view.ts";
 import type { VirtualClock } from "../../../src/simulator/clock.ts";
 import { findNode } from "../../../src/simulator/fleet/fleet.ts";
 import { NEVER, type SimulatedNode } from "../../../src/simulator/fleet/node.ts";
 import { type SimulatedService, serviceTime } from "../../../src/simulator/http/service.ts";
 import { advanceNetwork } from "../../../src/simulator/network.ts";
 import { STATE_INDEX } from "../../../src/simulator/sessions/sessions.ts";
-import { actualNode } from "../../harness/simulator/actual-state.ts";
 import type { BreakerModel } from "../invariants/breaker-model.ts";
 import type { ServiceClockModel } from "../invariants/observation-invariants.ts";
 import type { DaemonProcess } from "./daemon-process.ts";
@@ -145,15 +145,33 @@ export function failuresOf({ service: { network }, serviceNow }: SimulationParts
   return failures;
 }
 
+/** Creates a log that is discarded. A failed remediation round is a violation. */
+export function createLog(parts: SimulationParts): Log {
+  const check = (_fields: object, message: string) => {
+    if (message.startsWith("remediation round failed")) parts.addViolation("remediation round failed", message);
+  };
+  return { debug: () => {}, info: () => {}, warn: check, error: check };
+}
+
+/** Records which nodes have a failure, or are cut off, now. */
+export function recordFailingNodes({ service, lastFailingAt }: SimulationParts): void {
+  for (const node of service.network.fleet.nodes)
+    if (isFailing(service, node)) lastFailingAt.set(node.id, service.network.now);
+}
+
+/** Returns whether a node has a failure, is cut off, or is shown as offline while it reboots or is quarantined. */
+const isFailing = (service: SimulatedService, node: SimulatedNode): boolean =>
+  node.failureMode !== "none" || node.isRegionDown || statedStatus(service, node) === "offline";
+
 /** Returns the actual state of a node now. */
 export function nodeTruthOf({ service, clock, withOperator, serviceNow }: SimulationParts, id: string): NodeTruth {
   const now = serviceNow();
-  const truth = actualNode(service, id);
+  const node = findNode(service.network.fleet, id);
   return {
     at: clock.monotonic(),
-    isFailing: truth !== null && (truth.failureMode !== "none" || truth.isRegionDown),
-    status: truth?.status ?? "gone",
-    changedAt: findNode(service.network.fleet, id)?.changedAt ?? now,
+    isFailing: node !== null && isFailing(service, node),
+    status: node === null ? "gone" : statedStatus(service, node),
+    changedAt: node?.changedAt ?? now,
     isWithOperator: (withOperator.get(id) ?? Number.NEGATIVE_INFINITY) > now,
   };
 }

@@ -5,6 +5,7 @@ import type { ExternalBlockers, Log, StateStore, Transport } from "../../../src/
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
 import type { Snapshot } from "../../../src/model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../../src/model/time.ts";
+import { billingMonthOf, utcDay } from "../../../src/rate-limit/monthly-budget.ts";
 import { createVirtualClock, type VirtualClock } from "../../../src/simulator/clock.ts";
 import type { CustomLimits } from "../../../src/simulator/http/rate-limits.ts";
 import { createService, type SimulatedService } from "../../../src/simulator/http/service.ts";
@@ -25,7 +26,14 @@ import {
 import { createMachine } from "./machine.ts";
 import { createObservations } from "./observations.ts";
 import { RecordedState } from "./recording-store.ts";
-import { type PostAttempt, type SimulationParts, serviceTimeOf, type Violation } from "./simulation-parts.ts";
+import {
+  createLog,
+  type PostAttempt,
+  recordFailingNodes,
+  type SimulationParts,
+  serviceTimeOf,
+  type Violation,
+} from "./simulation-parts.ts";
 
 /** Options of a simulation. */
 export interface SimulationOptions extends Configuration {
@@ -35,6 +43,8 @@ export interface SimulationOptions extends Configuration {
   readonly contract?: CustomLimits;
   /** Start of the simulation. Default: the start of a month. */
   readonly startMs?: EpochMs;
+  /** Calls of the month that were used before. Default: none. */
+  readonly callsUsed?: number;
   readonly externalBlockers?: ExternalBlockers;
   readonly wrapService?: (service: Transport, parts: SimulationParts) => Transport;
   /** Called at each moment at which the daemon may be killed, other than commits and POSTs. */
@@ -75,9 +85,11 @@ export class Simulation {
 
   /** Creates a simulation of a new daemon. */
   constructor(options: SimulationOptions) {
-    const { scenario, startMs = START_MS } = options;
+    const { scenario, startMs = START_MS, callsUsed = 0 } = options;
     const service = createService(scenario, startMs, options.contract);
     const store = createMemoryStateStore();
+    Object.assign(service.apiLimits, { monthStart: billingMonthOf(startMs, 1).startMs, monthCalls: callsUsed });
+    void store.calls.add(utcDay(startMs), callsUsed);
     this.#options = options;
     this.#configuration = options;
     this.#clock = createVirtualClock(startMs);
@@ -283,17 +295,4 @@ export class Simulation {
     this.parts.callCount.lost += this.parts.callCount.pending;
     this.parts.callCount.pending = 0;
   }
-}
-
-function recordFailingNodes({ service: { network }, lastFailingAt }: SimulationParts): void {
-  for (const { id, failureMode, isRegionDown } of network.fleet.nodes)
-    if (failureMode !== "none" || isRegionDown) lastFailingAt.set(id, network.now);
-}
-
-/** Creates a log that is discarded. A failed remediation round is a violation. */
-function createLog(parts: SimulationParts): Log {
-  const check = (_fields: object, message: string) => {
-    if (message.startsWith("remediation round failed")) parts.addViolation("remediation round failed", message);
-  };
-  return { debug: () => {}, info: () => {}, warn: check, error: check };
 }

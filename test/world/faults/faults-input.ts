@@ -157,6 +157,29 @@ export function phantomFaults(choices: RandomChoices, fromMs: DurationMs, untilM
   });
 }
 
+/** Share of the runs with a fault that lasts for hours. */
+const LONG_FAULT_SHARE = 0.4;
+
+const LONG_FAULTS: readonly Pick<Fault, "fault" | "match">[] = [
+  { fault: { kind: "status", status: 503, bare: true } },
+  { fault: { kind: "status", status: 401 } },
+  { fault: { kind: "hang" } },
+  { fault: { kind: "status", status: 500 }, match: "POST /v1/nodes" },
+  { fault: { kind: "bad_details", nodes: 1, answer: "server_error" } },
+  { fault: { kind: "vanished", missing: 0.5 } },
+  { fault: { kind: "stale_last_seen" } },
+  { fault: { kind: "region_dark", region: "eu-west" } },
+  { fault: { kind: "clock_skew", skewMs: -HOUR_MS } },
+];
+
+/** Draws a fault of hours for some runs, which ends by `untilMs`. */
+export function longFaults(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly Fault[] {
+  if (!choices.chance(LONG_FAULT_SHARE)) return [];
+  const afterMs = choices.ms(fromMs, untilMs);
+  const forMs = Math.min(choices.ms(2 * HOUR_MS, 12 * HOUR_MS), untilMs - afterMs);
+  return [{ afterMs, forMs, ...choices.pick(LONG_FAULTS) }];
+}
+
 function randomFault(choices: RandomChoices, afterMs: DurationMs, forMs: DurationMs): Fault {
   if (choices.chance(0.5)) return { afterMs, forMs, ...choices.pick(SERVICE_FAULTS)(choices) };
   const match = choices.pick(MATCHES);

@@ -1,6 +1,7 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { type Random, seededRandom } from "../../../src/base/random.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
+import type { Quarantine } from "../../../src/model/remediation/episode.ts";
 import type { CommandReply } from "../../../src/model/remediation/operator-command.ts";
 import { isLost } from "../../../src/policy/episodes/lost-nodes.ts";
 import { type CommandsByName, commandsOf } from "../../harness/operator-commands.ts";
@@ -14,6 +15,7 @@ const BREAKER_MS_DILIGENT: DurationMs = 20 * MINUTE_MS;
 const STEP_MS_MAX: DurationMs = 5 * MINUTE_MS;
 const INVENTORY_MS: DurationMs = 30 * MINUTE_MS;
 const LOST_NODES_MS: DurationMs = 4 * HOUR_MS;
+const OVERDUE_MS: DurationMs = HOUR_MS;
 /** Time after the first walk of a process by which the daemon knows how long it was down. */
 const CLOCK_SETTLED_MS: DurationMs = 70 * MINUTE_MS;
 /** Detail of the trust before the first walk of a process. */
@@ -56,7 +58,7 @@ export class Operators {
 
   /** Lifts one of the daemon's quarantines through the service's API. */
   liftQuarantine(): void {
-    const ours = quarantinedByUs(this.#parts);
+    const ours = quarantinedByUs(this.#parts, () => true);
     const node = ours[Math.floor(this.#random() * ours.length)];
     if (node !== undefined) this.#simulation.interventions.liftQuarantine(node);
   }
@@ -171,6 +173,9 @@ export class Operators {
       breakerModel.reset();
       this.#problemSince.delete("breaker");
     }
+    const overdue = quarantinedByUs(this.#parts, ({ overdue }) => overdue);
+    if (this.#hasLasted("overdue", overdue.length > 0, OVERDUE_MS))
+      overdue.forEach(this.#simulation.interventions.liftQuarantine);
     const isShrunk = status.trust.some(
       ({ reason }) => reason === "inventory_shrunk" || reason === "inventory_incomplete",
     );
@@ -184,9 +189,14 @@ export class Operators {
   }
 }
 
-/** Returns the nodes that the daemon has quarantined, by its journal. */
-function quarantinedByUs({ recordedState, service }: SimulationParts): string[] {
+/** Returns the nodes with such a quarantine by the daemon, by its journal. */
+function quarantinedByUs(
+  { recordedState, service }: SimulationParts,
+  isSuch: (quarantine: Quarantine) => boolean,
+): string[] {
   const present = new Set(service.network.fleet.nodes.map(({ id }) => id));
   const open = [...recordedState.open].map((id) => recordedState.episodes.get(id)!);
-  return open.flatMap(({ quarantine, node }) => (quarantine === null || !present.has(node) ? [] : [node]));
+  return open.flatMap(({ quarantine, node }) =>
+    quarantine !== null && isSuch(quarantine) && present.has(node) ? [node] : [],
+  );
 }

@@ -46,6 +46,8 @@ const RELOAD_INTERVAL_MS: DurationMs = 6 * HOUR_MS;
 const EXTERNAL_USER_INTERVAL_MS: DurationMs = 12 * HOUR_MS;
 const SUSPENSION_INTERVAL_MS: DurationMs = 12 * HOUR_MS;
 const LATE_ACTIONS_INTERVAL_MS: DurationMs = 8 * HOUR_MS;
+/** Share of the runs with a downtime of hours. */
+const LONG_DOWNTIME_SHARE = 0.4;
 
 const CRASH_POINTS: readonly CrashPoint[] = [
   ...(["sleep", "wake", "request", "answer", "count"] as const),
@@ -95,6 +97,14 @@ export function suspensions(choices: RandomChoices, fromMs: DurationMs, untilMs:
   });
 }
 
+/** Draws a downtime of hours for some runs, which ends by `untilMs`. */
+export function longDowntimes(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly TimedEvent[] {
+  if (!choices.chance(LONG_DOWNTIME_SHARE)) return [];
+  const atMs = choices.ms(fromMs, untilMs);
+  const downMs = Math.min(choices.ms(2 * HOUR_MS, 12 * HOUR_MS), untilMs - atMs);
+  return [{ atMs, event: choices.chance(0.5) ? { kind: "restart", downMs } : killEvent(choices, downMs) }];
+}
+
 /** Draws times in which reboots are executed late, twice or never, in the order of their times. */
 export function lateReboots(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly TimedEvent[] {
   return choices.times(fromMs, untilMs, (untilMs - fromMs) / LATE_ACTIONS_INTERVAL_MS).map((atMs) => {
@@ -121,8 +131,15 @@ function processEvent(choices: RandomChoices): WorldEvent {
   const kind = choices.pick(["restart", "kill", "kill", "kill", "disk_full"] as const);
   if (kind === "disk_full") return { kind, forMs: choices.ms(SECOND_MS, 20 * MINUTE_MS) };
   if (kind === "restart") return { kind, downMs };
-  return { kind, point: choices.pick(CRASH_POINTS), count: 1 + choices.integer(COUNT_MAX), downMs };
+  return killEvent(choices, downMs);
 }
+
+const killEvent = (choices: RandomChoices, downMs: DurationMs): WorldEvent => ({
+  kind: "kill",
+  point: choices.pick(CRASH_POINTS),
+  count: 1 + choices.integer(COUNT_MAX),
+  downMs,
+});
 
 const clockStep = (choices: RandomChoices): WorldEvent => ({
   kind: "clock_step",

@@ -109,7 +109,9 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
     return `the node has no failure and no recently failed sessions; its status is ${truth.status}`;
   },
   "operator's quarantine, maintenance or hold": ({ truth, read, node, action }, { recordedState }) => {
-    if (read?.isWithOperator && truth.isWithOperator) return "an operator has quarantined the node";
+    // The service may show a quarantined node as offline.
+    const isShown = read?.status !== "offline";
+    if (isShown && read?.isWithOperator && truth.isWithOperator) return "an operator has quarantined the node";
     if (read?.status === "maintenance") return "the node is in maintenance";
     const holds = recordedState.holdsOf(node).filter(({ policy }) => policy === null || policy === action?.policy);
     const hold = holds.find(({ until }) => until === null || until > (action?.sentAt ?? 0));

@@ -1,14 +1,21 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import type { CollectionSettings } from "../../../src/collectors/collector-manager.ts";
-import { LIMITER_KINDS, NODE_ORDERS, type Scenario, type ServiceOptions } from "../../../src/config/schema/scenario.ts";
+import {
+  LIMITER_KINDS,
+  NODE_ORDERS,
+  type Scenario,
+  SESSION_ORDERS,
+  type ServiceOptions,
+} from "../../../src/config/schema/scenario.ts";
 import type { EpochMs } from "../../../src/model/time.ts";
-import type { Limits } from "../../../src/rate-limit/limits.ts";
+import { type Limits, pollingCallsPerMonth } from "../../../src/rate-limit/limits.ts";
+import { billingMonthOf } from "../../../src/rate-limit/monthly-budget.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 import type { Configuration } from "../daemon/daemon-process.ts";
-import { cacheFaults, misleadingFaults, phantomFaults, randomFaults } from "../faults/faults-input.ts";
-import { lateReboots, randomEvents, suspensions, type TimedEvent } from "../faults/world-events.ts";
+import { cacheFaults, longFaults, misleadingFaults, phantomFaults, randomFaults } from "../faults/faults-input.ts";
+import { lateReboots, longDowntimes, randomEvents, suspensions, type TimedEvent } from "../faults/world-events.ts";
 import { randomConfig } from "./policies-input.ts";
 import { createRandomChoices, type RandomChoices } from "./random-choices.ts";
 
@@ -19,6 +26,8 @@ export interface WorldInput {
   readonly scenario: Scenario;
   /** Calls a month that the service allows; null: those of its plan. */
   readonly callsPerMonth: number | null;
+  /** Calls of the month that were used before the start. */
+  readonly callsUsed: number;
   readonly configuration: Configuration;
   /** In the order of their times. */
   readonly events: readonly TimedEvent[];
@@ -41,6 +50,9 @@ export const QUIET_PERIOD_MS: DurationMs = 12 * HOUR_MS;
 /** Two of them are at the end of a month, so that a month of the plan ends within a run. */
 const STARTS: readonly EpochMs[] = [Date.UTC(2026, 2, 1), Date.UTC(2026, 2, 30, 6), Date.UTC(2026, 1, 28, 12)];
 
+/** Calls per minute that the rest of a month allows for polling if most of its calls are used. */
+const SCARCE_CALLS_PER_MINUTE = 3;
+
 /** Mean time between the failures of a node, and until an operator repairs one. */
 const FAILURE_RATES = [
   { faultEveryMs: 4 * HOUR_MS, repairMs: 40 * MINUTE_MS },
@@ -52,9 +64,11 @@ const FAILURE_RATES = [
 const CAUSE_CHARACTERS_MAX = 200;
 
 const FLEETS = [60, 80, 100, 120, 150, 200, 300] as const;
+const SMALL_FLEETS = [20, 30, 45] as const;
 
 /** Returns the default fleet size of a seed. */
-export const nodesOf = (seed: number): number => createRandomChoices(seededRandom(seed * 31 + 5)).pick(FLEETS);
+export const nodesOf = (seed: number): number =>
+  createRandomChoices(seededRandom(seed * 31 + 5)).pick(seed % 8 === 6 ? SMALL_FLEETS : FLEETS);
 
 /** Smaller pages can't show a list in the order of last_seen. */
 const WALKABLE_PAGE_LIMIT_MIN = 100;
@@ -66,14 +80,8 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
   const quietAtMs = Math.max(WARM_UP_MS, endMs - QUIET_PERIOD_MS);
   const plan = choices.pick(["starter", "business", "business", "enterprise"] as const);
   const callsPerMonth = plan === "starter" && choices.chance(0.3) ? 60_000 : null;
-  const service = {
-    ...walkable(serviceOf(choices, plan)),
-    detailUptime: detailUptimeOf(seed),
-    detailLocation: seed % 8 === 2 ? ("other_case" as const) : ("same" as const),
-    createdAt: createdAtOf(seed),
-    quarantineStatus: seed % 8 === 4 ? ("maintenance" as const) : ("quarantined" as const),
-  };
-  const settings = settingsOf(choices, limitsOf(plan, callsPerMonth));
+  const service = variantOf(seed, walkable(serviceOf(choices, plan)));
+  const settings = { ...settingsOf(choices, limitsOf(plan, callsPerMonth)), usageScale: service.usageScale };
   const config = randomConfig(choices);
   const scenario: Scenario = {
     ...demoScenario,
@@ -86,7 +94,11 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
       ...choices.pick(FAILURE_RATES),
       selfHealing: choices.pick([0.2, 0.6]),
       incurable: 0.2,
-      rebootMs: choices.pick([10 * SECOND_MS, 45 * SECOND_MS, 3 * MINUTE_MS]),
+      rebootMs: Math.max(
+        choices.pick([10 * SECOND_MS, 45 * SECOND_MS, 3 * MINUTE_MS]),
+        // Longer than a step waits.
+        seed % 16 === 11 || seed % 16 === 12 ? 8 * MINUTE_MS : 0,
+      ),
     },
     churn: churnOf(choices),
     faults: [
@@ -94,6 +106,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
       ...misleadingFaults(createRandomChoices(seededRandom(seed * 6_101)), WARM_UP_MS, quietAtMs),
       ...cacheFaults(createRandomChoices(seededRandom(seed * 3_011)), WARM_UP_MS, quietAtMs),
       ...phantomFaults(createRandomChoices(seededRandom(seed * 1_009)), WARM_UP_MS, quietAtMs),
+      ...longFaults(createRandomChoices(seededRandom(seed * 6_007)), WARM_UP_MS, quietAtMs),
     ],
   };
   const configuration = { settings, config };
@@ -102,17 +115,11 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
     // Drawn separately, so that all else stays as it was.
     ...suspensions(createRandomChoices(seededRandom(seed * 2_203)), WARM_UP_MS, quietAtMs),
     ...lateReboots(createRandomChoices(seededRandom(seed * 1_511)), WARM_UP_MS, quietAtMs),
+    ...longDowntimes(createRandomChoices(seededRandom(seed * 5_003)), WARM_UP_MS, quietAtMs),
   ].toSorted((one, other) => one.atMs - other.atMs);
-  return {
-    seed,
-    scenario,
-    callsPerMonth,
-    configuration,
-    events,
-    quietAtMs,
-    endMs,
-    startMs: choices.pick(STARTS),
-  };
+  const startMs = choices.pick(STARTS);
+  const callsUsed = callsUsedOf(seed, settings, startMs);
+  return { seed, scenario, callsPerMonth, callsUsed, configuration, events, quietAtMs, endMs, startMs };
 }
 
 /** Lists the faults and events of a run with their names for `--keep`. */
@@ -146,14 +153,44 @@ function walkable(service: ServiceOptions): ServiceOptions {
   return isUnwalkable ? { ...service, nodeList: { ...nodeList, order: "joined" } } : service;
 }
 
-/** Drawn separately, so that all else stays as it was. */
-const detailUptimeOf = (seed: number): ServiceOptions["detailUptime"] =>
-  createRandomChoices(seededRandom(seed * 4_799)).pick(["floored", "floored", "rounded", "exact"]);
+/** By the number of the seed, modulo 16. */
+const REBOOT_STATUSES: Readonly<Record<number, ServiceOptions["rebootStatus"]>> = {
+  1: "offline",
+  3: "online",
+  11: "offline",
+};
 
-/** Derived from the number of the seed alone, so that all else stays as it was. */
+/** Draws or derives further options from the number of the seed alone, so that all else stays as it was. */
+function variantOf(seed: number, service: ServiceOptions): ServiceOptions {
+  const choices = createRandomChoices(seededRandom(seed * 4_799));
+  const totalCounts = seed % 16 === 9 ? "list_unless_empty" : "list";
+  return {
+    ...service,
+    detailUptime: choices.pick(["floored", "floored", "rounded", "exact"]),
+    detailLocation: seed % 8 === 2 ? "other_case" : "same",
+    createdAt: createdAtOf(seed),
+    quarantineStatus: seed % 8 === 4 ? "maintenance" : seed % 16 === 10 ? "offline" : "quarantined",
+    quarantineEnd: seed % 8 === 7 ? "never" : "duration",
+    rebootStatus: REBOOT_STATUSES[seed % 16] ?? "rebooting",
+    usageScale: seed % 8 === 5 ? "percent" : "ratio",
+    unknownNodeStatus: seed % 16 === 7 ? 403 : service.unknownNodeStatus,
+    nodeList: { ...service.nodeList, totalCounts },
+    sessionList: { ...service.sessionList, totalCounts, order: choices.pick(["started_at", ...SESSION_ORDERS]) },
+  };
+}
+
 function createdAtOf(seed: number): ServiceOptions["createdAt"] {
   if (seed % 16 === 0) return "request";
   return seed % 8 === 0 ? "boot" : "creation";
+}
+
+/** Returns the calls that were used before the start, which are 0 in most runs. */
+function callsUsedOf(seed: number, { limits, monthStartsOn }: CollectionSettings, startMs: EpochMs): number {
+  const { callsPerMonth } = limits.plan;
+  if (callsPerMonth === null || seed % 4 !== 3) return 0;
+  const leftMs = billingMonthOf(startMs, monthStartsOn).endMs - startMs;
+  const callsLeft = Math.round((leftMs / MINUTE_MS) * SCARCE_CALLS_PER_MINUTE);
+  return Math.max(0, pollingCallsPerMonth(callsPerMonth) - callsLeft);
 }
 
 function serviceOf(choices: RandomChoices, plan: ServiceOptions["plan"]): ServiceOptions {

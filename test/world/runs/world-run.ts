@@ -102,7 +102,7 @@ interface WorldRun {
 }
 
 function createWorldRun(input: WorldInput): WorldRun {
-  const { seed, scenario, configuration, startMs, callsPerMonth } = input;
+  const { seed, scenario, configuration, startMs, callsPerMonth, callsUsed } = input;
   const crashTrigger = createTrigger<CrashPoint>((simulation, downMs) => simulation.kill(downMs));
   const suspendTrigger = createTrigger<SuspendPoint>(({ parts: { machine } }, forMs) => machine.suspend(forMs));
   let diskFullUntil = 0;
@@ -115,6 +115,7 @@ function createWorldRun(input: WorldInput): WorldRun {
     seed,
     scenario,
     startMs,
+    callsUsed,
     externalBlockers,
     ...configuration,
     ...(callsPerMonth === null ? {} : { contract: { plan: { callsPerMonth } } }),
