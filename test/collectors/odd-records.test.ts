@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { MINUTE_MS } from "../../src/base/duration.ts";
 import { NetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
@@ -81,7 +81,7 @@ test("an outdated replica that shows a node as healthy, so that it never fires, 
   isOutdated = true;
   const [node] = network.nodes();
   network.failNode(node!);
-  await network.advance(40 * MINUTE_MS);
+  await network.advance(20 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   const page = await network.daemon.metrics.render("text");
   expect(page).toMatch(/records_rejected_total\{collector="nodes",reason="older_record"\} \d\d/);
@@ -100,7 +100,7 @@ async function failContradictedNode(contradict: (body: string, path: string, nod
   const [node, other] = network.nodes();
   failed = node!;
   network.failNode(node!);
-  await network.advance(HOUR_MS);
+  await network.advance(35 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   network.failNode(other!);
   await network.advance(20 * MINUTE_MS);

@@ -22,7 +22,7 @@ async function failSeparately(network: QuietNetwork): Promise<void> {
 }
 
 async function expectHealed(network: QuietNetwork): Promise<void> {
-  await network.advance(2 * HOUR_MS);
+  await network.advance(1.5 * HOUR_MS);
   expect(nodesActedOn(network).toSorted()).toEqual([...incidentNodes(network)].toSorted());
   expect(notificationsOf(network, "incident")).toEqual([]);
   expect(holdReasonsOf(network)).not.toContain("correlated");
@@ -42,11 +42,9 @@ test("nodes that are offline at the first evaluation are an incident if they are
   const network = await startQuietNetwork({ config, scenario, warmUpMs: 0 });
   const region = network.nodes(REGION);
   for (const node of region) network.failNode(node);
-  await network.advance(5 * HOUR_MS);
+  await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(network.holdReasons(region[0]!)).toEqual(["correlated"]);
-  await network.advance(2 * HOUR_MS);
-  expect(nodesActedOn(network).length).toBeGreaterThan(0);
 });
 
 test("nodes of a region that meet a condition at the first evaluation, but are online, are not an incident", async () => {

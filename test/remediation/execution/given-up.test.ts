@@ -54,7 +54,7 @@ test("a node stays given up across a kill at the end of its last episode, until 
     when: "after",
     changes: (all) => all.some((change) => change.kind === "episode" && change.row.state === "given_up"),
   };
-  await network.advance(HOUR_MS);
+  await network.advance(30 * MINUTE_MS);
   expect(network.isAlive()).toBe(false);
   await network.restart();
   await network.advance(2 * retry.everyMs);
@@ -75,9 +75,9 @@ test("a node stays given up across a kill at the end of its last episode, until 
   await network.advance(30 * MINUTE_MS);
   const { holds } = network.explain(node!);
   expect(holds.filter(({ kind }) => kind === "given_up")).toEqual([]);
-  await network.advance(HOUR_MS);
+  await network.advance(30 * MINUTE_MS);
   network.failNode(node!);
-  await network.advance(HOUR_MS);
+  await network.advance(40 * MINUTE_MS);
   expect(network.postCount()).toBe(3);
   expect(network.episodes().at(-1)).toMatchObject({ state: "healed" });
 });
