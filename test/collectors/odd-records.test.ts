@@ -81,7 +81,7 @@ test("an outdated replica that shows a node as healthy, so that it never fires, 
   isOutdated = true;
   const [node] = network.nodes();
   network.failNode(node!);
-  await network.advance(20 * MINUTE_MS);
+  await network.advance(40 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   const page = await network.daemon.metrics.render("text");
   expect(page).toMatch(/records_rejected_total\{collector="nodes",reason="older_record"\} \d\d/);

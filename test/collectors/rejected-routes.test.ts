@@ -29,7 +29,7 @@ const refusal = (match: string, retryAfter: string | undefined, share = 1): Faul
 });
 
 /**
- * Runs a daemon over 100 nodes for sixteen minutes, and returns its calls for the node list in the next half
+ * Runs a daemon over 100 nodes for half an hour and a minute, and returns its calls for the node list in the next half
  * hour. `later`: faults from the second minute on, by the nodes that are known then.
  */
 async function listCalls(faults: readonly Fault[], later?: (ids: readonly string[]) => readonly Fault[]) {
@@ -55,7 +55,7 @@ async function listCalls(faults: readonly Fault[], later?: (ids: readonly string
   });
   await clock.advance(MINUTE_MS);
   if (later !== undefined) service.setFaults(later(daemon.snapshots.last!.fleet.ids));
-  await clock.advance(HOUR_MS / 4);
+  await clock.advance(HOUR_MS / 2);
   const from = moments.length;
   await clock.advance(HOUR_MS / 2);
   await stopVirtualDaemon(daemon);
