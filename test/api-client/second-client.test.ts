@@ -3,7 +3,7 @@ import { LIMITER_KINDS, type LimiterKind } from "../../src/config/schema/scenari
 import { isLongRun } from "../harness/run-length.ts";
 import { runSharedHours, type SecondClient, type SharedReport } from "./second-client.ts";
 
-const LIMITERS_TESTED = isLongRun ? LIMITER_KINDS : (["token_bucket", "sliding_counter"] as const);
+const LIMITERS_TESTED = isLongRun ? LIMITER_KINDS : (["token_bucket"] as const);
 
 /** Calls once in a second and a half: twice what the reserve holds. */
 const steady: SecondClient = { category: "node_management", calls: 1, everyMs: 1_500, jitter: 0.5 };

@@ -15,7 +15,7 @@ async function startOnFailingStore() {
       await store.journal.commit(changes);
     },
   };
-  const daemon = await startVirtualDaemon({ store: { ...store, journal }, scenario: { nodes: 50, sessions: 50 } });
+  const daemon = await startVirtualDaemon({ store: { ...store, journal }, scenario: { nodes: 20, sessions: 20 } });
   onTestFinished(() => stopVirtualDaemon(daemon));
   await daemon.clock.advance(5 * MINUTE_MS);
   return { daemon, store, failing };

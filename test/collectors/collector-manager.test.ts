@@ -30,7 +30,7 @@ async function inspectDaemon(
   await stopVirtualDaemon(daemon);
 }
 
-const serviceOf = (service: Partial<ServiceOptions>, nodes = 250, sessions = 600): VirtualDaemonOptions => ({
+const serviceOf = (service: Partial<ServiceOptions>, nodes = 150, sessions = 600): VirtualDaemonOptions => ({
   scenario: { nodes, sessions, service: { ...defaultScenario.service, ...service } },
 });
 
@@ -118,14 +118,14 @@ describe("during each fault", () => {
     [{ kind: "redirect", location: "http://127.0.0.1:1/" }, "redirected"],
     [{ kind: "lost_reply" }, "reset"],
   ];
-  const during = (fault: FaultKind): Fault[] => [{ afterMs: 5 * MINUTE_MS, forMs: 10 * MINUTE_MS, fault }];
+  const during = (fault: FaultKind): Fault[] => [{ afterMs: 4 * MINUTE_MS, forMs: 6 * MINUTE_MS, fault }];
 
   test.each(faults)(
     "%o: keeps the last data, counts failures as %s, and recovers afterwards",
     async (fault, reason) => {
-      const daemon = await startVirtualDaemon({ scenario: { nodes: 60, sessions: 100, faults: during(fault) } });
-      await daemon.clock.advance(14 * MINUTE_MS);
-      expect(daemon.snapshots.last!.fleet.count).toBe(60);
+      const daemon = await startVirtualDaemon({ scenario: { nodes: 30, sessions: 50, faults: during(fault) } });
+      await daemon.clock.advance(9 * MINUTE_MS);
+      expect(daemon.snapshots.last!.fleet.count).toBe(30);
       expect(daemon.collectorManager.collectorHealth().nodes.failure).toMatchObject({ kind: reason });
       const page = await daemon.metrics.render("text");
       for (const collector of ["nodes", "sessions", "stats"]) {
@@ -133,7 +133,7 @@ describe("during each fault", () => {
           new RegExp(`collect_failures_total\\{collector="${collector}",reason="${reason}"\\} [1-9]`),
         );
       }
-      await daemon.clock.advance(11 * MINUTE_MS);
+      await daemon.clock.advance(9 * MINUTE_MS);
       const failing = Object.entries(daemon.collectorManager.collectorHealth()).filter(
         ([, { failure }]) => failure !== null,
       );

@@ -16,7 +16,7 @@ import {
   type VirtualDaemon,
 } from "../harness/virtual-daemon.ts";
 
-const NODES = 400;
+const NODES = 200;
 /** How long the list hides nodes. Nodes that two complete walks miss would be gone by then. */
 const HIDDEN_MS = 30 * MINUTE_MS;
 type Listed = { readonly id: string; readonly status: string };
@@ -146,7 +146,7 @@ describe("a service that lists too few nodes and answers 404 for the others", ()
 });
 
 describe("a session list that is suddenly empty", () => {
-  const SESSIONS = 1_000;
+  const SESSIONS = 500;
   const totalsOf = ({ snapshots }: VirtualDaemon) => {
     const { complete, counts, durations, nodes } = snapshots.last!.sessions!;
     const sum = (values: Iterable<number>) => [...values].reduce((total, each) => total + each, 0);

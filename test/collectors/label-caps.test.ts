@@ -9,7 +9,7 @@ import { NetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import { LABEL_CAPS } from "../../src/model/label-values.ts";
 import type { SessionRecord, SessionStatistics } from "../../src/model/session.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
-import { startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
+import { everyMinuteSettings, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 import { record, walkSummary } from "../inventory/inventory-fixtures.ts";
 import { createWalks, session } from "../inventory/sessions/session-walks.ts";
 import { render, textOf } from "../metrics/naive-renderer.ts";
@@ -35,8 +35,9 @@ const pageAt = (snapshot: Snapshot): string =>
 
 test("a service with different labels in every record exhausts neither page nor memory", async () => {
   const scenario = { nodes: NODES, sessions: SESSIONS, faults: [manyLabels] };
-  const daemon = await startVirtualDaemon({ scenario });
-  await daemon.clock.advance(3 * MINUTE_MS);
+  const schedules = { ...everyMinuteSettings.schedules, details: null };
+  const daemon = await startVirtualDaemon({ scenario, settings: { schedules } });
+  await daemon.clock.advance(2.5 * MINUTE_MS);
   const snapshot = daemon.snapshots.last!;
   const page = pageAt(snapshot);
   const families = [

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { MINUTE_MS } from "../../src/base/duration.ts";
 import { NetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
@@ -100,7 +100,7 @@ async function failContradictedNode(contradict: (body: string, path: string, nod
   const [node, other] = network.nodes();
   failed = node!;
   network.failNode(node!);
-  await network.advance(HOUR_MS);
+  await network.advance(35 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   network.failNode(other!);
   await network.advance(20 * MINUTE_MS);

@@ -7,6 +7,7 @@ import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
 import { noFailureRates } from "../harness/quiet-network.ts";
+import { isLongRun } from "../harness/run-length.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import { createPlanLimits, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 
@@ -19,7 +20,7 @@ const limits: Limits = {
   categories: { node_management: LIMIT, session_monitoring: LIMIT },
 };
 
-test.each([1, 2])(
+test.each(isLongRun ? [1, 2] : [1])(
   "the first walks of a start take at most 2 s longer than the limits require (seed %i)",
   async (seed) => {
     const clock = createVirtualClock(START_MS);

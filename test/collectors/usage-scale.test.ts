@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { MINUTE_MS } from "../../src/base/duration.ts";
 import { Inventory } from "../../src/inventory/inventory.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
@@ -12,7 +12,8 @@ test("ratios under usage_scale percent make all usage unknown, which is counted 
     scenario: { nodes: 60, sessions: 10, service: { ...defaultScenario.service, usageScale: "ratio" } },
     settings: { usageScale: "percent" },
   });
-  await daemon.clock.advance(HOUR_MS);
+  // Two rounds of details.
+  await daemon.clock.advance(35 * MINUTE_MS);
   const { fleet } = daemon.snapshots.last!;
   expect(fleet.usageKnown).toBe(false);
   expect([...fleet.cpuUsage, ...fleet.memoryUsage, ...fleet.diskUsage].every(Number.isNaN)).toBe(true);
@@ -26,7 +27,8 @@ test("percentages under usage_scale percent stay known", async () => {
     scenario: { nodes: 60, sessions: 10, service: { ...defaultScenario.service, usageScale: "percent" } },
     settings: { usageScale: "percent" },
   });
-  await daemon.clock.advance(HOUR_MS);
+  // Two rounds of details.
+  await daemon.clock.advance(35 * MINUTE_MS);
   expect(daemon.snapshots.last!.fleet.usageKnown).toBe(true);
   await stopVirtualDaemon(daemon);
 });

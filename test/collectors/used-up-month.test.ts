@@ -7,7 +7,7 @@ import { listsOnlySettings } from "../harness/quiet-network.ts";
 import { createPlanLimits, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 
 const MONTH_END_MS = Date.UTC(2026, 3, 1);
-const START_MS = MONTH_END_MS - 20 * HOUR_MS;
+const START_MS = MONTH_END_MS - 12 * HOUR_MS;
 /** Number of calls after which the month is used up. */
 const CALLS = 60;
 

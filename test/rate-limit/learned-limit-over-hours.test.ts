@@ -6,9 +6,9 @@ import { type DayReport, type SaturatedDay, simulateDay } from "./saturated-day.
 
 const HOUR = 3_600_000;
 const NEVER = Number.MAX_SAFE_INTEGER;
-const HOURS = 8;
+const HOURS = isLongRun ? 8 : 6;
 /** Hours behind each of many gateways. */
-const GATEWAY_HOURS = isLongRun ? HOURS : 5;
+const GATEWAY_HOURS = isLongRun ? HOURS : 4;
 const WARM_UP_HOURS = 2;
 
 const behind = (gateway: Partial<Gateway>, parts: Partial<SaturatedDay> = {}): DayReport =>
@@ -72,7 +72,15 @@ test.each(cases)(
 
 describe.each(["starter", "business", "enterprise"] as const)("plan %s with calls of both categories", (plan) => {
   const both = (gateway: Partial<Gateway>) =>
-    steady(behind(gateway, { limits: limitsWithoutPlan(plan), categories: ["node_management", "session_monitoring"] }));
+    steady(
+      behind(gateway, {
+        hours: GATEWAY_HOURS,
+        limits: limitsWithoutPlan(plan),
+        categories: ["node_management", "session_monitoring"],
+      }),
+      WARM_UP_HOURS,
+      GATEWAY_HOURS,
+    );
 
   test("the categories share a gateway that counts them together", () => {
     const { rejected, admittedPerMinute } = both({});
@@ -97,7 +105,7 @@ test.each([2, 10, 40, 70])(
 );
 
 test("an unexplained 429 costs a tenth of the calls, for minutes only", () => {
-  const report = behind({ requestsPerMinute: 80, burst: 30, untilMs: 2 * 60_000 });
+  const report = behind({ requestsPerMinute: 80, burst: 30, untilMs: 2 * 60_000 }, { hours: 1 });
   expect(sum(report.minutesWithRejections)).toBeGreaterThan(0);
   expect(Math.min(...report.minutes.slice(3, 60))).toBeGreaterThan(0.6 * 80);
   expect(steady(report, 0.5, 1).admittedPerMinute).toBeGreaterThan(0.95 * 80);

@@ -19,7 +19,7 @@ describe.each(HOURS_SETUPS)("with a $limiter whose headers state: $headers", ({ 
         headers,
         limits: limitsWithoutPlan("enterprise"),
         categories: ["node_management"],
-        hours: isLongRun ? 24 : 1,
+        hours: isLongRun ? 24 : 0.5,
       }),
     );
     expect(report.rejected).toBe(0);
@@ -31,8 +31,8 @@ describe.each(HOURS_SETUPS)("with a $limiter whose headers state: $headers", ({ 
 
   // The limit per minute of these plans is below the sum of the categories.
   test.each([
-    { plan: "starter", perMinute: 80, atLeast: 0.93, hours: isLongRun ? 24 : 1 },
-    { plan: "business", perMinute: 400, atLeast: 0.9, hours: isLongRun ? 3 : 1 },
+    { plan: "starter", perMinute: 80, atLeast: 0.93, hours: isLongRun ? 24 : 0.5 },
+    { plan: "business", perMinute: 400, atLeast: 0.9, hours: isLongRun ? 3 : 0.5 },
   ] as const)(
     "$hours h of constant calls in both categories under the plan $plan get no 429 and use the allowed calls",
     ({ plan, perMinute, atLeast, hours }) => {
@@ -50,7 +50,7 @@ test.each(HOURS_SETUPS)(
   ({ limiter, headers }) => {
     const limits = limitsWithoutPlan("enterprise");
     const report = simulateDay({
-      ...day({ limiter, headers, limits, categories: ["node_management"], hours: isLongRun ? 6 : 1 }),
+      ...day({ limiter, headers, limits, categories: ["node_management"], hours: isLongRun ? 6 : 0.5 }),
       externalCallsPerMinute: 15,
     });
     expect(report.rejected).toBe(0);
@@ -65,7 +65,7 @@ test("a service whose reset is the time of the next token is polled at the same 
     headers: "category",
     limits,
     categories: ["node_management"],
-    hours: isLongRun ? 24 : 1,
+    hours: isLongRun ? 24 : 0.5,
   });
   const report = simulateDay({ ...parts, reset: "next_token" });
   expect(report.rejected).toBe(0);

@@ -96,8 +96,12 @@ function inputAt(fleet: Fleet, now: number, used: number, runs: Record<string, u
 
 const fleets: readonly Fleet[] = [
   { nodes: 200, nodePages: 1, sessionPages: 2 },
-  ...(isLongRun ? [{ nodes: 5_000, nodePages: 5, sessionPages: 50 }] : []),
-  { nodes: 5_000, nodePages: 50, sessionPages: 500 },
+  ...(isLongRun
+    ? [
+        { nodes: 5_000, nodePages: 5, sessionPages: 50 },
+        { nodes: 5_000, nodePages: 50, sessionPages: 500 },
+      ]
+    : []),
   { nodes: 100_000, nodePages: 100, sessionPages: 1_000 },
 ];
 

@@ -40,7 +40,7 @@ test("a node that nothing heals is not rebooted forever (NVSentinel#1543, CAPI#7
     config: remediationConfig([rebootOffline({ steps: [steps.reboot], retry })]),
   });
   network.failNode(network.nodes("us-east")[0]!, "operator");
-  await network.advance(3 * HOUR_MS);
+  await network.advance(2 * HOUR_MS);
   expect(network.postCount()).toBe(2);
 });
 

@@ -51,7 +51,7 @@ describe("a node that returns after an absence", () => {
     network.failNode(node);
     await network.advance(40 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["firing"]);
-    await leaveAndReturn(network, node, 4 * HOUR_MS);
+    await leaveAndReturn(network, node, HOUR_MS);
     await network.commands().release(node);
     expect(episodeStates(network)).toEqual(["suspended"]);
     await network.advance(5 * MINUTE_MS);
@@ -65,12 +65,12 @@ describe("a node that returns after an absence", () => {
       steps: [steps.reboot],
       retry: { episodes: 1, everyMs: DAY_MS, forgetAfterMs: DAY_MS },
     });
-    const { network, node } = await startReusingIds(policy, { cooldownMs: 3 * HOUR_MS });
+    const { network, node } = await startReusingIds(policy, { cooldownMs: 1.5 * HOUR_MS });
     network.failNode(node, "operator");
     await network.advance(30 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["given_up"]);
     expect(network.holdReasons(node)).toEqual(expect.arrayContaining(["cooldown", "retry_limit"]));
-    await leaveAndReturn(network, node, 2 * HOUR_MS);
+    await leaveAndReturn(network, node, 40 * MINUTE_MS);
     await network.advance(10 * MINUTE_MS);
     expect(network.holdReasons(node)).toEqual(["cooldown"]);
     await network.advance(HOUR_MS);
@@ -114,8 +114,8 @@ describe("a node that returns after an absence", () => {
     network.failNode(node);
     await network.advance(40 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["healed"]);
-    network.interventions.leaveFleet(node, now(network) + 2 * HOUR_MS);
-    await network.advance(2 * HOUR_MS);
+    network.interventions.leaveFleet(node, now(network) + HOUR_MS);
+    await network.advance(HOUR_MS);
     network.failNode(node, "operator");
     await network.advanceUntil(() => episodeStates(network).includes("withdrawn"));
     expect(network.postCount()).toBe(1);

@@ -5,7 +5,7 @@ import { useStoreFolder } from "./store-folder.ts";
 
 const folder = useStoreFolder();
 
-const KILLS = 6;
+const KILLS = 4;
 /** Timers in each commit: enough that a kill often finds one under way. */
 const TIMERS = 500;
 

@@ -64,7 +64,7 @@ test("a step that is under way while the inventory vanishes is verified when tru
   await network.advance(8 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["acting"]);
   network.setFault({ kind: "empty_list" });
-  await network.advance(40 * MINUTE_MS);
+  await network.advance(15 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["acting"]);
   network.setFault(null);
   await network.advance(5 * MINUTE_MS);
@@ -84,7 +84,7 @@ test("a last_seen that is frozen for the whole fleet makes fleet data untrusted,
   expect(trustReasons(network)).toEqual(["last_seen_stale"]);
   expect(network.episodes()).toEqual([]);
   network.setFault(null);
-  await network.advance(HOUR_MS);
+  await network.advance(40 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   expect(network.episodes()).toEqual([]);
 });
@@ -145,7 +145,7 @@ test("a fleet that was reduced on purpose is held until an operator accepts the 
   network.setFault({ kind: "vanished", missing: 0.3 });
   await network.advance(3 * MINUTE_MS);
   network.failNode(node);
-  await network.advance(HOUR_MS);
+  await network.advance(30 * MINUTE_MS);
   expect(trustReasons(network).toSorted()).toEqual(["inventory_incomplete", "inventory_shrunk"]);
   expect(await network.commands().acceptInventory()).toMatchObject({ ok: true });
   await network.advance(20 * MINUTE_MS);
@@ -181,11 +181,13 @@ test("the episode of a node that leaves the list is suspended, and continues onc
 
 test("a node that leaves the list during its probation is in probation when it is back, and is not quarantined again", async () => {
   const network = await startQuietNetwork({
-    config: remediationConfig([rebootOffline({ steps: [steps.quarantine, steps.notify] })]),
+    config: remediationConfig([
+      rebootOffline({ steps: [{ ...steps.quarantine, durationMs: 30 * MINUTE_MS }, steps.notify] }),
+    ]),
   });
   const hidden = await hideNodes(network, 0.05);
   network.failNode(hidden[0]!, "operator");
-  await network.advance(2 * HOUR_MS + 8 * MINUTE_MS);
+  await network.advance(38 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["probation"]);
   network.setFault({ kind: "vanished", missing: 0.05 });
   await network.advance(4 * MINUTE_MS);
@@ -196,7 +198,7 @@ test("a node that leaves the list during its probation is in probation when it i
   expect(episodeStates(network)).toEqual(["given_up"]);
 });
 
-const forgetful = { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 2 * HOUR_MS };
+const forgetful = { episodes: 2, everyMs: 30 * MINUTE_MS, forgetAfterMs: HOUR_MS };
 
 test("the episode of a node that does not come back ends after forget_after if nothing was sent", async () => {
   const network = await startQuietNetwork({
@@ -206,7 +208,7 @@ test("the episode of a node that does not come back ends after forget_after if n
   network.failNode(hidden[0]!, "operator");
   await network.advance(8 * MINUTE_MS);
   network.setFault({ kind: "vanished", missing: 0.05 });
-  await network.advance(2 * HOUR_MS + 5 * MINUTE_MS);
+  await network.advance(65 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["withdrawn"]);
   expect(notificationsOf(network, "episode")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
 });
@@ -217,7 +219,7 @@ test("after a kill while fleet data is not trusted, the whole cooldown follows o
   network.failNode(node!);
   await network.advance(2 * MINUTE_MS);
   network.setFault({ kind: "empty_list" });
-  await network.advance(HOUR_MS);
+  await network.advance(20 * MINUTE_MS);
   network.kill();
   network.setFault(null);
   await network.restart();
@@ -235,7 +237,7 @@ test("the cooldown begins with the first complete walk after a restart, not with
   await network.advance(20 * MINUTE_MS);
   network.kill();
   await network.restart();
-  await network.advance(HOUR_MS);
+  await network.advance(40 * MINUTE_MS);
   network.setFault(null);
   network.failNode(node!);
   await network.advance(25 * MINUTE_MS);
@@ -251,7 +253,7 @@ test("a service that does not answer from the start makes fleet data untrusted, 
   network.failNode(node!);
   network.setFault({ kind: "status", status: 503 }, "GET /v1/nodes?");
   await network.restart();
-  await network.advance(HOUR_MS);
+  await network.advance(30 * MINUTE_MS);
   expect(notificationsOf(network, "untrusted")).toMatchObject([{ endsAt: null }]);
   expect(trustReasons(network)).toEqual(["inventory_incomplete", "warming_up"]);
   network.setFault(null);
@@ -268,7 +270,7 @@ test("a node that left the list after an action stays lost after forget_after, a
   network.failNode(hidden[0]!, "operator");
   await network.advance(8 * MINUTE_MS);
   network.setFault({ kind: "vanished", missing: 0.05 });
-  await network.advance(2 * HOUR_MS + 5 * MINUTE_MS);
+  await network.advance(65 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["suspended"]);
   expect(network.actions()).toMatchObject([{ state: "ended", outcome: "ineffective" }]);
   network.setFault(null);

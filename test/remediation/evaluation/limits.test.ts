@@ -25,11 +25,11 @@ test("max_in_flight limits the actions that are sent and not yet verified", asyn
 });
 
 /** A policy that quarantines online nodes. */
-const quarantineOnline = (nodes: readonly string[]) =>
+const quarantineOnline = (nodes: readonly string[], durationMs = steps.quarantine.durationMs) =>
   rebootOffline({
     match: `node.id in ${JSON.stringify(nodes)}`,
     when: 'node.status == "online"',
-    steps: [steps.quarantine],
+    steps: [{ ...steps.quarantine, durationMs }],
   });
 
 test("max_disrupted counts a node in our quarantine for as long as that lasts", async () => {
@@ -47,12 +47,15 @@ test("a hold by max_disrupted names the quarantines that the service did not end
   const network = await startQuietNetwork({ config: remediationConfig([]) });
   const two = onePerRegion(network, 2);
   await network.reload({
-    config: remediationConfig([quarantineOnline(two)], { ...withoutLimits, maxDisrupted: { share: 1, amount: 1 } }),
+    config: remediationConfig([quarantineOnline(two, 30 * MINUTE_MS)], {
+      ...withoutLimits,
+      maxDisrupted: { share: 1, amount: 1 },
+    }),
   });
   await network.advance(20 * MINUTE_MS);
   const quarantined = two.find((node) => network.status(node) === "quarantined")!;
   network.interventions.quarantine(quarantined, Number.MAX_SAFE_INTEGER);
-  await network.advance(3 * HOUR_MS);
+  await network.advance(HOUR_MS);
   const held = two.find((node) => node !== quarantined)!;
   expect(network.explain(held).policies[0]!.blockers).toEqual([
     {
@@ -160,17 +163,17 @@ test("the cooldown passes between two episodes of a node, under any policies and
       forMs: 10 * MINUTE_MS,
     }),
   ];
-  const network = await startQuietNetwork({ config: remediationConfig(policies, { cooldownMs: 2 * HOUR_MS }) });
+  const network = await startQuietNetwork({ config: remediationConfig(policies, { cooldownMs: HOUR_MS }) });
   const [node] = network.nodes("us-east");
   network.failNode(node!);
   await network.advance(30 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["healed"]);
   network.failNode(node!);
   await network.restart();
-  await network.advance(HOUR_MS);
+  await network.advance(25 * MINUTE_MS);
   expect(network.holdReasons(node!)).toEqual(["cooldown"]);
   expect(episodeStates(network)).toEqual(["healed"]);
-  await network.advance(HOUR_MS);
+  await network.advance(40 * MINUTE_MS);
   expect(episodeStates(network)).toHaveLength(2);
   expect(network.postCount()).toBe(2);
 });

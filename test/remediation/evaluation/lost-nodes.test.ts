@@ -32,8 +32,8 @@ const rebootsLoseNodes = ({ forMs = Number.POSITIVE_INFINITY, share = 1 } = {}):
   churn: churnAfterReboots({ vanishAfterReboot: share, vanishForMs: forMs }),
 });
 
-const FORGET_AFTER_MS = 2 * HOUR_MS;
-const spec = rebootOffline({ retry: { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: FORGET_AFTER_MS } });
+const FORGET_AFTER_MS = HOUR_MS;
+const spec = rebootOffline({ retry: { episodes: 2, everyMs: HOUR_MS / 2, forgetAfterMs: FORGET_AFTER_MS } });
 
 const startLosingNodes = (safety: Partial<typeof defaultSafety>, options: Partial<QuietNetworkOptions> = {}) =>
   startQuietNetwork({ config: remediationConfig([spec], safety), scenario: rebootsLoseNodes(), ...options });
@@ -81,7 +81,7 @@ describe("nodes that leave the list after an action", () => {
     await network.advance(30 * MINUTE_MS);
     expect(lost(network)).toBe(1);
     network.failNode(second!);
-    await network.advance(2 * HOUR_MS);
+    await network.advance(HOUR_MS);
     expect(network.postCount()).toBe(1);
     expect(network.holdReasons(second!)).toEqual(["disrupted_domain"]);
   });
@@ -123,7 +123,11 @@ describe("nodes that leave the list after an action", () => {
   });
 
   test("no longer count once they are back, and their episode continues", async () => {
-    const network = await startLosingNodes({ canary: false }, { scenario: rebootsLoseNodes({ forMs: 1.5 * HOUR_MS }) });
+    const patient = { ...spec, retry: { ...spec.retry, forgetAfterMs: 2 * HOUR_MS } };
+    const network = await startQuietNetwork({
+      config: remediationConfig([patient], { canary: false }),
+      scenario: rebootsLoseNodes({ forMs: 1.5 * HOUR_MS }),
+    });
     const [first, second] = network.nodes("us-east");
     network.failNode(first!);
     await network.advance(HOUR_MS / 2);
@@ -140,10 +144,10 @@ describe("nodes that leave the list after an action", () => {
     const network = await startLosingNodes({ canary: false });
     const [first, second] = network.nodes("us-east");
     network.failNode(first!);
-    await network.advance(HOUR_MS);
+    await network.advance(40 * MINUTE_MS);
     await network.restart();
     network.failNode(second!);
-    await network.advance(HOUR_MS);
+    await network.advance(40 * MINUTE_MS);
     expect(network.postCount()).toBe(1);
     const reply = await network.commands().acceptInventory();
     expect(reply).toMatchObject({ ok: true, value: expect.stringContaining("the loss of 1") });
@@ -177,7 +181,7 @@ describe("nodes that stay down after an action", () => {
   test("count as disrupted in their region although `when` no longer holds, whether or not a step is left", async () => {
     for (const policySteps of [[steps.reboot], [steps.reboot, steps.force]]) {
       const network = await startLeavingDown({ steps: policySteps }, { canary: false });
-      await network.advance(90 * MINUTE_MS);
+      await network.advance(60 * MINUTE_MS);
       expect(down(network)).toHaveLength(1);
       expect(network.holdReasons(inUsEast(network)[1]!)).toContain("disrupted_domain");
       expect(notificationsOf(network, "lost")).toHaveLength(1);
@@ -201,20 +205,20 @@ describe("nodes that stay down after an action", () => {
   test("stay the canary of a changed policy, so it acts on no other node", async () => {
     const unlimited = { ...withoutLimits, canary: true };
     const network = await startLeavingDown({}, unlimited);
-    await network.advance(90 * MINUTE_MS);
+    await network.advance(60 * MINUTE_MS);
     expect(down(network)).toHaveLength(1);
     expect(network.holdReasons(inUsEast(network)[1]!)).toEqual(["canary"]);
   });
 
   test("no longer count once an operator repairs them or accepts the loss, also after a restart", async () => {
     const network = await startLeavingDown({}, { canary: false });
-    await network.advance(HOUR_MS);
+    await network.advance(40 * MINUTE_MS);
     const [{ node, sentAt }] = network.actions() as [Action];
-    const recoverAt = sentAt! + 2 * HOUR_MS;
+    const recoverAt = sentAt! + HOUR_MS;
     network.interventions.startFailure(node, { failureMode: "outage", remedy: "operator", recoverAt });
     await network.advanceUntil(() => network.postCount() === 2);
     await network.restart({ config: remediationConfig([rebootOnline(network)], { canary: false }) });
-    await network.advance(HOUR_MS);
+    await network.advance(40 * MINUTE_MS);
     expect(network.postCount()).toBe(2);
     const reply = await network.commands().acceptInventory();
     expect(reply).toMatchObject({ ok: true, value: expect.stringContaining("the loss of 1") });
@@ -224,7 +228,7 @@ describe("nodes that stay down after an action", () => {
   test("are held by their episode if no step is left and `when` holds, and the hold says how it ends", async () => {
     const when = 'node.status in ["online", "offline"]';
     const network = await startLeavingDown({ when, steps: [steps.reboot] }, { canary: false });
-    await network.advance(2 * HOUR_MS);
+    await network.advance(HOUR_MS);
     const [node] = down(network);
     const { view } = network.controller();
     const detail = expect.stringMatching(/^ep-1 has left the node down.* accept-inventory/);
@@ -250,7 +254,7 @@ describe("nodes that stay down after an action", () => {
     await network.advanceUntil(() => network.postCount() === 1);
     const [{ node }] = network.actions() as [Action];
     await network.commands().hold(node, "broken");
-    await network.advance(90 * MINUTE_MS);
+    await network.advance(60 * MINUTE_MS);
     expect(network.postCount()).toBe(1);
     const reply = await network.commands().acceptInventory();
     expect(reply).toMatchObject({ ok: true, value: expect.stringContaining("the loss of 1") });
@@ -277,9 +281,9 @@ describe("nodes that stay down after an action", () => {
     const network = await startQuietNetwork({ config, scenario: rebootsLeaveDown });
     const [first, second] = inUsEast(network);
     network.failNode(first!);
-    await network.advance(HOUR_MS);
+    await network.advance(40 * MINUTE_MS);
     network.failNode(second!);
-    await network.advance(HOUR_MS);
+    await network.advance(40 * MINUTE_MS);
     expect(network.actions().map(({ node }) => node)).toContain(second);
     expect(notificationsOf(network, "lost")).toEqual([]);
   });

@@ -62,10 +62,10 @@ test("a 403 to the actions on some nodes does not keep the others from being hea
   for (const node of [first, second]) network.failNode(node!);
   await network.advance(10 * MINUTE_MS);
   for (const node of [third, fourth]) network.failNode(node!);
-  await network.advance(2 * HOUR_MS);
+  await network.advance(HOUR_MS);
   expect([third, fourth].map((node) => network.status(node!))).toEqual(["online", "online"]);
   const decided = network.decisions().length;
-  await network.advance(3 * HOUR_MS);
+  await network.advance(100 * MINUTE_MS);
   // Since other actions were accepted, the key is not the cause.
   const later = holdReasonsOf({ decisions: () => network.decisions().slice(decided) });
   expect(later).toContain("backoff");
@@ -87,7 +87,7 @@ test("a node that was forbidden before another action was accepted shows a later
   });
   await network.advanceUntil(() => notificationsOf(network, "credentials").length > 0);
   network.failNode(other!);
-  await network.advance(6 * HOUR_MS);
+  await network.advance(3 * HOUR_MS);
   expect(new Set(episodeStates(network))).toEqual(new Set(["cleared", "healed"]));
   network.setFault({ kind: "status", status: 403 }, "POST");
   network.failNode(forbidden!);

@@ -34,12 +34,12 @@ test("three nodes that nothing heals don't make the policy fall back to dry_run"
 });
 
 test("a node stays given up if its steps took longer than forget_after", async () => {
-  const quarantine = { ...steps.quarantine, durationMs: 90 * MINUTE_MS };
+  const quarantine = { ...steps.quarantine, durationMs: 65 * MINUTE_MS };
   const quarantineThenNotify = rebootOffline({ steps: [steps.reboot, quarantine, steps.notify], retry });
   const network = await startQuietNetwork({ config: remediationConfig([quarantineThenNotify]), scenario });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "operator");
-  await network.advance(6 * HOUR_MS);
+  await network.advance(4.5 * HOUR_MS);
   expect(network.episodes().map(({ state }) => state)).toEqual(["given_up", "given_up"]);
   expect(notificationsOf(network, "given_up")).toHaveLength(1);
   expect(notificationsOf(network, "step")).toHaveLength(2);
@@ -54,7 +54,7 @@ test("a node stays given up across a kill at the end of its last episode, until 
     when: "after",
     changes: (all) => all.some((change) => change.kind === "episode" && change.row.state === "given_up"),
   };
-  await network.advance(HOUR_MS);
+  await network.advance(30 * MINUTE_MS);
   expect(network.isAlive()).toBe(false);
   await network.restart();
   await network.advance(2 * retry.everyMs);
@@ -75,9 +75,9 @@ test("a node stays given up across a kill at the end of its last episode, until 
   await network.advance(30 * MINUTE_MS);
   const { holds } = network.explain(node!);
   expect(holds.filter(({ kind }) => kind === "given_up")).toEqual([]);
-  await network.advance(HOUR_MS);
+  await network.advance(30 * MINUTE_MS);
   network.failNode(node!);
-  await network.advance(HOUR_MS);
+  await network.advance(40 * MINUTE_MS);
   expect(network.postCount()).toBe(3);
   expect(network.episodes().at(-1)).toMatchObject({ state: "healed" });
 });

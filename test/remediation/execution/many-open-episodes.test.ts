@@ -31,14 +31,14 @@ test("the open episodes of a mass event close in more than one turn of the event
       return false;
     },
   };
-  const recoverAt = network.daemon.clock.now() + 20 * MINUTE_MS;
+  const recoverAt = network.daemon.clock.now() + 11 * MINUTE_MS;
   for (const node of network.nodes().slice(0, FAILED))
     network.interventions.startFailure(node, { failureMode: "outage", remedy: "time", recoverAt });
-  await network.advance(15 * MINUTE_MS);
+  await network.advance(9 * MINUTE_MS);
   const open = episodeStates(network);
   expect(open.length).toBeGreaterThan(PER_TURN);
   expect(new Set(open)).toEqual(new Set(["firing"]));
-  await network.advance(30 * MINUTE_MS);
+  await network.advance(16 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(open.map(() => "cleared"));
   expect(clearedAtOnce).toBeLessThanOrEqual(PER_TURN);
 });

@@ -5,6 +5,7 @@ import { defaultServiceOptions } from "../../../src/simulator/default-scenarios.
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import { noFailureRates, onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, holdReasonsOf } from "../../harness/remediation-results.ts";
+import { isLongRun } from "../../harness/run-length.ts";
 import { changingBodies } from "../../harness/simulator/changed-responses.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
@@ -23,21 +24,23 @@ const quarantineFor = (durationMs: DurationMs, nodes: readonly string[]) =>
   });
 
 /** Longer than any time for which an action counts as recent, and shorter than the time until a retry. */
-const QUARANTINE_MS = 4 * HOUR_MS;
+const QUARANTINE_MS = 3 * HOUR_MS;
 
 const twoDisrupted = { ...withoutLimits, maxDisrupted: { share: 1, amount: 2 } };
 
 // The spec does not state the status of a quarantined node (section 3.1).
-describe.each(["maintenance", "offline", "disabled"])("if quarantined nodes have the status %s", (status) => {
+const STATUSES = isLongRun ? ["maintenance", "offline", "disabled"] : ["offline", "disabled"];
+
+describe.each(STATUSES)("if quarantined nodes have the status %s", (status) => {
   test("max_disrupted counts them until their quarantine ends", async () => {
     const wrapTransport = showingQuarantineAs(status);
     const network = await startQuietNetwork({ config: remediationConfig([]), wrapTransport });
     const four = onePerRegion(network, 4);
     await network.reload({ config: remediationConfig([quarantineFor(QUARANTINE_MS, four)], twoDisrupted) });
-    await network.advance(2.5 * HOUR_MS);
+    await network.advance(2 * HOUR_MS);
     expect(four.map(network.status).toSorted()).toEqual(["online", "online", "quarantined", "quarantined"]);
     expect(holdReasonsOf(network)).toContain("disrupted");
-    await network.advance(3 * HOUR_MS);
+    await network.advance(1.5 * HOUR_MS);
     expect(network.postCount()).toBe(4);
   });
 
@@ -49,7 +52,7 @@ describe.each(["maintenance", "offline", "disabled"])("if quarantined nodes have
     await network.advanceUntil(() => network.postCount() === 2);
     const quarantined = four.filter((node) => network.status(node) === "quarantined");
     for (const node of quarantined) network.interventions.quarantine(node, START_MS + DAY_MS);
-    await network.advance(2 * HOUR_MS);
+    await network.advance(HOUR_MS);
     expect(network.postCount()).toBe(2);
     const waiting = four.find((node) => network.status(node) === "online")!;
     expect(network.explain(waiting).policies[0]!.blockers).toMatchObject([
@@ -68,7 +71,7 @@ test("a node that is offline because of our quarantine is not rebooted by anothe
   const node = "node_caffe390";
   const config = remediationConfig([rebootOffline(), { ...quarantineFor(QUARANTINE_MS, [node]), name: "hide" }]);
   const network = await startQuietNetwork({ config, wrapTransport: showingQuarantineAs("offline") });
-  await network.advance(3.5 * HOUR_MS);
+  await network.advance(2.5 * HOUR_MS);
   expect(actionLines(network)).toEqual(["quarantine: verified"]);
   expect(network.explain(node).policies[0]!.blockers).toMatchObject([{ reason: "other_episode" }]);
   await network.advance(HOUR_MS);

@@ -50,7 +50,7 @@ test("after a suspension the journal's clock is right, and a restart frees no ma
   await network.advance(10 * MINUTE_MS);
   expect(network.postCount()).toBeLessThanOrEqual(2);
   expect(holdReasonsOf(network)).toContain("service_clock");
-  await network.advance(3 * HOUR_MS);
+  await network.advance(1.5 * HOUR_MS);
   expect(network.postCount()).toBeGreaterThan(2);
 });
 
@@ -99,12 +99,12 @@ test.each([
   const network = await startQuietNetwork({ config });
   network.daemon.clock.stepWallClock(wallClockError);
   await network.restart();
-  await network.advance(2 * HOUR_MS);
+  await network.advance(75 * MINUTE_MS);
   network.failNode(network.nodes()[0]!, "operator");
   await network.advanceUntil(() => network.controller().view.approvals().length > 0);
   await network.commands().approve(network.controller().view.approvals()[0]!.id);
   suspend(network, minutes * MINUTE_MS);
-  await network.advance(2 * HOUR_MS);
+  await network.advance(75 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   expect(network.actions()[0]).toMatchObject({
     state: "lapsed",
@@ -134,10 +134,10 @@ test("no action is sent after a long suspension until the next walk, however rar
     config: remediationConfig([policy]),
     scenario: { nodes: 60 },
     settings: { schedules },
-    warmUpMs: 4 * HOUR_MS,
+    warmUpMs: 3 * HOUR_MS,
   });
   const [node, ...others] = network.nodes();
-  await suspendWhenDue(network, { failedMs: 3 * HOUR_MS, list: "fleet", suspendedMs: 8 * HOUR_MS });
+  await suspendWhenDue(network, { failedMs: 2 * HOUR_MS, list: "fleet", suspendedMs: 8 * HOUR_MS });
   for (const other of others) network.failNode(other, "operator");
   await network.advance(40 * MINUTE_MS);
   expect(network.holdReasons(node!)).toContain("service_clock");
@@ -152,10 +152,10 @@ test("sessions that were read before a suspension are not used after it", async 
   const network = await startQuietNetwork({
     config: remediationConfig([policy]),
     settings: { schedules },
-    warmUpMs: 30 * MINUTE_MS,
+    warmUpMs: 12 * MINUTE_MS,
   });
   const [node] = network.nodes();
-  await suspendWhenDue(network, { failedMs: 30 * MINUTE_MS, list: "sessions", suspendedMs: 4 * MINUTE_MS });
+  await suspendWhenDue(network, { failedMs: 8 * MINUTE_MS, list: "sessions", suspendedMs: 4 * MINUTE_MS });
   await network.advance(20 * SECOND_MS);
   expect(network.postCount()).toBe(0);
   expect(network.decisions().at(-1)).toMatchObject({
@@ -167,7 +167,7 @@ test("sessions that were read before a suspension are not used after it", async 
 test("details that were read before a suspension are unknown after it, until they are read again", async () => {
   const policy = rebootOffline({ when: "node.cpu_usage >= 0.0", mode: "dry_run" });
   const config = remediationConfig([policy]);
-  const network = await startQuietNetwork({ config, settings: listsAndDetailsSettings, warmUpMs: 30 * MINUTE_MS });
+  const network = await startQuietNetwork({ config, settings: listsAndDetailsSettings, warmUpMs: 20 * MINUTE_MS });
   const verdicts = () => network.nodes().map((node) => network.explain(node).policies[0]!.verdict);
   expect(new Set(verdicts())).toEqual(new Set(["true"]));
   suspend(network, 4 * MINUTE_MS);

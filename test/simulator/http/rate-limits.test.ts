@@ -108,10 +108,12 @@ describe("the plan", () => {
 
   test("limits the calls of a calendar month (UTC)", () => {
     const client = createTestClient(scenarioWith({ nodes: 1, sessions: 0 }, { plan: "starter" }));
+    const statuses = new Set<number>();
     for (let call = 0; call < 100_000; call += 1) {
       client.now += 600;
-      expect(client.get("/v1/sessions/stats/none").status).toBe(404);
+      statuses.add(client.get("/v1/sessions/stats/none").status);
     }
+    expect([...statuses]).toEqual([404]);
     const rejected = client.get("/v1/nodes");
     const nextMonth = Date.UTC(2026, 4, 1);
     expect(rejected.headers).toMatchObject({
