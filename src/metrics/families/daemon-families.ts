@@ -99,7 +99,7 @@ export const DAEMON_FAMILIES = {
     COLLECTOR_LABEL,
   ),
   proxywarden_plan_fresh_seconds: gauge(
-    "Age up to which the collector's data counts as fresh: three times the planned interval or three times the duration of a run, whichever is longer, up to a maximum that depends on the collector. Except for details, the interval of a slower plan still applies for three intervals of the current one. Older samples are not exported.",
+    "Age up to which the collector's data counts as fresh: three times the planned interval or three times the duration of a run, whichever is longer, up to a maximum that depends on the collector. Except for details, the interval of an earlier, slower plan still applies for three intervals of the current plan. Older samples are not exported.",
     COLLECTOR_LABEL,
   ),
   proxywarden_plan_stretch_ratio: gauge(

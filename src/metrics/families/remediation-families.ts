@@ -28,7 +28,7 @@ export const REMEDIATION_FAMILIES = {
     { policy: null, state: EPISODE_STATES },
   ),
   proxywarden_node_episode: gauge(
-    "1 for each open episode, with its node, state and last action sent (or none); at most 1,000 episodes, starting with those past firing.",
+    "1 for each open episode, with its node, state and last action sent (or none). At most 1,000 episodes; those in the state firing are left out first.",
     { node_id: null, policy: null, state: OPEN_STATES, action: EPISODE_ACTIONS },
   ),
   proxywarden_held_nodes: gauge(
