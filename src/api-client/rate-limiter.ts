@@ -34,8 +34,8 @@ export interface RateLimiterDeps extends MonthCallCountDeps {
 }
 
 /**
- * Responses may be this old to show the time. Without a limit, a daemon that makes no more calls in a month might not notice
- * the next one after a suspension of its machine, during which the monotonic clock stands still.
+ * The service's clock counts for this long after the last response. Without a limit, a daemon that makes no more calls in
+ * a month might not notice the next one after a suspension of its machine, during which the monotonic clock stands still.
  */
 const AGREEMENT_MS_MAX: DurationMs = 6 * HOUR_MS;
 /** A wait without a known end is checked again after this time. */
