@@ -219,8 +219,12 @@ export class RetryQueue {
     if (!result.ok && !this.#isFailing) {
       log.warn({ ...this.#fields, problem: result.error }, "receiver does not accept notifications");
     }
-    if (result.ok && this.#isFailing) log.info(this.#fields, "receiver accepts notifications again");
-    this.#isFailing = !result.ok;
+    if (!result.ok) this.#isFailing = true;
+    // It may accept those that are tried one by one, but not all.
+    else if (this.#isFailing && (this.#failures === 0 || this.#queue.length <= 1)) {
+      log.info(this.#fields, "receiver accepts notifications again");
+      this.#isFailing = false;
+    }
     return result;
   }
 }

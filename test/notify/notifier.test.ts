@@ -76,7 +76,7 @@ describe("a receiver that fails", () => {
   });
 
   test("still gets them if new ones come more often than it is retried", async () => {
-    const { clock, notifier, counts } = start({
+    const { clock, notifier, log, counts } = start({
       oncall: (_, notifications) => (notifications.some(({ summary }) => summary === "odd") ? down : accepted),
     });
     for (const summary of ["odd", ...Array.from({ length: 100 }, (_, number) => `${number}`)]) {
@@ -85,6 +85,7 @@ describe("a receiver that fails", () => {
     }
     await clock.advance(MINUTE);
     expect(await counts()).toEqual(["oncall sent 100"]);
+    expect(log.lines.map(({ message }) => message)).toEqual(["receiver does not accept notifications"]);
   });
 
   test("gets what was queued, in order and in batches, once it recovers; failure and recovery are logged once", async () => {
