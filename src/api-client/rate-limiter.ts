@@ -58,7 +58,7 @@ export function createRateLimiter(deps: RateLimiterDeps) {
   function grantCalls(): DurationMs | null {
     if (deps.mayCall?.() === false) return queue.isEmpty() ? null : SECOND_MS;
     month.update();
-    let nextCheckMs = Math.min(RECHECK_MS_MAX, Math.max(SECOND_MS, month.leftMs()));
+    let nextCheckMs = month.isUnread() ? SECOND_MS : Math.min(RECHECK_MS_MAX, Math.max(SECOND_MS, month.leftMs()));
     const mayGrant = ({ category, lane }: WaitingCall): boolean => {
       const now = clock.monotonic();
       const { at } = availabilityOf(ledger, category, lane, now);
