@@ -241,6 +241,15 @@ test.each([31, -31])(
   },
 );
 
+test("a wall clock that is behind does not delay a new month, even without responses", async () => {
+  const { get, clock, rateLimiter } = createClientSetup();
+  await get();
+  await get();
+  clock.stepWallClock(-31 * DAY_MS);
+  await clock.advance(31 * DAY_MS);
+  expect(rateLimiter.monthUsed()).toBe(0);
+});
+
 test("the wall clock begins a new month if no response has shown the service's time for six hours", async () => {
   const { get, clock, rateLimiter } = createClientSetup();
   await get();
