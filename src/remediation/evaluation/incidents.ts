@@ -172,9 +172,9 @@ export class IncidentTracker {
   }
 
   /**
-   * Returns the nodes that are down in the regions and countries of `first`, if these are mostly down, except for known
-   * onsets. Some of them may have been evaluated shortly before, because the first evaluation may see only a part of the
-   * fleet. Data is not trusted if it takes longer than it is fresh until all of it was seen.
+   * Returns the nodes that are down in the regions and countries of `first`, if these are mostly down, without those that
+   * are recent onsets already. Some of them may have been evaluated shortly before, because the first evaluation may see
+   * only a part of the fleet. Data is not trusted if it takes longer than it is fresh until all of it was seen.
    */
   #correlatedAtFirst(
     first: readonly Onset[],
