@@ -25,7 +25,6 @@ export class MonthCallCount {
   readonly #ledger: Ledger;
   #startsOn: number;
   #month: BillingMonth;
-  /** Whether the calls of the current month could not be read yet. */
   #isUnread = false;
   /**
    * Calls to add to the store, less those stored ahead or never sent. If positive, they are added with the next call.
@@ -66,6 +65,11 @@ export class MonthCallCount {
   leftMs(): number {
     const now = this.#deps.clock.now();
     return billingMonthOf(now, this.#startsOn).endMs - now;
+  }
+
+  /** Whether the calls of the current month could not be read yet. */
+  isUnread(): boolean {
+    return this.#isUnread;
   }
 
   setStartDay(startsOn: number): void {

@@ -34,8 +34,9 @@ export interface RateLimiterDeps extends MonthCallCountDeps {
 }
 
 /**
- * Responses may be this old to show the time. Without a limit, a daemon that makes no more calls in a month might not notice
- * the next one after a suspension of its machine, during which the monotonic clock stands still.
+ * This long after the last response, the wall clock counts if it is later than the service's. Otherwise a daemon that
+ * makes no more calls in a month might not notice the next one after a suspension of its machine, during which the
+ * monotonic clock stands still.
  */
 const AGREEMENT_MS_MAX: DurationMs = 6 * HOUR_MS;
 /** A wait without a known end is checked again after this time. */
@@ -47,8 +48,8 @@ const RECHECK_MS_MIN: DurationMs = 1;
 export function createRateLimiter(deps: RateLimiterDeps) {
   const { clock } = deps;
   const ledger = createLedger(deps.limits, clock.monotonic());
-  let serviceTime = (): EpochMs | null => null;
-  const monthClock = { now: () => serviceTime() ?? clock.now(), monotonic: () => clock.monotonic() };
+  let monthTime = (): EpochMs => clock.now();
+  const monthClock = { now: () => monthTime(), monotonic: () => clock.monotonic() };
   const month = new MonthCallCount({ ...deps, clock: monthClock }, ledger, deps.monthStartsOn);
   const countExternalCalls = createExternalCallCount(ledger, month, deps.onExternalCalls);
   const queue = new PermitQueue();
@@ -58,7 +59,7 @@ export function createRateLimiter(deps: RateLimiterDeps) {
   function grantCalls(): DurationMs | null {
     if (deps.mayCall?.() === false) return queue.isEmpty() ? null : SECOND_MS;
     month.update();
-    let nextCheckMs = Math.min(RECHECK_MS_MAX, Math.max(SECOND_MS, month.leftMs()));
+    let nextCheckMs = month.isUnread() ? SECOND_MS : Math.min(RECHECK_MS_MAX, Math.max(SECOND_MS, month.leftMs()));
     const mayGrant = ({ category, lane }: WaitingCall): boolean => {
       const now = clock.monotonic();
       const { at } = availabilityOf(ledger, category, lane, now);
@@ -100,15 +101,15 @@ export function createRateLimiter(deps: RateLimiterDeps) {
       return permit;
     },
     /**
-     * Counts the month by the service's clock while recent responses agree on it, as the service does. A wrong wall clock
-     * would count calls in other months.
+     * Counts the month by the service's clock once two responses agree on it, as the service does. A wrong wall clock would
+     * count calls in other months.
      */
     followServiceClock(serviceClock: Pick<ServiceClock, "agreedAt" | "timeAt">): void {
-      serviceTime = () => {
-        const now = clock.monotonic();
-        return now - (serviceClock.agreedAt() ?? Number.NEGATIVE_INFINITY) < AGREEMENT_MS_MAX
-          ? serviceClock.timeAt(now)
-          : null;
+      monthTime = () => {
+        const [now, agreedAt] = [clock.monotonic(), serviceClock.agreedAt()];
+        const serviceTime = agreedAt === null ? null : serviceClock.timeAt(now);
+        if (agreedAt === null || serviceTime === null) return clock.now();
+        return now - agreedAt < AGREEMENT_MS_MAX ? serviceTime : Math.max(serviceTime, clock.now());
       };
     },
     /** Sets the ratio in which waiting calls get permits; actions always have priority. */

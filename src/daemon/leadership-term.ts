@@ -1,11 +1,10 @@
 import { createRateLimiter, type RateLimiter } from "../api-client/rate-limiter.ts";
-import { SECOND_MS } from "../base/duration.ts";
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import { errorMessage, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
 import { createMemoryStateStore } from "../journal/sqlite/store.ts";
 import type { CallCounter, Clock, FactStore, StateStore } from "../model/ports.ts";
 import type { SharedState } from "../model/shared-state.ts";
-import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import {
   openRemediationState,
   type RemediationState,
@@ -89,18 +88,21 @@ async function openTerm(
   return { store, remediationState, rateLimiter };
 }
 
+/** The service's clock is known by this time after the start. */
+const CLOCK_KNOWN_MS: DurationMs = MINUTE_MS;
+
 /**
- * Adds the calls that `limits.month.used` says were used before the state was created. They are recorded once, when the
- * state is new, for the current month.
+ * Adds the calls that `limits.month.used` says were used before the state was created. They are recorded when the state
+ * is new, for the current month, which changes with the first responses if the wall clock is wrong.
  */
 function addCallsUsedBefore(calls: CallCounter, facts: FactStore, config: Config, clock: Clock): CallCounter {
-  const { starts_on, used } = config.limits.month;
-  if (facts.read(CALLS_USED_BEFORE_FACT) === null) {
-    facts.write(CALLS_USED_BEFORE_FACT, JSON.stringify({ day: billingMonthOf(clock.now(), starts_on).firstDay, used }));
-  }
-  const recorded = facts.read(CALLS_USED_BEFORE_FACT);
+  const { used } = config.limits.month;
+  const recordUntil = facts.read(CALLS_USED_BEFORE_FACT) === null ? clock.monotonic() + CLOCK_KNOWN_MS : 0;
   return {
-    since: (day) => calls.since(day) + callsUsedBefore(recorded, day),
+    since(day) {
+      if (clock.monotonic() < recordUntil) facts.write(CALLS_USED_BEFORE_FACT, JSON.stringify({ day, used }));
+      return calls.since(day) + callsUsedBefore(facts.read(CALLS_USED_BEFORE_FACT), day);
+    },
     add: (day, count) => calls.add(day, count),
   };
 }

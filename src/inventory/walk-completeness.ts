@@ -135,13 +135,15 @@ export class WalkHistory {
     if (end !== "cut" || seen > 0) this.#walkedAt = at;
     this.#recoveredWalks = complete && missing <= allowedByShare ? this.#recoveredWalks + 1 : 0;
     if (this.#recoveredWalks >= WALKS_TO_RECOVER) this.#acceptedMissing = 0;
+    const isAborted = end === "cut" || end === "page_failed";
     const result: WalkResult = {
       complete,
       completeWalks: (this.#lastWalk?.completeWalks ?? 0) + (complete ? 1 : 0),
+      fullWalks: (this.#lastWalk?.fullWalks ?? 0) + (complete && !isAborted ? 1 : 0),
       seenNodes: shown,
       missing,
       total,
-      isAborted: end === "cut" || end === "page_failed",
+      isAborted,
       rejected,
       at,
     };

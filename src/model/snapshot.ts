@@ -64,6 +64,8 @@ export interface WalkResult {
   readonly complete: boolean;
   /** Number of complete walks up to this one. */
   readonly completeWalks: number;
+  /** Number of those that read every page. */
+  readonly fullWalks: number;
   /** Nodes that it showed. */
   readonly seenNodes: number;
   /**

@@ -59,7 +59,7 @@ export class RetryQueue {
   #wait = new AbortController();
   #isFull = false;
   #isFailing = false;
-  /** Consecutive failed attempts since a notification was added, accepted or refused. */
+  /** Consecutive failed attempts since a notification was accepted or refused, counted as one if another was added since. */
   #failures = 0;
   /** Index, modulo the length of the queue, of the notification to try after a failure. */
   #next = 0;
@@ -94,7 +94,7 @@ export class RetryQueue {
     }
     const now = clock.monotonic();
     this.#queue = [...this.#queue, { notification, retriedUntil: now + RETRIED_MS_MAX }];
-    this.#failures = 0;
+    this.#failures = Math.min(1, this.#failures);
     this.#retryAt = now;
     this.#wait.abort();
     onChange();
@@ -219,8 +219,12 @@ export class RetryQueue {
     if (!result.ok && !this.#isFailing) {
       log.warn({ ...this.#fields, problem: result.error }, "receiver does not accept notifications");
     }
-    if (result.ok && this.#isFailing) log.info(this.#fields, "receiver accepts notifications again");
-    this.#isFailing = !result.ok;
+    if (!result.ok) this.#isFailing = true;
+    // It may accept those that are tried one by one, but not all.
+    else if (this.#isFailing && (this.#failures === 0 || this.#queue.length <= 1)) {
+      log.info(this.#fields, "receiver accepts notifications again");
+      this.#isFailing = false;
+    }
     return result;
   }
 }

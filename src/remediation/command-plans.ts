@@ -193,7 +193,8 @@ function planAcceptInventory({ context, trustTracker }: PlanDeps, command: Opera
   const walk = context.observed.latest?.snapshot.fleet.lastWalk ?? null;
   if (walk === null || (walk.isAborted && !walk.complete)) {
     const problem = "not every page of the node list could be read";
-    return reject("conflict", `${problem}: send the command again after a walk that reads all of them`);
+    const advice = "or raise safety.trust.max_missing if a page stays unreadable";
+    return reject("conflict", `${problem}: send the command again after a walk that reads all of them, ${advice}`);
   }
   if (walk.at > (command.givenAt ?? walk.at)) {
     const problem = "the list was read again after this accept-inventory was given";

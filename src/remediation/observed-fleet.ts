@@ -14,12 +14,18 @@ import type { Plan } from "../scheduling/planner.ts";
 /** Data that was observed at the very time of a suspension counts as observed before it. */
 const TICK_MS: DurationMs = 0.001;
 
-/** A node that was not seen since the start is gone once this many complete walks have not shown it: one may miss it. */
-const WALKS_TO_LEAVE = 2;
+/**
+ * A node that was not seen since the start is gone once this many complete walks that read every page have not shown it
+ * (one may miss it), or this many complete walks.
+ */
+const FULL_WALKS_TO_LEAVE = 2;
+const WALKS_TO_LEAVE = 10;
 
 /** Returns whether a node has left the list. One that was seen since the start is in the fleet until it is gone. */
-export const hasLeft = (fleet: Fleet, node: NodeId): boolean =>
-  !slotsById(fleet).has(node) && (fleet.lastWalk?.completeWalks ?? 0) >= WALKS_TO_LEAVE;
+export function hasLeft(fleet: Fleet, node: NodeId): boolean {
+  const { completeWalks = 0, fullWalks = 0 } = fleet.lastWalk ?? {};
+  return (fullWalks >= FULL_WALKS_TO_LEAVE || completeWalks >= WALKS_TO_LEAVE) && !slotsById(fleet).has(node);
+}
 
 /** The last snapshot, and how policies read it. */
 export class ObservedFleet {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type Call, readHourlyCall, readNodeCall, readStatsCall } from "../../src/api-client/endpoints.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { fail } from "../../src/base/result.ts";
 import { type FaultKind, LIMITER_KINDS, type ServiceOptions } from "../../src/config/schema/scenario.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
@@ -222,33 +222,6 @@ test("setting our wall clock does not change the service's time, and shows in th
   await get();
   expect(Math.abs(client.serviceTime(at)! - time)).toBeLessThanOrEqual(1_000);
   expect(Math.abs(client.clockSkewMs()! - (skew - 3_600_000))).toBeLessThanOrEqual(1_000);
-});
-
-test.each([31, -31])(
-  "calls count in the month of the service while our wall clock is wrong by %i days",
-  async (days) => {
-    const { get, clock, rateLimiter } = createClientSetup();
-    await get();
-    await get();
-    clock.stepWallClock(days * DAY_MS);
-    for (let call = 0; call < 5; call++) await get();
-    expect(rateLimiter.monthUsed()).toBe(7);
-    clock.stepWallClock(-days * DAY_MS);
-    await get();
-    expect(rateLimiter.monthUsed()).toBe(8);
-    await clock.advance(31 * DAY_MS);
-    expect(rateLimiter.monthUsed()).toBe(0);
-  },
-);
-
-test("the wall clock begins a new month if no response has shown the service's time for six hours", async () => {
-  const { get, clock, rateLimiter } = createClientSetup();
-  await get();
-  await get();
-  clock.stepWallClock(31 * DAY_MS);
-  expect(rateLimiter.monthUsed()).toBe(2);
-  await clock.advance(6 * HOUR_MS);
-  expect(rateLimiter.monthUsed()).toBe(0);
 });
 
 test("the Date of an error without the service's headers does not set the service's clock", async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
+import { DAY_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { CallCounter } from "../../src/model/ports.ts";
 import type { Permit } from "../../src/rate-limit/ledger.ts";
@@ -123,6 +124,22 @@ test("calls are available again when a new month starts", async () => {
   await clock.advance(30 * 24 * 3_600_000);
   expect(order).toEqual([]);
   await clock.advance(2 * 24 * 3_600_000);
+  expect(order).toEqual(["walk"]);
+});
+
+test("calls are available again within seconds once the count of a new month can be read", async () => {
+  let isUnreadable = false;
+  const since = (day: string) => {
+    if (isUnreadable) throw new Error("the disk failed");
+    return day === "2026-03-01" ? 1_000_000 : 0;
+  };
+  const { clock, order, ask } = open({ since, add: async () => {} });
+  void ask("node_management", "walk");
+  isUnreadable = true;
+  await clock.advance(31 * DAY_MS + MINUTE_MS);
+  expect(order).toEqual([]);
+  isUnreadable = false;
+  await clock.advance(2 * SECOND_MS);
   expect(order).toEqual(["walk"]);
 });
 

@@ -58,6 +58,7 @@ export function buildFleet(fixtures: readonly (NodeFixture | null)[], settledAt:
         : {
             complete: true,
             completeWalks: 9,
+            fullWalks: 9,
             seenNodes: slots,
             missing: 0,
             total: slots,

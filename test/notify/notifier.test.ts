@@ -75,6 +75,19 @@ describe("a receiver that fails", () => {
     expect(await counts()).toEqual(["oncall sent 3", "oncall failed 2"]);
   });
 
+  test("still gets them if new ones come more often than it is retried", async () => {
+    const { clock, notifier, log, counts } = start({
+      oncall: (_, notifications) => (notifications.some(({ summary }) => summary === "odd") ? down : accepted),
+    });
+    for (const summary of ["odd", ...Array.from({ length: 100 }, (_, number) => `${number}`)]) {
+      notifier.notify(notification({ episode: summary, summary }));
+      await clock.advance(900);
+    }
+    await clock.advance(MINUTE);
+    expect(await counts()).toEqual(["oncall sent 100"]);
+    expect(log.lines.map(({ message }) => message)).toEqual(["receiver does not accept notifications"]);
+  });
+
   test("gets what was queued, in order and in batches, once it recovers; failure and recovery are logged once", async () => {
     const { clock, notifier, sendings, log, counts } = start({
       oncall: (sending) => (sending <= 3 ? down : accepted),

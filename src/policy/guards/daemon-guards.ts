@@ -55,7 +55,7 @@ const trustGuard = defineGuard({
       condition: "the walk was cut off, missed more than `safety.trust.max_missing`, or is no longer fresh",
       ends: "automatically, with the next complete walk; after `accept-inventory`, a complete walk may miss as many nodes as the last one did",
       operatorAction:
-        "find out why the list is incomplete, or which limit delays the next walk (the detail names it); `accept-inventory` if the missing nodes do not exist",
+        "find out why the list is incomplete, or which limit delays the next walk (the detail names it); `accept-inventory` if the missing nodes do not exist; raise `safety.trust.max_missing` if a page stays unreadable",
     }),
     inventory_shrunk: untrusted({
       counts: "nodes of the last walk",

@@ -172,9 +172,9 @@ export class IncidentTracker {
   }
 
   /**
-   * Returns the nodes that are down in the regions and countries of `first`, if these are mostly down. Some of them may
-   * have been evaluated shortly before, because the first evaluation may see only a part of the fleet. Data is not trusted
-   * if it takes longer than it is fresh until all of it was seen.
+   * Returns the nodes that are down in the regions and countries of `first`, if these are mostly down, without those that
+   * are recent onsets already. Some of them may have been evaluated shortly before, because the first evaluation may see
+   * only a part of the fleet. Data is not trusted if it takes longer than it is fresh until all of it was seen.
    */
   #correlatedAtFirst(
     first: readonly Onset[],
@@ -192,10 +192,13 @@ export class IncidentTracker {
         .map(([node]) => ({ node, policy: spec.name })),
     );
     const down = this.#toOnsets(this.#downAmong(unhealthy), now).filter(({ domain }) => domains.has(domain));
-    return [...Map.groupBy(down, ({ domain }) => domain)].flatMap(([domain, together]) => {
+    const correlated = [...Map.groupBy(down, ({ domain }) => domain)].flatMap(([domain, together]) => {
       const nodes = new Set(together.map(({ node }) => node)).size;
       return isIncidentAtFirst(config.safety, nodes, () => nodesOf(domain)) ? together : [];
     });
+    const keyOf = ({ policy, node }: Onset) => JSON.stringify([policy, node]);
+    const known = new Set(recentOnsets(this.#onsets, now, this.#withinMs()).map(keyOf));
+    return correlated.filter((onset) => !known.has(keyOf(onset)));
   }
 
   /** Returns whether a node is listed. One that has left the list has no region. */

@@ -50,3 +50,15 @@ test("a page that can't be read holds actions until the next complete walk, and 
   await network.advance(MINUTE_MS);
   expect(trustReasons()).toEqual([]);
 });
+
+test("a page that stays unreadable holds no actions if safety.trust.max_missing allows its nodes to be missing", async () => {
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline()]),
+    settings: { ...listsOnlySettings, pageLimit: 50, maxMissing: 0.2 },
+  });
+  network.setFault({ kind: "reset" }, "/v1/nodes?page=2");
+  const [node] = network.daemon.snapshots.last!.fleet.ids;
+  network.failNode(node!);
+  await network.advance(30 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([node]);
+});

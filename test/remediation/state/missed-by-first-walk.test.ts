@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, notificationsOf } from "../../harness/remediation-results.ts";
 import { changingBodies } from "../../harness/simulator/changed-responses.ts";
 
@@ -58,4 +58,22 @@ test("a node that only the first walk after a restart misses keeps its request f
   await restartMissing(node!);
   await network.advance(10 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ state: "awaiting" }]);
+});
+
+test("a node on a page that can't be read after a restart keeps its pending timer", async () => {
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline({ forMs: 20 * MINUTE_MS })]),
+    // One of 60 nodes may be missing, so the walks are complete without the second page.
+    settings: { ...listsOnlySettings, pageLimit: 59 },
+  });
+  const node = network.daemon.snapshots.last!.fleet.ids.at(-1)!;
+  network.failNode(node);
+  await network.advance(15 * MINUTE_MS);
+  network.setFault({ kind: "reset" }, "/v1/nodes?page=2");
+  await network.restart();
+  await network.advance(3 * MINUTE_MS);
+  expect(network.daemon.snapshots.last!.fleet.lastWalk).toMatchObject({ completeWalks: 3, seenNodes: 59 });
+  network.setFault(null);
+  await network.advance(10 * MINUTE_MS);
+  expect(network.postCount()).toBe(1);
 });
