@@ -1,5 +1,6 @@
 import { createListBehavior, type ListBehavior } from "../api-client/pagination/list-behavior.ts";
 import { byName } from "../base/by-name.ts";
+import { runAtOnce } from "../base/steps.ts";
 import { Inventory } from "../inventory/inventory.ts";
 import { createLabelCounts } from "../inventory/label-counts.ts";
 import { SessionTotals } from "../inventory/sessions/session-totals.ts";
@@ -84,6 +85,10 @@ export function createTopListCaps(onFolded: OnLabelsFolded) {
   return (stats: SessionStatistics): SessionStatistics => {
     for (const [country, sessions] of stats.topCountries) countries.add(country, sessions);
     for (const [protocol, sessions] of stats.topProtocols) protocols.add(protocol, sessions);
-    return { ...stats, topCountries: [...countries.finish()], topProtocols: [...protocols.finish()] };
+    return {
+      ...stats,
+      topCountries: [...runAtOnce(countries.finish())],
+      topProtocols: [...runAtOnce(protocols.finish())],
+    };
   };
 }

@@ -1,3 +1,4 @@
+import { eachInSteps, type Steps } from "../base/steps.ts";
 import { growColumn } from "../base/typed-column.ts";
 import { type CappedFamily, LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-values.ts";
 import { IdIndex } from "./id-index.ts";
@@ -55,18 +56,21 @@ export function createLabelCounts(family: CappedFamily, onFolded: OnLabelsFolded
         other.occurs = true;
       }
     },
-    /** Ends a read and returns its counts. A value that did not occur loses its place under the cap. */
-    finish(): ReadonlyMap<string, number> {
+    /**
+     * Ends a read and returns its counts. A value that did not occur loses its place under the cap. Nothing may be added
+     * before the last step.
+     */
+    *finish(): Steps<ReadonlyMap<string, number>> {
       const settled = new Map<string, number>();
-      for (const [row, value] of values.entries()) {
-        if (value === null) continue;
+      yield* eachInSteps(values.entries(), ([row, value]) => {
+        if (value === null) return;
         if (occurs[row] === 1) settled.set(value, counts[row]!);
         else {
           rows.remove(row);
           values[row] = null;
           freeRows.push(row);
         }
-      }
+      });
       if (other.occurs) settled.set(OTHER_LABEL, other.count);
       begin();
       return settled;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
+import { runAtOnce } from "../../src/base/steps.ts";
 import { createTopListCaps } from "../../src/collectors/collected-state.ts";
 import type { Fault } from "../../src/config/schema/scenario.ts";
 import { Inventory } from "../../src/inventory/inventory.ts";
@@ -89,7 +90,7 @@ test("a value that has its own series keeps it while it is listed, regardless of
   const read = (values: readonly string[]) => {
     counts.begin();
     for (const value of values) counts.add(value, 1);
-    return counts.finish();
+    return runAtOnce(counts.finish());
   };
   const first = read(names(0, cap));
   expect(first.size).toBe(cap);
@@ -109,13 +110,13 @@ test("an unfinished read frees no series, and a value named other is counted und
   const counts = createLabelCounts("proxynet_stats_protocol_sessions", () => {});
   counts.add("a", 2);
   counts.add("other", 3);
-  expect([...counts.finish()]).toEqual([
+  expect([...runAtOnce(counts.finish())]).toEqual([
     ["a", 2],
     ["other", 3],
   ]);
   counts.add("b", 1);
   counts.begin();
-  expect([...counts.finish()]).toEqual([]);
+  expect([...runAtOnce(counts.finish())]).toEqual([]);
 });
 
 describe("nodes named by sessions", () => {

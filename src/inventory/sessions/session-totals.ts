@@ -1,5 +1,5 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import type { Steps } from "../../base/steps.ts";
+import { eachInSteps, type Steps } from "../../base/steps.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord } from "../../model/session.ts";
 import {
   type Histogram,
@@ -165,10 +165,8 @@ export class SessionTotals {
   }
 
   *#acceptedCounts(walk: Pick<SessionSummary, "complete" | "settledAt" | "observedFrom">) {
-    const countries = this.#countries.finish();
-    const counted = this.#customers.finish();
-    yield;
-    const customers = yield* rankCustomers(counted);
+    const countries = yield* this.#countries.finish();
+    const customers = yield* rankCustomers(yield* this.#customers.finish());
     return { ...walk, counts: this.#counts, countries, customers };
   }
 
@@ -245,7 +243,12 @@ function byteGain(column: Float64Array, row: number, value: number | null, initi
  * same number of sessions are sorted in one step.
  */
 function* rankCustomers(customers: ReadonlyMap<string, number>) {
-  const idsByCount = Map.groupBy(customers.keys(), (customerId) => customers.get(customerId)!);
+  const idsByCount = new Map<number, string[]>();
+  yield* eachInSteps(customers, ([customerId, sessions]) => {
+    const ids = idsByCount.get(sessions);
+    if (ids === undefined) idsByCount.set(sessions, [customerId]);
+    else ids.push(customerId);
+  });
   const ranked: { readonly customerId: string; readonly sessions: number }[] = [];
   for (const [sessions, ids] of [...idsByCount].sort(([a], [b]) => b - a)) {
     for (const customerId of ids.sort()) ranked.push({ customerId, sessions });

@@ -230,3 +230,15 @@ describe("a walk that is not complete", () => {
     expect(ended()).toBe(0);
   });
 });
+
+test("a walk ends in many steps if there are many customers", () => {
+  const CUSTOMERS = 20_000;
+  const CUSTOMERS_PER_STEP_MAX = 1_000;
+  const { fold, walk } = createWalks();
+  walk(1_000, [session("a")]);
+  fold.beginWalk(2_000);
+  for (let index = 0; index < CUSTOMERS; index++) fold.add(session(`s${index}`, { customerId: `cust_${index}` }));
+  // Each customer is counted, and then ranked.
+  expect([...fold.endWalk("complete", 2)].length).toBeGreaterThan((2 * CUSTOMERS) / CUSTOMERS_PER_STEP_MAX);
+  expect(fold.view()!.customers).toHaveLength(CUSTOMERS);
+});
