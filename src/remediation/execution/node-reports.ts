@@ -35,10 +35,17 @@ export function hasReportsSince(context: ReportsContext, sentAt: EpochMs, slot: 
   return latestReportAt(context) > since + DATE_PRECISION_MS;
 }
 
-/** Returns whether a node has reported since a step was sent, or true if that is unknown. */
-export function mayHaveReported({ observed, ...context }: ReportsContext, sentAt: EpochMs, slot: number): boolean {
-  const { lastSeenMs, listedAt } = observed.fleet;
-  return !(lastSeenMs.at(slot) < (toServiceTime(context, sentAt, listedAt.at(slot)) ?? Number.NaN));
+/**
+ * Returns whether a node has reported since a step was sent, or true if its last report or the service's time is unknown.
+ * A last_seen that is ahead of the service's time does not show it.
+ */
+export function mayHaveReported(context: ReportsContext, sentAt: EpochMs, slot: number): boolean {
+  const { lastSeenMs, listedAt } = context.observed.fleet;
+  const [lastSeen, at] = [lastSeenMs.at(slot), listedAt.at(slot)];
+  const since = toServiceTime(context, sentAt, at);
+  const serviceNow = context.client.serviceTime(at);
+  if (since === null || serviceNow === null || Number.isNaN(lastSeen)) return true;
+  return lastSeen >= since && lastSeen <= serviceNow + AHEAD_MS_MAX;
 }
 
 /** Returns whether the detail of a node is from before a step was sent, although the list shows a later report. */

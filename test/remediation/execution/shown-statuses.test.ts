@@ -3,7 +3,12 @@ import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/d
 import type { Action } from "../../../src/model/remediation/episode.ts";
 import { defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
-import { noFailureRates, onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
+import {
+  noFailureRates,
+  onePerRegion,
+  type QuietNetworkOptions,
+  startQuietNetwork,
+} from "../../harness/quiet-network.ts";
 import { actionLines, holdReasonsOf } from "../../harness/remediation-results.ts";
 import { isLongRun } from "../../harness/run-length.ts";
 import { changingBodies } from "../../harness/simulator/changed-responses.ts";
@@ -80,13 +85,28 @@ test("a node that is offline because of our quarantine is not rebooted by anothe
 });
 
 // Neither is the status of a rebooting node.
-test("a node that is shown as online while it reboots is verified once it reports again", async () => {
+describe("a node that is shown as online while it reboots", () => {
   const scenario = { service: { ...defaultServiceOptions, rebootStatus: "online" as const } };
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]), scenario });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
-  await network.advance(30 * MINUTE_MS);
-  expect(network.actions()).toMatchObject([{ outcome: "verified", proof: "uptime_fell" }]);
-  const [{ sentAt, endedAt }] = network.actions() as [Action];
-  expect(endedAt! - sentAt!).toBeGreaterThanOrEqual(noFailureRates.rebootMs);
+  const node = "node_caffe390";
+
+  /** Starts a network, lets the node fail, and returns its reboot. */
+  async function rebootedNode(options: Partial<QuietNetworkOptions> = {}): Promise<Action> {
+    const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]), scenario, ...options });
+    network.failNode(node);
+    await network.advance(30 * MINUTE_MS);
+    expect(network.actions()).toMatchObject([{ outcome: "verified", proof: "uptime_fell" }]);
+    return network.actions()[0]!;
+  }
+
+  test("is verified once it reports again", async () => {
+    const { sentAt, endedAt } = await rebootedNode();
+    expect(endedAt! - sentAt!).toBeGreaterThanOrEqual(noFailureRates.rebootMs);
+  });
+
+  test("is not verified by a last_seen that is later than the service's Date", async () => {
+    const lastSeen = new RegExp(`("id":"${node}".*?"last_seen":")2026`, "g");
+    const wrapTransport = changingBodies((body) => body.replaceAll(lastSeen, "$12027"));
+    const { sentAt, endedAt } = await rebootedNode({ wrapTransport });
+    expect(endedAt! - sentAt!).toBeGreaterThanOrEqual(noFailureRates.rebootMs);
+  });
 });
