@@ -5,7 +5,7 @@ const LONG_TESTS = [
   "test/{config,metrics,policy,scheduling}/**/*.test.ts",
   "test/api-client/second-client.system.test.ts",
   "test/api-client/pagination/list-walk.test.ts",
-  "test/journal/{journal,retention}.test.ts",
+  "test/journal/{journal,retention}.system.test.ts",
   "test/rate-limit/action-burst.system.test.ts",
   "test/rate-limit/arbitrary-headers.test.ts",
   "test/rate-limit/external-usage/usage-of-limit.test.ts",

@@ -51,8 +51,8 @@ const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[
     "helm install proxywarden deploy/helm/proxywarden --namespace proxywarden --create-namespace --values my-values.yaml",
     "test/deploy/helm.system.test.ts",
   ],
-  ["useradd --system --no-create-home --shell /usr/sbin/nologin proxywarden", "test/deploy/systemd.test.ts"],
-  ["systemctl enable --now proxywarden", "test/deploy/systemd.test.ts"],
+  ["useradd --system --no-create-home --shell /usr/sbin/nologin proxywarden", "test/deploy/systemd.system.test.ts"],
+  ["systemctl enable --now proxywarden", "test/deploy/systemd.system.test.ts"],
 ];
 
 /** Slow commands that later ones do not depend on: they run in parallel. */
