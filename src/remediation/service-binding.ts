@@ -43,7 +43,7 @@ export function forgetOtherService(
 /**
  * Binds the journal to the configured service. If it was bound to another one, everything open ends, because nodes with
  * the same ids are other nodes. What limits actions (closed episodes, sent actions, holds, a pause, an open breaker)
- * stays, because it can only prevent actions.
+ * stays, because it can only prevent actions. Call {@link forgetOtherService} before.
  */
 export function bindJournalToService(context: EpisodeContext, serviceUrl: string): void {
   const { remediationState, log } = context;
@@ -52,7 +52,6 @@ export function bindJournalToService(context: EpisodeContext, serviceUrl: string
   const previous = records.fact(SERVICE_FACT);
   if (previous === service) return;
   remediationState.runBatched(() => {
-    forgetOtherService(remediationState, context.config.policies, serviceUrl);
     if (previous !== null) {
       const detail = `service.base_url changed from ${previous} to ${service}`;
       log.warn({ previous, service }, "service changed: timers, episodes and approvals of the previous one end");

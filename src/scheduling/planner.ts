@@ -35,8 +35,8 @@ export interface CollectorPlan {
   readonly pacedMs: DurationMs;
   /**
    * Time for which data of this collector counts as fresh: {@link FRESH_INTERVALS} times the longer of the measured
-   * duration of a run and the longest `pacedMs` since the second-to-last successful run, at most the longer of {@link
-   * FRESH_MS_MAX} and {@link FRESH_INTERVALS} requested intervals. A faster plan therefore does not make data stale
+   * duration of a run and the longest `pacedMs` under which data was read that may still be fresh, at most the longer of
+   * {@link FRESH_MS_MAX} and {@link FRESH_INTERVALS} requested intervals. A faster plan therefore does not make data stale
    * that was read under a slower one, and the next data can be compared with it.
    */
   readonly freshMs: DurationMs;

@@ -21,6 +21,7 @@ import { type Limits, PLANS } from "../../src/rate-limit/limits.ts";
 import { billingMonthOf } from "../../src/rate-limit/monthly-budget.ts";
 import type { RemediationConfig } from "../../src/remediation/context.ts";
 import { RemediationController } from "../../src/remediation/controller.ts";
+import { forgetOtherService } from "../../src/remediation/service-binding.ts";
 import { openRemediationState, type RemediationState } from "../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
@@ -162,6 +163,8 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
       lostReason: options.lostReason ?? null,
       assumesEarlierActions: options.isNewJournal ?? false,
     }));
+  const serviceUrl = options.serviceUrl ?? "https://proxy.example.net";
+  forgetOtherService(remediationState, options.config?.policies ?? [], serviceUrl);
   const collected =
     options.collected ?? createCollectedState(settings, remediationState.facts, { clock, log, metrics });
   const { facts } = remediationState;
@@ -177,7 +180,7 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
           rateLimiter,
           notifier,
           config: options.config,
-          serviceUrl: options.serviceUrl ?? "https://proxy.example.net",
+          serviceUrl,
           journal: store.journal,
           inventory: collected.inventory,
           sessionWalks: collected.sessionWalks,

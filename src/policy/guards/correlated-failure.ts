@@ -90,20 +90,28 @@ export const joinIncidents = (
   incidents: readonly Incident[],
   down: readonly Pick<Onset, "node" | "domain">[],
 ): readonly Incident[] =>
-  incidents.map((incident) => {
-    const joined = down.filter(({ node, domain }) => domain === incident.domain && !incident.nodes.has(node));
-    return joined.length === 0
-      ? incident
-      : { ...incident, nodes: new Set([...incident.nodes, ...joined.map(({ node }) => node)]) };
-  });
+  incidents.map((incident) =>
+    addNodes(
+      incident,
+      down.filter(({ domain }) => domain === incident.domain),
+    ),
+  );
 
 /** Adds the nodes that failed during an incident, or at most `withinMs` before or after it. */
 function extendIncident(incident: Incident, onsets: readonly Onset[], withinMs: DurationMs): Incident {
-  const { from, to, nodes } = incident;
-  const newOnsets = onsets.filter(({ node, at }) => at >= from - withinMs && at <= to + withinMs && !nodes.has(node));
-  return newOnsets.length === 0
+  const { from, to } = incident;
+  return addNodes(
+    incident,
+    onsets.filter(({ at }) => at >= from - withinMs && at <= to + withinMs),
+  );
+}
+
+/** Adds nodes to an incident; returns the same object if it has all of them. */
+function addNodes(incident: Incident, more: readonly Pick<Onset, "node">[]): Incident {
+  const added = more.filter(({ node }) => !incident.nodes.has(node));
+  return added.length === 0
     ? incident
-    : { ...incident, nodes: new Set([...nodes, ...newOnsets.map(({ node }) => node)]) };
+    : { ...incident, nodes: new Set([...incident.nodes, ...added.map(({ node }) => node)]) };
 }
 
 /**

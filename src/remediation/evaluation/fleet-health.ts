@@ -19,7 +19,7 @@ import {
 import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
-import type { ClockAdvance } from "../state/moved-times.ts";
+import { type ClockAdvance, movedTime } from "../state/moved-times.ts";
 import { firingNodes } from "./candidates.ts";
 import {
   actingPolicies,
@@ -114,15 +114,13 @@ export class FleetHealth {
    * since then, and the end of an active storm. Losses from before a downtime are not counted again.
    */
   followClock(advance: ClockAdvance): void {
-    const { byMs, behindSince } = advance;
+    const { byMs } = advance;
     this.#incidents.followClock(advance);
     this.#lossesCountedUntil += byMs;
     for (const state of [this.#real, this.#dryRun]) {
       const { breaker, storm } = state;
       if (storm?.isActive === true) state.storm = { ...storm, until: storm.until + byMs };
-      const firings = breaker.firings.map((firing) =>
-        firing.at < behindSince ? firing : { ...firing, at: firing.at + byMs },
-      );
+      const firings = breaker.firings.map((firing) => ({ ...firing, at: movedTime(firing.at, advance) }));
       state.breaker = { ...breaker, firings };
     }
   }

@@ -16,7 +16,7 @@ import {
 import { incidentNodesMin, isIncidentAtFirst } from "../../policy/guards/safety-limits.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext } from "../context.ts";
-import type { ClockAdvance } from "../state/moved-times.ts";
+import { type ClockAdvance, movedTime } from "../state/moved-times.ts";
 
 /** Key of the fact that holds the incidents and recent onsets. */
 export const INCIDENTS_FACT = "remediation.incidents";
@@ -120,8 +120,8 @@ export class IncidentTracker {
   }
 
   /** Moves what began while the journal's clock was behind, so that incidents last as long as others. */
-  followClock({ byMs, behindSince }: ClockAdvance): void {
-    const moved = (at: EpochMs) => (at < behindSince ? at : at + byMs);
+  followClock(advance: ClockAdvance): void {
+    const moved = (at: EpochMs) => movedTime(at, advance);
     const movedIncident = (incident: Incident): Incident => {
       const { from, to, until } = incident;
       return { ...incident, from: moved(from), to: moved(to), until: until === null ? null : moved(until) };

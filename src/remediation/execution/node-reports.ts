@@ -43,9 +43,8 @@ export function mayHaveReported(context: ReportsContext, sentAt: EpochMs, slot: 
   const { lastSeenMs, listedAt } = context.observed.fleet;
   const [lastSeen, at] = [lastSeenMs.at(slot), listedAt.at(slot)];
   const since = toServiceTime(context, sentAt, at);
-  const serviceNow = context.client.serviceTime(at);
-  if (since === null || serviceNow === null || Number.isNaN(lastSeen)) return true;
-  return lastSeen >= since && lastSeen <= serviceNow + AHEAD_MS_MAX;
+  if (since === null || Number.isNaN(lastSeen)) return true;
+  return lastSeen >= since && lastSeen <= context.client.serviceTime(at)! + AHEAD_MS_MAX;
 }
 
 /** Returns whether the detail of a node is from before a step was sent, although the list shows a later report. */

@@ -15,6 +15,10 @@ export interface ClockAdvance {
   readonly openedAt: EpochMs;
 }
 
+/** Returns a time, moved if it is not from before the clock was behind. */
+export const movedTime = (at: EpochMs, { byMs, behindSince }: ClockAdvance): EpochMs =>
+  at < behindSince ? at : at + byMs;
+
 /**
  * Returns the rows to move with the journal's clock, so that what began while it was behind keeps its duration, and its
  * place in the order of commands: pauses, holds, approvals, and requests for one. The `until` of a given-up node is when
