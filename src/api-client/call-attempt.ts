@@ -44,6 +44,8 @@ export type CallAttempt =
       readonly response: TransportResponse;
       /** When its content was observed: see {@link ServiceClock}. */
       readonly observedAt: MonotonicMs;
+      /** When it had arrived. */
+      readonly receivedAt: MonotonicMs;
       /** The API key that the request carried. */
       readonly key: string;
     }
@@ -135,7 +137,7 @@ export async function sendCall(
   // An error without the service's headers may come from a gateway, which has a clock of its own.
   const date = reading === null && response.status >= 300 ? null : serviceDate(response.headers);
   const observedAt = date === null ? sentAt : deps.serviceClock.recordDate(date, sentAt, at);
-  return { kind: "answered", response, observedAt, key };
+  return { kind: "answered", response, observedAt, receivedAt: at, key };
 }
 
 /** `code` is the status code, or the kind of failure. */

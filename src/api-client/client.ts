@@ -4,6 +4,7 @@ import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { EndpointLabel } from "../model/label-values.ts";
 import type { TransportResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
+import { nextTurn } from "../platform/event-loop.ts";
 import type { Lane } from "../rate-limit/limits.ts";
 import { attemptCall, type CallAttempt, type CallAttemptDeps, sendCall, waitForPermit } from "./call-attempt.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
@@ -21,6 +22,8 @@ export interface ApiResponse {
    * `serviceTime` of it is the service's clock by which the response was written.
    */
   readonly at: MonotonicMs;
+  /** When it had arrived. Large responses wait for their turn to be parsed. */
+  readonly receivedAt: MonotonicMs;
 }
 
 /** Client of the management API. All calls go through the rate limiter. */
@@ -66,6 +69,9 @@ const RETRY_DELAY_MS: DurationMs = 500;
 const RETRY_WAIT_MS_MAX: DurationMs = 10 * SECOND_MS;
 /** Failures that are retried. If no connection can be made, the next run is soon enough. */
 const TRANSIENT_ERRORS: ReadonlySet<ApiError["kind"]> = new Set(["server_error", "reset", "timeout"]);
+
+/** A larger body takes milliseconds to parse and process, which happens in a turn of the event loop of its own. */
+const LARGE_BODY_BYTES = 65_536;
 
 /** Creates the API client. */
 export function createApiClient(deps: ApiClientDeps): ApiClient {
@@ -128,11 +134,12 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
         if (attempt.kind === "failed") {
           if (!mayRetry(attempt.error)) return failed(attempt.error);
         } else {
-          const { response, observedAt, key } = attempt;
+          const { response, key } = attempt;
           const error = statusError(call, response, clock.now());
           if (error === null) {
             failing.delete(call.endpoint);
-            return parseResponse(response, observedAt);
+            if (response.body.byteLength > LARGE_BODY_BYTES) await nextTurn();
+            return parseResponse(response, attempt);
           }
           retryAfterMs = retryAfterOf(response, clock.now()) ?? 0;
           const isTooLong = retryAfterMs > RETRY_WAIT_MS_MAX;
@@ -183,10 +190,15 @@ function statusError(call: Call, response: TransportResponse, now: EpochMs): Api
   }
 }
 
-function parseResponse(response: TransportResponse, at: MonotonicMs): Result<ApiResponse, ApiError> {
+function parseResponse(
+  response: TransportResponse,
+  { observedAt, receivedAt }: { readonly observedAt: MonotonicMs; readonly receivedAt: MonotonicMs },
+): Result<ApiResponse, ApiError> {
   const json = readJson(response);
   freeBody(response);
-  return json.ok ? ok({ json: json.value, at }) : fail({ kind: "not_json", message: json.error });
+  return json.ok
+    ? ok({ json: json.value, at: observedAt, receivedAt })
+    : fail({ kind: "not_json", message: json.error });
 }
 
 const EMPTY_BODY = new Uint8Array();

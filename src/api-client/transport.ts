@@ -3,7 +3,6 @@ import { gunzip } from "node:zlib";
 import { Agent, type Dispatcher, EnvHttpProxyAgent, ProxyAgent } from "undici";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { Transport, TransportFailure, TransportResponse } from "../model/ports.ts";
-import { nextTurn } from "../platform/event-loop.ts";
 import { IN_FLIGHT_MAX } from "../rate-limit/collector-concurrency.ts";
 import { ACCEPTED_ENCODING } from "./json-body.ts";
 
@@ -34,8 +33,6 @@ export const BODY_BYTES_MAX = 16 * 1024 * 1024;
  * Maximum number of connections. They suffice for all collectors, so that no call waits for one during its timeout.
  */
 const CONNECTIONS_MAX = 4 * IN_FLIGHT_MAX;
-/** A larger body takes milliseconds to process, so it is returned in a turn of the event loop of its own. */
-const LARGE_BODY_BYTES = 65_536;
 /** Time limit to open a connection. */
 const CONNECT_MS_MAX = 10_000;
 /** Time for which idle connections are kept, which is longer than the wait between two calls at a slow pace. */
@@ -151,7 +148,11 @@ interface ExchangeOptions {
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #options: ExchangeOptions;
   readonly #received = Promise.withResolvers<Outcome>();
-  #chunks: Uint8Array[] = [];
+  /**
+   * The body so far, in its first bytes. Chunks are copied at once: those that are kept until the response is complete
+   * become old, and then only a major collection frees them.
+   */
+  #body = new ArrayBuffer(0);
   #bytes = 0;
   #head: Pick<TransportResponse, "status" | "headers"> = { status: 0, headers: {} };
   /** Null until the request is passed to a connection. Before that, the server can't have received anything. */
@@ -168,9 +169,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     try {
       dispatcher.dispatch(request, this);
       const received = await this.#received.promise;
-      const readable = received.ok ? await decompress(received.value, bodyBytesMax) : received;
-      if (readable.ok && readable.value.body.byteLength > LARGE_BODY_BYTES) await nextTurn();
-      return readable;
+      return received.ok ? await decompress(received.value, bodyBytesMax) : received;
     } catch (error) {
       return this.#failure(error);
     } finally {
@@ -196,18 +195,23 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    const { bodyBytesMax } = this.#options;
+    const start = this.#bytes;
     this.#bytes += chunk.byteLength;
-    this.#chunks.push(chunk);
-    if (this.#bytes <= this.#options.bodyBytesMax) return;
-    this.#received.resolve(tooLarge(this.#options.bodyBytesMax));
-    controller.abort(new Error("the body is too large"));
+    if (this.#bytes > bodyBytesMax) {
+      this.#received.resolve(tooLarge(bodyBytesMax));
+      controller.abort(new Error("the body is too large"));
+      return;
+    }
+    if (this.#bytes > this.#body.byteLength) {
+      const statedBytes = Math.min(bodyBytesMax, Number(this.#head.headers["content-length"]) || 0);
+      this.#body = this.#body.transfer(Math.max(this.#bytes, statedBytes, 2 * this.#body.byteLength));
+    }
+    new Uint8Array(this.#body).set(chunk, start);
   }
 
   onResponseEnd(): void {
-    const body = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks, this.#bytes);
-    // Otherwise, they would be kept until the body is decompressed.
-    this.#chunks = [];
-    this.#received.resolve(ok({ ...this.#head, body }));
+    this.#received.resolve(ok({ ...this.#head, body: new Uint8Array(this.#body, 0, this.#bytes) }));
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {

@@ -204,8 +204,9 @@ function readList(
         sentAt ??= clock.monotonic();
       });
       if (sentAt !== null) {
-        latency.record(clock.monotonic() - sentAt);
-        pagesInFlight.record(clock.monotonic() - sentAt, isFirst);
+        const tookMs = (response.ok ? response.value.receivedAt : clock.monotonic()) - sentAt;
+        latency.record(tookMs);
+        pagesInFlight.record(tookMs, isFirst);
       }
       isFirst = false;
       if (!response.ok) return response;

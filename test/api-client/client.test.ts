@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type Call, readHourlyCall, readNodeCall, readStatsCall } from "../../src/api-client/endpoints.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { fail } from "../../src/base/result.ts";
 import { type FaultKind, LIMITER_KINDS, type ServiceOptions } from "../../src/config/schema/scenario.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
@@ -254,8 +254,11 @@ test("a response shows the service as it was when the request was sent, at the e
   expect(response.ok && response.value.at).toBe(sentAt);
 });
 
+/** Size of the smallest body that is parsed in a turn of the event loop of its own. */
+const LARGE_BODY_BYTES = 65_537;
+
 test.each([
-  ["frees the buffer of a large body once it has been parsed", 65_537, 0],
+  ["frees the buffer of a large body once it has been parsed", LARGE_BODY_BYTES, 0],
   ["does not free a buffer that small bodies may share", 65_536, 65_536],
 ])("%s", async (_, bytes, bytesAfter) => {
   const body = new Uint8Array(bytes).fill(" ".charCodeAt(0));
@@ -269,4 +272,25 @@ test.each([
   });
   expect(await get()).toMatchObject({ ok: true, value: { json: 1 } });
   expect(buffer.byteLength).toBe(bytesAfter);
+});
+
+test("the wait of a large response for its turn to be parsed does not count as latency", async () => {
+  let arrivedAt = Number.NaN;
+  const { clock, get } = createClientSetup({
+    wrap: (transport) => ({
+      ...transport,
+      request() {
+        const body = new Uint8Array(LARGE_BODY_BYTES).fill("1".charCodeAt(0), 0, 1).fill(" ".charCodeAt(0), 1);
+        arrivedAt = clock.monotonic();
+        setImmediate(passSecond);
+        return Promise.resolve({ ok: true, value: { status: 200, headers: {}, body } });
+      },
+    }),
+  });
+  const monotonic = clock.monotonic;
+  const passSecond = () => {
+    clock.monotonic = () => monotonic() + SECOND_MS;
+  };
+  const response = await get();
+  expect(response.ok && response.value.receivedAt).toBe(arrivedAt);
 });
