@@ -187,7 +187,7 @@ const policyTest = (holdReasons: readonly string[]) =>
     nodes: list(testNode, "nodes", TEST_NODES_MAX).min(1, "must have at least one node").describe("Nodes under test."),
     blocked: series("word (no or yes)", "no", (written) => (written === "yes" ? true : written === "no" ? false : null))
       .prefault("no")
-      .describe("Whether the queries and alerts of `blocked_by` block."),
+      .describe("Whether the queries and alerts in `blocked_by` block."),
     expect: list(expectation(holdReasons), "expectations", EXPECTATIONS_MAX)
       .min(1, "must have at least one expectation")
       .describe("Expectations, each for a point in time."),
