@@ -97,8 +97,8 @@ export class WalkHistory {
 
   /**
    * Ends the reading of the list, which shows `shown` of the `known` nodes, new ones included. If these are less than the
-   * share `shownMin` of those expected, the walk proves of no node that it is gone, and neither does a lookup: a service
-   * that has lost its data answers 404 too. After {@link SHRUNK_MS_MAX} it is believed.
+   * share `shownMin` of those expected, neither the walk nor a lookup proves that a node is gone, because a service that
+   * has lost its data answers 404 too. After {@link SHRUNK_MS_MAX} the walk is believed.
    */
   endList({ known, shown }: Omit<NodeCounts, "hidden">, shownMin: Share, at: MonotonicMs): void {
     this.#expectedNodes = Math.min(known, this.#expectedWith(shown));

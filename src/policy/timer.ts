@@ -86,7 +86,7 @@ export interface Observation {
   /** When the newest data was observed, not before `at`. Counting starts here. Absent means equal to `at`. */
   readonly newest?: MonotonicMs;
   /**
-   * When a record last showed data with which the verdict may have been another one. Absent or NaN means that none did.
+   * When a record last showed data for which the verdict may have differed. Absent or NaN means that none did.
    */
   readonly contradictedAt?: MonotonicMs;
   /** The journal's clock. */

@@ -74,7 +74,7 @@ function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warni
   return [unset, warning(["safety", "protected"], "must read known fields", message)];
 }
 
-/** What is known of an expression; of one that is not valid, nothing. */
+/** Returns what is known of an expression, which is nothing if it is invalid. */
 function useOf(text: string, { expression }: ConfigChecks): ExpressionUse {
   const compiled = expression(text);
   return compiled.ok ? compiled.value : { fields: [], warnings: () => [] };
