@@ -85,7 +85,7 @@ const fieldsOf = (text: string, checks: ConfigChecks): readonly FieldUse[] => us
 const expressionWarnings = (path: Path, text: string, checks: ConfigChecks): Warning[] =>
   useOf(text, checks)
     .warnings()
-    .map((message) => warning(path, "must hold for some nodes, and not for all", message));
+    .map((message) => warning(path, "must hold for some nodes, but not for all", message));
 
 const usageOf = (fields: readonly FieldUse[]): string[] =>
   fields.filter(({ isUsage }) => isUsage).map(({ name }) => name);

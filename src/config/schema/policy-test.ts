@@ -119,9 +119,9 @@ const testNode = section({
   sessions: section({
     active: count(SESSIONS_MAX).exactOptional().describe("Active sessions."),
     connecting: count(SESSIONS_MAX).exactOptional().describe("Connecting sessions."),
-    closed: count(SESSIONS_MAX).exactOptional().describe("Closed sessions; each walk shows new ones."),
-    error: count(SESSIONS_MAX).exactOptional().describe("Failed sessions; each walk shows new ones."),
-    timeout: count(SESSIONS_MAX).exactOptional().describe("Sessions that timed out; each walk shows new ones."),
+    closed: count(SESSIONS_MAX).exactOptional().describe("Closed sessions; each walk returns new ones."),
+    error: count(SESSIONS_MAX).exactOptional().describe("Failed sessions; each walk returns new ones."),
+    timeout: count(SESSIONS_MAX).exactOptional().describe("Sessions that timed out; each walk returns new ones."),
   })
     .prefault({})
     .describe("Sessions in the session list, by status."),
