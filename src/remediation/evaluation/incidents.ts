@@ -29,7 +29,7 @@ export interface NodeUnderPolicy {
 
 /** A node that began to meet the condition of a policy. */
 export interface UnhealthyNode extends NodeUnderPolicy {
-  /** Whether it was observed not to meet the condition shortly before. If not, it may have met it for long. */
+  /** Whether it was observed not to meet the condition shortly before. If not, it may have met it for a long time. */
   readonly wasHealthy: boolean;
 }
 
