@@ -197,7 +197,7 @@ function observeFalse(timer: Timer, observation: Observation, durations: TimerDu
 }
 
 /**
- * Returns the timer after an observation without newer data, which adds no time. If the verdict differs even so, or
+ * Returns the timer after an observation without newer data, which adds no time. If the verdict differs nevertheless, or
  * counting was interrupted, the counts that the verdict resets are reset, and counting restarts with newer data.
  */
 function reobserve(timer: Timer, verdict: "true" | "false"): Timer {

@@ -15,7 +15,7 @@ export interface YamlDocument {
 }
 
 interface Tree extends YamlDocument {
-  /** The point from which a document that is too large is not read further, or null if it is not too large. */
+  /** Where reading stopped because the document is too large, or null if it is not. */
   readonly overflow: Finding | null;
 }
 
