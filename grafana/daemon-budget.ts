@@ -115,7 +115,7 @@ const limiterPanels = () => [
   timeSeries({
     ...third,
     title: "External usage",
-    empty: "No calls of other clients",
+    empty: "No calls by other clients",
     description: "Calls per minute by other clients with the same key, as derived from the rate limit headers.",
     unit: "reqpm",
     queries: [{ expr: `60 * ${rate("proxywarden_foreign_calls_total")}`, legend: "{{category}}" }],

@@ -211,7 +211,7 @@ const connectionPanels = () => [
     width: 4,
     height: 8,
     title: "Clock skew",
-    empty: "No response of the service yet",
+    empty: "No response from the service yet",
     description: "Time by which the service's clock is ahead of the daemon's.",
     unit: "s",
     queries: [{ expr: selector("proxywarden_service_clock_skew_seconds"), legend: "{{instance}}", shape: "now" }],

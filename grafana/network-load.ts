@@ -16,7 +16,7 @@ export const sessionPanels = () => [
     ...third,
     title: "Sessions by status",
     description:
-      "Sessions of the whole network, from the session list. Error and timeout are absent until the list has shown a failed session.",
+      "Sessions of the whole network, from the session list. Error and timeout are absent until the list has included a failed session.",
     unit: "short",
     queries: [{ expr: `sum by (status) (${selector("proxynet_sessions")})`, legend: "{{status}}" }],
   }),
@@ -30,7 +30,7 @@ export const sessionPanels = () => [
   timeSeries({
     ...third,
     title: "Failed sessions",
-    empty: "The list has shown no failed session",
+    empty: "The list has never included a failed session",
     description: "Share of the listed sessions that ended with an error or timed out, by type.",
     unit: "percentunit",
     queries: [

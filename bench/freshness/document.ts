@@ -24,9 +24,9 @@ minute. The limits rarely allow that, so contenders seldom have calls to spare. 
 - **even** is a simple but careful poller. It respects the reserve and the monthly limit and, like proxywarden, spends up to ${percent(LIST_SHARE)} of its calls on
   lists and the rest on details. It spaces its calls evenly and reads details node by node, in the order in which the nodes joined.
   The two are therefore compared at the same number of detail reads. One pass over the details of all nodes is a *round*.
-- **naive** walks the list every minute and reads details round robin, four calls at a time, as fast as the service allows. A call
-  answered with 429 is repeated after Retry-After. If **naive** uses up the month's calls in the first half of the month, it never finds
-  most faults, and its times until then are in parentheses.
+- **naive** walks the list every minute and reads details round robin, four calls at a time, as fast as the service allows. A call answered
+  with 429 is repeated after Retry-After. If **naive** uses up the month's calls in the first half of the month, most faults are *never*
+  found, and the times in parentheses are those until then.
 - **oracle** is the lower bound. It knows where a fault is, and reads that node at the first moment that the limits, the reserve and the
   month's calls, spent evenly, allow. It finds offline nodes in the list. It reads the list no more often than requested, and no more often
   than the limits would allow whole walks if nothing else were read, but the first page that it reads is always the one with the fault. (A

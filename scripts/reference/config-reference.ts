@@ -8,28 +8,28 @@ import { webSchema } from "../../src/config/schema/web-file.ts";
 import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
 import { itemsMax, type KeyRow, keyRows, keyTable, meaningOf, tableCell } from "./key-table.ts";
 
-const WRITING_INTRO = `Durations use Prometheus' format: \`30s\`, \`5m\`, \`1h30m\`, \`7d\`. Shares are percentages: \`20%\`.
+const FILE_FORMAT = `## File format
+
+Durations use Prometheus' format: \`30s\`, \`5m\`, \`1h30m\`, \`7d\`. Shares are percentages: \`20%\`.
 
 \`\${NAME}\` in a value is replaced with the value of the environment variable \`NAME\`. An unset variable is an error. Write a literal \`\${\` as \`$\${\`.
 Inside \`{ }\` or \`[ ]\`, quote a value that contains a variable. Variables are replaced after the YAML is parsed, so they
 can't add keys. A variable may hold a number where a number is expected.
 
-An unknown key is an error. The errors of a file are reported together (at most the first 50), each with its line and column:
+An unknown key is an error. All errors in a file are reported together, up to 50, each with its line and column:
 
-`;
-
-const CONFIG_INTRO = `# Configuration
-
-The configuration is one YAML file, which you pass to commands with \`--config\`. Paths in it are relative to its folder. The
-[example](#example) below the reference has the main keys with their defaults. \`check\` lists every error in the file.
-\`plan\`, \`explain\`, \`policy diff\` and \`policy backtest\` need only the secrets of the servers that they connect to.
-
-${WRITING_INTRO}\`\`\`
+\`\`\`
 config/proxywarden.yaml:23:19: collect.nodes.every: found "1 minute"; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
 config/proxywarden.yaml:29:1: exports: unknown key; did you mean "export"?
 \`\`\`
 
 Editors with yaml-language-server complete and check the file if its first line names \`proxywarden.schema.json\`, as in the example.`;
+
+const CONFIG_INTRO = `# Configuration
+
+The configuration is one YAML file, which you pass to commands with \`--config\`. Paths in it are relative to its folder. The
+[example](#example) below the reference has the main keys with their defaults. \`check\` lists every error in the file.
+\`plan\`, \`explain\`, \`policy diff\` and \`policy backtest\` need only the secrets of the servers that they connect to.`;
 
 const WEB_INTRO = `## The web configuration file
 
@@ -65,8 +65,10 @@ it acts.`;
 const POLICIES_FORMAT = `## File format
 
 A file has one key, \`policies\`: a list of at most ${itemsMax(policyFileSchema.shape.policies)} policies.
+Durations, percentages and environment variables are written as in [the configuration](config.md#file-format), and errors are reported in
+the same way:
 
-${WRITING_INTRO}\`\`\`
+\`\`\`
 config/policies/offline.yaml:11:11: policies[0].when: found "node.stauts == \\"offline\\" && now - node.last_seen > duration(…"; must be a CEL expression: unknown field node.stauts; did you mean node.status?
 config/policies/offline.yaml:18:37: policies[0].steps[3].receiver: found "oncal"; must be the name of a receiver: oncall; did you mean "oncall"?
 \`\`\`
@@ -88,7 +90,10 @@ const SCENARIO_INTRO = `# Simulator scenarios
 have the defaults below. To try it in a checkout, run \`npm start -- simulate --scenario config/scenarios/rough-day.yaml\`, and
 \`curl -H "Authorization: Bearer rough-day" http://127.0.0.1:9714/v1/nodes\` in another terminal.
 
-${WRITING_INTRO}\`\`\`
+Durations, percentages and environment variables are written as in [the configuration](config.md#file-format), and errors are reported in
+the same way:
+
+\`\`\`
 rough-day.yaml:9:14: faults[2].for: found 90; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
 rough-day.yaml:12:11: faults[3].kind: found "hangs"; must be one of status, gateway_limit, limit_headers, hang, …; did you mean "hang"?
 \`\`\``;
@@ -99,6 +104,7 @@ export function configReference(example: string, webExample: string): string {
   const web = keyTable(Object.entries(webSchema.shape).flatMap(([key, schema]) => keyRows(key, schema)));
   return joinSections([
     CONFIG_INTRO,
+    FILE_FORMAT,
     ...sections,
     titledYaml("Example", example),
     WEB_INTRO,

@@ -31,13 +31,13 @@ const UNKNOWN_INTRO = `\`explain\` names each field that makes a condition unkno
 
 const UNKNOWN_CAUSES: Readonly<Record<UnknownCause["why"], string>> = {
   missing:
-    "The service did not report the field, or its value can't be determined: see the table above. A country or region that it no longer reports keeps its last value. All session counts are missing after a walk of the session list that missed too many sessions. `sessions.error`, `sessions.timeout` and `sessions.failed_ratio` are missing until the list has shown a failed session, and while the status of any session of the node is unknown.",
+    "The service did not report the field, or its value can't be determined: see the table above. A country or region that it no longer reports keeps its last value. All session counts are missing after a walk of the session list that missed too many sessions. `sessions.error`, `sessions.timeout` and `sessions.failed_ratio` are missing until the list has included a failed session, and while the status of any session of the node is unknown.",
   stale:
     "It is older than the policy's `max_age`. The age of session counts is the time since the walk that counted them began.",
   undeclared_scale: "[`service.usage_scale`](config.md#service) is not set, or a value contradicted it.",
   in_future: "The timestamp is more than a minute later than its observation, so a clock is wrong.",
   unassigned:
-    "More than 10% of the sessions can't be read or name no node of the fleet, and any of them may be this node's. Sessions that are being established may name no node.",
+    "More than 10% of the sessions can't be read or name no node of the fleet, and any of them may be this node's. Connecting sessions without a node do not count, because they may not have one yet.",
   past: "The list still has failed sessions of the node, but none that failed in the minute before the last walk. From the third such walk in a row, the value is 0.",
   error: "The whole expression has no value: `b` in `ratio(a, b)` is 0, or a number is too large.",
 };

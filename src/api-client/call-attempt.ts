@@ -176,7 +176,7 @@ function noPermitError(ledger: Ledger, category: Category, lane: Lane, now: Mono
   };
 }
 
-/** A 5xx of these may concern only the node, so it does not delay other calls. */
+/** A 5xx from these may concern only the node, so it does not delay other calls. */
 const SINGLE_NODE_ENDPOINTS: ReadonlySet<EndpointLabel> = new Set([
   "node",
   "node_quarantine",

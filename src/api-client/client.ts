@@ -14,12 +14,12 @@ import { type PostResult, postResultOf, quoteBody } from "./post-result.ts";
 import { retryAfterOf } from "./rate-limit-headers.ts";
 import { ServiceClock } from "./service-clock.ts";
 
-/** A JSON response of the service. */
+/** A JSON response from the service. */
 export interface ApiResponse {
   readonly json: unknown;
   /**
    * When its content was observed, at the earliest: when it was requested, since the response may have been delayed.
-   * `serviceTime` of it is the service's clock by which the response was written.
+   * `serviceTime` converts it to the clock by which the response was written.
    */
   readonly at: MonotonicMs;
   /** When it had arrived. Large responses wait for their turn to be parsed. */

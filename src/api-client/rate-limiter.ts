@@ -29,7 +29,7 @@ export interface RateLimiterDeps extends MonthCallCountDeps {
   readonly onWait: (category: Category, waitedMs: DurationMs) => void;
   /** Whether calls may be sent at all; checked again every second while it is false. Absent means always. */
   readonly mayCall?: () => boolean;
-  /** Called when calls of other users of the key are detected. */
+  /** Called when calls by other users of the key are detected. */
   readonly onExternalCalls?: (scope: LimitScope, calls: number) => void;
 }
 

@@ -54,8 +54,8 @@ export class ServiceClock {
   /** The latest observation under the last of the offsets. */
   #lastObservedAt = Number.NEGATIVE_INFINITY;
   /**
-   * For requests whose response shows a clock that only later times have, a time that has it, oldest first. The Date may
-   * be wrong, so the content still counts as observed when it was requested.
+   * Requests whose response has a Date that matches only the offset of later times, each with such a time, oldest first.
+   * The Date may be wrong, so the content still counts as observed when it was requested.
    */
   readonly #timesOfEarlyRequests = new Map<MonotonicMs, MonotonicMs>();
 
@@ -164,8 +164,8 @@ const agree = (one: Bounds, other: Bounds): boolean =>
   Math.max(one.low, other.low) - Math.min(one.high, other.high) <= TOLERANCE_MS;
 
 /**
- * Returns the bounds that hold for both. If the clock has drifted, returns the second of the later ones that is next to
- * the earlier ones, since the bounds of a slow response are wide.
+ * Returns the bounds that satisfy both. If they don't overlap, because the clock has drifted, returns at most a second of
+ * the later bounds, on the side of the earlier ones, since the bounds of a slow response are wide.
  */
 function combine(earlier: Bounds, later: Bounds): Bounds {
   const [low, high] = [Math.max(earlier.low, later.low), Math.min(earlier.high, later.high)];

@@ -131,7 +131,7 @@ async function checkConfig(
   return ok({ loaded: parsed.value, stored });
 }
 
-/** Returns the warning about a state with which `run` starts all the same, or null if there is none. */
+/** Returns the warning about a problem with the state that does not keep `run` from starting, or null if there is none. */
 function warningOf({ kind, message }: StoreFailure): string | null {
   if (kind === "damaged") return message;
   return kind === "unreachable" ? `${message}; nothing in the database was checked` : null;

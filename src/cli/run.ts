@@ -18,8 +18,8 @@ const HEAP_FLAGS = [
   // counts the buffers of list pages, which are outside the heap, so it would collect every few seconds, and each
   // collection blocks the event loop for up to 30 ms.
   "--heap-growing-percent=30",
-  // V8 would allocate the results of evaluations where only such a collection frees them, since those that it samples
-  // happen to survive. A round of policies then adds 30 MB to the heap, and V8 never returns that memory.
+  // Without this, V8 allocates the results of evaluations in the old generation, which only such a collection frees,
+  // because those that it samples happen to survive. A round of policies then adds 30 MB to the heap for good.
   "--no-allocation-site-pretenuring",
 ];
 

@@ -54,7 +54,7 @@ export function createCollectedState(
 /** Returns the size of the network as far as it has been seen. */
 export function networkSizeOf({ inventory, sessions, sessionWalks, listBehavior }: CollectedState): NetworkSize {
   const shown = sessions.view()?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
-  const listed = Math.max(shown, sessionWalks.believed());
+  const listed = Math.max(shown, sessionWalks.trusted());
   return {
     nodes: inventory.count(),
     nodePages: pageCount(inventory.count(), listBehavior.nodes),

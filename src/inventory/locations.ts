@@ -48,7 +48,7 @@ const keyOf = ({ country, region }: Location): string => `${country}\u0000${regi
 
 type StatedLocation = Readonly<Record<keyof Location, string | null>>;
 
-/** Returns the first location, with what it does not state from the second. */
+/** Returns the first location. A country or region that it does not state is taken from the second. */
 export const mergeLocations = (first?: StatedLocation, second?: StatedLocation): Location => ({
   country: first?.country || second?.country || "",
   region: first?.region || second?.region || "",

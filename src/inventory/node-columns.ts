@@ -36,7 +36,7 @@ const OFFLINE_STATUS = NODE_STATUSES.indexOf("offline");
 /** A record whose last_seen is earlier by more than this is an older one. Some services round the times of a list. */
 const LAST_SEEN_TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
 /**
- * Time after a record for which an older one of the list is ignored, such as that of a cache. After that it is believed,
+ * Time after a record for which an older one of the list is ignored, such as that of a cache. After that it is trusted,
  * since the service's clock may have been set back.
  */
 export const OLDER_RECORD_MS_MAX: DurationMs = 2 * MINUTE_MS;

@@ -46,7 +46,7 @@ export interface InventoryStatus {
   readonly freshestLastSeenMs: DurationMs | null;
   /** Nodes whose last_seen was later than its observation, so that it says nothing. */
   readonly nodesAhead: number;
-  /** Whether a response of the service had a Date header. */
+  /** Whether any response from the service had a Date header. */
   readonly hasServiceTime: boolean;
 }
 
@@ -144,7 +144,7 @@ function clockBlockers(inventory: InventoryStatus, trust: Safety["trust"]): Trus
   const { completeWalks, nodes, freshestLastSeenMs, nodesAhead, hasServiceTime } = inventory;
   if (completeWalks === 0 || nodes === 0) return [];
   if (!hasServiceTime) {
-    return [{ reason: "service_clock", detail: "no response of the service had a Date header" }];
+    return [{ reason: "service_clock", detail: "no response from the service had a Date header" }];
   }
   if (freshestLastSeenMs !== null && freshestLastSeenMs <= trust.maxFreshestLastSeenMs) return [];
   const ahead =

@@ -67,7 +67,7 @@ export class WalkHistory {
   #acceptedMissing = 0;
   /** Nodes that two walks in a row showed, without those that are known to be gone. New ones may take their place. */
   #expectedNodes = 0;
-  /** Nodes that the last walk to the end of the list showed, or null before the first one, which is believed. */
+  /** Nodes that the last walk to the end of the list showed, or null before the first one, which is trusted. */
   #lastShown: number | null = null;
   /** Since when the list has shown too few nodes, or null if the last one showed enough. */
   #shrunkSince: MonotonicMs | null = null;
@@ -97,8 +97,8 @@ export class WalkHistory {
 
   /**
    * Ends the reading of the list, which shows `shown` of the `known` nodes, new ones included. If these are less than the
-   * share `shownMin` of those expected, the walk proves of no node that it is gone, and neither does a lookup: a service
-   * that has lost its data answers 404 too. After {@link SHRUNK_MS_MAX} it is believed.
+   * share `shownMin` of those expected, neither the walk nor a lookup proves that a node is gone, because a service that
+   * has lost its data answers 404 too. After {@link SHRUNK_MS_MAX} the walk is trusted.
    */
   endList({ known, shown }: Omit<NodeCounts, "hidden">, shownMin: Share, at: MonotonicMs): void {
     this.#expectedNodes = Math.min(known, this.#expectedWith(shown));

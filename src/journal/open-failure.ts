@@ -22,26 +22,26 @@ export const storeFailure = (
   message: string,
 ): { readonly ok: false; readonly error: StoreFailure } => fail({ kind, message });
 
-/** The first and the last version of a schema that this proxywarden knows. */
+/** The first and the last version of a schema that this version of proxywarden supports. */
 interface KnownVersions {
   readonly first: number;
   readonly last: number;
 }
 
-/** Returns why this proxywarden can't use or migrate a store of `version`, which is 0 if it is new; null if it can. */
+/** Returns why a store of `version`, which is 0 if it is new, can't be used or migrated, or null if it can. */
 export function unusableVersionFailure(name: string, version: number, { first, last }: KnownVersions) {
-  const has = `${name} has schema version ${version}, and this proxywarden knows`;
+  const has = `${name} has schema version ${version}, but this version of proxywarden supports`;
   if (version > last)
     return { kind: "newer", message: `${has} ${last} at most; run the version that wrote it, or a later one` } as const;
   if (version === 0 || version >= first) return null;
   const advice = `a build from before the first release wrote it; move it away, or see "Changes during development" in CHANGELOG.md for how to keep it`;
-  return { kind: "older", message: `${has} ${first} at least; ${advice}` } as const;
+  return { kind: "older", message: `${has} ${first} and later; ${advice}` } as const;
 }
 
 /** Like {@link unusableVersionFailure}, for a store that is only read, and therefore not migrated. */
 export function unreadableVersionFailure(name: string, version: number, known: KnownVersions): StoreFailure | null {
   const problem = unusableVersionFailure(name, version, known);
   if (problem !== null || version === known.last) return problem;
-  const message = `${name} has schema version ${version}, and this proxywarden reads ${known.last}; start the daemon of this version on it once, which migrates it`;
+  const message = `${name} has schema version ${version}, but this version of proxywarden reads only ${known.last}; start the daemon of this version on it once, which migrates it`;
   return { kind: "older", message };
 }

@@ -61,7 +61,9 @@ export function parseExport(text: string): Result<readonly StateRow[], string> {
   const version = header?.proxywarden_state;
   if (version === undefined) return fail("line 1 is not the header of an exported state");
   if (version !== FORMAT_VERSION)
-    return fail(`it has format ${JSON.stringify(version)}, and this proxywarden reads ${FORMAT_VERSION} only`);
+    return fail(
+      `it has format ${JSON.stringify(version)}, but this version of proxywarden reads only ${FORMAT_VERSION}`,
+    );
   const end = parseObject(lines.at(-1)!);
   if (end?.kind !== "end" || end.rows !== lines.length - 2)
     return fail("its end is missing or does not match: the export is not complete");

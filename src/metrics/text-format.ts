@@ -18,7 +18,7 @@ export const endMarker = (format: Format): string => (format === "openmetrics" ?
 /** Units of families. OpenMetrics states the unit only if the name ends in it. */
 const UNITS = ["seconds", "bytes", "ratio"] as const;
 
-/** Returns the unit with which the name of a family ends, or null if there is none. */
+/** Returns the unit that the name of a family ends with, or null if there is none. */
 export const unitOf = (name: string): (typeof UNITS)[number] | null =>
   UNITS.find((unit) => openMetricsName(name).endsWith(`_${unit}`)) ?? null;
 

@@ -143,9 +143,9 @@ export interface SessionNodes {
   /** The same without sessions that ended more than {@link RECENT_SESSION_MS} ago, which a list may show for days. */
   readonly recent: readonly (Uint32Array | Float64Array)[];
   /**
-   * Consecutive complete walks that showed no new failure: a session of the node that failed within the last minute. If
-   * it is 0, the last walk showed one, and the node's sessions are failing. Failed sessions stay listed after the node
-   * recovers.
+   * Number of consecutive complete walks that showed no new failure, which is a session of the node that failed within
+   * the last minute. 0 means that the last walk showed one, so the node's sessions are failing. The list alone does not
+   * show that, because failed sessions stay listed after the node recovers.
    */
   readonly quietWalks: Uint8Array;
   /** Bytes of the node's sessions since this process started. */

@@ -27,7 +27,7 @@ export class RemediationRecords {
   readonly loadedCreatedAt = new Map<NodeId, EpochMs>();
   readonly #timers = new Map<string, Map<NodeId, Timer>>();
   readonly #openEpisodes = new Map<string, Episode>();
-  /** Closed episodes that count as attempts, in the order in which they closed. The others, maybe many, limit nothing. */
+  /** Closed episodes that count as attempts, in the order in which they closed. Others limit nothing. */
   readonly #closedEpisodes = new Map<string, Episode>();
   /** Open and closed episodes, ordered by their last change; for closed ones, that is when they closed. */
   readonly #episodesByNode = new Map<NodeId, readonly Episode[]>();

@@ -86,7 +86,7 @@ export interface Observation {
   /** When the newest data was observed, not before `at`. Counting starts here. Absent means equal to `at`. */
   readonly newest?: MonotonicMs;
   /**
-   * When a record last showed data with which the verdict may have been another one. Absent or NaN means that none did.
+   * When a record last showed data for which the verdict may have differed. Absent or NaN means that none did.
    */
   readonly contradictedAt?: MonotonicMs;
   /** The journal's clock. */
@@ -197,7 +197,7 @@ function observeFalse(timer: Timer, observation: Observation, durations: TimerDu
 }
 
 /**
- * Returns the timer after an observation without newer data, which adds no time. If the verdict differs even so, or
+ * Returns the timer after an observation without newer data, which adds no time. If the verdict differs nevertheless, or
  * counting was interrupted, the counts that the verdict resets are reset, and counting restarts with newer data.
  */
 function reobserve(timer: Timer, verdict: "true" | "false"): Timer {

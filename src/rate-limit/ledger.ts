@@ -38,7 +38,7 @@ const createCategoryState = (limits: Limits, category: Category, now: MonotonicM
   /** When the last call that got a response other than 429 was sent. */
   answeredAt: Number.NEGATIVE_INFINITY,
   learned: createLearnedLimit(),
-  /** When the calls of actions in the last day were sent. */
+  /** When the calls for actions in the last day were sent. */
   actionTimes: [] as readonly MonotonicMs[],
 });
 

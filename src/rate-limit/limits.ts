@@ -84,7 +84,7 @@ const EXTERNAL_FLOOR_SHARE: Share = 0.02;
 export const externalFloorOf = (limit: number): number => Math.ceil(limit * EXTERNAL_FLOOR_SHARE);
 
 /**
- * Returns the polling calls per window of `category`. They are its requests, less the reserve, less the calls of other
+ * Returns the polling calls per window of `category`. They are its requests, less the reserve, less the calls by other
  * users beyond the reserve, and at most `learned`, the limit learned from 429s (null if none).
  */
 export function pollingCallsPerWindow(

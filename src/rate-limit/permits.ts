@@ -34,13 +34,13 @@ export function takePermit(ledger: Ledger, category: Category, lane: Lane, now: 
   return { category, lane, at: now, settledBefore: state.stated.recordSent() };
 }
 
-/** Number of calls of actions in the last hour and in the last day. */
+/** Number of calls for actions in the last hour and in the last day. */
 export interface RecentActions {
   readonly hour: number;
   readonly day: number;
 }
 
-/** Returns the recent calls of actions in a category. */
+/** Returns the recent calls for actions in a category. */
 export function recentActionsOf({ categories }: Ledger, category: Category, now: MonotonicMs): RecentActions {
   const countSince = (since: MonotonicMs) => categories[category].actionTimes.filter((at) => at > since).length;
   return { hour: countSince(now - HOUR_MS), day: countSince(now - DAY_MS) };

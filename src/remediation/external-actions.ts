@@ -20,8 +20,8 @@ const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
 const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
 
 /**
- * Creates the detection of nodes that others acted on, such as an operator or another daemon with its own state. It
- * holds them, and has not seen a fleet yet.
+ * Creates a detector that holds nodes on which others acted, such as an operator or another daemon with its own state.
+ * It has not seen a fleet yet.
  */
 export function createExternalActions(
   context: Omit<DecisionContext, "policies" | "config"> & Pick<EpisodeContext, "log">,

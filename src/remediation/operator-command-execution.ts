@@ -15,7 +15,7 @@ export interface OperatorCommandsDeps extends PlanDeps {
 }
 
 /**
- * Creates the commands of operators. A command that can't be journaled is rejected, because a restart would lose it. A
+ * Creates the operator commands. A command that can't be journaled is rejected, because a restart would lose it. A
  * command is planned with the state after all earlier commits, and takes effect once it is journaled.
  */
 export const createOperatorCommands = (deps: OperatorCommandsDeps): OperatorCommands => ({

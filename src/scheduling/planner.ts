@@ -199,8 +199,8 @@ function freshMsOf(collector: Collector, requestedMs: DurationMs, actualMs: Dura
 
 /**
  * Returns whether to postpone a run to the next month, because this month has too few calls to finish it, or because it
- * would spend calls of other collectors on time after the end of the month. Details are read one by one, so they are
- * never postponed.
+ * would mostly serve the time after the end of the month, with calls that other collectors need. Details are read one
+ * by one, so they are never postponed.
  */
 function isPostponed(collector: Collector, intervalMs: DurationMs, input: PlanInput): boolean {
   const left = monthlyCallsLeft(input);

@@ -39,7 +39,7 @@ export interface PlanInput {
   readonly pacedIntervals?: Readonly<Partial<Record<Collector, DurationMs>>>;
   /** The longest `pacedMs` under which data was read that may still be fresh, by collector. Absent if there is none. */
   readonly longestIntervals?: Readonly<Partial<Record<Collector, DurationMs>>>;
-  /** Recent calls of actions. Absent if there are none. */
+  /** Recent calls for actions. Absent if there are none. */
   readonly actions?: Readonly<Record<Category, RecentActions>>;
   /** Calls expected from other users of the key per window; for the plan, per minute. Absent if there are none. */
   readonly externalCalls?: Readonly<Record<LimitScope, number>>;
@@ -85,7 +85,7 @@ export const isLimitedBy = (collector: Collector, bound: Bound): boolean =>
   bound === "plan" || bound === "month" || CATEGORY_OF_COLLECTOR[collector] === bound;
 
 /**
- * Returns the polling calls per minute under each limit, after the calls of actions and other users. `paidAhead` is the
+ * Returns the polling calls per minute under each limit, after those of actions and other users. `paidAhead` is the
  * number of calls of the month that runs have made ahead of their rate.
  */
 export function pollingCapacityOf(input: PlanInput, paidAhead = 0): PollingCapacity {

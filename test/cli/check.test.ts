@@ -44,7 +44,7 @@ const limitsIn = (out: string) =>
 test("prints the limits for the given number of nodes", async () => {
   const { file } = configured();
   expect(limitsIn((await run(file, 500)).out)).toEqual([
-    "limits on 500 nodes (from the command line)",
+    "limits for 500 nodes (from the command line)",
     "  at most 5 nodes disrupted at once, 1 per region",
     "  at most 6 actions in 1h, 1 in flight",
     "  no action while more than 100 nodes are unhealthy",
@@ -63,12 +63,12 @@ test("a share of a small fleet is the smaller limit, and at least one node", asy
   });
   const lines = await Promise.all([30, 1].map(async (nodes) => limitsIn((await run(file, nodes)).out).slice(0, 5)));
   expect(lines.flat()).toEqual([
-    "limits on 30 nodes (from the command line)",
+    "limits for 30 nodes (from the command line)",
     "  at most 3 nodes disrupted at once, 2 per region, 3 per country",
     "  at most 1 action in 30m, 2 in flight",
     "  no action while more than 6 nodes are unhealthy",
     "  the breaker opens when more than 3 nodes fire or are lost within 1h",
-    "limits on 1 node (from the command line)",
+    "limits for 1 node (from the command line)",
     "  at most 1 node disrupted at once, 1 per region, 1 per country",
     "  at most 1 action in 30m, 2 in flight",
     "  no action while more than 1 node is unhealthy",
@@ -85,11 +85,11 @@ test("without --nodes it uses the fleet size that the daemon saw last", async ()
   store.value.close();
   expect(limitsIn((await run(file)).out)).toEqual(
     expect.arrayContaining([
-      "limits on 700 nodes (as last seen by the daemon)",
+      "limits for 700 nodes (as last seen by the daemon)",
       "  the breaker opens when more than 35 nodes fire or are lost within 1h",
     ]),
   );
-  expect(limitsIn((await run(file, 100)).out)[0]).toBe("limits on 100 nodes (from the command line)");
+  expect(limitsIn((await run(file, 100)).out)[0]).toBe("limits for 100 nodes (from the command line)");
 });
 
 test("if the fleet size is unknown, it asks for --nodes", async () => {

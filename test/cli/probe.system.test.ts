@@ -48,7 +48,7 @@ test("the limits are for the nodes that the service reports, and no hint recomme
   const config = JSON.parse(readFileSync(started, "utf8")) as object;
   const file = folder.write("proxywarden.yaml", JSON.stringify({ ...config, policies: ["p.yaml"] }));
   const { out, err } = await runInProcess("check", "--config", file, "--probe");
-  expect(out).toContain("limits on 260 nodes (as reported by the service)\n");
+  expect(out).toContain("limits for 260 nodes (as reported by the service)\n");
   expect(err).toContain("unknown in policies; see usage scale below\n");
   expect(out + err).not.toContain("--probe");
 });

@@ -188,7 +188,7 @@ describe("a session list that is suddenly empty", () => {
     await stopVirtualDaemon(healthy);
   });
 
-  test("is believed after ten walks", async () => {
+  test("is trusted after ten walks", async () => {
     const daemon = await startSteadyDaemon();
     hideSessions(daemon, HOUR_MS);
     await daemon.clock.advance(10 * MINUTE_MS);

@@ -158,7 +158,7 @@ describe("an untrusted inventory", () => {
 
   test("is from a service without Date headers", () => {
     expect(assess({ hasServiceTime: false, freshestLastSeenMs: null })).toEqual(
-      untrusted("service_clock: no response of the service had a Date header"),
+      untrusted("service_clock: no response from the service had a Date header"),
     );
   });
 

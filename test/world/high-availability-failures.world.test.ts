@@ -167,7 +167,7 @@ test("through a rolling upgrade the older leader heals until it is stopped, and 
   await group.untilHealed(group.failNode());
 
   newer.kill("SIGKILL");
-  const refusal = `has schema version ${VERSIONS.last + 1}, and this proxywarden knows ${VERSIONS.last} at most`;
+  const refusal = `has schema version ${VERSIONS.last + 1}, but this version of proxywarden supports ${VERSIONS.last} at most`;
   await until(olderStandby.err, () => olderStandby.err().includes(refusal));
   await expect(group.start("older-again")).rejects.toThrow(refusal);
   expect((await olderStandby.ask("/-/healthy")).status).toBe(200);

@@ -223,7 +223,7 @@ export async function queryRange(
   if (!answer.ok) {
     const { errorType, message } = answer.error;
     if (isTooMuch(answer.error)) return fail({ isTooMuch: true, message });
-    // Without a type, the error is not one of Prometheus.
+    // Without a type, the error is not from Prometheus.
     return fail({ isTooMuch: false, message: errorType === null ? `${message}; ${SERVER_HINT}` : message });
   }
   const { data, warning } = answer.value;

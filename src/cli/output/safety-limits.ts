@@ -67,7 +67,7 @@ export function formatLimits(safety: Safety, size: FleetSize | null, isProbed: b
     `the breaker opens when more than ${firing}`,
   ];
   const lines = [...terms, HOLD_ENDS].map((line) => `  ${line}\n`);
-  return `limits on ${countNoun(size.nodes, "node")} (${SOURCE_TEXTS[size.source]})\n${lines.join("")}`;
+  return `limits for ${countNoun(size.nodes, "node")} (${SOURCE_TEXTS[size.source]})\n${lines.join("")}`;
 }
 
 const HOLD_ENDS = `a hold caused by one of these limits ends automatically, with two exceptions: the breaker waits for an operator (${PROGRAM} reset-breaker), and nodes that are lost or down after an action count until they are back or ${PROGRAM} accept-inventory is run`;

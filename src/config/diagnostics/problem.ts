@@ -21,7 +21,7 @@ export interface ConfigProblem extends Position {
   readonly omitted?: number;
 }
 
-/** A problem that only using a value shows, such as a secret that can't be read. */
+/** A problem that shows only when a value is used, such as a secret that can't be read. */
 export interface KeyProblem {
   /** The key, as in {@link ConfigProblem}. */
   readonly key: string;

@@ -74,7 +74,7 @@ function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warni
   return [unset, warning(["safety", "protected"], "must read known fields", message)];
 }
 
-/** What is known of an expression; of one that is not valid, nothing. */
+/** Returns what is known of an expression, which is nothing if it is invalid. */
 function useOf(text: string, { expression }: ConfigChecks): ExpressionUse {
   const compiled = expression(text);
   return compiled.ok ? compiled.value : { fields: [], warnings: () => [] };
@@ -85,7 +85,7 @@ const fieldsOf = (text: string, checks: ConfigChecks): readonly FieldUse[] => us
 const expressionWarnings = (path: Path, text: string, checks: ConfigChecks): Warning[] =>
   useOf(text, checks)
     .warnings()
-    .map((message) => warning(path, "must hold for some nodes, and not for all", message));
+    .map((message) => warning(path, "must hold for some nodes, but not for all", message));
 
 const usageOf = (fields: readonly FieldUse[]): string[] =>
   fields.filter(({ isUsage }) => isUsage).map(({ name }) => name);

@@ -225,7 +225,7 @@ const receiver = exactlyOneOf(["webhook_url", "webhook_url_file", "alertmanager"
   alertmanager: onlyTrue()
     .exactOptional()
     .describe("Sends notifications as alerts to the Alertmanager configured in the section `alertmanager`."),
-  log: onlyTrue().exactOptional().describe("Writes notifications to the daemon's log. It needs no other server."),
+  log: onlyTrue().exactOptional().describe("Writes notifications to the daemon's log. Needs no other server."),
 });
 
 const receivers = list(receiver, "receivers", RECEIVERS_MAX)

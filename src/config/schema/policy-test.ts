@@ -119,9 +119,9 @@ const testNode = section({
   sessions: section({
     active: count(SESSIONS_MAX).exactOptional().describe("Active sessions."),
     connecting: count(SESSIONS_MAX).exactOptional().describe("Connecting sessions."),
-    closed: count(SESSIONS_MAX).exactOptional().describe("Closed sessions; each walk shows new ones."),
-    error: count(SESSIONS_MAX).exactOptional().describe("Failed sessions; each walk shows new ones."),
-    timeout: count(SESSIONS_MAX).exactOptional().describe("Sessions that timed out; each walk shows new ones."),
+    closed: count(SESSIONS_MAX).exactOptional().describe("Closed sessions; each walk returns new ones."),
+    error: count(SESSIONS_MAX).exactOptional().describe("Failed sessions; each walk returns new ones."),
+    timeout: count(SESSIONS_MAX).exactOptional().describe("Sessions that timed out; each walk returns new ones."),
   })
     .prefault({})
     .describe("Sessions in the session list, by status."),
@@ -187,7 +187,7 @@ const policyTest = (holdReasons: readonly string[]) =>
     nodes: list(testNode, "nodes", TEST_NODES_MAX).min(1, "must have at least one node").describe("Nodes under test."),
     blocked: series("word (no or yes)", "no", (written) => (written === "yes" ? true : written === "no" ? false : null))
       .prefault("no")
-      .describe("Whether the queries and alerts of `blocked_by` block."),
+      .describe("Whether the queries and alerts in `blocked_by` block."),
     expect: list(expectation(holdReasons), "expectations", EXPECTATIONS_MAX)
       .min(1, "must have at least one expectation")
       .describe("Expectations, each for a point in time."),

@@ -37,7 +37,7 @@ const trust = section({
   min_inventory: share(100)
     .prefault("80%")
     .describe(
-      "Minimum number of nodes, as a share of the largest complete walk of the last 7 days. While the list shows a smaller share of the earlier nodes, no node is removed from the inventory.",
+      "Minimum number of nodes, as a share of the largest complete walk of the last 7 days. While the list contains a smaller share of the earlier nodes, no node is removed from the inventory.",
     ),
   max_missing: share(100)
     .prefault("2%")

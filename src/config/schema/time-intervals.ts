@@ -173,7 +173,7 @@ const interval = section({
     .nullable()
     .exactOptional()
     .describe(
-      "Alternative intervals with the keys above, as in Alertmanager. Instead of those keys, which are shorthand for a list with one entry.",
+      "Alternative intervals with the keys above, as in Alertmanager. Mutually exclusive with those keys, which are shorthand for a list with one entry.",
     ),
 })
   .refine(

@@ -39,8 +39,8 @@ const DURATION_PATTERN = "(?:0|(?=\\d)(?:\\d+y)?(?:\\d+w)?(?:\\d+d)?(?:\\d+h)?(?
 const DURATION_EXPECTED = "a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d";
 
 /**
- * A text that `parse` converts; its error says what is expected. `expected` is said of a value that is not a text, and
- * `pattern` is for the JSON Schema.
+ * A text that `parse` converts; its error says what is expected. `expected` is the error for a value that is not a text,
+ * and `pattern` is for the JSON Schema.
  */
 export function parsedText<T>(
   kind: ValueKind,

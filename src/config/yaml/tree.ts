@@ -15,7 +15,7 @@ export interface YamlDocument {
 }
 
 interface Tree extends YamlDocument {
-  /** The point from which a document that is too large is not read further, or null if it is not too large. */
+  /** Where reading stopped because the document is too large, or null if it is not. */
   readonly overflow: Finding | null;
 }
 
@@ -78,7 +78,7 @@ function readNode(reader: TreeReader, node: unknown, location: ValueLocation): u
 function resolveNode(reader: TreeReader, node: unknown, location: ValueLocation): unknown {
   reader.values += 1;
   if (reader.values > VALUES_MAX) {
-    const expected = `it may have at most ${VALUES_MAX} values, aliases expanded`;
+    const expected = `it may have at most ${VALUES_MAX} values with all aliases expanded`;
     reader.overflow ??= overflowAt(location.position, "the file is too large", expected);
   }
   if (location.path.length > DEPTH_MAX) reader.overflow ??= tooDeepAt(location.position);

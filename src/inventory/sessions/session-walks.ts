@@ -11,12 +11,12 @@ const STARTED_MAX: Share = 0.1;
 /** How far in the future a session may have started. If it is more, clocks differ, and the time says nothing. */
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
 
-/** A walk that shows less than this share of the sessions is doubted. */
+/** A walk that shows less than this share of the sessions is suspect. */
 const SHOWN_MIN: Share = 0.5;
 /** Lists with fewer sessions may really lose half of them at once. */
-const BELIEVED_MIN = 20;
-/** After this many doubted walks in a row the next one is believed, since the sessions may really be gone. */
-const DOUBTED_WALKS_MAX = 10;
+const TRUSTED_MIN = 20;
+/** After this many suspect walks in a row the next one is trusted, since the sessions may really be gone. */
+const SUSPECT_WALKS_MAX = 10;
 
 /** Why a walk that reached the end of the list is known not to show all sessions. */
 type SessionWalkFailure = "page_failed" | "refused";
@@ -39,13 +39,13 @@ export class SessionWalkHistory {
   /** Sessions that started during the walk, or as long before it as the last walk took. */
   #started = 0;
   #acceptable: AcceptedSessions | null = null;
-  /** Sessions that the last believed walk showed. */
-  #believed: number;
-  #doubtedWalks = 0;
+  /** Sessions that the last trusted walk showed. */
+  #trusted: number;
+  #suspectWalks = 0;
 
-  /** `believed` is how many sessions the last complete walk of an earlier process showed, or 0 if there was none. */
-  constructor(believed = 0) {
-    this.#believed = believed;
+  /** `trusted` is how many sessions the last complete walk of an earlier process showed, or 0 if there was none. */
+  constructor(trusted = 0) {
+    this.#trusted = trusted;
   }
 
   /** Returns whether walks may miss sessions because an operator accepted it. */
@@ -64,9 +64,9 @@ export class SessionWalkHistory {
     return this.#acceptable;
   }
 
-  /** Returns how many sessions the last believed walk showed, or 0 before the first one. */
-  believed(): number {
-    return this.#believed;
+  /** Returns how many sessions the last trusted walk showed, or 0 before the first one. */
+  trusted(): number {
+    return this.#trusted;
   }
 
   /** Begins a walk at `at`, which is `serviceNow` on the service's clock. */
@@ -100,19 +100,19 @@ export class SessionWalkHistory {
   }
 
   /**
-   * Doubts walks that suddenly show far fewer sessions, because a service may show too few for some minutes, and count no
-   * more than that. `stated` is the number of sessions in the statistics, read since the walk before, or null if there is
-   * none; a walk that it confirms is believed. Returns how many sessions the walk misses, or 0 if it is believed.
+   * Rejects walks that suddenly show far fewer sessions, because a service may list and count too few for some minutes.
+   * `stated` is the number of sessions in the statistics, read since the walk before, or null if there is none; a walk
+   * that it confirms is trusted. Returns how many sessions the walk misses, or 0 if it is trusted.
    */
   dropped(seen: number, stated: number | null): number {
-    const isDrop = this.#believed >= BELIEVED_MIN && seen < this.#believed * SHOWN_MIN;
+    const isDrop = this.#trusted >= TRUSTED_MIN && seen < this.#trusted * SHOWN_MIN;
     const isConfirmed = stated !== null && seen >= stated * SHOWN_MIN;
-    if (isDrop && !isConfirmed && this.#doubtedWalks < DOUBTED_WALKS_MAX) {
-      this.#doubtedWalks++;
-      return this.#believed - seen;
+    if (isDrop && !isConfirmed && this.#suspectWalks < SUSPECT_WALKS_MAX) {
+      this.#suspectWalks++;
+      return this.#trusted - seen;
     }
-    this.#believed = seen;
-    this.#doubtedWalks = 0;
+    this.#trusted = seen;
+    this.#suspectWalks = 0;
     return 0;
   }
 

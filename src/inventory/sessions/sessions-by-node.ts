@@ -236,7 +236,7 @@ const createCounts = (length: number) => ({
   wasFleetKnown: false,
 });
 
-/** Returns whether too many sessions name no node, or, of a known fleet, none of its nodes. One may in any case. */
+/** Returns whether too many sessions name no node or, if the fleet is known, none of its nodes. One is always allowed. */
 function isUnassigned({ sessions, unassigned, unlisted, wasFleetKnown }: ReturnType<typeof createCounts>): boolean {
   return unassigned + (wasFleetKnown ? unlisted : 0) > Math.max(1, sessions * UNASSIGNED_MAX);
 }

@@ -47,7 +47,7 @@ export const MIGRATIONS: readonly ((s: string) => string)[] = [
     ${createViews(s)}`,
 ];
 
-/** The versions that this proxywarden knows. The first release creates the first one. */
+/** The versions that this version of proxywarden supports. The first release creates the first one. */
 export const VERSIONS = { first: 3, last: 2 + MIGRATIONS.length };
 
 /**

@@ -26,7 +26,7 @@ export const MIGRATIONS: readonly string[] = [
    })}`,
 ];
 
-/** The versions that this proxywarden knows. The first release creates the first one. */
+/** The versions that this version of proxywarden supports. The first release creates the first one. */
 export const VERSIONS = { first: 5, last: 4 + MIGRATIONS.length };
 
 /** Returns the schema version of a database, 0 if it is new. */

@@ -52,7 +52,7 @@ export const REMEDIATION_FAMILIES = {
     { policy: null },
   ),
   proxywarden_policy_unknown_nodes: gauge(
-    "Nodes that the policy can't evaluate, and on which it takes no action, because a field that determines the verdict is unknown, for example missing or older than max_age, even if only for part of the time between two reads.",
+    "Nodes on which the policy takes no action because a field that determines the verdict is unknown, for example missing or older than max_age. Includes nodes whose verdict is unknown only for part of the time between two reads.",
     { policy: null },
   ),
   proxywarden_approvals_waiting: gauge("Actions that wait for an operator's approval."),

@@ -82,8 +82,8 @@ export interface Episode {
   /** If suspended, when the node left the list; null or absent if it is on the list. */
   readonly unlistedAt?: EpochMs | null;
   /**
-   * Since when a step has left the node down, which was available before it: when the step ended, or when the node was
-   * seen down while it recovered from a reboot. Null or absent if there is none, or the node has been available since.
+   * Start of the time for which a node that was available before a step has been down after it: the end of the step, or
+   * when the node was seen down while it recovered from a reboot. Null or absent if the node is not down after a step.
    */
   readonly downSince?: EpochMs | null;
   /** The node's `created_at`. Absent if unknown. If it changes, the id belongs to another node. */

@@ -4,7 +4,7 @@ import type { NodeId } from "../node.ts";
 import type { Secret } from "../ports.ts";
 import type { EpochMs, MonotonicMs } from "../time.ts";
 
-/** The commands of operators. */
+/** The operator commands. */
 export const OPERATOR_COMMANDS = [
   "pause",
   "resume",

@@ -88,7 +88,7 @@ export const nodeStatus: FieldReader = ({ fleet }, slot) => {
 };
 
 /**
- * How far a timestamp may lie after the observation that contained it. Our estimate of the service's clock is off by
+ * How much later than its observation a timestamp may be. Our estimate of the service's clock is off by
  * milliseconds, and the clocks of nodes may be off by more.
  */
 const FUTURE_MS_MAX = MINUTE_MS;

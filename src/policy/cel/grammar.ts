@@ -154,7 +154,7 @@ function readField(node: SyntaxNode): Term {
 const fieldsOfObject = (object: string): readonly string[] =>
   FIELDS.flatMap(({ name }) => (name.startsWith(`${object}.`) ? [name.slice(object.length + 1)] : []));
 
-/** Says which fields exist, for a path to which none is similar. */
+/** Says which fields exist, for a path that resembles none of them. */
 function describeFields(path: string): string {
   const [object, ...rest] = path.split(".");
   if (rest.length === 0) return `text is written in quotes, as in "${path}"`;

@@ -98,7 +98,7 @@ export const disruptedDomainGuard = defineSimpleGuard({
  */
 export const minOnlineGuard = defineSimpleGuard({
   reason: "min_online",
-  counts: "online nodes of the region or country that the last complete walk has shown or looked up",
+  counts: "online nodes of the region or country that the last complete walk found, in the list or by a lookup",
   condition: "fewer than `safety.min_online_per` would stay online, and the node is online",
   ends: "automatically, once more nodes are online; an online node that is the only one of its region or country stays held",
   operatorAction: "if the region has too few nodes, act by hand or lower `safety.min_online_per`",

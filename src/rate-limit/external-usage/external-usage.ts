@@ -11,7 +11,7 @@ import { ExternalUsageOfLimit, OBSERVATIONS_PER_WINDOW } from "./usage-of-limit.
 export const LIMIT_SCOPES = [...CATEGORIES, "plan"] as const;
 export type LimitScope = (typeof LIMIT_SCOPES)[number];
 
-/** Creates the calls of other users of the API key, by limit, without observations. */
+/** Creates the state that tracks the calls by other users of the API key, by limit, without observations. */
 export const createExternalUsage = () => ({
   ...byName(LIMIT_SCOPES, () => new ExternalUsageOfLimit()),
   /** Which kind of limit the headers state, or null if not known yet. */

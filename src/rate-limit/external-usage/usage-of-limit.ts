@@ -45,7 +45,7 @@ const createCandidate = (kind: (typeof HYPOTHESES)[number]) => ({
 
 type Candidate = ReturnType<typeof createCandidate>;
 
-/** Calls of other users of the API key under one limit, derived from what responses state about it. */
+/** Calls by other users of the API key under one limit, derived from what responses state about it. */
 export class ExternalUsageOfLimit {
   readonly #own = new OwnCalls();
   readonly #forecast = new UsageForecast();

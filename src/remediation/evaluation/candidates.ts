@@ -119,8 +119,8 @@ function isProtected(context: DecisionContext, slot: number): Verdict {
 }
 
 /**
- * Returns whether a policy has given a node up, or its last episode on the node was given up since its timer began, and
- * no episode on the node is open, except for suspended ones.
+ * Returns whether a policy has given up on a node, or gave up its last episode on the node since the timer began. False
+ * while an episode on the node is open and not suspended.
  */
 export function isGivenUp(
   { records }: Pick<RemediationState, "records">,

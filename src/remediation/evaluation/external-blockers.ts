@@ -74,9 +74,7 @@ export function createExternalBlockerCache(externalBlockers: ExternalBlockers, c
 export const nameOfExternalBlocker = (blockedBy: ExternalBlocker): string =>
   blockedBy.kind === "query" ? `the query ${blockedBy.query}` : `alerts with ${blockedBy.matchers.join(", ")}`;
 
-/**
- * Access to the servers that `blocked_by` queries. If one is null, it is not configured, and every query of it fails.
- */
+/** Access to the servers that `blocked_by` queries. A server that is null is not configured, and queries to it fail. */
 export interface ExternalBlockerDeps {
   readonly prometheus: IntegrationAccess | null;
   readonly alertmanager: IntegrationAccess | null;

@@ -29,7 +29,7 @@ export interface NodeUnderPolicy {
 
 /** A node that began to meet the condition of a policy. */
 export interface UnhealthyNode extends NodeUnderPolicy {
-  /** Whether it was observed not to meet the condition shortly before. If not, it may have met it for long. */
+  /** Whether it was observed not to meet the condition shortly before. If not, it may have met it for a long time. */
   readonly wasHealthy: boolean;
 }
 
@@ -173,8 +173,9 @@ export class IncidentTracker {
 
   /**
    * Returns the nodes that are down in the regions and countries of `first`, if these are mostly down, without those that
-   * are recent onsets already. Some of them may have been evaluated shortly before, because the first evaluation may see
-   * only a part of the fleet. Data is not trusted if it takes longer than it is fresh until all of it was seen.
+   * are recent onsets already. Includes nodes that were evaluated shortly before, because the first evaluation may see
+   * only a part of the fleet. Going back by the time for which data is fresh is enough, because data is not trusted if it
+   * takes longer to see all of the fleet.
    */
   #correlatedAtFirst(
     first: readonly Onset[],

@@ -39,7 +39,7 @@ const COOLDOWN_FACT = "remediation.trust_cooldown";
 const NOT_STARTED = "untrusted";
 /** When the cooldown ends, by the journal's clock, or 0 if there was none. */
 type Cooldown = typeof NOT_STARTED | EpochMs;
-/** How far a last_seen may lie after its own observation, since clocks differ. */
+/** How much later than its observation a last_seen may be, because clocks differ. */
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
 
 /** Tracks trust over time, and journals the largest walk of the last days and the cooldown after untrusted data. */
@@ -92,7 +92,7 @@ export class InventoryTrustTracker {
     const agreedAt = client.serviceTimeAgreedAt();
     if (serviceNow === null || agreedAt !== null)
       return remediationState.clock.suspensionProblem(serviceNow, agreedAt, settledFrom);
-    return "no two responses of the service have agreed on its Date yet; the hold ends with the next response that agrees";
+    return "no two responses from the service have agreed on its Date yet; the hold ends with the next response that agrees";
   }
 
   /**

@@ -4,7 +4,7 @@ import type { Clock } from "../../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
 
-/** The rejection of our API key for actions by the service. */
+/** The service's rejection of our API key for actions. */
 export interface ApiKeyRejection {
   /** The service's last response. */
   readonly message: string;

@@ -170,7 +170,7 @@ function closeEpisode(context: EpisodeContext, episode: Episode, policy: Policy 
   if (episode.acted > 0) updateEfficacy(context, policy, episode);
 }
 
-/** Gives a node up if the policy failed to heal it in `retry.episodes` episodes in a row, and notifies once. */
+/** Gives up on a node if the policy failed to heal it in `retry.episodes` episodes in a row, and notifies once. */
 function giveUpNode(context: EpisodeContext, { spec }: Policy, episode: Episode): void {
   const { remediationState } = context;
   const { node } = episode;

@@ -280,7 +280,7 @@ export async function readNode(
 ): Promise<ApiError | null> {
   const { detailReporter: reporter, inventory } = context;
   const error = await readNodeDetail({ ...context, reporter }, { id, lane: "action" }, signal);
-  // Details may not be collected, and then there is no run with which the problems would be logged.
+  // If details are not collected, no run of a collector logs the problems.
   reporter.logProblems();
   if (error === null && !inventory.has(id)) return { kind: "not_found", message: "it is not listed any more" };
   return error;

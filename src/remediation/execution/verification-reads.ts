@@ -20,7 +20,7 @@ const READS_IN_FLIGHT_MAX = 4;
 
 /** If no read is answered for this time, the service is down, and one node is read this often until it answers again. */
 const OUTAGE_INTERVAL_MS: DurationMs = 5 * MINUTE_MS;
-/** Failures that are answers of the service about the node. */
+/** Failures that show that the service answered, but not with the node. */
 const ANSWERS: ReadonlySet<ApiError["kind"]> = new Set(["not_found", "wrong_shape", "incomplete"]);
 
 const UNEXPECTED_FAILURE = "verification read failed unexpectedly; the next one is tried";

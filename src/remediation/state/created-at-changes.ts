@@ -9,7 +9,7 @@ import type { MonotonicMs } from "../../model/time.ts";
  */
 export const CHANGING_CREATED_AT_FACT = "nodes.changing_created_at";
 
-/** Changes of the `created_at` of one id, each within {@link CHANGES_WITHIN_MS} of the last, that are believed. */
+/** Changes to the `created_at` of one id, each within {@link CHANGES_WITHIN_MS} of the last, that are still plausible. */
 const CHANGES_MAX = 2;
 const CHANGES_WITHIN_MS: DurationMs = DAY_MS;
 /**

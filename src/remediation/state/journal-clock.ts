@@ -73,7 +73,7 @@ export class JournalClock {
   #lagMs: DurationMs;
   /** How far the wall clock is ahead of the monotonic clock, as last compared. */
   #wallOffset: number;
-  /** When that changed, as after a suspension, which a wall clock that is set back may hide: lately, and the last time. */
+  /** When it last changed, and its other recent changes, oldest first: a later change may hide that of a suspension. */
   #wallChanges: readonly MonotonicMs[] = [];
 
   constructor(journaled: JournaledTime, clock: Clock, log: Log) {
@@ -120,8 +120,8 @@ export class JournalClock {
   }
 
   /**
-   * Returns when the machine was last found to have been, or maybe to have been, suspended; -Infinity if never. The wall
-   * clock shows it, which is compared with the monotonic clock each time that this clock is read.
+   * Returns when a suspension of the machine, or what may have been one, was last detected; -Infinity if never. It shows
+   * in the wall clock, which is compared with the monotonic clock each time that this clock is read.
    */
   suspendedAt(): MonotonicMs {
     const monotonic = this.#clock.monotonic();

@@ -97,7 +97,7 @@ export interface NodeHistory {
   readonly operatorCommands: readonly OperatorCommandRow[];
 }
 
-/** The commands of operators. */
+/** Operator commands. */
 export interface OperatorCommands {
   /** Executes a command. If it succeeds, it is journaled with the operator's name. */
   execute(command: OperatorCommand): Promise<CommandReply>;

@@ -22,7 +22,7 @@ export type DeliveryFault = Extract<
   { readonly kind: "hang" | "reset" | "truncate" | "slow_drip" | "huge_body" }
 >;
 
-/** A reply of the service. Header names are in lower case. */
+/** A reply from the service. Header names are in lower case. */
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

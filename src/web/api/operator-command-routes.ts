@@ -69,7 +69,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     path: "/api/v1/nodes/:id/release",
     about: "node",
     description:
-      "let policies act again on a node (id or name) that was held or given up, whose step was rejected, whose quarantine was lifted manually, or on which another client acted",
+      "let policies act again on a node (id or name) that was held or given up on, whose step was rejected, whose quarantine was lifted manually, or on which another client acted",
     example: "node_42",
   },
   {

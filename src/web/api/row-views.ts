@@ -21,7 +21,7 @@ export const decisionView = (decision: Decision) => ({
 });
 export type DecisionView = ReturnType<typeof decisionView>;
 
-/** Formats what an action requests of the service as JSON. */
+/** Formats the request that an action sends to the service as JSON. */
 const requestView = (request: ActionRequest) =>
   request.kind === "quarantine"
     ? { ...pick(request, "kind", "reason"), duration_minutes: request.durationMinutes }

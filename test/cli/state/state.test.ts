@@ -121,7 +121,7 @@ describe.each([
     expect(await refusal(lines.slice(1))).toContain("line 1 is not the header");
     for (const format of [1, 3])
       expect(await refusal([`{"proxywarden_state":${format}}`, ...lines.slice(1)])).toContain(
-        `it has format ${format}, and this proxywarden reads 2 only`,
+        `it has format ${format}, but this version of proxywarden reads only 2`,
       );
     expect(await refusal(lines.with(1, '{"kind":"more"}'))).toContain("line 2 is not a row of a state");
     const nameless = JSON.stringify({ kind: "episode", row: { ...episodeOf(1), id: "ep-" } });

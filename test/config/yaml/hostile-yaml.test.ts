@@ -131,7 +131,7 @@ describe("a file that is too large is rejected with the limit:", () => {
     ["x".repeat(131_073), "1:1: the file is too large: it has 131073 characters, and may have at most 131072"],
     [
       `a: [${"1,".repeat(50_001)}]`,
-      "1:100001: the file is too large: it may have at most 50000 values, aliases expanded",
+      "1:100001: the file is too large: it may have at most 50000 values with all aliases expanded",
     ],
     ["[".repeat(100_000), /^1:\d+: the file is nested too deeply: at most 32 levels are allowed$/],
     [`${"[".repeat(40)}${"]".repeat(40)}`, "1:34: the file is nested too deeply: at most 32 levels are allowed"],

@@ -130,7 +130,7 @@ test(
     await group.untilHealed(group.failNode());
     leader.kill("SIGTERM");
     expect((await leader.ended).code).toBe(0);
-    const refusal = `has schema version ${known + 1}, and this proxywarden knows ${known} at most; run the version that wrote it`;
+    const refusal = `has schema version ${known + 1}, but this version of proxywarden supports ${known} at most; run the version that wrote it`;
     await until(standby.err, () => standby.err().includes(refusal));
     expect([await standby.isLeading(), (await standby.ask("/-/healthy")).status]).toEqual([false, 200]);
     await setVersion(known);

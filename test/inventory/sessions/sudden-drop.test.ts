@@ -6,7 +6,7 @@ import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { changingBodies } from "../../harness/simulator/changed-responses.ts";
 import { everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 
-/** Returns a history whose last believed walk showed this many sessions. */
+/** Returns a history whose last trusted walk showed this many sessions. */
 function historyAfter(seen: number): SessionWalkHistory {
   const history = new SessionWalkHistory();
   expect(history.dropped(seen, null)).toBe(0);
@@ -18,13 +18,13 @@ test("a walk that shows less than half of the sessions of the last one misses th
   expect(historyAfter(1_000).dropped(500, null)).toBe(0);
 });
 
-test("it is believed if another source states about as few sessions, and not if it states more", () => {
+test("it is trusted if another source states about as few sessions, and not if it states more", () => {
   expect(historyAfter(1_000).dropped(300, 600)).toBe(0);
   expect(historyAfter(1_000).dropped(300, 601)).toBe(700);
   expect(historyAfter(1_000).dropped(0, 0)).toBe(0);
 });
 
-test("it is believed after ten doubted walks in a row", () => {
+test("it is trusted after ten suspect walks in a row", () => {
   const history = historyAfter(1_000);
   for (let walk = 0; walk < 10; walk++) expect(history.dropped(10, 1_000)).toBe(990);
   expect(history.dropped(10, 1_000)).toBe(0);
@@ -37,7 +37,7 @@ test("a walk in between that shows the sessions again ends the doubt", () => {
     expect(history.dropped(walk % 10 === 9 ? 1_000 : 0, null)).toBe(walk % 10 === 9 ? 0 : 1_000);
 });
 
-test("a walk of a list of fewer than 20 sessions is always believed", () => {
+test("a walk of a list of fewer than 20 sessions is always trusted", () => {
   expect(historyAfter(19).dropped(0, 19)).toBe(0);
   expect(historyAfter(20).dropped(0, 20)).toBe(20);
 });

@@ -93,7 +93,7 @@ describe("the lease", () => {
     expect(await two.lease.acquire()).toBe(false);
     await one.lease.release();
     await expect(two.lease.acquire()).rejects.toThrow(
-      /^schema .* has schema version 99, and this proxywarden knows \d+ at most/,
+      /^schema .* has schema version 99, but this version of proxywarden supports \d+ at most/,
     );
     expect(await two.lease.current()).toMatchObject({ holder: "one", leftMs: 0 });
     await Promise.all([one.close(), two.close()]);

@@ -45,7 +45,7 @@ test("an older daemon refuses a newer schema, and names both versions", async ()
   await (await openPostgres(postgresDeps(schema))).close();
   await (await sharedCluster()).query(`UPDATE "${schema}".schema_version SET version = 99`);
   const deps = await postgresDeps(schema);
-  const message = `schema "${schema}" in postgres://postgres@127.0.0.1:${(await sharedCluster()).port}/postgres has schema version 99, and this proxywarden knows ${VERSIONS.last} at most; run the version that wrote it, or a later one`;
+  const message = `schema "${schema}" in postgres://postgres@127.0.0.1:${(await sharedCluster()).port}/postgres has schema version 99, but this version of proxywarden supports ${VERSIONS.last} at most; run the version that wrote it, or a later one`;
   expect(await openMigratedDatabase(deps)).toEqual({ ok: false, error: { kind: "newer", message } });
   expect(await readPostgresState(deps, read)).toEqual({ ok: false, error: { kind: "newer", message } });
 });
@@ -55,7 +55,7 @@ test("a schema of a build from before the first release is refused with what to 
   const database = await openRaw(schema);
   await migrate(database);
   await (await sharedCluster()).query(`UPDATE "${schema}".schema_version SET version = 2`);
-  const message = `schema "${schema}" in ${database.name} has schema version 2, and this proxywarden knows 3 at least; a build from before the first release wrote it; move it away, or see "Changes during development" in CHANGELOG.md for how to keep it`;
+  const message = `schema "${schema}" in ${database.name} has schema version 2, but this version of proxywarden supports 3 and later; a build from before the first release wrote it; move it away, or see "Changes during development" in CHANGELOG.md for how to keep it`;
   const deps = await postgresDeps(schema);
   expect(await openMigratedDatabase(deps)).toEqual({ ok: false, error: { kind: "older", message } });
   expect(await readPostgresState(deps, read)).toEqual({ ok: false, error: { kind: "older", message } });

@@ -40,7 +40,7 @@ test("a database of a build from before the first release is refused with what t
   early.exec("CREATE TABLE facts (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL); PRAGMA user_version = 4");
   early.close();
   const before = readFileSync(path);
-  const message = `${path} has schema version 4, and this proxywarden knows 5 at least; a build from before the first release wrote it; move it away, or see "Changes during development" in CHANGELOG.md for how to keep it`;
+  const message = `${path} has schema version 4, but this version of proxywarden supports 5 and later; a build from before the first release wrote it; move it away, or see "Changes during development" in CHANGELOG.md for how to keep it`;
   expect(openSqliteStore(dirname(path))).toEqual({ ok: false, error: { kind: "older", message } });
   const read = await readSqliteState(dirname(path), () => Promise.resolve());
   expect(read).toEqual({ ok: false, error: { kind: "older", message } });

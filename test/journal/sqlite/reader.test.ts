@@ -115,7 +115,7 @@ describe("reading fails with a reason", () => {
 
   test("for a database that no daemon has migrated yet, which is not changed", async () => {
     new DatabaseSync(folder.database).close();
-    const message = `older: ${folder.database} has schema version 0, and this proxywarden reads ${VERSIONS.last}; start the daemon of this version on it once, which migrates it`;
+    const message = `older: ${folder.database} has schema version 0, but this version of proxywarden reads only ${VERSIONS.last}; start the daemon of this version on it once, which migrates it`;
     expect(await failure()).toBe(message);
     expect(await failure()).toBe(message);
   });

@@ -41,7 +41,7 @@ test.each([10 * JUMP_MS, -JUMP_MS])(
     const { remediationState, clock } = network.daemon;
     const { trust } = network.controller().view.status();
     expect(trust.map(({ detail }) => detail).join()).toContain(
-      "no two responses of the service have agreed on its Date yet",
+      "no two responses from the service have agreed on its Date yet",
     );
     await network.advance(5 * MINUTE_MS);
     expect(Math.abs(remediationState.now() - clock.now())).toBeLessThan(2 * SECOND_MS);

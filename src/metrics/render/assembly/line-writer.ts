@@ -12,7 +12,7 @@ const LINE_FEED: u8 = 10;
 const POINT: u8 = 46;
 const ZERO: u8 = 48;
 
-/** Address from which on the caller may use the memory. It is aligned for 64-bit values. */
+/** First address that the caller may use. It is aligned for 64-bit values. */
 export const FREE_MEMORY: usize = (__heap_base + 7) & ~7;
 
 /** Writes the text of any value at `at`, and returns its end. */
