@@ -15,7 +15,7 @@ import { systemClock } from "../../platform/clock.ts";
 import { cronError } from "../../platform/cron.ts";
 import { NO_SUCH_FILE, readTextFile, readTextInput } from "../../platform/text-file.ts";
 import { compileExpression } from "../../policy/cel/expression.ts";
-import { HOLD_REASONS } from "../../policy/guards/guard-groups.ts";
+import { HOLD_REASONS } from "../../policy/decision.ts";
 import type { CommandContext } from "../context.ts";
 
 /** The checks of a configuration that need other parts of the program. */
