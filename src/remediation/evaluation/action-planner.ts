@@ -16,12 +16,12 @@ import {
   approvalExpiry,
   awaitsNextStep,
   buildCandidate,
+  type FactsOf,
   findCandidate,
   firingNodes,
   nextAction,
   oldSessionsBlocker,
-} from "./candidates.ts";
-import type { FactsOf } from "./guard-fact-collection.ts";
+} from "./decision-input.ts";
 
 type PlannerDeps = DecisionContext & EpisodeContext;
 

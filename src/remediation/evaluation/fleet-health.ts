@@ -20,7 +20,7 @@ import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
 import { type ClockAdvance, movedTime } from "../state/moved-times.ts";
-import { firingNodes } from "./candidates.ts";
+import { firingNodes } from "./decision-input.ts";
 import {
   actingPolicies,
   INCIDENTS_FACT,

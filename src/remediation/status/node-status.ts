@@ -9,7 +9,7 @@ import { HOLD_REASONS } from "../../policy/decision.ts";
 import { isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext, EpisodeContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
-import { isGivenUp } from "../evaluation/candidates.ts";
+import { isGivenUp } from "../evaluation/decision-input.ts";
 import type { HeldNode, HeldNodesQuery, NodeMark } from "./views.ts";
 
 type HoldDeps = Pick<DecisionContext, "remediationState" | "policies">;

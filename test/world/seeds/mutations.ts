@@ -136,7 +136,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "approval never expiring",
     edits: [
       {
-        file: "src/remediation/evaluation/candidates.ts",
+        file: "src/remediation/evaluation/decision-input.ts",
         find: "if (remediationState.now() - since < approvalTtlMs) return null;",
         replace: "if (remediationState.now() - since < approvalTtlMs * 1_000) return null;",
       },
