@@ -1,13 +1,12 @@
 import { type Document, isScalar, LineCounter, parseDocument, visit, type YAMLError } from "yaml";
 import { DOCUMENT_START, type Finding, type Path, quote } from "../diagnostics/problem.ts";
-import type { Environment } from "../environment.ts";
 import { positionAt, readTree, tooDeepAt, type YamlDocument } from "./tree.ts";
 
 /** A YAML file: its text, its path, and the environment of its variables. */
 export interface YamlSource {
   readonly file: string;
   readonly text: string;
-  readonly env: Environment;
+  readonly env: NodeJS.ProcessEnv;
   /**
    * Whether the file is read as Go's yaml.v2 reads it: with the booleans of YAML 1.1, and as an empty mapping if it has
    * no keys. Absent means false.

@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { substitute } from "../../src/config/environment.ts";
-import { configErrors, loadConfigText, withService } from "./config-fixtures.ts";
+import { parseYaml } from "../../../src/config/yaml/document.ts";
+import { configErrors, loadConfigText, withService } from "../config-fixtures.ts";
 
 test.each([
   ["no variable", "no variable"],
@@ -15,7 +15,7 @@ test.each([
   ["${NESTED}", "${HOST}"],
 ])("%j becomes %j", (text, expected) => {
   const env = { HOST: "h", PORT: "80", EMPTY: "", NESTED: "${HOST}" };
-  expect(substitute(text, env)).toMatchObject({ ok: true, value: { text: expected } });
+  expect(parseYaml({ file: "a.yaml", text: `"${text}"`, env })).toMatchObject({ value: expected, findings: [] });
 });
 
 const NAME_EXPECTED = "must name an environment variable, as in ${NAME}; for a literal ${ write $${";
