@@ -144,7 +144,7 @@ export const limitsOf = ({ limits }: Config): Limits => ({
 
 /** Returns the settings of the collectors, which depend on what is exported and what policies read. */
 export function collectionSettingsOf(config: Config, policies: readonly PolicySpec[]): CollectionSettings {
-  const exported = neededCollectors(new Set(config.export.deny));
+  const exported = neededCollectors(config.export.deny);
   const reads = new Set(collectorsReadBy(policies, config.safety));
   const { nodes, details, sessions, stats, hourly } = config.collect;
   const needs = (collector: Collector) => exported.has(collector) || reads.has(collector);

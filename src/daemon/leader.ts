@@ -138,12 +138,6 @@ export function startLeader(
   const { facts } = term.remediationState;
   const notifier = createNotifier({ receivers, clock, random, log, metrics, facts });
   notifier.resume(active);
-  const options = {
-    nodeLabels: config.export.node_labels,
-    topCustomers: config.export.top_customers,
-    deny: new Set(config.export.deny),
-    seriesMax: config.export.series_max,
-  };
   const remediation = new RemediationController({
     config: remediationConfigOf(resources),
     client,
@@ -167,7 +161,7 @@ export function startLeader(
     const staleAfterMs = byName(COLLECTORS, (collector) => plan[collector]?.freshMs ?? 0);
     const serviceNowMs = client.serviceTime(now) ?? clock.now();
     exposition
-      .refresh({ snapshot, now, serviceNowMs, staleAfterMs, options })
+      .refresh({ snapshot, now, serviceNowMs, staleAfterMs, options: config.export })
       .catch((error: unknown) => log.error({ err: error }, "publishing a snapshot failed"));
   });
   return {

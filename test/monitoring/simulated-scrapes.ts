@@ -48,10 +48,8 @@ export async function scrapeSimulation(options: SimulatedScrapes): Promise<reado
   }
   const history = new ScrapeHistory(series, TARGET_LABELS, START_MS / SECOND_MS);
   const networkPage = createNetworkPage(daemon, {
-    nodeLabels: config.export.node_labels,
-    topCustomers: config.export.top_customers,
+    ...config.export,
     deny: new Set(networkFamilyNames().filter((name) => !series.has(name))),
-    seriesMax: config.export.series_max,
   });
   for (let at = 0; at <= durationMs; at += intervalMs) {
     setGauges();

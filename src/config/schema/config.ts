@@ -153,6 +153,7 @@ const exportSection = section({
     .default(2_000_000)
     .describe("Maximum number of series. Above it, whole families are dropped, those with the most series first."),
 })
+  .transform(({ deny, ...section }) => ({ ...camelKeys(section), deny: new Set(deny) }))
   .prefault({})
   .describe("Exported metrics.");
 

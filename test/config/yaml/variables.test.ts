@@ -34,7 +34,7 @@ describe("a variable", () => {
   test("may hold a number, a boolean or a word where one is expected", () => {
     const text = 'export: { series_max: "${N}" }\nlog:\n  level: ${LEVEL}\nweb: { listen: "0.0.0.0:${PORT}" }\n';
     const read = loadConfigText(withService(text), { N: "5000", LEVEL: "warn", PORT: "8080" });
-    expect([read.export.series_max, read.log.level, read.web.listen.port]).toEqual([5_000, "warn", 8_080]);
+    expect([read.export.seriesMax, read.log.level, read.web.listen.port]).toEqual([5_000, "warn", 8_080]);
   });
 
   test("of digits remains text where text is expected", () => {
