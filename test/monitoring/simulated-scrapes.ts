@@ -2,7 +2,7 @@ import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
 import type { Scenario } from "../../src/config/schema/scenario.ts";
 import { collectionSettingsOf, remediationConfigOf } from "../../src/daemon/config-resources.ts";
-import { setLeaderGauges } from "../../src/daemon/leader-gauges.ts";
+import { setLeaderGauges } from "../../src/daemon/leader.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
 import { billingMonthOf } from "../../src/rate-limit/monthly-budget.ts";
