@@ -40,7 +40,7 @@ export interface CollectionSettings {
 }
 
 /** Dependencies of the collector manager. */
-export interface CollectorManagerDeps extends ListCollectorDeps {
+interface CollectorManagerDeps extends ListCollectorDeps {
   readonly settings: CollectionSettings;
   readonly rateLimiter: RateLimiter;
   readonly cron: Cron;

@@ -29,7 +29,7 @@ interface KnownService {
 }
 
 /** The running collectors, and the client that they share with remediation. A reload keeps it if it can. */
-export type Collection = ReturnType<typeof startCollection>;
+type Collection = ReturnType<typeof startCollection>;
 
 /** Starts the collectors. `knownService` is what is known of the same service, or null. */
 export function startCollection(

@@ -61,7 +61,7 @@ export interface Timer {
 }
 
 /** The observation that the next one is compared with. */
-export interface LastObservation {
+interface LastObservation {
   /** The verdict; `unknown` means that counting was interrupted and restarts with the next observation. */
   readonly verdict: Observation["verdict"];
   /** Time is counted up to here. */

@@ -21,7 +21,7 @@ export interface PlanDeps {
 }
 
 /** What a command changes, and its reply. */
-export interface CommandPlan {
+interface CommandPlan {
   /** The rows to change, or null if there is nothing to change. Then the command is not journaled. */
   readonly changes: readonly JournalChange[] | null;
   readonly reply: string;

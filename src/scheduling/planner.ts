@@ -18,7 +18,7 @@ import {
 } from "./polling-capacity.ts";
 
 /** Expected age of the data. */
-export interface ExpectedAge {
+interface ExpectedAge {
   readonly medianMs: DurationMs;
   readonly worstMs: DurationMs;
 }

@@ -54,7 +54,7 @@ export type Bound = LimitScope | "month";
 export const PLAN_BOUNDS: readonly Bound[] = [...LIMIT_SCOPES, "month"];
 
 /** Polling calls per minute under each limit. Null means that there is no such limit. */
-export type PollingCapacity = Readonly<Record<Category, number> & Record<"plan" | "month", number | null>>;
+type PollingCapacity = Readonly<Record<Category, number> & Record<"plan" | "month", number | null>>;
 
 /** Rate limit category of each collector. */
 export const CATEGORY_OF_COLLECTOR: Readonly<Record<Collector, Category>> = {

@@ -92,7 +92,7 @@ export interface Storm {
 }
 
 /** Number of unhealthy nodes, of all nodes, and of nodes that may be unhealthy at once. */
-export interface UnhealthyCounts {
+interface UnhealthyCounts {
   readonly unhealthy: number;
   readonly nodes: number;
   readonly limit: number;

@@ -31,7 +31,7 @@ function matchesSpec(spec: IntervalSpec, wall: LocalTimeMs): boolean {
 }
 
 /** When a window opens. */
-export interface Opening {
+interface Opening {
   readonly at: EpochMs;
   /** The time zone of the spec that opens it. */
   readonly zone: string;

@@ -27,7 +27,7 @@ import type { MatchedNodes, PolicyExplanation, PolicyStatus, RemediationStatus, 
 type ViewDeps = DecisionContext & { readonly journal: JournalQueries };
 
 /** Dependencies of the status view. */
-export interface StatusViewDeps {
+interface StatusViewDeps {
   readonly context: ViewDeps;
   readonly fleetHealth: FleetHealth;
   /** Returns why fleet data is not trusted, or an empty list if it is. */

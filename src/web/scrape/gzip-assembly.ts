@@ -18,7 +18,7 @@ interface DeflatedChunk {
 }
 
 /** The beginning of a gzip member, which successive scrapes share. */
-export interface GzipStart {
+interface GzipStart {
   readonly chunks: readonly Uint8Array[];
   readonly checksum: number;
   readonly length: number;

@@ -18,8 +18,8 @@ export interface Scrape {
   readonly contentLength: number | null;
   /** The body. If its length is null, each chunk is valid until the next one is taken. */
   readonly chunks: Iterable<Uint8Array>;
-  /** Aborts when a slow client must be disconnected to free the snapshot that it keeps in memory. Absent if it is never disconnected. */
-  readonly revoked?: AbortSignal;
+  /** Aborts when a slow client must be disconnected to free the snapshot that it keeps in memory. */
+  readonly revoked: AbortSignal;
   /** Call it when the response has ended. Further calls do nothing. */
   release(): void;
 }
@@ -186,10 +186,10 @@ export function sendScrape(response: ServerResponse, scrape: Scrape): void {
   }
   const disconnect = () => response.destroy();
   response.once("close", () => {
-    revoked?.removeEventListener("abort", disconnect);
+    revoked.removeEventListener("abort", disconnect);
     release();
   });
-  revoked?.addEventListener("abort", disconnect, { once: true });
+  revoked.addEventListener("abort", disconnect, { once: true });
   response.writeHead(200, {
     "content-type": scrape.contentType,
     ...(contentLength === null ? {} : { "content-length": contentLength }),
