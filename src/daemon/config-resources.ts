@@ -14,7 +14,6 @@ import type { Collector } from "../model/snapshot.ts";
 import { silentLog } from "../platform/log.ts";
 import { expressionSources, expressionsOf, mustCompile } from "../policy/policy.ts";
 import { effectiveReserve, type Limits, PLANS } from "../rate-limit/limits.ts";
-import type { RemediationConfig } from "../remediation/context.ts";
 import { createTrustedProxyCheck, type IsTrustedProxy } from "../web/http/client-address.ts";
 import { type LoadedWebSettings, loadWebSettings } from "../web/http/web-settings.ts";
 import {
@@ -119,16 +118,6 @@ const replacedParts = ({ config, policies, webSettings }: ConfigResources) => [
   policies,
   webSettings.webFile?.config,
 ];
-
-/** Returns the part of a configuration that remediation needs. */
-export const remediationConfigOf = ({
-  config,
-  policies,
-}: Pick<LoadedConfig, "config" | "policies">): RemediationConfig => ({
-  policies,
-  safety: config.safety,
-  intervals: config.time_intervals,
-});
 
 /** Closes resources that were opened but not activated. */
 export const closeResources = async ({ transport, integrations }: ConfigResources): Promise<void> => {

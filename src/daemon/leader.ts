@@ -17,7 +17,7 @@ import type { Category } from "../rate-limit/limits.ts";
 import { RemediationController } from "../remediation/controller.ts";
 import { forgetOtherService } from "../remediation/service-binding.ts";
 import type { StatusSnapshot } from "../web/api/status-views.ts";
-import { type ConfigResources, remediationConfigOf } from "./config-resources.ts";
+import type { ConfigResources } from "./config-resources.ts";
 import type { LeadershipTerm } from "./leadership-term.ts";
 import type { Runtime } from "./runtime.ts";
 import { SHUTDOWN_BUDGET } from "./shutdown.ts";
@@ -142,7 +142,7 @@ export function startLeader(
   const notifier = createNotifier({ receivers, clock, random, log, metrics, facts });
   notifier.resume(active);
   const remediation = new RemediationController({
-    config: remediationConfigOf(resources),
+    config: { ...config, policies: resources.policies },
     client,
     notifier,
     clock,

@@ -1,7 +1,7 @@
 import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
 import type { Scenario } from "../../src/config/schema/scenario.ts";
-import { collectionSettingsOf, remediationConfigOf } from "../../src/daemon/config-resources.ts";
+import { collectionSettingsOf } from "../../src/daemon/config-resources.ts";
 import { setLeaderGauges } from "../../src/daemon/leader.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
@@ -34,7 +34,7 @@ export async function scrapeSimulation(options: SimulatedScrapes): Promise<reado
   store.calls.add(billingMonthOf(START_MS, config.limits.month.starts_on).firstDay, usedCalls);
   const daemon = await startVirtualDaemon({
     store,
-    config: remediationConfigOf(loaded),
+    config: { ...config, policies },
     scenario,
     settings: collectionSettingsOf(config, policies),
   });

@@ -200,7 +200,7 @@ export const createGuardFacts = (
 function policyBlockers({ client, clock, externalBlockerCache, config }: FactsDeps): GuardFacts["policyBlockers"] {
   // A window must be open by the wall clock and, if its time is known, by the service's.
   const instants = [clock.now(), client.serviceTime(clock.monotonic())].filter((at) => at !== null);
-  const intervals = new Map(config.intervals.map((interval) => [interval.name, interval]));
+  const intervals = new Map(config.time_intervals.map((interval) => [interval.name, interval]));
   const blockersOfWindows = oncePerKey(({ spec }: Policy) => windowBlockers(spec.windows, intervals, instants));
   return (policy) => [...blockersOfWindows(policy), ...externalBlockerCache.blockers(policy)];
 }
