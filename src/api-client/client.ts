@@ -14,7 +14,7 @@ import { retryAfterOf } from "./rate-limit-headers.ts";
 import { ServiceClock } from "./service-clock.ts";
 
 /** A JSON response of the service. */
-interface ApiResponse {
+export interface ApiResponse {
   readonly json: unknown;
   /**
    * When its content was observed, at the earliest: when it was requested, since the response may have been delayed.
@@ -52,7 +52,7 @@ export interface ApiClient {
 }
 
 /** Dependencies of the API client. */
-interface ApiClientDeps extends Omit<CallAttemptDeps, "serviceClock"> {
+export interface ApiClientDeps extends Omit<CallAttemptDeps, "serviceClock"> {
   readonly random: Random;
   /** Clock of an earlier client of the same service. If absent, a new one is created. */
   readonly serviceClock?: ServiceClock;

@@ -77,7 +77,7 @@ export const nameOfExternalBlocker = (blockedBy: ExternalBlocker): string =>
 /**
  * Access to the servers that `blocked_by` queries. If one is null, it is not configured, and every query of it fails.
  */
-interface ExternalBlockerDeps {
+export interface ExternalBlockerDeps {
   readonly prometheus: IntegrationAccess | null;
   readonly alertmanager: IntegrationAccess | null;
   readonly clock: Pick<Clock, "sleep">;

@@ -5,7 +5,7 @@ import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
 
 /** The rejection of our API key for actions by the service. */
-interface ApiKeyRejection {
+export interface ApiKeyRejection {
   /** The service's last response. */
   readonly message: string;
   /** When the first action was rejected. */
