@@ -66,8 +66,8 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/policy/timer.ts",
-        find: "  const { verdict, now } = observation;",
-        replace: `  const { now } = observation;
+        find: "  const { verdict, newest, now } = observation;",
+        replace: `  const { newest, now } = observation;
   const verdict = observation.verdict === "unknown" ? "true" : observation.verdict;`,
       },
     ],
