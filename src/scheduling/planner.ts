@@ -127,7 +127,7 @@ function demandsOf(collector: Collector, input: PlanInput): Demand<CallShare>[] 
   const requestedInterval = input.requestedIntervals[collector];
   if (requestedInterval === null) return [];
   const { intervalMs, isCron } = requestedInterval;
-  const weight = WEIGHTS[collector] * (input.reads?.has(collector) === true ? READ_WEIGHT : 1);
+  const weight = WEIGHTS[collector] * (input.reads.has(collector) ? READ_WEIGHT : 1);
   const calls = callsPerRun(collector, input);
   const urgent = isCron ? calls : Math.max(pagesOf(collector, input), calls / REPAIR_SLOWDOWN_MAX);
   const rate = (callsPerInterval: number) => (callsPerInterval * MINUTE_MS) / intervalMs;
