@@ -3,9 +3,8 @@ import type { PolicySpec } from "../model/policy/policy.ts";
 import { type CheckContext, readOptionsOf, readReferencedFile } from "./checks.ts";
 import { type ConfigProblem, DOCUMENT_START, mergeProblems, quote, toProblem } from "./diagnostics/problem.ts";
 import { policyFileSchema } from "./schema/policy.ts";
-import { TEXT_LENGTH_MAX } from "./yaml/document.ts";
 import { positionIn } from "./yaml/position.ts";
-import { type ReadDocument, readYaml } from "./yaml-reader.ts";
+import { type ReadDocument, readYaml, TEXT_LENGTH_MAX } from "./yaml-reader.ts";
 
 /** A policy file that was read. */
 export interface PolicyFile {

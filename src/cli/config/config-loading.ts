@@ -7,7 +7,7 @@ import { type Connection, type LoadedConfig, loadConfig, loadStateSection } from
 import { policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
 import { loadPolicyTests } from "../../config/policy-test-file.ts";
 import type { Config } from "../../config/schema/config.ts";
-import { parseYaml } from "../../config/yaml/document.ts";
+import { parseYaml } from "../../config/yaml-reader.ts";
 import { networkFamilyNames } from "../../metrics/families/network-families.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
 import { systemClock } from "../../platform/clock.ts";

@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseYaml } from "../../../src/config/yaml/document.ts";
+import { parseYaml } from "../../../src/config/yaml-reader.ts";
 import { configErrors, loadConfigText, withService } from "../config-fixtures.ts";
 
 test.each([
