@@ -2,9 +2,10 @@ import { fail, ok, type Result } from "../base/result.ts";
 import type { PolicySpec } from "../model/policy/policy.ts";
 import { type CheckContext, readOptionsOf, readReferencedFile } from "./checks.ts";
 import { type ConfigProblem, DOCUMENT_START, mergeProblems, quote, toProblem } from "./diagnostics/problem.ts";
+import { TEXT_LENGTH_MAX } from "./diagnostics/yaml-faults.ts";
 import { policyFileSchema } from "./schema/policy.ts";
 import { positionIn } from "./yaml/position.ts";
-import { type ReadDocument, readYaml, TEXT_LENGTH_MAX } from "./yaml-reader.ts";
+import { type ReadDocument, readYaml } from "./yaml-reader.ts";
 
 /** A policy file that was read. */
 export interface PolicyFile {

@@ -1,8 +1,8 @@
 import { LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
 import { fail, ok, type Result } from "../base/result.ts";
-import { type ConfigProblem, DOCUMENT_START, type Finding, quote, toProblems } from "./diagnostics/problem.ts";
-import { findUnprintable, syntaxFinding } from "./diagnostics/yaml-faults.ts";
+import { type ConfigProblem, type Finding, quote, toProblems } from "./diagnostics/problem.ts";
+import { EMPTY_FILE, syntaxFinding, textProblem } from "./diagnostics/yaml-faults.ts";
 import { toFindings } from "./diagnostics/zod-issues.ts";
 import { innermost, kindOf, schemaAt, sectionKeys } from "./schema/introspection.ts";
 import type { LoaderCheck, ValueKind } from "./schema/value-types.ts";
@@ -20,12 +20,6 @@ export interface YamlSource {
    */
   readonly isGoYaml?: boolean;
 }
-
-/**
- * Maximum number of characters of a file, and of all policy files together, which is ten times what large installations
- * need. Parsing that many takes up to a second, and compiling their expressions 40 ms.
- */
-export const TEXT_LENGTH_MAX = 131_072;
 
 /** What is wrong with a value: what is expected, and a function that finds the nearest valid value. */
 export interface ValueProblem extends Pick<Finding, "expected" | "suggest"> {
@@ -57,14 +51,8 @@ interface CheckedDocument<T> extends YamlDocument {
 export function parseYaml(file: YamlSource): YamlDocument {
   const { text, env, isGoYaml = false } = file;
   const broken = (finding: Finding): YamlDocument => ({ value: null, marks: new Map(), findings: [finding] });
-  if (text.length > TEXT_LENGTH_MAX) {
-    const found = `${text.length} characters`;
-    const expected = `must have at most ${TEXT_LENGTH_MAX}`;
-    const message = `the file is too large: it has ${found}, and may have at most ${TEXT_LENGTH_MAX}`;
-    return broken({ ...DOCUMENT_START, found, expected, message });
-  }
-  const unprintable = findUnprintable(text);
-  if (unprintable !== null) return broken(unprintable);
+  const problem = textProblem(text);
+  if (problem !== null) return broken(problem);
   const lines = new LineCounter();
   // Only plain values are allowed, since no schema expects others, such as the bytes of !!binary.
   const document = parseDocument(text, {
@@ -82,10 +70,7 @@ export function parseYaml(file: YamlSource): YamlDocument {
   const [first] = faults.toSorted((one, other) => one.pos[0] - other.pos[0]);
   if (first !== undefined) return broken(syntaxFinding(first, document, text, lines));
   const isEmpty = document.contents === null || document.contents.range[0] === document.contents.range[2];
-  if (isEmpty && !isGoYaml) {
-    const expected = "must hold a mapping of keys and values";
-    return broken({ ...DOCUMENT_START, found: "nothing", expected, message: `the file is empty; it ${expected}` });
-  }
+  if (isEmpty && !isGoYaml) return broken(EMPTY_FILE);
   const tree = readTree(document.contents, { source: text, lines, env });
   return tree.overflow === null ? tree : broken(tree.overflow);
 }

@@ -1,13 +1,25 @@
 import { type Document, isScalar, type LineCounter, visit, type YAMLError } from "yaml";
 import { positionAt } from "../yaml/tree.ts";
-import { type Finding, quote } from "./problem.ts";
+import { DOCUMENT_START, type Finding, quote } from "./problem.ts";
+
+/**
+ * Maximum number of characters of a file, and of all policy files together, which is ten times what large installations
+ * need. Parsing that many takes up to a second, and compiling their expressions 40 ms.
+ */
+export const TEXT_LENGTH_MAX = 131_072;
 
 /** Control characters that YAML forbids. A file with one of them is not text, or is in another encoding. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const UNPRINTABLE = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/;
 
-/** Returns the problem of a text with a control character, or null if it has none. */
-export function findUnprintable(text: string): Finding | null {
+/** Returns why a text is not parsed, because it is too long or has a control character, or null if it can be. */
+export function textProblem(text: string): Finding | null {
+  if (text.length > TEXT_LENGTH_MAX) {
+    const found = `${text.length} characters`;
+    const expected = `must have at most ${TEXT_LENGTH_MAX}`;
+    const message = `the file is too large: it has ${found}, and may have at most ${TEXT_LENGTH_MAX}`;
+    return { ...DOCUMENT_START, found, expected, message };
+  }
   const offset = text.search(UNPRINTABLE);
   if (offset < 0) return null;
   const before = text.slice(0, offset).split("\n");
@@ -15,6 +27,16 @@ export function findUnprintable(text: string): Finding | null {
   const found = `the control character U+${code}`;
   return { line: before.length, column: before.at(-1)!.length + 1, path: [], found, expected: "must be text in UTF-8" };
 }
+
+const MAPPING_EXPECTED = "must hold a mapping of keys and values";
+
+/** The problem of a file without keys. */
+export const EMPTY_FILE: Finding = {
+  ...DOCUMENT_START,
+  found: "nothing",
+  expected: MAPPING_EXPECTED,
+  message: `the file is empty; it ${MAPPING_EXPECTED}`,
+};
 
 /** Tags of YAML's core schema, whose values are plain. */
 const TAG_EXPECTED =
