@@ -220,7 +220,7 @@ function expectedAgeOf(collector: Collector, intervalMs: DurationMs, grants: Gra
       // If a limit applies, reads of suspects delay the others. This bounds the wait of every node.
       const nodes = Math.max(1, input.nodes);
       const worstMs =
-        grants.get(collector)!.boundBy === null ? intervalMs : (intervalMs * readsBetweenMax(nodes, 0)) / nodes;
+        grants.get(collector)!.boundBy === null ? intervalMs : (intervalMs * readsBetweenMax(nodes)) / nodes;
       return { medianMs: intervalMs / 2, worstMs };
     }
     case "sessions": {
