@@ -40,9 +40,9 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/api-client/client.ts",
-        find: "          return resultOf(call, await sendCall(attemptDeps, call, permitted.value, sendSignal));",
-        replace: `          let attempt = await sendCall(attemptDeps, call, permitted.value, sendSignal);
-          if (attempt.kind === "failed" && !attempt.isUnsent) attempt = await attemptCall(attemptDeps, call, "action", sendSignal);
+        find: "          return resultOf(call, await sendCall(deps, call, permitted.value, sendSignal));",
+        replace: `          let attempt = await sendCall(deps, call, permitted.value, sendSignal);
+          if (attempt.kind === "failed" && !attempt.isUnsent) attempt = await attemptCall(deps, call, "action", sendSignal);
           return resultOf(call, attempt);`,
       },
     ],
