@@ -3,7 +3,7 @@ import type { Lane } from "./limits.ts";
 
 /** Groups of calls in a category that may be limited separately. */
 export const ROUTES = ["action", "walk", "detail", "stats"] as const;
-type Route = (typeof ROUTES)[number];
+export type Route = (typeof ROUTES)[number];
 
 /** Returns the route of a lane. */
 export const routeOf = (lane: Lane): Route => (lane === "suspect" ? "detail" : lane);
