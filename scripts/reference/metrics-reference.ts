@@ -20,7 +20,7 @@ import { ACTION_OUTCOMES } from "../../src/model/remediation/episode.ts";
 import { OPERATOR_COMMANDS } from "../../src/model/remediation/operator-command.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
 import { COLLECTORS } from "../../src/model/snapshot.ts";
-import { HOLD_REASON_ROWS, HOLD_REASONS } from "../../src/policy/guards/guard-groups.ts";
+import { HOLD_REASON_ROWS, HOLD_REASONS } from "../../src/policy/decision.ts";
 import { LIMIT_SCOPES } from "../../src/rate-limit/external-usage/external-usage.ts";
 import { PLAN_BOUNDS } from "../../src/scheduling/polling-capacity.ts";
 

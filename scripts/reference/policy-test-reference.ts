@@ -1,5 +1,5 @@
 import { policyTestSchema } from "../../src/config/schema/policy-test.ts";
-import { HOLD_REASONS } from "../../src/policy/guards/guard-groups.ts";
+import { HOLD_REASONS } from "../../src/policy/decision.ts";
 import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
 import { keyRows, keyTable } from "./key-table.ts";
 

@@ -72,7 +72,7 @@ export async function attemptCall(
 }
 
 /** A permit for a call, and the API key to send with it, which is read first so that nothing follows the last check. */
-export interface PermittedCall {
+interface PermittedCall {
   readonly permit: Permit;
   readonly key: string;
 }

@@ -12,7 +12,7 @@ import { type ApiError, excerpt } from "./errors.ts";
 import { readJson } from "./json-body.ts";
 import { type PostResult, postResultOf, quoteBody } from "./post-result.ts";
 import { retryAfterOf } from "./rate-limit-headers.ts";
-import { ServiceClock } from "./service-clock.ts";
+import type { ServiceClock } from "./service-clock.ts";
 
 /** A JSON response from the service. */
 export interface ApiResponse {
@@ -55,10 +55,8 @@ export interface ApiClient {
 }
 
 /** Dependencies of the API client. */
-export interface ApiClientDeps extends Omit<CallAttemptDeps, "serviceClock"> {
+export interface ApiClientDeps extends CallAttemptDeps {
   readonly random: Random;
-  /** Clock of an earlier client of the same service. If absent, a new one is created. */
-  readonly serviceClock?: ServiceClock;
 }
 
 /** Maximum number of retries of a GET after a 5xx, a reset or a timeout. */
@@ -75,9 +73,8 @@ const LARGE_BODY_BYTES = 65_536;
 
 /** Creates the API client. */
 export function createApiClient(deps: ApiClientDeps): ApiClient {
-  const { clock, random, secret, serviceClock = new ServiceClock() } = deps;
+  const { clock, random, secret, serviceClock } = deps;
   deps.rateLimiter.followServiceClock(serviceClock);
-  const attemptDeps: CallAttemptDeps = { ...deps, serviceClock };
   /** Endpoints of which the last call failed, with its retries. */
   const failing = new Set<EndpointLabel>();
 
@@ -106,14 +103,14 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
       return serviceNow === null ? null : serviceNow - clock.now();
     },
     async post(call, signal, whenPermitted) {
-      const permitted = await waitForPermit(attemptDeps, call, "action", signal);
+      const permitted = await waitForPermit(deps, call, "action", signal);
       if (!permitted.ok) return notPosted(permitted.error);
       let isSent = false;
       try {
         if (signal.aborted) return { kind: "canceled" };
         return await whenPermitted(async (sendSignal) => {
           isSent = true;
-          return resultOf(call, await sendCall(attemptDeps, call, permitted.value, sendSignal));
+          return resultOf(call, await sendCall(deps, call, permitted.value, sendSignal));
         });
       } catch (error) {
         return { kind: isSent ? "in_doubt" : "not_sent", message: errorMessage(error) };
@@ -124,7 +121,7 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
     async get(call, lane, signal, onSending) {
       for (let retries = 0; ; retries++) {
         let retryAfterMs: DurationMs = 0;
-        const attempt = await attemptCall(attemptDeps, call, lane, signal, onSending);
+        const attempt = await attemptCall(deps, call, lane, signal, onSending);
         const isLast = retries >= RETRIES_MAX || signal.aborted;
         const mayRetry = ({ kind }: ApiError) => !isLast && TRANSIENT_ERRORS.has(kind) && !failing.has(call.endpoint);
         const failed = (error: ApiError) => {

@@ -11,7 +11,7 @@ export interface ApiError {
 }
 
 /** `aborted`: canceled by the daemon, which does not count as a failure. */
-export type ApiErrorKind = FailureReason | "aborted";
+type ApiErrorKind = FailureReason | "aborted";
 
 /** Formats untrusted text for a message: truncated, quoted and escaped. */
 export const excerpt = (text: string): string => JSON.stringify(truncate(text));

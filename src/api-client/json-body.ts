@@ -35,7 +35,7 @@ const TAIL_CHARACTERS = 40;
  * is parsed in a fraction of a second; a body of the same size that consists of `{},` would block the event loop for
  * seconds.
  */
-export const VALUES_MAX = 1_000_000;
+const VALUES_MAX = 1_000_000;
 
 /** Parses the body of a response as JSON. The error says what is wrong with it, and where it is cut off. */
 export function readJson(response: TransportResponse): Result<unknown, string> {

@@ -19,7 +19,7 @@ import type { ServiceClock } from "./service-clock.ts";
 export type RateLimiter = ReturnType<typeof createRateLimiter>;
 
 /** Dependencies of the rate limiter. */
-export interface RateLimiterDeps extends MonthCallCountDeps {
+interface RateLimiterDeps extends MonthCallCountDeps {
   readonly limits: Limits;
   /** Day of the month on which the plan's month begins, 1 to 31 (UTC). */
   readonly monthStartsOn: number;

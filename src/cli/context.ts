@@ -1,11 +1,10 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import type { Environment } from "../config/environment.ts";
 import { createPaint, type Paint } from "./output/text.ts";
 
 /** What a command reads and writes: the process, or a replacement in tests. */
 export interface CommandContext {
-  readonly env: Environment;
+  readonly env: NodeJS.ProcessEnv;
   readonly out: Output;
   readonly err: Output;
   /** Aborts when the process is asked to stop (SIGTERM, SIGINT). */

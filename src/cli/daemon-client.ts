@@ -16,7 +16,6 @@ import {
   keyPositionsOf,
   locateProblem,
 } from "../config/diagnostics/problem.ts";
-import type { Environment } from "../config/environment.ts";
 import { httpClientSchema } from "../config/schema/http-client.ts";
 import { readYaml } from "../config/yaml-reader.ts";
 import { type EndpointAccess, integrationAccess, secretReader } from "../daemon/integrations.ts";
@@ -39,7 +38,7 @@ export interface DaemonAccessOptions {
 /** Reads how to reach a server. The error lists every problem, one per line. */
 export function readServerAccess(
   { url, httpConfigFile: file }: DaemonAccessOptions,
-  env: Environment,
+  env: NodeJS.ProcessEnv,
 ): Result<EndpointAccess, readonly string[]> {
   if (file === undefined) return ok({ url });
   const text = readTextFile(file);
@@ -81,7 +80,10 @@ const QUOTED_CHARS_MAX = 300;
  * Returns the operator token from the file, or else from the environment, or null if there is none. The error says
  * what is wrong.
  */
-export function readToken({ tokenFile }: DaemonConnectionOptions, env: Environment): Result<string | null, string> {
+export function readToken(
+  { tokenFile }: DaemonConnectionOptions,
+  env: NodeJS.ProcessEnv,
+): Result<string | null, string> {
   if (tokenFile !== undefined) {
     const secret = fileSecret(tokenFile, systemClock);
     return secret.ok ? ok(secret.value.value().trim()) : fail(`--token-file: ${secret.error}`);

@@ -1,6 +1,5 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
-import type { Environment } from "../config/environment.ts";
 import type { StateReader } from "../journal/state-export.ts";
 import { EXPLAINED_ROWS_MAX } from "../model/remediation/journal.ts";
 import { type EpochMs, isoAt } from "../model/time.ts";
@@ -74,7 +73,7 @@ async function explainFromJournal(
   id: string,
   file: string,
   at: EpochMs | undefined,
-  env: Environment,
+  env: NodeJS.ProcessEnv,
 ): Promise<Result<NodeReport, readonly string[]>> {
   const read = readConfigFile(file, env, []);
   if (!read.ok) return read;

@@ -2,7 +2,6 @@ import { SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { type ConfiguredServer, readConfiguredServer } from "../config/configured-server.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
-import type { Environment } from "../config/environment.ts";
 import type { EndpointAccess } from "../daemon/integrations.ts";
 import { readTextFile } from "../platform/text-file.ts";
 import { webUrl } from "../web/http/server.ts";
@@ -47,7 +46,7 @@ const OTHER_ADDRESS = "if the daemon listens elsewhere, pass its address as --ur
 function accessTo(
   server: ConfiguredServer | null,
   options: DaemonAccessOptions,
-  env: Environment,
+  env: NodeJS.ProcessEnv,
 ): Result<EndpointAccess, readonly string[]> {
   if (server === null) return readServerAccess(options, env);
   const url = webUrl(server.isEncrypted, server.listen.host, server.listen.port);
@@ -55,7 +54,7 @@ function accessTo(
   return ok({ url, tls: { insecureSkipVerify: true } });
 }
 
-function readServer(file: string, env: Environment): Result<ConfiguredServer, readonly string[]> {
+function readServer(file: string, env: NodeJS.ProcessEnv): Result<ConfiguredServer, readonly string[]> {
   const text = readConfigText(file);
   if (!text.ok) return fail([text.error]);
   const server = readConfiguredServer({ file, text: text.value, env }, readTextFile);

@@ -1,6 +1,5 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
-import type { Environment } from "../config/environment.ts";
 import { loadScenario, type Scenario } from "../config/schema/scenario.ts";
 import { systemClock } from "../platform/clock.ts";
 import { readTextFile } from "../platform/text-file.ts";
@@ -42,7 +41,7 @@ export async function runSimulate(options: SimulateOptions, context: CommandCont
 
 function readScenario(
   { scenario: file, host: _host, port: _port, ...overrides }: SimulateOptions,
-  env: Environment,
+  env: NodeJS.ProcessEnv,
 ): Result<Scenario, readonly string[]> {
   if (file === undefined) return ok({ ...defaultScenario, ...overrides });
   const text = readTextFile(file);

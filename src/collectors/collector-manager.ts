@@ -3,6 +3,7 @@ import { byName } from "../base/by-name.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { Random } from "../base/random.ts";
+import type { Schedule } from "../config/schema/config.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { Cron, Log } from "../model/ports.ts";
 import { COLLECTORS, type Collector, type Snapshot } from "../model/snapshot.ts";
@@ -14,7 +15,13 @@ import type { RunOutcome } from "./collector-health.ts";
 import { runDetailCollector } from "./detail-collector.ts";
 import { collectNodes, collectSessions, type ListCollectorDeps } from "./list-collectors.ts";
 import { PollingPlan } from "./polling-plan.ts";
-import { type LastStart, requestedIntervalsOf, runOnSchedule, type Schedule, type Schedules } from "./schedule.ts";
+import {
+  type LastStart,
+  type PlannedSchedule,
+  requestedIntervalsOf,
+  runOnSchedule,
+  type Schedules,
+} from "./schedule.ts";
 import { collectHourly, collectStats } from "./statistics-collectors.ts";
 
 /** The settings of the collectors. */
@@ -33,7 +40,7 @@ export interface CollectionSettings {
 }
 
 /** Dependencies of the collector manager. */
-export interface CollectorManagerDeps extends ListCollectorDeps {
+interface CollectorManagerDeps extends ListCollectorDeps {
   readonly settings: CollectionSettings;
   readonly rateLimiter: RateLimiter;
   readonly cron: Cron;
@@ -224,7 +231,7 @@ const forbiddenIntervalMs = (runs: number): DurationMs =>
   runs < FORBIDDEN_RUNS_MIN ? 0 : Math.min(FORBIDDEN_INTERVAL_MS_MAX, MINUTE_MS * 2 ** (runs - FORBIDDEN_RUNS_MIN));
 
 /** Returns the schedule with the interval that the plan allows. */
-function plannedSchedule(schedule: Schedule, planned: CollectorPlan | null): Schedule {
+function plannedSchedule(schedule: Schedule, planned: CollectorPlan | null): PlannedSchedule {
   if (planned === null) return schedule;
   if (schedule.kind === "every") return { ...schedule, intervalMs: planned.intervalMs };
   return planned.slowdown > 1 ? { ...schedule, minIntervalMs: planned.intervalMs } : schedule;

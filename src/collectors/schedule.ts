@@ -1,18 +1,17 @@
 import { byName } from "../base/by-name.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
+import type { Schedule } from "../config/schema/config.ts";
 import type { Clock, Cron } from "../model/ports.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import type { RequestedInterval } from "../scheduling/polling-capacity.ts";
 
 /**
- * When a collector runs: an interval after its last start, or at the times of a cron schedule. Times less than
- * `minIntervalMs` after the last start are skipped; if it is absent, none are.
+ * A schedule under the plan. Times of a cron schedule less than `minIntervalMs` after the last start are skipped; if it
+ * is absent, none are.
  */
-export type Schedule =
-  | { readonly kind: "every"; readonly intervalMs: DurationMs }
-  | { readonly kind: "cron"; readonly expression: string; readonly minIntervalMs?: DurationMs };
+export type PlannedSchedule = Schedule & { readonly minIntervalMs?: DurationMs };
 
 /** Schedule of each collector, or null if not collected. For details, the interval is the maximum age. */
 export type Schedules = Readonly<Record<Collector, Schedule | null>>;
@@ -44,7 +43,7 @@ export interface LastStart {
 
 /** When a job runs. Its functions are called again while it waits. */
 interface JobSchedule {
-  readonly schedule: () => Schedule;
+  readonly schedule: () => PlannedSchedule;
   /** Minimum time between two starts, regardless of the schedule. */
   readonly minIntervalMs: () => DurationMs;
   /** Wait before the first run. */
@@ -106,7 +105,7 @@ export const sleepStep = (clock: Clock, wait: DurationMs, signal: AbortSignal): 
 
 function waitUntilDue(
   { clock, cron }: ScheduleDeps,
-  schedule: Schedule,
+  schedule: PlannedSchedule,
   { monotonic, epoch, failures }: LastStart,
 ): DurationMs {
   const sinceStart = clock.monotonic() - monotonic;

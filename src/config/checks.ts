@@ -7,8 +7,7 @@ import type { EpochMs } from "../model/time.ts";
 import { type ConfigProblem, DOCUMENT_START, toProblem } from "./diagnostics/problem.ts";
 import { findMatcherProblem, findQueryProblem } from "./regular-expressions.ts";
 import type { LoaderCheck } from "./schema/value-types.ts";
-import type { YamlSource } from "./yaml/document.ts";
-import type { ReadOptions, ValueProblem } from "./yaml-reader.ts";
+import type { ReadOptions, ValueProblem, YamlSource } from "./yaml-reader.ts";
 
 /** A field that an expression reads. */
 export interface FieldUse {

@@ -5,8 +5,8 @@ import { checkFile, type ReadFile, resolveFrom } from "./checks.ts";
 import { type ConfigProblem, formatPath, toProblems } from "./diagnostics/problem.ts";
 import { type ListenAddress, listenAddress, webSection } from "./schema/web.ts";
 import { isTls, webSchema } from "./schema/web-file.ts";
-import { valueAt, type YamlSource } from "./yaml/document.ts";
-import { checkYaml } from "./yaml-reader.ts";
+import { valueAt } from "./yaml/position.ts";
+import { checkYaml, type YamlSource } from "./yaml-reader.ts";
 
 /** Where a configuration makes the daemon listen. */
 export interface ConfiguredServer {

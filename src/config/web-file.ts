@@ -3,7 +3,6 @@ import { ok, type Result } from "../base/result.ts";
 import { checkFile, type ReadFile, readReferencedFile, resolveFrom } from "./checks.ts";
 import { type ConfigProblem, type KeyPositions, keyPositionsOf, type Path } from "./diagnostics/problem.ts";
 import { type Warning, warning, warningProblems } from "./diagnostics/warnings.ts";
-import type { Environment } from "./environment.ts";
 import { type WebConfig, webSchema } from "./schema/web-file.ts";
 import { type Marks, markKey } from "./yaml/position.ts";
 import { readYaml } from "./yaml-reader.ts";
@@ -11,7 +10,7 @@ import { readYaml } from "./yaml-reader.ts";
 /** A valid web configuration, and what is needed to read it again. */
 export interface WebFile {
   readonly file: string;
-  readonly env: Environment;
+  readonly env: NodeJS.ProcessEnv;
   readonly config: WebConfig;
 }
 
@@ -28,7 +27,7 @@ interface LoadedWebFile {
  */
 export function readWebFile(
   file: string,
-  env: Environment,
+  env: NodeJS.ProcessEnv,
   readFile: ReadFile,
 ): Result<LoadedWebFile, readonly ConfigProblem[]> {
   const text = readReferencedFile(file, readFile);

@@ -1,12 +1,25 @@
+import { LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
 import { fail, ok, type Result } from "../base/result.ts";
 import { type ConfigProblem, type Finding, quote, toProblems } from "./diagnostics/problem.ts";
+import { EMPTY_FILE, syntaxFinding, textProblem } from "./diagnostics/yaml-faults.ts";
 import { toFindings } from "./diagnostics/zod-issues.ts";
 import { innermost, kindOf, schemaAt, sectionKeys } from "./schema/introspection.ts";
 import type { LoaderCheck, ValueKind } from "./schema/value-types.ts";
-import { parseYaml, valueAt, type YamlSource } from "./yaml/document.ts";
-import type { Mark, Marks } from "./yaml/position.ts";
-import type { YamlDocument } from "./yaml/tree.ts";
+import { type Mark, type Marks, valueAt } from "./yaml/position.ts";
+import { positionAt, readTree, tooDeepAt, type YamlDocument } from "./yaml/tree.ts";
+
+/** A YAML file: its text, its path, and the environment of its variables. */
+export interface YamlSource {
+  readonly file: string;
+  readonly text: string;
+  readonly env: NodeJS.ProcessEnv;
+  /**
+   * Whether the file is read as Go's yaml.v2 reads it: with the booleans of YAML 1.1, and as an empty mapping if it has
+   * no keys. Absent means false.
+   */
+  readonly isGoYaml?: boolean;
+}
 
 /** What is wrong with a value: what is expected, and a function that finds the nearest valid value. */
 export interface ValueProblem extends Pick<Finding, "expected" | "suggest"> {
@@ -32,6 +45,34 @@ export interface ReadDocument<T> {
 interface CheckedDocument<T> extends YamlDocument {
   /** The value as the schema returns it, or null if the schema rejects it. Other checks may have findings in both cases. */
   readonly parsed: T | null;
+}
+
+/** Parses one YAML document. */
+export function parseYaml(file: YamlSource): YamlDocument {
+  const { text, env, isGoYaml = false } = file;
+  const broken = (finding: Finding): YamlDocument => ({ value: null, marks: new Map(), findings: [finding] });
+  const problem = textProblem(text);
+  if (problem !== null) return broken(problem);
+  const lines = new LineCounter();
+  // Only plain values are allowed, since no schema expects others, such as the bytes of !!binary.
+  const document = parseDocument(text, {
+    version: isGoYaml ? "1.1" : "1.2",
+    lineCounter: lines,
+    merge: true,
+    prettyErrors: false,
+    resolveKnownTags: false,
+    uniqueKeys: false,
+  });
+  const faults = [...document.errors, ...document.warnings];
+  const exhausted = faults.find((fault) => fault.code === "RESOURCE_EXHAUSTION");
+  if (exhausted !== undefined) return broken(tooDeepAt(positionAt(exhausted.pos[0], lines)));
+  // Later ones often follow from the first.
+  const [first] = faults.toSorted((one, other) => one.pos[0] - other.pos[0]);
+  if (first !== undefined) return broken(syntaxFinding(first, document, text, lines));
+  const isEmpty = document.contents === null || document.contents.range[0] === document.contents.range[2];
+  if (isEmpty && !isGoYaml) return broken(EMPTY_FILE);
+  const tree = readTree(document.contents, { source: text, lines, env });
+  return tree.overflow === null ? tree : broken(tree.overflow);
 }
 
 /**

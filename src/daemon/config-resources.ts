@@ -14,7 +14,6 @@ import type { Collector } from "../model/snapshot.ts";
 import { silentLog } from "../platform/log.ts";
 import { expressionSources, expressionsOf, mustCompile } from "../policy/policy.ts";
 import { effectiveReserve, type Limits, PLANS } from "../rate-limit/limits.ts";
-import type { RemediationConfig } from "../remediation/context.ts";
 import { createTrustedProxyCheck, type IsTrustedProxy } from "../web/http/client-address.ts";
 import { type LoadedWebSettings, loadWebSettings } from "../web/http/web-settings.ts";
 import {
@@ -120,16 +119,6 @@ const replacedParts = ({ config, policies, webSettings }: ConfigResources) => [
   webSettings.webFile?.config,
 ];
 
-/** Returns the part of a configuration that remediation needs. */
-export const remediationConfigOf = ({
-  config,
-  policies,
-}: Pick<LoadedConfig, "config" | "policies">): RemediationConfig => ({
-  policies,
-  safety: config.safety,
-  intervals: config.time_intervals,
-});
-
 /** Closes resources that were opened but not activated. */
 export const closeResources = async ({ transport, integrations }: ConfigResources): Promise<void> => {
   await Promise.all([transport.close(), integrations.close()]);
@@ -144,7 +133,7 @@ export const limitsOf = ({ limits }: Config): Limits => ({
 
 /** Returns the settings of the collectors, which depend on what is exported and what policies read. */
 export function collectionSettingsOf(config: Config, policies: readonly PolicySpec[]): CollectionSettings {
-  const exported = neededCollectors(new Set(config.export.deny));
+  const exported = neededCollectors(config.export.deny);
   const reads = new Set(collectorsReadBy(policies, config.safety));
   const { nodes, details, sessions, stats, hourly } = config.collect;
   const needs = (collector: Collector) => exported.has(collector) || reads.has(collector);

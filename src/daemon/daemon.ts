@@ -21,7 +21,7 @@ import {
 } from "../web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
 import { type ConfigResources, closeResources, hasSameResources, openConfigResources } from "./config-resources.ts";
-import { setLeaderGauges } from "./leader-gauges.ts";
+import { setLeaderGauges } from "./leader.ts";
 import type { LeadershipTerm } from "./leadership-term.ts";
 import { RoleSwitch } from "./role-switch.ts";
 import { type DaemonDeps, openRuntime, type Runtime } from "./runtime.ts";

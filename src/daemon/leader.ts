@@ -1,20 +1,23 @@
 import { isDeepStrictEqual } from "node:util";
 import { createApiClient } from "../api-client/client.ts";
 import { userAgentOf } from "../api-client/integration-client.ts";
+import type { RateLimiter } from "../api-client/rate-limiter.ts";
 import { ServiceClock } from "../api-client/service-clock.ts";
 import { byName } from "../base/by-name.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { type CollectedState, createCollectedState } from "../collectors/collected-state.ts";
 import { startCollectorManager } from "../collectors/collector-manager.ts";
+import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Clock, Transport } from "../model/ports.ts";
 import type { Notification, Receiver } from "../model/remediation/notification.ts";
 import type { Lease } from "../model/shared-state.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import { createNotifier } from "../notify/notifier.ts";
+import type { Category } from "../rate-limit/limits.ts";
 import { RemediationController } from "../remediation/controller.ts";
 import { forgetOtherService } from "../remediation/service-binding.ts";
 import type { StatusSnapshot } from "../web/api/status-views.ts";
-import { type ConfigResources, remediationConfigOf } from "./config-resources.ts";
+import type { ConfigResources } from "./config-resources.ts";
 import type { LeadershipTerm } from "./leadership-term.ts";
 import type { Runtime } from "./runtime.ts";
 import { SHUTDOWN_BUDGET } from "./shutdown.ts";
@@ -26,7 +29,7 @@ interface KnownService {
 }
 
 /** The running collectors, and the client that they share with remediation. A reload keeps it if it can. */
-export type Collection = ReturnType<typeof startCollection>;
+type Collection = ReturnType<typeof startCollection>;
 
 /** Starts the collectors. `knownService` is what is known of the same service, or null. */
 export function startCollection(
@@ -138,14 +141,8 @@ export function startLeader(
   const { facts } = term.remediationState;
   const notifier = createNotifier({ receivers, clock, random, log, metrics, facts });
   notifier.resume(active);
-  const options = {
-    nodeLabels: config.export.node_labels,
-    topCustomers: config.export.top_customers,
-    deny: new Set(config.export.deny),
-    seriesMax: config.export.series_max,
-  };
   const remediation = new RemediationController({
-    config: remediationConfigOf(resources),
+    config: { ...config, policies: resources.policies },
     client,
     notifier,
     clock,
@@ -167,7 +164,7 @@ export function startLeader(
     const staleAfterMs = byName(COLLECTORS, (collector) => plan[collector]?.freshMs ?? 0);
     const serviceNowMs = client.serviceTime(now) ?? clock.now();
     exposition
-      .refresh({ snapshot, now, serviceNowMs, staleAfterMs, options })
+      .refresh({ snapshot, now, serviceNowMs, staleAfterMs, options: config.export })
       .catch((error: unknown) => log.error({ err: error }, "publishing a snapshot failed"));
   });
   return {
@@ -194,4 +191,22 @@ export function startLeader(
       if (scope !== "leading") await integrations.close();
     },
   };
+}
+
+/** Sets the gauges of a leader that are computed at each scrape. */
+export function setLeaderGauges(
+  metrics: Pick<DaemonMetrics, "set">,
+  { ledger, month, clockSkewMs }: Pick<StatusSnapshot, "ledger" | "month" | "clockSkewMs">,
+  rateLimiter: Pick<RateLimiter, "learnedLimits">,
+): void {
+  const { plan } = ledger.limits;
+  metrics.set("proxywarden_month_calls", {}, ledger.monthUsed);
+  metrics.set("proxywarden_month_calls_limit", {}, plan.callsPerMonth ?? Number.NaN);
+  metrics.set("proxywarden_month_reset_timestamp_seconds", {}, month.endMs / SECOND_MS);
+  metrics.set("proxywarden_ratelimit_limit", { category: "plan" }, plan.requestsPerMinute ?? Number.NaN);
+  const learned = Object.entries(rateLimiter.learnedLimits()) as [Category, number | null][];
+  for (const [category, limit] of learned) {
+    metrics.set("proxywarden_ratelimit_learned_limit", { category }, limit ?? Number.NaN);
+  }
+  metrics.set("proxywarden_service_clock_skew_seconds", {}, (clockSkewMs ?? Number.NaN) / SECOND_MS);
 }

@@ -17,7 +17,7 @@ import {
 } from "../remediation/state/journaled-state.ts";
 import { createStandbyView } from "../remediation/status/status-view.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
-import { type ConfigResources, closeResources, remediationConfigOf } from "./config-resources.ts";
+import { type ConfigResources, closeResources } from "./config-resources.ts";
 import { forwardCommand } from "./forwarded-commands.ts";
 import type { CollectedStatus } from "./leader.ts";
 import type { Runtime } from "./runtime.ts";
@@ -175,7 +175,7 @@ export class Standby {
   }
 
   #viewOf(remediationState: RemediationState): RemediationView {
-    const config = remediationConfigOf(this.resources);
+    const config = { ...this.resources.config, policies: this.resources.policies };
     const { clock } = this.#runtime;
     return createStandbyView({ config, remediationState, journal: this.#shared.journal, clock }, this.#leader);
   }

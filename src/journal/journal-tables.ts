@@ -1,5 +1,5 @@
 /** What SQLite and PostgreSQL write differently in the definition of a table. */
-export interface Dialect {
+interface Dialect {
   /** Precedes the name of a table. */
   readonly prefix: string;
   /** The type of times, in milliseconds since the Unix epoch. An accelerated clock returns fractions. */

@@ -2,6 +2,7 @@ import { fail, ok, type Result } from "../base/result.ts";
 import type { NodeId } from "../model/node.ts";
 import type { NodeHold, TimerRow } from "../model/remediation/episode.ts";
 import type { JournalChange, JournalQueries } from "../model/remediation/journal.ts";
+import { TABLES } from "./row-changes.ts";
 
 /** A row of a state, as it is exported and imported. */
 export type StateRow =
@@ -20,16 +21,7 @@ export interface StateReader extends JournalQueries {
 }
 
 /** All tables of a state. */
-export const STATE_TABLES = [
-  "calls",
-  "facts",
-  "timers",
-  "episodes",
-  "actions",
-  "decisions",
-  "holds",
-  "operator_commands",
-];
+export const STATE_TABLES = ["calls", ...Object.keys(TABLES)];
 
 /** Creates the error of an import into a state with rows in `table`. */
 export const notEmptyError = (table: string): Error => new Error(`the state is not empty: its table ${table} has rows`);

@@ -20,14 +20,13 @@ const SLICE_MS: DurationMs = 1;
 export async function runInSlices<Result>(
   steps: Iterator<unknown, Result>,
   clock: Pick<Clock, "monotonic">,
-  sliceMs = SLICE_MS,
 ): Promise<Result> {
-  let sliceEnd = clock.monotonic() + sliceMs;
+  let sliceEnd = clock.monotonic() + SLICE_MS;
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;
     if (clock.monotonic() < sliceEnd) continue;
     await nextTurn();
-    sliceEnd = clock.monotonic() + sliceMs;
+    sliceEnd = clock.monotonic() + SLICE_MS;
   }
 }

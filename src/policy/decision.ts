@@ -1,16 +1,58 @@
-import { MINUTE_MS } from "../base/duration.ts";
-import type { Decision } from "../model/remediation/decision.ts";
+import { type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
+import type { Blocker, Decision } from "../model/remediation/decision.ts";
 import type { Action, ActionRequest, Episode } from "../model/remediation/episode.ts";
 import type { EpochMs } from "../model/time.ts";
 import { isDown, isLost } from "./episodes/lost-nodes.ts";
-import { type Candidate, type GuardFacts, nextStep } from "./guard-facts.ts";
-import { findBlockers, HOLD_REASON_ROWS, type HoldReason } from "./guards/guard-groups.ts";
+import { correlatedGuard } from "./guards/correlated-failure.ts";
+import { DAEMON_GUARDS } from "./guards/daemon-guards.ts";
+import { type Candidate, type GuardFacts, type GuardRow, type HoldReasonRow, nextStep } from "./guards/guard.ts";
+import { LIMIT_GUARDS } from "./guards/limit-guards.ts";
+import { NODE_GUARDS } from "./guards/node-guards.ts";
+import { POLICY_GUARDS } from "./guards/policy-guards.ts";
+import { RETRY_GUARDS } from "./guards/retry-guards.ts";
+import { breakerGuard, stormGuard } from "./guards/storm-and-breaker.ts";
 import { isInFlight } from "./own-actions.ts";
 import { isDryRun, type Policy } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";
 
 /** Maximum number of characters of a quarantine's reason. */
 const QUARANTINE_REASON_CHARACTERS_MAX = 500;
+
+/** An alert fires for every hold that lasts longer than this. */
+export const HOLD_MS_MAX: DurationMs = 6 * HOUR_MS;
+
+/** The alert for any node that is held for too long. */
+export const HELD_TOO_LONG = "ProxywardenHeldTooLong";
+
+/** Every guard. All of them are checked, and every blocker is reported. */
+export const GUARDS = [
+  ...[...DAEMON_GUARDS, ...POLICY_GUARDS, ...NODE_GUARDS, ...RETRY_GUARDS],
+  ...[stormGuard, correlatedGuard, breakerGuard],
+  ...LIMIT_GUARDS,
+];
+
+type ReasonOf<Guard> = Guard extends GuardRow<infer Reason> ? Reason : never;
+/** The reasons to hold a node. All that apply are reported, not just the first. */
+export type HoldReason = ReasonOf<(typeof GUARDS)[number]>;
+
+/** The row of every reason, with its alert. `explain`, the status page and the documentation read it. */
+export const HOLD_REASON_ROWS = Object.fromEntries(
+  GUARDS.flatMap(({ reasons }) => Object.entries<HoldReasonRow>(reasons)).map(([reason, row]) => [
+    reason,
+    { alert: HELD_TOO_LONG, ...row },
+  ]),
+) as Readonly<Record<HoldReason, HoldReasonRow>>;
+
+/** The reasons, in the order of the guards. */
+export const HOLD_REASONS = Object.keys(HOLD_REASON_ROWS) as readonly HoldReason[];
+
+/** Returns every blocker of the candidate's next step. */
+export function findBlockers(candidate: Candidate, facts: GuardFacts): readonly Blocker<HoldReason>[] {
+  const isNotice = nextStep(candidate)?.action === "notify";
+  return GUARDS.filter(({ appliesToNotify }) => appliesToNotify || !isNotice).flatMap(
+    (guard): readonly Blocker<HoldReason>[] => guard.check(candidate, facts),
+  );
+}
 
 /**
  * Returns the canary episode of a policy whose current version is not proven: the episode with an action in flight,

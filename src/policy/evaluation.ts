@@ -22,7 +22,7 @@ export interface UnknownCause {
 }
 
 /** The value of an expression on a node, with its evidence. */
-export interface ExpressionResult {
+interface ExpressionResult {
   readonly verdict: Verdict;
   /** Unknown fields in the order of the text. Empty if the verdict is known. */
   readonly unknowns: readonly UnknownCause[];

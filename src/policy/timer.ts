@@ -61,7 +61,7 @@ export interface Timer {
 }
 
 /** The observation that the next one is compared with. */
-export interface LastObservation {
+interface LastObservation {
   /** The verdict; `unknown` means that counting was interrupted and restarts with the next observation. */
   readonly verdict: Observation["verdict"];
   /** Time is counted up to here. */
@@ -83,8 +83,8 @@ export interface Observation {
   readonly verdict: Verdict;
   /** When the oldest data that was read was observed. Time is counted up to here. Ignored if the verdict is unknown. */
   readonly at: MonotonicMs;
-  /** When the newest data was observed, not before `at`. Counting starts here. Absent means equal to `at`. */
-  readonly newest?: MonotonicMs;
+  /** When the newest data was observed, not before `at`. Counting starts here. */
+  readonly newest: MonotonicMs;
   /**
    * When a record last showed data for which the verdict may have differed. Absent or NaN means that none did.
    */
@@ -115,12 +115,11 @@ export function observeCondition(
   durations: TimerDurations,
   { clearFrozen = false }: { readonly clearFrozen?: boolean } = {},
 ): Timer {
-  const { verdict, now } = observation;
+  const { verdict, newest, now } = observation;
   const seen = !clearFrozen && isUnknownTooLong(timer, now, durations) ? markUnseen(timer) : timer;
   const before = isContradicted(seen, observation) ? restart(seen) : seen;
   if (before.state === "inactive") return verdict === "true" ? startTimer(observation, durations) : INACTIVE;
   if (verdict === "unknown") return clearFrozen ? interrupt(before, null) : markUnknown(before, now);
-  const newest = newestDatumAt(observation);
   if (before.last !== null && newest < before.last.newest) return before;
   if (verdict === "false" && before.state !== "pending" && clearFrozen) {
     // Recorded so that the same data does not clear the timer later.
@@ -131,8 +130,6 @@ export function observeCondition(
     ? observeTrue(before, observation, durations)
     : observeFalse(before, observation, durations);
 }
-
-const newestDatumAt = ({ at, newest = at }: Observation): MonotonicMs => newest;
 
 /** Returns whether a record since the last observation may have shown another verdict, which was not evaluated. */
 const isContradicted = ({ last }: Timer, { contradictedAt = Number.NaN }: Observation): boolean =>
@@ -164,13 +161,12 @@ const withoutCounts = (timer: Timer): Timer =>
   timer.trueMs === 0 && timer.clearMs === 0 ? timer : { ...timer, trueMs: 0, clearMs: 0 };
 
 /** Starts counting at the newest data, which made the condition true. Older data may be from before that. */
-function startTimer(observation: Observation, { forMs }: TimerDurations): Timer {
-  const newest = newestDatumAt(observation);
+function startTimer({ newest, now }: Observation, { forMs }: TimerDurations): Timer {
   return {
     state: nextTimerState("inactive", forMs === 0 ? "proven" : "true"),
     trueMs: 0,
     clearMs: 0,
-    since: observation.now,
+    since: now,
     last: { verdict: "true", at: newest, newest },
     unknownSince: null,
   };
@@ -220,15 +216,14 @@ function nextLastObservation(
   observation: Observation,
   durations: TimerDurations,
 ): LastObservation {
-  const newest = newestDatumAt(observation);
+  const { newest } = observation;
   const isContinuation = last !== null && isContinuous(last, observation, durations);
   return { verdict: observation.verdict, at: isContinuation ? Math.max(last.at, observation.at) : newest, newest };
 }
 
 /** Returns whether the time between two observations counts. */
 const isContinuous = (last: LastObservation, observation: Observation, { gapMsMax }: TimerDurations): boolean =>
-  last.verdict === observation.verdict &&
-  (last.verdict === "false" || newestDatumAt(observation) - last.newest <= gapMsMax);
+  last.verdict === observation.verdict && (last.verdict === "false" || observation.newest - last.newest <= gapMsMax);
 
 /** Returns the timer while `when` is unknown. The time does not count for `for`. */
 function markUnknown(timer: Timer, now: EpochMs): Timer {

@@ -20,7 +20,7 @@ import { heldUntil } from "./too-many-requests.ts";
 import { categoryPaceRates, paceAvailableAt, planPaceRates } from "./window-pace.ts";
 
 /** Why a call has to wait. */
-export type WaitReason =
+type WaitReason =
   | "rate_limited"
   | "learning"
   | "learned"
@@ -35,7 +35,7 @@ export type WaitReason =
  * When a call may be sent, and what delays it until then. It is Infinity if a call in flight must end or limits must
  * change first.
  */
-export interface Availability {
+interface Availability {
   readonly at: MonotonicMs;
   readonly waitReason: WaitReason | null;
 }

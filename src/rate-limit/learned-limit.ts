@@ -5,7 +5,7 @@ import { CATEGORIES, type Category, type Lane, pollingCallsPerWindow } from "./l
 import { ACTION_SHARE, type Pace, payForCall } from "./window-pace.ts";
 
 /** Maximum of a learned limit, and its window. */
-export interface LimitBasis {
+interface LimitBasis {
   /** Calls per window that are made without a learned limit. */
   readonly maximum: number;
   readonly windowMs: DurationMs;
@@ -76,7 +76,7 @@ function raisedLimit({ calls, decreasedAt }: LearnedLimit, { windowMs }: LimitBa
 }
 
 /** A 429 that no header explains. */
-export interface UnexplainedRejection {
+interface UnexplainedRejection {
   readonly sentAt: MonotonicMs;
   /** Calls of the category in the last window. */
   readonly callsMade: number;

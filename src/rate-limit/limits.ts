@@ -12,7 +12,7 @@ export type Lane = "action" | "walk" | "suspect" | "detail" | "stats";
  * Limit of one category: `requests` per window. `burst` is the number of calls that a full bucket holds (spec, section
  * 8.2).
  */
-export interface CategoryLimit {
+interface CategoryLimit {
   readonly requests: number;
   readonly burst: number;
   readonly windowMs: DurationMs;

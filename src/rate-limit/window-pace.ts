@@ -16,7 +16,7 @@ export interface Pace {
 }
 
 /** Rate and burst size of calls. */
-export interface PaceRate {
+interface PaceRate {
   /** Milliseconds that one call costs. */
   readonly costMs: number;
   /** Calls that may be sent back to back after a pause, at least 1. */
@@ -24,7 +24,7 @@ export interface PaceRate {
 }
 
 /** Rates at which calls under a limit are sent. */
-export interface PaceRates {
+interface PaceRates {
   readonly evenPace: PaceRate;
   /** Rate of actions among themselves. */
   readonly actionPace: PaceRate;

@@ -6,7 +6,7 @@ import type { JournalChange } from "../model/remediation/journal.ts";
 import type { CommandRejection, OperatorCommand, Pause } from "../model/remediation/operator-command.ts";
 import type { EpochMs } from "../model/time.ts";
 import type { EpisodeContext, RemediationContext } from "./context.ts";
-import { approvalExpiry } from "./evaluation/candidates.ts";
+import { approvalExpiry } from "./evaluation/decision-input.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
 import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
 import { acceptLosses, actionChange, nodesOfAcceptableLosses } from "./execution/episode-transitions.ts";
@@ -21,7 +21,7 @@ export interface PlanDeps {
 }
 
 /** What a command changes, and its reply. */
-export interface CommandPlan {
+interface CommandPlan {
   /** The rows to change, or null if there is nothing to change. Then the command is not journaled. */
   readonly changes: readonly JournalChange[] | null;
   readonly reply: string;

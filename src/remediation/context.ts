@@ -1,12 +1,11 @@
 import type { ApiClient } from "../api-client/client.ts";
 import type { RateLimiter } from "../api-client/rate-limiter.ts";
 import type { CollectorReporter } from "../collectors/collector-health.ts";
-import type { Safety } from "../config/schema/safety.ts";
+import type { Config } from "../config/schema/config.ts";
 import type { Inventory } from "../inventory/inventory.ts";
 import type { SessionWalkHistory } from "../inventory/sessions/session-walks.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { PolicySpec } from "../model/policy/policy.ts";
-import type { TimeInterval } from "../model/policy/time-interval.ts";
 import type { Clock, ExternalBlockers, Log } from "../model/ports.ts";
 import type { Journal } from "../model/remediation/journal.ts";
 import type { Notifier } from "../notify/notifier.ts";
@@ -17,10 +16,8 @@ import { PolicySet } from "./policy-set.ts";
 import type { RemediationState } from "./state/journaled-state.ts";
 
 /** The policies of a configuration, and the limits over them. */
-export interface RemediationConfig {
+export interface RemediationConfig extends Pick<Config, "safety" | "time_intervals"> {
   readonly policies: readonly PolicySpec[];
-  readonly safety: Safety;
-  readonly intervals: readonly TimeInterval[];
 }
 
 /** Dependencies of the remediation controller. */

@@ -7,7 +7,7 @@ import { ownershipOf } from "./operator-holds.ts";
 import type { OperatorCommands } from "./status/views.ts";
 
 /** Dependencies of the operator commands. */
-export interface OperatorCommandsDeps extends PlanDeps {
+interface OperatorCommandsDeps extends PlanDeps {
   /** Aborted when the controller stops. The next controller reads what the journal holds, so no command is begun then. */
   readonly stopping: AbortSignal;
   /** Called after each command that changed something. */

@@ -7,15 +7,22 @@ import type { MonotonicMs } from "../model/time.ts";
 import { nextTurn, runInSlices } from "../platform/event-loop.ts";
 import { precondition } from "../policy/decision.ts";
 import { findFiringNodes } from "../policy/fleet-counts.ts";
-import { type Candidate, nextStep } from "../policy/guard-facts.ts";
+import { type Candidate, nextStep } from "../policy/guards/guard.ts";
 import { isDryRun } from "../policy/policy.ts";
 import type { RemediationContext } from "./context.ts";
 import { ActionPlanner, hasFailed, lapseApprovals } from "./evaluation/action-planner.ts";
-import { approvalExpiry, findCandidate, firingNodes, nextAction, oldSessionsBlocker } from "./evaluation/candidates.ts";
+import {
+  approvalExpiry,
+  createGuardFacts,
+  type FactsOf,
+  findCandidate,
+  firingNodes,
+  nextAction,
+  oldSessionsBlocker,
+} from "./evaluation/decision-input.ts";
 import { detailDeadlines } from "./evaluation/detail-demand.ts";
 import { QUERY_INTERVAL_MS } from "./evaluation/external-blockers.ts";
 import { FleetHealth } from "./evaluation/fleet-health.ts";
-import { createGuardFacts, type FactsOf } from "./evaluation/guard-fact-collection.ts";
 import { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
 import { PolicyEvaluator } from "./evaluation/policy-evaluator.ts";
 import { EpisodeTracker } from "./execution/episode-tracker.ts";

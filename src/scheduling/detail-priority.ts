@@ -45,12 +45,9 @@ const [UNREAD, TRIED] = [0, 1] as const;
 /** Length of a round until one is planned. */
 const ROUND_MS_FIRST: DurationMs = 15 * MINUTE_MS;
 
-/**
- * Returns the maximum number of reads of other nodes between two reads of a node in a fleet of `nodes`, if `joined`
- * nodes join in between.
- */
-export const readsBetweenMax = (nodes: number, joined: number): number =>
-  (nodes + joined) * (1 + 1 / ROUTINE_PER_SUSPECT) + savedReadsMax(nodes) + 2;
+/** Returns the maximum number of reads of other nodes between two reads of a node in a fleet of `nodes`. */
+export const readsBetweenMax = (nodes: number): number =>
+  nodes * (1 + 1 / ROUTINE_PER_SUSPECT) + savedReadsMax(nodes) + 2;
 
 /** Returns the maximum number of saved suspect reads. */
 const savedReadsMax = (nodes: number): number => Math.max(SAVED_SUSPECT_READS_MIN, SAVED_SUSPECT_READS_SHARE * nodes);

@@ -9,7 +9,7 @@ export const TRAFFIC_CLASSES = ["nodes", "sessions", "details", "stats"] as cons
 export type TrafficClass = (typeof TRAFFIC_CLASSES)[number];
 
 /** Share of a traffic class. */
-export interface TrafficShare {
+interface TrafficShare {
   /** Weight relative to other classes, such as calls per minute. */
   readonly weight: number;
   /** Calls that an idle class saves and may make at once, so that a short walk is read without a wait. */

@@ -18,7 +18,7 @@ import {
 } from "./polling-capacity.ts";
 
 /** Expected age of the data. */
-export interface ExpectedAge {
+interface ExpectedAge {
   readonly medianMs: DurationMs;
   readonly worstMs: DurationMs;
 }
@@ -127,7 +127,7 @@ function demandsOf(collector: Collector, input: PlanInput): Demand<CallShare>[] 
   const requestedInterval = input.requestedIntervals[collector];
   if (requestedInterval === null) return [];
   const { intervalMs, isCron } = requestedInterval;
-  const weight = WEIGHTS[collector] * (input.reads?.has(collector) === true ? READ_WEIGHT : 1);
+  const weight = WEIGHTS[collector] * (input.reads.has(collector) ? READ_WEIGHT : 1);
   const calls = callsPerRun(collector, input);
   const urgent = isCron ? calls : Math.max(pagesOf(collector, input), calls / REPAIR_SLOWDOWN_MAX);
   const rate = (callsPerInterval: number) => (callsPerInterval * MINUTE_MS) / intervalMs;
@@ -220,7 +220,7 @@ function expectedAgeOf(collector: Collector, intervalMs: DurationMs, grants: Gra
       // If a limit applies, reads of suspects delay the others. This bounds the wait of every node.
       const nodes = Math.max(1, input.nodes);
       const worstMs =
-        grants.get(collector)!.boundBy === null ? intervalMs : (intervalMs * readsBetweenMax(nodes, 0)) / nodes;
+        grants.get(collector)!.boundBy === null ? intervalMs : (intervalMs * readsBetweenMax(nodes)) / nodes;
       return { medianMs: intervalMs / 2, worstMs };
     }
     case "sessions": {

@@ -45,8 +45,8 @@ export interface PlanInput {
   readonly externalCalls?: Readonly<Record<LimitScope, number>>;
   /** Limits learned from 429s, in calls per window, or null if the stated limit applies. Absent if none known. */
   readonly learnedLimits?: Readonly<Record<Category, number | null>>;
-  /** Collectors whose data the loaded policies read. Absent if there are none. */
-  readonly reads?: ReadonlySet<Collector>;
+  /** Collectors whose data the loaded policies read. */
+  readonly reads: ReadonlySet<Collector>;
 }
 
 /** A limit that can slow down a collector. */
@@ -54,7 +54,7 @@ export type Bound = LimitScope | "month";
 export const PLAN_BOUNDS: readonly Bound[] = [...LIMIT_SCOPES, "month"];
 
 /** Polling calls per minute under each limit. Null means that there is no such limit. */
-export type PollingCapacity = Readonly<Record<Category, number> & Record<"plan" | "month", number | null>>;
+type PollingCapacity = Readonly<Record<Category, number> & Record<"plan" | "month", number | null>>;
 
 /** Rate limit category of each collector. */
 export const CATEGORY_OF_COLLECTOR: Readonly<Record<Collector, Category>> = {

@@ -2,6 +2,7 @@ import type { CallAttemptDeps } from "../../src/api-client/call-attempt.ts";
 import { createApiClient } from "../../src/api-client/client.ts";
 import { readStatsCall } from "../../src/api-client/endpoints.ts";
 import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
+import { ServiceClock } from "../../src/api-client/service-clock.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import type { FaultKind, ServiceOptions } from "../../src/config/schema/scenario.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
@@ -60,6 +61,7 @@ export function createClientSetup({ fault, match, share, secret, service: option
     onWait: () => {},
   });
   const client = createApiClient({
+    serviceClock: new ServiceClock(),
     transport: wrap?.(simulated) ?? simulated,
     rateLimiter,
     clock,

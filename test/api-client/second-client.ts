@@ -1,6 +1,7 @@
 import { type ApiClient, createApiClient } from "../../src/api-client/client.ts";
 import { type Call, listNodesCall, readStatsCall } from "../../src/api-client/endpoints.ts";
 import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
+import { ServiceClock } from "../../src/api-client/service-clock.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import type { ServiceOptions } from "../../src/config/schema/scenario.ts";
@@ -90,6 +91,7 @@ export async function runSharedHours({
     },
   });
   const client = createApiClient({
+    serviceClock: new ServiceClock(),
     clock,
     transport,
     rateLimiter,

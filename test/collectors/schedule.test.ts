@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { runOnSchedule, type Schedule, schedulePeriodMs } from "../../src/collectors/schedule.ts";
+import { type PlannedSchedule, runOnSchedule, schedulePeriodMs } from "../../src/collectors/schedule.ts";
 import { createCron } from "../../src/platform/cron.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
@@ -10,7 +10,7 @@ const ALONE = { minIntervalMs: () => 0, firstWait: () => 0, lastStart: null, onR
 
 /** Runs a job for a while and returns the seconds at which its runs started. */
 async function beginnings(
-  cadence: () => Schedule,
+  cadence: () => PlannedSchedule,
   forMs: number,
   { tookMs = 0, succeeds = (): boolean => true, firstWait = (): number => 0 } = {},
 ) {
@@ -35,7 +35,7 @@ async function beginnings(
   return begun;
 }
 
-const every = (intervalMs: number) => (): Schedule => ({ kind: "every", intervalMs });
+const every = (intervalMs: number) => (): PlannedSchedule => ({ kind: "every", intervalMs });
 
 test("a run starts one interval after the start of the previous run, however long that took", async () => {
   expect(await beginnings(every(MINUTE), 3.5 * MINUTE, { tookMs: 40_000 })).toEqual([0, 60, 120, 180]);
@@ -47,7 +47,7 @@ test("a run that took longer than the interval is followed immediately by one ru
 
 test("follows a plan that changes during the wait", async () => {
   let intervalMs = 60 * MINUTE;
-  const cadence = (): Schedule => {
+  const cadence = (): PlannedSchedule => {
     const now = { kind: "every", intervalMs } as const;
     intervalMs = MINUTE;
     return now;
@@ -62,20 +62,20 @@ test("delays the first run by the first wait, which may change in the meantime",
 });
 
 test("a cron schedule runs once at the start, then at its times", async () => {
-  const cadence = (): Schedule => ({ kind: "cron", expression: "2 * * * *" });
+  const cadence = (): PlannedSchedule => ({ kind: "cron", expression: "2 * * * *" });
   expect(await beginnings(cadence, 130 * MINUTE)).toEqual([0, 120, 3_720, 7_320]);
 });
 
 test("times of a cron schedule within the minimum interval are skipped, and failed runs are not retried", async () => {
-  const cadence = (): Schedule => ({ kind: "cron", expression: "* * * * *", minIntervalMs: 150_000 });
+  const cadence = (): PlannedSchedule => ({ kind: "cron", expression: "* * * * *", minIntervalMs: 150_000 });
   expect(await beginnings(cadence, 7 * MINUTE)).toEqual([0, 180, 360]);
   expect(await beginnings(cadence, 7 * MINUTE, { succeeds: () => false })).toEqual([0, 180, 360]);
-  const never = (): Schedule => ({ ...cadence(), minIntervalMs: Number.POSITIVE_INFINITY }) as Schedule;
+  const never = (): PlannedSchedule => ({ ...cadence(), minIntervalMs: Number.POSITIVE_INFINITY });
   expect(await beginnings(never, 7 * MINUTE)).toEqual([0]);
 });
 
 test("a failed run of a cron schedule is retried after 1, 2, 4 minutes and so on, until the next time", async () => {
-  const cadence = (): Schedule => ({ kind: "cron", expression: "30 * * * *" });
+  const cadence = (): PlannedSchedule => ({ kind: "cron", expression: "30 * * * *" });
   const begun = await beginnings(cadence, 29 * MINUTE, { succeeds: () => false });
   expect(begun.map((second) => second / 60)).toEqual([0, 1, 3, 7, 15]);
 });

@@ -6,7 +6,7 @@ import { type LoadedConfig, loadConfig } from "../../src/config/load.ts";
 import type { Config } from "../../src/config/schema/config.ts";
 import { loadScenario, type Scenario } from "../../src/config/schema/scenario.ts";
 import { readWebFile } from "../../src/config/web-file.ts";
-import { HOLD_REASONS } from "../../src/policy/guards/guard-groups.ts";
+import { HOLD_REASONS } from "../../src/policy/decision.ts";
 
 /** Environment of the tests. */
 export type TestEnvironment = Record<string, string>;

@@ -7,6 +7,7 @@ import {
   readStatsCall,
 } from "../../src/api-client/endpoints.ts";
 import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
+import { ServiceClock } from "../../src/api-client/service-clock.ts";
 import type { Random } from "../../src/base/random.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { ok } from "../../src/base/result.ts";
@@ -147,6 +148,7 @@ function clientOver(transport: Transport, clock: ReturnType<typeof createVirtual
     onWait: () => {},
   });
   return createApiClient({
+    serviceClock: new ServiceClock(),
     transport,
     rateLimiter,
     clock,

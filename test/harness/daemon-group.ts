@@ -172,7 +172,7 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
   };
   const resourcesOf = ({ config, settings, receivers = [], serviceUrl }: Partial<DaemonSettings>): ConfigResources => {
     const opened = orThrow(openConfigResources(orThrow(parsedConfig()), deps));
-    const { policies, safety, intervals } = config ?? defaultConfig;
+    const { policies, safety, time_intervals } = config ?? defaultConfig;
     return {
       ...opened,
       transport,
@@ -182,7 +182,7 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
         ...opened.config,
         ...(serviceUrl !== undefined && { service: { ...opened.config.service, base_url: serviceUrl } }),
         safety,
-        time_intervals: [...intervals],
+        time_intervals,
       },
       settings: { ...everyMinuteSettings, ...listsOnlySettings, ...settings },
     };

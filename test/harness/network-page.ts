@@ -1,12 +1,12 @@
 import type { DurationMs } from "../../src/base/duration.ts";
-import type { ExportOptions } from "../../src/metrics/families/family.ts";
+import type { RenderInput } from "../../src/metrics/families/family.ts";
 import { NetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import { COLLECTORS, type Collector } from "../../src/model/snapshot.ts";
 import { render, textOf } from "../metrics/naive-renderer.ts";
 import type { VirtualDaemon } from "./virtual-daemon.ts";
 
 /** Returns a function that renders the metrics of the network in the text format, as the daemon does for a scrape. */
-export function createNetworkPage(daemon: VirtualDaemon, options: ExportOptions): () => string {
+export function createNetworkPage(daemon: VirtualDaemon, options: RenderInput["options"]): () => string {
   const renderer = new NetworkRenderer();
   return () => {
     const snapshot = daemon.snapshots.last;

@@ -48,7 +48,7 @@ export const remediationConfig = (
 ): RemediationConfig => ({
   policies,
   safety: { ...defaultSafety, ...safety },
-  intervals: [],
+  time_intervals: [],
 });
 
 /** Limits that hold nothing: a test sets those that it is about. */

@@ -21,7 +21,7 @@ export function enforcedShippedPolicies(): {
   const config: RemediationConfig = {
     policies: loaded.value.policies.map((spec) => ({ ...spec, mode: "enforce" })),
     safety: { ...shipped.safety, mode: "enforce" },
-    intervals: [],
+    time_intervals: [],
   };
   return { config, settings: collectionSettingsOf({ ...shipped, safety: config.safety }, config.policies) };
 }

@@ -12,7 +12,7 @@ import {
 } from "../../src/model/remediation/episode.ts";
 import { formatId, type JournalChange } from "../../src/model/remediation/journal.ts";
 import { OPERATOR_COMMANDS, type OperatorCommandRow } from "../../src/model/remediation/operator-command.ts";
-import { HOLD_REASONS } from "../../src/policy/guards/guard-groups.ts";
+import { HOLD_REASONS } from "../../src/policy/decision.ts";
 
 /** Returns an open episode with the given overrides. */
 export const episodeOf = (number: number, overrides: Partial<Episode> = {}): Episode => ({

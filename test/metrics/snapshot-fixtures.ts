@@ -1,5 +1,5 @@
 import { NumberColumn } from "../../src/base/number-column.ts";
-import type { ExportOptions, RenderInput } from "../../src/metrics/families/family.ts";
+import type { RenderInput } from "../../src/metrics/families/family.ts";
 import {
   type DetailNumber,
   type ListedNumber,
@@ -124,7 +124,7 @@ export const STALE_AFTER_MS = 180_000;
 /** Returns the input of a rendering of a partial snapshot. */
 export function renderInput(
   snapshot: Partial<Snapshot>,
-  { options, ...rest }: Partial<Omit<RenderInput, "options">> & { options?: Partial<ExportOptions> } = {},
+  { options, ...rest }: Partial<Omit<RenderInput, "options">> & { options?: Partial<RenderInput["options"]> } = {},
 ): RenderInput {
   const ages = ["nodes", "details", "sessions", "stats", "hourly"].map((collector) => [collector, STALE_AFTER_MS]);
   return {

@@ -1,8 +1,8 @@
 import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
 import type { Scenario } from "../../src/config/schema/scenario.ts";
-import { collectionSettingsOf, remediationConfigOf } from "../../src/daemon/config-resources.ts";
-import { setLeaderGauges } from "../../src/daemon/leader-gauges.ts";
+import { collectionSettingsOf } from "../../src/daemon/config-resources.ts";
+import { setLeaderGauges } from "../../src/daemon/leader.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
 import { billingMonthOf } from "../../src/rate-limit/monthly-budget.ts";
@@ -34,7 +34,7 @@ export async function scrapeSimulation(options: SimulatedScrapes): Promise<reado
   store.calls.add(billingMonthOf(START_MS, config.limits.month.starts_on).firstDay, usedCalls);
   const daemon = await startVirtualDaemon({
     store,
-    config: remediationConfigOf(loaded),
+    config: { ...config, policies },
     scenario,
     settings: collectionSettingsOf(config, policies),
   });
@@ -48,10 +48,8 @@ export async function scrapeSimulation(options: SimulatedScrapes): Promise<reado
   }
   const history = new ScrapeHistory(series, TARGET_LABELS, START_MS / SECOND_MS);
   const networkPage = createNetworkPage(daemon, {
-    nodeLabels: config.export.node_labels,
-    topCustomers: config.export.top_customers,
+    ...config.export,
     deny: new Set(networkFamilyNames().filter((name) => !series.has(name))),
-    seriesMax: config.export.series_max,
   });
   for (let at = 0; at <= durationMs; at += intervalMs) {
     setGauges();

@@ -1,9 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
 import { type Action, CLOSED_STATES, type Episode, OPEN_STATES } from "../../src/model/remediation/episode.ts";
-import { canProceed, decide, mayBeginEpisode } from "../../src/policy/decision.ts";
-import type { Candidate } from "../../src/policy/guard-facts.ts";
-import { findBlockers, HOLD_REASONS, type HoldReason } from "../../src/policy/guards/guard-groups.ts";
+import {
+  canProceed,
+  decide,
+  findBlockers,
+  HOLD_REASONS,
+  type HoldReason,
+  mayBeginEpisode,
+} from "../../src/policy/decision.ts";
+import type { Candidate } from "../../src/policy/guards/guard.ts";
 import { steps } from "../harness/policies.ts";
 import { actionOf, decisionOf, episodeOf } from "../journal/arbitrary-changes.ts";
 import {

@@ -89,6 +89,7 @@ function inputAt(fleet: Fleet, now: number, used: number, runs: Record<string, u
     },
     ...fleet,
     limits,
+    reads: new Set(),
     month: { callsUsed: used, leftMs: MONTH - now },
     runs: lastRuns,
   };

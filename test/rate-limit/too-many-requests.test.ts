@@ -3,9 +3,8 @@ import { hasLearnedLimit } from "../../src/rate-limit/learned-limit.ts";
 import { createLedger, type Ledger } from "../../src/rate-limit/ledger.ts";
 import type { Category, Lane, Limits } from "../../src/rate-limit/limits.ts";
 import { settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
-import { headersExplainRejection } from "../../src/rate-limit/rejection-scope.ts";
 import type { LimitReading } from "../../src/rate-limit/stated-limit.ts";
-import { endHolds, heldUntil } from "../../src/rate-limit/too-many-requests.ts";
+import { endHolds, headersExplainRejection, heldUntil } from "../../src/rate-limit/too-many-requests.ts";
 
 const WINDOW_MS = 60_000;
 /** Cost of an action of the node category among actions, of which ten may be sent back to back. */

@@ -112,7 +112,7 @@ const nights: TimeInterval = {
 
 test("a window across midnight has no gap at midnight (kured's Friday 23:59 to 00:01)", async () => {
   const network = await startQuietNetwork({
-    config: { ...remediationConfig([rebootOffline({ windows: ["nights"] })]), intervals: [nights] },
+    config: { ...remediationConfig([rebootOffline({ windows: ["nights"] })]), time_intervals: [nights] },
   });
   const midnight = START_MS + HOUR_MS;
   await network.advance(midnight - network.daemon.clock.now() - 7 * MINUTE_MS - 30 * SECOND_MS);
@@ -129,7 +129,7 @@ test("a window across midnight has no gap at midnight (kured's Friday 23:59 to 0
 test("outside its window a policy holds, and names the window", async () => {
   const days: TimeInterval = { name: "days", intervals: [{ times: [{ startMinute: 8 * 60, endMinute: 20 * 60 }] }] };
   const network = await startQuietNetwork({
-    config: { ...remediationConfig([rebootOffline({ windows: ["days"] })]), intervals: [days] },
+    config: { ...remediationConfig([rebootOffline({ windows: ["days"] })]), time_intervals: [days] },
   });
   network.failNode(network.nodes("us-east")[0]!);
   await network.advance(HOUR_MS);

@@ -215,7 +215,7 @@ describe("with many suspects", () => {
             else priority.recordFailure(pick.slot);
             for (const [other, wait] of waits) {
               if (other !== pick.slot) wait.reads++;
-              longest = Math.max(longest, wait.reads - readsBetweenMax(NODES, wait.joined));
+              longest = Math.max(longest, wait.reads - readsBetweenMax(NODES + wait.joined));
             }
             // One that failed is left out of turns.
             waits.set(pick.slot, { reads: kind === "take" ? 0 : Number.NEGATIVE_INFINITY, joined: 0 });
@@ -252,6 +252,6 @@ test("forgetUsage removes the suspects of usages", () => {
 });
 
 test("readsBetweenMax adds a fifth for suspects, and the saved suspect reads", () => {
-  expect(readsBetweenMax(100, 0)).toBeCloseTo(120 + 8 + 2);
-  expect(readsBetweenMax(1_000, 10)).toBeCloseTo(1_212 + 50 + 2);
+  expect(readsBetweenMax(100)).toBeCloseTo(120 + 8 + 2);
+  expect(readsBetweenMax(1_000)).toBeCloseTo(1_200 + 50 + 2);
 });

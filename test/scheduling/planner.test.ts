@@ -21,6 +21,7 @@ const input = (parts: Partial<PlanInput>): PlanInput => ({
   nodePages: 1,
   sessionPages: 5,
   limits: createPlanLimits("enterprise"),
+  reads: new Set(),
   month: { callsUsed: 0, leftMs: 30 * 24 * 60 * MINUTE },
   ...parts,
 });
@@ -208,12 +209,10 @@ test("spreads the calls left evenly over the rest of the month, including those 
 
 test("collectors that policies read get twice the share of a scarce limit", () => {
   const ratio = (reads: PlanInput["reads"]) => {
-    const planned = planPolling(
-      input({ limits: createPlanLimits("starter"), ...(reads === undefined ? {} : { reads }) }),
-    );
+    const planned = planPolling(input({ limits: createPlanLimits("starter"), reads }));
     return planned.details!.callsPerMinute / planned.sessions!.callsPerMinute;
   };
-  expect(ratio(undefined)).toBeCloseTo(1);
+  expect(ratio(new Set())).toBeCloseTo(1);
   expect(ratio(new Set(["details"]))).toBeCloseTo(2);
 });
 

@@ -9,7 +9,7 @@ import type { RangeSeries, TimeGrid } from "./history-reader.ts";
 import { NODE_SESSIONS } from "./history-sources.ts";
 
 /** Labels of a node's info, or null if the history has none. */
-export type NodeLabels = Readonly<Record<NodeLabel, string | null>>;
+type NodeLabels = Readonly<Record<NodeLabel, string | null>>;
 
 /** Families that say when and how the daemon collected, which determines how old and how complete values are. */
 export const COLLECTOR_FAMILIES = [

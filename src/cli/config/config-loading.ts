@@ -3,19 +3,18 @@ import { dirname, join } from "node:path";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { type ConfigChecks, type ConfigSource, type DefinedNames, resolveFrom } from "../../config/checks.ts";
 import { type ConfigProblem, formatProblem, locateProblem } from "../../config/diagnostics/problem.ts";
-import type { Environment } from "../../config/environment.ts";
 import { type Connection, type LoadedConfig, loadConfig, loadStateSection } from "../../config/load.ts";
 import { policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
 import { loadPolicyTests } from "../../config/policy-test-file.ts";
 import type { Config } from "../../config/schema/config.ts";
-import { parseYaml } from "../../config/yaml/document.ts";
+import { parseYaml } from "../../config/yaml-reader.ts";
 import { networkFamilyNames } from "../../metrics/families/network-families.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { cronError } from "../../platform/cron.ts";
 import { NO_SUCH_FILE, readTextFile, readTextInput } from "../../platform/text-file.ts";
 import { compileExpression } from "../../policy/cel/expression.ts";
-import { HOLD_REASONS } from "../../policy/guards/guard-groups.ts";
+import { HOLD_REASONS } from "../../policy/decision.ts";
 import type { CommandContext } from "../context.ts";
 
 /** The checks of a configuration that need other parts of the program. */
@@ -47,7 +46,7 @@ function globProblem(glob: string, folder: string): string | null {
   }
 }
 
-const sourceOf = (file: string, text: string, env: Environment): ConfigSource => ({
+const sourceOf = (file: string, text: string, env: NodeJS.ProcessEnv): ConfigSource => ({
   file,
   text,
   env,
@@ -59,7 +58,7 @@ const sourceOf = (file: string, text: string, env: Environment): ConfigSource =>
 });
 
 /** Loads a configuration from the text of `file`, with the policies that it names, as `loadConfig` does. */
-export const parseConfig = (file: string, text: string, env: Environment, used?: readonly Connection[]) =>
+export const parseConfig = (file: string, text: string, env: NodeJS.ProcessEnv, used?: readonly Connection[]) =>
   loadConfig(sourceOf(file, text, env), used);
 
 /** Loads policy tests from the text of `file`, with the policies that they name. */
@@ -74,7 +73,7 @@ export type Problem = ConfigProblem | Pick<ConfigProblem, "file" | "message">;
  */
 export async function readPolicies(
   file: string,
-  env: Environment,
+  env: NodeJS.ProcessEnv,
   names: DefinedNames | null = null,
 ): Promise<Result<readonly PolicySpec[], readonly Problem[]>> {
   const text = await readTextInput(file);
@@ -124,7 +123,7 @@ export function placeholderProblem({ config, keys }: LoadedConfig): ConfigProble
 /** Loads a configuration file, as `loadConfig` does. The error lists every problem. */
 export function readConfig(
   file: string,
-  env: Environment,
+  env: NodeJS.ProcessEnv,
   used?: readonly Connection[],
 ): Result<LoadedConfig, readonly Problem[]> {
   const text = readConfigText(file);
@@ -134,7 +133,7 @@ export function readConfig(
 /** Loads a configuration file, as `loadConfig` does. The error lists every problem, one per line. */
 export function readConfigFile(
   file: string,
-  env: Environment,
+  env: NodeJS.ProcessEnv,
   used?: readonly Connection[],
 ): Result<LoadedConfig, readonly string[]> {
   const read = readConfig(file, env, used);
@@ -142,7 +141,7 @@ export function readConfigFile(
 }
 
 /** Loads the section `state` of a configuration file. The error lists every problem of it, one per line. */
-export function readStateSection(file: string, env: Environment): Result<Config["state"], readonly string[]> {
+export function readStateSection(file: string, env: NodeJS.ProcessEnv): Result<Config["state"], readonly string[]> {
   const text = readConfigText(file);
   if (!text.ok) return fail([text.error]);
   const loaded = loadStateSection(sourceOf(file, text.value, env));

@@ -2,13 +2,12 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { errorMessage, fail, type Result } from "../../base/result.ts";
-import type { Environment } from "../../config/environment.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 
 /** Input of the thread. */
 export interface ConfigThreadInput {
   readonly file: string;
-  readonly env: Environment;
+  readonly env: NodeJS.ProcessEnv;
 }
 
 /** In a built package the thread's file is JavaScript, in a checkout TypeScript. */
@@ -26,7 +25,7 @@ const READ_TIMEOUT_MS: DurationMs = MINUTE_MS;
  */
 export async function readConfigInThread(
   file: string,
-  env: Environment,
+  env: NodeJS.ProcessEnv,
   stop: AbortSignal,
 ): Promise<Result<LoadedConfig, readonly string[]>> {
   const workerData: ConfigThreadInput = { file, env: { ...env } };

@@ -13,7 +13,7 @@ export interface DaemonViewOptions extends DaemonConnectionOptions, OutputOption
 }
 
 /** What a command shows. */
-export interface DaemonView {
+interface DaemonView {
   /** What JSON prints. */
   readonly value: unknown;
   /** Formats the value. The text ends with a newline. */

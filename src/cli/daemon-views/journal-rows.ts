@@ -15,7 +15,7 @@ import { type DaemonViewOptions, searchOf, viewCommand } from "./daemon-view.ts"
 import { emptyFleetReason, resolveNode, unknownLocations } from "./node-lookup.ts";
 
 /** Filters of `decisions`, `actions` and `orders`. */
-export interface JournalRowOptions extends DaemonViewOptions {
+interface JournalRowOptions extends DaemonViewOptions {
   /** Id or name. */
   readonly node?: string;
   readonly policy?: string;

@@ -1,6 +1,5 @@
 import { styleText } from "node:util";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
-import type { Environment } from "../../config/environment.ts";
 import type { NodeId } from "../../model/node.ts";
 import { formatTime as formatEpoch } from "../../model/time.ts";
 import { formatDuration } from "../../web/ui/page/format.ts";
@@ -53,20 +52,20 @@ const TONE_FORMATS = { good: "green", bad: "red", warning: "yellow", title: "bol
  * Returns whether a stream gets colors: never if NO_COLOR is set and not empty (no-color.org), or if FORCE_COLOR is `0`
  * or `false`; always if FORCE_COLOR has any other value; and otherwise if it is a terminal with colors.
  */
-export function supportsColor({ isTTY }: Output, { NO_COLOR, FORCE_COLOR, TERM }: Environment): boolean {
+export function supportsColor({ isTTY }: Output, { NO_COLOR, FORCE_COLOR, TERM }: NodeJS.ProcessEnv): boolean {
   if (NO_COLOR !== undefined && NO_COLOR !== "") return false;
   if (FORCE_COLOR !== undefined) return FORCE_COLOR !== "0" && FORCE_COLOR !== "false";
   return isTTY === true && TERM !== "dumb";
 }
 
 /** Returns a function that colors text for one stream. */
-export function createPaint(stream: Output, env: Environment): Paint {
+export function createPaint(stream: Output, env: NodeJS.ProcessEnv): Paint {
   if (!supportsColor(stream, env)) return (_tone, text) => text;
   return (tone, text) => styleText(TONE_FORMATS[tone], text, { validateStream: false });
 }
 
 /** Applies --color or --no-color, which override the environment. */
-export function withColorOption(env: Environment, colorOption: ColorOption): Environment {
+export function withColorOption(env: NodeJS.ProcessEnv, colorOption: ColorOption): NodeJS.ProcessEnv {
   if (colorOption === undefined) return env;
   return colorOption ? { ...env, NO_COLOR: undefined, FORCE_COLOR: "1" } : { ...env, NO_COLOR: "1" };
 }

@@ -3,7 +3,6 @@ import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { quote } from "../../config/diagnostics/problem.ts";
 import { definedNames, type LoadedConfig } from "../../config/load.ts";
-import { remediationConfigOf } from "../../daemon/config-resources.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { systemClock } from "../../platform/clock.ts";
@@ -103,7 +102,7 @@ async function configsToReplay(
 ): Promise<
   Result<{ readonly inForce: RemediationConfig; readonly candidate: RemediationConfig | null }, readonly string[]>
 > {
-  const inForce = remediationConfigOf(loaded);
+  const inForce: RemediationConfig = { ...loaded.config, policies: loaded.policies };
   const policies = new Map<string, PolicySpec>(inForce.policies.map((spec) => [spec.name, spec]));
   for (const file of files) {
     const read = await readPolicies(file, env, definedNames(loaded.config));

@@ -64,7 +64,7 @@ function configUnderTest({ file, policies }: LoadedPolicyTests): RemediationConf
   return {
     policies: enforced ? policies.map((spec) => ({ ...spec, mode: "enforce" })) : policies,
     safety: enforced ? { ...safety, mode: "enforce" } : safety,
-    intervals: file.time_intervals,
+    time_intervals: file.time_intervals,
   };
 }
 

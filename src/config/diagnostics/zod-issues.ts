@@ -1,8 +1,7 @@
 import type { z } from "zod";
 import { nearest } from "../../base/nearest-word.ts";
 import { kindOf, schemaAt, sectionKeys } from "../schema/introspection.ts";
-import { valueAt } from "../yaml/document.ts";
-import { type Mark, type Marks, markKey } from "../yaml/position.ts";
+import { type Mark, type Marks, markKey, valueAt } from "../yaml/position.ts";
 import { DOCUMENT_START, type Finding, keysText, type Path, quote } from "./problem.ts";
 
 /** What is needed to locate an issue and to describe the expected value. */

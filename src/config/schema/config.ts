@@ -153,6 +153,7 @@ const exportSection = section({
     .default(2_000_000)
     .describe("Maximum number of series. Above it, whole families are dropped, those with the most series first."),
 })
+  .transform(({ deny, ...section }) => ({ ...camelKeys(section), deny: new Set(deny) }))
   .prefault({})
   .describe("Exported metrics.");
 
@@ -165,7 +166,7 @@ const postgresSection = section({
     .describe("Time after which another daemon takes over if the leader does not renew its lease."),
   schema: nonBlankText("the name of a schema")
     .refine(
-      (name) => Buffer.byteLength(name) <= SCHEMA_NAME_BYTES_MAX,
+      (name) => new TextEncoder().encode(name).byteLength <= SCHEMA_NAME_BYTES_MAX,
       `must have at most ${SCHEMA_NAME_BYTES_MAX} bytes`,
     )
     .default("proxywarden")

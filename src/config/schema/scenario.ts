@@ -1,8 +1,7 @@
 import type { z } from "zod";
 import { ok, type Result } from "../../base/result.ts";
 import type { ConfigProblem } from "../diagnostics/problem.ts";
-import type { YamlSource } from "../yaml/document.ts";
-import { readYaml } from "../yaml-reader.ts";
+import { readYaml, type YamlSource } from "../yaml-reader.ts";
 import { faultSchema } from "./scenario-faults.ts";
 import {
   booleanFlag,

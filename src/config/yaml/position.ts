@@ -37,3 +37,10 @@ export function positionIn(marks: Marks, path: Path): Position {
   }
   return { line: 1, column: 1 };
 }
+
+/** Returns the value at a path of a document, or undefined if there is none. */
+export function valueAt(value: unknown, path: Path): unknown {
+  let here = value;
+  for (const step of path) here = (here as Record<string | number, unknown> | null | undefined)?.[step];
+  return here;
+}

@@ -1,7 +1,7 @@
 import { isAlias, isMap, isScalar, isSeq, type LineCounter, type Pair, type Scalar, type YAMLMap } from "yaml";
+import { fail, ok, type Result } from "../../base/result.ts";
 import { truncate } from "../../base/text.ts";
 import { type Finding, quote } from "../diagnostics/problem.ts";
-import { type Environment, substitute } from "../environment.ts";
 import { type Mark, type Marks, markKey, type Position } from "./position.ts";
 import { sourceOffset } from "./source-offset.ts";
 
@@ -46,7 +46,7 @@ type ValueLocation = Pick<Mark, "path" | "key" | "position">;
 interface TreeSource {
   readonly source: string;
   readonly lines: LineCounter;
-  readonly env: Environment;
+  readonly env: NodeJS.ProcessEnv;
 }
 
 /** Turns YAML nodes into values. Variables are replaced here, only in values, so that they can't add structure. */
@@ -198,6 +198,39 @@ function readScalar(reader: TreeReader, node: Scalar, location: ValueLocation): 
   const found = quote(text) + origin;
   addMark(reader, location, { kind: "scalar", found, variables, ...(text === value && { positionAt: positionOf }) });
   return text;
+}
+
+const NAME_EXPECTED = `must name an environment variable, as in \${NAME}; for a literal \${ write $\${`;
+
+/**
+ * Returns a text with its variables replaced, and their names: `${NAME}` by the variable's value, which is not expanded
+ * again; `$${` stands for a literal `${`. The error says what was found and what is expected, and never contains a
+ * variable's value.
+ */
+function substitute(
+  text: string,
+  env: NodeJS.ProcessEnv,
+): Result<{ readonly text: string; readonly variables: readonly string[] }, { found: string; expected: string }> {
+  const variables: string[] = [];
+  let result = "";
+  let done = 0;
+  for (const match of text.matchAll(/\$\$\{|\$\{([^}]*)(\}?)/g)) {
+    result += text.slice(done, match.index);
+    done = match.index + match[0].length;
+    const [found, name, end] = match;
+    if (name === undefined) {
+      result += "${";
+      continue;
+    }
+    // The text after an open brace may be a secret.
+    if (end === "") return fail({ found: "${", expected: NAME_EXPECTED });
+    if (!/^[A-Za-z_]\w*$/.test(name)) return fail({ found, expected: NAME_EXPECTED });
+    const value = env[name];
+    if (value === undefined) return fail({ found, expected: `the environment variable ${name} must be set` });
+    result += value;
+    variables.push(name);
+  }
+  return ok({ text: result + text.slice(done), variables });
 }
 
 function addMark(

@@ -18,7 +18,7 @@ export interface DatabaseDeps {
 }
 
 /** Parameters of a statement. */
-export type Parameters = readonly (string | number | boolean | null)[];
+type Parameters = readonly (string | number | boolean | null)[];
 
 /** Runs statements on one connection. */
 export interface Connection {

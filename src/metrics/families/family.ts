@@ -1,20 +1,10 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { NumberColumn } from "../../base/number-column.ts";
-import type { NodeId, NodeLabel } from "../../model/node.ts";
+import type { Config } from "../../config/schema/config.ts";
+import type { NodeId } from "../../model/node.ts";
 import type { Collector, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import type { FamilyHead, FamilyType } from "../text-format.ts";
-
-/** The settings of the export. */
-export interface ExportOptions {
-  readonly nodeLabels: readonly NodeLabel[];
-  /** Number of customers with a series of their own; the rest is summed. */
-  readonly topCustomers: number;
-  /** Names of excluded families. */
-  readonly deny: ReadonlySet<string>;
-  /** Above this number of series, whole families are dropped, largest first. */
-  readonly seriesMax: number;
-}
 
 /** Everything that a rendering depends on. */
 export interface RenderInput {
@@ -24,7 +14,7 @@ export interface RenderInput {
   readonly serviceNowMs: EpochMs;
   /** Age above which the data of a gauge is not exported. */
   readonly staleAfterMs: Readonly<Record<Collector, DurationMs>>;
-  readonly options: ExportOptions;
+  readonly options: Config["export"];
 }
 
 /** A row of the table of `proxynet_*` families. */

@@ -2,7 +2,7 @@ import { EPISODE_ACTIONS, EPISODE_STATES } from "../../model/label-values.ts";
 import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
 import { ACTION_OUTCOMES, OPEN_STATES } from "../../model/remediation/episode.ts";
 import { OPERATOR_COMMANDS } from "../../model/remediation/operator-command.ts";
-import { HOLD_REASONS } from "../../policy/guards/guard-groups.ts";
+import { HOLD_REASONS } from "../../policy/decision.ts";
 import { counter, type DaemonFamily, gauge, histogram } from "./family.ts";
 
 /** Buckets from a disconnect that works immediately to the longest usual step, in seconds. */

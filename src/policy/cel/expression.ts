@@ -57,7 +57,7 @@ type FieldValues = readonly (Value | null)[];
 type Reader<V extends Value> = (cells: FieldValues) => V | null;
 
 /** An executable condition, or another expression with values of type `V`. */
-export interface Program<V extends Value = boolean> {
+interface Program<V extends Value = boolean> {
   /** Every field in the text, including fields that evaluation may skip; at least one. */
   readonly fields: readonly Field[];
   /**

@@ -84,7 +84,7 @@ export const EPISODE_TRANSITIONS = {
 
 type OpenState = (typeof OPEN_STATES)[number];
 /** An event of an episode. */
-export type EpisodeEvent = { [State in OpenState]: keyof (typeof EPISODE_TRANSITIONS)[State] }[OpenState];
+type EpisodeEvent = { [State in OpenState]: keyof (typeof EPISODE_TRANSITIONS)[State] }[OpenState];
 
 /** Returns the episode after an event. Throws if the event can't happen in its state. */
 export function transition(episode: Episode, event: EpisodeEvent, now: EpochMs): Episode {

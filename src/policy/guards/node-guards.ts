@@ -3,10 +3,9 @@ import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import { isLost } from "../episodes/lost-nodes.ts";
-import type { Candidate, GuardFacts } from "../guard-facts.ts";
 import { isRecentReboot, ownQuarantine, wasRebootedByUs } from "../own-actions.ts";
 import { isDryRun } from "../policy.ts";
-import { defineGuard, defineSimpleGuard, type HoldReasonRow } from "./guard-definition.ts";
+import { type Candidate, defineGuard, defineSimpleGuard, type GuardFacts, type HoldReasonRow } from "./guard.ts";
 
 const OWNERSHIP: HoldReasonRow = {
   counts: "actions on the node that the daemon did not take",

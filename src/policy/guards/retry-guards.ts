@@ -4,9 +4,8 @@ import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import { endedAt, givenUpHold, releasedAt } from "../episodes/attempts.ts";
 import { isLost } from "../episodes/lost-nodes.ts";
-import { type Candidate, type GuardFacts, nextStep } from "../guard-facts.ts";
 import { isDryRun } from "../policy.ts";
-import { defineGuard, defineSimpleGuard } from "./guard-definition.ts";
+import { type Candidate, defineGuard, defineSimpleGuard, type GuardFacts, nextStep } from "./guard.ts";
 
 const GIVEN_UP = "ProxywardenNodeGivenUp";
 

@@ -4,7 +4,7 @@ import { countNoun } from "../../base/text.ts";
 import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
 import { isDryRun } from "../policy.ts";
-import { defineGuard, defineSimpleGuard } from "./guard-definition.ts";
+import { defineGuard, defineSimpleGuard } from "./guard.ts";
 
 /** A node that began to fire, or was lost. */
 export interface FiringNode {
@@ -92,7 +92,7 @@ export interface Storm {
 }
 
 /** Number of unhealthy nodes, of all nodes, and of nodes that may be unhealthy at once. */
-export interface UnhealthyCounts {
+interface UnhealthyCounts {
   readonly unhealthy: number;
   readonly nodes: number;
   readonly limit: number;

@@ -31,23 +31,19 @@ function matchesSpec(spec: IntervalSpec, wall: LocalTimeMs): boolean {
 }
 
 /** When a window opens. */
-export interface Opening {
+interface Opening {
   readonly at: EpochMs;
   /** The time zone of the spec that opens it. */
   readonly zone: string;
 }
 
 /**
- * Returns the first time from `at` on that is within any of the intervals, or null if there is none within the horizon,
- * which is at most 8 days. Only times at which a spec can begin are checked.
+ * Returns the first time from `at` on that is within any of the intervals, or null if there is none within
+ * {@link OPENING_HORIZON_MS}. Only times at which a spec can begin are checked.
  */
-export function nextOpening(
-  intervals: readonly TimeInterval[],
-  at: EpochMs,
-  horizonMs: DurationMs = OPENING_HORIZON_MS,
-): Opening | null {
+export function nextOpening(intervals: readonly TimeInterval[], at: EpochMs): Opening | null {
   let first: Opening | null = null;
-  let until = at + Math.min(horizonMs, OPENING_HORIZON_MS);
+  let until = at + OPENING_HORIZON_MS;
   for (const spec of intervals.flatMap(({ intervals: specs }) => specs)) {
     const opening = nextSpecOpening(spec, at, until);
     if (opening === null) continue;

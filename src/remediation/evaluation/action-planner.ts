@@ -3,11 +3,11 @@ import type { NodeId } from "../../model/node.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
+import type { HoldReason } from "../../policy/decision.ts";
 import { decide, mayBeginEpisode } from "../../policy/decision.ts";
 import { consecutiveFailures } from "../../policy/episodes/attempts.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
-import type { Candidate, GuardFacts } from "../../policy/guard-facts.ts";
-import type { HoldReason } from "../../policy/guards/guard-groups.ts";
+import type { Candidate, GuardFacts } from "../../policy/guards/guard.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext, EpisodeContext } from "../context.ts";
 import { actionChange, commitTransition, nodeText, notifyOfEpisode } from "../execution/episode-transitions.ts";
@@ -16,12 +16,12 @@ import {
   approvalExpiry,
   awaitsNextStep,
   buildCandidate,
+  type FactsOf,
   findCandidate,
   firingNodes,
   nextAction,
   oldSessionsBlocker,
-} from "./candidates.ts";
-import type { FactsOf } from "./guard-fact-collection.ts";
+} from "./decision-input.ts";
 
 type PlannerDeps = DecisionContext & EpisodeContext;
 

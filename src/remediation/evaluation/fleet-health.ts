@@ -5,7 +5,7 @@ import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { lostSince } from "../../policy/episodes/lost-nodes.ts";
 import { countFleet, type FleetCounts } from "../../policy/fleet-counts.ts";
-import type { GuardFacts } from "../../policy/guard-facts.ts";
+import type { GuardFacts } from "../../policy/guards/guard.ts";
 import { effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import {
   type Breaker,
@@ -20,7 +20,7 @@ import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
 import { type ClockAdvance, movedTime } from "../state/moved-times.ts";
-import { firingNodes } from "./candidates.ts";
+import { firingNodes } from "./decision-input.ts";
 import {
   actingPolicies,
   INCIDENTS_FACT,

@@ -10,7 +10,7 @@ import { isInFlight } from "../../policy/own-actions.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { isUnfinished } from "../../policy/remediation-records.ts";
 import type { DecisionContext, EpisodeContext } from "../context.ts";
-import { buildCandidate } from "../evaluation/candidates.ts";
+import { buildCandidate } from "../evaluation/decision-input.ts";
 import { hasLeft } from "../observed-fleet.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "../policy-set.ts";
 import { EPISODE_MEMORY_MS } from "../state/journaled-state.ts";

@@ -3,7 +3,7 @@ import type { Log } from "../../model/ports.ts";
 import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
 
 /** Dependencies of the journal writer. */
-export interface JournalWriterDeps {
+interface JournalWriterDeps {
   readonly journal: Pick<Journal, "commit">;
   readonly log: Log;
   /** Returns the changes to write at the end of every commit. */

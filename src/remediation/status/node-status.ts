@@ -5,11 +5,11 @@ import type { NodeHold } from "../../model/remediation/episode.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { selectInSteps } from "../../policy/cel/fleet-aggregates.ts";
-import { HOLD_REASONS } from "../../policy/guards/guard-groups.ts";
+import { HOLD_REASONS } from "../../policy/decision.ts";
 import { isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext, EpisodeContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
-import { isGivenUp } from "../evaluation/candidates.ts";
+import { isGivenUp } from "../evaluation/decision-input.ts";
 import type { HeldNode, HeldNodesQuery, NodeMark } from "./views.ts";
 
 type HoldDeps = Pick<DecisionContext, "remediationState" | "policies">;

@@ -5,8 +5,8 @@ import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
-import type { GuardFacts } from "../../policy/guard-facts.ts";
-import { findBlockers } from "../../policy/guards/guard-groups.ts";
+import { findBlockers } from "../../policy/decision.ts";
+import type { GuardFacts } from "../../policy/guards/guard.ts";
 import { limitsByName } from "../../policy/guards/safety-limits.ts";
 import { stormCause } from "../../policy/guards/storm-and-breaker.ts";
 import { isInFlight } from "../../policy/own-actions.ts";
@@ -14,9 +14,8 @@ import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import { presentTimer, toTimerRow } from "../../policy/timer.ts";
 import type { DecisionContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
-import { buildCandidate, isGivenUp } from "../evaluation/candidates.ts";
+import { buildCandidate, type FactsSteps, isGivenUp } from "../evaluation/decision-input.ts";
 import { FleetHealth } from "../evaluation/fleet-health.ts";
-import type { FactsSteps } from "../evaluation/guard-fact-collection.ts";
 import { largestWalkNodes } from "../evaluation/inventory-trust.ts";
 import { readsStatus } from "../evaluation/policy-evaluator.ts";
 import { ObservedFleet } from "../observed-fleet.ts";
@@ -28,7 +27,7 @@ import type { MatchedNodes, PolicyExplanation, PolicyStatus, RemediationStatus, 
 type ViewDeps = DecisionContext & { readonly journal: JournalQueries };
 
 /** Dependencies of the status view. */
-export interface StatusViewDeps {
+interface StatusViewDeps {
   readonly context: ViewDeps;
   readonly fleetHealth: FleetHealth;
   /** Returns why fleet data is not trusted, or an empty list if it is. */

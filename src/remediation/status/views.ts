@@ -13,8 +13,8 @@ import type {
 } from "../../model/remediation/operator-command.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
+import type { HoldReason } from "../../policy/decision.ts";
 import type { PolicyEvaluation } from "../../policy/evaluation.ts";
-import type { HoldReason } from "../../policy/guards/guard-groups.ts";
 import type { OpenBreaker } from "../../policy/guards/storm-and-breaker.ts";
 import type { ActivePolicy } from "../../policy/policy.ts";
 import type { PresentedTimer } from "../../policy/timer.ts";

@@ -10,7 +10,7 @@ export type History = ReturnType<typeof createHistory>;
 export type HistoryView = ReturnType<History["view"]>;
 
 /** Time between two samples. */
-export const SAMPLE_INTERVAL_MS: DurationMs = 10 * SECOND_MS;
+const SAMPLE_INTERVAL_MS: DurationMs = 10 * SECOND_MS;
 const SAMPLES_MAX = HOUR_MS / SAMPLE_INTERVAL_MS;
 
 type Sample = ReturnType<typeof takeSample>;

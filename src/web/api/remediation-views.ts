@@ -1,7 +1,7 @@
 import type { ExternalBlocker, PolicySpec, Step } from "../../model/policy/policy.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
 import { isoAt } from "../../model/time.ts";
-import { HOLD_REASON_ROWS, type HoldReason } from "../../policy/guards/guard-groups.ts";
+import { HOLD_REASON_ROWS, type HoldReason } from "../../policy/decision.ts";
 import type { PresentedTimer } from "../../policy/timer.ts";
 import type {
   Approval,

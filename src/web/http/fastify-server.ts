@@ -7,7 +7,7 @@ import { NO_SUCH_PAGE, rawResponse, sendError, setHeaders } from "./response.ts"
 import type { WebContext } from "./route.ts";
 
 /** Only operator commands have a body. Its reason has up to 500 characters, which may all be escaped. */
-export const BODY_BYTES_MAX = 8_192;
+const BODY_BYTES_MAX = 8_192;
 const HEADER_BYTES_MAX = 16_384;
 /** Maximum length of a path parameter. Every node id is shorter. */
 const PATH_PARAMETER_CHARS_MAX = 256;

@@ -1,15 +1,14 @@
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import { SECOND_MS } from "../../base/duration.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../metrics/families/family.ts";
 import { LineWriter } from "../../metrics/render/line-writer.ts";
-import type { NetworkExposition } from "../../metrics/render/renderer.ts";
+import { EMPTY_NETWORK_EXPOSITION, type NetworkExposition, NetworkRenderer } from "../../metrics/render/renderer.ts";
 import { endMarker, type Format } from "../../metrics/text-format.ts";
 import type { Clock } from "../../model/ports.ts";
-import { nextTurn } from "../../platform/event-loop.ts";
+import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 import { acceptsGzip, CONTENT_TYPES, negotiateFormat } from "../http/content-negotiation.ts";
-import { createCompressedExpositions } from "./compressed-expositions.ts";
-import { finishGzip } from "./gzip-assembly.ts";
-import { createPublicationQueue } from "./publication-queue.ts";
+import { createCompressedExpositions, finishGzip } from "./gzip-assembly.ts";
 
 /** Response to a scrape. */
 export interface Scrape {
@@ -19,8 +18,8 @@ export interface Scrape {
   readonly contentLength: number | null;
   /** The body. If its length is null, each chunk is valid until the next one is taken. */
   readonly chunks: Iterable<Uint8Array>;
-  /** Aborts when a slow client must be disconnected to free the snapshot that it keeps in memory. Absent if it is never disconnected. */
-  readonly revoked?: AbortSignal;
+  /** Aborts when a slow client must be disconnected to free the snapshot that it keeps in memory. */
+  readonly revoked: AbortSignal;
   /** Call it when the response has ended. Further calls do nothing. */
   release(): void;
 }
@@ -100,6 +99,73 @@ export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointD
   };
 }
 
+/** Dependencies of {@link createPublicationQueue}. */
+interface PublicationQueueDeps extends MetricsEndpointDeps {
+  /** Called when an exposition becomes the current one. `input` is null if it is empty. */
+  onShown(exposition: NetworkExposition, input: RenderInput | null): void;
+  /** Called after each snapshot is published; the next publication waits for it. */
+  prepare(exposition: NetworkExposition): Promise<void>;
+}
+
+/** Creates a queue that publishes snapshots one after the other. If several are waiting, it publishes only the newest. */
+function createPublicationQueue({ clock, daemonMetrics, onShown, prepare }: PublicationQueueDeps) {
+  let renderer = new NetworkRenderer();
+  let exposition = EMPTY_NETWORK_EXPOSITION;
+  /** Next input to publish. Null means an empty exposition. */
+  let pendingInput: RenderInput | null = null;
+  let current = Promise.resolve();
+  let next: Promise<void> | null = null;
+
+  function show(shown: NetworkExposition, input: RenderInput | null): void {
+    exposition = shown;
+    onShown(exposition, input);
+  }
+
+  function clear(): void {
+    renderer = new NetworkRenderer();
+    show(EMPTY_NETWORK_EXPOSITION, null);
+  }
+
+  function publishPending(): Promise<void> {
+    next = null;
+    if (pendingInput === null) {
+      clear();
+      return Promise.resolve();
+    }
+    const publishing = publish(pendingInput);
+    // The next one waits for the preparation, and for a turn of the event loop in which waiting scrapes are answered.
+    current = publishing.then(() => prepare(exposition)).then(nextTurn, () => undefined);
+    return publishing;
+  }
+
+  async function publish(input: RenderInput): Promise<void> {
+    const startedAt = clock.monotonic();
+    try {
+      show(await runInSlices(renderer.refresh(input), clock), input);
+    } catch (error) {
+      // The renderer may have stopped halfway.
+      clear();
+      throw error;
+    }
+    const tookSeconds = (clock.monotonic() - startedAt) / SECOND_MS;
+    daemonMetrics.set("proxywarden_export_refresh_duration_seconds", {}, tookSeconds);
+  }
+
+  return {
+    /**
+     * Resolves when this snapshot or a newer one is published, and rejects if that fails. Null removes the metrics of the
+     * network.
+     */
+    add(input: RenderInput | null): Promise<void> {
+      pendingInput = input;
+      next ??= current.then(publishPending);
+      return next;
+    },
+    /** Returns the current exposition. */
+    exposition: (): NetworkExposition => exposition,
+  };
+}
+
 /** Yields the rendered chunks of an exposition one by one, and then `rest`. */
 function* renderChunks(
   { chunks, source }: NetworkExposition,
@@ -120,10 +186,10 @@ export function sendScrape(response: ServerResponse, scrape: Scrape): void {
   }
   const disconnect = () => response.destroy();
   response.once("close", () => {
-    revoked?.removeEventListener("abort", disconnect);
+    revoked.removeEventListener("abort", disconnect);
     release();
   });
-  revoked?.addEventListener("abort", disconnect, { once: true });
+  revoked.addEventListener("abort", disconnect, { once: true });
   response.writeHead(200, {
     "content-type": scrape.contentType,
     ...(contentLength === null ? {} : { "content-length": contentLength }),

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { createApiClient } from "../../../src/api-client/client.ts";
 import { listNodesCall, readStatsCall } from "../../../src/api-client/endpoints.ts";
 import { createRateLimiter } from "../../../src/api-client/rate-limiter.ts";
+import { ServiceClock } from "../../../src/api-client/service-clock.ts";
 import { createTransport } from "../../../src/api-client/transport.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
@@ -85,6 +86,7 @@ test("behind nginx's limit_req, less than 1% of calls are rejected in the long r
     onWait: () => {},
   });
   const client = createApiClient({
+    serviceClock: new ServiceClock(),
     transport,
     rateLimiter,
     clock,

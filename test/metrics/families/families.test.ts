@@ -104,7 +104,7 @@ describe("nodes", () => {
   });
 
   test("carry the configured labels in node_info", () => {
-    const options = { nodeLabels: ["ip_address"] as const };
+    const options = { nodeLabels: ["ip_address" as const] };
     expect(renderedLines("proxynet_node_info", { fleet: buildFleet([berlin]) }, { options })).toEqual([
       'proxynet_node_info{node_id="node_1",ip_address="10.0.0.1"} 1',
     ]);

@@ -7,7 +7,7 @@ import { seededRandom } from "../../../src/base/random.ts";
 import { NETWORK_FAMILIES } from "../../../src/metrics/families/network-families.ts";
 import { LineWriter } from "../../../src/metrics/render/line-writer.ts";
 import { NetworkRenderer } from "../../../src/metrics/render/renderer.ts";
-import { NODE_STATUSES } from "../../../src/model/node.ts";
+import { NODE_STATUSES, type NodeLabel } from "../../../src/model/node.ts";
 import type { Fleet, SessionSummary } from "../../../src/model/snapshot.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
 import { referenceRender, render, textOf } from "../naive-renderer.ts";
@@ -75,7 +75,7 @@ interface RenderStep {
   readonly slots: number;
   readonly now: number;
   readonly deny: readonly string[];
-  readonly nodeLabels: readonly ("name" | "region" | "version")[];
+  readonly nodeLabels: readonly NodeLabel[];
   readonly failedListed: boolean;
 }
 
@@ -90,7 +90,7 @@ const step: fc.Arbitrary<RenderStep> = fc.record({
   deny: fc.subarray(["proxynet_node_info", "proxynet_node_status", "proxynet_session_sent_bytes_total"], {
     maxLength: 1,
   }),
-  nodeLabels: fc.constantFrom(["name", "region"] as const, ["name", "region"] as const, ["version"] as const, []),
+  nodeLabels: fc.constantFrom<(readonly NodeLabel[])[]>(["name", "region"], ["name", "region"], ["version"], []),
   failedListed: fc.boolean(),
 });
 
@@ -107,7 +107,7 @@ function* inputsOf(steps: readonly RenderStep[]) {
     if (changes.sessions.length > 0 || failedListed !== summary?.failedListed)
       summary = buildSessions(sessions, { failedListed });
     const snapshot = { fleet: buildFleet(nodes.slice(0, slots)), sessions: summary };
-    yield renderInput(snapshot, { now, options: { deny: new Set(deny), nodeLabels } });
+    yield renderInput(snapshot, { now, options: { deny: new Set(deny), nodeLabels: [...nodeLabels] } });
   }
 }
 

@@ -49,7 +49,6 @@ describe("the next opening", () => {
     const from = Date.parse("2026-03-02T12:00Z");
     expect(nextOpening([later, evening], from)).toEqual({ at: from + 420 * MINUTE_MS, zone: "Europe/Paris" });
     expect(nextOpening([evening, later], from)).toEqual({ at: from + 420 * MINUTE_MS, zone: "Europe/Paris" });
-    expect(nextOpening([evening], from, 419 * MINUTE_MS)).toBeNull();
     expect(nextOpening([], from)).toBeNull();
     const same = namedInterval("same", { ...newYork, times: times("14:00-15:00") });
     expect(nextOpening([evening, same], from)?.zone).toBe("Europe/Paris");
@@ -63,9 +62,8 @@ describe("the next opening", () => {
   });
 
   test("is not searched beyond eight days", () => {
-    expect(
-      nextOpening([namedInterval("window", { daysOfMonth: range(20) })], Date.parse("2026-03-01T00:00Z"), 365 * DAY_MS),
-    ).toBeNull();
+    const twentieth = namedInterval("window", { daysOfMonth: range(20) });
+    expect(nextOpening([twentieth], Date.parse("2026-03-01T00:00Z"))).toBeNull();
   });
 });
 

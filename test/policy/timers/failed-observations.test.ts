@@ -8,7 +8,7 @@ import {
   type TimerEvent,
 } from "../../../src/policy/timer.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
-import { durations, mostlyNone, newestOf, observationsWith, observeStep, onceInTen } from "./observations.ts";
+import { durations, mostlyNone, observationsWith, observeStep, onceInTen } from "./observations.ts";
 import type { ModelObservation } from "./timer-model.ts";
 
 const PROPERTY_RUNS = propertyRuns(2_000);
@@ -69,9 +69,9 @@ describe("when evaluations may be unknown for a long time", () => {
         walk(observations, durations, (observation, before, after) => {
           if (observation.verdict === "false") trueSince = Number.POSITIVE_INFINITY;
           if (before.state !== "lapsed" && after.state === "lapsed") trueSince = Number.POSITIVE_INFINITY;
-          if (observation.verdict === "true") trueSince = Math.min(trueSince, newestOf(observation));
+          if (observation.verdict === "true") trueSince = Math.min(trueSince, observation.newest);
           if (before.state === "lapsed" && after.state === "firing") {
-            expect(newestOf(observation) - trueSince).toBeGreaterThanOrEqual(durations.forMs);
+            expect(observation.newest - trueSince).toBeGreaterThanOrEqual(durations.forMs);
           }
         });
       }),

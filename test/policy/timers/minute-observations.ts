@@ -16,6 +16,7 @@ export const EPOCH = Date.UTC(2026, 2, 1);
 export const observation = (minute: number, verdict: Observation["verdict"]): Observation => ({
   verdict,
   at: minute * MINUTE_MS,
+  newest: minute * MINUTE_MS,
   now: EPOCH + minute * MINUTE_MS,
 });
 

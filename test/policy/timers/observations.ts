@@ -53,6 +53,3 @@ export const onceInTen = fc.integer({ min: 0, max: 9 }).map((value) => value ===
 /** Returns the timer after an observation. */
 export const observeStep = (timer: Timer, observation: ModelObservation, durations: TimerDurations) =>
   observeCondition(timer, observation, durations, { clearFrozen: observation.isFrozen === true });
-
-/** Returns when the newest data of an observation was observed. */
-export const newestOf = ({ at, newest }: ModelObservation): number => newest ?? at;

@@ -47,7 +47,7 @@ test("a timer fires only if no record within `for` stated a status that does not
         const [at, contradictedAt] = [fleet.listedAt.at(0), fleet.otherStatusAt.at(0)];
         const before = timer;
         const verdict = verdictOf(NODE_STATUSES[fleet.status[0]!]!);
-        timer = observeCondition(timer, { verdict, at, contradictedAt, now }, durations);
+        timer = observeCondition(timer, { verdict, at, newest: at, contradictedAt, now }, durations);
         if (timer.state !== "firing" || before.state === "firing") continue;
         fired++;
         expect(at - lastHealthyAt).toBeGreaterThanOrEqual(durations.forMs);

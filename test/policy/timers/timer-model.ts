@@ -37,8 +37,6 @@ export function modelTimerAfter(observations: readonly ModelObservation[], durat
   return inactive;
 }
 
-const newestOf = ({ at, newest }: ModelObservation) => newest ?? at;
-
 const isFrozenFalse = ({ verdict, isFrozen }: ModelObservation) => verdict === "false" && isFrozen === true;
 
 function entriesOf(observations: readonly ModelObservation[]): ModelEntry[] {
@@ -51,9 +49,9 @@ function kindOf(observation: ModelObservation, before: readonly ModelEntry[]): M
   const { verdict } = observation;
   if (verdict === "unknown") return "break";
   const seen = before.filter((entry) => entry.observation.verdict !== "unknown");
-  const newest = Math.max(Number.NEGATIVE_INFINITY, ...seen.map((entry) => newestOf(entry.observation)));
-  if (newestOf(observation) > newest) return verdict;
-  if (newestOf(observation) < newest) return "nothing";
+  const newest = Math.max(Number.NEGATIVE_INFINITY, ...seen.map((entry) => entry.observation.newest));
+  if (observation.newest > newest) return verdict;
+  if (observation.newest < newest) return "nothing";
   const latest = before.findLast(({ kind }) => kind !== "nothing");
   return latest?.kind === verdict && !isFrozenFalse(observation) ? "nothing" : `again_${verdict}`;
 }
@@ -100,13 +98,13 @@ function coveredMs(run: readonly ModelEntry[], verdict: "true" | "false", durati
     if (verdict === "false" && (kind === "break" || isFalseAgain) && observation.isFrozen !== true) continue;
     const isOne = kind === verdict && !isFrozenFalse(observation);
     const gapMsMax = verdict === "true" ? durations.gapMsMax : Number.POSITIVE_INFINITY;
-    const isNear: boolean = previous !== null && newestOf(observation) - newestOf(previous) <= gapMsMax;
+    const isNear: boolean = previous !== null && observation.newest - previous.newest <= gapMsMax;
     if (isOne && isNear) sequences.at(-1)!.push(observation);
     else if (isOne) sequences.push([observation]);
     previous = isOne ? observation : null;
   }
   return sequences.reduce((sum, [first, ...rest]) => {
-    const reached = Math.max(newestOf(first!), ...rest.map(({ at }) => at));
-    return sum + reached - newestOf(first!);
+    const reached = Math.max(first!.newest, ...rest.map(({ at }) => at));
+    return sum + reached - first!.newest;
   }, 0);
 }

@@ -2,15 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { INACTIVE, restoreTimer, type Timer, type TimerDurations, toTimerRow } from "../../../src/policy/timer.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
-import {
-  durations,
-  mostlyNone,
-  mostlyOneStep,
-  newestOf,
-  observationsWith,
-  observeStep,
-  onceInTen,
-} from "./observations.ts";
+import { durations, mostlyNone, mostlyOneStep, observationsWith, observeStep, onceInTen } from "./observations.ts";
 import { type ModelObservation, modelTimerAfter, type TimerView } from "./timer-model.ts";
 
 const PROPERTY_RUNS = propertyRuns(2_000);
@@ -84,7 +76,7 @@ test("repeating the last observation, or any earlier one while the timer runs, c
         if (latest !== undefined) expect(timerView(observeStep(timer, latest, durations))).toEqual(timerView(timer));
         for (const [place, which] of copies.filter(([place]) => place === index)) {
           const copy = seen[which % Math.max(1, seen.length)];
-          const isOlder = copy !== undefined && timer.last !== null && newestOf(copy) < timer.last.newest;
+          const isOlder = copy !== undefined && timer.last !== null && copy.newest < timer.last.newest;
           if (isOlder) expect(observeStep(timer, copy, durations), `copy at ${place}`).toBe(timer);
         }
       }
@@ -104,9 +96,9 @@ test("time is never counted twice or in advance: the counts fit into the time th
       let before = INACTIVE;
       timersAfter(observations, durations).forEach((timer, index) => {
         const observation = observations[index]!;
-        if (before.state === "inactive") begin = newestOf(observation);
+        if (before.state === "inactive") begin = observation.newest;
         if (timer.state !== "inactive") {
-          const passed = newestOf(observation) - begin;
+          const passed = observation.newest - begin;
           expect(timer.trueMs === 0 || timer.trueMs >= before.trueMs).toBe(true);
           expect(timer.clearMs === 0 || timer.clearMs >= before.clearMs).toBe(true);
           expect(timer.trueMs + timer.clearMs).toBeLessThanOrEqual(Math.max(0, passed));
@@ -174,7 +166,7 @@ test("a restart at any time never makes a timer fire earlier", () => {
           const by = index < place ? 0 : shift;
           timer = observeStep(
             timer,
-            { ...observation, at: observation.at + by, newest: newestOf(observation) + by },
+            { ...observation, at: observation.at + by, newest: observation.newest + by },
             durations,
           );
           return timer;

@@ -9,11 +9,10 @@ const spec: TimerDurations = { forMs: 30 * MINUTE_MS, clearForMs: 20 * MINUTE_MS
 const timerAfterObservations = (
   ...observations: readonly [minute: number, verdict: "true" | "false" | "unknown"][]
 ): Timer =>
-  observations.reduce(
-    (timer, [minute, verdict]) =>
-      observeCondition(timer, { verdict, at: minute * MINUTE_MS, now: minute * MINUTE_MS }, spec),
-    INACTIVE,
-  );
+  observations.reduce((timer, [minute, verdict]) => {
+    const at = minute * MINUTE_MS;
+    return observeCondition(timer, { verdict, at, newest: at, now: at }, spec);
+  }, INACTIVE);
 
 /** The minute of the next useful read after one at `minute`. */
 const nextReadMinute = (timer: Timer, minute: number, age: Partial<DetailFreshness> = {}) =>

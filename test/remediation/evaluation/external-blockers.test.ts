@@ -101,7 +101,7 @@ const until = (minutes: number): TimeInterval => ({
 });
 
 test("a window that closes between the decision and the POST prevents the POST", async () => {
-  const config = { ...remediationConfig([rebootOffline({ windows: ["early"] })]), intervals: [until(15)] };
+  const config = { ...remediationConfig([rebootOffline({ windows: ["early"] })]), time_intervals: [until(15)] };
   const network = await startQuietNetwork({ config });
   network.setFault({ kind: "slow_drip", bytesPerSecond: 60 }, "GET /v1/nodes/");
   // The timer fires two seconds before the window closes, and reading the node takes longer.
@@ -115,7 +115,7 @@ test("a window that closes between the decision and the POST prevents the POST",
 });
 
 test("when a window closes, the step under way is verified, and the next one waits", async () => {
-  const config = { ...remediationConfig([rebootOffline({ windows: ["early"] })]), intervals: [until(15)] };
+  const config = { ...remediationConfig([rebootOffline({ windows: ["early"] })]), time_intervals: [until(15)] };
   const network = await startQuietNetwork({ config });
   const [node] = network.nodes("us-east");
   network.failNode(node!, "forced_reboot");
@@ -126,7 +126,7 @@ test("when a window closes, the step under way is verified, and the next one wai
 });
 
 test("a window that is open only by the service's clock holds the policy", async () => {
-  const config = { ...remediationConfig([rebootOffline({ windows: ["early"] })]), intervals: [until(60)] };
+  const config = { ...remediationConfig([rebootOffline({ windows: ["early"] })]), time_intervals: [until(60)] };
   const network = await startQuietNetwork({ config });
   network.daemon.clock.stepWallClock(2 * HOUR_MS);
   network.failNode(network.nodes("us-east")[0]!);
@@ -136,7 +136,7 @@ test("a window that is open only by the service's clock holds the policy", async
 });
 
 test("a window that is open only by our wall clock holds the policy", async () => {
-  const config = { ...remediationConfig([rebootOffline({ windows: ["early"] })]), intervals: [until(10)] };
+  const config = { ...remediationConfig([rebootOffline({ windows: ["early"] })]), time_intervals: [until(10)] };
   const network = await startQuietNetwork({ config });
   await network.advance(10 * MINUTE_MS);
   const [node] = network.nodes("us-east");

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { RemediationRecords } from "../../../src/policy/remediation-records.ts";
-import { isGivenUp } from "../../../src/remediation/evaluation/candidates.ts";
+import { isGivenUp } from "../../../src/remediation/evaluation/decision-input.ts";
 import { closedEpisodeOf, timerOf } from "../../journal/arbitrary-changes.ts";
 
 test.each([

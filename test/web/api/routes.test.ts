@@ -25,6 +25,7 @@ describe("/metrics", () => {
           contentType: "application/openmetrics-text; version=1.0.0; charset=utf-8",
           contentLength: metricsBody.length,
           chunks: [metricsBody.subarray(0, 5), metricsBody.subarray(5)],
+          revoked: new AbortController().signal,
           release: () => void done++,
         });
       },

@@ -23,6 +23,7 @@ export const defaultDeps: WebDeps = {
       contentType: "text/plain; version=0.0.4",
       contentLength: metricsBody.length,
       chunks: [metricsBody.subarray(0, 5), metricsBody.subarray(5)],
+      revoked: new AbortController().signal,
       release() {},
     }),
   reload: () => Promise.resolve(ok(undefined)),

@@ -1,8 +1,7 @@
 import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { storedChunk } from "../../../src/metrics/render/chunk.ts";
-import { createCompressedExpositions } from "../../../src/web/scrape/compressed-expositions.ts";
-import { finishGzip } from "../../../src/web/scrape/gzip-assembly.ts";
+import { createCompressedExpositions, finishGzip } from "../../../src/web/scrape/gzip-assembly.ts";
 
 function expositionsOnStoppedClock() {
   const clock = { at: 0, monotonic: () => clock.at };

@@ -196,7 +196,7 @@ describe("a scrape that is being sent", () => {
       await exposition.refresh(nodesWith(round));
       slow.push(await exposition.scrape({}));
     }
-    expect(slow.map(({ revoked }) => revoked?.aborted)).toEqual([true, false, false, false]);
+    expect(slow.map(({ revoked }) => revoked.aborted)).toEqual([true, false, false, false]);
   });
 });
 
@@ -258,6 +258,7 @@ describe("over HTTP", () => {
       contentType: "text/plain",
       contentLength: bytes,
       chunks: [Buffer.alloc(bytes)],
+      revoked: new AbortController().signal,
       release() {
         done++;
         returned.shift()?.();

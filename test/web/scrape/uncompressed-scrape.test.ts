@@ -15,8 +15,9 @@ afterEach(() => {
 /** Starts a server that sends the chunks, and returns its URL and a promise of the release. */
 async function serving(chunks: Iterable<Uint8Array>) {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const revoked = new AbortController().signal;
   server = createServer((_request, response) =>
-    sendScrape(response, { contentType: "text/plain", contentLength: null, chunks, release }),
+    sendScrape(response, { contentType: "text/plain", contentLength: null, chunks, revoked, release }),
   );
   await once(server.listen(0, "127.0.0.1"), "listening");
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`, released };

@@ -1,5 +1,5 @@
 import { type DurationMs, HOUR_MS } from "../../../src/base/duration.ts";
-import { HELD_TOO_LONG, HOLD_MS_MAX, HOLD_REASON_ROWS } from "../../../src/policy/guards/guard-groups.ts";
+import { HELD_TOO_LONG, HOLD_MS_MAX, HOLD_REASON_ROWS } from "../../../src/policy/decision.ts";
 import type { NodeExplanation, PolicyExplanation } from "../../../src/remediation/status/views.ts";
 
 /** A period in which a policy held an unhealthy node. Times are since the start of the run. */

@@ -1,7 +1,7 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
 import type { PolicySpec } from "../../../src/model/policy/policy.ts";
-import type { HoldReason } from "../../../src/policy/guards/guard-groups.ts";
+import type { HoldReason } from "../../../src/policy/decision.ts";
 import type { PolicyExplanation } from "../../../src/remediation/status/views.ts";
 import type { SimulatedNode } from "../../../src/simulator/fleet/node.ts";
 import type { DaemonProcess } from "../daemon/daemon-process.ts";

@@ -74,7 +74,7 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
     if (spec === undefined || spec.windows.length === 0) return null;
     const { clock, serviceNow, config } = parts;
     const isOpen = (at: number) =>
-      config.intervals.some((interval) => spec.windows.includes(interval.name) && isWithin(interval, at));
+      config.time_intervals.some((interval) => spec.windows.includes(interval.name) && isWithin(interval, at));
     // The window must be open on both clocks. At its edges the decision may have been made earlier.
     const isOpenAbout = (at: number) => isOpen(at) || isOpen(at - TOLERANCE_MS) || isOpen(at + TOLERANCE_MS);
     const skewed = serviceNow() + clockSkewAt(parts.service.network.faultSchedule, serviceNow());

@@ -75,5 +75,5 @@ export const fastPolicies: readonly PolicySpec[] = [
 export const configWithSafety = (safety: Safety, policies: readonly PolicySpec[]): RemediationConfig => ({
   policies,
   safety,
-  intervals: [],
+  time_intervals: [],
 });

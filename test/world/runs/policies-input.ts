@@ -8,7 +8,7 @@ import { fastPolicies, policyOf } from "./fleet-policies.ts";
 import type { RandomChoices } from "./random-choices.ts";
 
 /** Windows that policies may name: one is open for half of the day, the other is closed for three hours. */
-const INTERVALS: readonly TimeInterval[] = [
+const INTERVALS: TimeInterval[] = [
   { name: "days", intervals: [{ times: [{ startMinute: 6 * 60, endMinute: 18 * 60 }] }] },
   {
     name: "off_peak",
@@ -32,7 +32,7 @@ export function randomConfig(choices: RandomChoices): RemediationConfig {
   });
   const first = choices.chance(0.3) ? [rebootSilent] : fastPolicies.slice(0, 1);
   const policies = [...first, ...fastPolicies.slice(1)].map((policy) => randomVariant(choices, policy));
-  return { policies, safety: randomSafety(choices), intervals: INTERVALS };
+  return { policies, safety: randomSafety(choices), time_intervals: INTERVALS };
 }
 
 function randomSafety(choices: RandomChoices): Safety {

@@ -40,9 +40,9 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/api-client/client.ts",
-        find: "          return resultOf(call, await sendCall(attemptDeps, call, permitted.value, sendSignal));",
-        replace: `          let attempt = await sendCall(attemptDeps, call, permitted.value, sendSignal);
-          if (attempt.kind === "failed" && !attempt.isUnsent) attempt = await attemptCall(attemptDeps, call, "action", sendSignal);
+        find: "          return resultOf(call, await sendCall(deps, call, permitted.value, sendSignal));",
+        replace: `          let attempt = await sendCall(deps, call, permitted.value, sendSignal);
+          if (attempt.kind === "failed" && !attempt.isUnsent) attempt = await attemptCall(deps, call, "action", sendSignal);
           return resultOf(call, attempt);`,
       },
     ],
@@ -66,8 +66,8 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/policy/timer.ts",
-        find: "  const { verdict, now } = observation;",
-        replace: `  const { now } = observation;
+        find: "  const { verdict, newest, now } = observation;",
+        replace: `  const { newest, now } = observation;
   const verdict = observation.verdict === "unknown" ? "true" : observation.verdict;`,
       },
     ],
@@ -136,7 +136,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "approval never expiring",
     edits: [
       {
-        file: "src/remediation/evaluation/candidates.ts",
+        file: "src/remediation/evaluation/decision-input.ts",
         find: "if (remediationState.now() - since < approvalTtlMs) return null;",
         replace: "if (remediationState.now() - since < approvalTtlMs * 1_000) return null;",
       },

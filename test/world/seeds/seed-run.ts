@@ -1,5 +1,5 @@
 import { HOUR_MS } from "../../../src/base/duration.ts";
-import { HOLD_REASONS } from "../../../src/policy/guards/guard-groups.ts";
+import { HOLD_REASONS } from "../../../src/policy/decision.ts";
 import { causesOf, worldInput } from "../runs/world-input.ts";
 import type { SeedResult, SeedTask } from "../seed-task.ts";
 import type { SeedPool } from "./seed-pool.ts";

@@ -5,7 +5,7 @@ import { connect as connectTcp } from "node:net";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { SHUTDOWN_BUDGET } from "../../../../src/daemon/shutdown.ts";
-import { alternativeNames } from "../../../../src/web/http/tls/client-certificates.ts";
+import { alternativeNames } from "../../../../src/web/http/tls/tls-settings.ts";
 import { createTempFolder } from "../../../harness/temp-folder.ts";
 import { waitUntil } from "../../../integration/wait-until.ts";
 import { sendHttpRequest, settingsIn, startServerWithFiles } from "../secured-server.ts";

@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { substitute } from "../../src/config/environment.ts";
-import { configErrors, loadConfigText, withService } from "./config-fixtures.ts";
+import { parseYaml } from "../../../src/config/yaml-reader.ts";
+import { configErrors, loadConfigText, withService } from "../config-fixtures.ts";
 
 test.each([
   ["no variable", "no variable"],
@@ -15,7 +15,7 @@ test.each([
   ["${NESTED}", "${HOST}"],
 ])("%j becomes %j", (text, expected) => {
   const env = { HOST: "h", PORT: "80", EMPTY: "", NESTED: "${HOST}" };
-  expect(substitute(text, env)).toMatchObject({ ok: true, value: { text: expected } });
+  expect(parseYaml({ file: "a.yaml", text: `"${text}"`, env })).toMatchObject({ value: expected, findings: [] });
 });
 
 const NAME_EXPECTED = "must name an environment variable, as in ${NAME}; for a literal ${ write $${";
@@ -34,7 +34,7 @@ describe("a variable", () => {
   test("may hold a number, a boolean or a word where one is expected", () => {
     const text = 'export: { series_max: "${N}" }\nlog:\n  level: ${LEVEL}\nweb: { listen: "0.0.0.0:${PORT}" }\n';
     const read = loadConfigText(withService(text), { N: "5000", LEVEL: "warn", PORT: "8080" });
-    expect([read.export.series_max, read.log.level, read.web.listen.port]).toEqual([5_000, "warn", 8_080]);
+    expect([read.export.seriesMax, read.log.level, read.web.listen.port]).toEqual([5_000, "warn", 8_080]);
   });
 
   test("of digits remains text where text is expected", () => {

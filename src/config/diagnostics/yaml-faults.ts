@@ -1,19 +1,6 @@
-import { type Document, isScalar, LineCounter, parseDocument, visit, type YAMLError } from "yaml";
-import { DOCUMENT_START, type Finding, type Path, quote } from "../diagnostics/problem.ts";
-import type { Environment } from "../environment.ts";
-import { positionAt, readTree, tooDeepAt, type YamlDocument } from "./tree.ts";
-
-/** A YAML file: its text, its path, and the environment of its variables. */
-export interface YamlSource {
-  readonly file: string;
-  readonly text: string;
-  readonly env: Environment;
-  /**
-   * Whether the file is read as Go's yaml.v2 reads it: with the booleans of YAML 1.1, and as an empty mapping if it has
-   * no keys. Absent means false.
-   */
-  readonly isGoYaml?: boolean;
-}
+import { type Document, isScalar, type LineCounter, visit, type YAMLError } from "yaml";
+import { positionAt } from "../yaml/tree.ts";
+import { DOCUMENT_START, type Finding, quote } from "./problem.ts";
 
 /**
  * Maximum number of characters of a file, and of all policy files together, which is ten times what large installations
@@ -21,59 +8,42 @@ export interface YamlSource {
  */
 export const TEXT_LENGTH_MAX = 131_072;
 
-/** Parses one YAML document. */
-export function parseYaml(file: YamlSource): YamlDocument {
-  const { text, env, isGoYaml = false } = file;
-  const broken = (finding: Finding): YamlDocument => ({ value: null, marks: new Map(), findings: [finding] });
-  if (text.length > TEXT_LENGTH_MAX) {
-    const found = `${text.length} characters`;
-    const expected = `must have at most ${TEXT_LENGTH_MAX}`;
-    const message = `the file is too large: it has ${found}, and may have at most ${TEXT_LENGTH_MAX}`;
-    return broken({ ...DOCUMENT_START, found, expected, message });
-  }
-  const unprintable = text.search(UNPRINTABLE);
-  if (unprintable >= 0) return broken(unprintableAt(text, unprintable));
-  const lines = new LineCounter();
-  // Only plain values are allowed, since no schema expects others, such as the bytes of !!binary.
-  const document = parseDocument(text, {
-    version: isGoYaml ? "1.1" : "1.2",
-    lineCounter: lines,
-    merge: true,
-    prettyErrors: false,
-    resolveKnownTags: false,
-    uniqueKeys: false,
-  });
-  const faults = [...document.errors, ...document.warnings];
-  const exhausted = faults.find((fault) => fault.code === "RESOURCE_EXHAUSTION");
-  if (exhausted !== undefined) return broken(tooDeepAt(positionAt(exhausted.pos[0], lines)));
-  // Later ones often follow from the first.
-  const [first] = faults.toSorted((one, other) => one.pos[0] - other.pos[0]);
-  if (first !== undefined) return broken(toFinding(first, document, text, lines));
-  const isEmpty = document.contents === null || document.contents.range[0] === document.contents.range[2];
-  if (isEmpty && !isGoYaml) {
-    const expected = "must hold a mapping of keys and values";
-    return broken({ ...DOCUMENT_START, found: "nothing", expected, message: `the file is empty; it ${expected}` });
-  }
-  const tree = readTree(document.contents, { source: text, lines, env });
-  return tree.overflow === null ? tree : broken(tree.overflow);
-}
-
 /** Control characters that YAML forbids. A file with one of them is not text, or is in another encoding. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const UNPRINTABLE = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/;
 
-function unprintableAt(text: string, offset: number): Finding {
+/** Returns why a text is not parsed, because it is too long or has a control character, or null if it can be. */
+export function textProblem(text: string): Finding | null {
+  if (text.length > TEXT_LENGTH_MAX) {
+    const found = `${text.length} characters`;
+    const expected = `must have at most ${TEXT_LENGTH_MAX}`;
+    const message = `the file is too large: it has ${found}, and may have at most ${TEXT_LENGTH_MAX}`;
+    return { ...DOCUMENT_START, found, expected, message };
+  }
+  const offset = text.search(UNPRINTABLE);
+  if (offset < 0) return null;
   const before = text.slice(0, offset).split("\n");
   const code = text.charCodeAt(offset).toString(16).toUpperCase().padStart(4, "0");
   const found = `the control character U+${code}`;
   return { line: before.length, column: before.at(-1)!.length + 1, path: [], found, expected: "must be text in UTF-8" };
 }
 
+const MAPPING_EXPECTED = "must hold a mapping of keys and values";
+
+/** The problem of a file without keys. */
+export const EMPTY_FILE: Finding = {
+  ...DOCUMENT_START,
+  found: "nothing",
+  expected: MAPPING_EXPECTED,
+  message: `the file is empty; it ${MAPPING_EXPECTED}`,
+};
+
 /** Tags of YAML's core schema, whose values are plain. */
 const TAG_EXPECTED =
   "must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq; quote a text that begins with !";
 
-function toFinding(fault: YAMLError, document: Document, text: string, lines: LineCounter): Finding {
+/** Returns the problem that the parser of YAML has found. */
+export function syntaxFinding(fault: YAMLError, document: Document, text: string, lines: LineCounter): Finding {
   const [offset] = fault.pos;
   const at = { ...positionAt(offset, lines), path: [] };
   const unclosed = /^Missing closing (["'])quote/.exec(fault.message)?.[1];
@@ -120,11 +90,4 @@ function quotedStart(document: Document, end: number): number {
     start = node.range[0];
   });
   return start;
-}
-
-/** Returns the value at a path of a document, or undefined if there is none. */
-export function valueAt(value: unknown, path: Path): unknown {
-  let here = value;
-  for (const step of path) here = (here as Record<string | number, unknown> | null | undefined)?.[step];
-  return here;
 }
