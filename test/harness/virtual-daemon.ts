@@ -138,8 +138,25 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
   const log = createRecordingLog();
   const common = { clock, random, metrics, log };
   const store = options.store ?? createMemoryStateStore();
+  const remediationState =
+    options.remediationState ??
+    (await openRemediationState({
+      journal: store.journal,
+      clock,
+      log,
+      lostReason: options.lostReason ?? null,
+      assumesEarlierActions: options.isNewJournal ?? false,
+    }));
+  const { facts } = remediationState;
   const { limits, monthStartsOn } = settings;
-  const rateLimiter = createRateLimiter({ ...common, calls: store.calls, limits, monthStartsOn, onWait: () => {} });
+  const rateLimiter = createRateLimiter({
+    ...common,
+    calls: store.calls,
+    facts,
+    limits,
+    monthStartsOn,
+    onWait: () => {},
+  });
   const serviceClock = options.serviceClock ?? new ServiceClock();
   const transport = options.transport ?? createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
   const client = createApiClient({
@@ -154,20 +171,9 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     agent: "proxywarden/test",
   });
   const snapshots: { last: Snapshot | null } = { last: null };
-  const remediationState =
-    options.remediationState ??
-    (await openRemediationState({
-      journal: store.journal,
-      clock,
-      log,
-      lostReason: options.lostReason ?? null,
-      assumesEarlierActions: options.isNewJournal ?? false,
-    }));
   const serviceUrl = options.serviceUrl ?? "https://proxy.example.net";
   forgetOtherService(remediationState, options.config?.policies ?? [], serviceUrl);
-  const collected =
-    options.collected ?? createCollectedState(settings, remediationState.facts, { clock, log, metrics });
-  const { facts } = remediationState;
+  const collected = options.collected ?? createCollectedState(settings, facts, { clock, log, metrics });
   const notifier = createNotifier({ ...common, receivers: options.receivers ?? [], facts });
   notifier.resume(options.activeNotifications ?? []);
   const controller =
