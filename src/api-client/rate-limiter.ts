@@ -8,6 +8,7 @@ import { expectedCallsOfPlan, LIMIT_SCOPES, type LimitScope } from "../rate-limi
 import { learnedLimitOf } from "../rate-limit/learned-limit.ts";
 import { createLedger, type Ledger, type Permit } from "../rate-limit/ledger.ts";
 import { CATEGORIES, type Category, type Lane, type Limits } from "../rate-limit/limits.ts";
+import type { BillingMonth } from "../rate-limit/monthly-budget.ts";
 import { type CallOutcome, recentActionsOf, settlePermit, takePermit } from "../rate-limit/permits.ts";
 import { continueHolds, HOLDS_FACT, holdEnds, type StoredHolds, storedHoldsOf } from "../rate-limit/stored-holds.ts";
 import { endHolds, heldUntil } from "../rate-limit/too-many-requests.ts";
@@ -24,8 +25,6 @@ export interface RateLimiterDeps extends MonthCallCountDeps {
   readonly limits: Limits;
   /** Day of the month on which the plan's month begins, 1 to 31 (UTC). */
   readonly monthStartsOn: number;
-  /** Where the holds of 429s and 5xx are stored for the next process. Absent for commands, which store nothing. */
-  readonly facts?: FactStore;
   readonly clock: Clock;
   readonly random: Random;
   /** Called with the wait of each permit, granted or not. */
@@ -138,6 +137,8 @@ export function createRateLimiter(deps: RateLimiterDeps) {
       Math.max(0, heldUntil(ledger, category, lane) - clock.monotonic()),
     /** Calls in the plan's current month: ours and detected external ones. */
     monthUsed: (): number => month.used(),
+    /** The plan's current month. */
+    month: (): BillingMonth => month.month(),
     /** Time until the plan's month ends. */
     monthLeftMs: (): DurationMs => month.leftMs(),
     recentActions: () => byName(CATEGORIES, (category) => recentActionsOf(ledger, category, clock.monotonic())),

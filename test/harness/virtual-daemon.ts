@@ -18,7 +18,6 @@ import type { Snapshot } from "../../src/model/snapshot.ts";
 import { createNotifier, type Notifier } from "../../src/notify/notifier.ts";
 import { createCron } from "../../src/platform/cron.ts";
 import { type Limits, PLANS } from "../../src/rate-limit/limits.ts";
-import { billingMonthOf } from "../../src/rate-limit/monthly-budget.ts";
 import type { RemediationConfig } from "../../src/remediation/context.ts";
 import { RemediationController } from "../../src/remediation/controller.ts";
 import { forgetOtherService } from "../../src/remediation/service-binding.ts";
@@ -227,7 +226,7 @@ export const statusSnapshotOf = ({
   plan: collectorManager.plan(),
   collectors: collectorManager.collectorHealth(),
   ledger: rateLimiter.ledger,
-  month: billingMonthOf(clock.now(), 1),
+  month: rateLimiter.month(),
   clockSkewMs: null,
   configRejectedAt: null,
 });
