@@ -27,7 +27,7 @@ export const defaultDeps: WebDeps = {
     }),
   reload: () => Promise.resolve(ok(undefined)),
   isTrustedProxy: () => false,
-  status: () => ({ version: "0.1.0" }),
+  status: () => ({ version: "0.1.0", now: "2026-11-22T00:00:00.000Z" }),
   nodes: () => nodesOf(null, {}),
   node: (id) => (id === "node_1" ? { id } : null),
   budget: () => ({ month: 1 }),
