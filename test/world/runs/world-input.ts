@@ -171,6 +171,7 @@ function variantOf(seed: number, service: ServiceOptions): ServiceOptions {
     createdAt: createdAtOf(seed),
     quarantineStatus: seed % 8 === 4 ? "maintenance" : seed % 16 === 10 ? "offline" : "quarantined",
     quarantineEnd: seed % 8 === 7 ? "never" : "duration",
+    rateLimitReset: seed % 16 === 14 ? "milliseconds" : "seconds",
     rebootStatus: REBOOT_STATUSES[seed % 16] ?? "rebooting",
     usageScale: seed % 8 === 5 ? "percent" : "ratio",
     unknownNodeStatus: seed % 16 === 7 ? 403 : service.unknownNodeStatus,
