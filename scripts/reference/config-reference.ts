@@ -80,7 +80,8 @@ const STEPS_INTRO = `\`steps\` is a list. Each step has an \`action\` and these 
 
 const STEPS_RULES = `A step ends after \`verify.within\`, or as soon as \`verify.expect\` is true. If \`when\` is then false, no further step is
 taken, and the episode closes as healed after \`clear_for\`. If \`when\` is still true, or a rebooted node has not come back online,
-the next step is taken. If \`verify.expect\` held before the action and has held ever since, it says nothing about the
+the next step is taken. A node is read again at the earliest 15 seconds after an action, and \`check\` warns if
+\`verify.within\` is shorter. If \`verify.expect\` held before the action and has held ever since, it says nothing about the
 action, and ends the step only once \`when\` is false. A step that the service rejects ends the episode. An action whose
 response is unclear is verified by observation; no action is sent twice.`;
 

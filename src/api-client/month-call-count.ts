@@ -1,12 +1,14 @@
 import { SECOND_MS } from "../base/duration.ts";
-import type { CallCounter, Clock, Log } from "../model/ports.ts";
+import type { CallCounter, Clock, FactStore, Log } from "../model/ports.ts";
 import type { Ledger } from "../rate-limit/ledger.ts";
-import { type BillingMonth, billingMonthOf, utcDay } from "../rate-limit/monthly-budget.ts";
+import { type BillingMonth, billingMonthOf, MONTH_FACT, utcDay } from "../rate-limit/monthly-budget.ts";
 
 /** Dependencies of a {@link MonthCallCount}. */
 export interface MonthCallCountDeps {
   readonly clock: Pick<Clock, "now" | "monotonic">;
   readonly calls: CallCounter;
+  /** Where the next process, standbys and commands read the month and the holds. Absent for commands. */
+  readonly facts?: FactStore;
   readonly log: Log;
 }
 
@@ -53,6 +55,15 @@ export class MonthCallCount {
   update(): void {
     const now = this.#deps.clock.now();
     if (this.#isUnread || now < this.#month.startMs || now >= this.#month.endMs) this.#startMonth();
+    const { facts } = this.#deps;
+    if (facts !== undefined && facts.read(MONTH_FACT) !== this.#month.firstDay)
+      facts.write(MONTH_FACT, this.#month.firstDay);
+  }
+
+  /** Returns the month whose calls are counted. */
+  month(): BillingMonth {
+    this.update();
+    return this.#month;
   }
 
   /** Returns the calls in the current month. */

@@ -19,9 +19,17 @@ export function parseRateLimitHeaders(headers: Headers, now: MonotonicMs): Limit
   return parseLimitReading(stated, now);
 }
 
-/** X-RateLimit-Reset, on the service's clock, or null if missing or invalid. The latest of several counts. */
+/** A larger reset is in milliseconds: in seconds, it would be after the year 5000. */
+const RESET_SECONDS_MAX = 1e11;
+
+/**
+ * X-RateLimit-Reset in seconds since the epoch, on the service's clock, or null if missing or invalid. The latest of
+ * several counts.
+ */
 export function resetEpochSeconds(headers: Headers): number | null {
-  const resets = wholeNumbers(headers["x-ratelimit-reset"]);
+  const resets = wholeNumbers(headers["x-ratelimit-reset"]).map((reset) =>
+    reset > RESET_SECONDS_MAX ? reset / 1_000 : reset,
+  );
   return resets.length === 0 ? null : Math.max(...resets);
 }
 

@@ -1,14 +1,16 @@
 import { byName } from "../base/by-name.ts";
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
-import type { Clock } from "../model/ports.ts";
+import type { Clock, FactStore } from "../model/ports.ts";
 import type { EpochMs } from "../model/time.ts";
 import { availabilityOf } from "../rate-limit/availability.ts";
 import { expectedCallsOfPlan, LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
 import { learnedLimitOf } from "../rate-limit/learned-limit.ts";
 import { createLedger, type Ledger, type Permit } from "../rate-limit/ledger.ts";
 import { CATEGORIES, type Category, type Lane, type Limits } from "../rate-limit/limits.ts";
+import type { BillingMonth } from "../rate-limit/monthly-budget.ts";
 import { type CallOutcome, recentActionsOf, settlePermit, takePermit } from "../rate-limit/permits.ts";
+import { continueHolds, HOLDS_FACT, holdEnds, type StoredHolds, storedHoldsOf } from "../rate-limit/stored-holds.ts";
 import { endHolds, heldUntil } from "../rate-limit/too-many-requests.ts";
 import type { TrafficShares } from "../scheduling/fair-queue.ts";
 import { MonthCallCount, type MonthCallCountDeps } from "./month-call-count.ts";
@@ -52,6 +54,8 @@ export function createRateLimiter(deps: RateLimiterDeps) {
   const monthClock = { now: () => monthTime(), monotonic: () => clock.monotonic() };
   const month = new MonthCallCount({ ...deps, clock: monthClock }, ledger, deps.monthStartsOn);
   const countExternalCalls = createExternalCallCount(ledger, month, deps.onExternalCalls);
+  const storeHolds = deps.facts === undefined ? () => {} : createHoldStore(ledger, deps.facts, clock);
+  storeHolds();
   const queue = new PermitQueue();
   const serve = createRecheck(clock, grantCalls);
 
@@ -81,6 +85,7 @@ export function createRateLimiter(deps: RateLimiterDeps) {
   function release(permit: Permit, outcome: CallOutcome): void {
     if (outcome.kind === "unused") month.takeBack();
     settlePermit(ledger, permit, outcome, deps.random(), clock.monotonic());
+    storeHolds();
     countExternalCalls();
     serve();
   }
@@ -123,6 +128,7 @@ export function createRateLimiter(deps: RateLimiterDeps) {
     setLimits(limits: Limits, monthStartsOn: number): void {
       ledger.limits = limits;
       endHolds(ledger, clock.monotonic());
+      storeHolds();
       month.setStartDay(monthStartsOn);
       serve();
     },
@@ -131,6 +137,8 @@ export function createRateLimiter(deps: RateLimiterDeps) {
       Math.max(0, heldUntil(ledger, category, lane) - clock.monotonic()),
     /** Calls in the plan's current month: ours and detected external ones. */
     monthUsed: (): number => month.used(),
+    /** The plan's current month. */
+    month: (): BillingMonth => month.month(),
     /** Time until the plan's month ends. */
     monthLeftMs: (): DurationMs => month.leftMs(),
     recentActions: () => byName(CATEGORIES, (category) => recentActionsOf(ledger, category, clock.monotonic())),
@@ -142,6 +150,23 @@ export function createRateLimiter(deps: RateLimiterDeps) {
     },
     /** Limits learned from 429s that no header explains, in calls per window, or null if there is none. */
     learnedLimits: () => byName(CATEGORIES, (category) => learnedLimitOf(ledger, category, clock.monotonic())),
+  };
+}
+
+/**
+ * Continues the stored holds. Returns a function that stores those of the ledger if they have changed. A hold that is over
+ * is removed from the store, because it would return if the wall clock were set back.
+ */
+function createHoldStore(ledger: Ledger, facts: FactStore, clock: Clock): () => void {
+  const stored = JSON.parse(facts.read(HOLDS_FACT) ?? "null") as StoredHolds | null;
+  if (stored !== null) continueHolds(ledger, stored, clock.monotonic(), clock.now());
+  let storedEnds = stored === null ? "" : null;
+  return function storeHolds() {
+    const ends = holdEnds(ledger, clock.monotonic()).join(" ");
+    if (ends === storedEnds) return;
+    storedEnds = ends;
+    const holds = ends === "" ? null : storedHoldsOf(ledger, clock.monotonic(), clock.now());
+    facts.write(HOLDS_FACT, JSON.stringify(holds));
   };
 }
 

@@ -20,10 +20,12 @@ import { httpClientSchema } from "../config/schema/http-client.ts";
 import { readYaml } from "../config/yaml-reader.ts";
 import { type EndpointAccess, integrationAccess, secretReader } from "../daemon/integrations.ts";
 import type { TransportResponse } from "../model/ports.ts";
+import type { EpochMs } from "../model/time.ts";
 import { systemClock } from "../platform/clock.ts";
 import { fileSecret, inlineSecret } from "../platform/secret-file.ts";
 import { readTextFile } from "../platform/text-file.ts";
 import { NO_SUCH_PAGE } from "../web/http/response.ts";
+import { type PastTime, resolvePastTime } from "./arguments/past-time.ts";
 import type { CommandContext } from "./context.ts";
 import { withProgress } from "./output/progress.ts";
 import { stripControlCharacters } from "./output/text.ts";
@@ -129,6 +131,18 @@ export class DaemonClient {
   async rows<T>(path: string): Promise<Result<readonly T[], string>> {
     const response = await this.get<{ readonly data: readonly T[] }>(path, { data: "array" });
     return response.ok ? ok(response.value.data) : response;
+  }
+
+  /**
+   * Returns the time that an option means on the daemon's clock, which may differ from ours, as in a demo that runs faster
+   * than real time. Undefined if the option is not given.
+   */
+  async timeOf(name: string, time: PastTime | undefined): Promise<Result<EpochMs | undefined, string>> {
+    if (time === undefined) return ok(undefined);
+    const status = await this.get<{ readonly now: string }>("/api/v1/status", { now: "string" });
+    if (!status.ok) return status;
+    const at = resolvePastTime(time, Date.parse(status.value.now));
+    return at.ok ? at : fail(`${name}: ${at.error}`);
   }
 
   /** Sends a command. */

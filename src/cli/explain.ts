@@ -7,6 +7,7 @@ import { systemClock } from "../platform/clock.ts";
 import { presentTimer } from "../policy/timer.ts";
 import { stepName, timerView } from "../web/api/remediation-views.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "../web/api/row-views.ts";
+import { type PastTime, resolvePastTime } from "./arguments/past-time.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
 import { DaemonClient, type DaemonConnectionOptions } from "./daemon-client.ts";
@@ -28,7 +29,7 @@ export interface ExplainOptions extends DaemonConnectionOptions, OutputOption {
   /** Configuration whose journal is read; if absent, the running daemon is asked. */
   readonly config?: string;
   /** Absent means now. */
-  readonly at?: EpochMs;
+  readonly at?: PastTime;
 }
 
 /** `explain NODE`: explains why a node was or was not acted on. With a configuration, the node is named by its id. */
@@ -37,26 +38,35 @@ export async function runExplain(
   context: CommandContext,
   [node = ""]: readonly string[],
 ): Promise<ExitCode> {
-  const { config, at } = options;
+  const { config } = options;
+  const daemon = new DaemonClient(options, context);
+  const time = config === undefined ? await daemon.timeOf("--at", options.at) : timeOf(options.at);
+  if (!time.ok) return failWith(context, time.error);
+  const { value: at } = time;
   const read =
     config === undefined
-      ? await explainFromDaemon(node, options, context)
+      ? await explainFromDaemon(node, at, daemon)
       : await explainFromJournal(node, config, at, context.env);
   if (!read.ok) return failWith(context, read.error);
   const report = at === undefined ? read.value : reportAsOf(read.value, isoAt(at));
   return print(context, options, withRecordedPolicies(report), formatNodeReport);
 }
 
+/** Returns the time that `--at` means by the clock of this machine. Undefined if it is not given. */
+function timeOf(time: PastTime | undefined): Result<EpochMs | undefined, string> {
+  if (time === undefined) return ok(undefined);
+  const at = resolvePastTime(time, systemClock.now());
+  return at.ok ? at : fail(`--at: ${at.error}`);
+}
+
 async function explainFromDaemon(
   named: string,
-  options: ExplainOptions,
-  context: CommandContext,
+  at: EpochMs | undefined,
+  daemon: DaemonClient,
 ): Promise<Result<NodeReport, readonly string[]>> {
-  const daemon = new DaemonClient(options, context);
   const resolved = await resolveNode(named, daemon);
   if (!resolved.ok) return fail([resolved.error]);
   const { value: id } = resolved;
-  const { at } = options;
   // Without `until`, the response holds only the latest rows.
   const path = `/api/v1/nodes/${encodeURIComponent(id)}${at === undefined ? "" : `?until=${isoAt(at)}`}`;
   const response = await daemon.get<DaemonExplanation>(path, EXPLANATION_SHAPE);

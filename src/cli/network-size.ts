@@ -15,7 +15,7 @@ import type { StoreFailure } from "../journal/open-failure.ts";
 import { createMemoryStateStore } from "../journal/sqlite/store.ts";
 import { systemClock } from "../platform/clock.ts";
 import { silentLog } from "../platform/log.ts";
-import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
+import { type BillingMonth, MONTH_FACT, type MonthUsage, storedMonthOf } from "../rate-limit/monthly-budget.ts";
 import type { CountSource } from "./output/plan-table.ts";
 import { readConfiguredState } from "./state/state-store.ts";
 
@@ -29,22 +29,29 @@ export interface GivenCounts {
 export interface StoredState {
   /** The size last seen, or null if no complete walk was recorded. */
   readonly networkSize: NetworkSize | null;
-  /** API calls made in the billing month. */
-  readonly callsUsed: number;
+  /** The plan's month: what is left of it, and the API calls made in it. */
+  readonly month: MonthUsage;
 }
 
 /** Reads the state of this configuration's daemon, which may be running. A missing state is not an error. */
 export async function readStoredState({ limits, state }: Config): Promise<Result<StoredState, StoreFailure>> {
   const { starts_on, used } = limits.month;
-  const { firstDay } = billingMonthOf(systemClock.now(), starts_on);
+  const now = systemClock.now();
+  const monthUsage = ({ startMs, endMs }: BillingMonth, callsUsed: number): MonthUsage => ({
+    callsUsed,
+    leftMs: endMs - Math.max(now, startMs),
+  });
   const stored = await readConfiguredState(state, async (store) => {
     const facts = await store.facts();
     const size = storedNetworkSize(facts.get(NETWORK_SIZE_FACT) ?? null);
     const hasSeen = size.nodePages > 0 || size.sessionPages > 0;
-    const before = callsUsedBefore(facts.get(CALLS_USED_BEFORE_FACT) ?? null, firstDay);
-    return { networkSize: hasSeen ? size : null, callsUsed: (await store.callsSince(firstDay)) + before };
+    const month = storedMonthOf(facts.get(MONTH_FACT) ?? null, now, starts_on);
+    const before = callsUsedBefore(facts.get(CALLS_USED_BEFORE_FACT) ?? null, month.firstDay);
+    const callsUsed = (await store.callsSince(month.firstDay)) + before;
+    return { networkSize: hasSeen ? size : null, month: monthUsage(month, callsUsed) };
   });
-  return stored.ok || stored.error.kind !== "missing" ? stored : ok({ networkSize: null, callsUsed: used });
+  if (stored.ok || stored.error.kind !== "missing") return stored;
+  return ok({ networkSize: null, month: monthUsage(storedMonthOf(null, now, starts_on), used) });
 }
 
 /** Timeout of each call. */

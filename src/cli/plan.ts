@@ -6,7 +6,6 @@ import { formatProblem } from "../config/diagnostics/problem.ts";
 import { closeResources, collectionSettingsOf, openConfigResources } from "../daemon/config-resources.ts";
 import { systemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
-import { billingMonthOf, type MonthUsage } from "../rate-limit/monthly-budget.ts";
 import { planPolling } from "../scheduling/planner.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { FULL_MONTH } from "./config/plan-warnings.ts";
@@ -55,14 +54,9 @@ async function planNetwork(
     requestedIntervals,
     limits,
     reads,
-    month: isFullMonth ? FULL_MONTH : remainingMonth(stored.value, settings),
+    month: isFullMonth ? FULL_MONTH : stored.value.month,
   };
   return ok({ size, given: options, source, input, isFullMonth, plan: planPolling(input) });
-}
-
-function remainingMonth({ callsUsed: used }: StoredState, { monthStartsOn }: CollectionSettings): MonthUsage {
-  const now = systemClock.now();
-  return { callsUsed: used, leftMs: billingMonthOf(now, monthStartsOn).endMs - now };
 }
 
 async function networkSize(

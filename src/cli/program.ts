@@ -18,9 +18,9 @@ import {
   onDemand,
   option,
   parseSpeed,
-  parseTime,
   wholeNumber,
 } from "./arguments/options.ts";
+import { parsePastTime } from "./arguments/past-time.ts";
 import { printHelp, withSharedBehavior } from "./arguments/usage-errors.ts";
 import { runCompletion, SHELLS, type Shell } from "./completion.ts";
 import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failUsage, failWith, PROGRAM } from "./context.ts";
@@ -224,7 +224,7 @@ const COMMANDS: readonly CommandRow[] = [
       option(
         "--at <time>",
         "explain the state at this time, such as 2026-11-21T03:12:00Z, or this long ago, such as 2h",
-        parseTime,
+        parsePastTime,
       ),
       ...OPERATOR,
     ],

@@ -5,7 +5,6 @@ import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
 import type { WebFile } from "../config/web-file.ts";
 import { runInSlices } from "../platform/event-loop.ts";
-import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
 import type { EventLog } from "../web/api/event-log.ts";
 import { recordHistory } from "../web/api/history.ts";
@@ -121,7 +120,6 @@ export class Daemon {
       monotonic: clock.monotonic(),
       ...active.collected(),
       configRejectedAt: this.#configRejectedAt,
-      month: billingMonthOf(clock.now(), active.resources.settings.monthStartsOn),
     };
   }
 

@@ -109,7 +109,10 @@ export const hasSameLimits = (one: ConfigResources, other: ConfigResources): boo
 const limitsIn = ({ config, settings }: ConfigResources) => [config.service, settings.limits, settings.monthStartsOn];
 
 /** What a daemon shows of the network. */
-export type CollectedStatus = Pick<StatusSnapshot, "snapshot" | "plan" | "collectors" | "ledger" | "clockSkewMs">;
+export type CollectedStatus = Pick<
+  StatusSnapshot,
+  "snapshot" | "plan" | "collectors" | "ledger" | "month" | "clockSkewMs"
+>;
 
 /**
  * What {@link Leader.stop} stops. With `remediation` the collectors keep running under the next configuration;
@@ -179,6 +182,7 @@ export function startLeader(
       plan: collectorManager.plan(),
       collectors: collectorManager.collectorHealth(),
       ledger: term.rateLimiter.ledger,
+      month: term.rateLimiter.month(),
       clockSkewMs: client.clockSkewMs(),
     }),
     /** Notifications that are not resolved, which the next configuration takes over. */

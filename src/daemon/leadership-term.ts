@@ -5,6 +5,8 @@ import type { Config } from "../config/schema/config.ts";
 import { createMemoryStateStore } from "../journal/sqlite/store.ts";
 import type { CallCounter, Clock, FactStore, StateStore } from "../model/ports.ts";
 import type { SharedState } from "../model/shared-state.ts";
+import { HOLDS_FACT } from "../rate-limit/stored-holds.ts";
+import { isOfOtherService } from "../remediation/service-binding.ts";
 import {
   openRemediationState,
   type RemediationState,
@@ -15,8 +17,8 @@ import type { Runtime } from "./runtime.ts";
 
 /**
  * What a daemon needs to poll and to act, from the time at which it begins to lead until it stops leading. A reload
- * keeps it. A daemon that shares its state with no other has one term. A new term knows only what is in the store. The
- * windows of the limits count as used, as after a restart.
+ * keeps it. A daemon that shares its state with no other has one term. A new term knows only what is in the store, such as
+ * how long the service asked to wait. The windows of the limits count as used, as after a restart.
  */
 export interface LeadershipTerm {
   readonly store: StateStore;
@@ -73,13 +75,16 @@ async function openTerm(
 ): Promise<LeadershipTerm> {
   const stateDeps = { journal: store.journal, clock, log, onChange: eventLog.record, ...options };
   const remediationState = await openRemediationState(stateDeps);
+  const { facts } = remediationState;
+  if (isOfOtherService(remediationState, config.service.base_url)) facts.write(HOLDS_FACT, "null");
   const rateLimiter = createRateLimiter({
     clock,
     random,
     log,
     limits: limitsOf(config),
     monthStartsOn: config.limits.month.starts_on,
-    calls: addCallsUsedBefore(store.calls, remediationState.facts, config, clock),
+    calls: addCallsUsedBefore(store.calls, facts, config, clock),
+    facts,
     ...(mayCall === undefined ? {} : { mayCall }),
     onWait: (category, waitedMs) =>
       metrics.inc("proxywarden_ratelimit_wait_seconds_total", { category }, waitedMs / SECOND_MS),

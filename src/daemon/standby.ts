@@ -7,7 +7,7 @@ import type { CommandReply, OperatorCommand } from "../model/remediation/operato
 import type { SharedState } from "../model/shared-state.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import { createLedger, type Ledger } from "../rate-limit/ledger.ts";
-import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
+import { type BillingMonth, MONTH_FACT, storedMonthOf } from "../rate-limit/monthly-budget.ts";
 import { CLOCK_FACT } from "../remediation/state/clock-facts.ts";
 import { JournalClock } from "../remediation/state/journal-clock.ts";
 import {
@@ -52,6 +52,7 @@ export class Standby {
   readonly #shared: SharedState;
   readonly #leader: () => string;
   readonly #ledger: Ledger;
+  #month: BillingMonth;
   readonly #stop = new AbortController();
   /** Replaced when the journal has changed. */
   #journaled: RemediationView;
@@ -69,6 +70,7 @@ export class Standby {
     this.#shared = runtime.shared!;
     this.#leader = leader;
     this.#ledger = createLedger(resources.settings.limits, clock.monotonic());
+    this.#month = storedMonthOf(null, clock.now(), resources.settings.monthStartsOn);
     const unread = new RemediationState(this.#stateDeps(), new JournalClock({ last: null }, clock, log), EMPTY_JOURNAL);
     this.#journaled = this.#viewOf(unread);
   }
@@ -100,6 +102,7 @@ export class Standby {
       plan: byName(COLLECTORS, () => null),
       collectors: byName(COLLECTORS, () => NOT_RUN),
       ledger: this.#ledger,
+      month: this.#month,
       clockSkewMs: null,
     };
   }
@@ -129,15 +132,17 @@ export class Standby {
   async #refresh(): Promise<void> {
     const { clock, log } = this.#runtime;
     try {
-      const clockFact = (await this.#shared.journal.facts()).get(CLOCK_FACT);
+      const facts = await this.#shared.journal.facts();
+      const clockFact = facts.get(CLOCK_FACT);
       // A new journal has no clock until its leader knows the time.
       if (clockFact === undefined || clockFact !== this.#clockFact || this.#problem !== null) {
         this.#journaled = this.#viewOf(await openRemediationState(this.#stateDeps()));
         await this.#recordNewRows(this.#shared.journal);
         this.#clockFact = clockFact;
       }
-      const { firstDay } = billingMonthOf(clock.now(), this.resources.settings.monthStartsOn);
-      this.#ledger.monthUsed = await this.#shared.callsSince(firstDay);
+      const { monthStartsOn } = this.resources.settings;
+      this.#month = storedMonthOf(facts.get(MONTH_FACT) ?? null, clock.now(), monthStartsOn);
+      this.#ledger.monthUsed = await this.#shared.callsSince(this.#month.firstDay);
       this.#problem = null;
     } catch (error) {
       const problem = `the journal can't be read: ${errorMessage(error)}`;

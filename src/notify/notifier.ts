@@ -4,7 +4,7 @@ import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import { NOTIFICATION_OUTCOMES, type NotificationOutcome } from "../model/label-values.ts";
 import type { Clock, LazyFactStore, Log } from "../model/ports.ts";
 import { isActive, type Notification, type Receiver } from "../model/remediation/notification.ts";
-import { RetryQueue } from "./retry-queue.ts";
+import { RETRIED_MS_MAX, RetryQueue, type UndeliveredNotification } from "./retry-queue.ts";
 
 /** Sends notifications to receivers. Callers never wait for a receiver. */
 export type Notifier = ReturnType<typeof createNotifier>;
@@ -14,7 +14,7 @@ export type Notifier = ReturnType<typeof createNotifier>;
  * their receiver. It lets them survive reloads, restarts and changes of leadership.
  */
 const UNDELIVERED_FACT = "notifications.undelivered";
-type UndeliveredNotifications = Readonly<Record<string, readonly Notification[]>>;
+type UndeliveredNotifications = Readonly<Record<string, readonly UndeliveredNotification[]>>;
 
 interface NotifierDeps {
   readonly receivers: readonly Receiver[];
@@ -70,7 +70,7 @@ export function createNotifier({ receivers, clock, random, log, metrics, facts }
     const undelivered = JSON.parse(facts?.read(UNDELIVERED_FACT) ?? "{}") as UndeliveredNotifications;
     for (const [receiver, notifications] of Object.entries(undelivered)) {
       if (retryQueues.has(receiver)) {
-        for (const notification of notifications) notify(notification, receiver);
+        for (const { retriedMs, ...notification } of notifications) notify(notification, receiver, retriedMs);
         continue;
       }
       const { length } = notifications;
@@ -91,17 +91,18 @@ export function createNotifier({ receivers, clock, random, log, metrics, facts }
 
   /**
    * Queues a notification for all receivers, or an event for one, and returns immediately. An active notification is
-   * repeated to receivers that want repetitions, until it is resolved.
+   * repeated to receivers that want repetitions, until it is resolved. A failed
+   * delivery is retried for `retriedMs`.
    */
-  function notify(notification: Notification, receiver?: string): void {
+  function notify(notification: Notification, receiver?: string, retriedMs = RETRIED_MS_MAX): void {
     const { summary, endsAt, key } = notification;
     const begun = active.get(key);
     // A resolved notification must have the same labels as the one it resolves.
     const sent = begun === undefined ? notification : { ...begun, summary, endsAt };
     if (isActive(sent)) setActive(sent);
     else active.delete(key);
-    if (receiver === undefined) for (const retryQueue of retryQueues.values()) retryQueue.add(sent);
-    else if (retryQueues.has(receiver)) retryQueues.get(receiver)!.add(sent);
+    if (receiver === undefined) for (const retryQueue of retryQueues.values()) retryQueue.add(sent, retriedMs);
+    else if (retryQueues.has(receiver)) retryQueues.get(receiver)!.add(sent, retriedMs);
     else log.error({ receiver, key }, "notification for an unknown receiver");
   }
 

@@ -22,7 +22,7 @@ export const QUEUED_NOTIFICATIONS_MAX = 1_000;
 /** Maximum number of notifications per request. */
 export const NOTIFICATIONS_PER_REQUEST_MAX = 100;
 /** How long a notification is retried: longer than most outages, and not so long that it is no longer news. */
-const RETRIED_MS_MAX: DurationMs = HOUR_MS;
+export const RETRIED_MS_MAX: DurationMs = HOUR_MS;
 /** Wait after the first failure, doubled up to the maximum, times a random factor of 0.5 to 1.5. */
 const RETRY_MS: DurationMs = SECOND_MS;
 const RETRY_MS_MAX: DurationMs = MINUTE_MS;
@@ -30,6 +30,9 @@ const RETRY_MS_MAX: DurationMs = MINUTE_MS;
 export const EVENT_ALERT_MS: DurationMs = HOUR_MS;
 /** How long the end of a condition is repeated, as in Prometheus. */
 const RESOLVED_REPEAT_MS: DurationMs = 15 * MINUTE_MS;
+
+/** A notification for the next queue. `retriedMs` is absent if an earlier version has stored it. */
+export type UndeliveredNotification = Notification & { readonly retriedMs?: DurationMs };
 
 interface QueuedNotification {
   readonly notification: Notification;
@@ -41,7 +44,8 @@ const subjectOf = ({ notification: { episode, key } }: QueuedNotification): stri
 /**
  * Queue of notifications for one receiver, and the loop that sends them, in order and in batches. After a failure they
  * are tried one by one until the receiver accepts one, so that one that it can't process or refuses delays the others
- * only by seconds. Those about the same episode or condition stay in order.
+ * only by seconds. If the receiver then does not accept the next batch, the others in it are sent one by one. Those about
+ * the same episode or condition stay in order.
  */
 export class RetryQueue {
   readonly #deps: RetryQueueDeps;
@@ -61,6 +65,10 @@ export class RetryQueue {
   #isFailing = false;
   /** Consecutive failed attempts since a notification was accepted or refused, counted as one if another was added since. */
   #failures = 0;
+  /** Whether the receiver accepted the last attempt. */
+  #wasAccepted = false;
+  /** Number of notifications to send one by one, because it did not accept the batch with them. */
+  #singles = 0;
   /** Index, modulo the length of the queue, of the notification to try after a failure. */
   #next = 0;
   #retryAt: MonotonicMs = 0;
@@ -77,10 +85,10 @@ export class RetryQueue {
   }
 
   /**
-   * Queues a notification and returns immediately. Beyond {@link QUEUED_NOTIFICATIONS_MAX} the oldest one that is not being
-   * sent is dropped.
+   * Queues a notification, which is retried for `retriedMs`, and returns immediately. Beyond
+   * {@link QUEUED_NOTIFICATIONS_MAX} the oldest one that is not being sent is dropped.
    */
-  add(notification: Notification): void {
+  add(notification: Notification, retriedMs: DurationMs): void {
     const { clock, count, log, onChange } = this.#deps;
     if (this.#queue.length >= QUEUED_NOTIFICATIONS_MAX) {
       const oldest = this.#queue.find((queued) => !this.#batch.includes(queued));
@@ -93,7 +101,7 @@ export class RetryQueue {
       this.#isFull = true;
     }
     const now = clock.monotonic();
-    this.#queue = [...this.#queue, { notification, retriedUntil: now + RETRIED_MS_MAX }];
+    this.#queue = [...this.#queue, { notification, retriedUntil: now + retriedMs }];
     this.#failures = Math.min(1, this.#failures);
     this.#retryAt = now;
     this.#wait.abort();
@@ -101,11 +109,15 @@ export class RetryQueue {
   }
 
   /**
-   * Returns the notifications that were neither delivered nor refused, oldest first. One that is being sent may have
-   * arrived.
+   * Returns the notifications that were neither delivered nor refused, oldest first, and for how long each is still
+   * retried. One that is being sent may have arrived.
    */
-  undelivered(): readonly Notification[] {
-    return this.#queue.map(({ notification }) => notification);
+  undelivered(): readonly UndeliveredNotification[] {
+    const now = this.#deps.clock.monotonic();
+    return this.#queue.map(({ notification, retriedUntil }) => ({
+      ...notification,
+      retriedMs: Math.max(0, retriedUntil - now),
+    }));
   }
 
   /** Sends what is queued, with one attempt each. The loop then ends. */
@@ -137,9 +149,13 @@ export class RetryQueue {
       await this.#deliver(queue.slice(begin, begin + NOTIFICATIONS_PER_REQUEST_MAX));
   }
 
+  #sendsBatches(): boolean {
+    return this.#failures === 0 && this.#singles === 0;
+  }
+
   #nextBatch(): readonly QueuedNotification[] {
     const queue = this.#queue;
-    if (this.#failures === 0) return queue.slice(0, NOTIFICATIONS_PER_REQUEST_MAX);
+    if (this.#sendsBatches()) return queue.slice(0, NOTIFICATIONS_PER_REQUEST_MAX);
     const subject = subjectOf(queue[this.#next % queue.length]!);
     return [queue.find((queued) => subjectOf(queued) === subject)!];
   }
@@ -154,9 +170,13 @@ export class RetryQueue {
     // One that is refused makes the receiver refuse those that are sent with it.
     if (result.ok || (result.isFinal && batch.length === 1)) {
       this.#failures = 0;
+      this.#wasAccepted = result.ok;
+      this.#singles = Math.max(0, this.#singles - batch.length);
       this.#remove(batch, result);
       return;
     }
+    if (this.#wasAccepted) this.#singles = batch.length;
+    this.#wasAccepted = false;
     const now = clock.monotonic();
     this.#retryAt = now + Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** this.#failures) * (0.5 + random());
     if (this.#failures > 0) this.#next++;
@@ -221,7 +241,7 @@ export class RetryQueue {
     }
     if (!result.ok) this.#isFailing = true;
     // It may accept those that are tried one by one, but not all.
-    else if (this.#isFailing && (this.#failures === 0 || this.#queue.length <= 1)) {
+    else if (this.#isFailing && (this.#sendsBatches() || this.#queue.length <= 1)) {
       log.info(this.#fields, "receiver accepts notifications again");
       this.#isFailing = false;
     }

@@ -22,6 +22,16 @@ export function billingMonthOf(now: EpochMs, startsOn: number): BillingMonth {
   return { firstDay: utcDay(startMs), startMs, endMs };
 }
 
+/** Key of the fact with the first day of the month in which the daemon counts its calls. */
+export const MONTH_FACT = "month.first_day";
+
+/**
+ * Returns the plan's month in the state of a daemon, according to {@link MONTH_FACT}. It is not before that month, even if
+ * the wall clock, `now`, is.
+ */
+export const storedMonthOf = (fact: string | null, now: EpochMs, startsOn: number): BillingMonth =>
+  billingMonthOf(Math.max(now, Date.parse(fact ?? "1970-01-01")), startsOn);
+
 /** Returns the day (UTC) of a time, such as `2026-11-21`. */
 export const utcDay = (at: EpochMs): string => new Date(at).toISOString().slice(0, 10);
 

@@ -76,10 +76,8 @@ export function recordTooManyRequests(
     // All limits but that of the month are per minute (spec, section 8), so a longer wait may concern only the route.
     const isMonth = reading?.limit === ledger.limits.plan.callsPerMonth;
     const othersUntil = isMonth ? until : Math.min(until, now + UNCERTAIN_HOLD_MS_MAX);
-    state.heldUntil = Math.max(state.heldUntil, othersUntil);
     if (scope === "all") ledger.planHeldUntil = Math.max(ledger.planHeldUntil, othersUntil);
-    holdPace(state, othersUntil);
-    spaceActions(ledger, category, othersUntil);
+    holdCategory(ledger, category, othersUntil);
     return;
   }
   const isHeld = holdUncertain(state, until, now);
@@ -90,6 +88,14 @@ export function recordTooManyRequests(
   const callsMade = ledger.externalUsage[category].ownRecentCalls(basis.windowMs, now);
   const rejection = { sentAt: at, callsMade, othersAnsweredAt: othersAnsweredAt(ledger, category) };
   learnFromRejection(state.learned, rejection, basis, now);
+}
+
+/** Holds all calls of a category. */
+export function holdCategory(ledger: Ledger, category: Category, until: MonotonicMs): void {
+  const state = ledger.categories[category];
+  state.heldUntil = Math.max(state.heldUntil, until);
+  holdPace(state, until);
+  spaceActions(ledger, category, until);
 }
 
 /**

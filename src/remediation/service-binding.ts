@@ -23,6 +23,12 @@ const FACTS_OF_SERVICE: readonly string[] = [
   INCIDENTS_FACT,
 ];
 
+/** Returns whether the journal belongs to another service. */
+export function isOfOtherService({ records }: RemediationState, serviceUrl: string): boolean {
+  const known = records.fact(SERVICE_FACT);
+  return known !== null && known !== canonicalUrl(serviceUrl);
+}
+
 /**
  * Deletes what the journal holds about the network of another service. Call it before the collectors start, since they
  * would compare their walks with those of the other service.
@@ -33,8 +39,7 @@ export function forgetOtherService(
   serviceUrl: string,
 ): void {
   const { records } = remediationState;
-  const known = records.fact(SERVICE_FACT);
-  if (known === null || known === canonicalUrl(serviceUrl)) return;
+  if (!isOfOtherService(remediationState, serviceUrl)) return;
   const keys = [...FACTS_OF_SERVICE, ...policies.map(({ name }) => canaryFactKey(name))];
   const held = keys.filter((key) => records.fact(key) !== null);
   remediationState.record(held.map((key) => ({ kind: "fact", key, value: null })));

@@ -1,5 +1,10 @@
 import { expect, onTestFinished, test } from "vitest";
-import { parseRateLimitHeaders, parseRetryAfter, retryAfterOf } from "../../src/api-client/rate-limit-headers.ts";
+import {
+  parseRateLimitHeaders,
+  parseRetryAfter,
+  resetEpochSeconds,
+  retryAfterOf,
+} from "../../src/api-client/rate-limit-headers.ts";
 import { createTransport } from "../../src/api-client/transport.ts";
 import { HOUR_MS } from "../../src/base/duration.ts";
 import { neverAnswers, startHttpServer } from "./http-server.ts";
@@ -110,6 +115,11 @@ test.each([
     date: new Date(NOW).toUTCString(),
   };
   expect(parseRateLimitHeaders(headers, 0)?.resetAt).toBe(resetAt);
+});
+
+test("a reset in milliseconds is converted to seconds", () => {
+  const headers = { "x-ratelimit-reset": String(NOW + 60_000) };
+  expect(resetEpochSeconds(headers)).toBe(NOW / 1_000 + 60);
 });
 
 test("limits that are in several headers are read as a list", async () => {

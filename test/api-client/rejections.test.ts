@@ -18,6 +18,16 @@ test("ignores an X-RateLimit-Limit of 0 and continues at the even pace", async (
   expect(calls.length).toBeGreaterThan(30 * 70);
 });
 
+test("a reset in milliseconds does not slow down polling", async () => {
+  const { clock, client, calls } = createClientSetup({
+    service: { limiter: "sliding_counter", rateLimitReset: "milliseconds" },
+  });
+  const load = startSaturatingLoad(client, clock, nodes);
+  await clock.advance(30 * MINUTE_MS);
+  load.stop();
+  expect(calls.length).toBeGreaterThan(30 * 70);
+});
+
 describe("an overloaded service", () => {
   test("gets no call for ten minutes after a 503 with Retry-After: 600, not even a retry", async () => {
     const { clock, client, calls } = createClientSetup({ fault: { kind: "status", status: 503, retryAfter: "600" } });

@@ -35,7 +35,7 @@ async function planned(options: Omit<PlanOptions, "output">) {
   expect({ code, err }).toEqual({ code: 0, err: "" });
   return JSON.parse(out) as {
     network: Record<string, unknown>;
-    month: { whole: boolean; calls: number; calls_limit: number };
+    month: { whole: boolean; calls: number; calls_limit: number; seconds_left: number };
     collectors: Record<
       string,
       { interval_seconds: number; slowdown: number; bound_by: string; calls_per_minute: number }
@@ -100,6 +100,22 @@ test("the plan uses the size and the calls in the daemon's state, without asking
   expect(month).toMatchObject({ whole: false, calls: 12_345 });
   const replanned = await planned({ config: file, sessions: 18_000 });
   expect(replanned.network).toMatchObject({ source: "state", nodes: 700, sessions: 18_000, session_pages: 180 });
+  store.value.close();
+});
+
+test("the plan is for the month of the daemon's state if the wall clock is in an earlier one", async () => {
+  const { file, folder } = configured();
+  const store = openSqliteStore(folder.pathOf("state"));
+  if (!store.ok) throw new Error(store.error.message);
+  const size = { nodes: 700, nodePages: 7, sessions: 9_000, sessionPages: 90 };
+  await store.value.journal.commit([
+    { kind: "fact", key: "collect.network_size", value: JSON.stringify(size) },
+    { kind: "fact", key: "month.first_day", value: "2999-02-01" },
+  ]);
+  store.value.calls.add("2999-01-31", 100);
+  store.value.calls.add("2999-02-01", 5);
+  const { month } = await planned({ config: file });
+  expect(month).toMatchObject({ whole: false, calls: 5, seconds_left: 28 * 86_400 });
   store.value.close();
 });
 

@@ -7,12 +7,14 @@ import { silentLog } from "../../src/platform/log.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { businessLimits, START_MS } from "../harness/virtual-daemon.ts";
 
+const service = { base_url: "https://proxy.example.net" };
+
 test("limits.month.used applies to the service's month if the wall clock was behind when the state was created", async () => {
   const clock = createVirtualClock(START_MS);
   clock.stepWallClock(-31 * DAY_MS);
   const limits = { ...businessLimits.categories, plan: "business", reserve: 0.2, month: { starts_on: 1, used: 1_000 } };
   const runtime = { clock, log: silentLog, random: () => 0.5, eventLog: { record() {} } } as never;
-  const { rateLimiter } = await openOnlyTerm(runtime, { limits } as never, ok(createMemoryStateStore()));
+  const { rateLimiter } = await openOnlyTerm(runtime, { service, limits } as never, ok(createMemoryStateStore()));
   expect(rateLimiter.monthUsed()).toBe(1_000);
   await clock.advance(SECOND_MS);
   const startedAt = clock.monotonic();

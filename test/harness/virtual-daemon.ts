@@ -18,7 +18,6 @@ import type { Snapshot } from "../../src/model/snapshot.ts";
 import { createNotifier, type Notifier } from "../../src/notify/notifier.ts";
 import { createCron } from "../../src/platform/cron.ts";
 import { type Limits, PLANS } from "../../src/rate-limit/limits.ts";
-import { billingMonthOf } from "../../src/rate-limit/monthly-budget.ts";
 import type { RemediationConfig } from "../../src/remediation/context.ts";
 import { RemediationController } from "../../src/remediation/controller.ts";
 import { forgetOtherService } from "../../src/remediation/service-binding.ts";
@@ -138,8 +137,25 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
   const log = createRecordingLog();
   const common = { clock, random, metrics, log };
   const store = options.store ?? createMemoryStateStore();
+  const remediationState =
+    options.remediationState ??
+    (await openRemediationState({
+      journal: store.journal,
+      clock,
+      log,
+      lostReason: options.lostReason ?? null,
+      assumesEarlierActions: options.isNewJournal ?? false,
+    }));
+  const { facts } = remediationState;
   const { limits, monthStartsOn } = settings;
-  const rateLimiter = createRateLimiter({ ...common, calls: store.calls, limits, monthStartsOn, onWait: () => {} });
+  const rateLimiter = createRateLimiter({
+    ...common,
+    calls: store.calls,
+    facts,
+    limits,
+    monthStartsOn,
+    onWait: () => {},
+  });
   const serviceClock = options.serviceClock ?? new ServiceClock();
   const transport = options.transport ?? createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
   const client = createApiClient({
@@ -154,20 +170,9 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     agent: "proxywarden/test",
   });
   const snapshots: { last: Snapshot | null } = { last: null };
-  const remediationState =
-    options.remediationState ??
-    (await openRemediationState({
-      journal: store.journal,
-      clock,
-      log,
-      lostReason: options.lostReason ?? null,
-      assumesEarlierActions: options.isNewJournal ?? false,
-    }));
   const serviceUrl = options.serviceUrl ?? "https://proxy.example.net";
   forgetOtherService(remediationState, options.config?.policies ?? [], serviceUrl);
-  const collected =
-    options.collected ?? createCollectedState(settings, remediationState.facts, { clock, log, metrics });
-  const { facts } = remediationState;
+  const collected = options.collected ?? createCollectedState(settings, facts, { clock, log, metrics });
   const notifier = createNotifier({ ...common, receivers: options.receivers ?? [], facts });
   notifier.resume(options.activeNotifications ?? []);
   const controller =
@@ -221,7 +226,7 @@ export const statusSnapshotOf = ({
   plan: collectorManager.plan(),
   collectors: collectorManager.collectorHealth(),
   ledger: rateLimiter.ledger,
-  month: billingMonthOf(clock.now(), 1),
+  month: rateLimiter.month(),
   clockSkewMs: null,
   configRejectedAt: null,
 });

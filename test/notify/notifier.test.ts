@@ -75,6 +75,16 @@ describe("a receiver that fails", () => {
     expect(await counts()).toEqual(["oncall sent 3", "oncall failed 2"]);
   });
 
+  test("still gets hundreds of others within seconds", async () => {
+    const { clock, notifier, counts } = start({
+      oncall: (_, notifications) => (notifications.some(({ summary }) => summary === "odd") ? down : accepted),
+    });
+    for (const summary of ["odd", ...Array.from({ length: 500 }, (_, number) => `${number}`)])
+      notifier.notify(notification({ episode: summary, summary }));
+    await clock.advance(15_000);
+    expect(await counts()).toEqual(["oncall sent 500"]);
+  });
+
   test("still gets them if new ones come more often than it is retried", async () => {
     const { clock, notifier, log, counts } = start({
       oncall: (_, notifications) => (notifications.some(({ summary }) => summary === "odd") ? down : accepted),

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MINUTE_MS } from "../../src/base/duration.ts";
+import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { NOTIFICATIONS_PER_REQUEST_MAX, QUEUED_NOTIFICATIONS_MAX } from "../../src/notify/retry-queue.ts";
 import { accepted, createFacts, down, notification, refused, start } from "./notifier-fixture.ts";
 
@@ -93,6 +93,19 @@ test("undelivered notifications are dropped with a log line and counted if their
   expect(next.log.lines).toMatchObject([{ level: "error", fields: { receiver: "pager", notifications: 2 } }]);
   expect(await next.counts()).toEqual(["pager dropped 2"]);
   expect(start({ pager: () => accepted }, {}, facts).log.lines).toEqual([]);
+});
+
+test("a reload does not extend the hour for which a notification is retried", async () => {
+  const facts = createFacts();
+  const first = start({ oncall: () => down }, {}, facts);
+  first.notifier.notify(notification());
+  await first.clock.advance(40 * MINUTE_MS);
+  await first.notifier.stop(SECOND_MS);
+  const next = start({ oncall: () => down }, {}, facts);
+  await next.clock.advance(15 * MINUTE_MS);
+  expect(await next.queued()).toEqual(["oncall 1"]);
+  await next.clock.advance(10 * MINUTE_MS);
+  expect(await next.counts()).toEqual(["oncall failed 1"]);
 });
 
 test("a receiver that is down for fifty minutes gets what was sent meanwhile", async () => {

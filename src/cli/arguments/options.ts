@@ -1,7 +1,6 @@
 import { InvalidArgumentError, Option } from "commander";
 import { type DurationMs, parseDuration, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
-import { type EpochMs, parseIsoTime } from "../../model/time.ts";
 import { checkText } from "../../web/api/query.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { TOKEN_VARIABLE } from "../daemon-client.ts";
@@ -80,21 +79,6 @@ export function parseStep(text: string): Result<DurationMs, string> {
 export function parseServerUrl(text: string): Result<string, string> {
   const isUrl = ["http:", "https:"].includes(URL.parse(text)?.protocol ?? "");
   return isUrl ? ok(text) : fail(`it must be an http or https URL, such as ${DEFAULT_URL}`);
-}
-
-const MOMENT_PATTERN = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(Z|[+-]\d\d:\d\d)?)?$/;
-
-/**
- * Parses a time in the past: ISO 8601, in UTC unless it has an offset, or a duration before `now`, such as `2h`. The
- * error says what is accepted.
- */
-export function parseTime(text: string, now: EpochMs = Date.now()): Result<EpochMs, string> {
-  const ago = parseDuration(text);
-  if (ago.ok && ago.value <= now) return ok(now - ago.value);
-  const [, date, time = "00:00", zone = "Z"] = MOMENT_PATTERN.exec(text) ?? [];
-  const at = date === undefined ? Number.NaN : parseIsoTime(`${date}T${time}${zone}`);
-  if (Number.isNaN(at)) return fail("it must be a time such as 2026-11-21T03:12:00Z, or how long ago, such as 2h");
-  return at <= now ? ok(at) : fail("it must be in the past; times without an offset such as +02:00 are UTC");
 }
 
 /** The option `--config` of commands that need a configuration. */

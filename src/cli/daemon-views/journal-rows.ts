@@ -2,12 +2,13 @@ import { DAY_MS, type DurationMs } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { equalsIgnoringCase } from "../../base/text.ts";
 import type { NodeId } from "../../model/node.ts";
-import { type EpochMs, isoAt } from "../../model/time.ts";
+import { isoAt } from "../../model/time.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
 import type { ActionView, DecisionView, OperatorCommandView, WithNode } from "../../web/api/row-views.ts";
 import type { Rows } from "../../web/api/unknown-names.ts";
 import { requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
+import type { PastTime } from "../arguments/past-time.ts";
 import type { DaemonClient } from "../daemon-client.ts";
 import { stateText } from "../output/node-explanation-text.ts";
 import { formatTable, formatTime, nodeLabel, type Paint } from "../output/text.ts";
@@ -21,7 +22,7 @@ interface JournalRowOptions extends DaemonViewOptions {
   readonly policy?: string;
   readonly region?: string;
   readonly country?: string;
-  readonly since?: EpochMs;
+  readonly since?: PastTime;
   /** Maximum number of rows. */
   readonly limit: number;
 }
@@ -69,11 +70,14 @@ async function searchRows<Row extends JournalRow>(
   options: JournalRowOptions,
   daemon: DaemonClient,
 ): Promise<Result<FoundRows<Row>, string>> {
-  const { node: named, policy, region, country, since, limit } = options;
+  const { node: named, policy, region, country, limit } = options;
   const { sortedBy, shownTime = sortedBy, shownLaterMs = 0 } = view;
   const isFiltered = region !== undefined || country !== undefined;
   const node = named === undefined ? ok(null) : await resolveNode(named, daemon);
   if (!node.ok) return node;
+  const from = await daemon.timeOf("--since", options.since);
+  if (!from.ok) return from;
+  const { value: since } = from;
   const isThere = (row: Row) =>
     (region ?? row.region) === row.region && equalsIgnoringCase(country ?? row.country, row.country);
   const sinceText = since === undefined ? "" : isoAt(since);

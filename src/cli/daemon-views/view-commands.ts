@@ -1,7 +1,8 @@
 import type { Option } from "commander";
 import { NODE_STATUSES } from "../../model/node.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
-import { type CommandRow, OPERATOR, option, parseSearchText, parseTime, wholeNumber } from "../arguments/options.ts";
+import { type CommandRow, OPERATOR, option, parseSearchText, wholeNumber } from "../arguments/options.ts";
+import { parsePastTime } from "../arguments/past-time.ts";
 import { runActions, runDecisions, runOrders } from "./journal-rows.ts";
 import { type NodesOptions, runHeldNodes, runNodes } from "./nodes.ts";
 import { runStatus } from "./status.ts";
@@ -27,7 +28,7 @@ const LATEST_ROWS: readonly Option[] = [
   option(
     "--since <time>",
     "only since this time, such as 2026-11-21T03:12:00Z, or this long ago, such as 2h",
-    parseTime,
+    parsePastTime,
   ),
   option("--limit <count>", "maximum number of rows", wholeNumber(1, ROWS_MAX), ROWS_DEFAULT),
   ...WATCH,

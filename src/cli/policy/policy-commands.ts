@@ -1,13 +1,5 @@
-import {
-  CONFIG,
-  type CommandRow,
-  OUTPUT,
-  onDemand,
-  option,
-  parseServerUrl,
-  parseStep,
-  parseTime,
-} from "../arguments/options.ts";
+import { CONFIG, type CommandRow, OUTPUT, onDemand, option, parseServerUrl, parseStep } from "../arguments/options.ts";
+import { parseTime } from "../arguments/past-time.ts";
 
 /** The commands of `policy`. */
 export const POLICY_COMMANDS: readonly CommandRow[] = [

@@ -40,7 +40,7 @@ export async function probeService(
   try {
     const { settings } = resources.value;
     const { callsPerMonth } = settings.limits.plan;
-    const { callsUsed } = stored.value;
+    const { callsUsed } = stored.value.month;
     if (callsPerMonth !== null && callsUsed + PROBE_CALLS_MAX > callsPerMonth)
       return fail([
         `${Math.max(0, callsPerMonth - callsUsed)} of ${callsPerMonth} calls of this month are left; the probe may need ${PROBE_CALLS_MAX}; no call was made`,

@@ -1,6 +1,6 @@
-import { DAY_MS } from "../../base/duration.ts";
+import { DAY_MS, formatDuration } from "../../base/duration.ts";
 import { FAILURE_DOMAINS } from "../../model/node.ts";
-import { MODES, type Mode, type PolicySpec } from "../../model/policy/policy.ts";
+import { MODES, type Mode, type PolicySpec, VERIFICATION_READ_MS_MIN } from "../../model/policy/policy.ts";
 import { type IntervalSpec, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { ConfigChecks, ConfigSource, ExpressionUse, FieldUse } from "../checks.ts";
@@ -244,7 +244,7 @@ function policyWarnings(policy: PolicySpec, config: Config, checks: ConfigChecks
     if (config.service.usage_scale !== undefined || usage.length === 0) continue;
     warnings.push(warning(path, "must read known fields", readsUnknown(usage)));
   }
-  warnings.push(...contradictionWarnings(policy, checks));
+  warnings.push(...contradictionWarnings(policy, checks), ...shortStepWarnings(policy));
   return warnings;
 }
 
@@ -260,6 +260,16 @@ function contradictionWarnings({ match, when }: PolicySpec, checks: ConfigChecks
       message.replace("never holds", "never holds where match does"),
     ),
   );
+}
+
+/** Warns about steps that end before their node is read again. */
+function shortStepWarnings({ steps }: PolicySpec): Warning[] {
+  const first = formatDuration(VERIFICATION_READ_MS_MIN);
+  return steps.flatMap((step, index) => {
+    if (step.action === "notify" || step.verify.withinMs >= VERIFICATION_READ_MS_MIN) return [];
+    const message = `is ${formatDuration(step.verify.withinMs)}, but a node is read again at the earliest ${first} after an action, so the step ends with that read, whether or not it has had time to help`;
+    return [warning(["steps", index, "verify", "within"], `must be at least ${first}`, message)];
+  });
 }
 
 function expressionsOf({ match, when, steps }: PolicySpec): (readonly [path: Path, text: string])[] {

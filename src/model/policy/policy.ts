@@ -1,4 +1,4 @@
-import type { DurationMs } from "../../base/duration.ts";
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 
 /** What a policy may do, in ascending order: record what it would do, act after an operator's approval, or act. */
 export const MODES = ["dry_run", "approve", "enforce"] as const;
@@ -6,6 +6,9 @@ export type Mode = (typeof MODES)[number];
 
 /** The actions on a node (spec, sections 4.3 to 4.5). */
 export const ACTION_KINDS = ["disconnect", "reboot", "quarantine"] as const;
+
+/** Minimum time between two reads of a node that verify a step, and between the action and the first of them. */
+export const VERIFICATION_READ_MS_MIN: DurationMs = 15 * SECOND_MS;
 
 /** How a step is verified. Verification ends when `expect` is true, or after `withinMs`. */
 export interface StepVerification {

@@ -1,5 +1,6 @@
 import type { ApiError } from "../../api-client/errors.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { VERIFICATION_READ_MS_MIN } from "../../model/policy/policy.ts";
 import type { Action } from "../../model/remediation/episode.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { isInFlight } from "../../policy/own-actions.ts";
@@ -11,7 +12,6 @@ type ReadDeps = EpisodeContext & ServiceContext & Pick<RemediationControllerDeps
 
 /** Number of reads of a node within the time that a step has to be verified. */
 const READS_PER_STEP = 8;
-const READ_INTERVAL_MS_MIN: DurationMs = 15 * SECOND_MS;
 const READ_INTERVAL_MS_MAX: DurationMs = 2 * MINUTE_MS;
 /** Interval at which the actions in flight are checked for due reads. */
 const CHECK_INTERVAL_MS: DurationMs = 5 * SECOND_MS;
@@ -69,7 +69,10 @@ function isReadDue(context: ReadDeps, action: Action, lastReadAt: MonotonicMs): 
   if (sentUnder === null || slot === null || action.sentAt === null) return false;
   const { policy, verify, expect } = sentUnder;
   const { fleet } = context.observed;
-  const intervalMs = Math.min(READ_INTERVAL_MS_MAX, Math.max(READ_INTERVAL_MS_MIN, verify.withinMs / READS_PER_STEP));
+  const intervalMs = Math.min(
+    READ_INTERVAL_MS_MAX,
+    Math.max(VERIFICATION_READ_MS_MIN, verify.withinMs / READS_PER_STEP),
+  );
   const sources = expressionSources([policy.match, policy.when, expect]);
   const column = sources.includes("details") ? fleet.detailedAt : fleet.listedAt;
   const observedAt = Math.max(context.remediationState.epochOf(column.at(slot)), action.sentAt);

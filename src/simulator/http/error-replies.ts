@@ -39,11 +39,15 @@ export function rateLimitedReply(seconds: number | null, retryAfter: string | nu
   return withRetryAfter(reply, retryAfter);
 }
 
-/** Returns the rate limit headers (section 8.1). The reset is on the service's clock, rounded up. */
-export const limitHeaders = (verdict: Verdict, skewMs: number): Record<string, string> => ({
+/** Returns the rate limit headers (section 8.1). The reset is on the service's clock, rounded up to seconds. */
+export const limitHeaders = (
+  { rateLimitReset }: ServiceOptions,
+  verdict: Verdict,
+  skewMs: number,
+): Record<string, string> => ({
   "x-ratelimit-limit": String(verdict.limit),
   "x-ratelimit-remaining": String(Math.max(0, Math.floor(verdict.remaining))),
-  "x-ratelimit-reset": String(Math.ceil((verdict.resetEpochMs + skewMs) / 1_000)),
+  "x-ratelimit-reset": `${Math.ceil((verdict.resetEpochMs + skewMs) / 1_000)}${rateLimitReset === "seconds" ? "" : "000"}`,
 });
 
 /** Returns the rate limit headers that faults set instead of the correct ones. */

@@ -170,7 +170,7 @@ function statedLimits(
 ): Reply["headers"] {
   if (options.rateLimitHeaders === "off" && (refusedBy === null || reply.status !== 429)) return {};
   return {
-    ...limitHeaders(verdict, clockSkewAt(network.faultSchedule, at)),
+    ...limitHeaders(options, verdict, clockSkewAt(network.faultSchedule, at)),
     ...falseLimitHeaders(activeFaults.map(({ fault }) => fault)),
   };
 }

@@ -96,6 +96,26 @@ describe("decisions and actions", () => {
     expect(await rowsOf("--region", "us-east")).toEqual([]);
   });
 
+  test("--since is a time on the daemon's clock, which may be far ahead of ours, as in the demo", async () => {
+    const ahead = heldDecision.at + 365 * 24 * 60 * MINUTE;
+    const { url } = await startTestServer({
+      status: () => ({ now: new Date(ahead).toISOString() }),
+      remediation: () => ({
+        ...idleRemediation,
+        decisions: async () => [{ ...heldDecision, at: ahead - 90 * MINUTE }],
+      }),
+    });
+    const since = (time: string) => runInProcess("decisions", "--url", url, "--since", time);
+    expect((await since("1h")).out).toBe("no decisions\n");
+    expect((await since("2h")).out).toContain("reboot-offline");
+    expect((await since(new Date(ahead - 91 * MINUTE).toISOString())).out).toContain("reboot-offline");
+    expect(await since(new Date(ahead + MINUTE).toISOString())).toEqual({
+      code: 1,
+      out: "",
+      err: "proxywarden: --since: it must be in the past; times without an offset such as +02:00 are UTC\n",
+    });
+  });
+
   test("--since compares the time that is shown", async () => {
     const { url } = await startJournalServer();
     const { createdAt, sentAt } = verifiedAction;

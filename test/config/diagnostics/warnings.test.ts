@@ -101,6 +101,18 @@ describe("warns of a limit that limits nothing:", () => {
   });
 });
 
+test("warns of a step that ends before its node is read again", () => {
+  const within = (time: string) =>
+    warningsFor(
+      withService(""),
+      policy("when: node.a").replace("action: reboot", `action: reboot, verify: { within: ${time} }`),
+    );
+  expect(within("14s")).toEqual([
+    "a.yaml:4:49: policies[0].steps[0].verify.within: is 14s, but a node is read again at the earliest 15s after an action, so the step ends with that read, whether or not it has had time to help",
+  ]);
+  expect(within("15s")).toEqual([]);
+});
+
 test("warns of what is probably a mistake in an expression", () => {
   const steps = "steps: [{ action: reboot, verify: { expect: node.doubtful } }]";
   const text = policy("match: node.doubtful\nwhen: node.doubtful").replace("steps: [{ action: reboot }]", steps);

@@ -63,6 +63,7 @@ service:
   plan_cap_status: 403
   compression: accepted
   token_bucket_reset: next_token
+  rate_limit_reset: milliseconds
   node_list: { order: -created_at, records_max: 10, total_counts: page, total_lag: 30s, total_off_by: -1, total_fixed: 9 }
   session_list: { order: bytes_received, total_off_by: 2 }
 rates: { fault_every: never, self_healing: 1%, incurable: 2%, flapping: 3%, reboot: 4s, maintenance_every: 5d, repair: never }
@@ -96,6 +97,7 @@ keys: [{ key: k, scopes: [nodes:read] }]
       planCapStatus: 403,
       compression: "accepted",
       tokenBucketReset: "next_token",
+      rateLimitReset: "milliseconds",
       nodeList: {
         order: "-created_at",
         recordsMax: 10,

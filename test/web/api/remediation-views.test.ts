@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { JournalQuery } from "../../../src/model/remediation/journal.ts";
 import { stepsOf } from "../fleet-fixture.ts";
-import { fetchFrom, startTestServer } from "../http/test-server.ts";
+import { fetchFrom, initialStatus, startTestServer } from "../http/test-server.ts";
 import {
   emptyHistory,
   idleRemediation,
@@ -264,7 +264,7 @@ describe("the status", () => {
     };
     const web = await startTestServer({ remediation: () => ({ ...sampleRemediation(), status: () => status }) });
     expect(JSON.parse((await fetchFrom(web, "/api/v1/status")).text)).toEqual({
-      version: "0.1.0",
+      ...initialStatus,
       accepts_commands: false,
       remediation: {
         mode: "enforce",

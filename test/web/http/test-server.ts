@@ -16,6 +16,9 @@ import { idleRemediation, recordingCommands } from "../api/remediation-view-fixt
 /** An exposition in two chunks. */
 export const metricsBody = Buffer.from("proxywarden_trusted 1\n");
 
+/** The status of a daemon that was just started. */
+export const initialStatus = { version: "0.1.0", now: "2026-11-22T00:00:00.000Z" };
+
 /** Dependencies of a server whose daemon is healthy. */
 export const defaultDeps: WebDeps = {
   scrape: () =>
@@ -28,7 +31,7 @@ export const defaultDeps: WebDeps = {
     }),
   reload: () => Promise.resolve(ok(undefined)),
   isTrustedProxy: () => false,
-  status: () => ({ version: "0.1.0" }),
+  status: () => initialStatus,
   nodes: () => nodesOf(null, {}),
   node: (id) => (id === "node_1" ? { id } : null),
   budget: () => ({ month: 1 }),

@@ -3,6 +3,7 @@ import type { MonotonicMs } from "../../../src/model/time.ts";
 import { findNode } from "../../../src/simulator/fleet/fleet.ts";
 import { answerInvariants } from "../invariants/answer-invariants.ts";
 import { postInvariants } from "../invariants/post-invariants.ts";
+import { createRetryAfterInvariant } from "../invariants/retry-after-invariant.ts";
 import {
   type NodeTruth,
   nodeTruthOf,
@@ -22,6 +23,7 @@ export function createCheckedTransport(
 ): Transport {
   const reads = new Map<string, NodeTruth>();
   const readBodies = new Map<string, Buffer>();
+  const retryAfter = createRetryAfterInvariant(parts);
 
   /**
    * Records what a read showed. A cache may have answered: then a node that has recovered since the list showed it still
@@ -90,7 +92,10 @@ export function createCheckedTransport(
       const [, node, kind] = /^\/v1\/nodes\/([^/?]+)(?:\/(\w+))?$/.exec(request.path) ?? [];
       if (node !== undefined && kind !== undefined) return checkAnswer(await send(request, signal, node, kind), sentAt);
       const truth = node === undefined ? null : nodeTruthOf(parts, node);
+      const violated = retryAfter.violation(request.path);
+      if (violated !== null) parts.addViolation("requested before Retry-After", violated);
       const answer = checkAnswer(await inner.request(request, signal), sentAt);
+      retryAfter.recordAnswer(request.path, answer);
       if (!answer.ok) return answer;
       const { status, body } = answer.value;
       const at = parts.clock.monotonic();

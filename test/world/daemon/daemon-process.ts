@@ -192,7 +192,9 @@ async function openProcess(deps: DaemonProcessDeps) {
   const { calls, journal } = storeOfProcess(deps, lifetime.isAlive);
   const metrics = createDaemonMetrics({ process: false });
   const { limits, monthStartsOn } = settings;
-  const rateLimiter = createRateLimiter({ clock, random, log, calls, limits, monthStartsOn, onWait: () => {} });
+  const remediationState = await openRemediationState({ journal, clock, log, lostReason: null });
+  const { facts } = remediationState;
+  const rateLimiter = createRateLimiter({ clock, random, log, calls, limits, monthStartsOn, facts, onWait: () => {} });
   const client = createApiClient({
     rateLimiter,
     clock,
@@ -203,8 +205,7 @@ async function openProcess(deps: DaemonProcessDeps) {
     timeoutMs: 10_000,
     agent: "proxywarden/world",
   });
-  const remediationState = await openRemediationState({ journal, clock, log, lostReason: null });
-  const collected = createCollectedState(settings, remediationState.facts, { clock, log, metrics });
+  const collected = createCollectedState(settings, facts, { clock, log, metrics });
   return { common: { clock, random, metrics, log }, journal, rateLimiter, client, remediationState, collected };
 }
 

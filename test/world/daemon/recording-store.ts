@@ -49,6 +49,8 @@ export class RecordedState {
   readonly actions = new Map<string, Action>();
   readonly episodes = new Map<string, Episode>();
   readonly facts = new Map<string, string>();
+  /** Those that the current process has found. */
+  factsAtStart: ReadonlyMap<string, string> = new Map();
   /** Actions being sent, or sent and not yet verified. Without dry runs. */
   readonly inFlight = new Set<string>();
   /** Open episodes. Without dry runs. */
@@ -73,9 +75,10 @@ export class RecordedState {
     this.journal = { ...store.journal, commit: (changes) => this.#commit(store, changes) };
   }
 
-  /** Resets what is counted per process. */
+  /** Resets what is recorded per process. */
   startProcess(): void {
     this.endedActions.clear();
+    this.factsAtStart = new Map(this.facts);
   }
 
   holdsOf(node: string): readonly NodeHold[] {

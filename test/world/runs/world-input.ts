@@ -15,6 +15,7 @@ import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 import type { Configuration } from "../daemon/daemon-process.ts";
 import { cacheFaults, longFaults, misleadingFaults, phantomFaults, randomFaults } from "../faults/faults-input.ts";
+import { longWaits } from "../faults/long-waits.ts";
 import { lateReboots, longDowntimes, randomEvents, suspensions, type TimedEvent } from "../faults/world-events.ts";
 import { randomConfig } from "./policies-input.ts";
 import { createRandomChoices, type RandomChoices } from "./random-choices.ts";
@@ -83,6 +84,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
   const service = variantOf(seed, walkable(serviceOf(choices, plan)));
   const settings = { ...settingsOf(choices, limitsOf(plan, callsPerMonth)), usageScale: service.usageScale };
   const config = randomConfig(choices);
+  const waits = seed % 8 === 6 ? longWaits(createRandomChoices(seededRandom(seed * 4_001)), WARM_UP_MS, quietAtMs) : [];
   const scenario: Scenario = {
     ...demoScenario,
     seed,
@@ -107,6 +109,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
       ...cacheFaults(createRandomChoices(seededRandom(seed * 3_011)), WARM_UP_MS, quietAtMs),
       ...phantomFaults(createRandomChoices(seededRandom(seed * 1_009)), WARM_UP_MS, quietAtMs),
       ...longFaults(createRandomChoices(seededRandom(seed * 6_007)), WARM_UP_MS, quietAtMs),
+      ...waits.map(({ fault }) => fault),
     ],
   };
   const configuration = { settings, config };
@@ -116,6 +119,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
     ...suspensions(createRandomChoices(seededRandom(seed * 2_203)), WARM_UP_MS, quietAtMs),
     ...lateReboots(createRandomChoices(seededRandom(seed * 1_511)), WARM_UP_MS, quietAtMs),
     ...longDowntimes(createRandomChoices(seededRandom(seed * 5_003)), WARM_UP_MS, quietAtMs),
+    ...waits.map(({ restart }) => restart),
   ].toSorted((one, other) => one.atMs - other.atMs);
   const startMs = choices.pick(STARTS);
   const callsUsed = callsUsedOf(seed, settings, startMs);
@@ -171,6 +175,7 @@ function variantOf(seed: number, service: ServiceOptions): ServiceOptions {
     createdAt: createdAtOf(seed),
     quarantineStatus: seed % 8 === 4 ? "maintenance" : seed % 16 === 10 ? "offline" : "quarantined",
     quarantineEnd: seed % 8 === 7 ? "never" : "duration",
+    rateLimitReset: seed % 16 === 14 ? "milliseconds" : "seconds",
     rebootStatus: REBOOT_STATUSES[seed % 16] ?? "rebooting",
     usageScale: seed % 8 === 5 ? "percent" : "ratio",
     unknownNodeStatus: seed % 16 === 7 ? 403 : service.unknownNodeStatus,

@@ -162,6 +162,18 @@ export const MUTATIONS: readonly Mutation[] = [
     seeds: from(1),
   },
   {
+    name: "a restart forgets Retry-After",
+    edits: [
+      {
+        file: "src/api-client/rate-limiter.ts",
+        find: "if (stored !== null) continueHolds(ledger, stored,",
+        replace: "if (stored !== null) storedHoldsOf(ledger,",
+      },
+    ],
+    ...safety,
+    seeds: from(6),
+  },
+  {
     name: "a node that a step left down is forgotten",
     edits: [
       {

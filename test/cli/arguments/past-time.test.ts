@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseTime } from "../../../src/cli/arguments/options.ts";
+import { parseTime } from "../../../src/cli/arguments/past-time.ts";
 import { formatTime } from "../../../src/cli/output/text.ts";
 
 const NOW = Date.UTC(2026, 10, 21, 3, 12, 44);

@@ -1,0 +1,47 @@
+import { SECOND_MS } from "../../../src/base/duration.ts";
+import type { MonotonicMs } from "../../../src/model/time.ts";
+import { HOLDS_FACT } from "../../../src/rate-limit/stored-holds.ts";
+import type { PostAnswer, SimulationParts } from "../daemon/simulation-parts.ts";
+
+/** What the service asked of the client of a list. */
+interface RequestedWait {
+  readonly at: MonotonicMs;
+  readonly until: MonotonicMs;
+  readonly wallClock: number;
+  readonly config: SimulationParts["config"];
+}
+
+/** Checks that no list is read before the Retry-After of its last 429 or 503 has passed, not even after a restart. */
+export function createRetryAfterInvariant(parts: SimulationParts) {
+  const { clock, machine, recordedState } = parts;
+  const waits = new Map<string, RequestedWait>();
+  const listOf = (path: string): string => path.slice(0, path.indexOf("?") + 1);
+
+  /** Returns whether the process knows of a wait: it got the response, or its predecessor has stored it. */
+  function isKnown({ at, wallClock }: RequestedWait): boolean {
+    if (parts.processStartedAt <= at) return true;
+    const stored = JSON.parse(recordedState.factsAtStart.get(HOLDS_FACT) ?? "null") as { readonly at: number } | null;
+    // A step of the wall clock changes how long the process seems to have been down.
+    return stored !== null && stored.at >= wallClock && clock.now() - clock.monotonic() === wallClock - at;
+  }
+
+  return {
+    recordAnswer(path: string, answer: PostAnswer): void {
+      const list = listOf(path);
+      if (list === "" || !answer.ok || (answer.value.status !== 429 && answer.value.status !== 503)) return;
+      const seconds = Number(answer.value.headers["retry-after"]);
+      const at = clock.monotonic();
+      if (seconds > 0)
+        waits.set(list, { at, until: at + seconds * SECOND_MS, wallClock: clock.now(), config: parts.config });
+    },
+    /** Returns how a request violates the invariant; null: it does not. */
+    violation(path: string): string | null {
+      const wait = waits.get(listOf(path));
+      const now = clock.monotonic();
+      if (wait === undefined || now >= wait.until || !isKnown(wait)) return null;
+      // A reload may end the wait, and a suspended machine delays the response.
+      if (wait.config !== parts.config || machine.resumedAt() >= wait.at) return null;
+      return `${path} was requested ${(wait.until - now) / SECOND_MS} s before the end of Retry-After`;
+    },
+  };
+}
