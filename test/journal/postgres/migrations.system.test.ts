@@ -46,8 +46,8 @@ test("an older daemon refuses a newer schema, and names both versions", async ()
   await (await sharedCluster()).query(`UPDATE "${schema}".schema_version SET version = 99`);
   const deps = await postgresDeps(schema);
   const message = `schema "${schema}" in postgres://postgres@127.0.0.1:${(await sharedCluster()).port}/postgres has schema version 99, and this proxywarden knows ${VERSIONS.last} at most; run the version that wrote it, or a later one`;
-  expect(await openMigratedDatabase(deps)).toEqual({ ok: false, error: { kind: "newer", message } });
-  expect(await readPostgresState(deps, read)).toEqual({ ok: false, error: { kind: "newer", message } });
+  expect(await openMigratedDatabase(deps)).toEqual({ ok: false, error: { kind: "unsupported", message } });
+  expect(await readPostgresState(deps, read)).toEqual({ ok: false, error: { kind: "unsupported", message } });
 });
 
 test("a schema of a build from before the first release is refused with what to do", async () => {
@@ -57,8 +57,8 @@ test("a schema of a build from before the first release is refused with what to 
   await (await sharedCluster()).query(`UPDATE "${schema}".schema_version SET version = 2`);
   const message = `schema "${schema}" in ${database.name} has schema version 2, and this proxywarden knows 3 at least; a build from before the first release wrote it; move it away, or see "Changes during development" in CHANGELOG.md for how to keep it`;
   const deps = await postgresDeps(schema);
-  expect(await openMigratedDatabase(deps)).toEqual({ ok: false, error: { kind: "older", message } });
-  expect(await readPostgresState(deps, read)).toEqual({ ok: false, error: { kind: "older", message } });
+  expect(await openMigratedDatabase(deps)).toEqual({ ok: false, error: { kind: "unsupported", message } });
+  expect(await readPostgresState(deps, read)).toEqual({ ok: false, error: { kind: "unsupported", message } });
   await database.close();
 });
 
