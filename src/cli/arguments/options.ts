@@ -76,11 +76,13 @@ export function parseStep(text: string): Result<DurationMs, string> {
   return isWhole ? step : fail("it must be a duration of whole seconds, such as 30s or 5m");
 }
 
-/** Parses the URL of a server. */
-export function parseServerUrl(text: string): Result<string, string> {
-  const isUrl = ["http:", "https:"].includes(URL.parse(text)?.protocol ?? "");
-  return isUrl ? ok(text) : fail(`it must be an http or https URL, such as ${DEFAULT_URL}`);
-}
+/** Returns a parser of the URL of a server. The error shows the example. */
+export const serverUrl =
+  (example: string) =>
+  (text: string): Result<string, string> => {
+    const isUrl = ["http:", "https:"].includes(URL.parse(text)?.protocol ?? "");
+    return isUrl ? ok(text) : fail(`it must be an http or https URL, such as ${example}`);
+  };
 
 const MOMENT_PATTERN = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(Z|[+-]\d\d:\d\d)?)?$/;
 
@@ -105,7 +107,7 @@ export const OUTPUT = option("--output <format>", "output format").choices(["tex
 
 /** The options of commands that ask the running daemon. */
 export const DAEMON: readonly Option[] = [
-  option("--url <url>", "URL of the daemon", parseServerUrl, DEFAULT_URL),
+  option("--url <url>", "URL of the daemon", serverUrl(DEFAULT_URL), DEFAULT_URL),
   option(
     "--http-config-file <file>",
     "HTTP client config file with tls_config, basic_auth and authorization, in Prometheus format",
