@@ -201,7 +201,8 @@ export class Database implements Connection {
   }
 
   #unavailable(error: unknown): DatabaseUnavailable {
-    return new DatabaseUnavailable(`${this.name} can't be reached: ${connectionProblem(error)}`, { cause: error });
+    const what = isUnreachable(error) ? "can't be reached" : "can't be used";
+    return new DatabaseUnavailable(`${this.name} ${what}: ${connectionProblem(error)}`, { cause: error });
   }
 }
 

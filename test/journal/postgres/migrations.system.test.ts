@@ -73,9 +73,15 @@ test("a reader says whether the server can't be reached or refuses", async () =>
   const cluster = await sharedCluster();
   const deps = await postgresDeps(newSchema());
   const refused = { ...deps, url: fixedSecret(cluster.url().replace("postgres@", "stranger@")) };
-  expect(await readPostgresState(refused, read)).toMatchObject({ ok: false, error: { kind: "unusable" } });
+  expect(await readPostgresState(refused, read)).toMatchObject({
+    ok: false,
+    error: { kind: "unusable", message: expect.stringMatching(/ can't be used: role "stranger" does not exist$/) },
+  });
   const unreachable = { ...deps, url: fixedSecret(cluster.url({ port: await freePort() })) };
-  expect(await readPostgresState(unreachable, read)).toMatchObject({ ok: false, error: { kind: "unreachable" } });
+  expect(await readPostgresState(unreachable, read)).toMatchObject({
+    ok: false,
+    error: { kind: "unreachable", message: expect.stringMatching(/ can't be reached: connect ECONNREFUSED/) },
+  });
 });
 
 test("a user who may not create schemas can use an existing one", async () => {
