@@ -146,6 +146,15 @@ test("without policies, and with numbers as they were written, the configuration
   expect(config).not.toHaveProperty("policies");
 });
 
+test.each(["web: null", "web: { listen: null }"])(
+  "a default of the configuration can be removed: %s",
+  async (section) => {
+    const values = SINGLE.replace("} }", `}, ${section} }`);
+    const [map] = ofKind<ConfigMap>(await renderChart(values), "ConfigMap");
+    expect(parse(map!.data["proxywarden.yaml"]!)).not.toHaveProperty(["web", "listen"]);
+  },
+);
+
 test.each([
   ["", "set config.service.base_url to the URL of the management service"],
   [SERVICE, "set secrets.api_key, or existingSecret"],
