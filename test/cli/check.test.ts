@@ -285,10 +285,7 @@ test("warns about a damaged journal, and names its file", async () => {
   });
 });
 
-test.each([
-  ["a later version", 1000],
-  ["a build from before the first release", 1],
-])("refuses a journal that %s wrote, as run does", async (_, version) => {
+test.each([1000, 1])("refuses a journal with schema version %i, as run does", async (version) => {
   const { database, file } = await configuredWithJournal((path) => {
     const journal = new DatabaseSync(path);
     journal.exec(`PRAGMA user_version = ${version}`);
