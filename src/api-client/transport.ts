@@ -10,7 +10,7 @@ import { ACCEPTED_ENCODING } from "./json-body.ts";
 export interface TransportOptions {
   /** `https://host` with an optional path prefix. */
   readonly baseUrl: string;
-  /** PEM CA certificates to trust instead of the system's. */
+  /** PEM CA certificates to trust instead of those that Node.js contains. */
   readonly ca?: string | undefined;
   /** PEM client certificate and its key. Absent if there is none. */
   readonly cert?: string | undefined;

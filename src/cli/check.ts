@@ -126,7 +126,7 @@ async function checkConfig(
   ];
   if (problems.length > 0) return fail(problems);
   const stored = await readStoredState(parsed.value.config);
-  const refusal = !stored.ok && (stored.error.kind === "newer" || stored.error.kind === "unusable");
+  const refusal = !stored.ok && (stored.error.kind === "unsupported" || stored.error.kind === "unusable");
   if (refusal) return fail([journalProblem(parsed.value, stored.error.message)]);
   return ok({ loaded: parsed.value, stored });
 }

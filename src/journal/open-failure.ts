@@ -3,16 +3,15 @@ import { fail } from "../base/result.ts";
 /**
  * Why the store can't be opened. The message names the file or folder and what to do.
  * - `held`: another process uses it.
- * - `newer`: a later version of proxywarden wrote it.
+ * - `unsupported`: a later version of proxywarden, or a build from before the first release, wrote it.
  * - `damaged`: it is corrupt, or not a proxywarden database.
  * - `unusable`: the folder can't be read or written, or the database refuses access.
  * - `unreachable`: the database server does not answer now.
  * - `missing`, only when opened for reading: there is no store.
- * - `older`: a build from before the first release wrote it or, when opened for reading, an earlier version, and it was
- *   not migrated yet.
+ * - `older`, only when opened for reading: an earlier version wrote it, and it was not migrated yet.
  */
 export interface StoreFailure {
-  readonly kind: "held" | "newer" | "damaged" | "unusable" | "unreachable" | "missing" | "older";
+  readonly kind: "held" | "unsupported" | "damaged" | "unusable" | "unreachable" | "missing" | "older";
   readonly message: string;
 }
 
@@ -32,10 +31,13 @@ interface KnownVersions {
 export function unusableVersionFailure(name: string, version: number, { first, last }: KnownVersions) {
   const has = `${name} has schema version ${version}, but this version of proxywarden supports`;
   if (version > last)
-    return { kind: "newer", message: `${has} ${last} at most; run the version that wrote it, or a later one` } as const;
+    return {
+      kind: "unsupported",
+      message: `${has} ${last} at most; run the version that wrote it, or a later one`,
+    } as const;
   if (version === 0 || version >= first) return null;
   const advice = `a build from before the first release wrote it; move it away, or see "Changes during development" in CHANGELOG.md for how to keep it`;
-  return { kind: "older", message: `${has} ${first} and later; ${advice}` } as const;
+  return { kind: "unsupported", message: `${has} ${first} and later; ${advice}` } as const;
 }
 
 /** Like {@link unusableVersionFailure}, for a store that is only read, and therefore not migrated. */

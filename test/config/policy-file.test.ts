@@ -44,6 +44,11 @@ test("globs are relative to the folder of the configuration", () => {
 });
 
 describe("reports", () => {
+  test("a policy where the globs of policy files belong", () => {
+    const expected = "must be a glob of policy files, such as policies/*.yaml; policies belong in such a file";
+    expect(errorsOf(named("a"), {})).toEqual([`p.yaml:3:5: policies[0]: found a mapping; ${expected}`]);
+  });
+
   test("if a glob finds no file", () => {
     expect(errorsOf("policies: [policies/*.yml]\n", {})).toEqual([
       'p.yaml:2:12: policies[0]: found "policies/*.yml"; must match at least one file',

@@ -146,6 +146,15 @@ test("without policies, and with numbers as they were written, the configuration
   expect(config).not.toHaveProperty("policies");
 });
 
+test.each(["web: null", "web: { listen: null }"])(
+  "a default of the configuration can be removed: %s",
+  async (section) => {
+    const values = SINGLE.replace("} }", `}, ${section} }`);
+    const [map] = ofKind<ConfigMap>(await renderChart(values), "ConfigMap");
+    expect(parse(map!.data["proxywarden.yaml"]!)).not.toHaveProperty(["web", "listen"]);
+  },
+);
+
 test.each([
   ["", "set config.service.base_url to the URL of the management service"],
   [SERVICE, "set secrets.api_key, or existingSecret"],
@@ -155,7 +164,12 @@ test.each([
     "set secrets.postgres_url",
   ],
   ["replicas: 2", "Additional property replicas is not allowed"],
-  ["config: { state: { path: /tmp } }", "config: Must not validate the schema (not)"],
+  [`config: { state: { path: /tmp } }`, "config.state is set by the chart: use persistence or highAvailability"],
+  [`config: { policies: [policies/*.yaml] }`, "config.policies is set by the chart: list the policies under policies"],
+  [
+    "config: { web: { listen: 127.0.0.1:9713 } }",
+    "config.web.listen: probes and Prometheus can't reach 127.0.0.1:9713; use 0.0.0.0:9713",
+  ],
   ["config: { web: { listen: 0.0.0.0:8080 } }", "config.web.listen: Does not match pattern"],
   ["highAvailability: { replicas: 1 }", "highAvailability.replicas: Must be greater than or equal to 2"],
 ])("values that can't work are refused: %j", async (values, message) => {
@@ -177,6 +191,15 @@ describe("monitoring", () => {
       },
       podMetricsEndpoints: [{ ...endpoint, scheme: "http", honorTimestamps: true }],
     });
+  });
+
+  test("the scrape timeout is never longer than the interval, because the Prometheus Operator ignores such a PodMonitor", async () => {
+    const timeoutOf = async (values: string) =>
+      JSON.stringify(ofKind(await renderChart(`${SERVICE}\nexistingSecret: s\n${values}`), "PodMonitor")).match(
+        /"scrapeTimeout":"(\w+)"/,
+      )?.[1];
+    expect(await timeoutOf("podMonitor: { enabled: true, interval: 10s }")).toBe("10s");
+    expect(await timeoutOf("podMonitor: { enabled: true, interval: 1m, scrapeTimeout: 20s }")).toBe("20s");
   });
 
   test("evaluates the same rules as with Kustomize, with links to the runbook where it is published", async () => {

@@ -75,11 +75,13 @@ export function parseStep(text: string): Result<DurationMs, string> {
   return isWhole ? step : fail("it must be a duration of whole seconds, such as 30s or 5m");
 }
 
-/** Parses the URL of a server. */
-export function parseServerUrl(text: string): Result<string, string> {
-  const isUrl = ["http:", "https:"].includes(URL.parse(text)?.protocol ?? "");
-  return isUrl ? ok(text) : fail(`it must be an http or https URL, such as ${DEFAULT_URL}`);
-}
+/** Returns a parser of the URL of a server. The error shows the example. */
+export const serverUrl =
+  (example: string) =>
+  (text: string): Result<string, string> => {
+    const isUrl = ["http:", "https:"].includes(URL.parse(text)?.protocol ?? "");
+    return isUrl ? ok(text) : fail(`it must be an http or https URL, such as ${example}`);
+  };
 
 /** The option `--config` of commands that need a configuration. */
 export const CONFIG = option("--config <file>", "configuration file").default("/etc/proxywarden/proxywarden.yaml");
@@ -89,7 +91,7 @@ export const OUTPUT = option("--output <format>", "output format").choices(["tex
 
 /** The options of commands that ask the running daemon. */
 export const DAEMON: readonly Option[] = [
-  option("--url <url>", "URL of the daemon", parseServerUrl, DEFAULT_URL),
+  option("--url <url>", "URL of the daemon", serverUrl(DEFAULT_URL), DEFAULT_URL),
   option(
     "--http-config-file <file>",
     "HTTP client config file with tls_config, basic_auth and authorization, in Prometheus format",

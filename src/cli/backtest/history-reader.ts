@@ -82,7 +82,13 @@ const SIZE_POINTS_DIVISOR = 4;
 /** Returns the size of the history between two times. Fails if there is none. */
 export async function measureHistory(source: HistorySource): Promise<Result<HistorySize, string>> {
   const { matchers } = source;
-  const counts = await sampleSeries(source, `count by (job, instance) (${select(NODE_STATUS.name, matchers)} == 1)`);
+  const countOf = (samples: string): string => `count by (job, instance) (${samples} == 1)`;
+  const statuses = select(NODE_STATUS.name, matchers);
+  let counts = await sampleSeries(source, () => countOf(statuses));
+  // A short history may lie between two sampled points. Reading all samples is cheap if there are that few.
+  if (counts.ok && counts.value.length === 0) {
+    counts = await sampleSeries(source, (range) => countOf(`last_over_time(${statuses}[${range}])`));
+  }
   if (!counts.ok) return counts;
   if (counts.value.length === 0) {
     const selection = matchers === "" ? "" : ` with ${matchers}`;
@@ -90,8 +96,8 @@ export async function measureHistory(source: HistorySource): Promise<Result<Hist
       `Prometheus has no samples of ${NODE_STATUS.name}${selection} in this time; check --since, --until and --matchers`,
     );
   }
-  const planned = `max(${select("proxywarden_plan_interval_seconds", matchers, 'collector="nodes"')})`;
-  const series = await sampleSeries(source, planned);
+  const planned = select("proxywarden_plan_interval_seconds", matchers, 'collector="nodes"');
+  const series = await sampleSeries(source, (range) => `max(last_over_time(${planned}[${range}]))`);
   if (!series.ok) return series;
   const intervals = [...(series.value[0] ?? [])].filter((value) => !Number.isNaN(value));
   const median = intervals.toSorted((a, b) => a - b)[intervals.length >> 1];
@@ -109,17 +115,24 @@ function countAtOnce(counts: readonly Float64Array[]): Pick<HistorySize, "nodes"
   const daemons = points.map(({ length }) => length).toSorted((a, b) => b - a);
   return {
     nodes: Math.max(...points.map((known) => known.reduce((total, count) => total + count, 0))),
-    daemons: daemons[1] ?? daemons[0]!,
+    daemons: Math.max(1, daemons[1] ?? daemons[0]!),
   };
 }
 
-/** Returns the values of the series of a query at some points, NaN at those without one. */
-async function sampleSeries(source: HistorySource, query: string): Promise<Result<readonly Float64Array[], string>> {
+/**
+ * Returns the values of the series of a query at some points up to the end of the history, NaN at those without one.
+ * `queryOf` gets the time between two points, as PromQL writes it.
+ */
+async function sampleSeries(
+  source: HistorySource,
+  queryOf: (range: string) => string,
+): Promise<Result<readonly Float64Array[], string>> {
   const { fromMs, untilMs, signal } = source;
   for (let pointsMax = SIZE_POINTS_MAX; ; pointsMax /= SIZE_POINTS_DIVISOR) {
     const stepMs = Math.max(MINUTE_MS, Math.ceil((untilMs - fromMs) / pointsMax / SECOND_MS) * SECOND_MS);
-    const grid = { startMs: fromMs, stepMs, points: Math.floor((untilMs - fromMs) / stepMs) + 1 };
-    const series = await queryRange(source, query, grid);
+    const steps = Math.floor((untilMs - fromMs) / stepMs);
+    const grid = { startMs: untilMs - steps * stepMs, stepMs, points: steps + 1 };
+    const series = await queryRange(source, queryOf(`${stepMs / SECOND_MS}s`), grid);
     if (series.ok) return ok(series.value.map(({ values }) => values));
     if (!series.error.isTooMuch || pointsMax < SIZE_POINTS_DIVISOR || signal.aborted) return fail(series.error.message);
   }

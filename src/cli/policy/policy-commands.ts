@@ -1,4 +1,4 @@
-import { CONFIG, type CommandRow, OUTPUT, onDemand, option, parseServerUrl, parseStep } from "../arguments/options.ts";
+import { CONFIG, type CommandRow, OUTPUT, onDemand, option, parseStep, serverUrl } from "../arguments/options.ts";
 import { parseTime } from "../arguments/past-time.ts";
 
 /** The commands of `policy`. */
@@ -25,7 +25,11 @@ export const POLICY_COMMANDS: readonly CommandRow[] = [
     example: "policy backtest --config proxywarden.yaml --since 30d --policies offline.yaml",
     options: [
       CONFIG,
-      option("--prometheus <url>", "URL of Prometheus; default: prometheus.url of the configuration", parseServerUrl),
+      option(
+        "--prometheus <url>",
+        "URL of Prometheus; default: prometheus.url of the configuration",
+        serverUrl("http://127.0.0.1:9090"),
+      ),
       option("--http-config-file <file>", "HTTP client config file for --prometheus, in Prometheus format"),
       option("--since <time>", "start of the history, or how long ago; default: 30d before --until", parseTime),
       option("--until <time>", "end of the history, or how long ago; default: now", parseTime),

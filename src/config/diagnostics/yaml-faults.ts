@@ -66,16 +66,18 @@ export function syntaxFinding(fault: YAMLError, document: Document, text: string
   }
   // The parser may end its message with text of the file, which may be a secret.
   const reason = fault.message.replace(/: ".*"$/s, "");
-  const hint = SYNTAX_HINTS[fault.code] ?? "";
+  const hint = SYNTAX_HINTS.find(([pattern]) => pattern.test(reason))?.[1] ?? "";
   const expected = `${reason.charAt(0).toLowerCase()}${reason.slice(1)}${hint}`;
   return { ...at, found, expected, message: `not valid YAML: ${expected}` };
 }
 
 /** What to do about errors whose message, which is the parser's, does not say it. */
-const SYNTAX_HINTS: Readonly<Partial<Record<YAMLError["code"], string>>> = {
-  BLOCK_AS_IMPLICIT_KEY: '; quote a value that contains ": ", and indent the keys of a mapping equally',
-  TAB_AS_INDENT: "; use spaces, in every line",
-};
+const SYNTAX_HINTS: readonly (readonly [message: RegExp, hint: string])[] = [
+  [/^Nested mappings /, '; quote a value that contains ": ", and indent the keys of a mapping equally'],
+  [/^Tabs /, "; use spaces, in every line"],
+  [/^Sequence item without /, "; indent the keys of a list item equally"],
+  [/^Unexpected \S+ at node end/, "; put the whole value in quotes: ' if it contains \""],
+];
 
 const UNQUOTED_VARIABLE = `must be quoted: inside { } or [ ], write "\${NAME}"`;
 

@@ -15,6 +15,7 @@ import {
   list,
   nonBlankText,
   oneOf,
+  policyGlobs,
   rejectDuplicateNames,
   rejectValue,
   section,
@@ -199,11 +200,7 @@ const logSection = section({
   .prefault({})
   .describe("Log on standard error.");
 
-const policies = list(
-  nonBlankText("a glob of policy files", { name: "glob", check: "glob" }),
-  "globs of policy files",
-  20,
-)
+const policies = policyGlobs()
   .default([])
   .describe(
     "Globs of policy files, relative to this file; `*` does not match names that begin with a dot. A glob that matches no file is an error. There may be at most 200 files, with at most 131,072 characters in total. If empty, the daemon exports metrics and takes no action.",

@@ -13,6 +13,7 @@ import {
   nonBlankText,
   oneOf,
   parsedText,
+  policyGlobs,
   RUN_ALWAYS,
   rejectValue,
   section,
@@ -213,7 +214,7 @@ const START_EXPECTED = "must be a time such as 2026-11-20T23:30:00Z";
 /** Returns the schema of a file of policy tests, given every reason to hold a node. */
 export const policyTestSchema = (holdReasons: readonly string[]) =>
   section({
-    policies: list(nonBlankText("a glob of policy files", { name: "glob", check: "glob" }), "globs of policy files", 20)
+    policies: policyGlobs()
       .min(1, "must have at least one glob")
       .describe("Globs of the policy files under test, relative to this file."),
     mode: oneOf(["enforce", "as_written"])

@@ -42,7 +42,7 @@ export const serviceSchema = exactlyOneOf(["api_key", "api_key_file"], {
   ca_file: filePath()
     .exactOptional()
     .describe(
-      "PEM file of the certificate authorities used to verify the service's certificate, instead of the system's. Shorthand for `tls_config.ca_file`.",
+      "PEM file of the certificate authorities used to verify the service's certificate, instead of those that Node.js contains. The system's are not used unless this names their file, such as `/etc/ssl/certs/ca-certificates.crt`. Shorthand for `tls_config.ca_file`.",
     ),
   tls_config: tlsConfig
     .exactOptional()

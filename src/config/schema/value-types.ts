@@ -133,6 +133,19 @@ export const booleanFlag = () =>
 /** A text that is not empty and not only blanks. */
 export const nonBlankText = (noun: string, kind = PLAIN_TEXT) => text(noun, kind, /\S/);
 
+/** Globs of policy files, at most 20. The loader checks that each matches a file. */
+export function policyGlobs() {
+  const expected = "must be a glob of policy files";
+  const error = ({ input }: { input: unknown }) =>
+    isPolicy(input)
+      ? `${expected}, such as policies/*.yaml; policies belong in such a file`
+      : expected + quotesHint(input);
+  const glob = z.string({ error }).min(1, expected).regex(/\S/, expected);
+  return list(glob.register(valueKinds, { name: "glob", check: "glob" }), "globs of policy files", 20);
+}
+
+const isPolicy = (input: unknown): boolean => typeof input === "object" && input !== null && "when" in input;
+
 /** A CEL expression. The loader checks the fields it names. */
 export function expression() {
   const expected = "must be a CEL expression";

@@ -201,7 +201,8 @@ export class Database implements Connection {
   }
 
   #unavailable(error: unknown): DatabaseUnavailable {
-    return new DatabaseUnavailable(`${this.name} can't be reached: ${connectionProblem(error)}`, { cause: error });
+    const what = isUnreachable(error) ? "can't be reached" : "can't be used";
+    return new DatabaseUnavailable(`${this.name} ${what}: ${connectionProblem(error)}`, { cause: error });
   }
 }
 
@@ -249,5 +250,8 @@ const isConnectionFailure = (error: Error): boolean =>
 
 function connectionProblem(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(connectionProblem).join("; ");
-  return errorMessage(error);
+  return errorMessage(error).replace(NODE_ADVICE, "; sslrootcert in the URL must name the file of its authority");
 }
+
+/** What Node.js appends to errors about certificates that no trusted authority has issued. */
+const NODE_ADVICE = /; if the root CA is installed locally, .*$/;

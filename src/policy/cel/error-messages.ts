@@ -40,8 +40,14 @@ export function describeParseError({ code, summary, range }: CelError, text: str
     case "unexpected_character":
     case "unexpected_token": {
       const before = text.slice(0, start);
+      const [regularExpression] = /^[=!]~/.exec(text.slice(start)) ?? [];
+      if (regularExpression !== undefined) {
+        return problem(
+          `unexpected ${regularExpression}: regular expressions are not supported; use contains, startsWith or endsWith`,
+        );
+      }
       const meant =
-        SUGGESTED_OPERATORS.get(written) ??
+        SUGGESTED_OPERATORS.get(written.toLowerCase()) ??
         OPERATORS_BEFORE.find(([pattern]) => pattern.test(before + written))?.[1] ??
         durationCall(`${/[\d.]*$/.exec(before)![0]}${written}`);
       return problem(meant === null ? found : `${found}; did you mean ${meant}?`);
@@ -98,7 +104,7 @@ const SUGGESTED_OPERATORS = new Map(Object.entries({ "=": "==", "&": "&&", "|": 
 
 /** The same for operators that end where the unexpected text begins, or with it. */
 const OPERATORS_BEFORE: readonly (readonly [pattern: RegExp, meant: string])[] = [
-  [/\bnot\s+\w+$/, "! instead of not"],
+  [/\bnot\s+\w+$/i, "! instead of not"],
   [/<>$/, "!= instead of <>"],
 ];
 

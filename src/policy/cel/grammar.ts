@@ -141,8 +141,11 @@ function readField(node: SyntaxNode): Term {
   const field = findField(path);
   if (field !== null) return { kind: "field", offset, field };
   const within = FIELDS.find(({ name }) => name.startsWith(`${path}.`));
-  if (within !== undefined)
-    return reject(offset, `${path} is not a field; name one of its fields, such as ${within.name}`);
+  if (within !== undefined) {
+    const ofNode = findField(`node.${path}`);
+    const hint = ofNode === null ? `name one of its fields, such as ${within.name}` : `did you mean ${ofNode.name}?`;
+    return reject(offset, `${path} is not a field; ${hint}`);
+  }
   const suggestion = suggestField(path);
   return reject(
     offset,

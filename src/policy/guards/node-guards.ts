@@ -11,7 +11,7 @@ const OWNERSHIP: HoldReasonRow = {
   counts: "actions on the node that the daemon did not take",
   condition:
     "it is in a quarantine that the daemon did not start or that is overdue, or it was rebooted in the last 15 minutes, but not by the daemon",
-  ends: "automatically, 15 minutes after the quarantine or reboot was last seen (an overdue quarantine by the daemon: as soon as it ends), or with `release` once that quarantine is over",
+  ends: "automatically, 15 minutes after the quarantine or reboot was last seen (an overdue quarantine by the daemon: as soon as it ends), or with `release`, but not while the quarantine lasts",
   operatorAction: "check that no second daemon or script acts on this fleet",
 };
 

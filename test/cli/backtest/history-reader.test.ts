@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { IntegrationClient } from "../../../src/api-client/integration-client.ts";
+import { DAY_MS } from "../../../src/base/duration.ts";
 import { fail, ok } from "../../../src/base/result.ts";
 import { measureHistory, queryRange } from "../../../src/cli/backtest/history-reader.ts";
 
@@ -72,6 +73,27 @@ test.each([
   expect(await measureHistory({ prometheus: client, matchers: "", fromMs, untilMs, signal })).toMatchObject(
     ok({ nodes, daemons }),
   );
+});
+
+test("a history that is shorter than the time between two sampled points is found", async () => {
+  const queries: string[] = [];
+  const prometheus: IntegrationClient = {
+    request({ path }) {
+      const query = new URL(path ?? "", "http://prometheus").searchParams.get("query")!;
+      queries.push(query);
+      const series = [{ metric: { job: "proxywarden" }, values: [[1_772_323_200, "30"]] }];
+      const result = query.includes("_over_time(") ? series : [];
+      return Promise.resolve(ok({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(matrix(result))) }));
+    },
+    close: () => Promise.resolve(),
+  };
+  const source = { prometheus, matchers: "", fromMs: GRID.startMs, untilMs: GRID.startMs + 30 * DAY_MS, signal };
+  expect(await measureHistory(source)).toEqual(ok({ nodes: 30, daemons: 1, walkIntervalMs: 30_000 }));
+  expect(queries).toEqual([
+    "count by (job, instance) (proxynet_node_status{} == 1)",
+    "count by (job, instance) (last_over_time(proxynet_node_status{}[5184s]) == 1)",
+    'max(last_over_time(proxywarden_plan_interval_seconds{collector="nodes"}[5184s]))',
+  ]);
 });
 
 const HINT = "it must be the URL of a running Prometheus that has the daemon's metrics";

@@ -76,3 +76,7 @@ test("warns if several daemons are in the history at the same time", async () =>
     "\n  2 daemons are in the history at the same time, and their nodes count as one fleet: select one with --matchers, such as --matchers 'instance=\"HOST:PORT\"'\n",
   );
 });
+
+test("shows an address of Prometheus if the option is not a URL", async () => {
+  expect((await backtest("", "--prometheus", "127.0.0.1:9090")).err).toContain("such as http://127.0.0.1:9090 ");
+});

@@ -9,6 +9,14 @@ describe("the first error of invalid YAML is reported:", () => {
         '1:6: not valid YAML: nested mappings are not allowed in compact mappings; quote a value that contains ": ", and indent the keys of a mapping equally',
       ],
     ],
+    [
+      'policies: ["a.yaml"]\nlog:\n  level: "node.status == "offline""\n',
+      ["3:27: not valid YAML: unexpected scalar at node end; put the whole value in quotes: ' if it contains \""],
+    ],
+    [
+      "receivers:\n  - name: oncall\n    log: true\n   url: x\n",
+      ["4:1: not valid YAML: sequence item without - indicator; indent the keys of a list item equally"],
+    ],
     ['log: "info', ['1:6: not valid YAML: the quote " is never closed']],
     ["web: {}\nlog: 'info\nstate: {}\n", ["2:6: not valid YAML: the quote ' is never closed"]],
     [

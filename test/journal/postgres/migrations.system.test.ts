@@ -46,8 +46,8 @@ test("an older daemon refuses a newer schema, and names both versions", async ()
   await (await sharedCluster()).query(`UPDATE "${schema}".schema_version SET version = 99`);
   const deps = await postgresDeps(schema);
   const message = `schema "${schema}" in postgres://postgres@127.0.0.1:${(await sharedCluster()).port}/postgres has schema version 99, but this version of proxywarden supports ${VERSIONS.last} at most; run the version that wrote it, or a later one`;
-  expect(await openMigratedDatabase(deps)).toEqual({ ok: false, error: { kind: "newer", message } });
-  expect(await readPostgresState(deps, read)).toEqual({ ok: false, error: { kind: "newer", message } });
+  expect(await openMigratedDatabase(deps)).toEqual({ ok: false, error: { kind: "unsupported", message } });
+  expect(await readPostgresState(deps, read)).toEqual({ ok: false, error: { kind: "unsupported", message } });
 });
 
 test("a schema of a build from before the first release is refused with what to do", async () => {
@@ -57,8 +57,8 @@ test("a schema of a build from before the first release is refused with what to 
   await (await sharedCluster()).query(`UPDATE "${schema}".schema_version SET version = 2`);
   const message = `schema "${schema}" in ${database.name} has schema version 2, but this version of proxywarden supports 3 and later; a build from before the first release wrote it; move it away, or see "Changes during development" in CHANGELOG.md for how to keep it`;
   const deps = await postgresDeps(schema);
-  expect(await openMigratedDatabase(deps)).toEqual({ ok: false, error: { kind: "older", message } });
-  expect(await readPostgresState(deps, read)).toEqual({ ok: false, error: { kind: "older", message } });
+  expect(await openMigratedDatabase(deps)).toEqual({ ok: false, error: { kind: "unsupported", message } });
+  expect(await readPostgresState(deps, read)).toEqual({ ok: false, error: { kind: "unsupported", message } });
   await database.close();
 });
 
@@ -73,9 +73,15 @@ test("a reader says whether the server can't be reached or refuses", async () =>
   const cluster = await sharedCluster();
   const deps = await postgresDeps(newSchema());
   const refused = { ...deps, url: fixedSecret(cluster.url().replace("postgres@", "stranger@")) };
-  expect(await readPostgresState(refused, read)).toMatchObject({ ok: false, error: { kind: "unusable" } });
+  expect(await readPostgresState(refused, read)).toMatchObject({
+    ok: false,
+    error: { kind: "unusable", message: expect.stringMatching(/ can't be used: role "stranger" does not exist$/) },
+  });
   const unreachable = { ...deps, url: fixedSecret(cluster.url({ port: await freePort() })) };
-  expect(await readPostgresState(unreachable, read)).toMatchObject({ ok: false, error: { kind: "unreachable" } });
+  expect(await readPostgresState(unreachable, read)).toMatchObject({
+    ok: false,
+    error: { kind: "unreachable", message: expect.stringMatching(/ can't be reached: connect ECONNREFUSED/) },
+  });
 });
 
 test("a user who may not create schemas can use an existing one", async () => {

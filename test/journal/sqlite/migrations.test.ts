@@ -41,9 +41,9 @@ test("a database of a build from before the first release is refused with what t
   early.close();
   const before = readFileSync(path);
   const message = `${path} has schema version 4, but this version of proxywarden supports 5 and later; a build from before the first release wrote it; move it away, or see "Changes during development" in CHANGELOG.md for how to keep it`;
-  expect(openSqliteStore(dirname(path))).toEqual({ ok: false, error: { kind: "older", message } });
+  expect(openSqliteStore(dirname(path))).toEqual({ ok: false, error: { kind: "unsupported", message } });
   const read = await readSqliteState(dirname(path), () => Promise.resolve());
-  expect(read).toEqual({ ok: false, error: { kind: "older", message } });
+  expect(read).toEqual({ ok: false, error: { kind: "unsupported", message } });
   expect(readFileSync(path).equals(before)).toBe(true);
   rmSync(dirname(path), { recursive: true });
 });

@@ -124,7 +124,7 @@ describe("reading fails with a reason", () => {
     const later = new DatabaseSync(folder.database);
     later.exec("PRAGMA user_version = 99");
     later.close();
-    expect(await failure()).toContain(`newer: ${folder.database} has schema version 99`);
+    expect(await failure()).toContain(`unsupported: ${folder.database} has schema version 99`);
   });
 
   test("for a file that is not a database", async () => {

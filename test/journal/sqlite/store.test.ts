@@ -152,7 +152,7 @@ describe("the database", () => {
     later.exec("PRAGMA user_version = 99");
     later.close();
     const before = readFileSync(path);
-    expect(openSqliteStore(folder.path)).toMatchObject({ ok: false, error: { kind: "newer" } });
+    expect(openSqliteStore(folder.path)).toMatchObject({ ok: false, error: { kind: "unsupported" } });
     const store = openSqliteStore(folder.path);
     expect(store.ok ? "" : store.error.message).toContain(`${path} has schema version 99`);
     expect(readFileSync(path).equals(before)).toBe(true);

@@ -35,6 +35,7 @@ describe("an expression is rejected, with the position,", () => {
   });
 
   test.each([
+    ['@region == "eu-west"', "region is not a field; did you mean node.region?"],
     ["@node == node", "node is not a field; name one of its fields, such as node.id"],
     ["0.5 < @fleet.median", "fleet.median is not a field; name one of its fields, such as fleet.median.cpu_usage"],
     ['@node["status"] == "offline"', "fields must be written as node.status, not with [ ]"],
@@ -74,6 +75,16 @@ describe("an expression is rejected, with the position,", () => {
   test.each([
     ['node.status @= "offline"', "unexpected =; did you mean ==?"],
     ["node.uptime_hours > 1 @and node.uptime_hours < 5", "unexpected and; did you mean &&?"],
+    ["node.uptime_hours < 1 @OR node.uptime_hours > 5", "unexpected OR; did you mean ||?"],
+    ['NOT @node.name == "a"', "unexpected node; did you mean ! instead of not?"],
+    [
+      'node.name @=~ "fra-.*"',
+      "unexpected =~: regular expressions are not supported; use contains, startsWith or endsWith",
+    ],
+    [
+      'node.name @!~ "fra-.*"',
+      "unexpected !~: regular expressions are not supported; use contains, startsWith or endsWith",
+    ],
     ['not @node.name == "a"', "unexpected node; did you mean ! instead of not?"],
     ['node.status <@> "online"', "unexpected >; did you mean != instead of <>?"],
     ["now - node.last_seen > 10@m", 'unexpected m; did you mean duration("10m")?'],

@@ -31,6 +31,12 @@ labels: {{- include "proxywarden.labels" . | nindent 2 }}
 {{- /* proxywarden.yaml: the configuration from the values, with the locations of the state and the policies. */ -}}
 {{- define "proxywarden.config" -}}
 {{- $config := deepCopy .Values.config }}
+{{- if hasKey $config "state" }}{{ fail "config.state is set by the chart: use persistence or highAvailability" }}{{ end }}
+{{- if hasKey $config "policies" }}{{ fail "config.policies is set by the chart: list the policies under policies" }}{{ end }}
+{{- $listen := default "" (default dict $config.web).listen }}
+{{- if regexMatch "^(127\\.|localhost:|\\[::1\\])" $listen }}
+{{- printf "config.web.listen: probes and Prometheus can't reach %s; use 0.0.0.0:9713" $listen | fail }}
+{{- end }}
 {{- $_ := required "set config.service.base_url to the URL of the management service" $config.service.base_url }}
 {{- if .Values.highAvailability.enabled }}
 {{- $postgres := dict "url_file" "/run/secrets/proxywarden/postgres_url" }}
