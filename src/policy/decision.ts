@@ -5,7 +5,7 @@ import type { EpochMs } from "../model/time.ts";
 import { isDown, isLost } from "./episodes/lost-nodes.ts";
 import { correlatedGuard } from "./guards/correlated-failure.ts";
 import { DAEMON_GUARDS } from "./guards/daemon-guards.ts";
-import { type Candidate, type GuardFacts, type GuardRow, type HoldReasonRow, nextStep } from "./guards/guard.ts";
+import { type Candidate, type GuardFacts, type GuardRow, type HoldReasonRow, nextStep } from "./guards/guard-types.ts";
 import { LIMIT_GUARDS } from "./guards/limit-guards.ts";
 import { NODE_GUARDS } from "./guards/node-guards.ts";
 import { POLICY_GUARDS } from "./guards/policy-guards.ts";

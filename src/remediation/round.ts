@@ -7,7 +7,7 @@ import type { MonotonicMs } from "../model/time.ts";
 import { nextTurn, runInSlices } from "../platform/event-loop.ts";
 import { precondition } from "../policy/decision.ts";
 import { findFiringNodes } from "../policy/fleet-counts.ts";
-import { type Candidate, nextStep } from "../policy/guards/guard.ts";
+import { type Candidate, nextStep } from "../policy/guards/guard-types.ts";
 import { isDryRun } from "../policy/policy.ts";
 import type { RemediationContext } from "./context.ts";
 import { ActionPlanner, hasFailed, lapseApprovals } from "./evaluation/action-planner.ts";

@@ -9,7 +9,7 @@ import {
   type HoldReason,
   mayBeginEpisode,
 } from "../../src/policy/decision.ts";
-import type { Candidate } from "../../src/policy/guards/guard.ts";
+import type { Candidate } from "../../src/policy/guards/guard-types.ts";
 import { steps } from "../harness/policies.ts";
 import { actionOf, decisionOf, episodeOf } from "../journal/arbitrary-changes.ts";
 import {

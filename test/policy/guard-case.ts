@@ -6,7 +6,7 @@ import type { Blocker } from "../../src/model/remediation/decision.ts";
 import type { Action, Episode, NodeHold, Quarantine, TimerRow } from "../../src/model/remediation/episode.ts";
 import type { PolicyEvaluation, Verdict } from "../../src/policy/evaluation.ts";
 import { countFleet } from "../../src/policy/fleet-counts.ts";
-import type { Candidate, GuardFacts, GuardRow, NodeObservation } from "../../src/policy/guards/guard.ts";
+import type { Candidate, GuardFacts, GuardRow, NodeObservation } from "../../src/policy/guards/guard-types.ts";
 import { effectiveLimits } from "../../src/policy/guards/safety-limits.ts";
 import { CLOSED_BREAKER } from "../../src/policy/guards/storm-and-breaker.ts";
 import { isInFlight } from "../../src/policy/own-actions.ts";

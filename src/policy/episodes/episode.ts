@@ -3,7 +3,7 @@ import type { NodeStatus } from "../../model/node.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { Action, Episode, Quarantine } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
-import type { NodeObservation } from "../guards/guard.ts";
+import type { NodeObservation } from "../guards/guard-types.ts";
 import { type ActivePolicy, isDryRun } from "../policy.ts";
 import { transition } from "./episode-states.ts";
 import { isDown, isUnlisted } from "./lost-nodes.ts";

@@ -1,7 +1,7 @@
 import { type DurationMs, formatDuration, formatSecondsLeft, HOUR_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
-import { defineSimpleGuard } from "./guard.ts";
+import { defineSimpleGuard } from "./guard-types.ts";
 import { incidentNodesMin } from "./safety-limits.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { defineGuard, defineSimpleGuard, type HoldReasonRow } from "./guard.ts";
+import { defineGuard, defineSimpleGuard, type HoldReasonRow } from "./guard-types.ts";
 
 /** Holds every node while an operator has paused actions. */
 const pauseGuard = defineSimpleGuard({

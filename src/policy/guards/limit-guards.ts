@@ -5,7 +5,7 @@ import type { Episode } from "../../model/remediation/episode.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { type DomainCount, type FleetCounts, NO_NODES } from "../fleet-counts.ts";
-import { defineSimpleGuard } from "./guard.ts";
+import { defineSimpleGuard } from "./guard-types.ts";
 
 /** Maximum number of nodes or actions that a detail names. The rest are only counted. */
 const NAMES_MAX = 3;

@@ -5,7 +5,7 @@ import type { Action, Episode, NodeHold } from "../../model/remediation/episode.
 import { isLost } from "../episodes/lost-nodes.ts";
 import { isRecentReboot, ownQuarantine, wasRebootedByUs } from "../own-actions.ts";
 import { isDryRun } from "../policy.ts";
-import { type Candidate, defineGuard, defineSimpleGuard, type GuardFacts, type HoldReasonRow } from "./guard.ts";
+import { type Candidate, defineGuard, defineSimpleGuard, type GuardFacts, type HoldReasonRow } from "./guard-types.ts";
 
 const OWNERSHIP: HoldReasonRow = {
   counts: "actions on the node that the daemon did not take",

@@ -1,6 +1,6 @@
 import { isAcceptableLoss } from "../episodes/lost-nodes.ts";
 import { isDryRun } from "../policy.ts";
-import { defineGuard, defineSimpleGuard } from "./guard.ts";
+import { defineGuard, defineSimpleGuard } from "./guard-types.ts";
 
 /** Holds a node whose condition is unknown. */
 const verdictGuard = defineSimpleGuard({

@@ -5,7 +5,7 @@ import type { Episode } from "../../model/remediation/episode.ts";
 import { endedAt, givenUpHold, releasedAt } from "../episodes/attempts.ts";
 import { isLost } from "../episodes/lost-nodes.ts";
 import { isDryRun } from "../policy.ts";
-import { type Candidate, defineGuard, defineSimpleGuard, type GuardFacts, nextStep } from "./guard.ts";
+import { type Candidate, defineGuard, defineSimpleGuard, type GuardFacts, nextStep } from "./guard-types.ts";
 
 const GIVEN_UP = "ProxywardenNodeGivenUp";
 

@@ -4,7 +4,7 @@ import { countNoun } from "../../base/text.ts";
 import type { NodeId } from "../../model/node.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
 import { isDryRun } from "../policy.ts";
-import { defineGuard, defineSimpleGuard } from "./guard.ts";
+import { defineGuard, defineSimpleGuard } from "./guard-types.ts";
 
 /** A node that began to fire, or was lost. */
 export interface FiringNode {

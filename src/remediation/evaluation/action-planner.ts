@@ -7,7 +7,7 @@ import type { HoldReason } from "../../policy/decision.ts";
 import { decide, mayBeginEpisode } from "../../policy/decision.ts";
 import { consecutiveFailures } from "../../policy/episodes/attempts.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
-import type { Candidate, GuardFacts } from "../../policy/guards/guard.ts";
+import type { Candidate, GuardFacts } from "../../policy/guards/guard-types.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext, EpisodeContext } from "../context.ts";
 import { actionChange, commitTransition, nodeText, notifyOfEpisode } from "../execution/episode-transitions.ts";

@@ -9,7 +9,7 @@ import { canProceed, findCanary, planAction } from "../../policy/decision.ts";
 import { givenUpHold } from "../../policy/episodes/attempts.ts";
 import { evaluateExpression, type Verdict } from "../../policy/evaluation.ts";
 import { countFleet } from "../../policy/fleet-counts.ts";
-import { type Candidate, type GuardFacts, nextStep } from "../../policy/guards/guard.ts";
+import { type Candidate, type GuardFacts, nextStep } from "../../policy/guards/guard-types.ts";
 import { assumedActionTimes, effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import { windowBlockers } from "../../policy/guards/time-window.ts";
 import { isInFlight } from "../../policy/own-actions.ts";

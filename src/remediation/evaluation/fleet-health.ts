@@ -5,7 +5,7 @@ import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { lostSince } from "../../policy/episodes/lost-nodes.ts";
 import { countFleet, type FleetCounts } from "../../policy/fleet-counts.ts";
-import type { GuardFacts } from "../../policy/guards/guard.ts";
+import type { GuardFacts } from "../../policy/guards/guard-types.ts";
 import { effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import {
   type Breaker,

@@ -7,7 +7,7 @@ import type { NodeId, NodeStatus } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { advanceStep, endSteps, recordRateLimited, recordSent, recordUnsent } from "../../policy/episodes/episode.ts";
 import { evaluateExpression } from "../../policy/evaluation.ts";
-import type { Candidate } from "../../policy/guards/guard.ts";
+import type { Candidate } from "../../policy/guards/guard-types.ts";
 import type { EpisodeContext, ServiceContext } from "../context.ts";
 import { obsoleteReason } from "../evaluation/action-planner.ts";
 import { findCandidate } from "../evaluation/decision-input.ts";

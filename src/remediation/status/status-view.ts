@@ -6,7 +6,7 @@ import type { Blocker } from "../../model/remediation/decision.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { findBlockers } from "../../policy/decision.ts";
-import type { GuardFacts } from "../../policy/guards/guard.ts";
+import type { GuardFacts } from "../../policy/guards/guard-types.ts";
 import { limitsByName } from "../../policy/guards/safety-limits.ts";
 import { stormCause } from "../../policy/guards/storm-and-breaker.ts";
 import { isInFlight } from "../../policy/own-actions.ts";

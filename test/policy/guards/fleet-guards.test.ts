@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Safety } from "../../../src/config/schema/safety.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
 import { correlatedGuard, type Incident } from "../../../src/policy/guards/correlated-failure.ts";
-import type { Candidate } from "../../../src/policy/guards/guard.ts";
+import type { Candidate } from "../../../src/policy/guards/guard-types.ts";
 import {
   disruptedDomainGuard,
   disruptedGuard,

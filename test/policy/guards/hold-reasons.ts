@@ -3,7 +3,7 @@ import type { TrustBlocker } from "../../../src/inventory/trust.ts";
 import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
 import type { HoldReason } from "../../../src/policy/decision.ts";
-import type { Candidate, GuardFacts, NodeObservation } from "../../../src/policy/guards/guard.ts";
+import type { Candidate, GuardFacts, NodeObservation } from "../../../src/policy/guards/guard-types.ts";
 import { CLOSED_BREAKER } from "../../../src/policy/guards/storm-and-breaker.ts";
 import type { ActivePolicy } from "../../../src/policy/policy.ts";
 import { actionOf, closedEpisodeOf, episodeOf, holdOf } from "../../journal/arbitrary-changes.ts";

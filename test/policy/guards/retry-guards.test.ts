@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
-import type { Candidate } from "../../../src/policy/guards/guard.ts";
+import type { Candidate } from "../../../src/policy/guards/guard-types.ts";
 import { holdGuard } from "../../../src/policy/guards/node-guards.ts";
 import { backoffGuard, cooldownGuard, retryGuard } from "../../../src/policy/guards/retry-guards.ts";
 import { rebootOffline } from "../../harness/policies.ts";
