@@ -41,7 +41,7 @@ export const disturbances: Readonly<Record<string, Disturbance>> = {
   "the leader is killed": signal("SIGKILL"),
   "the leader is paused (SIGSTOP)": signal("SIGSTOP", (leader) => leader.kill("SIGCONT")),
   "the leader's requests to the database are lost": drop("to_server"),
-  "the database's answers to the leader are lost": drop("to_client"),
+  "the database's responses to the leader are lost": drop("to_client"),
   "the database restarts": {
     keepsLeader: true,
     async start(_, cluster) {

@@ -18,8 +18,8 @@ const WATCH: readonly Option[] = [
 ];
 
 const LOCATION: readonly Option[] = [
-  option("--region <region>", "only nodes of this region", parseSearchText),
-  option("--country <code>", "only nodes of this country, such as DE", parseSearchText),
+  option("--region <region>", "only nodes in this region", parseSearchText),
+  option("--country <code>", "only nodes in this country, such as DE", parseSearchText),
 ];
 
 const NODE = option("--node <node>", "only this node, by its id or name", parseSearchText);
