@@ -15,6 +15,7 @@ import { noExternalBlockers, START_MS } from "../../harness/virtual-daemon.ts";
 import { createBreakerModel } from "../invariants/breaker-model.ts";
 import { firingViolation } from "../invariants/firing-invariant.ts";
 import { checkServiceClock, checkWalk, createServiceClockModel } from "../invariants/observation-invariants.ts";
+import { createRegionOutages } from "../invariants/region-outages.ts";
 import { createCheckedTransport } from "./checked-transport.ts";
 import {
   type Configuration,
@@ -120,6 +121,7 @@ export class Simulation {
       await this.#clock.advance(Math.min(STEP_MS, until - this.#clock.monotonic()));
       recordFailingNodes(this.parts);
       checkServiceClock(this.parts);
+      this.parts.regionOutages.update();
     }
   }
 
@@ -174,6 +176,7 @@ export class Simulation {
         hasFallenBack: (policy) => (recordedState.facts.get(`remediation.fallback.${policy}`) ?? null) !== null,
       }),
       serviceClock: createServiceClockModel(),
+      regionOutages: createRegionOutages(() => this.parts),
       hasKnownFleet: false,
       acceptedAt: Number.NEGATIVE_INFINITY,
       acceptedNodes: Number.POSITIVE_INFINITY,
@@ -209,6 +212,7 @@ export class Simulation {
   }
 
   #onCommit(when: "before" | "after", changes: readonly JournalChange[]): void {
+    if (when === "after") this.parts.regionOutages.recordCommit();
     this.#options.onCommit?.(when, this, changes);
     if (!this.#lifetime.isAlive()) throw new Error("killed");
   }
@@ -243,11 +247,9 @@ export class Simulation {
     this.#startsAt = Number.POSITIVE_INFINITY;
     this.#lifetime = createProcessLifetime();
     this.#walkAt = null;
-    parts.observations.startProcess();
-    parts.serviceClock.startProcess();
-    parts.hasKnownFleet = false;
-    parts.recordedState.startProcess();
-    parts.processStartedAt = clock.monotonic();
+    const { observations, serviceClock, regionOutages, recordedState } = parts;
+    for (const part of [observations, serviceClock, regionOutages, recordedState]) part.startProcess();
+    [parts.hasKnownFleet, parts.processStartedAt] = [false, clock.monotonic()];
     parts.forwardMs = Math.max(parts.forwardMs, clock.now() - clock.monotonic() - parts.startMs);
     parts.process = await startDaemonProcess({
       clock,

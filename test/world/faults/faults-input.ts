@@ -1,5 +1,6 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Fault, FaultKind } from "../../../src/config/schema/scenario.ts";
+import { SITES } from "../../../src/simulator/fleet/locations.ts";
 import type { RandomChoices } from "../runs/random-choices.ts";
 
 /** The limit headers of the service and those of a gateway. */
@@ -154,6 +155,19 @@ export function phantomFaults(choices: RandomChoices, fromMs: DurationMs, untilM
     const forMs = Math.min(choices.pick([20 * SECOND_MS, MINUTE_MS, MINUTE_MS, 10 * MINUTE_MS]), untilMs - afterMs);
     const fault = { kind: "duplicates", records: choices.pick([3, 40, 10_000]), newIds: true } as const;
     return { afterMs, forMs, match: "GET /v1/nodes?", fault };
+  });
+}
+
+/** Mean time between the starts of two outages of a region. */
+const REGION_OUTAGE_INTERVAL_MS: DurationMs = 6 * HOUR_MS;
+
+const REGIONS = [...new Set(SITES.map(({ region }) => region))];
+
+/** Draws outages of regions. Most last longer than a policy waits. Those of small regions are no storm. */
+export function regionOutages(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly Fault[] {
+  return choices.times(fromMs, untilMs, (untilMs - fromMs) / REGION_OUTAGE_INTERVAL_MS).map((afterMs): Fault => {
+    const forMs = Math.min(choices.pick([5, 30, 90, 240]) * MINUTE_MS, untilMs - afterMs);
+    return { afterMs, forMs, fault: { kind: "region_dark", region: choices.pick(REGIONS) } };
   });
 }
 

@@ -14,7 +14,14 @@ import { billingMonthOf } from "../../../src/rate-limit/monthly-budget.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 import type { Configuration } from "../daemon/daemon-process.ts";
-import { cacheFaults, longFaults, misleadingFaults, phantomFaults, randomFaults } from "../faults/faults-input.ts";
+import {
+  cacheFaults,
+  longFaults,
+  misleadingFaults,
+  phantomFaults,
+  randomFaults,
+  regionOutages,
+} from "../faults/faults-input.ts";
 import { lateReboots, longDowntimes, randomEvents, suspensions, type TimedEvent } from "../faults/world-events.ts";
 import { randomConfig } from "./policies-input.ts";
 import { createRandomChoices, type RandomChoices } from "./random-choices.ts";
@@ -107,6 +114,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
       ...cacheFaults(createRandomChoices(seededRandom(seed * 3_011)), WARM_UP_MS, quietAtMs),
       ...phantomFaults(createRandomChoices(seededRandom(seed * 1_009)), WARM_UP_MS, quietAtMs),
       ...longFaults(createRandomChoices(seededRandom(seed * 6_007)), WARM_UP_MS, quietAtMs),
+      ...regionOutages(createRandomChoices(seededRandom(seed * 2_017)), WARM_UP_MS, quietAtMs),
     ],
   };
   const configuration = { settings, config };

@@ -47,7 +47,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
     ],
     ...safety,
-    seeds: from(5),
+    seeds: from(1),
   },
   {
     name: "breaker in memory only",
@@ -60,6 +60,30 @@ export const MUTATIONS: readonly Mutation[] = [
     ],
     ...safety,
     seeds: from(21),
+  },
+  {
+    name: "nodes that failed together are not held",
+    edits: [
+      {
+        file: "src/policy/guards/correlated-failure.ts",
+        find: "incidents.find(({ nodes }) => nodes.has(node)) ?? null;",
+        replace: "incidents.find(({ nodes }) => nodes.has(node) && nodes.size === 0) ?? null;",
+      },
+    ],
+    ...safety,
+    seeds: from(1),
+  },
+  {
+    name: "incidents in memory only",
+    edits: [
+      {
+        file: "src/remediation/evaluation/fleet-health.ts",
+        find: "      ...this.#changedFact(INCIDENTS_FACT, this.#incidents.row()),\n",
+        replace: "",
+      },
+    ],
+    ...safety,
+    seeds: from(1),
   },
   {
     name: "timer running on unknown",
