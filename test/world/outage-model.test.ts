@@ -6,6 +6,8 @@ const NODES = ["a", "b", "c", "d"];
 /** Two of the four nodes are an incident if they were shown healthy, otherwise three. */
 const LIMITS = { nodes: 3, share: 0.5, withinMs: 5 * MINUTE_MS };
 
+const COOLDOWN_MS = 20 * MINUTE_MS;
+
 let model: OutageModel;
 let now: number;
 let treated: ReadonlySet<string>;
@@ -15,6 +17,7 @@ beforeEach(() => {
   [now, treated, lastSeen] = [0, new Set(), new Map()];
   model = createOutageModel({
     limits: () => LIMITS,
+    cooldownMs: () => COOLDOWN_MS,
     nodesIn: () => NODES.length,
     maxAgeMs: () => 3 * MINUTE_MS,
     isTreated: (node) => treated.has(node),
@@ -110,11 +113,27 @@ describe("an incident", () => {
     expect(held()).toBe("abc");
   });
 
-  test("may be over once fewer than half of the nodes there are down", () => {
-    model.endIncidents((node) => "ab".includes(node));
+  test("cools down once fewer than half of the nodes there are down, and is over after that", () => {
+    const end = (down: string) => model.endIncidents((node) => down.includes(node), now);
+    end("ab");
+    now += COOLDOWN_MS;
+    end("a");
+    now += COOLDOWN_MS - MINUTE_MS;
+    end("a");
     expect(held()).toBe("abc");
-    model.endIncidents((node) => node === "a");
+    now += MINUTE_MS;
+    end("a");
     expect(held()).toBe("");
+  });
+
+  test("is active again if enough nodes are down again during the cooldown", () => {
+    const end = (down: string) => model.endIncidents((node) => down.includes(node), now);
+    end("a");
+    now += COOLDOWN_MS - MINUTE_MS;
+    end("ab");
+    now += COOLDOWN_MS;
+    end("ab");
+    expect(held()).toBe("abc");
   });
 
   test("ends by itself, at the latest six hours after its last node failed", () => {

@@ -156,9 +156,10 @@ export function createLog(parts: SimulationParts): Log {
 }
 
 /** Records which nodes have a failure, or are cut off, now. */
-export function recordFailingNodes({ service, lastFailingAt }: SimulationParts): void {
-  for (const node of service.network.fleet.nodes)
-    if (isFailing(service, node)) lastFailingAt.set(node.id, service.network.now);
+export function recordFailingNodes({ service, serviceNow, lastFailingAt }: SimulationParts): void {
+  // The network advances only with calls, which may be hours apart.
+  const now = serviceNow();
+  for (const node of service.network.fleet.nodes) if (isFailing(service, node)) lastFailingAt.set(node.id, now);
 }
 
 /** Returns whether a node has a failure, is cut off, or is shown as offline while it reboots or is quarantined. */

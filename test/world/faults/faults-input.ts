@@ -163,11 +163,21 @@ const REGION_OUTAGE_INTERVAL_MS: DurationMs = 6 * HOUR_MS;
 
 const REGIONS = [...new Set(SITES.map(({ region }) => region))];
 
+/** Share of the outages that end and begin again every few minutes. */
+const FLAPPING_SHARE = 0.3;
+
 /** Draws outages of regions. Most last longer than a policy waits. Those of small regions are no storm. */
 export function regionOutages(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly Fault[] {
-  return choices.times(fromMs, untilMs, (untilMs - fromMs) / REGION_OUTAGE_INTERVAL_MS).map((afterMs): Fault => {
-    const forMs = Math.min(choices.pick([5, 30, 90, 240]) * MINUTE_MS, untilMs - afterMs);
-    return { afterMs, forMs, fault: { kind: "region_dark", region: choices.pick(REGIONS) } };
+  return choices.times(fromMs, untilMs, (untilMs - fromMs) / REGION_OUTAGE_INTERVAL_MS).flatMap((fromMs) => {
+    const endMs = Math.min(fromMs + choices.pick([5, 30, 90, 240]) * MINUTE_MS, untilMs);
+    const fault = { kind: "region_dark", region: choices.pick(REGIONS) } as const;
+    const [downMs, upMs] = choices.chance(FLAPPING_SHARE)
+      ? [choices.ms(2 * MINUTE_MS, 12 * MINUTE_MS), choices.ms(MINUTE_MS, 6 * MINUTE_MS)]
+      : [endMs - fromMs, 0];
+    const faults: Fault[] = [];
+    for (let afterMs = fromMs; afterMs < endMs; afterMs += downMs + upMs)
+      faults.push({ afterMs, forMs: Math.min(downMs, endMs - afterMs), fault });
+    return faults;
   });
 }
 

@@ -20,12 +20,16 @@ export interface ShownIncident {
   readonly to: MonotonicMs;
   /** Whether the journal was written since then, so that the next process knows the incident. */
   readonly isJournaled: boolean;
+  /** End of the cooldown; null: the incident is active. */
+  readonly until: MonotonicMs | null;
 }
 
 /** Current inputs of the model. */
 export interface OutageModelDeps {
   /** `safety.correlated`. */
   limits(): { readonly nodes: number; readonly share: number; readonly withinMs: DurationMs };
+  /** `safety.storm_cooldown`. */
+  cooldownMs(): DurationMs;
   /** Number of nodes in a region or country. */
   nodesIn(domain: string): number;
   /** The `max_age` of the policy. */
@@ -47,8 +51,8 @@ export interface OutageModel {
   forgetIncidents(): void;
   observe(shown: readonly ShownNode[], at: MonotonicMs): void;
   recordCommit(at: MonotonicMs): void;
-  /** Forgets the incidents that may be over. `isDown`: whether a node is actually down. */
-  endIncidents(isDown: (node: string) => boolean): void;
+  /** Starts the cooldown of incidents that may be over, and ends it. `isDown`: whether a node is actually down. */
+  endIncidents(isDown: (node: string) => boolean, at: MonotonicMs): void;
   /** Returns the incident that a node is part of; null: none. */
   incidentOf(node: string, at: MonotonicMs): ShownIncident | null;
 }
@@ -121,6 +125,7 @@ export function createOutageModel(deps: OutageModelDeps): OutageModel {
         nodes: new Set([...(known?.nodes ?? []), ...added]),
         to: found === null ? known!.to : at,
         isJournaled: false,
+        until: null,
       },
     ];
   }
@@ -169,13 +174,20 @@ export function createOutageModel(deps: OutageModelDeps): OutageModel {
         isJournaled: each.isJournaled || at - each.to > EVALUATION_MS_MAX,
       }));
     },
-    endIncidents(isDown) {
-      incidents = incidents.filter(({ domain, nodes: together }) => {
+    endIncidents(isDown, at) {
+      incidents = incidents.flatMap((incident) => {
+        const { domain, nodes: together, until: known } = incident;
         const down = [...together].filter((node) => nodes.get(node)?.verdict === "unhealthy" && isDown(node)).length;
-        return down >= Math.max(sizeOf(domain), Math.ceil(deps.nodesIn(domain) / 2));
+        if (down >= Math.max(sizeOf(domain), Math.ceil(deps.nodesIn(domain) / 2))) return { ...incident, until: null };
+        const until = Math.min(known ?? Number.POSITIVE_INFINITY, at + deps.cooldownMs() - CLOCK_TOLERANCE_MS);
+        return at >= until ? [] : { ...incident, until };
       });
     },
     incidentOf: (node, at) =>
-      incidents.find((each) => each.nodes.has(node) && at < each.to + INCIDENT_MS_MAX - EVALUATION_MS_MAX) ?? null,
+      incidents.find(
+        ({ nodes: together, to, until }) =>
+          together.has(node) &&
+          at < Math.min(until ?? Number.POSITIVE_INFINITY, to + INCIDENT_MS_MAX - EVALUATION_MS_MAX),
+      ) ?? null,
   };
 }

@@ -36,6 +36,7 @@ const SILENT = `${OFFLINE} && now - node.last_seen > duration("5m")`;
 export function createRegionOutages(parts: () => SimulationParts): RegionOutages {
   const model: OutageModel = createOutageModel({
     limits: () => parts().config.safety.correlated,
+    cooldownMs: () => parts().config.safety.stormCooldownMs,
     nodesIn: (domain) => nodesIn(parts(), domain),
     maxAgeMs: () => outagePolicyOf(parts())?.maxAgeMs ?? parts().process?.plan().nodes?.freshMs ?? 0,
     isTreated: (node) => {
@@ -77,12 +78,12 @@ export function createRegionOutages(parts: () => SimulationParts): RegionOutages
       const isSettled = (daemonProcess?.snapshot()?.fleet.settledAt ?? null) !== null;
       if (!isSettled || machine.isSuspended() || trust.some(({ reason }) => UNTRUSTED_REASONS.has(reason)))
         model.forgetHealth();
-      model.endIncidents((id) => isCutOff(parts(), id));
+      model.endIncidents((id) => isCutOff(parts(), id), now());
     },
     violationOf({ node, steppedAt }) {
       if (!isCutOff(parts(), node)) return null;
       followPolicy();
-      model.endIncidents((id) => isCutOff(parts(), id));
+      model.endIncidents((id) => isCutOff(parts(), id), now());
       const incident = model.incidentOf(node, steppedAt);
       if (incident === null) return null;
       const sinceMin = Math.round((steppedAt - incident.to) / MINUTE_MS);

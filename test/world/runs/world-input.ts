@@ -184,6 +184,9 @@ function variantOf(seed: number, service: ServiceOptions): ServiceOptions {
     unknownNodeStatus: seed % 16 === 7 ? 403 : service.unknownNodeStatus,
     nodeList: { ...service.nodeList, totalCounts },
     sessionList: { ...service.sessionList, totalCounts, order: choices.pick(["started_at", ...SESSION_ORDERS]) },
+    bootedStatus: choices.pick(["online", "online", "starting"]),
+    timestamps: choices.pick(["milliseconds", "seconds", "offset"]),
+    lastSeenEveryMs: choices.pick([0, 0, MINUTE_MS, 4 * MINUTE_MS]),
   };
 }
 
