@@ -11,7 +11,7 @@ test("every record is read regardless of the total, also of empty pages, maximum
     echo: fc.constantFrom("effective", "requested" as const),
     reject: fc.constantFrom(100, 500, 5_000),
     first: fc.constantFrom(0, 1 as const),
-    emptyTotals: fc.boolean(),
+    emptyTotal: fc.constantFrom(undefined, 0),
   });
   await fc.assert(
     fc.asyncProperty(lists, async (list) => {
@@ -155,10 +155,15 @@ describe("wrong knowledge is corrected at little cost", () => {
     expect(behavior.first).toBe(0);
   });
 
-  test.each([20, 100])(
-    "a list of %i records is read if pages count from 0 and empty ones state a total of 0",
-    async (total) => {
-      const { walk, behavior } = walkOf({ total, clamp: 100, first: 0, emptyTotals: true });
+  test.each([
+    { total: 20, emptyTotal: 0 },
+    { total: 100, emptyTotal: 0 },
+    { total: 120, emptyTotal: 7 },
+    { total: 200, emptyTotal: 7 },
+  ])(
+    "a list of $total records is read if pages count from 0 and empty ones state a total of $emptyTotal",
+    async ({ total, emptyTotal }) => {
+      const { walk, behavior } = walkOf({ total, clamp: 100, first: 0, emptyTotal });
       expect(await walk()).toMatchObject({ value: { isExact: true, seen: total, total } });
       expect(behavior.first).toBe(0);
     },
