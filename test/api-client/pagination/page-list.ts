@@ -69,7 +69,8 @@ export function walkOf(list: SimulatedList, limit = 1_000) {
           );
           const page = begin < 0 || list.empty?.(query.page) === true ? [] : records.slice(begin, end);
           const echo = list.echo === "requested" ? query.limit : size;
-          const total = page.length === 0 ? (list.emptyTotal ?? paginationOf(list, asked.length)) : paginationOf(list, asked.length);
+          const emptyTotal = page.length === 0 ? list.emptyTotal : undefined;
+          const total = emptyTotal ?? paginationOf(list, asked.length);
           return ok({ ...addTo(seen, page), limit: echo, total, at: 0 });
         },
       },
