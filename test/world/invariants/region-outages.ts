@@ -44,16 +44,15 @@ export function createRegionOutages(parts: () => SimulationParts): RegionOutages
       return [...open].some((id) => episodes.get(id)?.node === node);
     },
   });
-  let policyKey = "";
+  let followed = "";
   const now = () => parts().clock.monotonic() + parts().forwardMs;
 
-  /** Forgets what a new policy, or one that did not act before, does not know. */
+  /** Forgets what a policy that is new, or did not act before, does not know. */
   function followPolicy(): void {
     const spec = outagePolicyOf(parts());
-    const key = spec === null ? "" : JSON.stringify([spec.name, spec.when, spec.match]);
-    const domainKey = `${key} ${parts().config.safety.correlated.by}`;
-    if (domainKey !== policyKey) model.forgetIncidents();
-    policyKey = domainKey;
+    const current = JSON.stringify([spec?.name, spec?.when, spec?.match, parts().config.safety.correlated.by]);
+    if (current !== followed) model.forgetIncidents();
+    followed = current;
   }
 
   function observe(records: readonly ListRecord[]): void {
