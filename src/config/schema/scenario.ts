@@ -100,6 +100,9 @@ const service = section({
     .describe(
       "Status of a node for a minute after it has booted or resumed responding; `starting` is not in the API documentation.",
     ),
+  offline_values: oneOf(["last", "zero", "null"])
+    .default("last")
+    .describe("`uptime_hours` and usage of a node that is shown as offline or rebooting: the last values, 0 or null."),
   timestamps: oneOf(["milliseconds", "seconds", "offset"])
     .default("milliseconds")
     .describe("Form of timestamps: UTC with `Z`, with or without milliseconds, or with microseconds and `+00:00`."),

@@ -52,6 +52,14 @@ export function statedStatus(
   return status === "rebooting" ? options.rebootStatus : status;
 }
 
+/** Returns a measured value of a node as the service states it, which depends on whether the node is down. */
+function statedValue(service: ServiceBackend, node: SimulatedNode, value: number): number | null {
+  const status = statedStatus(service, node);
+  const { offlineValues } = service.options;
+  if (offlineValues === "last" || (status !== "offline" && status !== "rebooting")) return value;
+  return offlineValues === "zero" ? 0 : null;
+}
+
 /** Returns the list form (spec, section 2.1) of a node at `at`. The service knows no report after `seenUntil`. */
 export function listedNode(service: ServiceBackend, node: SimulatedNode, at: EpochMs, seenUntil: EpochMs) {
   const { active } = service.network.traffic.population.nodes[node.index]!;
@@ -64,7 +72,7 @@ export function listedNode(service: ServiceBackend, node: SimulatedNode, at: Epo
     ip_address: node.ipAddress,
     version: node.version,
     last_seen: serviceTimestamp(service, lastSeenAt(service, reportedAt(node, at, seenUntil))),
-    uptime_hours: uptimeHours(node, at),
+    uptime_hours: statedValue(service, node, uptimeHours(node, at)),
     active_sessions: active,
     bandwidth_gb: bandwidthOf(service.network, node, at),
   };
@@ -76,13 +84,13 @@ export function detailedNode(service: ServiceBackend, node: SimulatedNode, at: E
   const { active } = network.traffic.population.nodes[node.index]!;
   const capacity = Math.max(CAPACITY_MIN, fairShare(network, node) * HEADROOM);
   const { cpu, memory, disk } = resourceUsage(network.seed, node, Math.min(1, active / capacity), at);
-  const scaled = (ratio: number): number =>
-    options.usageScale === "percent" ? rounded(ratio * 100, 2) : rounded(ratio, 4);
+  const scaled = (ratio: number): number | null =>
+    statedValue(service, node, options.usageScale === "percent" ? rounded(ratio * 100, 2) : rounded(ratio, 4));
   const isOtherCase = options.detailLocation === "other_case";
   return {
     ...listedNode(service, node, at, seenUntil),
     ...(isOtherCase && { country: node.country.toLowerCase(), region: node.region.toUpperCase() }),
-    uptime_hours: UPTIME_ROUNDING[options.detailUptime](exactUptimeHours(node, at)),
+    uptime_hours: statedValue(service, node, UPTIME_ROUNDING[options.detailUptime](exactUptimeHours(node, at))),
     cpu_usage: scaled(cpu),
     memory_usage: scaled(memory),
     disk_usage: scaled(disk),

@@ -56,6 +56,7 @@ service:
   quarantine_end: never
   reboot_status: offline
   booted_status: starting
+  offline_values: zero
   timestamps: offset
   last_seen_every: 1m
   error_body: empty
@@ -92,6 +93,7 @@ keys: [{ key: k, scopes: [nodes:read] }]
       quarantineEnd: "never",
       rebootStatus: "offline",
       bootedStatus: "starting",
+      offlineValues: "zero",
       timestamps: "offset",
       lastSeenEveryMs: 60_000,
       errorBody: "empty",

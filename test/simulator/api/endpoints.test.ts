@@ -115,6 +115,22 @@ test("lists and returns a node with the status that the option says for a minute
   expect(statusesOf("starting")).toEqual(["starting", "starting", "online", "online"]);
 });
 
+test("states the uptime and usage of a node that is offline as the option says", () => {
+  const valuesOf = (offlineValues: "last" | "zero" | "null") => {
+    const client = createTestClient(scenarioWith({}, { offlineValues, rebootStatus: "offline" }));
+    const { id, uptime_hours: before } = json(client.get("/v1/nodes")).data[3];
+    client.post(`/v1/nodes/${id}/reboot`, { force: true });
+    const { uptime_hours: listed } = json(client.get("/v1/nodes")).data[3];
+    const { uptime_hours: detailed, cpu_usage: cpu } = json(client.get(`/v1/nodes/${id}`));
+    return { before, listed, detailed, cpu };
+  };
+  const { before, listed, detailed, cpu } = valuesOf("last");
+  expect([before, listed, detailed]).toEqual([before, before, before]);
+  expect(cpu).toBeGreaterThan(0);
+  expect(valuesOf("zero")).toEqual({ before, listed: 0, detailed: 0, cpu: 0 });
+  expect(valuesOf("null")).toEqual({ before, listed: null, detailed: null, cpu: null });
+});
+
 test("writes timestamps in the form that the option says", () => {
   const createdAt = (timestamps: "milliseconds" | "seconds" | "offset") => {
     const client = createTestClient(scenarioWith({}, { timestamps }));

@@ -187,6 +187,7 @@ function variantOf(seed: number, service: ServiceOptions): ServiceOptions {
     bootedStatus: choices.pick(["online", "online", "starting"]),
     timestamps: choices.pick(["milliseconds", "seconds", "offset"]),
     lastSeenEveryMs: choices.pick([0, 0, MINUTE_MS, 4 * MINUTE_MS]),
+    offlineValues: choices.pick(["last", "zero", "null"]),
   };
 }
 
