@@ -180,6 +180,27 @@ describe("wrong knowledge is corrected at little cost", () => {
     expect(behavior.first).toBe(0);
   });
 
+  test("page 0 is found after it was rejected for a while", async () => {
+    let isRejected = true;
+    const fails = (page: number) => (isRejected && page === 0 ? "client_error" : null);
+    const { walk, seen, asked } = walkOf({ total: 120, clamp: 50, first: 0, fails });
+    for (let walks = 0; walks < 10; walks++) await walk();
+    expect(seen.size).toBe(70);
+    isRejected = false;
+    asked.length = 0;
+    for (let walks = 0; walks < 30; walks++) await walk();
+    expect(seen.size).toBe(120);
+  });
+
+  test("page 0 is requested rarely if it does not exist and the total is too high", async () => {
+    const fails = (page: number) => (page === 0 ? "client_error" : null);
+    const { walk, asked } = walkOf({ total: 170, clamp: 50, missing: 60, fails });
+    for (let walks = 0; walks < 10; walks++) await walk();
+    asked.length = 0;
+    for (let walks = 0; walks < 60; walks++) await walk();
+    expect(asked.filter(({ page }) => page === 0).length).toBeLessThanOrEqual(2);
+  });
+
   test("a service that treats page 0 as page 1 does not count from 0", async () => {
     const { walk, behavior } = walkOf({ total: 300, clamp: 100, zeroIsOne: true, missing: 20 });
     for (let round = 0; round < 5; round++) expect(await walk()).toMatchObject({ value: { seen: 280, total: 300 } });

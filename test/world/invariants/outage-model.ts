@@ -40,7 +40,7 @@ export interface OutageModelDeps {
 
 /**
  * A model of the correlated failures that the daemon must recognize, fed from the answers of the service. It recognizes
- * only those that documentation promises without doubt.
+ * only those that the documentation promises without doubt.
  */
 export interface OutageModel {
   /** Forgets which nodes were shown to be healthy, and the incidents that only the process before knew. */
