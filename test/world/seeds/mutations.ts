@@ -47,7 +47,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
     ],
     ...safety,
-    seeds: from(1),
+    seeds: from(2),
   },
   {
     name: "breaker in memory only",
@@ -96,7 +96,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
     ],
     ...safety,
-    seeds: from(1),
+    seeds: from(4),
   },
   {
     name: "percent rounded up",
@@ -108,7 +108,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
     ],
     ...safety,
-    seeds: from(5),
+    seeds: from(1),
   },
   {
     name: "gone after one walk",
@@ -132,7 +132,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
     ],
     ...safety,
-    seeds: from(7),
+    seeds: from(4),
   },
   {
     name: "canary never released",
@@ -195,7 +195,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
     ],
     ...safety,
-    seeds: from(1),
+    seeds: from(4),
   },
   {
     name: "one wrong Date sets the service's clock",
