@@ -46,6 +46,8 @@ export interface SimulationOptions extends Configuration {
   readonly startMs?: EpochMs;
   /** Calls of the month that were used before. Default: none. */
   readonly callsUsed?: number;
+  /** Mean time from a request to its response. Default: 50 ms. */
+  readonly latencyMs?: DurationMs;
   readonly externalBlockers?: ExternalBlockers;
   readonly wrapService?: (service: Transport, parts: SimulationParts) => Transport;
   /** Called at each moment at which the daemon may be killed, other than commits and POSTs. */
@@ -86,7 +88,7 @@ export class Simulation {
 
   /** Creates a simulation of a new daemon. */
   constructor(options: SimulationOptions) {
-    const { scenario, startMs = START_MS, callsUsed = 0 } = options;
+    const { scenario, startMs = START_MS, callsUsed = 0, latencyMs = 50 } = options;
     const service = createService(scenario, startMs, options.contract);
     const store = createMemoryStateStore();
     Object.assign(service.apiLimits, { monthStart: billingMonthOf(startMs, 1).startMs, monthCalls: callsUsed });
@@ -98,7 +100,7 @@ export class Simulation {
     this.interventions = createInterventions(service, this.parts.serviceNow);
     this.#disk = this.#createDisk(store);
     this.#log = createLog(this.parts);
-    const network = createSimulatedTransport(service, this.#clock, { latencyMs: 50, jitter: 0.5 });
+    const network = createSimulatedTransport(service, this.#clock, { latencyMs, jitter: 0.5 });
     const wrapped = options.wrapService?.(network, this.parts) ?? network;
     this.#transport = createCheckedTransport(this.parts, wrapped, (post) => options.onPost?.(post, this));
   }
@@ -284,10 +286,7 @@ export class Simulation {
     });
     await this.#clock.advance(STOP_MS);
     // A process that is killed while it stops never completes the stop.
-    if (isStopped || !this.#lifetime.isAlive()) {
-      this.#losePendingCalls();
-      return;
-    }
+    if (isStopped || !this.#lifetime.isAlive()) return this.#losePendingCalls();
     this.parts.addViolation("slow stop", `the daemon did not stop within ${STOP_MS / SECOND_MS} s`);
     this.#lifetime.kill();
   }

@@ -35,6 +35,8 @@ export interface WorldInput {
   readonly callsPerMonth: number | null;
   /** Calls of the month that were used before the start. */
   readonly callsUsed: number;
+  /** Mean time from a request to its response. */
+  readonly latencyMs: DurationMs;
   readonly configuration: Configuration;
   /** In the order of their times. */
   readonly events: readonly TimedEvent[];
@@ -56,6 +58,10 @@ export const QUIET_PERIOD_MS: DurationMs = 12 * HOUR_MS;
 
 /** Two of them are at the end of a month, so that a month of the plan ends within a run. */
 const STARTS: readonly EpochMs[] = [Date.UTC(2026, 2, 1), Date.UTC(2026, 2, 30, 6), Date.UTC(2026, 1, 28, 12)];
+
+const LATENCY_MS: DurationMs = 50;
+/** Of a service that answers slowly, but in time. */
+const SLOW_LATENCY_MS: DurationMs = 1_200;
 
 /** Calls per minute that the rest of a month allows for polling if most of its calls are used. */
 const SCARCE_CALLS_PER_MINUTE = 3;
@@ -127,7 +133,8 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
   ].toSorted((one, other) => one.atMs - other.atMs);
   const startMs = choices.pick(STARTS);
   const callsUsed = callsUsedOf(seed, settings, startMs);
-  return { seed, scenario, callsPerMonth, callsUsed, configuration, events, quietAtMs, endMs, startMs };
+  const latencyMs = seed % 8 === 7 ? SLOW_LATENCY_MS : LATENCY_MS;
+  return { seed, scenario, callsPerMonth, callsUsed, latencyMs, configuration, events, quietAtMs, endMs, startMs };
 }
 
 /** Lists the faults and events of a run with their names for `--keep`. */
