@@ -73,10 +73,12 @@ export function createRegionOutages(parts: () => SimulationParts): RegionOutages
     update() {
       const { process: daemonProcess, machine } = parts();
       followPolicy();
-      const trust = daemonProcess?.isAlive() === true ? daemonProcess.remediation.view.status().trust : [];
+      // A suspended machine must not run the daemon's code either.
+      const isRunning = daemonProcess?.isAlive() === true && !machine.isSuspended();
       const isSettled = (daemonProcess?.snapshot()?.fleet.settledAt ?? null) !== null;
-      if (!isSettled || machine.isSuspended() || trust.some(({ reason }) => UNTRUSTED_REASONS.has(reason)))
-        model.forgetHealth();
+      const isUntrusted = () =>
+        daemonProcess!.remediation.view.status().trust.some(({ reason }) => UNTRUSTED_REASONS.has(reason));
+      if (!isRunning || !isSettled || isUntrusted()) model.forgetHealth();
       model.endIncidents((id) => isCutOff(parts(), id), now());
     },
     violationOf({ node, steppedAt }) {
