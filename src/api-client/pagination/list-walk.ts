@@ -9,6 +9,7 @@ export const PAGE_LIMIT_FALLBACKS = [100, 50, 20] as const;
 const WALKS_PER_PAGE_SIZE = 100;
 /**
  * The end of a list is proven again, with one more page, after this many walks, since its total may have become wrong.
+ * So is its first page if about a page is missing, since a request for page 0 may have been rejected for another reason.
  */
 const WALKS_PER_PROVEN_END = 30;
 
@@ -59,7 +60,10 @@ export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Res
 async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<Result<ReadPage, ApiError>> {
   const { behavior } = walk;
   behavior.walks++;
-  if (behavior.walks % WALKS_PER_PROVEN_END === 0) forgetEnd(behavior);
+  if (behavior.walks % WALKS_PER_PROVEN_END === 0) {
+    forgetEnd(behavior);
+    if (behavior.first === 1) behavior.firstKnown = false;
+  }
   const smaller = smallerLimit(behavior);
   const triesAll = behavior.rejectedWalks % REJECTED_WALKS_PER_TRIAL === 0;
   const first =

@@ -154,8 +154,14 @@ export class WalkProgress {
    * on the second one.
    */
   mayMissAPage(): boolean {
-    const isEmpty = this.#total === 0 && this.#seen === 0;
-    return isEmpty || this.#fillsAPage(this.#total - this.#seen);
+    const total = this.#largestTotal();
+    const isEmpty = total === 0 && this.#seen === 0;
+    return isEmpty || this.#fillsAPage(total - this.#seen);
+  }
+
+  /** Returns the largest total of the walk, since that of a page without records may count something else. */
+  #largestTotal(): number {
+    return this.#totals.values().reduce((largest, total) => Math.max(largest, total), this.#total);
   }
 
   /** Whether about a page of records came twice: the service may ignore the page number. */
@@ -237,7 +243,7 @@ export class WalkProgress {
       behavior.first = 1;
     }
     if (this.#end === "cut" || this.#failures.length > 0) return;
-    if (this.#seen > 0 && this.#seen >= this.#total) behavior.firstKnown = true;
+    if (this.#seen > 0 && this.#seen >= this.#largestTotal()) behavior.firstKnown = true;
     if (isSinglePage && this.#repeatedInARow >= REPEATED_PAGES_MAX) behavior.ignoresPage = true;
     if (isSinglePage && this.#lastPage.length < behavior.limit) {
       behavior.singlePageMax = Math.max(behavior.singlePageMax, this.#lastPage.length);

@@ -94,6 +94,20 @@ const service = section({
     .default("duration")
     .describe("Whether a quarantine ends after its duration, or never by itself."),
   reboot_status: oneOf(["rebooting", "offline", "online"]).default("rebooting").describe("Status of a rebooting node."),
+  booted_status: oneOf(["online", "starting"])
+    .default("online")
+    .describe(
+      "Status of a node for a minute after it has booted or resumed responding; `starting` is not in the API documentation.",
+    ),
+  offline_values: oneOf(["last", "zero", "null"])
+    .default("last")
+    .describe("`uptime_hours` and usage of a node that is shown as offline or rebooting: the last values, 0 or null."),
+  timestamps: oneOf(["milliseconds", "seconds", "offset"])
+    .default("milliseconds")
+    .describe("Form of timestamps: UTC with `Z`, with or without milliseconds, or with microseconds and `+00:00`."),
+  last_seen_every: duration("0s", "1h")
+    .prefault("0s")
+    .describe("How often the service updates `last_seen`, which is rounded down to a multiple of it; `0s`: always."),
   error_body: oneOf(["code", "nested", "text", "empty"])
     .default("code")
     .describe("Body of error responses: `{error, message}`, `{error: {code, message}}`, text/plain, or none."),
@@ -124,7 +138,7 @@ const service = section({
     "Behavior of the session list. Unless the list is ordered by `started_at`, all sessions are sorted for every page, which is only suitable for small networks.",
   ),
 })
-  .transform((options) => camelKeys(options))
+  .transform((options) => camelKeys(options, "last_seen_every"))
   .prefault({})
   .describe("Behavior of the service that the API documentation does not specify.");
 

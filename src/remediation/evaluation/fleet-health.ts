@@ -111,15 +111,14 @@ export class FleetHealth {
 
   /**
    * Moves what the breaker counted while the journal's clock was behind, so that it stays within the period, incidents
-   * since then, and the end of an active storm. Losses from before a downtime are not counted again.
+   * since then, and the end of a storm's cooldown. Losses from before a downtime are not counted again.
    */
   followClock(advance: ClockAdvance): void {
-    const { byMs } = advance;
     this.#incidents.followClock(advance);
-    this.#lossesCountedUntil += byMs;
+    this.#lossesCountedUntil += advance.byMs;
     for (const state of [this.#real, this.#dryRun]) {
       const { breaker, storm } = state;
-      if (storm?.isActive === true) state.storm = { ...storm, until: storm.until + byMs };
+      if (storm !== null) state.storm = { ...storm, until: movedTime(storm.until, advance) };
       const firings = breaker.firings.map((firing) => ({ ...firing, at: movedTime(firing.at, advance) }));
       state.breaker = { ...breaker, firings };
     }

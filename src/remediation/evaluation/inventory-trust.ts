@@ -34,7 +34,7 @@ export const ACCEPTED_MISSING_FACT = "remediation.accepted_missing";
 /** Key of the fact that holds how many sessions an operator accepted as missing. */
 export const ACCEPTED_SESSIONS_FACT = "remediation.accepted_missing_sessions";
 /** Key of the fact that holds the {@link Cooldown}. */
-const COOLDOWN_FACT = "remediation.trust_cooldown";
+export const COOLDOWN_FACT = "remediation.trust_cooldown";
 /** Value of {@link COOLDOWN_FACT} while fleet data is not trusted. The cooldown starts when trust returns. */
 const NOT_STARTED = "untrusted";
 /** When the cooldown ends, by the journal's clock, or 0 if there was none. */

@@ -4,6 +4,7 @@ import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Pause } from "../../model/remediation/operator-command.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { RemediationRecords } from "../../policy/remediation-records.ts";
+import { COOLDOWN_FACT } from "../evaluation/inventory-trust.ts";
 import { PAUSE_FACT, recordedPause } from "../operator-holds.ts";
 
 /** By how much the journal's clock advanced, and which of its earlier times that concerns. */
@@ -21,8 +22,8 @@ export const movedTime = (at: EpochMs, { byMs, behindSince }: ClockAdvance): Epo
 
 /**
  * Returns the rows to move with the journal's clock, so that what began while it was behind keeps its duration, and its
- * place in the order of commands: pauses, holds, approvals, and requests for one. The `until` of a given-up node is when
- * it was released, and its retries are counted from there.
+ * place in the order of commands: pauses, holds, the cooldown after untrusted data, approvals, and requests for one. The
+ * `until` of a given-up node is when it was released, and its retries are counted from there.
  */
 export function movedTimes(records: RemediationRecords, advance: ClockAdvance): readonly JournalChange[] {
   const pause = recordedPause(records);
@@ -30,11 +31,19 @@ export function movedTimes(records: RemediationRecords, advance: ClockAdvance): 
   const holds = records.allHolds().filter(({ kind }) => kind !== "given_up");
   return [
     ...pauses.map((moved) => ({ kind: "fact", key: PAUSE_FACT, value: JSON.stringify(moved) }) as const),
+    ...movedCooldown(records, advance),
     ...holds.flatMap((hold) => movedHold(hold, advance)).map((row) => ({ kind: "hold", row }) as const),
     ...[...records.actions()]
       .flatMap((action) => movedApproval(action, advance))
       .map((row) => ({ kind: "action", row }) as const),
   ];
+}
+
+/** A cooldown that began before the clock was behind lasts longer then, but no longer than its full duration from now. */
+function movedCooldown(records: RemediationRecords, advance: ClockAdvance): JournalChange[] {
+  const end = Number(records.fact(COOLDOWN_FACT) ?? Number.NaN);
+  const moved = movedTime(end, advance);
+  return Number.isNaN(end) || moved === end ? [] : [{ kind: "fact", key: COOLDOWN_FACT, value: String(moved) }];
 }
 
 function movedHold(hold: NodeHold, advance: ClockAdvance): NodeHold[] {

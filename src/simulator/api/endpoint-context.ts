@@ -58,8 +58,19 @@ export function findFault<K extends FaultKind["kind"]>(
 }
 
 /** Formats a time as the service's clock showed it, including the clock skew at that time. ISO 8601, UTC. */
-export const serviceTimestamp = (service: ServiceBackend, at: EpochMs): string =>
-  formatTimestamp(at + clockSkewAt(service.network.faultSchedule, at));
+export function serviceTimestamp({ network, options }: ServiceBackend, at: EpochMs): string {
+  const text = formatTimestamp(at + clockSkewAt(network.faultSchedule, at));
+  switch (options.timestamps) {
+    case "milliseconds":
+      return text;
+    case "seconds":
+      return text.replace(/\.\d+/, "");
+    case "offset":
+      return text.replace("Z", "000+00:00");
+    default:
+      return options.timestamps satisfies never;
+  }
+}
 
 /** Number of minutes whose text is kept, since the timestamps of a list share few minutes. */
 const MINUTES_MAX = 2_000;

@@ -12,7 +12,7 @@ export function nodesInOrder(service: ServiceBackend, at: EpochMs, seenUntil: Ep
   if (order === "joined") return nodes;
   return sorted(nodes, order, (node, field) => {
     if (field === "created_at") return node.createdAt;
-    return field === "updated_at" ? node.changedAt : listedNode(service, node, at, seenUntil)[field];
+    return field === "updated_at" ? node.changedAt : (listedNode(service, node, at, seenUntil)[field] ?? 0);
   });
 }
 

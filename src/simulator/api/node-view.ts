@@ -1,4 +1,4 @@
-import { HOUR_MS } from "../../base/duration.ts";
+import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../base/duration.ts";
 import type { ServiceOptions } from "../../config/schema/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { lastHeartbeat, type SimulatedNode } from "../fleet/node.ts";
@@ -21,6 +21,10 @@ export type DetailedNode = ReturnType<typeof detailedNode>;
 export const reportedAt = (node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): EpochMs =>
   Math.min(lastHeartbeat(node, at), seenUntil);
 
+/** Returns the time that `last_seen` states for a node that reported last at `at`. */
+const lastSeenAt = ({ options: { lastSeenEveryMs } }: ServiceBackend, at: EpochMs): EpochMs =>
+  lastSeenEveryMs === 0 ? at : Math.floor(at / lastSeenEveryMs) * lastSeenEveryMs;
+
 /** Returns the uptime at the node's last report, in hours. */
 const exactUptimeHours = (node: SimulatedNode, at: EpochMs): number =>
   Math.max(0, (lastHeartbeat(node, at) - node.bootAt) / HOUR_MS);
@@ -35,10 +39,25 @@ function bandwidthOf(network: Network, node: SimulatedNode, at: EpochMs): number
   return gigabytes(before + countedBytes(traffic.population.nodes[node.index]!, at - startMs));
 }
 
-/** Returns the status of a node that the service states. */
-export function statedStatus({ options }: ServiceBackend, { status }: SimulatedNode): SimulatedNode["status"] {
+/** How long a node may be shown as starting after it has resumed responding. */
+export const STARTING_MS: DurationMs = MINUTE_MS;
+
+/** Returns the status of a node that the service states. `starting` is not in the API documentation. */
+export function statedStatus(
+  { options, network }: ServiceBackend,
+  { status, aliveSince }: SimulatedNode,
+): SimulatedNode["status"] | "starting" {
   if (status === "quarantined") return options.quarantineStatus;
+  if (status === "online" && network.now - aliveSince < STARTING_MS) return options.bootedStatus;
   return status === "rebooting" ? options.rebootStatus : status;
+}
+
+/** Returns a measured value of a node as the service states it, which depends on whether the node is down. */
+function statedValue(service: ServiceBackend, node: SimulatedNode, value: number): number | null {
+  const status = statedStatus(service, node);
+  const { offlineValues } = service.options;
+  if (offlineValues === "last" || (status !== "offline" && status !== "rebooting")) return value;
+  return offlineValues === "zero" ? 0 : null;
 }
 
 /** Returns the list form (spec, section 2.1) of a node at `at`. The service knows no report after `seenUntil`. */
@@ -52,8 +71,8 @@ export function listedNode(service: ServiceBackend, node: SimulatedNode, at: Epo
     region: node.region,
     ip_address: node.ipAddress,
     version: node.version,
-    last_seen: serviceTimestamp(service, reportedAt(node, at, seenUntil)),
-    uptime_hours: uptimeHours(node, at),
+    last_seen: serviceTimestamp(service, lastSeenAt(service, reportedAt(node, at, seenUntil))),
+    uptime_hours: statedValue(service, node, uptimeHours(node, at)),
     active_sessions: active,
     bandwidth_gb: bandwidthOf(service.network, node, at),
   };
@@ -65,13 +84,13 @@ export function detailedNode(service: ServiceBackend, node: SimulatedNode, at: E
   const { active } = network.traffic.population.nodes[node.index]!;
   const capacity = Math.max(CAPACITY_MIN, fairShare(network, node) * HEADROOM);
   const { cpu, memory, disk } = resourceUsage(network.seed, node, Math.min(1, active / capacity), at);
-  const scaled = (ratio: number): number =>
-    options.usageScale === "percent" ? rounded(ratio * 100, 2) : rounded(ratio, 4);
+  const scaled = (ratio: number): number | null =>
+    statedValue(service, node, options.usageScale === "percent" ? rounded(ratio * 100, 2) : rounded(ratio, 4));
   const isOtherCase = options.detailLocation === "other_case";
   return {
     ...listedNode(service, node, at, seenUntil),
     ...(isOtherCase && { country: node.country.toLowerCase(), region: node.region.toUpperCase() }),
-    uptime_hours: UPTIME_ROUNDING[options.detailUptime](exactUptimeHours(node, at)),
+    uptime_hours: statedValue(service, node, UPTIME_ROUNDING[options.detailUptime](exactUptimeHours(node, at))),
     cpu_usage: scaled(cpu),
     memory_usage: scaled(memory),
     disk_usage: scaled(disk),

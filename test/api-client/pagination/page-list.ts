@@ -17,8 +17,8 @@ export interface SimulatedList {
   readonly missing?: number;
   /** Total that the list states, if it is wrong. */
   readonly stated?: number | ((asked: number) => number);
-  /** Whether a page without records states a total of 0, as a count in the query of the page does. */
-  readonly emptyTotals?: boolean;
+  /** Total that a page without records states, such as 0 if it is a count in the query of the page. */
+  readonly emptyTotal?: number | undefined;
   /** Whether that page shows nothing. */
   readonly empty?: (page: number) => boolean;
   /** Number of records by which every page is shorter than requested. The next page continues where it ended. */
@@ -69,7 +69,8 @@ export function walkOf(list: SimulatedList, limit = 1_000) {
           );
           const page = begin < 0 || list.empty?.(query.page) === true ? [] : records.slice(begin, end);
           const echo = list.echo === "requested" ? query.limit : size;
-          const total = list.emptyTotals === true && page.length === 0 ? 0 : paginationOf(list, asked.length);
+          const emptyTotal = page.length === 0 ? list.emptyTotal : undefined;
+          const total = emptyTotal ?? paginationOf(list, asked.length);
           return ok({ ...addTo(seen, page), limit: echo, total, at: 0 });
         },
       },

@@ -55,6 +55,10 @@ service:
   quarantine_status: maintenance
   quarantine_end: never
   reboot_status: offline
+  booted_status: starting
+  offline_values: zero
+  timestamps: offset
+  last_seen_every: 1m
   error_body: empty
   action_reply: no_content
   list_ended_sessions: true
@@ -89,6 +93,10 @@ keys: [{ key: k, scopes: [nodes:read] }]
       quarantineStatus: "maintenance",
       quarantineEnd: "never",
       rebootStatus: "offline",
+      bootedStatus: "starting",
+      offlineValues: "zero",
+      timestamps: "offset",
+      lastSeenEveryMs: 60_000,
       errorBody: "empty",
       actionReply: "no_content",
       listEndedSessions: true,

@@ -47,3 +47,18 @@ test("the cooldown of a storm that was active when the process stopped starts ov
   const health = new FleetHealth({ remediationState, config, clock } as never);
   expect(health.state(false).storm?.until).toBe(remediationState.now() + HOUR_MS);
 });
+
+test.each([true, false])(
+  "the cooldown of a storm keeps its duration if the journal's clock is corrected (active: %s)",
+  async (isActive) => {
+    const clock = createVirtualClock(START_MS);
+    const { journal } = createMemoryStateStore();
+    const remediationState = await openRemediationState({ journal, clock, log: silentLog, lostReason: null });
+    const row = { since: START_MS - HOUR_MS, until: START_MS + HOUR_MS, isActive };
+    remediationState.record([{ kind: "fact", key: STORM_FACT, value: JSON.stringify(row) }]);
+    const config = remediationConfig([rebootOffline()], { ...withoutLimits, stormCooldownMs: HOUR_MS });
+    const health = new FleetHealth({ remediationState, config, clock } as never);
+    health.followClock({ byMs: 3 * HOUR_MS, behindSince: START_MS, openedAt: START_MS });
+    expect(health.state(false).storm?.until).toBe(START_MS + 4 * HOUR_MS);
+  },
+);

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS } from "../../../src/base/duration.ts";
 import type { NodeHold } from "../../../src/model/remediation/episode.ts";
 import { RemediationRecords } from "../../../src/policy/remediation-records.ts";
+import { COOLDOWN_FACT } from "../../../src/remediation/evaluation/inventory-trust.ts";
 import { movedTimes } from "../../../src/remediation/state/moved-times.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
@@ -38,4 +39,16 @@ test("a hold because others acted on the node ends as before if it is older than
   const earlier = { ...ownership, at: START_MS - 1 };
   expect(moved({ ...operatorHold, ownership: earlier })?.ownership).toEqual(earlier);
   expect(moved({ ...operatorHold, at: START_MS - 1, ownership: earlier })).toBeUndefined();
+});
+
+test.each([
+  { end: String(START_MS + HOUR_MS), moved: String(START_MS + 7 * HOUR_MS) },
+  { end: String(START_MS - 1), moved: undefined },
+  { end: "untrusted", moved: undefined },
+])("the cooldown after untrusted data keeps its duration ($end)", ({ end, moved }) => {
+  const facts = new Map([[COOLDOWN_FACT, end]]);
+  const records = new RemediationRecords({ timers: [], episodes: [], actions: [], holds: [], facts, lastNumber: 0 });
+  expect(movedTimes(records, advance)).toEqual(
+    moved === undefined ? [] : [{ kind: "fact", key: COOLDOWN_FACT, value: moved }],
+  );
 });

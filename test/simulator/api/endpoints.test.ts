@@ -100,6 +100,60 @@ test("lists and returns a rebooting node with the status that the option says", 
   expect(statusOf("online")).toEqual(["online", "online"]);
 });
 
+test("lists and returns a node with the status that the option says for a minute after it has booted", () => {
+  const statusesOf = (bootedStatus: "online" | "starting") => {
+    const client = createTestClient(scenarioWith({}, { bootedStatus }));
+    const { id } = json(client.get("/v1/nodes")).data[3];
+    const status = () => [json(client.get("/v1/nodes")).data[3].status, json(client.get(`/v1/nodes/${id}`)).status];
+    client.post(`/v1/nodes/${id}/reboot`, { force: true });
+    client.now += 121_000;
+    const booted = status();
+    client.now += 60_000;
+    return [...booted, ...status()];
+  };
+  expect(statusesOf("online")).toEqual(["online", "online", "online", "online"]);
+  expect(statusesOf("starting")).toEqual(["starting", "starting", "online", "online"]);
+});
+
+test("states the uptime and usage of a node that is offline as the option says", () => {
+  const valuesOf = (offlineValues: "last" | "zero" | "null") => {
+    const client = createTestClient(scenarioWith({}, { offlineValues, rebootStatus: "offline" }));
+    const { id, uptime_hours: before } = json(client.get("/v1/nodes")).data[3];
+    client.post(`/v1/nodes/${id}/reboot`, { force: true });
+    const { uptime_hours: listed } = json(client.get("/v1/nodes")).data[3];
+    const { uptime_hours: detailed, cpu_usage: cpu } = json(client.get(`/v1/nodes/${id}`));
+    return { before, listed, detailed, cpu };
+  };
+  const { before, listed, detailed, cpu } = valuesOf("last");
+  expect([before, listed, detailed]).toEqual([before, before, before]);
+  expect(cpu).toBeGreaterThan(0);
+  expect(valuesOf("zero")).toEqual({ before, listed: 0, detailed: 0, cpu: 0 });
+  expect(valuesOf("null")).toEqual({ before, listed: null, detailed: null, cpu: null });
+});
+
+test("writes timestamps in the form that the option says", () => {
+  const createdAt = (timestamps: "milliseconds" | "seconds" | "offset") => {
+    const client = createTestClient(scenarioWith({}, { timestamps }));
+    return json(client.get(`/v1/nodes/${json(client.get("/v1/nodes")).data[3].id}`)).created_at;
+  };
+  const full = createdAt("milliseconds");
+  expect(full).toMatch(/^.{19}\.\d{3}Z$/);
+  expect(createdAt("seconds")).toBe(full.replace(/\.\d+/, ""));
+  expect(createdAt("offset")).toBe(full.replace("Z", "000+00:00"));
+});
+
+test("states last_seen as of the last time that the service updates it", () => {
+  const client = createTestClient(scenarioWith({}, { lastSeenEveryMs: 60_000 }));
+  const lastSeen = () => json(client.get("/v1/nodes")).data.map((node: { last_seen: string }) => node.last_seen);
+  const minute = Math.floor(START / 60_000) * 60_000;
+  const lastSeenAt = (at: number) => {
+    client.now = at;
+    return [...new Set(lastSeen())];
+  };
+  expect(lastSeenAt(minute + 59_000)).toEqual([new Date(minute).toISOString()]);
+  expect(lastSeenAt(minute + 90_000)).toEqual([new Date(minute + 60_000).toISOString()]);
+});
+
 test("lists and returns a quarantined node with the status that the option says", () => {
   const statusOf = (quarantineStatus: "quarantined" | "maintenance" | "offline") => {
     const client = createTestClient(scenarioWith({}, { quarantineStatus }));

@@ -64,7 +64,7 @@ test("a load may jump to its level, may start in the past, and ends with null", 
 test("a restart resets the uptime and loses the sessions without a change of the status", () => {
   const client = createTestClient(scenarioWith());
   const node = [...actualNodes(client.service)].find(
-    ({ active_sessions, uptime_hours, status }) => active_sessions > 3 && uptime_hours > 0 && status === "online",
+    ({ active_sessions, uptime_hours, status }) => active_sessions > 3 && uptime_hours! > 0 && status === "online",
   )!;
   client.now += 1;
   interventionsOf(client).restart(node.id);

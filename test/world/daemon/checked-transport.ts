@@ -99,8 +99,13 @@ export function createCheckedTransport(
       if (!answer.ok) return answer;
       const { status, body } = answer.value;
       const at = parts.clock.monotonic();
-      if (node !== undefined) parts.observations.recordRead(node, status, body, at);
-      else if (status === 200 && request.path.startsWith("/v1/nodes?")) parts.observations.recordPage(body, at);
+      if (node !== undefined) {
+        parts.observations.recordRead(node, status, body, at);
+        parts.regionOutages.recordRead(status, body);
+      } else if (status === 200 && request.path.startsWith("/v1/nodes?")) {
+        parts.observations.recordPage(body, at);
+        parts.regionOutages.recordPage(body);
+      }
       if (truth !== null && status === 200) recordRead(node!, body, truth);
       return answer;
     },

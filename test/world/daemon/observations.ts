@@ -37,9 +37,9 @@ interface ObservedNode {
   isNotFound: boolean;
 }
 
-interface ListRecord {
-  readonly id?: unknown;
-  readonly status?: unknown;
+/** A record of the node list, of which nothing is certain. */
+export interface ListRecord {
+  readonly [field: string]: unknown;
 }
 
 /** Creates empty observations. */
@@ -112,13 +112,15 @@ export function createObservations(): Observations {
   };
 }
 
-function recordsOf(body: Uint8Array): readonly ListRecord[] {
+/** Returns the records of a page, or none if the body is not a page. */
+export function recordsOf(body: Uint8Array): readonly ListRecord[] {
   const page = parseBody(body);
   if (typeof page !== "object" || page === null || !("data" in page) || !Array.isArray(page.data)) return [];
   return page.data.filter((record) => typeof record === "object" && record !== null);
 }
 
-function parseBody(body: Uint8Array): unknown {
+/** Returns what a body contains, or an empty object if it is not JSON. */
+export function parseBody(body: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()) ?? {};
   } catch {

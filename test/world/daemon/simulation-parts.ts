@@ -12,6 +12,7 @@ import { advanceNetwork } from "../../../src/simulator/network.ts";
 import { STATE_INDEX } from "../../../src/simulator/sessions/sessions.ts";
 import type { BreakerModel } from "../invariants/breaker-model.ts";
 import type { ServiceClockModel } from "../invariants/observation-invariants.ts";
+import type { RegionOutages } from "../invariants/region-outages.ts";
 import type { DaemonProcess } from "./daemon-process.ts";
 import type { Machine } from "./machine.ts";
 import type { Observations } from "./observations.ts";
@@ -107,6 +108,7 @@ export interface SimulationParts {
   lastWalkNodes: number;
   readonly breakerModel: BreakerModel;
   readonly serviceClock: ServiceClockModel;
+  readonly regionOutages: RegionOutages;
   /** Whether this process has known most of the fleet, and no operator has accepted the inventory since. */
   hasKnownFleet: boolean;
   /** How far forward steps of the wall clock before process starts have put the journal's clock ahead. */
@@ -154,9 +156,10 @@ export function createLog(parts: SimulationParts): Log {
 }
 
 /** Records which nodes have a failure, or are cut off, now. */
-export function recordFailingNodes({ service, lastFailingAt }: SimulationParts): void {
-  for (const node of service.network.fleet.nodes)
-    if (isFailing(service, node)) lastFailingAt.set(node.id, service.network.now);
+export function recordFailingNodes({ service, serviceNow, lastFailingAt }: SimulationParts): void {
+  // The network advances only with calls, which may be hours apart.
+  const now = serviceNow();
+  for (const node of service.network.fleet.nodes) if (isFailing(service, node)) lastFailingAt.set(node.id, now);
 }
 
 /** Returns whether a node has a failure, is cut off, or is shown as offline while it reboots or is quarantined. */
@@ -197,11 +200,20 @@ export function isDisruptedByUs(parts: SimulationParts, post: PostAttempt): bool
   if (post.kind === "reboot") {
     // A reboot that lasts longer was not started by the POST.
     const isRebooting = node.rebootUntil !== NEVER && ageMs < service.network.fleet.rates.rebootMs + WIRE_MS;
-    return isRebooting || failedAfterReboot(parts, post, node);
+    return (isRebooting && !looksUnchanged(parts, post, node)) || failedAfterReboot(parts, post, node);
   }
   const isWithOperator = (withOperator.get(post.node) ?? 0) > service.network.now;
   if (post.kind !== "quarantine" || isWithOperator) return false;
   return node.quarantineUntil !== NEVER;
+}
+
+/**
+ * Returns whether the step is over, and the service shows the node as offline, as it was before the step: the daemon
+ * can't tell that it is still rebooting.
+ */
+function looksUnchanged({ service, recordedState }: SimulationParts, post: PostAttempt, node: SimulatedNode): boolean {
+  const isOver = recordedState.actions.get(post.action?.id ?? "")?.state === "ended";
+  return isOver && post.truth.status === "offline" && statedStatus(service, node) === "offline";
 }
 
 /**

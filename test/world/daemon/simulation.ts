@@ -15,6 +15,7 @@ import { noExternalBlockers, START_MS } from "../../harness/virtual-daemon.ts";
 import { createBreakerModel } from "../invariants/breaker-model.ts";
 import { firingViolation } from "../invariants/firing-invariant.ts";
 import { checkServiceClock, checkWalk, createServiceClockModel } from "../invariants/observation-invariants.ts";
+import { createRegionOutages } from "../invariants/region-outages.ts";
 import { createCheckedTransport } from "./checked-transport.ts";
 import {
   type Configuration,
@@ -45,6 +46,8 @@ export interface SimulationOptions extends Configuration {
   readonly startMs?: EpochMs;
   /** Calls of the month that were used before. Default: none. */
   readonly callsUsed?: number;
+  /** Mean time from a request to its response. Default: 50 ms. */
+  readonly latencyMs?: DurationMs;
   readonly externalBlockers?: ExternalBlockers;
   readonly wrapService?: (service: Transport, parts: SimulationParts) => Transport;
   /** Called at each moment at which the daemon may be killed, other than commits and POSTs. */
@@ -85,7 +88,7 @@ export class Simulation {
 
   /** Creates a simulation of a new daemon. */
   constructor(options: SimulationOptions) {
-    const { scenario, startMs = START_MS, callsUsed = 0 } = options;
+    const { scenario, startMs = START_MS, callsUsed = 0, latencyMs = 50 } = options;
     const service = createService(scenario, startMs, options.contract);
     const store = createMemoryStateStore();
     Object.assign(service.apiLimits, { monthStart: billingMonthOf(startMs, 1).startMs, monthCalls: callsUsed });
@@ -97,7 +100,7 @@ export class Simulation {
     this.interventions = createInterventions(service, this.parts.serviceNow);
     this.#disk = this.#createDisk(store);
     this.#log = createLog(this.parts);
-    const network = createSimulatedTransport(service, this.#clock, { latencyMs: 50, jitter: 0.5 });
+    const network = createSimulatedTransport(service, this.#clock, { latencyMs, jitter: 0.5 });
     const wrapped = options.wrapService?.(network, this.parts) ?? network;
     this.#transport = createCheckedTransport(this.parts, wrapped, (post) => options.onPost?.(post, this));
   }
@@ -120,6 +123,7 @@ export class Simulation {
       await this.#clock.advance(Math.min(STEP_MS, until - this.#clock.monotonic()));
       recordFailingNodes(this.parts);
       checkServiceClock(this.parts);
+      this.parts.regionOutages.update();
     }
   }
 
@@ -174,6 +178,7 @@ export class Simulation {
         hasFallenBack: (policy) => (recordedState.facts.get(`remediation.fallback.${policy}`) ?? null) !== null,
       }),
       serviceClock: createServiceClockModel(),
+      regionOutages: createRegionOutages(() => this.parts),
       hasKnownFleet: false,
       acceptedAt: Number.NEGATIVE_INFINITY,
       acceptedNodes: Number.POSITIVE_INFINITY,
@@ -209,6 +214,7 @@ export class Simulation {
   }
 
   #onCommit(when: "before" | "after", changes: readonly JournalChange[]): void {
+    if (when === "after") this.parts.regionOutages.recordCommit();
     this.#options.onCommit?.(when, this, changes);
     if (!this.#lifetime.isAlive()) throw new Error("killed");
   }
@@ -243,11 +249,9 @@ export class Simulation {
     this.#startsAt = Number.POSITIVE_INFINITY;
     this.#lifetime = createProcessLifetime();
     this.#walkAt = null;
-    parts.observations.startProcess();
-    parts.serviceClock.startProcess();
-    parts.hasKnownFleet = false;
-    parts.recordedState.startProcess();
-    parts.processStartedAt = clock.monotonic();
+    const { observations, serviceClock, regionOutages, recordedState } = parts;
+    for (const part of [observations, serviceClock, regionOutages, recordedState]) part.startProcess();
+    [parts.hasKnownFleet, parts.processStartedAt] = [false, clock.monotonic()];
     parts.forwardMs = Math.max(parts.forwardMs, clock.now() - clock.monotonic() - parts.startMs);
     parts.process = await startDaemonProcess({
       clock,
@@ -282,10 +286,7 @@ export class Simulation {
     });
     await this.#clock.advance(STOP_MS);
     // A process that is killed while it stops never completes the stop.
-    if (isStopped || !this.#lifetime.isAlive()) {
-      this.#losePendingCalls();
-      return;
-    }
+    if (isStopped || !this.#lifetime.isAlive()) return this.#losePendingCalls();
     this.parts.addViolation("slow stop", `the daemon did not stop within ${STOP_MS / SECOND_MS} s`);
     this.#lifetime.kill();
   }

@@ -1,5 +1,6 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Fault, FaultKind } from "../../../src/config/schema/scenario.ts";
+import { SITES } from "../../../src/simulator/fleet/locations.ts";
 import type { RandomChoices } from "../runs/random-choices.ts";
 
 /** The limit headers of the service and those of a gateway. */
@@ -154,6 +155,29 @@ export function phantomFaults(choices: RandomChoices, fromMs: DurationMs, untilM
     const forMs = Math.min(choices.pick([20 * SECOND_MS, MINUTE_MS, MINUTE_MS, 10 * MINUTE_MS]), untilMs - afterMs);
     const fault = { kind: "duplicates", records: choices.pick([3, 40, 10_000]), newIds: true } as const;
     return { afterMs, forMs, match: "GET /v1/nodes?", fault };
+  });
+}
+
+/** Mean time between the starts of two outages of a region. */
+const REGION_OUTAGE_INTERVAL_MS: DurationMs = 6 * HOUR_MS;
+
+const REGIONS = [...new Set(SITES.map(({ region }) => region))];
+
+/** Share of the outages that end and begin again every few minutes. */
+const FLAPPING_SHARE = 0.3;
+
+/** Draws outages of regions. Most last longer than a policy waits. Those of small regions are no storm. */
+export function regionOutages(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly Fault[] {
+  return choices.times(fromMs, untilMs, (untilMs - fromMs) / REGION_OUTAGE_INTERVAL_MS).flatMap((fromMs) => {
+    const endMs = Math.min(fromMs + choices.pick([5, 30, 90, 240]) * MINUTE_MS, untilMs);
+    const fault = { kind: "region_dark", region: choices.pick(REGIONS) } as const;
+    const [downMs, upMs] = choices.chance(FLAPPING_SHARE)
+      ? [choices.ms(2 * MINUTE_MS, 12 * MINUTE_MS), choices.ms(MINUTE_MS, 6 * MINUTE_MS)]
+      : [endMs - fromMs, 0];
+    const faults: Fault[] = [];
+    for (let afterMs = fromMs; afterMs < endMs; afterMs += downMs + upMs)
+      faults.push({ afterMs, forMs: Math.min(downMs, endMs - afterMs), fault });
+    return faults;
   });
 }
 

@@ -7,10 +7,12 @@ const LISTED_MS_MAX: DurationMs = HOUR_MS / 2;
 
 /** Returns why a timer started firing on a healthy node; null: the node had a failure, or this cannot be determined. */
 export function firingViolation(policy: string, id: string, parts: SimulationParts): string | null {
-  const { service, serviceNow, config, lastFailingAt } = parts;
+  const { service, serviceNow, config, lastFailingAt, machine, observations } = parts;
   const spec = config.policies.find(({ name }) => name === policy);
   // Sessions from before a recovery may fail after it.
   if (spec === undefined || spec.when.includes("sessions.")) return null;
+  // Data from before a suspension looks fresh: actions are held until the next walk.
+  if (observations.listedAt(id) <= machine.resumedAt()) return null;
   const now = serviceNow();
   const node = findNode(service.network.fleet, id);
   if (node === null || node.failureMode !== "none" || node.isRegionDown) return null;

@@ -3,7 +3,7 @@ import { runAtOnce } from "../../../src/base/steps.ts";
 import type { RenderInput } from "../../../src/metrics/families/family.ts";
 import { NetworkRenderer } from "../../../src/metrics/render/renderer.ts";
 import { COLLECTORS } from "../../../src/model/snapshot.ts";
-import { statedStatus } from "../../../src/simulator/api/node-view.ts";
+import { STARTING_MS, statedStatus } from "../../../src/simulator/api/node-view.ts";
 import { render, textOf } from "../../metrics/naive-renderer.ts";
 import type { DaemonProcess } from "../daemon/daemon-process.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
@@ -35,9 +35,8 @@ export const metricsInvariants: Readonly<Record<string, MetricsInvariant>> = {
     const isSettled = settledAfter(process, parts);
     const wrong = parts.service.network.fleet.nodes.filter((node) => {
       const status = statedStatus(parts.service, node);
-      return (
-        isSettled(node.changedAt) && page.get(`proxynet_node_status{node_id="${node.id}",status="${status}"}`) !== 1
-      );
+      const changedAt = Math.max(node.changedAt, node.aliveSince + STARTING_MS);
+      return isSettled(changedAt) && page.get(`proxynet_node_status{node_id="${node.id}",status="${status}"}`) !== 1;
     });
     return wrong.length === 0 ? null : wrong.map(({ id, status }) => `${id} is ${status}`).join(", ");
   },

@@ -31,6 +31,7 @@ const FLEET_SHARE_MIN = 0.5;
 /** Checks, after a walk of the nodes, that the daemon has not dropped nodes that may still exist. */
 export function checkWalk({ ids, count, lastWalk }: Fleet, parts: SimulationParts): void {
   const { complete, seenNodes } = lastWalk!;
+  parts.regionOutages.update();
   if (complete) {
     parts.acceptedNodes = Math.max(parts.acceptedNodes, seenNodes);
     // The first walk of a new journal counts alone.

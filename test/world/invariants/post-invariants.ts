@@ -183,6 +183,7 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
   },
   breaker: (_post, { breakerModel }) =>
     breakerModel.isOpen() ? "too many nodes fired within `breaker.within`, and the breaker was not reset" : null,
+  "region outage": (post, { regionOutages }) => regionOutages.violationOf(post),
   cooldown({ action }, parts) {
     const { recordedState, config } = parts;
     const episode = recordedState.episodes.get(action?.episode ?? "");

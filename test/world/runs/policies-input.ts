@@ -35,6 +35,12 @@ export function randomConfig(choices: RandomChoices): RemediationConfig {
   return { policies, safety: randomSafety(choices), time_intervals: INTERVALS };
 }
 
+const CORRELATED: readonly Pick<Safety["correlated"], "by" | "nodes" | "share">[] = [
+  { by: "region", nodes: 5, share: 1 },
+  { by: "region", nodes: 20, share: 0.5 },
+  { by: "country", nodes: 20, share: 0.5 },
+];
+
 function randomSafety(choices: RandomChoices): Safety {
   return {
     ...defaultSafety,
@@ -48,7 +54,7 @@ function randomSafety(choices: RandomChoices): Safety {
     approvalTtlMs: choices.pick([20 * MINUTE_MS, 2 * HOUR_MS]),
     cooldownMs: choices.pick([0, 10, 30]) * MINUTE_MS,
     stormCooldownMs: choices.pick([5, 20]) * MINUTE_MS,
-    correlated: { ...defaultSafety.correlated, nodes: choices.pick([5, 20, 20]) },
+    correlated: { ...defaultSafety.correlated, ...choices.pick(CORRELATED) },
     canary: choices.chance(0.5),
     protected: choices.chance(0.3) ? 'node.country == "DE"' : null,
     efficacy: { window: choices.pick([10, 40]), minSuccess: 0.2 },

@@ -14,7 +14,14 @@ import { billingMonthOf } from "../../../src/rate-limit/monthly-budget.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 import type { Configuration } from "../daemon/daemon-process.ts";
-import { cacheFaults, longFaults, misleadingFaults, phantomFaults, randomFaults } from "../faults/faults-input.ts";
+import {
+  cacheFaults,
+  longFaults,
+  misleadingFaults,
+  phantomFaults,
+  randomFaults,
+  regionOutages,
+} from "../faults/faults-input.ts";
 import { longWaits } from "../faults/long-waits.ts";
 import { lateReboots, longDowntimes, randomEvents, suspensions, type TimedEvent } from "../faults/world-events.ts";
 import { randomConfig } from "./policies-input.ts";
@@ -29,6 +36,8 @@ export interface WorldInput {
   readonly callsPerMonth: number | null;
   /** Calls of the month that were used before the start. */
   readonly callsUsed: number;
+  /** Mean time from a request to its response. */
+  readonly latencyMs: DurationMs;
   readonly configuration: Configuration;
   /** In the order of their times. */
   readonly events: readonly TimedEvent[];
@@ -50,6 +59,10 @@ export const QUIET_PERIOD_MS: DurationMs = 12 * HOUR_MS;
 
 /** Two of them are at the end of a month, so that a month of the plan ends within a run. */
 const STARTS: readonly EpochMs[] = [Date.UTC(2026, 2, 1), Date.UTC(2026, 2, 30, 6), Date.UTC(2026, 1, 28, 12)];
+
+const LATENCY_MS: DurationMs = 50;
+/** Of a service that answers slowly, but in time. */
+const SLOW_LATENCY_MS: DurationMs = 1_200;
 
 /** Calls per minute that the rest of a month allows for polling if most of its calls are used. */
 const SCARCE_CALLS_PER_MINUTE = 3;
@@ -110,6 +123,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
       ...phantomFaults(createRandomChoices(seededRandom(seed * 1_009)), WARM_UP_MS, quietAtMs),
       ...longFaults(createRandomChoices(seededRandom(seed * 6_007)), WARM_UP_MS, quietAtMs),
       ...waits.map(({ fault }) => fault),
+      ...regionOutages(createRandomChoices(seededRandom(seed * 2_017)), WARM_UP_MS, quietAtMs),
     ],
   };
   const configuration = { settings, config };
@@ -123,7 +137,8 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
   ].toSorted((one, other) => one.atMs - other.atMs);
   const startMs = choices.pick(STARTS);
   const callsUsed = callsUsedOf(seed, settings, startMs);
-  return { seed, scenario, callsPerMonth, callsUsed, configuration, events, quietAtMs, endMs, startMs };
+  const latencyMs = seed % 8 === 7 ? SLOW_LATENCY_MS : LATENCY_MS;
+  return { seed, scenario, callsPerMonth, callsUsed, latencyMs, configuration, events, quietAtMs, endMs, startMs };
 }
 
 /** Lists the faults and events of a run with their names for `--keep`. */
@@ -181,6 +196,10 @@ function variantOf(seed: number, service: ServiceOptions): ServiceOptions {
     unknownNodeStatus: seed % 16 === 7 ? 403 : service.unknownNodeStatus,
     nodeList: { ...service.nodeList, totalCounts },
     sessionList: { ...service.sessionList, totalCounts, order: choices.pick(["started_at", ...SESSION_ORDERS]) },
+    bootedStatus: choices.pick(["online", "online", "starting"]),
+    timestamps: choices.pick(["milliseconds", "seconds", "offset"]),
+    lastSeenEveryMs: choices.pick([0, 0, MINUTE_MS, 4 * MINUTE_MS]),
+    offlineValues: choices.pick(["last", "zero", "null"]),
   };
 }
 

@@ -102,7 +102,7 @@ interface WorldRun {
 }
 
 function createWorldRun(input: WorldInput): WorldRun {
-  const { seed, scenario, configuration, startMs, callsPerMonth, callsUsed } = input;
+  const { seed, scenario, configuration, startMs, callsPerMonth, callsUsed, latencyMs } = input;
   const crashTrigger = createTrigger<CrashPoint>((simulation, downMs) => simulation.kill(downMs));
   const suspendTrigger = createTrigger<SuspendPoint>(({ parts: { machine } }, forMs) => machine.suspend(forMs));
   let diskFullUntil = 0;
@@ -116,6 +116,7 @@ function createWorldRun(input: WorldInput): WorldRun {
     scenario,
     startMs,
     callsUsed,
+    latencyMs,
     externalBlockers,
     ...configuration,
     ...(callsPerMonth === null ? {} : { contract: { plan: { callsPerMonth } } }),

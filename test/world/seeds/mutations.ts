@@ -47,7 +47,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
     ],
     ...safety,
-    seeds: from(5),
+    seeds: from(2),
   },
   {
     name: "breaker in memory only",
@@ -62,6 +62,30 @@ export const MUTATIONS: readonly Mutation[] = [
     seeds: from(21),
   },
   {
+    name: "nodes that failed together are not held",
+    edits: [
+      {
+        file: "src/policy/guards/correlated-failure.ts",
+        find: "incidents.find(({ nodes }) => nodes.has(node)) ?? null;",
+        replace: "incidents.find(({ nodes }) => nodes.has(node) && nodes.size === 0) ?? null;",
+      },
+    ],
+    ...safety,
+    seeds: from(1),
+  },
+  {
+    name: "incidents in memory only",
+    edits: [
+      {
+        file: "src/remediation/evaluation/fleet-health.ts",
+        find: "      ...this.#changedFact(INCIDENTS_FACT, this.#incidents.row()),\n",
+        replace: "",
+      },
+    ],
+    ...safety,
+    seeds: from(1),
+  },
+  {
     name: "timer running on unknown",
     edits: [
       {
@@ -72,7 +96,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
     ],
     ...safety,
-    seeds: from(1),
+    seeds: from(4),
   },
   {
     name: "percent rounded up",
@@ -84,7 +108,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
     ],
     ...safety,
-    seeds: from(5),
+    seeds: from(1),
   },
   {
     name: "gone after one walk",
@@ -108,7 +132,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
     ],
     ...safety,
-    seeds: from(7),
+    seeds: from(4),
   },
   {
     name: "canary never released",
@@ -183,7 +207,7 @@ export const MUTATIONS: readonly Mutation[] = [
       },
     ],
     ...safety,
-    seeds: from(1),
+    seeds: from(4),
   },
   {
     name: "one wrong Date sets the service's clock",

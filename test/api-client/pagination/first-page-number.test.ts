@@ -1,0 +1,72 @@
+import { describe, expect, test } from "vitest";
+import { walkOf } from "./page-list.ts";
+
+describe("the number of the first page", () => {
+  test("an empty list does not prove the number of the first page", async () => {
+    let total = 0;
+    const list = {
+      first: 0,
+      clamp: 100,
+      get total() {
+        return total;
+      },
+    } as const;
+    const { walk, behavior } = walkOf(list);
+    await walk();
+    total = 250;
+    expect(await walk()).toMatchObject({ value: { isExact: true, seen: 250 } });
+    expect(behavior.first).toBe(0);
+  });
+
+  test.each([
+    { total: 20, emptyTotal: 0 },
+    { total: 100, emptyTotal: 0 },
+    { total: 120, emptyTotal: 7 },
+    { total: 200, emptyTotal: 7 },
+  ])(
+    "a list of $total records is read if pages count from 0 and empty ones state a total of $emptyTotal",
+    async ({ total, emptyTotal }) => {
+      const { walk, behavior } = walkOf({ total, clamp: 100, first: 0, emptyTotal });
+      expect(await walk()).toMatchObject({ value: { isExact: true, seen: total, total } });
+      expect(behavior.first).toBe(0);
+    },
+  );
+
+  test("a service that counts from 0 is detected after it ignored the page number for a while", async () => {
+    let isIgnored = true;
+    const { walk, seen, behavior } = walkOf({ total: 120, clamp: 50, first: 0, ignoresPage: () => isIgnored });
+    for (let walks = 0; walks < 5; walks++) await walk();
+    expect(behavior.firstKnown).toBe(false);
+    isIgnored = false;
+    await walk();
+    expect(seen.size).toBe(120);
+    expect(behavior.first).toBe(0);
+  });
+
+  test("page 0 is found after it was rejected for a while", async () => {
+    let isRejected = true;
+    const fails = (page: number) => (isRejected && page === 0 ? "client_error" : null);
+    const { walk, seen, asked } = walkOf({ total: 120, clamp: 50, first: 0, fails });
+    for (let walks = 0; walks < 10; walks++) await walk();
+    expect(seen.size).toBe(70);
+    isRejected = false;
+    asked.length = 0;
+    for (let walks = 0; walks < 30; walks++) await walk();
+    expect(seen.size).toBe(120);
+  });
+
+  test("page 0 is requested rarely if it does not exist and the total is too high", async () => {
+    const fails = (page: number) => (page === 0 ? "client_error" : null);
+    const { walk, asked } = walkOf({ total: 170, clamp: 50, missing: 60, fails });
+    for (let walks = 0; walks < 10; walks++) await walk();
+    asked.length = 0;
+    for (let walks = 0; walks < 60; walks++) await walk();
+    expect(asked.filter(({ page }) => page === 0).length).toBeLessThanOrEqual(2);
+  });
+
+  test("a service that treats page 0 as page 1 does not count from 0", async () => {
+    const { walk, behavior } = walkOf({ total: 300, clamp: 100, zeroIsOne: true, missing: 20 });
+    for (let round = 0; round < 5; round++) expect(await walk()).toMatchObject({ value: { seen: 280, total: 300 } });
+    expect(behavior.first).toBe(1);
+  });
+});
