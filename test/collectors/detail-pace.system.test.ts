@@ -112,7 +112,7 @@ async function startSerialService() {
       idleAt = Math.max(idleAt, clock.monotonic()) + (request.path.includes("?") ? 50 : 2);
       await clock.sleep(idleAt - clock.monotonic(), signal);
       const response = await network.request(request, signal);
-      if (!response.ok || response.value.status !== 200) seen.failures++;
+      if (!response.ok || response.value.status >= 429) seen.failures++;
       else if (request.path.startsWith("/v1/nodes/")) seen.reads++;
       return response;
     },
