@@ -97,6 +97,16 @@ test("a restart with other limits ends a long hold within a minute, as a reload 
   expect((await open("business")).heldForMs()).toBeLessThanOrEqual(MINUTE_MS);
 });
 
+test("a hold that a reload has shortened is not longer after a restart", async () => {
+  const { open } = createRestarts();
+  const daemon = await open();
+  await daemon.callAndStop(tooManyRequests(6 * HOUR_MS));
+  // As after a change of the API key.
+  daemon.rateLimiter.setLimits(daemon.rateLimiter.ledger.limits, 1);
+  await daemon.remediationState.flush();
+  expect((await open()).heldForMs()).toBe(MINUTE_MS);
+});
+
 test("a restart with another service ends its holds", async () => {
   const { open } = createRestarts();
   const daemon = await open();

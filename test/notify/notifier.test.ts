@@ -85,6 +85,15 @@ describe("a receiver that fails", () => {
     expect(await counts()).toEqual(["oncall sent 500"]);
   });
 
+  test("gets batches again once those in a batch that it did not accept are delivered", async () => {
+    const { clock, notifier, summaries } = start({ oncall: (sending) => (sending === 2 ? down : accepted) });
+    for (const count of [1, 100, 100]) {
+      for (let number = 0; number < count; number++) notifier.notify(notification({ episode: `${number}` }));
+      await clock.advance(10_000);
+    }
+    expect(summaries("oncall").map(({ length }) => length)).toEqual([1, 100, ...Array(100).fill(1), 100]);
+  });
+
   test("still gets them if new ones come more often than it is retried", async () => {
     const { clock, notifier, log, counts } = start({
       oncall: (_, notifications) => (notifications.some(({ summary }) => summary === "odd") ? down : accepted),
