@@ -107,6 +107,21 @@ describe("a receiver that fails", () => {
     expect(log.lines.map(({ message }) => message)).toEqual(["receiver does not accept notifications"]);
   });
 
+  test("gets what was queued in batches once it recovers, even if it accepted others before it failed", async () => {
+    let isUp = true;
+    const { clock, notifier, summaries } = start({ oncall: () => (isUp ? accepted : down) });
+    notifier.notify(notification());
+    await clock.advance(MINUTE);
+    isUp = false;
+    for (let number = 0; number < 250; number++) notifier.notify(notification({ episode: `${number}` }));
+    await clock.advance(MINUTE);
+    const tried = summaries("oncall").length;
+    isUp = true;
+    await clock.advance(2 * MINUTE);
+    const sizes = summaries("oncall").map(({ length }) => length);
+    expect(sizes.slice(tried)).toEqual([1, 100, 100, 49]);
+  });
+
   test("gets what was queued, in order and in batches, once it recovers; failure and recovery are logged once", async () => {
     const { clock, notifier, sendings, log, counts } = start({
       oncall: (sending) => (sending <= 3 ? down : accepted),
