@@ -199,7 +199,7 @@ function parseResponse(
 }
 
 const EMPTY_BODY = new Uint8Array();
-/** Small bodies may share a buffer of up to this size, such as that of a read from their socket. */
+/** Small decompressed bodies may share a buffer of up to this size, which is the pool of Node.js. */
 const SHARED_BUFFER_BYTES_MAX = 65_536;
 
 /**

@@ -1,6 +1,7 @@
 import { byName } from "../base/by-name.ts";
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
+import { parseJsonObject } from "../base/text.ts";
 import type { Clock, FactStore } from "../model/ports.ts";
 import type { EpochMs } from "../model/time.ts";
 import { availabilityOf } from "../rate-limit/availability.ts";
@@ -10,7 +11,7 @@ import { createLedger, type Ledger, type Permit } from "../rate-limit/ledger.ts"
 import { CATEGORIES, type Category, type Lane, type Limits } from "../rate-limit/limits.ts";
 import type { BillingMonth } from "../rate-limit/monthly-budget.ts";
 import { type CallOutcome, recentActionsOf, settlePermit, takePermit } from "../rate-limit/permits.ts";
-import { continueHolds, HOLDS_FACT, holdEnds, type StoredHolds, storedHoldsOf } from "../rate-limit/stored-holds.ts";
+import { continueHolds, HOLDS_FACT, holdEnds, storedHoldsOf } from "../rate-limit/stored-holds.ts";
 import { endHolds, heldUntil } from "../rate-limit/too-many-requests.ts";
 import type { TrafficShares } from "../scheduling/fair-queue.ts";
 import { MonthCallCount, type MonthCallCountDeps } from "./month-call-count.ts";
@@ -158,9 +159,9 @@ export function createRateLimiter(deps: RateLimiterDeps) {
  * is removed from the store, because it would return if the wall clock were set back.
  */
 function createHoldStore(ledger: Ledger, facts: FactStore, clock: Clock): () => void {
-  const stored = JSON.parse(facts.read(HOLDS_FACT) ?? "null") as StoredHolds | null;
-  if (stored !== null) continueHolds(ledger, stored, clock.monotonic(), clock.now());
-  let storedEnds = stored === null ? "" : null;
+  const fact = facts.read(HOLDS_FACT) ?? "null";
+  if (fact !== "null") continueHolds(ledger, parseJsonObject(fact), clock.monotonic(), clock.now());
+  let storedEnds = fact === "null" ? "" : null;
   return function storeHolds() {
     const ends = holdEnds(ledger, clock.monotonic()).join(" ");
     if (ends === storedEnds) return;

@@ -203,10 +203,8 @@ class Exchange implements Dispatcher.DispatchHandler {
       controller.abort(new Error("the body is too large"));
       return;
     }
-    if (this.#bytes > this.#body.byteLength) {
-      const statedBytes = Math.min(bodyBytesMax, Number(this.#head.headers["content-length"]) || 0);
-      this.#body = this.#body.transfer(Math.max(this.#bytes, statedBytes, 2 * this.#body.byteLength));
-    }
+    if (this.#bytes > this.#body.byteLength)
+      this.#body = this.#body.transfer(Math.max(this.#bytes, 2 * this.#body.byteLength));
     new Uint8Array(this.#body).set(chunk, start);
   }
 

@@ -11,3 +11,13 @@ const EXCERPT_CHARACTERS_MAX = 80;
 /** Returns at most `charactersMax` characters of a text, and an ellipsis if it is longer. */
 export const truncate = (text: string, charactersMax = EXCERPT_CHARACTERS_MAX): string =>
   text.length > charactersMax ? `${text.slice(0, charactersMax)}…` : text;
+
+/** Returns the object in a JSON text, or an empty one if there is none. */
+export function parseJsonObject(text: string | null): object {
+  try {
+    const value: unknown = JSON.parse(text ?? "{}");
+    return typeof value === "object" && value !== null ? value : {};
+  } catch {
+    return {};
+  }
+}

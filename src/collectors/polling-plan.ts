@@ -2,6 +2,7 @@ import type { ApiClient } from "../api-client/client.ts";
 import type { RateLimiter } from "../api-client/rate-limiter.ts";
 import { byName } from "../base/by-name.ts";
 import type { DurationMs } from "../base/duration.ts";
+import { parseJsonObject } from "../base/text.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Clock, FactStore } from "../model/ports.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
@@ -261,7 +262,7 @@ export class PollingPlan {
 
   /** Returns the stored run, or null if there is none, or it is unreadable. */
   #readRun(collector: Collector): StoredRun | null {
-    const { at, calls } = parseFact(this.#deps.facts.read(runFactKey(collector))) as Partial<StoredRun>;
+    const { at, calls } = parseJsonObject(this.#deps.facts.read(runFactKey(collector))) as Partial<StoredRun>;
     return Number.isFinite(at) && Number.isFinite(calls) ? { at: at!, calls: calls! } : null;
   }
 
@@ -272,7 +273,7 @@ export class PollingPlan {
 
 /** Returns the network size in the value of {@link NETWORK_SIZE_FACT}; a missing or unreadable count is 0. */
 export function storedNetworkSize(fact: string | null): NetworkSize {
-  const stored = parseFact(fact) as Partial<NetworkSize>;
+  const stored = parseJsonObject(fact) as Partial<NetworkSize>;
   const count = (value: number | undefined) => (Number.isFinite(value) && value! >= 0 ? value! : 0);
   return {
     nodes: count(stored.nodes),
@@ -280,13 +281,4 @@ export function storedNetworkSize(fact: string | null): NetworkSize {
     sessions: count(stored.sessions),
     sessionPages: count(stored.sessionPages),
   };
-}
-
-function parseFact(fact: string | null): object {
-  try {
-    const value: unknown = JSON.parse(fact ?? "{}");
-    return typeof value === "object" && value !== null ? value : {};
-  } catch {
-    return {};
-  }
 }

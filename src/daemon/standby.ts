@@ -20,6 +20,7 @@ import type { RemediationView } from "../remediation/status/views.ts";
 import { type ConfigResources, closeResources } from "./config-resources.ts";
 import { forwardCommand } from "./forwarded-commands.ts";
 import type { CollectedStatus } from "./leader.ts";
+import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "./leadership-term.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** How often to check whether the journal has changed. */
@@ -142,7 +143,8 @@ export class Standby {
       }
       const { monthStartsOn } = this.resources.settings;
       this.#month = storedMonthOf(facts.get(MONTH_FACT) ?? null, clock.now(), monthStartsOn);
-      this.#ledger.monthUsed = await this.#shared.callsSince(this.#month.firstDay);
+      const before = callsUsedBefore(facts.get(CALLS_USED_BEFORE_FACT) ?? null, this.#month.firstDay);
+      this.#ledger.monthUsed = (await this.#shared.callsSince(this.#month.firstDay)) + before;
       this.#problem = null;
     } catch (error) {
       const problem = `the journal can't be read: ${errorMessage(error)}`;

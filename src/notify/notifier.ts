@@ -91,8 +91,7 @@ export function createNotifier({ receivers, clock, random, log, metrics, facts }
 
   /**
    * Queues a notification for all receivers, or an event for one, and returns immediately. An active notification is
-   * repeated to receivers that want repetitions, until it is resolved. A failed
-   * delivery is retried for `retriedMs`.
+   * repeated to receivers that want repetitions, until it is resolved. A failed delivery is retried for `retriedMs`.
    */
   function notify(notification: Notification, receiver?: string, retriedMs = RETRIED_MS_MAX): void {
     const { summary, endsAt, key } = notification;

@@ -44,8 +44,8 @@ const subjectOf = ({ notification: { episode, key } }: QueuedNotification): stri
 /**
  * Queue of notifications for one receiver, and the loop that sends them, in order and in batches. After a failure they
  * are tried one by one until the receiver accepts one, so that one that it can't process or refuses delays the others
- * only by seconds. If the receiver then does not accept the next batch, the others in it are sent one by one. Those about
- * the same episode or condition stay in order.
+ * only by seconds. If it accepts the first one that is tried after a batch, it can't process another one in the batch, so all
+ * of them are sent one by one. Those about the same episode or condition stay in order.
  */
 export class RetryQueue {
   readonly #deps: RetryQueueDeps;
@@ -65,8 +65,6 @@ export class RetryQueue {
   #isFailing = false;
   /** Consecutive failed attempts since a notification was accepted or refused, counted as one if another was added since. */
   #failures = 0;
-  /** Whether the receiver accepted the last attempt. */
-  #wasAccepted = false;
   /** Number of notifications to send one by one, because it did not accept the batch with them. */
   #singles = 0;
   /** Index, modulo the length of the queue, of the notification to try after a failure. */
@@ -170,13 +168,11 @@ export class RetryQueue {
     // One that is refused makes the receiver refuse those that are sent with it.
     if (result.ok || (result.isFinal && batch.length === 1)) {
       this.#failures = 0;
-      this.#wasAccepted = result.ok;
       this.#singles = Math.max(0, this.#singles - batch.length);
       this.#remove(batch, result);
       return;
     }
-    if (this.#wasAccepted) this.#singles = batch.length;
-    this.#wasAccepted = false;
+    this.#singles = batch.length;
     const now = clock.monotonic();
     this.#retryAt = now + Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** this.#failures) * (0.5 + random());
     if (this.#failures > 0) this.#next++;

@@ -27,10 +27,10 @@ export const MONTH_FACT = "month.first_day";
 
 /**
  * Returns the plan's month in the state of a daemon, according to {@link MONTH_FACT}. It is not before that month, even if
- * the wall clock, `now`, is.
+ * the wall clock, `now`, is. A fact that can't be read is ignored.
  */
 export const storedMonthOf = (fact: string | null, now: EpochMs, startsOn: number): BillingMonth =>
-  billingMonthOf(Math.max(now, Date.parse(fact ?? "1970-01-01")), startsOn);
+  billingMonthOf(Math.max(now, Date.parse(fact ?? "") || 0), startsOn);
 
 /** Returns the day (UTC) of a time, such as `2026-11-21`. */
 export const utcDay = (at: EpochMs): string => new Date(at).toISOString().slice(0, 10);

@@ -33,15 +33,18 @@ export const storedHoldsOf = (ledger: Ledger, now: MonotonicMs, at: EpochMs): St
 });
 
 /**
- * Continues the holds of an earlier process in a new ledger. If the wall clock, `at`, was set back since, they count from
- * now. If the limits have changed, they end within a window, as after a reload.
+ * Continues the holds of an earlier process in a new ledger, except those that can't be read. If the wall clock, `at`, was
+ * set back since, they count from now. If the limits have changed, they end within a window, as after a reload.
  */
-export function continueHolds(ledger: Ledger, stored: StoredHolds, now: MonotonicMs, at: EpochMs): void {
-  const storedAt = now - Math.max(0, at - stored.at);
+export function continueHolds(ledger: Ledger, stored: Partial<StoredHolds>, now: MonotonicMs, at: EpochMs): void {
+  const storedAt = now - Math.max(0, at - (stored.at ?? 0));
   for (const category of CATEGORIES) {
     const { routes } = ledger.categories[category];
-    for (const route of ROUTES)
-      routes[route].heldUntil = storedAt + Math.min(HOLD_MS_MAX, stored.leftMs[category]?.[route] ?? 0);
+    for (const route of ROUTES) {
+      const until = storedAt + Math.min(HOLD_MS_MAX, stored.leftMs?.[category]?.[route] ?? 0);
+      // A hold until NaN would never end.
+      if (until > now) routes[route].heldUntil = until;
+    }
     holdCategory(ledger, category, Math.min(...Object.values(routes).map(({ heldUntil: until }) => until)));
   }
   if (JSON.stringify(stored.limits) !== JSON.stringify(ledger.limits)) endHolds(ledger, now);

@@ -22,6 +22,23 @@ import { runInProcess } from "./terminal.ts";
 const MINUTE = 60_000;
 
 describe("explain asks the running daemon", () => {
+  test("and understands --at by the daemon's clock, which may be far ahead of ours", async () => {
+    const asked: (number | undefined)[] = [];
+    const ahead = Date.UTC(2100, 0, 1);
+    const { url } = await startTestServer({
+      status: () => ({ now: new Date(ahead).toISOString() }),
+      remediation: () => ({
+        ...sampleRemediation(),
+        historyOf: async (_, until) => {
+          asked.push(until);
+          return emptyHistory;
+        },
+      }),
+    });
+    expect((await run("node_1", { url, at: { agoMs: MINUTE } })).code).toBe(0);
+    expect(asked).toEqual([ahead - MINUTE]);
+  });
+
   test("and shows every policy, reason, action and outcome", async () => {
     const seen = { status: "offline", name: "de-1", country: "DE", region: "eu-west" };
     const { url } = await startTestServer({

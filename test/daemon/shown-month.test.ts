@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { DAY_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { CALLS_USED_BEFORE_FACT } from "../../src/daemon/leadership-term.ts";
 import { startDaemonGroup } from "../harness/daemon-group.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
 
@@ -22,4 +23,14 @@ test("a standby whose wall clock is in the month before shows the month and the 
   const [leader, standby] = group.daemons.map(({ roleSwitch }) => roleSwitch.active.collected());
   expect([standby!.month.startMs, leader!.month.startMs]).toEqual([START_MS, START_MS]);
   expect(standby!.ledger.monthUsed).toBe(leader!.ledger.monthUsed);
+});
+
+test("a standby shows the calls that limits.month.used adds", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(MINUTE_MS);
+  const [leader, standby] = group.daemons.map(({ roleSwitch }) => roleSwitch.active);
+  if (leader?.isLeading !== true) throw new Error("the first daemon does not lead");
+  leader.term.remediationState.facts.write(CALLS_USED_BEFORE_FACT, JSON.stringify({ day: "2026-03-01", used: 500 }));
+  await group.advance(MINUTE_MS);
+  expect(standby!.collected().ledger.monthUsed).toBe(leader.collected().ledger.monthUsed + 500);
 });

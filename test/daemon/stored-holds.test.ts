@@ -5,6 +5,7 @@ import { openOnlyTerm } from "../../src/daemon/leadership-term.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { silentLog } from "../../src/platform/log.ts";
 import type { CallOutcome } from "../../src/rate-limit/permits.ts";
+import { HOLDS_FACT } from "../../src/rate-limit/stored-holds.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { startDaemonGroup } from "../harness/daemon-group.ts";
 import { listsOnlySettings } from "../harness/quiet-network.ts";
@@ -33,7 +34,7 @@ function createRestarts() {
       heldForMs: (): DurationMs => Math.round(rateLimiter.heldForMs("node_management", "walk")),
     };
   }
-  return { clock, open };
+  return { clock, store, open };
 }
 
 const tooManyRequests = (retryAfterMs: DurationMs): CallOutcome => ({
@@ -96,6 +97,16 @@ test("a restart with other limits ends a long hold within a minute, as a reload 
   expect((await open("business")).heldForMs()).toBeLessThanOrEqual(MINUTE_MS);
 });
 
+test("a hold that a reload has shortened is not longer after a restart", async () => {
+  const { open } = createRestarts();
+  const daemon = await open();
+  await daemon.callAndStop(tooManyRequests(6 * HOUR_MS));
+  // As after a change of the API key.
+  daemon.rateLimiter.setLimits(daemon.rateLimiter.ledger.limits, 1);
+  await daemon.remediationState.flush();
+  expect((await open()).heldForMs()).toBe(MINUTE_MS);
+});
+
 test("a restart with another service ends its holds", async () => {
   const { open } = createRestarts();
   const daemon = await open();
@@ -103,6 +114,16 @@ test("a restart with another service ends its holds", async () => {
   await daemon.callAndStop(tooManyRequests(6 * HOUR_MS));
   expect((await open("business", "https://other.example.net")).heldForMs()).toBe(0);
 });
+
+test.each(["soon", "5", "[]", "{}", '{"leftMs":null}', '{"at":"noon","leftMs":{"node_management":{"walk":60000}}}'])(
+  "holds that can't be read, such as %s, hold nothing, and do not damage the journal",
+  async (value) => {
+    const { store, open } = createRestarts();
+    await store.journal.commit([{ kind: "fact", key: HOLDS_FACT, value }]);
+    const { heldForMs, remediationState } = await open();
+    expect([heldForMs(), remediationState.journalProblem()]).toEqual([0, null]);
+  },
+);
 
 test("a standby that takes over waits for the rest of the Retry-After that the leader got", async () => {
   const group = await startDaemonGroup({ settings: listsOnlySettings });

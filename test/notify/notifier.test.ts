@@ -85,6 +85,15 @@ describe("a receiver that fails", () => {
     expect(await counts()).toEqual(["oncall sent 500"]);
   });
 
+  test("gets batches again once those in a batch that it did not accept are delivered", async () => {
+    const { clock, notifier, summaries } = start({ oncall: (sending) => (sending === 2 ? down : accepted) });
+    for (const count of [1, 100, 100]) {
+      for (let number = 0; number < count; number++) notifier.notify(notification({ episode: `${number}` }));
+      await clock.advance(10_000);
+    }
+    expect(summaries("oncall").map(({ length }) => length)).toEqual([1, 100, ...Array(100).fill(1), 100]);
+  });
+
   test("still gets them if new ones come more often than it is retried", async () => {
     const { clock, notifier, log, counts } = start({
       oncall: (_, notifications) => (notifications.some(({ summary }) => summary === "odd") ? down : accepted),
@@ -96,6 +105,21 @@ describe("a receiver that fails", () => {
     await clock.advance(MINUTE);
     expect(await counts()).toEqual(["oncall sent 100"]);
     expect(log.lines.map(({ message }) => message)).toEqual(["receiver does not accept notifications"]);
+  });
+
+  test("gets what was queued in batches once it recovers, even if it accepted others before it failed", async () => {
+    let isUp = true;
+    const { clock, notifier, summaries } = start({ oncall: () => (isUp ? accepted : down) });
+    notifier.notify(notification());
+    await clock.advance(MINUTE);
+    isUp = false;
+    for (let number = 0; number < 250; number++) notifier.notify(notification({ episode: `${number}` }));
+    await clock.advance(MINUTE);
+    const tried = summaries("oncall").length;
+    isUp = true;
+    await clock.advance(2 * MINUTE);
+    const sizes = summaries("oncall").map(({ length }) => length);
+    expect(sizes.slice(tried)).toEqual([1, 100, 100, 49]);
   });
 
   test("gets what was queued, in order and in batches, once it recovers; failure and recovery are logged once", async () => {

@@ -7,7 +7,7 @@ import {
   PLANS,
   reservedCalls,
 } from "../../src/rate-limit/limits.ts";
-import { pollingCallsLeft } from "../../src/rate-limit/monthly-budget.ts";
+import { pollingCallsLeft, storedMonthOf } from "../../src/rate-limit/monthly-budget.ts";
 import { categoryPaceRates, createPace, paceAvailableAt, payForCall } from "../../src/rate-limit/window-pace.ts";
 import { limitsWithoutPlan } from "./limited-service.ts";
 
@@ -74,4 +74,10 @@ test("polling leaves actions 1% of the month or what they need, but at most half
   expect(left(50_000, 10_000)).toBe(25_000);
   expect([left(98_900, 0), left(99_500, 0), left(200_000, 0)]).toEqual([100, 0, 0]);
   expect(pollingCallsLeft(limitsWithoutPlan("starter"), { callsUsed: 0, leftMs: DAY_MS }, 0)).toBe(null);
+});
+
+test("the stored month counts if the wall clock is before it, and not if it can't be read", () => {
+  const now = Date.UTC(2026, 2, 20);
+  const days = [null, "soon", "2026-02-05", "2026-04-05"].map((fact) => storedMonthOf(fact, now, 5).firstDay);
+  expect(days).toEqual(["2026-03-05", "2026-03-05", "2026-03-05", "2026-04-05"]);
 });

@@ -47,3 +47,8 @@ test("a hold of more than six hours is shortened to that", () => {
   const ledger = continued({ node_management: { walk: 7 * HOUR_MS } });
   expect(heldUntil(ledger, "node_management", "walk")).toBe(6 * HOUR_MS);
 });
+
+test.each(["soon", {}, null, Number.NaN])("a stored wait of %o, which is not a duration, holds nothing", (left) => {
+  const ledger = continued({ node_management: { walk: left as never } });
+  expect(availabilityOf(ledger, "node_management", "walk", MINUTE_MS).at).toBe(MINUTE_MS);
+});

@@ -190,8 +190,8 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/api-client/rate-limiter.ts",
-        find: "if (stored !== null) continueHolds(ledger, stored,",
-        replace: "if (stored !== null) storedHoldsOf(ledger,",
+        find: 'if (fact !== "null") continueHolds(ledger, parseJsonObject(fact),',
+        replace: 'if (fact !== "null") storedHoldsOf(ledger,',
       },
     ],
     ...safety,

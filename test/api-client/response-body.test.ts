@@ -1,0 +1,53 @@
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { BODY_BYTES_MAX, createTransport } from "../../src/api-client/transport.ts";
+import type { Transport } from "../../src/model/ports.ts";
+
+const get = { method: "GET", path: "/v1/nodes", headers: {} } as const;
+
+/** Returns a transport to a server that answers requests with `answer`. */
+async function transportTo(answer: (response: ServerResponse) => void): Promise<Transport> {
+  const server = createServer((_, response) => answer(response));
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const transport = createTransport({ baseUrl: `http://127.0.0.1:${port}` });
+  onTestFinished(async () => {
+    await transport.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  return transport;
+}
+
+test.each([{}, { "content-length": "300000" }])("a body of many chunks arrives whole (headers %o)", async (headers) => {
+  const sent = Buffer.from(Uint32Array.from({ length: 75_000 }, (_, index) => index).buffer);
+  const transport = await transportTo(async (response) => {
+    response.writeHead(200, headers);
+    for (const [begin, end] of [[0, 1], [1, 90_000], [90_000, 90_001], [90_001]] as const)
+      await new Promise((resolve) => void response.write(sent.subarray(begin, end), resolve));
+    response.end();
+  });
+  const outcome = await transport.request(get, new AbortController().signal);
+  expect(outcome.ok && Buffer.compare(outcome.value.body, sent)).toBe(0);
+});
+
+test("a body takes memory for what has arrived, whatever Content-Length says", async () => {
+  const requests = 20;
+  let written = 0;
+  const allWritten = Promise.withResolvers<void>();
+  const transport = await transportTo((response) => {
+    if (written === requests) return void response.end();
+    response.writeHead(200, { "content-length": BODY_BYTES_MAX });
+    response.write("{", () => ++written === requests && allWritten.resolve());
+  });
+  const before = process.memoryUsage().arrayBuffers;
+  const canceled = new AbortController();
+  const outcomes = Array.from({ length: requests }, () => transport.request(get, canceled.signal));
+  await allWritten.promise;
+  // While it is answered, what was written before arrives.
+  await transport.request(get, canceled.signal);
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(BODY_BYTES_MAX);
+  canceled.abort();
+  await Promise.all(outcomes);
+});
