@@ -52,7 +52,7 @@ export const REJECT_MEANINGS = {
   contradicting_status:
     "the node is offline again after another record stated that it is online, and its last_seen has stayed the same: the list and the details, or two records of the list, contradict each other; a pending condition starts over each time",
   changing_created_at:
-    "created_at changed more than twice, each time within a day of the last, without the node leaving the list; the node counts as replaced, or, if more than 10% of the nodes change so often, created_at is not used to recognize replaced nodes",
+    "created_at changed more than twice, each time within a day of the previous change, without the node leaving the list; the node counts as replaced, or, if more than 10% of the nodes change so often, created_at is not used to recognize replaced nodes",
 } as const;
 export type RejectReason = keyof typeof REJECT_MEANINGS;
 /** The reasons, in the order of the table. */
