@@ -127,7 +127,7 @@ const service = section({
     .describe("Compression of response bodies: none, gzip if `Accept-Encoding` names it, or always gzip or brotli."),
   token_bucket_reset: oneOf(["full", "next_token"])
     .default("full")
-    .describe("What X-RateLimit-Reset of a token bucket states: when it is full, or when it has a token."),
+    .describe("What X-RateLimit-Reset of a token bucket states: when it is full, or when it gets its next token."),
   rate_limit_reset: oneOf(["seconds", "milliseconds"])
     .default("seconds")
     .describe("Unit of X-RateLimit-Reset, since the epoch. The API documentation says that it is a Unix timestamp."),
