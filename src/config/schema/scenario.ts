@@ -83,7 +83,9 @@ const service = section({
     .describe("How a detail states `uptime_hours`: rounded down as in the list, rounded, or with decimals."),
   detail_location: oneOf(["same", "other_case"])
     .default("same")
-    .describe("Whether a detail states `country` and `region` as the list does, or in lower and upper case."),
+    .describe(
+      "Whether a detail states `country` and `region` as the list does, or in lower and upper case respectively.",
+    ),
   created_at: oneOf(["creation", "boot", "request"])
     .default("creation")
     .describe("Whether `created_at` is the time of the node's creation, of its last boot or of the request."),
