@@ -26,7 +26,7 @@ minute. The limits rarely allow that, so contenders seldom have calls to spare. 
   The two are therefore compared at the same number of detail reads. One pass over the details of all nodes is a *round*.
 - **naive** walks the list every minute and reads details round robin, four calls at a time, as fast as the service allows. A call answered
   with 429 is repeated after Retry-After. If **naive** uses up the month's calls in the first half of the month, most faults are *never*
-  found, and the times in parentheses are those until then.
+  found, and the times in parentheses apply only to faults before the calls run out.
 - **oracle** is the lower bound. It knows where a fault is, and reads that node at the first moment that the limits, the reserve and the
   month's calls, spent evenly, allow. It finds offline nodes in the list. It reads the list no more often than requested, and no more often
   than the limits would allow whole walks if nothing else were read, but the first page that it reads is always the one with the fault. (A

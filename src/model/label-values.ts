@@ -48,11 +48,11 @@ export const REJECT_MEANINGS = {
     "usage contradicts service.usage_scale; all usage is unknown until the scale is corrected or, if values were too low for percent, until a higher value is read",
   bad_time: "a timestamp is not ISO 8601; the field is unknown",
   older_record:
-    "the status differs from that in an earlier response with a later last_seen, so the record may be from a cache or an outdated replica; it is ignored for 2 minutes, and a pending condition starts over",
+    "the status differs from that in an earlier response with a later last_seen, so the record may be from a cache or an outdated replica; it is ignored for 2 minutes, and a pending timer starts over",
   contradicting_status:
-    "the node is offline again after another record stated that it is online, and its last_seen has stayed the same: the list and the details, or two records of the list, contradict each other; a pending condition starts over each time",
+    "the node is offline again after another record stated that it is online, and its last_seen has stayed the same: the list and the details, or two records of the list, contradict each other; a pending timer starts over each time",
   changing_created_at:
-    "created_at changed more than twice, each time within a day of the last, without the node leaving the list; the node counts as replaced, or, if more than 10% of the nodes change so often, created_at is not used to recognize replaced nodes",
+    "created_at changed more than twice, each time within a day of the previous change, without the node leaving the list; the node counts as replaced, or, if more than 10% of the nodes change so often, created_at is not used to recognize replaced nodes",
 } as const;
 export type RejectReason = keyof typeof REJECT_MEANINGS;
 /** The reasons, in the order of the table. */

@@ -83,7 +83,9 @@ const service = section({
     .describe("How a detail states `uptime_hours`: rounded down as in the list, rounded, or with decimals."),
   detail_location: oneOf(["same", "other_case"])
     .default("same")
-    .describe("Whether a detail states `country` and `region` as the list does, or in lower and upper case."),
+    .describe(
+      "Whether a detail states `country` and `region` as the list does, or in lower and upper case respectively.",
+    ),
   created_at: oneOf(["creation", "boot", "request"])
     .default("creation")
     .describe("Whether `created_at` is the time of the node's creation, of its last boot or of the request."),
@@ -127,7 +129,7 @@ const service = section({
     .describe("Compression of response bodies: none, gzip if `Accept-Encoding` names it, or always gzip or brotli."),
   token_bucket_reset: oneOf(["full", "next_token"])
     .default("full")
-    .describe("What X-RateLimit-Reset of a token bucket states: when it is full, or when it has a token."),
+    .describe("What X-RateLimit-Reset of a token bucket states: when it is full, or when it gets its next token."),
   rate_limit_reset: oneOf(["seconds", "milliseconds"])
     .default("seconds")
     .describe("Unit of X-RateLimit-Reset, since the epoch. The API documentation says that it is a Unix timestamp."),

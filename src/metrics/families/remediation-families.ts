@@ -48,7 +48,7 @@ export const REMEDIATION_FAMILIES = {
     { policy: null },
   ),
   proxywarden_policy_matched_nodes: gauge(
-    "Nodes that the policy's match selects, as of the last complete walk; all nodes without a match.",
+    "Nodes that the policy's match selects, as of the last complete walk; all nodes if it has no match.",
     { policy: null },
   ),
   proxywarden_policy_unknown_nodes: gauge(
