@@ -158,7 +158,7 @@ const QUERY_EXAMPLES: readonly (readonly [title: string, query: string])[] = [
   ],
   ["Nodes that the service has not seen for ten minutes", "time() - proxynet_node_last_seen_timestamp_seconds > 600"],
   [
-    "Bytes sent per second by region, if the session list is walked at least every 5 minutes ([monitoring.md](monitoring.md#traffic) has rules for slower walks)",
+    "Bytes sent per second by region, if sessions are walked at least every 5 minutes ([rules for slower walks](monitoring.md#traffic))",
     `sum by (region) (
   increase(proxynet_session_sent_bytes_total[10m]) * on (instance, node_id) group_left (region) proxynet_node_info
 ) / scalar(delta(proxywarden_collect_last_success_timestamp_seconds{collector="sessions"}[10m]))`,

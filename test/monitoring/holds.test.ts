@@ -8,7 +8,6 @@ const { safety } = enforcedShippedPolicies().config;
 
 /** Maximum duration of a hold without an alert, with the shipped configuration. */
 const LASTS_MS: Partial<Record<HoldReason, number>> = {
-  sight_cooldown: safety.stormCooldownMs,
   storm_cooldown: safety.stormCooldownMs,
   cooldown: safety.cooldownMs,
 };

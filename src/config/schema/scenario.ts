@@ -132,7 +132,9 @@ const service = section({
     .describe("What X-RateLimit-Reset of a token bucket states: when it is full, or when it gets its next token."),
   rate_limit_reset: oneOf(["seconds", "milliseconds"])
     .default("seconds")
-    .describe("Unit of X-RateLimit-Reset, since the epoch. The API documentation says that it is a Unix timestamp."),
+    .describe(
+      "Unit of X-RateLimit-Reset, a time since the epoch. The API documentation says that it is a Unix timestamp.",
+    ),
   node_list: listOptions(["joined", ...sortOrders(NODE_ORDERS)], "joined").describe(
     "Behavior of the node list; `joined` is the order in which nodes joined the fleet.",
   ),

@@ -85,14 +85,12 @@ const trustGuard = defineGuard({
       operatorAction:
         "configure the proxy in front of the service to keep the Date header; correct the wall clock; if the detail says that it keeps changing, fix the machine's time synchronization",
     }),
-    sight_cooldown: {
+    sight_cooldown: untrusted({
       counts: "the time since fleet data became trusted again",
       condition: "it is shorter than `safety.storm_cooldown`",
       ends: "automatically, after `safety.storm_cooldown`",
       operatorAction: "if it keeps starting over, remove the cause that the detail names",
-      policyWide: true,
-      alert: null,
-    },
+    }),
   },
   appliesToNotify: true,
   check: (_candidate, { trustBlockers }) => trustBlockers,
