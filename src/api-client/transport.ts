@@ -2,6 +2,7 @@ import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { Agent, type Dispatcher, EnvHttpProxyAgent, ProxyAgent } from "undici";
 import { fail, ok, type Result } from "../base/result.ts";
+import { NODE_CA_ADVICE } from "../base/text.ts";
 import type { Transport, TransportFailure, TransportResponse } from "../model/ports.ts";
 import { IN_FLIGHT_MAX } from "../rate-limit/collector-concurrency.ts";
 import { ACCEPTED_ENCODING } from "./json-body.ts";
@@ -224,7 +225,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     const { code: errorCode, message: errorMessage } = error as { code?: unknown; message?: unknown };
     const code = typeof errorCode === "string" ? errorCode : "";
     const full = typeof errorMessage === "string" && errorMessage !== "" ? errorMessage : String(error);
-    const text = full.replace(NODE_ADVICE, "");
+    const text = full.replace(NODE_CA_ADVICE, "");
     const message = TLS_MESSAGES.get(code) ?? (text.includes(code) ? text : `${code}: ${text}`);
     return fail({ kind: isSent && code !== REFUSED_BY_PROXY ? "reset" : "unreachable", message });
   }
@@ -281,9 +282,6 @@ const unsentFailure: TransportFailure = {
 
 /** Error code of undici if an HTTP proxy answers 407 and therefore has not forwarded the request. */
 const REFUSED_BY_PROXY = "UND_ERR_INVALID_ARG";
-
-/** What Node.js appends to errors about certificates; operators set `ca_file` instead. */
-const NODE_ADVICE = /; if the root CA is installed locally, .*$/;
 
 /** Messages for errors that OpenSSL describes with its internals, by code. */
 const TLS_MESSAGES = new Map([

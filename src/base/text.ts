@@ -21,3 +21,6 @@ export function parseJsonObject(text: string | null): object {
     return {};
   }
 }
+
+/** What Node.js appends to errors about certificates that no trusted authority has issued: a flag of its own. */
+export const NODE_CA_ADVICE = /; if the root CA is installed locally, .*$/;

@@ -1,6 +1,7 @@
 import pg from "pg";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { errorMessage, ok, type Result } from "../../base/result.ts";
+import { NODE_CA_ADVICE } from "../../base/text.ts";
 import type { Clock, Log, Secret } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
@@ -250,8 +251,5 @@ const isConnectionFailure = (error: Error): boolean =>
 
 function connectionProblem(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(connectionProblem).join("; ");
-  return errorMessage(error).replace(NODE_ADVICE, "; sslrootcert in the URL must name the file of its authority");
+  return errorMessage(error).replace(NODE_CA_ADVICE, "; sslrootcert in the URL must name the file of its authority");
 }
-
-/** What Node.js appends to errors about certificates that no trusted authority has issued. */
-const NODE_ADVICE = /; if the root CA is installed locally, .*$/;
