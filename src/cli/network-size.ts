@@ -10,12 +10,12 @@ import { fail, ok, type Result } from "../base/result.ts";
 import { NETWORK_SIZE_FACT, type NetworkSize, storedNetworkSize } from "../collectors/polling-plan.ts";
 import type { Config } from "../config/schema/config.ts";
 import type { ConfigResources } from "../daemon/config-resources.ts";
-import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "../daemon/leadership-term.ts";
+import { readMonthCalls } from "../daemon/leadership-term.ts";
 import type { StoreFailure } from "../journal/open-failure.ts";
 import { createMemoryStateStore } from "../journal/sqlite/store.ts";
 import { systemClock } from "../platform/clock.ts";
 import { silentLog } from "../platform/log.ts";
-import { type BillingMonth, MONTH_FACT, type MonthUsage, storedMonthOf } from "../rate-limit/monthly-budget.ts";
+import { type BillingMonth, type MonthUsage, storedMonthOf } from "../rate-limit/monthly-budget.ts";
 import type { CountSource } from "./output/plan-table.ts";
 import { readConfiguredState } from "./state/state-store.ts";
 
@@ -45,10 +45,8 @@ export async function readStoredState({ limits, state }: Config): Promise<Result
     const facts = await store.facts();
     const size = storedNetworkSize(facts.get(NETWORK_SIZE_FACT) ?? null);
     const hasSeen = size.nodePages > 0 || size.sessionPages > 0;
-    const month = storedMonthOf(facts.get(MONTH_FACT) ?? null, now, starts_on);
-    const before = callsUsedBefore(facts.get(CALLS_USED_BEFORE_FACT) ?? null, month.firstDay);
-    const callsUsed = (await store.callsSince(month.firstDay)) + before;
-    return { networkSize: hasSeen ? size : null, month: monthUsage(month, callsUsed) };
+    const { month, calls } = await readMonthCalls(facts, (day) => store.callsSince(day), now, starts_on);
+    return { networkSize: hasSeen ? size : null, month: monthUsage(month, calls) };
   });
   if (stored.ok || stored.error.kind !== "missing") return stored;
   return ok({ networkSize: null, month: monthUsage(storedMonthOf(null, now, starts_on), used) });

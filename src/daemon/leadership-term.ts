@@ -5,6 +5,8 @@ import type { Config } from "../config/schema/config.ts";
 import { createMemoryStateStore } from "../journal/sqlite/store.ts";
 import type { CallCounter, Clock, FactStore, StateStore } from "../model/ports.ts";
 import type { SharedState } from "../model/shared-state.ts";
+import type { EpochMs } from "../model/time.ts";
+import { type BillingMonth, MONTH_FACT, storedMonthOf } from "../rate-limit/monthly-budget.ts";
 import { HOLDS_FACT } from "../rate-limit/stored-holds.ts";
 import { isOfOtherService } from "../remediation/service-binding.ts";
 import {
@@ -112,11 +114,23 @@ function addCallsUsedBefore(calls: CallCounter, facts: FactStore, config: Config
   };
 }
 
+/** Returns the plan's month at `now`, by the facts of a state, and the API calls in it. */
+export async function readMonthCalls(
+  facts: ReadonlyMap<string, string>,
+  callsSince: (day: string) => Promise<number>,
+  now: EpochMs,
+  startsOn: number,
+): Promise<{ readonly month: BillingMonth; readonly calls: number }> {
+  const month = storedMonthOf(facts.get(MONTH_FACT) ?? null, now, startsOn);
+  const before = callsUsedBefore(facts.get(CALLS_USED_BEFORE_FACT) ?? null, month.firstDay);
+  return { month, calls: (await callsSince(month.firstDay)) + before };
+}
+
 /**
  * Returns the calls since `day` (UTC) that were made before the state was created, according to {@link
  * CALLS_USED_BEFORE_FACT}.
  */
-export function callsUsedBefore(fact: string | null, day: string): number {
+function callsUsedBefore(fact: string | null, day: string): number {
   const before = JSON.parse(fact ?? '{"day":"","used":0}') as { day: string; used: number };
   return day <= before.day ? before.used : 0;
 }

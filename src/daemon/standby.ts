@@ -7,7 +7,7 @@ import type { CommandReply, OperatorCommand } from "../model/remediation/operato
 import type { SharedState } from "../model/shared-state.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import { createLedger, type Ledger } from "../rate-limit/ledger.ts";
-import { type BillingMonth, MONTH_FACT, storedMonthOf } from "../rate-limit/monthly-budget.ts";
+import { type BillingMonth, storedMonthOf } from "../rate-limit/monthly-budget.ts";
 import { CLOCK_FACT } from "../remediation/state/clock-facts.ts";
 import { JournalClock } from "../remediation/state/journal-clock.ts";
 import {
@@ -20,7 +20,7 @@ import type { RemediationView } from "../remediation/status/views.ts";
 import { type ConfigResources, closeResources } from "./config-resources.ts";
 import { forwardCommand } from "./forwarded-commands.ts";
 import type { CollectedStatus } from "./leader.ts";
-import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "./leadership-term.ts";
+import { readMonthCalls } from "./leadership-term.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** How often to check whether the journal has changed. */
@@ -142,9 +142,10 @@ export class Standby {
         this.#clockFact = clockFact;
       }
       const { monthStartsOn } = this.resources.settings;
-      this.#month = storedMonthOf(facts.get(MONTH_FACT) ?? null, clock.now(), monthStartsOn);
-      const before = callsUsedBefore(facts.get(CALLS_USED_BEFORE_FACT) ?? null, this.#month.firstDay);
-      this.#ledger.monthUsed = (await this.#shared.callsSince(this.#month.firstDay)) + before;
+      const callsSince = (day: string) => this.#shared.callsSince(day);
+      const { month, calls } = await readMonthCalls(facts, callsSince, clock.now(), monthStartsOn);
+      this.#month = month;
+      this.#ledger.monthUsed = calls;
       this.#problem = null;
     } catch (error) {
       const problem = `the journal can't be read: ${errorMessage(error)}`;
