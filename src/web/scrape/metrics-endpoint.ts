@@ -62,7 +62,11 @@ export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointD
 
   async function bodyOf(exposition: NetworkExposition, format: Format, gzip: boolean) {
     const daemonText = Buffer.from((await daemonMetrics.render(format)) + endMarker(format));
-    if (!gzip) return { contentLength: null, chunks: renderChunks(exposition, format, daemonText) };
+    if (!gzip) {
+      // Rendering the daemon's metrics has taken a turn of the event loop.
+      await nextTurn();
+      return { contentLength: null, chunks: renderChunks(exposition, format, daemonText) };
+    }
     const chunks = finishGzip(await compressed.startOf(exposition, format), daemonText);
     return { contentLength: chunks.reduce((sum, { length }) => sum + length, 0), chunks };
   }
