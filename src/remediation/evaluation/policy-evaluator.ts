@@ -105,9 +105,9 @@ export class PolicyEvaluator {
   *#evaluateSnapshot(replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Steps<void> {
     const { observed, policies } = this.#context;
     const { snapshot } = observed.latest!;
-    const slots = this.#slotsToEvaluate(snapshot);
     // A newer snapshot may replace this one between two steps.
     const data = observed.data();
+    const slots = yield* this.#slotsToEvaluate(snapshot);
     yield* this.#forgetRemovedNodes(snapshot.fleet, replaced, changes);
     yield* this.#forgetReassignedSlots(snapshot.fleet.ids);
     for (const policy of policies.all) {
@@ -195,20 +195,23 @@ export class PolicyEvaluator {
   }
 
   /** Returns the slots that were observed again since the last evaluation that was completed. */
-  #slotsToEvaluate({ fleet, sessions }: Snapshot): Uint32Array {
+  *#slotsToEvaluate({ fleet, sessions }: Snapshot): Steps<Uint32Array> {
     const last = this.#lastEvaluated;
     const sessionsAt = sessions?.settledAt ?? null;
     const all = last === null || last.settledAt !== fleet.settledAt || last.sessionsAt !== sessionsAt;
     const slots = new Uint32Array(fleet.slots);
     let count = 0;
     const occupied = occupiedSlots(fleet.ids);
+    yield;
     const isObserved = new Uint8Array(fleet.slots);
     if (all) isObserved.fill(1);
     else {
       // A walk that failed has shown the nodes of earlier pages.
       fleet.listedAt.markDifferences(last.listedAt, isObserved);
+      yield;
       fleet.detailedAt.markDifferences(last.detailedAt, isObserved);
     }
+    yield;
     for (let slot = 0; slot < fleet.slots; slot++)
       if (occupied[slot] === 1 && isObserved[slot] === 1) slots[count++] = slot;
     return slots.subarray(0, count);
