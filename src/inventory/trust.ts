@@ -37,7 +37,7 @@ export interface InventoryStatus {
   readonly recordsRead: number;
   /** Nodes of the largest complete walk of the last 7 days, or 0 before the first one. */
   readonly largestWalkNodes: number;
-  /** Records of the last walk that could not be read, and nodes with an unknown status. */
+  /** Number of records of the last walk that could not be read, plus nodes with an unknown status. */
   readonly unknownRecords: number;
   /**
    * Age of the latest last_seen of the fleet when it was observed, or null if there is none. Values that are later than

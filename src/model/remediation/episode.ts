@@ -164,7 +164,7 @@ export interface Action {
   readonly createdAt: EpochMs;
   /** When an operator approved it. Absent if it was not approved. */
   readonly approvedAt?: EpochMs;
-  /** When it was sent or would have been sent, or null if it was not yet, or did not reach the service. */
+  /** When it was sent or would have been sent, or null if it has not been sent or did not reach the service. */
   readonly sentAt: EpochMs | null;
   readonly endedAt: EpochMs | null;
   readonly outcome: ActionOutcome | null;

@@ -9,7 +9,7 @@ import { NEVER, type SimulatedNode } from "./node.ts";
  * - `outage`: the node does not respond.
  * - `flapping`: it stops and resumes responding every few minutes.
  * - `hot`, `leak` and `full`: it responds, its sessions fail, and only its detail shows the exhausted CPU, memory or
- *   disk. Without a repair these become an outage.
+ *   disk. If the failure lasts for hours, it becomes an outage.
  */
 export type FailureMode = "none" | "outage" | "flapping" | "hot" | "leak" | "full";
 
@@ -28,7 +28,7 @@ export interface FailureStart {
 
 /** Share of failures that are crashes, after which the node reboots by itself and is healthy. */
 const CRASH_SHARE = 0.2;
-/** Shares of the other failures. The rest are outages. */
+/** Shares of the other failures. The rest are outages, some of them flapping. */
 const HOT_SHARE = 0.2;
 const LEAK_SHARE = 0.2;
 const FULL_SHARE = 0.15;

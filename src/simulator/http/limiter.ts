@@ -48,8 +48,8 @@ interface LimiterState {
  * Creates a limiter. The spec (section 8) states limits but no algorithm, so there are five kinds. A token bucket
  * starts full. A fixed window starts at a multiple of its length since the epoch. A first-call window starts with the
  * first request after the previous one has ended. A sliding window counts the requests of the last `windowMs` exactly.
- * A sliding counter estimates them: it adds up the requests of the current fixed window and those of the previous one,
- * multiplied by the share of it that the last `windowMs` still cover.
+ * A sliding counter estimates them: to the requests of the current fixed window it adds those of the previous one,
+ * times the share of that window that the last `windowMs` still cover.
  */
 export function createLimiter(kind: LimiterKind, options: LimiterOptions): Limiter {
   const state = ALGORITHMS[kind](options);

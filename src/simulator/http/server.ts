@@ -28,7 +28,7 @@ export interface SimulatorServer {
   close(): Promise<void>;
 }
 
-/** Maximum size of a request body, above which it is cut off. This is more than the length that the service rejects. */
+/** Maximum size of a request body; the rest is discarded. More than half of it, as ASCII text, is answered with 413. */
 const REQUEST_BYTES_MAX = 128 * 1_024;
 /** The keep-alive timeout of common proxies, so that a rate-limited client can reuse its connection. */
 const KEEP_ALIVE_MS: DurationMs = 75 * SECOND_MS;
