@@ -13,7 +13,7 @@ const unitMs = {
   y: 365 * 86_400_000,
 } as const;
 
-/** Units for calculations. */
+/** Common lengths of time. */
 export const SECOND_MS: DurationMs = unitMs.s;
 export const MINUTE_MS: DurationMs = unitMs.m;
 export const HOUR_MS: DurationMs = unitMs.h;

@@ -18,7 +18,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | nu
 
 const normalized = (word: string): string => word.toLowerCase().replaceAll("-", "_");
 
-/** Returns the edit distance with swaps of neighbors: optimal string alignment (Damerau 1964). */
+/** Returns the edit distance in which a swap of adjacent letters counts as one: optimal string alignment. */
 function editDistance(from: string, to: string): number {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: to.length + 1 }, (_, index) => index);

@@ -2,7 +2,7 @@
 const PAGE_BITS = 12;
 const PAGE_LENGTH = 1 << PAGE_BITS;
 const PAGE_MASK = PAGE_LENGTH - 1;
-/** A new page has this length, and doubles when it is full, so that a small fleet has short columns. */
+/** The initial length of a page. It doubles when the page is full, so that the columns of a small fleet are short. */
 const PAGE_LENGTH_MIN = 64;
 
 /** An immutable column of numbers. Successive copies of a {@link WritableNumberColumn} share the pages that did not change. */

@@ -1,7 +1,7 @@
 /** Returns a count and its noun, such as `1 node` or `2 nodes`. */
 export const countNoun = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
-/** Returns whether two texts are the same but for their case. Null is only the same as null. */
+/** Returns whether two texts are equal, ignoring case. Null equals only null. */
 export const equalsIgnoringCase = (one: string | null, other: string | null): boolean =>
   one?.toLowerCase() === other?.toLowerCase();
 
@@ -22,5 +22,5 @@ export function parseJsonObject(text: string | null): object {
   }
 }
 
-/** What Node.js appends to errors about certificates that no trusted authority has issued: a flag of its own. */
+/** Matches the advice to use a Node.js flag, which Node.js appends to errors about untrusted certificates. */
 export const NODE_CA_ADVICE = /; if the root CA is installed locally, .*$/;

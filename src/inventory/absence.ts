@@ -3,7 +3,7 @@ import { growColumn } from "../base/typed-column.ts";
 /** Result of a lookup of a node by id. `gone`: the service answered 404 or 410. `unknown`: it could not be read. */
 export type LookupResult = "alive" | "gone" | "unknown";
 
-/** What a walk proves about the nodes that it did not show. `blind` means nothing. */
+/** How much a walk proves about the nodes that it did not show. `blind`: nothing. */
 export type WalkEvidence = "exact" | "inexact" | "blind";
 
 /**
@@ -12,14 +12,14 @@ export type WalkEvidence = "exact" | "inexact" | "blind";
  */
 const ABSENCE_POINTS_MAX = 10;
 const ABSENCE_POINTS = { exact: 5, inexact: 1, blind: 0 } as const;
-/** The number of walks between two lookups of a hidden node is doubled at most this many times. */
+/** The number of walks between two lookups of a node is doubled at most this many times. */
 const LOOKUP_DOUBLINGS_MAX = 5;
 
 /**
  * Tracks, by slot, which nodes the walks of the list do not show, and which of them are gone. A lookup that returns 404
- * proves that a node is gone. Otherwise absences are counted, but only for nodes whose own lookup failed, or if every
- * lookup during the walk showed that unlisted nodes are gone, because absence from a list that hides existing nodes
- * proves nothing.
+ * proves that a node is gone. Otherwise absences are counted, but only for nodes whose own lookup failed, or for all if
+ * the walk was exact, a lookup during it returned 404, and the list hides no node: absence from a list that hides
+ * existing nodes proves nothing.
  */
 export class AbsenceTracker {
   #walk = 1;

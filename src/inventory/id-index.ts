@@ -16,8 +16,8 @@ export class IdIndex {
   #low = new Int32Array(0);
   #high = new Int32Array(0);
   /**
-   * The row plus 1, or 0 if the entry is empty. The bits above those that a row can have are a tag: the same bits of
-   * `high`. It differs in nearly all other rows, so their hashes need not be read. The length is a power of 2.
+   * The row plus 1, or 0 if the entry is empty. The bits above those that a row can have hold a tag: the same bits of
+   * `high`. Nearly all other rows have another tag, so their hashes need not be read. The length is a power of 2.
    */
   #entries = new Int32Array(ENTRIES_MIN);
   #size = 0;
@@ -120,7 +120,7 @@ export class IdIndex {
   }
 }
 
-/** Two FNV-1a hashes with different offsets, each mixed by murmur3's finalizer. */
+/** Two variants of FNV-1a with different offsets and multipliers, each mixed by murmur3's finalizer. */
 function hash(id: string): readonly [number, number] {
   let low = 0x811c9dc5;
   let high = 0x9e3779b9;

@@ -42,7 +42,7 @@ export class Inventory {
   readonly acceptance: Pick<WalkHistory, "acceptsMissing" | "acceptMissing" | "restoreAccepted"> = this.#walks;
   readonly #usageScale;
   readonly #detailed = new Set<NodeId>();
-  /** For each hidden node its last_seen at the last lookup, and the first lookup since it was listed that returned it. */
+  /** For each hidden node, its last_seen at the last lookup, and when a lookup first returned this value. */
   readonly #hiddenSince = new Map<NodeId, { readonly lastSeenMs: number; readonly since: MonotonicMs }>();
   #lastDetailAt: MonotonicMs | null = null;
 
@@ -54,7 +54,7 @@ export class Inventory {
     return this.#slots.has(id);
   }
 
-  /** Whether a walk was complete. */
+  /** Whether any walk has been complete. */
   isKnown(): boolean {
     return this.#walks.latest().settledAt !== null;
   }
@@ -63,14 +63,14 @@ export class Inventory {
     return this.#slots.size;
   }
 
-  /** Returns how many nodes are in locations after the first `locations` ones. */
+  /** Returns the number of nodes whose location is not among the first `locations` ones. */
   countBeyond(locations: number): number {
     return this.#locations.list().length <= locations ? 0 : this.#columns.countFromLocation(locations);
   }
 
   /**
-   * Records a node of the list as observed at `at`. A later observation stays. Returns true if the current walk had not
-   * shown the node before.
+   * Records a node of the list as observed at `at`, but keeps a later observation. Returns true if the current walk had
+   * not shown the node before.
    */
   recordListed(record: NodeRecord, at: MonotonicMs, onContradiction?: OnContradiction): boolean {
     const slot = this.#slotOf(record.id);
@@ -128,7 +128,7 @@ export class Inventory {
   }
 
   /**
-   * Records a detail as observed at `at`, which is `epochMs` by the wall clock. Later observations stay. Returns
+   * Records a detail as observed at `at`, which is `epochMs` by the wall clock, but keeps later observations. Returns
    * `outdated` if it contradicts a later one, or `bad_scale` if its usage is the first to contradict the declared scale.
    */
   recordDetail(detail: NodeDetail, at: MonotonicMs, epochMs: EpochMs): "taken" | "outdated" | "bad_scale" {
@@ -162,7 +162,7 @@ export class Inventory {
     return this.#priority.failingNodes();
   }
 
-  /** Records that the service answered 404 for a node. If it lists the node, its 404 for other nodes proves nothing. */
+  /** Records that the service answered 404 for a node. If it lists the node, its 404s for other nodes prove nothing. */
   recordNotFound(id: NodeId): void {
     const slot = this.#slots.get(id);
     if (slot !== undefined && this.#absences.isListed(slot)) this.#lastDetailAt = null;
@@ -183,7 +183,7 @@ export class Inventory {
     return this.#detailed.size === this.#slots.size && this.failingDetails() === 0;
   }
 
-  /** Takes the node whose detail is due next, if a round is planned to take `roundMs`. Null if there are no nodes. */
+  /** Takes the node whose detail is due next; null if there is none. `roundMs` is the planned duration of a round. */
   takeNextDetail(now: MonotonicMs, roundMs: DurationMs): DetailPick | null {
     return this.#toDetailPick(this.#priority.takeNext(now, roundMs));
   }
@@ -255,7 +255,7 @@ export class Inventory {
 
   /** Writes the fields of the list form, unless {@link NodeColumns.isOutdated}. Returns whether it did. */
   #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs, source: "list" | "detail"): boolean {
-    // If the service's clock was set back, the list shows it.
+    // Only the list can show that the service's clock was set back.
     const ignoredMs = source === "list" ? OLDER_RECORD_MS_MAX : Number.POSITIVE_INFINITY;
     if (this.#columns.isOutdated(slot, record, at, ignoredMs)) {
       this.#columns.recordOutdated(slot, record, at);
@@ -264,7 +264,7 @@ export class Inventory {
     const isNew = Number.isNaN(this.#columns.number("listedAt", slot));
     const known = isNew ? undefined : this.#locations.list()[this.#columns.location(slot)];
     this.#columns.setListed(slot, record, at);
-    // Only the list moves a node out of the limits of its region: details may spell regions differently.
+    // Only the list changes a known location, and with it the node's limits: details may spell regions differently.
     const { country, region } = source === "list" ? mergeLocations(record, known) : mergeLocations(known, record);
     // Nearly all records show the same location.
     if (known?.country !== country || known.region !== region)

@@ -58,7 +58,7 @@ export function createLabelCounts(family: CappedFamily, onFolded: OnLabelsFolded
     },
     /**
      * Ends a read and returns its counts. A value that did not occur loses its place under the cap. Nothing may be added
-     * before the last step.
+     * until the last step has run.
      */
     *finish(): Steps<ReadonlyMap<string, number>> {
       const settled = new Map<string, number>();

@@ -36,8 +36,8 @@ const OFFLINE_STATUS = NODE_STATUSES.indexOf("offline");
 /** A record whose last_seen is earlier by more than this is an older one. Some services round the times of a list. */
 const LAST_SEEN_TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
 /**
- * Time after a record for which an older one of the list is ignored, such as that of a cache. After that it is trusted,
- * since the service's clock may have been set back.
+ * For this long after a record, an older record of the list, for example from a cache, is ignored. After that, it is
+ * trusted, since the service's clock may have been set back.
  */
 export const OLDER_RECORD_MS_MAX: DurationMs = 2 * MINUTE_MS;
 
@@ -97,14 +97,14 @@ export class NodeColumns {
   }
 
   /**
-   * Returns whether a record states that a node is offline, as it was before the stored one stated that it is online, and
-   * last_seen has stayed the same, so that the service contradicts itself.
+   * Returns whether a record contradicts the stored one: the stored one states that an offline node is online again,
+   * this one that it is offline, and last_seen has stayed the same throughout.
    */
   isOfflineAgain(slot: number, record: NodeRecord): boolean {
     return this.#onlineUnseen[slot] === 1 && record.status === "offline" && this.#isUnseen(slot, record);
   }
 
-  /** Returns whether the node has not been seen since the stored record. */
+  /** Returns whether the record's last_seen shows that the node has not been seen since the stored record. */
   #isUnseen(slot: number, { lastSeenMs }: NodeRecord): boolean {
     return (lastSeenMs ?? Number.NaN) <= this.number("lastSeenMs", slot) + LAST_SEEN_TOLERANCE_MS;
   }

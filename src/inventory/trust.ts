@@ -20,7 +20,7 @@ export interface InventoryStatus {
   readonly missing: { readonly nodes: number; readonly of: number } | null;
   /** Age of the last complete walk. Before the first one, the time since the start, or null if no walk has ended yet. */
   readonly completeWalkAgeMs: DurationMs | null;
-  /** How long earlier 429s hold the next walk. */
+  /** Time for which earlier 429s delay the next walk. */
   readonly walkHeldForMs: DurationMs;
   /** What the month's calls allow, or null if they don't limit walks. */
   readonly monthlyBudget: {
@@ -33,18 +33,18 @@ export interface InventoryStatus {
   readonly freshMs: DurationMs;
   /** Nodes that the last walk showed; if it could not read every page, those that the list counts. */
   readonly nodes: number;
-  /** Records of the last walk, unreadable ones included. */
+  /** Number of records in the last walk, including unreadable ones. */
   readonly recordsRead: number;
   /** Nodes of the largest complete walk of the last 7 days, or 0 before the first one. */
   readonly largestWalkNodes: number;
-  /** Records of the last walk that could not be read, and nodes with an unknown status. */
+  /** Number of records of the last walk that could not be read, plus nodes with an unknown status. */
   readonly unknownRecords: number;
   /**
-   * Age of the latest last_seen of the fleet when it was observed, or null if no node has one that is not later than its
-   * observation.
+   * Age of the latest last_seen of the fleet when it was observed, or null if there is none. Values that are later than
+   * their observation are ignored.
    */
   readonly freshestLastSeenMs: DurationMs | null;
-  /** Nodes whose last_seen was later than its observation, so that it says nothing. */
+  /** Nodes whose last_seen was later than its observation, and is therefore ignored. */
   readonly nodesAhead: number;
   /** Whether any response from the service had a Date header. */
   readonly hasServiceTime: boolean;
@@ -84,7 +84,7 @@ export function assessTrust(inventory: InventoryStatus, trust: Safety["trust"]):
 }
 
 /** Where to look if walks keep failing. */
-const CAUSE_OF_FAILURE = "; the nodes collector's state in `status` says why";
+const CAUSE_OF_FAILURE = "; for the cause, see the nodes collector in `status`";
 
 /** Returns what the last walk missed, and how the hold ends. */
 function incompleteDetail({ completeWalks, missing }: InventoryStatus, trust: Safety["trust"]): string {
@@ -97,7 +97,7 @@ function incompleteDetail({ completeWalks, missing }: InventoryStatus, trust: Sa
     : `the last walk of the nodes was not complete${CAUSE_OF_FAILURE}; the hold ends with the next complete walk`;
 }
 
-/** Returns what delays the next walk, or an empty text. */
+/** Returns a text that says what delays the next walk, or an empty text if nothing does. */
 function walkWait({ walkHeldForMs, monthlyBudget }: InventoryStatus): string {
   const again = (ms: DurationMs) => `the list is read again in ${formatSecondsLeft(ms)}`;
   const reload = "or after a reload that changes limits";
@@ -105,7 +105,7 @@ function walkWait({ walkHeldForMs, monthlyBudget }: InventoryStatus): string {
   if (monthlyBudget === null) return "";
   const { walkIntervalMs, leftMs } = monthlyBudget;
   return walkIntervalMs === null
-    ? `; the month's calls allow no other walk, so ${again(leftMs)}, when the month ends, ${reload}`
+    ? `; the month's calls do not suffice for another walk, so ${again(leftMs)}, when the month ends, ${reload}`
     : `; the month's calls allow a walk every ${formatSecondsLeft(walkIntervalMs)}, until the month ends in ${formatSecondsLeft(leftMs)}`;
 }
 
@@ -150,7 +150,7 @@ function clockBlockers(inventory: InventoryStatus, trust: Safety["trust"]): Trus
   const ahead =
     nodesAhead === 0
       ? ""
-      : `; that of ${countNoun(nodesAhead, "node")} is later than the service's Date, and says nothing`;
+      : `; ignoring ${countNoun(nodesAhead, "node")} whose last_seen is later than the service's Date`;
   const detail =
     freshestLastSeenMs === null
       ? "no node has a last_seen, or every one is later than the service's Date"

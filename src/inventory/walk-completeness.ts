@@ -7,9 +7,9 @@ import { BASELINE_DAYS } from "./trust.ts";
 
 /** What a walk of a list counted. */
 export interface WalkCounts {
-  /** Number of records that the list states. */
+  /** Number of records according to the list. */
   readonly total: number;
-  /** Distinct records that the walk has seen, unreadable ones included. */
+  /** Number of distinct records that the walk has shown, including unreadable ones. */
   readonly seen: number;
 }
 
@@ -35,8 +35,8 @@ export function shownShare({ total, seen }: WalkCounts, missing: number): Share 
 /** How a walk of the nodes ended. */
 export interface WalkSummary extends WalkCounts {
   /**
-   * `exact`: every record is accounted for. `inexact`: the list was read to its end. `page_failed`: the same, except for a
-   * page. `cut`: it was not.
+   * `exact`: every record is accounted for. `inexact`: the list was read to its end, but not every record is accounted
+   * for. `page_failed`: the list was read to its end, except for a page. `cut`: the walk stopped before the end.
    */
   readonly end: "exact" | "inexact" | "page_failed" | "cut";
   /** Records without a readable id. Each may be one of the nodes that the walk did not show. */
@@ -59,13 +59,16 @@ interface NodeCounts {
 /** After this many walks in a row that miss few records, an accepted number of missing ones no longer applies. */
 export const WALKS_TO_RECOVER = 10;
 
-/** By then `safety.trust.min_inventory` no longer expects the other nodes either. */
+/**
+ * A list that has shown too few nodes for this long is trusted. By then `safety.trust.min_inventory` no longer expects
+ * the other nodes either.
+ */
 const SHRUNK_MS_MAX: DurationMs = BASELINE_DAYS * DAY_MS;
 
 /** Decides which walks of the nodes are complete. */
 export class WalkHistory {
   #acceptedMissing = 0;
-  /** Nodes that two walks in a row showed, without those that are known to be gone. New ones may take their place. */
+  /** The largest number of nodes that two walks in a row showed, but at most the number of known nodes. */
   #expectedNodes = 0;
   /** Nodes that the last walk to the end of the list showed, or null before the first one, which is trusted. */
   #lastShown: number | null = null;
@@ -89,16 +92,19 @@ export class WalkHistory {
     this.#recoveredWalks = 0;
   }
 
-  /** Accepts, on an operator's command, that walks miss this many nodes. Only those of the last walk are expected. */
+  /**
+   * Accepts, on an operator's command, that walks miss this many nodes. From then on, only as many nodes are expected
+   * as the last walk showed.
+   */
   acceptMissing(nodes: number): void {
     this.restoreAccepted(nodes);
     this.#expectedNodes = Math.min(this.#expectedNodes, this.#lastShown ?? 0);
   }
 
   /**
-   * Ends the reading of the list, which shows `shown` of the `known` nodes, new ones included. If these are less than the
-   * share `shownMin` of those expected, neither the walk nor a lookup proves that a node is gone, because a service that
-   * has lost its data answers 404 too. After {@link SHRUNK_MS_MAX} the walk is trusted.
+   * Ends the reading of the list, which shows `shown` of the `known` nodes, new ones included. If they are fewer than
+   * the share `shownMin` of those expected, neither the walk nor a lookup proves that a node is gone, because a service
+   * that has lost its data answers 404 too. After {@link SHRUNK_MS_MAX} the walk is trusted.
    */
   endList({ known, shown }: Omit<NodeCounts, "hidden">, shownMin: Share, at: MonotonicMs): void {
     this.#expectedNodes = Math.min(known, this.#expectedWith(shown));

@@ -50,8 +50,8 @@ interface DaemonMetricsOptions {
 }
 
 /**
- * Gauges whose names end in _total, which promtool rejects and which are sums of other gauges, and a minimum that is
- * 292 years before the first sample.
+ * Metrics of prom-client that are left out: gauges whose names end in _total, which promtool rejects and whose values
+ * are sums of other gauges, and a minimum lag that is shown as 292 years until the first measurement.
  */
 const EXCLUDED_METRICS: ReadonlySet<string> = new Set([
   "nodejs_active_handles_total",
@@ -109,7 +109,7 @@ export function createDaemonMetrics({ process: withProcess = true }: DaemonMetri
 // prom-client keeps the object that it is passed.
 const copyLabels = (labels: object) => ({ ...labels }) as Record<string, string>;
 
-/** Returns every combination of label values, or empty if a label has no closed list. */
+/** Returns every combination of label values, or none if a label has no closed list. */
 function combinationsOf(labels: DaemonFamily["labels"]): Record<string, string>[] {
   let combinations: Record<string, string>[] = [{}];
   for (const [label, values] of Object.entries(labels)) {
@@ -127,7 +127,7 @@ function clearGauge(gauge: Gauge): void {
 /** A sample. `metricName` differs from the name of the family for the series of a histogram. */
 type ClientSample = MetricValueWithName<string>;
 
-/** A family. Of `type` prom-client declares an enum, and returns its name. */
+/** A family. prom-client declares `type` as an enum, but returns its name. */
 type ClientFamily = Omit<MetricObjectWithValues<ClientSample>, "type"> & { readonly type: unknown };
 
 function familyText({ name, help, type, values }: ClientFamily, format: Format): string {

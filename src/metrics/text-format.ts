@@ -43,18 +43,18 @@ export function seriesText(name: string, labels: Readonly<Record<string, string>
 export const escapeLabelValue = (value: string): string =>
   NEEDS_ESCAPE.test(value) ? value.replace(/["\\\n]/g, (character) => ESCAPES[character]!) : value;
 
-/** Escapes HELP of text 0.0.4, which does not escape double quotes. */
+/** Escapes the help text for text 0.0.4, in which double quotes are not escaped. */
 const escapeLine = (text: string) => text.replace(/[\\\n]/g, (character) => ESCAPES[character]!);
 
 const NEEDS_ESCAPE = /["\\\n]/;
 const ESCAPES: Readonly<Record<string, string>> = { '"': '\\"', "\\": "\\\\", "\n": "\\n" };
 
-/** Values from here on are not written with a fixed number of decimals, because a double has too few digits for them. */
+/** Values of at least this magnitude are not written with a fixed number of decimals; a double has too few digits. */
 export const FIXED_MAX = 1e11;
 
 /**
- * Returns the shortest text that parses to the value of a sample. With `decimals` (1 to 4) it is the text with that many
- * decimals, if that parses to the value too. +Inf, -Inf and NaN are spelled as in Prometheus.
+ * Returns the shortest text that parses to the value of a sample; with `decimals` (1 to 4), the text with that many
+ * decimals if it also parses to the value. +Inf, -Inf and NaN are spelled as in Prometheus.
  */
 export function valueText(value: number, decimals = 0): string {
   if (decimals > 0 && Math.abs(value) < FIXED_MAX) {

@@ -10,8 +10,8 @@ export type NodeId = string;
 export const ID_PREFIX = "node_";
 
 /**
- * Text fields of both forms of a node (spec, section 2.1) by their names in the API, which are also their names as
- * labels of `proxynet_node_info`. The decoder, the inventory, the snapshot and the labels follow from these rows.
+ * Text fields of both forms of a node (spec, section 2.1), each with its name in the API, which is also its label name
+ * in `proxynet_node_info`. The decoder, the inventory, the snapshot and the labels follow from these rows.
  */
 export const LISTED_TEXTS = {
   name: "name",

@@ -55,7 +55,7 @@ export interface TransportFailure {
   readonly unsent?: true;
 }
 
-/** Sends one request, follows no redirect, and never rejects. The time-out is the caller's, through `signal`. */
+/** Sends one request, follows no redirect, and never rejects. The caller sets a timeout through `signal`. */
 export interface Transport {
   request(request: TransportRequest, signal: AbortSignal): Promise<Result<TransportResponse, TransportFailure>>;
   close(): Promise<void>;
@@ -76,15 +76,15 @@ export interface CallCounter {
 export interface FactStore {
   /** Returns the last value that was written, or null if there is none. */
   read(key: string): string | null;
-  /** Stores a value, and writes it as soon as it can. */
+  /** Stores a value in memory, and makes it durable as soon as possible. */
   write(key: string, value: string): void;
 }
 
-/** Facts of which some are computed only when they are written. */
+/** A fact store that can compute a value at the time it is written. */
 export interface LazyFactStore extends FactStore {
   /**
-   * Stores a value that is computed and written when the current turn ends or, if something else is recorded before that, in
-   * one transaction with it.
+   * Computes a value and writes it after the current synchronous code or, if other changes are recorded before that, in
+   * the same transaction as those. A later call with the same key replaces `compute`.
    */
   writeLater(key: string, compute: () => string): void;
 }
@@ -113,8 +113,8 @@ export interface Secret {
   /** Returns the current value, which is never empty. */
   value(): string;
   /**
-   * Reads the file again, and returns whether the value changed. If the file can't be read, this fails, and the old
-   * value stays.
+   * Reads the file again, and returns whether the value changed. Fails if the file can't be read; the old value is then
+   * kept.
    */
   refresh(): Result<boolean, string>;
 }

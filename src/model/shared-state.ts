@@ -16,14 +16,14 @@ export interface LeaseHolder {
 
 /** The lease of the leader. The daemon that holds it polls and acts; the others stand by. */
 export interface Lease {
-  /** Returns the epoch of this daemon's leadership, which grows with every leader, or null if it does not lead. */
+  /** Returns the epoch of this daemon's leadership, which increases with each leader, or null if it does not lead. */
   epoch(): number | null;
   /**
-   * Returns whether this daemon leads, and no other daemon can have taken over yet. Never waits, so it can be called
-   * before each request.
+   * Returns whether this daemon leads and no other daemon can have taken over. Never waits, so it can be called before
+   * each request.
    */
   isLeader(): boolean;
-  /** Returns the time until this daemon's deadline, or 0 if it has passed, or if this daemon does not lead. */
+  /** Returns how long this daemon still leads unless it renews the lease, by its own clock; 0 if it does not lead. */
   leftMs(): DurationMs;
   /**
    * Takes the lease if it is free. Resolves to false if another daemon holds it. Rejects if the database can't be
@@ -58,6 +58,7 @@ export interface ForwardedCommands {
    * have lapsed and are left out.
    */
   pending(): Promise<readonly (OperatorCommand & { readonly id: number; readonly ageMs: DurationMs })[]>;
+  /** Writes the leader's reply to a command. */
   answer(id: number, reply: CommandReply): Promise<void>;
 }
 
@@ -67,7 +68,7 @@ export interface SharedState {
   readonly forwardedCommands: ForwardedCommands;
   /** What the leader has journaled, for daemons that stand by. */
   readonly journal: JournalQueries & Pick<Journal, "load">;
-  /** Number of calls made on or after `day` (UTC), including those that the leader has reserved. */
+  /** Returns the number of calls made on or after `day` (UTC), including those that the leader has reserved. */
   callsSince(day: string): Promise<number>;
   /**
    * Opens the store of a leader, which must have acquired the lease. Its facts and counts are those of this moment.

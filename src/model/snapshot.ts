@@ -45,9 +45,12 @@ export interface Fleet
   readonly detailLastSeenMs: NumberColumn;
   /** False if no scale is declared, or a value contradicted it. */
   readonly usageKnown: boolean;
-  /** When the last complete walk ended, or null before the first. */
+  /** When the last complete walk ended, or null before the first one. */
   readonly settledAt: MonotonicMs | null;
-  /** When its first page was observed, or null before the first. The walk has not shown nodes whose record is older. */
+  /**
+   * When the first page of that walk was observed, or null before the first complete walk. The walk did not show nodes
+   * whose `listedAt` is earlier.
+   */
   readonly settledFrom: MonotonicMs | null;
   /** End of the last walk that either reached the end of the list or showed a node; null before the first. */
   readonly walkedAt: MonotonicMs | null;
@@ -66,18 +69,21 @@ export interface WalkResult {
   readonly completeWalks: number;
   /** Number of those that read every page. */
   readonly fullWalks: number;
-  /** Nodes that it showed. */
+  /** Number of nodes that it showed. */
   readonly seenNodes: number;
   /**
-   * Number of nodes that it did not show although the list counts them or they were known before; or, if that is more,
-   * the number of records that it showed beyond the list's total.
+   * Number of nodes that it did not show although the list counts them or they were known before; or, if larger, the
+   * number of records that it showed beyond the list's total.
    */
   readonly missing: number;
-  /** Nodes that the list counts. */
+  /** Number of nodes according to the list. */
   readonly total: number;
-  /** Whether it stopped before the end of the list, or a page could not be read. The nodes that it did not show may exist. */
+  /**
+   * Whether it stopped before the end of the list, or a page could not be read. If so, the nodes that it did not show
+   * may still exist.
+   */
   readonly isAborted: boolean;
-  /** Records that could not be read. */
+  /** Number of records that could not be read. */
   readonly rejected: number;
   readonly at: MonotonicMs;
 }
@@ -105,7 +111,7 @@ export const SESSION_DURATION_BUCKETS_SECONDS = [1, 5, 15, 60, 300, 900, 1_800, 
 export interface SessionSummary {
   /** When the walk that produced the counts ended. */
   readonly settledAt: MonotonicMs;
-  /** When the first page of that walk was requested. No count is from before. */
+  /** When the first page of that walk was requested. No count is older. */
   readonly observedFrom: MonotonicMs;
   /** Whether that walk was complete. If not, the sessions of nodes are unknown to policies. */
   readonly complete: boolean;
@@ -121,7 +127,7 @@ export interface SessionSummary {
   readonly failedListed: boolean;
   /** Sessions by country. The key "" is for sessions without a country. */
   readonly countries: ReadonlyMap<string, number>;
-  /** Sessions by customer, in descending order. */
+  /** Customers, in descending order of their sessions. */
   readonly customers: readonly { readonly customerId: string; readonly sessions: number }[];
   readonly nodes: SessionNodes;
   /** One histogram per session type, in the order of SESSION_TYPES: ended sessions by their last reported duration. */
@@ -144,16 +150,17 @@ export interface SessionNodes {
   readonly recent: readonly (Uint32Array | Float64Array)[];
   /**
    * Number of consecutive complete walks that showed no new failure, which is a session of the node that failed within
-   * the last minute. 0 means that the last walk showed one, so the node's sessions are failing. The list alone does not
-   * show that, because failed sessions stay listed after the node recovers.
+   * the last minute. If the last walk was complete, 0 means that it showed one, so the node's sessions are failing. The
+   * counts do not show this, because failed sessions stay listed after the node recovers.
    */
   readonly quietWalks: Uint8Array;
   /** Bytes of the node's sessions since this process started. */
   readonly sentBytes: Float64Array;
   readonly receivedBytes: Float64Array;
   /**
-   * Whether the walk counted sessions under `other`, because they named too many nodes that were not in the fleet. The
-   * sessions of a node without a row are then unknown. Otherwise it has none.
+   * Whether sessions of the fleet's nodes may be counted under `other`, because the walk began before the fleet was
+   * known and its sessions named too many nodes. If so, the sessions of a node without a row are unknown; otherwise it
+   * has none.
    */
   readonly isFolded: boolean;
   /** Whether so many sessions named no node of the fleet that those of every node are unknown. */

@@ -7,16 +7,16 @@ export type MonotonicMs = number;
 /** Formats a time as ISO 8601 in UTC, with milliseconds. */
 export const isoAt = (at: EpochMs): string => new Date(at).toISOString();
 
-/** Formats a time to the second, in UTC, for texts: `2026-11-21 03:12:44 UTC`. */
+/** Formats a time for messages, in UTC and without milliseconds: `2026-11-21 03:12:44 UTC`. */
 export const formatTime = (at: EpochMs): string => `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 
 /**
- * Parses a text that begins with a date and T, `YYYY-MM-DDT`, as `Date.parse` does. Returns NaN if it is invalid, also
- * if the month does not have that day: Date.parse reads 30 February as 1 or 2 March.
+ * Parses a text that begins with a date and T, `YYYY-MM-DDT`, as `Date.parse` does. Returns NaN if it is invalid or the
+ * month does not have that day. (`Date.parse` reads 30 February as 1 or 2 March.)
  */
 export function parseIsoTime(iso: string): EpochMs {
   const day = Number(iso.slice(8, 10));
-  // Every month has 28 days, which makes this fast for most texts.
+  // Every month has at least 28 days, so most texts don't need the slower check.
   const isDay = day <= 28 || new Date(iso.slice(0, 10)).getUTCDate() === day;
   return isDay ? Date.parse(iso) : Number.NaN;
 }

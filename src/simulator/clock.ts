@@ -11,7 +11,7 @@ export interface VirtualClock extends Clock {
    * sleeper does next happens at its wake-up time. Throws if another call is in progress.
    */
   advance(ms: DurationMs): Promise<void>;
-  /** Returns the number of sleepers that were not woken yet. */
+  /** Returns the number of sleepers that have not been woken yet. */
   sleeperCount(): number;
   /** Steps only the wall clock, as NTP does; backwards if negative. */
   stepWallClock(epochDeltaMs: number): void;
@@ -20,7 +20,7 @@ export interface VirtualClock extends Clock {
 /** Rounds of `setImmediate` after which an endless loop is assumed. A large rendering takes hundreds. */
 const SETTLE_ROUNDS_MAX = 1_000_000;
 
-/** Queue length above which entries of sleepers that were already woken are removed, if they are the majority. */
+/** Queue length above which entries of sleepers that have already been woken are removed, if they are the majority. */
 const STALE_ENTRIES_MAX = 1_024;
 
 /** Creates a clock that shows `startEpochMs` until it is advanced. Its monotonic time starts at 0. */

@@ -1,6 +1,9 @@
 import { type Scenario, scenarioSchema } from "../config/schema/scenario.ts";
 
-/** A calm network of 500 nodes and 5,000 sessions without faults. About 17 nodes fail per day, and half of them recover. */
+/**
+ * A calm network of 500 nodes and 5,000 sessions without faults. About 17 nodes fail per day, and three in five recover
+ * without an action.
+ */
 export const defaultScenario: Scenario = scenarioSchema.parse({});
 
 /** The default service: a token bucket, headers by category, pages from 1, errors with code and message. */

@@ -49,7 +49,7 @@ export function createNetwork(scenario: Scenario, startMs: EpochMs): Network {
   return network;
 }
 
-/** Executes all events that are due by `to`, each at its time. Does nothing if `to` is before an earlier one. */
+/** Executes all events that are due by `to`, each at its time. Does nothing if the network is already past `to`. */
 export function advanceNetwork(network: Network, to: EpochMs): void {
   const { fleet, traffic, churn, countHistory, hours, startMs } = network;
   for (;;) {

@@ -6,7 +6,7 @@ import { type Series, valueAt } from "../model/policy/series.ts";
 import type { Clock, Transport, TransportRequest, TransportResponse } from "../model/ports.ts";
 import { isoAt } from "../model/time.ts";
 
-/** Time from a request to its response. Without latency, an observation would be as old as the request before it. */
+/** Time from a request to its response. Without latency, consecutive requests would have the same time. */
 const LATENCY_MS: DurationMs = 50;
 /** Uptime of the nodes at the start of a test. */
 const INITIAL_UPTIME_MS: DurationMs = 1_000 * HOUR_MS;
@@ -87,7 +87,7 @@ const detailed = (test: PolicyTest, node: ScriptedNode, elapsed: DurationMs): ob
   updated_at: isoAt(test.startsAt - INITIAL_UPTIME_MS),
 });
 
-/** Returns the sessions of a node. Open sessions keep their IDs; ended ones have new IDs at each walk. */
+/** Returns the sessions of a node. Open sessions keep their ids; ended ones have new ids at each walk. */
 function sessionsOf(
   { startsAt, intervalMs }: PolicyTest,
   { id, country, sessions }: ScriptedNode,
@@ -133,7 +133,7 @@ function lastInstantWhere<Value>(
   return last;
 }
 
-/** Returns the time of the last boot since the start of the test. Without a reboot it is long before the start. */
+/** Returns when the node last booted, as time since the start of the test; negative if it has not rebooted since. */
 function bootedAt(status: Series<NodeStatus>, elapsed: DurationMs): DurationMs {
   let [end, booted] = [0, -INITIAL_UPTIME_MS];
   for (const { value, forMs } of status.slice(0, -1)) {

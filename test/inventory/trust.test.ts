@@ -33,7 +33,7 @@ const TRUSTED = { blockers: [], isUntrusted: false };
 const untrusted = (...blockers: string[]) => ({ blockers, isUntrusted: true });
 const notReady = (...blockers: string[]) => ({ blockers, isUntrusted: false });
 
-const CAUSE = "; the nodes collector's state in `status` says why";
+const CAUSE = "; for the cause, see the nodes collector in `status`";
 
 test("trusts an inventory without problems", () => {
   expect(assess({})).toEqual(TRUSTED);
@@ -87,7 +87,7 @@ describe("an inventory whose walks wait for the monthly budget", () => {
   const spent = { monthlyBudget: { walkIntervalMs: null, leftMs: 20 * HOUR_MS } };
   const every = "the month's calls allow a walk every 2h, until the month ends in 20h";
   const none =
-    "the month's calls allow no other walk, so the list is read again in 20h, when the month ends, or after a reload that changes limits";
+    "the month's calls do not suffice for another walk, so the list is read again in 20h, when the month ends, or after a reload that changes limits";
 
   test("says how often they allow one, or when the month ends, if a walk is missing", () => {
     expect(assess({ ...slow, completeWalks: 1 })).toEqual(
@@ -169,7 +169,7 @@ describe("an untrusted inventory", () => {
     );
     expect(assess({ freshestLastSeenMs: HOUR_MS, nodesAhead: 99 })).toEqual(
       untrusted(
-        "last_seen_stale: the freshest last_seen of the whole fleet is 3600 s old, more than 300 s; that of 99 nodes is later than the service's Date, and says nothing",
+        "last_seen_stale: the freshest last_seen of the whole fleet is 3600 s old, more than 300 s; ignoring 99 nodes whose last_seen is later than the service's Date",
       ),
     );
     expect(assess({ freshestLastSeenMs: null })).toEqual(

@@ -4,7 +4,7 @@ import { IdIndex } from "../id-index.ts";
 const ROWS_MIN = 1_024;
 /** Columns grow by this factor, which wastes less memory than doubling. A large table hardly ever grows. */
 const GROWTH = 1.25;
-/** Columns shrink if a sweep leaves less than this share of their rows. */
+/** Columns shrink if less than this share of their rows is in use after a sweep. */
 const ROWS_USED_MIN = 0.5;
 /** Rows that a sweep checks in one step, in about a millisecond. */
 const ROWS_PER_STEP = 16_384;
@@ -44,7 +44,7 @@ export class SessionTable {
 
   /**
    * Removes every row for which `isOver` returns true. `isOver` may read the columns. Yields after every few thousand
-   * rows. No row may be added before it is done.
+   * rows. No row may be added until the last step has run.
    */
   *sweep(isOver: (row: number) => boolean): Steps<void> {
     // From the end, because a removal moves the last row, which has been checked by then.
@@ -59,7 +59,7 @@ export class SessionTable {
     }
   }
 
-  /** Makes room for a row if it is a new one, and sets its numbers to those of an unknown session. */
+  /** Sets the numbers of a new row to those of an unknown session, after growing the columns if they have no room. */
   #clear(row: number): void {
     const { length } = this.#columns.walk;
     if (row >= length) this.#resizeColumns(Math.ceil(length * GROWTH));

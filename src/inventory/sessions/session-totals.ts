@@ -13,8 +13,8 @@ import { SessionTable } from "./session-table.ts";
 import { SessionNodeTable, type SessionNodeTableDeps } from "./sessions-by-node.ts";
 
 /**
- * `complete`: the walk accounted for all sessions. `incomplete`: it missed some. `cut`: it stopped before the end of
- * the list. `failed`: it read nothing.
+ * `complete`: the walk showed enough of the sessions (see `SessionWalkHistory`). `incomplete`: it missed too many.
+ * `cut`: it stopped before the end of the list. `failed`: it read nothing.
  */
 export type SessionWalkEnd = "complete" | "incomplete" | "cut" | "failed";
 
@@ -34,8 +34,8 @@ const ABSENCES_MAX = 2;
 const WALKS_REMEMBERED = 20;
 
 /**
- * A session that ended longer ago does not count as a current failure, because failed sessions stay listed after the
- * node recovers.
+ * A failed session that ended longer ago than this does not count as a current failure, because failed sessions stay
+ * listed after the node recovers.
  */
 const FAILING_MS_MAX: DurationMs = MINUTE_MS;
 
@@ -175,7 +175,7 @@ export class SessionTotals {
     this.#countries.add(session.country ?? "", 1);
     if (session.customerId !== null) this.#customers.add(session.customerId, 1);
     if (session.nodeId !== null) this.#nodes.count(session.nodeId, node, status, this.#isRecent(session, row));
-    // One that is being established may not have a node yet.
+    // A session that is being established may not have a node yet.
     else if (session.status !== "connecting") this.#nodes.countUnassigned();
   }
 
@@ -228,8 +228,9 @@ export class SessionTotals {
 const createCounts = () => new Float64Array(SESSION_STATUSES.length * SESSION_TYPES.length);
 
 /**
- * Stores `value`, and returns by how much it exceeds the stored one, or `initial` if there is none (NaN if unknown). A
- * missing value keeps the stored one. For a smaller value it returns 0.
+ * Stores `value`, and returns its increase over the stored value, or over `initial` if none is stored. Returns 0 if the
+ * value is smaller, or if none is stored and `initial` is NaN. If the value is missing, returns 0 and keeps the stored
+ * one.
  */
 function byteGain(column: Float64Array, row: number, value: number | null, initial: number): number {
   if (value === null) return 0;

@@ -5,10 +5,10 @@ import { allowedMissing, missingRecords, WALKS_TO_RECOVER, type WalkCounts } fro
 
 /** Share of the sessions that a complete walk may miss, since they come and go during the walk. */
 const MISSING_MAX: Share = 0.01;
-/** Share that it may miss in addition if as many sessions start in the time that a walk takes. */
+/** Maximum share that it may miss in addition, if as many sessions started during the walk or shortly before it. */
 const STARTED_MAX: Share = 0.1;
 
-/** How far in the future a session may have started. If it is more, clocks differ, and the time says nothing. */
+/** How far in the future a session's start may be. A later one is ignored, because it means that the clocks differ. */
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
 
 /** A walk that shows less than this share of the sessions is suspect. */
@@ -36,7 +36,7 @@ export class SessionWalkHistory {
   /** The service's clock when the monotonic clock showed 0. */
   #clockOffset: EpochMs = 0;
   #lastWalkMs: DurationMs = 0;
-  /** Sessions that started during the walk, or as long before it as the last walk took. */
+  /** Sessions that started during the walk or, before it, within a period as long as the previous walk. */
   #started = 0;
   #acceptable: AcceptedSessions | null = null;
   /** Sessions that the last trusted walk showed. */
@@ -53,7 +53,7 @@ export class SessionWalkHistory {
     return this.#accepted !== null;
   }
 
-  /** Accepts that walks miss this many sessions, or the same share of a larger list. Null: none. */
+  /** Accepts that walks miss this many sessions, or the same share of a larger list. Null accepts none. */
   acceptMissing(accepted: AcceptedSessions | null): void {
     this.#accepted = accepted?.missing === 0 ? null : accepted;
     this.#recoveredWalks = 0;
@@ -101,8 +101,8 @@ export class SessionWalkHistory {
 
   /**
    * Rejects walks that suddenly show far fewer sessions, because a service may list and count too few for some minutes.
-   * `stated` is the number of sessions in the statistics, read since the walk before, or null if there is none; a walk
-   * that it confirms is trusted. Returns how many sessions the walk misses, or 0 if it is trusted.
+   * `stated` is the number of sessions in the statistics, if they were read since the previous walk, or else null; a
+   * walk that it confirms is trusted. Returns how many sessions the walk misses, or 0 if it is trusted.
    */
   dropped(seen: number, stated: number | null): number {
     const isDrop = this.#trusted >= TRUSTED_MIN && seen < this.#trusted * SHOWN_MIN;

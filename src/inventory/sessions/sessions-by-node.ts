@@ -14,8 +14,8 @@ const NODES_PER_STEP = 8_192;
 
 const { values: UNKNOWN_NODES_MAX } = LABEL_CAPS.proxynet_node_sessions;
 /**
- * The cap until the node list was complete once. The first walk of the sessions runs beside that of the nodes, so any
- * node may be one of the fleet. With this many, the table takes about 50 MB.
+ * The cap until a walk of the nodes has been complete. The first walk of the sessions runs at the same time, so any
+ * node may belong to the fleet. With this many nodes, the table takes about 50 MB.
  */
 const UNKNOWN_NODES_MAX_AT_START = 200_000;
 
@@ -26,7 +26,7 @@ const UNASSIGNED_MAX: Share = 0.1;
 export interface SessionNodeTableDeps {
   /** Whether the fleet has the node. */
   readonly isKnownNode: (nodeId: string) => boolean;
-  /** Whether the node list was complete once. */
+  /** Whether a walk of the nodes has been complete. */
   readonly isFleetKnown: () => boolean;
   readonly onFolded: OnLabelsFolded;
 }
@@ -76,7 +76,7 @@ export class SessionNodeTable {
     if (isRecent) this.#current.recent[status]![slot]!++;
   }
 
-  /** Counts a session that may be that of any node of the fleet. */
+  /** Counts a session that may belong to any node of the fleet. */
   countUnassigned(): void {
     this.#current.sessions++;
     this.#current.unassigned++;
@@ -128,7 +128,7 @@ export class SessionNodeTable {
     return unlisted;
   }
 
-  /** Applies the cap of a known fleet: counts the sessions of unknown nodes beyond it under `other`. */
+  /** Applies the cap for a known fleet: sessions of unknown nodes beyond it are counted under `other`. */
   *#foldSurplus(): Steps<void> {
     this.#unknownNodesMax = UNKNOWN_NODES_MAX;
     this.#unknownNodes = 0;
@@ -228,7 +228,10 @@ const createCounts = (length: number) => ({
   failing: new Uint8Array(length),
   /** Sessions counted under `other`. */
   folded: 0,
-  /** All sessions, those that may be of any node, and, at the end of the walk, those of nodes that are not in the fleet. */
+  /**
+   * All sessions, those that may belong to any node, and, at the end of the walk, those of nodes that are not in the
+   * fleet.
+   */
   sessions: 0,
   unassigned: 0,
   unlisted: 0,

@@ -48,11 +48,14 @@ export interface NodeFamily extends FamilyRow {
   /** The other label and its values. Absent means one line per node. */
   readonly splitBy?: { readonly label: string; readonly values: readonly string[] };
   /**
-   * Values are written with this number of decimals (1 to 4), which is faster than finding the shortest text, unless
-   * they have more. Absent means the shortest text.
+   * Number of decimals (1 to 4) to write, which is faster than finding the shortest text. Values with more decimals,
+   * and all values if this is absent, are written as the shortest text.
    */
   readonly decimals?: number;
-  /** Returns the columns, by slot, that the values are computed from. The values of a slot change only if its entries in these do. */
+  /**
+   * Returns the columns, by slot, from which the values are computed. The values of a slot change only if its entries
+   * in these columns do.
+   */
   columns(input: RenderInput): readonly ValueColumn[];
   /**
    * Writes the values of the slots from `start` up to but not including `end` into `out`, grouped by node. NaN leaves a
@@ -106,6 +109,6 @@ export const histogram = <const Labels extends DaemonLabels>(
   buckets: readonly number[],
 ) => ({ type: "histogram", help, labels, buckets }) as const;
 
-/** Returns the ids, by slot, of the nodes of families with this source; none if there is nothing to show. */
+/** Returns the node ids, by slot, for families with this source. The list is empty before the first data. */
 export const idsOf = (source: Collector, { snapshot }: RenderInput): readonly NodeId[] =>
   source === "sessions" ? (snapshot.sessions?.nodes.ids ?? []) : snapshot.fleet.ids;

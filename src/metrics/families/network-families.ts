@@ -16,6 +16,6 @@ export const NETWORK_FAMILIES: readonly (NodeFamily | AggregateFamily)[] = [
 /** Returns the names of all families, the valid values of `export.deny`. */
 export const networkFamilyNames = (): readonly string[] => NETWORK_FAMILIES.map(({ name }) => name);
 
-/** Returns the collectors that the families that are not denied need. */
+/** Returns the collectors whose data is needed by families that are not denied. */
 export const neededCollectors = (deny: ReadonlySet<string>): ReadonlySet<Collector> =>
   new Set(NETWORK_FAMILIES.filter(({ name }) => !deny.has(name)).map(({ source }) => source));

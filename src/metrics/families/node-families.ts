@@ -16,8 +16,8 @@ const TIMESTAMP_DECIMALS = 3;
 export interface ColumnRow extends Pick<NodeFamily, "name" | "help" | "decimals"> {
   readonly column: ListedNumber | DetailNumber | "detailedAtEpochMs";
   /**
-   * The sample is the column's value times `multiplyBy`, divided by `divideBy`. There are two numbers because 1/1000 is
-   * not exact.
+   * The sample is the column's value times `multiplyBy`, divided by `divideBy`. There are two numbers because no
+   * floating-point number is exactly 1/1000.
    */
   readonly multiplyBy?: number;
   readonly divideBy?: number;
@@ -75,7 +75,7 @@ export const NODE_STATUS: NodeFamily = {
   },
 };
 
-/** Every gauge of one column. */
+/** The gauges that show one column each, in the order of the page. */
 export const NODE_COLUMN_ROWS: readonly ColumnRow[] = [
   {
     name: "proxynet_node_last_seen_timestamp_seconds",

@@ -68,7 +68,7 @@ export const REMEDIATION_FAMILIES = {
   ),
   proxywarden_breaker_open: gauge("Whether the circuit breaker is open; only an operator can close it."),
   proxywarden_remediation_last_success_timestamp_seconds: gauge(
-    "Time at which a remediation round last succeeded, or remediation started; rounds follow each other every few seconds, and no node is healed while they fail.",
+    "Time at which a remediation round last succeeded, or remediation started. Rounds run every few seconds; while they fail, no node is healed.",
   ),
   proxywarden_journal_writable: gauge("Whether the journal is writable; no action is taken while it is not."),
 } satisfies Readonly<Record<string, DaemonFamily>>;

@@ -26,8 +26,8 @@ export interface Chunk {
 /** Keeps the chunks of one family up to date with successive snapshots. */
 export interface FamilyRenderer {
   /**
-   * Replaces the chunks whose lines differ from those of the previous refresh. `previous` is what that one was for, or
-   * null if this is the first. Yields after every chunk.
+   * Replaces the chunks whose lines differ from those of the previous refresh. `previous` is the source of that
+   * refresh, or null if this is the first. Runs in steps of at most one chunk.
    */
   refresh(source: RenderSource, previous: RenderSource | null): Steps<void>;
   chunks(): readonly Chunk[];

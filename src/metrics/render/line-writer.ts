@@ -75,7 +75,7 @@ const PAGE_BYTES = 65_536;
 const MODULE = new WebAssembly.Module(Buffer.from(LINE_WRITER_BINARY, "base64"));
 
 /**
- * Writes sample lines into memory of its own, about a megabyte. Each reader of an exposition has its own writer, so that
+ * Writes sample lines into its own memory of about a megabyte. Each reader of an exposition has its own writer, so that
  * the lines need not be copied before they are sent.
  */
 export class LineWriter {
@@ -98,7 +98,10 @@ export class LineWriter {
     this.#values = new Float64Array(memory.buffer, this.#valuesAt, LINES_MAX);
   }
 
-  /** Returns the values of the lines to write, which keep their content. Get them again after writing lines. */
+  /**
+   * Returns the array to fill with the values of the next lines. It keeps its content between calls. Call this again
+   * after {@link write}, which may replace the array.
+   */
   values(): Float64Array {
     const { buffer } = this.#exports.memory;
     // The memory has another buffer after it has grown.

@@ -61,7 +61,9 @@ function sameInfo(previous: RenderInput | null, input: RenderInput): SlotCompari
   return (slot) => (isSameId === null || isSameId(slot)) && hasSameLabels(slot);
 }
 
-/** Returns the labels of `proxynet_node_info` whose columns the fleets do not share, so that their values may differ. */
+/**
+ * Returns the labels of `proxynet_node_info` whose values may differ, because the fleets do not share their columns.
+ */
 const changedLabels = (previous: Fleet, fleet: Fleet, labels: readonly NodeLabel[]): readonly NodeLabel[] =>
   labels.filter((label) => {
     const field = FIELD_OF_LABEL[label];

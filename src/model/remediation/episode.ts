@@ -26,7 +26,7 @@ export interface TimerRow {
  * - `firing`: the next step waits until nothing holds the node.
  * - `acting`: a step is in progress.
  * - `recovering`: a step healed the node, and `clear_for` runs.
- * - `quarantined`: our quarantine lasts.
+ * - `quarantined`: our quarantine is in effect.
  * - `probation`: our quarantine has ended, and `clear_for` runs.
  * - `suspended`: the node left the list, is down after a step, or its verdict was unknown for too long. Other policies may
  *   act on the node.
@@ -45,7 +45,7 @@ export const OPEN_STATES = ["firing", "acting", "recovering", "quarantined", "pr
 export const CLOSED_STATES = ["healed", "cleared", "given_up", "freed", "withdrawn"] as const;
 export type EpisodeState = (typeof OPEN_STATES)[number] | (typeof CLOSED_STATES)[number];
 
-/** A failure of a node under a policy, from firing until it is over. */
+/** A problem of a node under a policy, from firing until it is closed. */
 export interface Episode {
   readonly id: string;
   readonly policy: string;
@@ -65,7 +65,9 @@ export interface Episode {
   readonly step: number;
   /** Number of steps sent, or that would have been sent. */
   readonly acted: number;
-  /** Consecutive attempts of this step that were not executed, except for 429; the next one waits until `retryAt`. */
+  /**
+   * Consecutive attempts of this step that were not executed, not counting 429s. The next one waits until `retryAt`.
+   */
   readonly failures: number;
   readonly retryAt: EpochMs | null;
   /** Attempts of this step that the service answered with 429. Absent if there are none. */
@@ -73,8 +75,8 @@ export interface Episode {
   /** Our quarantine, until it should have ended. */
   readonly quarantine: Quarantine | null;
   /**
-   * Ids of the episodes in a row before this one in which the policy did not heal the node, oldest first. Absent if there
-   * are none.
+   * Ids of the consecutive episodes before this one in which the policy did not heal the node, oldest first. Absent if
+   * there are none.
    */
   readonly failedBefore?: readonly string[];
   /** Whether the steps so far healed the node, at least for a while. */
@@ -162,7 +164,7 @@ export interface Action {
   readonly createdAt: EpochMs;
   /** When an operator approved it. Absent if it was not approved. */
   readonly approvedAt?: EpochMs;
-  /** When it was sent or would have been sent, or null if it was not yet, or did not reach the service. */
+  /** When it was sent or would have been sent, or null if it has not been sent or did not reach the service. */
   readonly sentAt: EpochMs | null;
   readonly endedAt: EpochMs | null;
   readonly outcome: ActionOutcome | null;
@@ -198,9 +200,9 @@ export type ActionRequest =
 /**
  * A node on which no action may be taken:
  * - `held`: an operator holds it until it is released or the hold expires.
- * - `vetoed`: an operator lifted our quarantine; this lasts for a time.
- * - `given_up`: a policy did not heal it; this lasts until the node is healthy or is released. With an `until` it was
- *   released then, and the policy's retries count from there.
+ * - `vetoed`: an operator lifted our quarantine; the policy leaves the node alone until `until`.
+ * - `given_up`: a policy did not heal it; this lasts until the node is healthy or is released. If `until` is set, the
+ *   node was released then, and the row is kept because only later attempts count.
  * - `ownership`: another client or an operator acted on it recently.
  */
 export interface NodeHold {
@@ -209,14 +211,16 @@ export interface NodeHold {
   readonly policy: string | null;
   readonly kind: "held" | "vetoed" | "given_up" | "ownership";
   readonly at: EpochMs;
-  /** Null until it is released. */
+  /** When the hold ends or was released; null if it lasts until the node is released or, for `given_up`, healthy. */
   readonly until: EpochMs | null;
   readonly reason: string;
   /** When an operator released the node from `given_up`, if this row replaced that one; 0 if never. */
   readonly releasedAt?: EpochMs;
   /** The operator who holds it. Absent if no operator does, or if none were configured. */
   readonly operator?: string;
-  /** The hold of kind `ownership` that applies as well as an operator's, and may end later. Absent if there is none. */
+  /**
+   * A hold of kind `ownership` that applies in addition to an operator's and may end later. Absent if there is none.
+   */
   readonly ownership?: OwnershipHold;
 }
 

@@ -58,6 +58,7 @@ export interface JournalQueries {
  * written.
  */
 export interface Journal extends JournalQueries {
+  /** Reads the rows that the daemon keeps in memory; `closedSince` is the requested time of {@link JournalContents}. */
   load(closedSince: EpochMs): Promise<JournalContents>;
   /**
    * Writes all changes or none, and resolves once they are on disk. Calls must not overlap, because the order of two

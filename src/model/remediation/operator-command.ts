@@ -28,7 +28,7 @@ export interface OperatorCommand {
   readonly forMs?: DurationMs | null;
   /** Name of the operator, or null if no operators are configured. */
   readonly operator: string | null;
-  /** When it was given, at the latest, if a standby forwarded it. Absent if it was given now. */
+  /** The latest time at which it may have been given, if a standby forwarded it. Absent if it was given now. */
   readonly givenAt?: MonotonicMs;
 }
 

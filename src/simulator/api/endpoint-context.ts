@@ -72,7 +72,7 @@ export function serviceTimestamp({ network, options }: ServiceBackend, at: Epoch
   }
 }
 
-/** Number of minutes whose text is kept, since the timestamps of a list share few minutes. */
+/** Maximum number of minutes whose text is kept. The timestamps of a list share few minutes. */
 const MINUTES_MAX = 2_000;
 /** The first 17 characters of a timestamp, by minute. */
 const minuteTexts = new Map<number, string>();

@@ -125,7 +125,7 @@ function nodeOf(call: EndpointCall): Result<SimulatedNode, EndpointError> {
     : ok(node);
 }
 
-/** Returns whether the fault `vanished` hides the node. A hidden node is not found by its ID either. */
+/** Returns whether the fault `vanished` hides the node. A hidden node is not found by its id either. */
 function isHidden(call: EndpointCall, node: SimulatedNode): boolean {
   if (findFault(call.activeFaults, "vanished") === null) return false;
   const position = nodesInOrder(call.service, call.at, reportsKnownUntil(call)).indexOf(node);

@@ -28,7 +28,7 @@ function readPage({ service, query }: EndpointCall): Result<PageRequest, Endpoin
     return endpointError(
       400,
       "invalid_page",
-      `page must be an integer from ${firstPage}, not ${quoted(query, "page")}`,
+      `page must be an integer of at least ${firstPage}, not ${quoted(query, "page")}`,
     );
   }
   const requested = wholeNumber(query.get("limit"), pageLimitDefault);
@@ -41,7 +41,7 @@ function readPage({ service, query }: EndpointCall): Result<PageRequest, Endpoin
   return ok({ page, limit, statedLimit, offset: (page - firstPage) * limit });
 }
 
-/** A list with pages. An item is what the list is kept as, such as a slot. */
+/** A list with pages. `Item` is the form in which the list is stored, such as a slot. */
 export interface PagedList<Item, T extends { readonly id: string }> {
   readonly options: ListOptions<string>;
   readonly length: number;
@@ -103,7 +103,7 @@ function statedTotal(
   return totalFixed ?? Math.max(0, (isOfPage ? onPage : all) + totalOffBy);
 }
 
-/** After this many positions, the same ones are missing again. */
+/** The pattern of missing positions repeats after this many. */
 export const PATTERN_LENGTH = 1_000;
 
 /** Returns which of {@link PATTERN_LENGTH} positions are missing from lists because of the active faults. */
@@ -127,7 +127,7 @@ function corruptRecords<T extends { readonly id: string }>(
   return records.map((record) => ({ ...record, ...corruptionOf(call.service.network.seed, fault.spoiled, record.id) }));
 }
 
-/** Returns the fields that the fault `bad_records` replaces in the record with this ID, or null if there is none. */
+/** Returns the fields that the fault `bad_records` replaces in the record with this id, or null if there is none. */
 export function corruptionOf(seed: Uint32, share: Share, id: string): Readonly<Record<string, unknown>> | null {
   const draw = hash(seed ^ 0xbad, hashText(id));
   return (draw % 1_000) / 1_000 >= share ? null : CORRUPTIONS[Math.floor(draw / 1_000) % CORRUPTIONS.length]!;

@@ -20,7 +20,7 @@ const ROUTES: readonly Route[] = [
   { method: "POST", path: "/v1/nodes/{id}/reboot", scope: "nodes:write", answer: rebootNode },
   { method: "POST", path: "/v1/nodes/{id}/disconnect", scope: "nodes:write", answer: disconnectNode },
   { method: "GET", path: "/v1/sessions", scope: "sessions:read", answer: listSessions },
-  // These precede the endpoint of one session, which would match "stats" as an ID.
+  // These precede the endpoint of one session, which would match "stats" as an id.
   { method: "GET", path: "/v1/sessions/stats", scope: "sessions:read", answer: readStatistics },
   { method: "GET", path: "/v1/sessions/stats/hourly", scope: "sessions:read", answer: readHourly },
   { method: "GET", path: "/v1/sessions/{id}", scope: "sessions:read", answer: readSession },

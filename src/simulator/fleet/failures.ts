@@ -9,7 +9,7 @@ import { NEVER, type SimulatedNode } from "./node.ts";
  * - `outage`: the node does not respond.
  * - `flapping`: it stops and resumes responding every few minutes.
  * - `hot`, `leak` and `full`: it responds, its sessions fail, and only its detail shows the exhausted CPU, memory or
- *   disk. Without a repair these become an outage.
+ *   disk. If the failure lasts for hours, it becomes an outage.
  */
 export type FailureMode = "none" | "outage" | "flapping" | "hot" | "leak" | "full";
 
@@ -26,13 +26,13 @@ export interface FailureStart {
   readonly nextPhaseAt: EpochMs;
 }
 
-/** Share of failures that are a crash, after which the node reboots without an action and is healthy. */
+/** Share of failures that are crashes, after which the node reboots by itself and is healthy. */
 const CRASH_SHARE = 0.2;
-/** Shares of the other failures. The rest are outages. */
+/** Shares of the other failures. The rest are outages, some of them flapping. */
 const HOT_SHARE = 0.2;
 const LEAK_SHARE = 0.2;
 const FULL_SHARE = 0.15;
-/** Share of the failures that a reboot ends for which it must be forced, because the system can't shut down. */
+/** Of the failures that a reboot ends, the share that requires a forced one, because the system can't shut down. */
 const FORCED_REBOOT_SHARE = 0.3;
 
 const TRANSIENT_MS_MIN: DurationMs = 30 * SECOND_MS;
@@ -43,7 +43,7 @@ const FLAP_MS_SPREAD: DurationMs = 3 * MINUTE_MS;
 const DECLINE_MS_MIN: DurationMs = HOUR_MS;
 const DECLINE_MS_SPREAD: DurationMs = 5 * HOUR_MS;
 
-/** Returns the time until a flapping node changes. `unit` is a uniform draw from 0 to 1. */
+/** Returns the time until a flapping node next stops or resumes responding. `unit` is a uniform draw from 0 to 1. */
 const flapMs = (unit: number): DurationMs => Math.ceil(FLAP_MS_MIN + unit * FLAP_MS_SPREAD);
 
 /**
@@ -135,10 +135,9 @@ export function failUntilRepaired(model: HealthModel, node: SimulatedNode, at: E
   startFailure(node, { failureMode: "outage", remedy: "operator", recoverAt, nextPhaseAt: NEVER }, at);
 }
 
-/** Ends a failure that time ends, or starts an operator's repair. */
+/** Ends a failure, either by time or by an operator, who repairs the node in maintenance and boots it. */
 export function recoverNode(model: HealthModel, node: SimulatedNode, at: EpochMs): void {
   if (node.remedy !== "time") {
-    // An operator repairs the node in maintenance and boots it.
     node.maintenanceUntil = at + REPAIR_MS;
     node.unreportedBootAt = at;
   }

@@ -56,7 +56,7 @@ const MEMBERSHIP_CHANGES_MAX = 2_000;
 const CHOICES_MAX = 16;
 const MAINTENANCE_MS_MIN: DurationMs = 10 * MINUTE_MS;
 const MAINTENANCE_MS_SPREAD: DurationMs = 30 * MINUTE_MS;
-/** Simulated time before the start, after which the usual share of nodes is failing. */
+/** Maximum time that is simulated before the start, so that the usual share of nodes is failing at the start. */
 const WARMUP_MS_MAX: DurationMs = DAY_MS;
 
 /** Creates a fleet in its state at `startMs`, after up to a day of simulated failures. */
@@ -87,7 +87,7 @@ export function createFleet(scenario: Scenario, startMs: EpochMs, onStopped: Fle
   return fleet;
 }
 
-/** Returns a node of the fleet by ID, or null if there is none. */
+/** Returns a node of the fleet by id, or null if there is none. */
 export function findNode(fleet: Fleet, id: string): SimulatedNode | null {
   const index = nodeIndex(fleet.seed, id);
   const node = index === null ? undefined : fleet.allNodes[index];

@@ -34,7 +34,7 @@ export interface NodeIdentity {
 }
 
 /**
- * The four hexadecimal digits of each 16-bit number. They are precomputed because IDs are formatted for every record of
+ * The four hexadecimal digits of each 16-bit number. They are precomputed because ids are formatted for every record of
  * every list.
  */
 const HEX_OF_HALF: readonly string[] = Array.from({ length: 65_536 }, (_, half) => half.toString(16).padStart(4, "0"));
@@ -43,22 +43,22 @@ const hex = (word: Uint32): string => HEX_OF_HALF[word >>> 16]! + HEX_OF_HALF[wo
 
 const parseHex = (text: string): Uint32 | null => (/^[0-9a-f]{8}$/.test(text) ? Number.parseInt(text, 16) : null);
 
-/** Returns the ID of the node with an index. */
+/** Returns the id of the node with an index. */
 export const nodeId = (seed: Uint32, index: number): string => `node_${hex(scramble(index ^ scramble(seed)))}`;
 
-/** Returns the index of a node ID, or null if it is not a valid ID. */
+/** Returns the index of a node id, or null if it is not a valid id. */
 export function nodeIndex(seed: Uint32, id: string): number | null {
   const word = id.startsWith("node_") ? parseHex(id.slice("node_".length)) : null;
   return word === null ? null : (unscramble(word) ^ scramble(seed)) >>> 0;
 }
 
-/** Returns the ID of the session number `generation` in a slot. Slots are reused, IDs are not. */
+/** Returns the id of session number `generation` in a slot. Slots are reused, ids are not. */
 export function sessionId(seed: Uint32, slot: number, generation: number): string {
   const outer = scramble(generation ^ scramble(seed));
   return `sess_${hex(scramble(slot ^ outer))}${hex(outer)}`;
 }
 
-/** Returns the slot and generation of a session ID, or null if it is not a valid ID. */
+/** Returns the slot and generation of a session id, or null if it is not a valid id. */
 export function sessionSlot(seed: Uint32, id: string): { slot: number; generation: number } | null {
   const match = /^sess_([0-9a-f]{8})([0-9a-f]{8})$/.exec(id);
   const inner = parseHex(match?.[1] ?? "");
@@ -67,11 +67,11 @@ export function sessionSlot(seed: Uint32, id: string): { slot: number; generatio
   return { slot: (unscramble(inner) ^ outer) >>> 0, generation: (unscramble(outer) ^ scramble(seed)) >>> 0 };
 }
 
-/** Returns the ID of a customer. */
+/** Returns the id of a customer. */
 export const customerId = (seed: Uint32, customer: number): string =>
   `cust_${hex(scramble(customer ^ scramble(~seed)))}`;
 
-/** Returns the index into {@link SITES} of a node. */
+/** Returns the index into {@link SITES} of a node's site. */
 export const siteIndex = (seed: Uint32, index: number): number => chooseSite(hashUnit(seed, index, FACT_KEYS.site));
 
 /** Returns the index into {@link VERSIONS} of a node's release at the start of the simulation. */
@@ -131,7 +131,7 @@ export interface SessionIdentity {
   readonly clientIp: string;
 }
 
-/** Returns the constant properties of the session number `generation` in a slot. */
+/** Returns the constant properties of session number `generation` in a slot. */
 export function sessionIdentity(seed: Uint32, slot: number, generation: number): SessionIdentity {
   const own = hash(seed, slot, generation);
   const rare = hashUnit(own, 1) < RARE_HOST_SHARE;

@@ -29,7 +29,10 @@ export function errorReply(options: ServiceOptions, { status, code, message }: E
   }
 }
 
-/** Returns a 429 (spec, section 7.1). `retryAfter` may be an HTTP-date or absent, independently of `seconds`. */
+/**
+ * Returns a 429 (spec, section 7.1). `seconds` is `retry_after` in the body, and `retryAfter` is the Retry-After header,
+ * which may be an HTTP-date. Null leaves either out.
+ */
 export function rateLimitedReply(seconds: number | null, retryAfter: string | null): Reply {
   const reply = jsonReply(429, {
     error: "rate_limit_exceeded",

@@ -1,4 +1,3 @@
-import type { DurationMs } from "../../base/duration.ts";
 import type { Fault, FaultKind } from "../../config/schema/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { hashUnit, type Uint32 } from "../hash.ts";
@@ -51,8 +50,8 @@ export function badDetailFault(
   return null;
 }
 
-/** Returns the skew of the service's clock at a time, which is positive if the clock is ahead. */
-export function clockSkewAt(faultSchedule: FaultSchedule, at: EpochMs): DurationMs {
+/** Returns the skew of the service's clock at a time in milliseconds, which is positive if the clock is ahead. */
+export function clockSkewAt(faultSchedule: FaultSchedule, at: EpochMs): number {
   let skewMs = 0;
   for (const fault of faultSchedule.faults) {
     if (fault.fault.kind === "clock_skew" && isActive(faultSchedule, fault, at)) skewMs += fault.fault.skewMs;
@@ -60,8 +59,8 @@ export function clockSkewAt(faultSchedule: FaultSchedule, at: EpochMs): Duration
   return skewMs;
 }
 
-/** Returns by how much faults shift the Date header of a response. */
-export const dateOffsetOf = (activeFaults: readonly ActiveFault[]): DurationMs =>
+/** Returns by how many milliseconds faults shift the Date header of a response; negative if into the past. */
+export const dateOffsetOf = (activeFaults: readonly ActiveFault[]): number =>
   activeFaults.reduce((sum, { fault }) => sum + (fault.kind === "wrong_date" ? fault.offsetMs : 0), 0);
 
 /** Returns the regions that are cut off at a time. */
@@ -89,7 +88,7 @@ function isActive(faultSchedule: FaultSchedule, fault: Fault, at: EpochMs): bool
 
 /**
  * Returns whether a fault matches a request. `match` is a method, a path prefix, or both, as in `GET /v1/nodes`. With a
- * `?` at the end it matches only the list.
+ * `?` at the end, it matches only the list, whose requests have a query.
  */
 function matches({ match }: Fault, method: string, path: string): boolean {
   if (match === undefined) return true;

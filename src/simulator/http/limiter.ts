@@ -25,7 +25,7 @@ export interface Verdict {
   readonly retryAfterSeconds: number;
 }
 
-/** A rate limiter. A `now` before an earlier one counts as the latest one. */
+/** A rate limiter. If `now` is before that of an earlier call, the latest one is used instead. */
 export interface Limiter {
   /** Admits and counts a request, or rejects it without counting. */
   take(now: EpochMs): Verdict;
@@ -45,11 +45,11 @@ interface LimiterState {
 }
 
 /**
- * Creates a limiter. The spec (section 8) states limits but no algorithm, so all five kinds exist. A token bucket
+ * Creates a limiter. The spec (section 8) states limits but no algorithm, so there are five kinds. A token bucket
  * starts full. A fixed window starts at a multiple of its length since the epoch. A first-call window starts with the
- * first request after the previous one has ended. A sliding window counts the exact requests of the last `windowMs`. A
- * sliding counter estimates them: it counts the requests of the current fixed window, and those of the one before by the
- * share of it that the last `windowMs` still cover.
+ * first request after the previous one has ended. A sliding window counts the requests of the last `windowMs` exactly.
+ * A sliding counter estimates them: to the requests of the current fixed window it adds those of the previous one,
+ * times the share of that window that the last `windowMs` still cover.
  */
 export function createLimiter(kind: LimiterKind, options: LimiterOptions): Limiter {
   const state = ALGORITHMS[kind](options);

@@ -15,7 +15,7 @@ export interface Request {
  * - `reset`: the connection is reset before the reply, even if the request was executed.
  * - `truncate`: the connection breaks in the middle of the body.
  * - `slow_drip`: the body is sent at a low rate.
- * - `huge_body`: blanks before the body extend it to that size.
+ * - `huge_body`: the body is padded with leading spaces.
  */
 export type DeliveryFault = Extract<
   FaultKind,

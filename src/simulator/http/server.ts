@@ -28,9 +28,9 @@ export interface SimulatorServer {
   close(): Promise<void>;
 }
 
-/** Maximum size of a request body, above which it is cut off. This is more than the length that the service rejects. */
+/** Maximum size of a request body; the rest is discarded. More than half of it, as ASCII text, is answered with 413. */
 const REQUEST_BYTES_MAX = 128 * 1_024;
-/** The keep-alive of common proxies, so that a rate-limited client can reuse its connection. */
+/** The keep-alive timeout of common proxies, so that a rate-limited client can reuse its connection. */
 const KEEP_ALIVE_MS: DurationMs = 75 * SECOND_MS;
 const DRIP_INTERVAL_MS: DurationMs = SECOND_MS / 10;
 const PADDING_BYTES = 64 * 1_024;
@@ -51,7 +51,7 @@ export async function startServer(
     beginRequest(service);
     const gone = new AbortController();
     let doneAt = Number.NEGATIVE_INFINITY;
-    // This is emitted after a complete reply, a broken socket and an abort by the client.
+    // This is emitted after a complete reply, a socket error or an abort by the client.
     response.once("close", () => {
       finishRequest(service, doneAt);
       gone.abort();

@@ -48,13 +48,16 @@ export interface SimulatedService extends ServiceBackend {
   /** The replies so far, by endpoint and status. */
   readonly replyCounts: Map<string, ReplyCount>;
   readonly clockAnchors: ClockAnchors;
-  /** What the fault `cached` keeps, by path. */
+  /** Bodies that the fault `cached` keeps, by path. */
   readonly cachedBodies: Map<string, { readonly body: Reply["body"]; readonly at: EpochMs }>;
   /** Number of requests so far. */
   serial: number;
-  /** Number of requests whose client waits. */
+  /** Number of requests whose clients are waiting. */
   inFlight: number;
-  /** When the service will have finished each request whose client no longer waits. They count as concurrent until then. */
+  /**
+   * When the service finishes each of the requests whose clients are no longer waiting. They count as concurrent until
+   * then.
+   */
   abandoned: readonly EpochMs[];
   /** Replaces the faults. Times are since the start of the simulation. */
   setFaults(faults: readonly Fault[]): void;
@@ -101,23 +104,23 @@ export function beginRequest(service: SimulatedService): void {
   service.inFlight += 1;
 }
 
-/** Returns until when the service works on a request that was handled at `at`, even if its client leaves. */
+/** Returns when the service finishes a request that was handled at `at`, even if its client no longer waits. */
 export const servedUntil = ({ deliveryFault }: Reply, at: EpochMs): EpochMs =>
   deliveryFault?.kind === "hang" ? at + HANG_MS : at;
 
-/** Ends the exchange with a client, answered or not. `servedUntil` is when the service is done with the request. */
+/** Ends the exchange with a client, answered or not. `servedUntil` is when the service finishes the request. */
 export function finishRequest(service: SimulatedService, servedUntil: EpochMs): void {
   service.inFlight -= 1;
   service.abandoned = [...service.abandoned, servedUntil].filter((until) => until > service.network.now);
 }
 
-/** Returns the number of requests that the service works on. */
+/** Returns the number of requests that the service is working on. */
 export const concurrentRequests = ({ inFlight, abandoned, network }: SimulatedService): number =>
   inFlight + abandoned.filter((until) => until > network.now).length;
 
 /**
  * Answers a request at `now`, after advancing the network to that time. It reads no clock and does no IO, so the same
- * requests at the same times get the same bytes. A `now` before an earlier one counts as the latest one.
+ * requests at the same times get the same bytes. If `now` is before that of an earlier call, the latest one is used.
  */
 export function handleRequest(service: SimulatedService, request: Request, now: EpochMs): Reply {
   advanceNetwork(service.network, now);
@@ -255,7 +258,7 @@ function finishReply(
   reply: Reply,
   limits: Reply["headers"],
   at: EpochMs,
-  dateOffsetMs: DurationMs,
+  dateOffsetMs: number,
 ): Reply {
   const skewMs = clockSkewAt(service.network.faultSchedule, at) + dateOffsetMs;
   const endpoint = destination.kind === "endpoint" ? `${destination.route.method} ${destination.route.path}` : "other";

@@ -1,6 +1,6 @@
 /**
- * Exact sum of the bytes that a set of sessions has transferred at constant rates, computed without iterating over
- * them.
+ * The number of bytes that a set of sessions has transferred at constant rates, computed without iterating over the
+ * sessions.
  */
 export interface ByteCounter {
   /** Number of active sessions. */

@@ -44,12 +44,12 @@ export function sampleCounts(history: CountHistory, fleet: Fleet, { sessions }: 
   history.nextAt = at + SAMPLE_INTERVAL_MS;
 }
 
-/** Returns the number of nodes at `at`, or of the oldest sample after it, or null if there are no samples. */
+/** Returns the number of nodes at `at`, or in the oldest sample if that is later, or null if there are no samples. */
 export const nodesAt = (history: CountHistory, at: EpochMs): number | null => sampleAt(history, at)?.nodes ?? null;
 
 /**
- * Returns the number of sessions in some states at `at`, or of the oldest sample after it, or null if there are no
- * samples.
+ * Returns the number of sessions in some states at `at`, or in the oldest sample if that is later, or null if there are
+ * no samples.
  */
 export function sessionsAt(history: CountHistory, groups: GroupMask, at: EpochMs): number | null {
   const sample = sampleAt(history, at);

@@ -32,17 +32,17 @@ export const SESSION_MS_MEAN: DurationMs = SESSION_MIX.reduce(
 export const BYTES_PER_MS_MEAN = 24;
 const BYTES_PER_MS_MAX = 10_000;
 
-/** Share of sessions that fail on a healthy node. */
+/** Share of sessions that fail on a healthy node, and on a failing one. */
 const FAILURE_SHARE = 0.015;
 const FAILURE_SHARE_FAILING_NODE = 0.35;
 /** Share of failed sessions that end with a timeout. */
 const TIMEOUT_SHARE = 0.4;
-/** Share of its planned duration after which a session on a failing node fails. */
+/** Mean duration of a session that fails on a failing node, as a share of the usual mean. */
 const EARLY_FAILURE_SHARE = 0.1;
 
 const CUSTOMERS_MIN = 5;
 const SESSIONS_PER_CUSTOMER = 20;
-/** Exponent of the distribution: a tenth of the customers has almost half of the sessions. */
+/** Exponent of the distribution: a tenth of the customers have almost half of the sessions. */
 const CUSTOMER_TAIL_EXPONENT = 3;
 
 /** The planned course of a session. */

@@ -1,4 +1,4 @@
-/** Positions per block. Counts per block allow finding a page among a million entries within microseconds. */
+/** Positions per block. With counts per block, a page among a million entries is found within microseconds. */
 const BLOCK_SIZE = 512;
 const EMPTY_POSITION = -1;
 
@@ -6,8 +6,8 @@ const EMPTY_POSITION = -1;
 export type GroupMask = number;
 
 /**
- * A list of members in the order of joining, each in one of a few groups. The cost of a page depends on the length of
- * the page, not of the list.
+ * A list of members in the order of joining, each in one of a few groups. Reading a page iterates over the blocks
+ * before it, not over their members.
  */
 export interface GroupedList {
   /** Adds a new member, an integer below the capacity. */
@@ -42,7 +42,7 @@ export function createGroupedList(capacity: number, groupCount: number): Grouped
     count(end, group, 1);
     end += 1;
   };
-  // At most half of the positions hold a member, so each compaction is preceded by as many joins.
+  // At most half of the positions hold a member, so at least `capacity` joins precede the next compaction.
   const compact = (): void => {
     const members = order.slice(0, end).filter((member) => member !== EMPTY_POSITION);
     blockCounts.fill(0);

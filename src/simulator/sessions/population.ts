@@ -29,7 +29,7 @@ export interface Population {
   readonly byType: Int32Array;
   /** Sum of the start times of the active sessions. */
   startSum: number;
-  /** Number of all sessions ever added. */
+  /** Number of sessions added since the start of the simulation. */
   enteredCount: number;
   /** Largest number of concurrently active sessions since the caller last set it. */
   peakActive: number;

@@ -1,5 +1,4 @@
 import type { SessionStatus, SessionType } from "../../model/session.ts";
-import type { EpochMs } from "../../model/time.ts";
 import { createGroupedList, type GroupedList } from "./ordered-groups.ts";
 
 /** States of a simulated session. Columns and groups hold indexes into this list. */
@@ -91,7 +90,7 @@ export function createSessions(slots: number): SessionColumns {
 }
 
 /** Returns the bytes that a session has transferred by `at`, in both directions. */
-export function bytesMovedBy(sessions: SessionColumns, slot: number, at: EpochMs): number {
+export function bytesMovedBy(sessions: SessionColumns, slot: number, at: number): number {
   const since = sessions.transferringSince[slot]!;
   return sessions.transferredBytes[slot]! + (Number.isNaN(since) ? 0 : (at - since) * sessions.rate[slot]!);
 }

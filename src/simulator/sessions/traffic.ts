@@ -35,7 +35,7 @@ const ENDED_KEPT_MS: DurationMs = 5 * MINUTE_MS;
 const RECONNECT_MS_MEAN: DurationMs = 10 * SECOND_MS;
 /** Share of the sessions lost with their node that end with a timeout. */
 const LOST_AS_TIMEOUT_SHARE = 0.3;
-/** Capacity for the open sessions, as many ended by an outage, and those that ended regularly. */
+/** Slots per session of the scenario: for open sessions, as many ended by an outage, and those that ended normally. */
 const SLOTS_PER_SESSION = 3;
 const SLOTS_MIN = 64;
 

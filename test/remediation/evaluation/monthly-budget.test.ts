@@ -15,7 +15,7 @@ test.each([
     "that they allow no other one",
     4,
     25 * HOUR_MS,
-    /^inventory_incomplete: .* old, more than \d+ s; the month's calls allow no other walk, so the list is read again in 29d\S+, when the month ends, or after a reload that changes limits$/,
+    /^inventory_incomplete: .* old, more than \d+ s; the month's calls do not suffice for another walk, so the list is read again in 29d\S+, when the month ends, or after a reload that changes limits$/,
   ],
 ] as const)("if the month's calls leave too few walks, the hold says %s", async (_, callsPerMonth, afterMs, text) => {
   const limits = { ...businessLimits, plan: { ...businessLimits.plan, callsPerMonth } };

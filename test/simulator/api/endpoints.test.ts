@@ -283,7 +283,7 @@ describe("rejected requests", () => {
       const { headers, body } = createTestClient(scenarioWith({}, { errorBody })).get("/v1/nodes?page=x");
       return [headers["content-type"], body];
     };
-    const message = 'page must be an integer from 1, not "x"';
+    const message = 'page must be an integer of at least 1, not "x"';
     expect(bodyIn("code")).toEqual(["application/json", JSON.stringify({ error: "invalid_page", message })]);
     expect(bodyIn("nested")).toEqual([
       "application/json",

@@ -3,7 +3,7 @@
 
 /** Whole numbers below this are written as digits; larger ones may need an exponent. */
 const WHOLE_MAX: f64 = 1e15;
-/** Values from here on are not written with a fixed number of decimals, as in `valueText`. */
+/** Values of at least this magnitude are not written with a fixed number of decimals, as in `valueText`. */
 const FIXED_MAX: f64 = 1e11;
 const GROUP_DIGITS: i32 = 4;
 const GROUP: u32 = 10_000;
@@ -69,7 +69,7 @@ function copyText(texts: usize, index: u32, at: usize): usize {
   return copy(texts + start, load<u32>(entry, sizeof<u32>()) - start, at);
 }
 
-/** Copies texts of a few dozen bytes in steps of 16 bytes, for which `memory.copy` takes longer. */
+/** Copies a text in steps of 16 bytes, which is faster than `memory.copy` for a few dozen bytes. */
 function copy(from: usize, length: usize, to: usize): usize {
   for (let offset: usize = 0; offset < length; offset += 16) v128.store(to + offset, v128.load(from + offset));
   return to + length;
@@ -122,7 +122,7 @@ function writeGroup(value: u32, at: usize): usize {
   return at + GROUP_DIGITS;
 }
 
-/** Returns the text of a number below {@link GROUP}, with leading zeros. */
+/** Returns the four ASCII digits of a number below {@link GROUP}, the first one in the lowest byte. */
 function digitsOf(value: u32): u32 {
   const digits = (value / 1_000) | (((value / 100) % 10) << 8) | (((value / 10) % 10) << 16) | ((value % 10) << 24);
   return digits + 0x30_30_30_30;
