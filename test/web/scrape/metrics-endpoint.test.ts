@@ -61,20 +61,6 @@ describe("a scrape", () => {
     expect(networkPart(textOf(await exposition.scrape({})))).toBe(referenceRender(nodesWith(2)));
   });
 
-  test("starts the network's metrics in a later turn of the event loop than the daemon's", async () => {
-    const daemonMetrics = createDaemonMetrics({ process: false });
-    const order: string[] = [];
-    const render: typeof daemonMetrics.render = async (format) => {
-      setImmediate(() => order.push("turn"));
-      return daemonMetrics.render(format);
-    };
-    const clock = { monotonic: () => 0 };
-    const exposition = createMetricsEndpoint({ clock, daemonMetrics: { ...daemonMetrics, render } });
-    await exposition.scrape({});
-    order.push("scrape");
-    expect(order).toEqual(["turn", "scrape"]);
-  });
-
   test("in OpenMetrics passes the strict parser", async () => {
     const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(fullInput());

@@ -4,7 +4,8 @@ import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { setImmediate } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
-import { sendScrape } from "../../../src/web/scrape/metrics-endpoint.ts";
+import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
+import { createMetricsEndpoint, sendScrape } from "../../../src/web/scrape/metrics-endpoint.ts";
 
 let server: Server | null = null;
 afterEach(() => {
@@ -89,4 +90,18 @@ test("a large body is rendered in many turns of the event loop, even if the clie
   isOver = true;
   await counting;
   expect(new Set(turns).size).toBeGreaterThanOrEqual(50);
+});
+
+test("the network's metrics start in a later turn of the event loop than the daemon's", async () => {
+  const daemonMetrics = createDaemonMetrics({ process: false });
+  const order: string[] = [];
+  const render: typeof daemonMetrics.render = async (format) => {
+    void setImmediate().then(() => order.push("turn"));
+    return daemonMetrics.render(format);
+  };
+  const clock = { monotonic: () => 0 };
+  const exposition = createMetricsEndpoint({ clock, daemonMetrics: { ...daemonMetrics, render } });
+  await exposition.scrape({});
+  order.push("scrape");
+  expect(order).toEqual(["turn", "scrape"]);
 });
