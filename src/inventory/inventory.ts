@@ -41,13 +41,16 @@ export class Inventory {
   /** What an operator accepted as missing. */
   readonly acceptance: Pick<WalkHistory, "acceptsMissing" | "acceptMissing" | "restoreAccepted"> = this.#walks;
   readonly #usageScale;
+  readonly #onRemoved;
   readonly #detailed = new Set<NodeId>();
   /** For each hidden node its last_seen at the last lookup, and the first lookup since it was listed that returned it. */
   readonly #hiddenSince = new Map<NodeId, { readonly lastSeenMs: number; readonly since: MonotonicMs }>();
   #lastDetailAt: MonotonicMs | null = null;
 
-  constructor(usageScale: UsageScale) {
+  /** `onRemoved` receives the nodes that have left the fleet. */
+  constructor(usageScale: UsageScale, onRemoved: (id: NodeId) => void = () => {}) {
     this.#usageScale = createUsageScaleCheck(usageScale);
+    this.#onRemoved = onRemoved;
   }
 
   has(id: NodeId): boolean {
@@ -251,6 +254,7 @@ export class Inventory {
     this.#hiddenSince.delete(id);
     this.#columns.clear(slot, "");
     this.#freeSlots.push(slot);
+    this.#onRemoved(id);
   }
 
   /** Writes the fields of the list form, unless {@link NodeColumns.isOutdated}. Returns whether it did. */
