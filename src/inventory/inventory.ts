@@ -40,6 +40,7 @@ export class Inventory {
   readonly #walks = new WalkHistory();
   /** What an operator accepted as missing. */
   readonly acceptance: Pick<WalkHistory, "acceptsMissing" | "acceptMissing" | "restoreAccepted"> = this.#walks;
+  readonly history: Pick<WalkHistory, "looksUpFailedPages"> = this.#walks;
   readonly #usageScale;
   readonly #onRemoved;
   readonly #detailed = new Set<NodeId>();
@@ -89,8 +90,8 @@ export class Inventory {
   }
 
   /** Ends the reading of the list, before lookups. See {@link WalkHistory.endList}. */
-  endList(shownMin: Share, at: MonotonicMs): void {
-    this.#walks.endList({ known: this.count(), shown: this.#absences.shownNodes() }, shownMin, at);
+  endList(shownMin: Share, at: MonotonicMs, isWhole = true): void {
+    this.#walks.endList({ known: this.count(), shown: this.#absences.shownNodes() }, shownMin, at, isWhole);
   }
 
   /**
@@ -106,7 +107,7 @@ export class Inventory {
   recordLookup(id: NodeId, found: LookupResult, at: MonotonicMs): void {
     const slot = this.#slots.get(id);
     if (slot === undefined || this.#absences.isShown(slot)) return;
-    const isUnlistedTooLong = found === "alive" && this.#isUnlistedTooLong(id, slot, at);
+    const isUnlistedTooLong = found === "alive" && this.#walks.isWhole() && this.#isUnlistedTooLong(id, slot, at);
     const isGone = !this.#walks.keepsAll() && (found === "gone" || isUnlistedTooLong);
     this.#absences.recordLookup(slot, isGone ? "gone" : found === "gone" ? "unknown" : found);
     if (isGone) this.#removeNode(id, slot);

@@ -72,6 +72,7 @@ export class WalkHistory {
   /** Since when the list has shown too few nodes, or null if the last one showed enough. */
   #shrunkSince: MonotonicMs | null = null;
   #keepsAll = false;
+  #isWhole = true;
   #recoveredWalks = 0;
   #settledAt: MonotonicMs | null = null;
   #settledFrom: MonotonicMs | null = null;
@@ -98,9 +99,11 @@ export class WalkHistory {
   /**
    * Ends the reading of the list, which shows `shown` of the `known` nodes, new ones included. If these are less than the
    * share `shownMin` of those expected, neither the walk nor a lookup proves that a node is gone, because a service that
-   * has lost its data answers 404 too. After {@link SHRUNK_MS_MAX} the walk is trusted.
+   * has lost its data answers 404 too. After {@link SHRUNK_MS_MAX} the walk is trusted. `isWhole` says whether every page
+   * was read.
    */
-  endList({ known, shown }: Omit<NodeCounts, "hidden">, shownMin: Share, at: MonotonicMs): void {
+  endList({ known, shown }: Omit<NodeCounts, "hidden">, shownMin: Share, at: MonotonicMs, isWhole: boolean): void {
+    this.#isWhole = isWhole;
     this.#expectedNodes = Math.min(known, this.#expectedWith(shown));
     const isShrunk = shown < shownMin * this.#expectedNodes - 1e-9;
     this.#shrunkSince = isShrunk ? (this.#shrunkSince ?? at) : null;
@@ -110,6 +113,19 @@ export class WalkHistory {
   /** Returns how many nodes to expect if a walk shows `shown`. A single walk may show nodes that do not exist. */
   #expectedWith(shown: number): number {
     return Math.max(this.#expectedNodes, Math.min(shown, this.#lastShown ?? shown));
+  }
+
+  /** Returns whether the list would show the nodes that the current walk has not shown, unless it hides them. */
+  isWhole(): boolean {
+    return this.#isWhole;
+  }
+
+  /**
+   * Returns whether nodes on a page that can't be read are looked up: the last walk could not read one either, and was
+   * complete, because `safety.trust.max_missing` allows for it.
+   */
+  looksUpFailedPages(): boolean {
+    return this.#lastWalk !== null && this.#lastWalk.complete && this.#lastWalk.isAborted;
   }
 
   /** Returns whether no node may be removed during the current walk. */

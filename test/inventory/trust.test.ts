@@ -33,7 +33,8 @@ const TRUSTED = { blockers: [], isUntrusted: false };
 const untrusted = (...blockers: string[]) => ({ blockers, isUntrusted: true });
 const notReady = (...blockers: string[]) => ({ blockers, isUntrusted: false });
 
-const CAUSE = "; the nodes collector's state in `status` says why";
+const CAUSE =
+  "; the nodes collector's state in `status` says why; if a page stays unreadable, an operator can raise safety.trust.max_missing";
 
 test("trusts an inventory without problems", () => {
   expect(assess({})).toEqual(TRUSTED);
