@@ -125,7 +125,7 @@ export class WalkHistory {
    * complete, because `safety.trust.max_missing` allows for it.
    */
   looksUpFailedPages(): boolean {
-    return this.#lastWalk !== null && this.#lastWalk.complete && this.#lastWalk.isAborted;
+    return this.#lastWalk?.complete === true && this.#lastWalk.isAborted;
   }
 
   /** Returns whether no node may be removed during the current walk. */
