@@ -173,9 +173,9 @@ export class IncidentTracker {
 
   /**
    * Returns the nodes that are down in the regions and countries of `first`, if these are mostly down or no node there is
-   * online, without those that are recent onsets already. Includes nodes that were evaluated shortly before, because the first evaluation may see
-   * only a part of the fleet. Going back by the time for which data is fresh is enough, because data is not trusted if it
-   * takes longer to see all of the fleet.
+   * online, without those that are recent onsets already. Includes nodes that were evaluated shortly before, because the
+   * first evaluation may see only a part of the fleet. Going back by the time for which data is fresh is enough, because
+   * data is not trusted if it takes longer to see all of the fleet.
    */
   #correlatedAtFirst(
     first: readonly Onset[],
