@@ -164,7 +164,8 @@ export class WalkHistory {
       at,
     };
     this.#lastWalk = result;
-    const isBlind = this.#keepsAll;
+    // A node may be on the page that failed, for whatever reason its own lookup fails.
+    const isBlind = this.#keepsAll || end === "page_failed";
     this.#keepsAll = false;
     const isExact = end === "exact" && rejected === 0 && Math.abs(missingRecords(counts)) <= allowed;
     return { result, evidence: isBlind ? "blind" : isExact ? "exact" : complete ? "inexact" : "blind" };

@@ -69,8 +69,9 @@ test("a page that stays unreadable keeps no node that is gone, and every node th
     settings: { ...listsOnlySettings, pageLimit: 50, maxMissing: 0.2 },
   });
   const { ids } = network.daemon.snapshots.last!.fleet;
-  const [offline, ...gone] = ids.slice(-4);
-  network.setFault({ kind: "reset" }, "/v1/nodes?page=2");
+  const [unreadable, offline, ...gone] = ids.slice(-5);
+  const broken = ["/v1/nodes?page=2", `/v1/nodes/${unreadable}`];
+  network.setFaults(broken.map((match) => ({ fault: { kind: "reset" }, match })));
   network.failNode(offline!, "operator");
   for (const id of gone) network.interventions.leaveFleet(id, Number.POSITIVE_INFINITY);
   const listed = () => network.daemon.snapshots.last!.fleet.ids.filter((id) => id !== "");
