@@ -62,7 +62,7 @@ const annotations = () => [
     color: "purple",
     query: { expr: `resets(${onNode("proxynet_node_uptime_seconds")}${BOOT_WINDOW}) > 0` },
     title: "Boot",
-    text: "the uptime fell: the node was booted, by proxywarden or otherwise",
+    text: "the uptime fell: the node was booted, by proxywarden or otherwise, or is offline and the service states 0",
   }),
 ];
 

@@ -37,7 +37,8 @@ const NETWORK_INTRO = `These metrics describe the network, as of the last snapsh
 - A gauge disappears when its data is older than \`proxywarden_plan_fresh_seconds\` of its collector. This limit is at most a day (sessions:
   3 days, details: 14 days) or three requested intervals, whichever is longer. Once the month's calls are used up, the last planned interval
   still applies.
-- Counters do not become stale. All series of a node disappear once the node is gone.
+- Counters do not become stale. All series of a node disappear once the node is gone; those of its sessions return if a later walk of the
+  sessions still shows some.
 - Times are on the service's clock, except \`proxynet_node_detail_timestamp_seconds\`, which is on the daemon's.
 - \`export.deny\` excludes families. If there are more than \`export.series_max\` series, whole families are dropped, those with the most
   series first.

@@ -9,7 +9,7 @@ import { expectedCallsOfPlan, LIMIT_SCOPES, type LimitScope } from "../rate-limi
 import { learnedLimitOf } from "../rate-limit/learned-limit.ts";
 import { createLedger, type Ledger, type Permit } from "../rate-limit/ledger.ts";
 import { CATEGORIES, type Category, type Lane, type Limits } from "../rate-limit/limits.ts";
-import type { BillingMonth } from "../rate-limit/monthly-budget.ts";
+import { type BillingMonth, MONTH_FACT } from "../rate-limit/monthly-budget.ts";
 import { type CallOutcome, recentActionsOf, settlePermit, takePermit } from "../rate-limit/permits.ts";
 import { continueHolds, HOLDS_FACT, holdEnds, storedHoldsOf } from "../rate-limit/stored-holds.ts";
 import { endHolds, heldUntil } from "../rate-limit/too-many-requests.ts";
@@ -51,7 +51,10 @@ const RECHECK_MS_MIN: DurationMs = 1;
 export function createRateLimiter(deps: RateLimiterDeps) {
   const { clock } = deps;
   const ledger = createLedger(deps.limits, clock.monotonic());
-  let monthTime = (): EpochMs => clock.now();
+  const knownMonthStart = Date.parse(deps.facts?.read(MONTH_FACT) ?? "") || 0;
+  /** The wall clock, but not before the month in which the last process counted. */
+  const wallTime = (): EpochMs => Math.max(clock.now(), knownMonthStart);
+  let monthTime = wallTime;
   const monthClock = { now: () => monthTime(), monotonic: () => clock.monotonic() };
   const month = new MonthCallCount({ ...deps, clock: monthClock }, ledger, deps.monthStartsOn);
   const countExternalCalls = createExternalCallCount(ledger, month, deps.onExternalCalls);
@@ -114,7 +117,7 @@ export function createRateLimiter(deps: RateLimiterDeps) {
       monthTime = () => {
         const [now, agreedAt] = [clock.monotonic(), serviceClock.agreedAt()];
         const serviceTime = agreedAt === null ? null : serviceClock.timeAt(now);
-        if (agreedAt === null || serviceTime === null) return clock.now();
+        if (agreedAt === null || serviceTime === null) return wallTime();
         return now - agreedAt < AGREEMENT_MS_MAX ? serviceTime : Math.max(serviceTime, clock.now());
       };
     },

@@ -28,15 +28,16 @@ export function createCollectedState(
 ) {
   const onFolded: OnLabelsFolded = (family, records) =>
     deps.metrics.inc("proxywarden_labels_folded_total", { family }, records);
-  const inventory = new Inventory(usageScale);
+  const inventory: Inventory = new Inventory(usageScale, (id) => sessions.forgetNode(id));
+  const sessions = new SessionTotals(facts.read(FAILED_SESSIONS_LISTED_FACT) === "true", {
+    isKnownNode: (id) => inventory.has(id),
+    isFleetKnown: () => inventory.isKnown(),
+    onFolded,
+  });
   return {
     facts,
     inventory,
-    sessions: new SessionTotals(facts.read(FAILED_SESSIONS_LISTED_FACT) === "true", {
-      isKnownNode: (id) => inventory.has(id),
-      isFleetKnown: () => inventory.isKnown(),
-      onFolded,
-    }),
+    sessions,
     sessionWalks: new SessionWalkHistory(storedNetworkSize(facts.read(NETWORK_SIZE_FACT)).sessions),
     capTopLists: createTopListCaps(onFolded),
     reporters: byName(COLLECTORS, (collector) => new CollectorReporter(collector, deps)),

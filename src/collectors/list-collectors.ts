@@ -70,9 +70,10 @@ export async function collectNodes(deps: ListCollectorDeps, signal: AbortSignal)
   const walked = await readList("nodes", deps, fold, signal);
   const report = walked.ok ? walked.value : null;
   const end = walkEndOf(report);
-  // If a page failed, every node on it would be looked up, so no node is.
-  if (report !== null && (end === "exact" || end === "inexact")) {
-    inventory.endList(minInventory, deps.clock.monotonic());
+  // If a page failed, every node on it would be looked up, so no node is, unless it keeps failing.
+  const isWhole = end === "exact" || end === "inexact";
+  if (report !== null && (isWhole || (end === "page_failed" && inventory.history.looksUpFailedPages()))) {
+    inventory.endList(minInventory, deps.clock.monotonic(), isWhole);
     await lookUpMissing(deps, Math.min(LOOKUPS_MAX, Math.max(LOOKUPS_MIN, report.pages)), signal);
   }
   const { total = 0, seen = 0, observedFrom = 0 } = report ?? {};

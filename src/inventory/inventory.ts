@@ -40,14 +40,18 @@ export class Inventory {
   readonly #walks = new WalkHistory();
   /** What an operator accepted as missing. */
   readonly acceptance: Pick<WalkHistory, "acceptsMissing" | "acceptMissing" | "restoreAccepted"> = this.#walks;
+  readonly history: Pick<WalkHistory, "looksUpFailedPages"> = this.#walks;
   readonly #usageScale;
+  readonly #onRemoved;
   readonly #detailed = new Set<NodeId>();
   /** For each hidden node, its last_seen at the last lookup, and when a lookup first returned this value. */
   readonly #hiddenSince = new Map<NodeId, { readonly lastSeenMs: number; readonly since: MonotonicMs }>();
   #lastDetailAt: MonotonicMs | null = null;
 
-  constructor(usageScale: UsageScale) {
+  /** `onRemoved` receives the nodes that have left the fleet. */
+  constructor(usageScale: UsageScale, onRemoved: (id: NodeId) => void = () => {}) {
     this.#usageScale = createUsageScaleCheck(usageScale);
+    this.#onRemoved = onRemoved;
   }
 
   has(id: NodeId): boolean {
@@ -86,8 +90,8 @@ export class Inventory {
   }
 
   /** Ends the reading of the list, before lookups. See {@link WalkHistory.endList}. */
-  endList(shownMin: Share, at: MonotonicMs): void {
-    this.#walks.endList({ known: this.count(), shown: this.#absences.shownNodes() }, shownMin, at);
+  endList(shownMin: Share, at: MonotonicMs, isWhole = true): void {
+    this.#walks.endList({ known: this.count(), shown: this.#absences.shownNodes() }, shownMin, at, isWhole);
   }
 
   /**
@@ -103,7 +107,7 @@ export class Inventory {
   recordLookup(id: NodeId, found: LookupResult, at: MonotonicMs): void {
     const slot = this.#slots.get(id);
     if (slot === undefined || this.#absences.isShown(slot)) return;
-    const isUnlistedTooLong = found === "alive" && this.#isUnlistedTooLong(id, slot, at);
+    const isUnlistedTooLong = found === "alive" && this.#walks.isWhole() && this.#isUnlistedTooLong(id, slot, at);
     const isGone = !this.#walks.keepsAll() && (found === "gone" || isUnlistedTooLong);
     this.#absences.recordLookup(slot, isGone ? "gone" : found === "gone" ? "unknown" : found);
     if (isGone) this.#removeNode(id, slot);
@@ -251,6 +255,7 @@ export class Inventory {
     this.#hiddenSince.delete(id);
     this.#columns.clear(slot, "");
     this.#freeSlots.push(slot);
+    this.#onRemoved(id);
   }
 
   /** Writes the fields of the list form, unless {@link NodeColumns.isOutdated}. Returns whether it did. */

@@ -84,7 +84,8 @@ export function assessTrust(inventory: InventoryStatus, trust: Safety["trust"]):
 }
 
 /** Where to look if walks keep failing. */
-const CAUSE_OF_FAILURE = "; for the cause, see the nodes collector in `status`";
+const CAUSE_OF_FAILURE =
+  "; for the cause, see the nodes collector in `status`; if a page stays unreadable, an operator can raise safety.trust.max_missing";
 
 /** Returns what the last walk missed, and how the hold ends. */
 function incompleteDetail({ completeWalks, missing }: InventoryStatus, trust: Safety["trust"]): string {

@@ -75,6 +75,7 @@ export class WalkHistory {
   /** Since when the list has shown too few nodes, or null if the last one showed enough. */
   #shrunkSince: MonotonicMs | null = null;
   #keepsAll = false;
+  #isWhole = true;
   #recoveredWalks = 0;
   #settledAt: MonotonicMs | null = null;
   #settledFrom: MonotonicMs | null = null;
@@ -104,9 +105,11 @@ export class WalkHistory {
   /**
    * Ends the reading of the list, which shows `shown` of the `known` nodes, new ones included. If they are fewer than
    * the share `shownMin` of those expected, neither the walk nor a lookup proves that a node is gone, because a service
-   * that has lost its data answers 404 too. After {@link SHRUNK_MS_MAX} the walk is trusted.
+   * that has lost its data answers 404 too. After {@link SHRUNK_MS_MAX} the walk is trusted. `isWhole` tells whether every page
+   * was read.
    */
-  endList({ known, shown }: Omit<NodeCounts, "hidden">, shownMin: Share, at: MonotonicMs): void {
+  endList({ known, shown }: Omit<NodeCounts, "hidden">, shownMin: Share, at: MonotonicMs, isWhole: boolean): void {
+    this.#isWhole = isWhole;
     this.#expectedNodes = Math.min(known, this.#expectedWith(shown));
     const isShrunk = shown < shownMin * this.#expectedNodes - 1e-9;
     this.#shrunkSince = isShrunk ? (this.#shrunkSince ?? at) : null;
@@ -116,6 +119,19 @@ export class WalkHistory {
   /** Returns how many nodes to expect if a walk shows `shown`. A single walk may show nodes that do not exist. */
   #expectedWith(shown: number): number {
     return Math.max(this.#expectedNodes, Math.min(shown, this.#lastShown ?? shown));
+  }
+
+  /** Returns whether the list would show the nodes that the current walk has not shown, unless it hides them. */
+  isWhole(): boolean {
+    return this.#isWhole;
+  }
+
+  /**
+   * Returns whether nodes on a page that can't be read are looked up: the last walk could not read one either, and was
+   * complete, because `safety.trust.max_missing` allows for it.
+   */
+  looksUpFailedPages(): boolean {
+    return this.#lastWalk?.complete === true && this.#lastWalk.isAborted;
   }
 
   /** Returns whether no node may be removed during the current walk. */
@@ -154,7 +170,8 @@ export class WalkHistory {
       at,
     };
     this.#lastWalk = result;
-    const isBlind = this.#keepsAll;
+    // A node may be on the page that failed, for whatever reason its own lookup fails.
+    const isBlind = this.#keepsAll || end === "page_failed";
     this.#keepsAll = false;
     const isExact = end === "exact" && rejected === 0 && Math.abs(missingRecords(counts)) <= allowed;
     return { result, evidence: isBlind ? "blind" : isExact ? "exact" : complete ? "inexact" : "blind" };

@@ -160,7 +160,7 @@ export class RetryQueue {
 
   /** Makes one attempt to deliver a batch of the queue. */
   async #deliver(batch: readonly QueuedNotification[]): Promise<void> {
-    const { clock, random } = this.#deps;
+    const { clock, random, onChange } = this.#deps;
     this.#batch = batch;
     const result = await this.#send(batch.map(({ notification }) => notification));
     if (this.#cut.signal.aborted) return;
@@ -181,6 +181,8 @@ export class RetryQueue {
       this.#queue.filter(({ retriedUntil }) => retriedUntil <= now),
       result,
     );
+    // How long each is still retried is stored, so that a kill does not extend it by more than the time between two attempts.
+    onChange();
   }
 
   /** Removes notifications that were delivered, refused, or retried for too long. */

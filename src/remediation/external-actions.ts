@@ -4,6 +4,7 @@ import { NODE_STATUSES, type NodeId } from "../model/node.ts";
 import type { NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
+import type { MonotonicMs } from "../model/time.ts";
 import { runInSlices } from "../platform/event-loop.ts";
 import { slotsById } from "../policy/cel/field-readers.ts";
 import { isBootShown } from "../policy/episodes/verification.ts";
@@ -31,6 +32,8 @@ export function createExternalActions(
   let previousFleet: Fleet | null = null;
   /** Nodes that had timers at the previous call. They are kept because a reboot by others ends a pending timer. */
   let previousNodes: ReadonlySet<NodeId> = new Set();
+  /** The uptime of nodes before they went offline, if it is lower or unknown since. Some services then state 0 or null. */
+  const beforeOffline = new Map<NodeId, Uptime>();
 
   /** Returns what others did to a node, or null if nothing is visible. */
   function detectAction(node: NodeId, slot: number, fleet: Fleet): string | null {
@@ -40,9 +43,17 @@ export function createExternalActions(
       const isOurs = records.openEpisodesOf(node, false).some(({ quarantine }) => quarantine !== null);
       return isOurs || ownQuarantine(records, node, now) !== null ? null : "it was quarantined, but not by the daemon";
     }
-    const [before, after] = [uptimeOf(previousFleet, node, slot), uptimeOf(fleet, node, slot)];
-    if (status !== "rebooting" && !isBootShown(before.hours, after.hours, after.at - before.at)) return null;
-    if (wasRebootedByUs(records, node, now)) return null;
+    const before = beforeOffline.get(node) ?? uptimeOf(previousFleet, node, slot);
+    const after = uptimeOf(fleet, node, slot);
+    const isOffline = status === "offline";
+    const isLower = !Number.isNaN(before.hours) && !(after.hours >= before.hours);
+    if (!isOffline || !isLower) beforeOffline.delete(node);
+    const mayHaveBooted = isOffline ? isLower : isBootShown(before.hours, after.hours, after.at - before.at);
+    if ((status !== "rebooting" && !mayHaveBooted) || wasRebootedByUs(records, node, now)) return null;
+    if (isOffline) {
+      beforeOffline.set(node, before);
+      return null;
+    }
     if (status === "rebooting") return "it was rebooted, but not by the daemon";
     return `its uptime fell from ${before.hours} h to ${after.hours} h without a reboot by the daemon`;
   }
@@ -65,6 +76,7 @@ export function createExternalActions(
   /** Returns the changes that hold a node, if others acted on it. */
   function compareNode(node: NodeId, fleet: Fleet): JournalChange[] {
     const slot = slotsById(fleet).get(node);
+    if (slot === undefined) beforeOffline.delete(node);
     const action = slot === undefined ? null : detectAction(node, slot, fleet);
     return action === null ? [] : holdNode(node, action);
   }
@@ -81,6 +93,7 @@ export function createExternalActions(
         const compare = (node: NodeId) => changes.push(...compareNode(node, fleet));
         yield* eachInSteps(nodes, compare);
         yield* eachInSteps(previousNodes, (node) => nodes.has(node) || compare(node));
+        yield* eachInSteps(beforeOffline.keys(), (node) => nodes.has(node) || compare(node));
       }
       await runInSlices(compareAll(), context.clock);
       [previousFleet, previousNodes] = [fleet, nodes];
@@ -94,8 +107,13 @@ export function createExternalActions(
   };
 }
 
-/** Returns the uptime of a node in hours, and when it was observed; both are NaN if unknown. */
-const uptimeOf = (fleet: Fleet | null, node: NodeId, slot: number) =>
+/** An uptime in hours, and when it was observed; both are NaN if unknown. */
+interface Uptime {
+  readonly hours: number;
+  readonly at: MonotonicMs;
+}
+
+const uptimeOf = (fleet: Fleet | null, node: NodeId, slot: number): Uptime =>
   fleet !== null && fleet.ids[slot] === node
     ? { hours: fleet.uptimeHours.at(slot), at: fleet.listedAt.at(slot) }
     : { hours: Number.NaN, at: Number.NaN };

@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
-import { DAY_MS, HOUR_MS } from "../../src/base/duration.ts";
+import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { seededRandom } from "../../src/base/random.ts";
+import { silentLog } from "../../src/platform/log.ts";
+import { MONTH_FACT } from "../../src/rate-limit/monthly-budget.ts";
+import { businessLimits } from "../harness/virtual-daemon.ts";
 import { createClientSetup } from "./client-fixture.ts";
 
 test.each([31, -31])(
@@ -36,4 +41,26 @@ test("the wall clock begins a new month if no response has shown the service's t
   expect(rateLimiter.monthUsed()).toBe(2);
   await clock.advance(6 * HOUR_MS);
   expect(rateLimiter.monthUsed()).toBe(0);
+});
+
+test("a restart with a wall clock in an earlier month counts calls in the month of the process before", async () => {
+  const { clock, store, rateLimiter } = createClientSetup();
+  const month = rateLimiter.month();
+  const facts = new Map([[MONTH_FACT, month.firstDay]]);
+  clock.stepWallClock(-40 * DAY_MS);
+  const restarted = createRateLimiter({
+    limits: businessLimits,
+    monthStartsOn: 1,
+    clock,
+    random: seededRandom(1),
+    calls: store.calls,
+    facts: { read: (key) => facts.get(key) ?? null, write: (key, value) => void facts.set(key, value) },
+    log: silentLog,
+    onWait: () => {},
+  });
+  const permit = restarted.acquire("node_management", "walk", new AbortController().signal);
+  await clock.advance(MINUTE_MS);
+  restarted.release((await permit)!, { kind: "answered", reading: null });
+  expect(restarted.month()).toEqual(month);
+  expect(store.calls.since(month.firstDay)).toBe(1);
 });

@@ -33,7 +33,8 @@ const TRUSTED = { blockers: [], isUntrusted: false };
 const untrusted = (...blockers: string[]) => ({ blockers, isUntrusted: true });
 const notReady = (...blockers: string[]) => ({ blockers, isUntrusted: false });
 
-const CAUSE = "; for the cause, see the nodes collector in `status`";
+const CAUSE =
+  "; for the cause, see the nodes collector in `status`; if a page stays unreadable, an operator can raise safety.trust.max_missing";
 
 test("trusts an inventory without problems", () => {
   expect(assess({})).toEqual(TRUSTED);

@@ -108,6 +108,18 @@ test("a reload does not extend the hour for which a notification is retried", as
   expect(await next.counts()).toEqual(["oncall failed 1"]);
 });
 
+test("a kill extends the hour by a few minutes at most", async () => {
+  const facts = createFacts();
+  const killed = start({ oncall: () => down }, {}, facts);
+  killed.notifier.notify(notification());
+  await killed.clock.advance(40 * MINUTE_MS);
+  const next = start({ oncall: () => down }, {}, facts);
+  await next.clock.advance(15 * MINUTE_MS);
+  expect(await next.queued()).toEqual(["oncall 1"]);
+  await next.clock.advance(10 * MINUTE_MS);
+  expect(await next.counts()).toEqual(["oncall failed 1"]);
+});
+
 test("a receiver that is down for fifty minutes gets what was sent meanwhile", async () => {
   let isUp = false;
   const { clock, notifier, counts } = start({ oncall: () => (isUp ? accepted : down) });

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { Inventory } from "../../src/inventory/inventory.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
@@ -113,6 +113,37 @@ test.each([
   await network.advance(5 * SECOND_MS);
   expect(network.actions()).toMatchObject([{ state: "withdrawn", detail: expect.stringMatching(detail) }]);
   expect(network.events.filter((event) => event.kind === "request" && event.method === "POST")).toEqual([]);
+});
+
+describe.each(["zero", "null"] as const)("if the service states the uptime of offline nodes as %s", (offlineValues) => {
+  const start = (rebootStatus: "rebooting" | "offline", config = remediationConfig([rebootOffline()])) =>
+    startQuietNetwork({ config, scenario: { service: { ...defaultServiceOptions, offlineValues, rebootStatus } } });
+
+  test("a node that goes offline was not rebooted by others", async () => {
+    const network = await start("rebooting");
+    const [node] = network.nodes("us-east");
+    network.failNode(node!);
+    await network.advance(10 * MINUTE_MS);
+    expect(holdReasonsOf(network)).toEqual([]);
+    expect(nodesActedOn(network)).toEqual([node]);
+  });
+
+  test("a reboot by others is recognized once the node is online again", async () => {
+    const network = await start("offline", remediationConfig([]));
+    const [node] = network.nodes("us-east");
+    const policy = { ...rebootOnline(`node.id == "${node}"`), when: 'node.status in ["online", "offline"]' };
+    await network.reload({ config: remediationConfig([policy]) });
+    await network.advance(10 * MINUTE_MS);
+    await rebootByOperator(network, node!);
+    await network.advance(MINUTE_MS);
+    expect(network.status(node!)).toBe("offline");
+    expect(network.holdReasons(node!)).toEqual(["approval"]);
+    await network.advance(3 * MINUTE_MS);
+    expect(network.status(node!)).toBe("online");
+    expect(network.holdReasons(node!)).toEqual(["approval", "ownership"]);
+    await network.advance(15 * MINUTE_MS);
+    expect(network.holdReasons(node!)).toEqual(["approval"]);
+  });
 });
 
 test.each(["before", "after"])("a hold by an operator %s a reboot by others keeps its end", async (order) => {

@@ -12,13 +12,14 @@ let model: OutageModel;
 let now: number;
 let treated: ReadonlySet<string>;
 let lastSeen: Map<string, number>;
+let nodesInRegion: number;
 
 beforeEach(() => {
-  [now, treated, lastSeen] = [0, new Set(), new Map()];
+  [now, treated, lastSeen, nodesInRegion] = [0, new Set(), new Map(), NODES.length];
   model = createOutageModel({
     limits: () => LIMITS,
     cooldownMs: () => COOLDOWN_MS,
-    nodesIn: () => NODES.length,
+    nodesIn: () => nodesInRegion,
     maxAgeMs: () => 3 * MINUTE_MS,
     isTreated: (node) => treated.has(node),
   });
@@ -83,6 +84,12 @@ describe("nodes that were not shown healthy before", () => {
     expect(held()).toBe("");
     show("abc");
     expect(held()).toBe("abc");
+  });
+
+  test("are an incident if they are all nodes of their region", () => {
+    nodesInRegion = 2;
+    show("ab");
+    expect(held()).toBe("ab");
   });
 
   test("join an incident of their region", () => {

@@ -1,5 +1,6 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { eachInSteps, type Steps } from "../../base/steps.ts";
+import type { NodeId } from "../../model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord } from "../../model/session.ts";
 import {
   type Histogram,
@@ -10,7 +11,7 @@ import {
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { createLabelCounts } from "../label-counts.ts";
 import { SessionTable } from "./session-table.ts";
-import { SessionNodeTable, type SessionNodeTableDeps } from "./sessions-by-node.ts";
+import { SessionNodeTable, type SessionNodeTableDeps, withoutIds } from "./sessions-by-node.ts";
 
 /**
  * `complete`: the walk showed enough of the sessions (see `SessionWalkHistory`). `incomplete`: it missed too many.
@@ -69,6 +70,8 @@ export class SessionTotals {
   #lastOldWalk = 0;
   #cutWalks = 0;
   #view: SessionSummary | null = null;
+  /** Slots of nodes in {@link #view} that have left the fleet. */
+  readonly #departed = new Set<number>();
 
   /** `failedListed` says whether the list has shown a failed session before, in an earlier process. */
   constructor(failedListed: boolean, deps: SessionNodeTableDeps) {
@@ -80,7 +83,18 @@ export class SessionTotals {
 
   /** Returns the totals, or null before the first walk. */
   view(): SessionSummary | null {
+    if (this.#view !== null && this.#departed.size > 0) {
+      const { nodes } = this.#view;
+      this.#view = { ...this.#view, nodes: { ...nodes, ids: withoutIds(nodes.ids, this.#departed) } };
+      this.#departed.clear();
+    }
     return this.#view;
+  }
+
+  /** Leaves out a node that has left the fleet, unless a later walk shows sessions of it. */
+  forgetNode(nodeId: NodeId): void {
+    const slot = this.#nodes.hide(nodeId);
+    if (slot !== null && this.#view?.nodes.ids[slot] === nodeId) this.#departed.add(slot);
   }
 
   /** Returns the number of sessions stored. */
@@ -150,6 +164,7 @@ export class SessionTotals {
     else yield* this.#nodes.forgetIdle();
     const accepted = isAccepted ? yield* this.#acceptedCounts({ complete, settledAt: at, observedFrom }) : this.#view;
     if (accepted === null) return;
+    this.#departed.clear();
     this.#view = {
       ...accepted,
       failedListed: this.#failedListed,

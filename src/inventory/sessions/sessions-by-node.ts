@@ -50,6 +50,8 @@ export class SessionNodeTable {
   #accepted = this.#current;
   /** Nodes in the table that are not in the fleet, and their maximum number. */
   #unknownNodes = 0;
+  /** Slots of nodes that have left the fleet since the accepted walk. */
+  readonly #departed = new Set<number>();
   #unknownNodesMax = UNKNOWN_NODES_MAX_AT_START;
 
   constructor(deps: SessionNodeTableDeps) {
@@ -100,6 +102,8 @@ export class SessionNodeTable {
   *acceptWalk(complete: boolean): Steps<void> {
     if (this.#unknownNodesMax > UNKNOWN_NODES_MAX && this.#deps.isFleetKnown()) yield* this.#foldSurplus();
     this.#accepted = this.#current;
+    if (this.#departed.size > 0) this.#sharedIds = null;
+    this.#departed.clear();
     for (let slot = 0; slot < this.#ids.length; slot++) {
       if (this.#current.failing[slot] === 1) this.#quietWalks[slot] = 0;
       else if (complete) this.#quietWalks[slot] = Math.min(QUIET_WALKS_MAX, this.#quietWalks[slot]! + 1);
@@ -128,6 +132,18 @@ export class SessionNodeTable {
     return unlisted;
   }
 
+  /**
+   * Leaves a node that has left the fleet out of views until the next accepted walk, which may still show sessions of it.
+   * Returns its slot, or null if it has none.
+   */
+  hide(nodeId: string): number | null {
+    const slot = this.#slots.find(nodeId);
+    if (slot < 0) return null;
+    this.#departed.add(slot);
+    this.#sharedIds = null;
+    return slot;
+  }
+
   /** Applies the cap for a known fleet: sessions of unknown nodes beyond it are counted under `other`. */
   *#foldSurplus(): Steps<void> {
     this.#unknownNodesMax = UNKNOWN_NODES_MAX;
@@ -153,7 +169,7 @@ export class SessionNodeTable {
   /** Returns an immutable copy of the accepted counts and of the bytes so far. */
   view(): SessionNodes {
     const { length } = this.#ids;
-    this.#sharedIds ??= this.#ids.slice();
+    this.#sharedIds ??= withoutIds(this.#ids, this.#departed);
     return {
       slots: length,
       ids: this.#sharedIds,
@@ -204,6 +220,7 @@ export class SessionNodeTable {
 
   #removeSlot(slot: number): void {
     this.#slots.remove(slot);
+    this.#departed.delete(slot);
     this.#ids[slot] = "";
     this.#sharedIds = null;
     this.#freeSlots.push(slot);
@@ -242,6 +259,13 @@ const createCounts = (length: number) => ({
 /** Returns whether too many sessions name no node or, if the fleet is known, none of its nodes. One is always allowed. */
 function isUnassigned({ sessions, unassigned, unlisted, wasFleetKnown }: ReturnType<typeof createCounts>): boolean {
   return unassigned + (wasFleetKnown ? unlisted : 0) > Math.max(1, sessions * UNASSIGNED_MAX);
+}
+
+/** Returns a copy of the ids by slot, without those of some slots. */
+export function withoutIds(ids: readonly string[], slots: Iterable<number>): string[] {
+  const copy = ids.slice();
+  for (const slot of slots) copy[slot] = "";
+  return copy;
 }
 
 /** Returns the first `length` slots of counts that no longer change, with zeros after them if there are fewer. */

@@ -84,6 +84,8 @@ function meetsDefaultExpectation({ request }: Action, { when, status, hasReporte
 export interface RebootEvidence {
   readonly uptimeHoursBefore: number | null;
   readonly uptimeHoursNow: number | null;
+  /** Some services state an uptime of 0 for a node that is not online, so only that of an online node proves a boot. */
+  readonly status: NodeStatus;
   readonly rebootingSeen: boolean;
   /** When `uptimeHoursNow` was observed, or null if the service's time is unknown. */
   readonly observedAt: EpochMs | null;
@@ -101,11 +103,11 @@ export const isBootShown = (before: number, now: number, elapsedMs: DurationMs):
  * Returns what proves that a reboot took place. Uptime is in whole hours (spec, section 2.1), so the time of the boot
  * is only known to the hour. It is after the POST only if the earliest possible time is.
  */
-export function rebootProof({ uptimeHoursBefore, uptimeHoursNow, ...evidence }: RebootEvidence): RebootProof {
+export function rebootProof({ uptimeHoursBefore, uptimeHoursNow, status, ...evidence }: RebootEvidence): RebootProof {
   const { rebootingSeen, observedAt, postedAt } = evidence;
   // A record from before the POST proves nothing.
   const isAfter = observedAt === null || postedAt === null || observedAt > postedAt;
-  const uptime = isAfter ? uptimeHoursNow : null;
+  const uptime = isAfter && status === "online" ? uptimeHoursNow : null;
   const elapsedMs = observedAt === null || postedAt === null ? Number.POSITIVE_INFINITY : observedAt - postedAt;
   if (uptimeHoursBefore !== null && uptime !== null && isBootShown(uptimeHoursBefore, uptime, elapsedMs))
     return "uptime_fell";

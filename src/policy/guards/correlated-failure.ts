@@ -7,7 +7,8 @@ import { incidentNodesMin } from "./safety-limits.ts";
 /**
  * The moment at which a node became unhealthy: the condition of a policy was observed to be false, then true. If it is
  * true in its first evaluation (after a start, a change to the policy or untrusted data), this is the onset of all nodes
- * of that region or country that are offline or of unknown status and meet the condition, if they are most nodes there.
+ * of that region or country that are offline or of unknown status and meet the condition, if they are most nodes there
+ * or no node there is online.
  */
 export interface Onset {
   readonly policy: string;

@@ -3,6 +3,7 @@ import type { Share } from "../../base/percent.ts";
 import type { Safety } from "../../config/schema/safety.ts";
 import { FAILURE_DOMAINS, type PerFailureDomain } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
+import type { DomainCount } from "../fleet-counts.ts";
 
 /** The limits by percentage, converted to nodes for a fleet of a given size. */
 export type EffectiveLimits = ReturnType<typeof effectiveLimits>;
@@ -42,10 +43,13 @@ export function incidentNodesMin({ correlated }: Safety, domainNodes: number): n
 
 /**
  * Returns whether `nodes` nodes of a region or country are one incident if they were never observed healthy. Fewer of
- * them may have failed one by one. `domainNodes` returns how many nodes there are, and is called only if needed.
+ * them may have failed one by one, unless no node there is online. `count` is called only if needed.
  */
-export const isIncidentAtFirst = ({ correlated }: Safety, nodes: number, domainNodes: () => number): boolean =>
-  nodes >= correlated.nodes && nodes >= nodesOfShare(correlated.share, domainNodes());
+export function isIncidentAtFirst({ correlated }: Safety, nodes: number, count: () => DomainCount): boolean {
+  if (nodes < INCIDENT_NODES_MIN) return false;
+  const domain = count();
+  return domain.online === 0 || (nodes >= correlated.nodes && nodes >= nodesOfShare(correlated.share, domain.nodes));
+}
 
 /** Returns the limits by their configuration keys, which are the values of the label `limit`. */
 export function limitsByName(safety: Safety, nodes: number): Readonly<Record<string, number>> {

@@ -3,7 +3,7 @@ import { runAtOnce } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { countRecords } from "../../policy/cel/fleet-aggregates.ts";
-import { countFleet, type DomainCount } from "../../policy/fleet-counts.ts";
+import { countFleet, type DomainCount, NO_NODES } from "../../policy/fleet-counts.ts";
 import {
   addOnsets,
   type Incident,
@@ -78,7 +78,7 @@ export class IncidentTracker {
   add(nodes: readonly UnhealthyNode[], policies: readonly ActivePolicy[]): void {
     const now = this.#context.remediationState.now();
     const withinMs = this.#withinMs();
-    const nodesOf = this.#nodesByDomain();
+    const countOf = this.#countByDomain();
     const acting = actingPolicies(policies);
     const before = nodes.filter((node) => node.wasHealthy && this.#isListed(node));
     const first = this.#toOnsets(this.#downAmong(nodes.filter(({ wasHealthy }) => !wasHealthy)), now);
@@ -89,10 +89,10 @@ export class IncidentTracker {
       );
       this.#dryRun = joinIncidents(this.#dryRun, first);
     }
-    const added = [...this.#toOnsets(before, now), ...this.#correlatedAtFirst(first, policies, now, nodesOf)];
+    const added = [...this.#toOnsets(before, now), ...this.#correlatedAtFirst(first, policies, now, countOf)];
     this.#onsets = recentOnsets(added.length === 0 ? this.#onsets : [...this.#onsets, ...added], now, withinMs);
     if (added.length === 0) return;
-    const nodesMin = this.#nodesMinByDomain(nodesOf);
+    const nodesMin = this.#nodesMinByDomain(countOf);
     const realOnsets = this.#onsets.filter(({ policy }) => acting.has(policy));
     this.#real = addOnsets(this.#real, realOnsets, withinMs, nodesMin);
     this.#dryRun = addOnsets(this.#dryRun, this.#onsets, withinMs, nodesMin);
@@ -150,19 +150,19 @@ export class IncidentTracker {
   }
 
   /** Returns a function that returns how many nodes of a region or country are an incident. */
-  #nodesMinByDomain(nodesOf = this.#nodesByDomain()): (domain: string) => number {
-    return (domain) => incidentNodesMin(this.#context.config.safety, nodesOf(domain));
+  #nodesMinByDomain(countOf = this.#countByDomain()): (domain: string) => number {
+    return (domain) => incidentNodesMin(this.#context.config.safety, countOf(domain).nodes);
   }
 
-  /** Returns a function that returns the number of nodes of a region or country, which are counted when it is called. */
-  #nodesByDomain(): (domain: string) => number {
+  /** Returns a function that returns the node counts of a region or country, which are counted when it is called. */
+  #countByDomain(): (domain: string) => DomainCount {
     const { observed, remediationState, config } = this.#context;
     let domains: ReadonlyMap<string, DomainCount> | null = null;
     return (domain) => {
       // Without policies no timers are counted, which the number of nodes does not depend on.
       domains ??= runAtOnce(countFleet(observed.fleet, remediationState.records, [], false, remediationState.now()))
         .domains[config.safety.correlated.by];
-      return domains.get(domain)?.nodes ?? 0;
+      return domains.get(domain) ?? NO_NODES;
     };
   }
 
@@ -172,16 +172,16 @@ export class IncidentTracker {
   }
 
   /**
-   * Returns the nodes that are down in the regions and countries of `first`, if these are mostly down, without those that
-   * are recent onsets already. Includes nodes that were evaluated shortly before, because the first evaluation may see
-   * only a part of the fleet. Going back by the time for which data is fresh is enough, because data is not trusted if it
-   * takes longer to see all of the fleet.
+   * Returns the nodes that are down in the regions and countries of `first`, if these are mostly down or no node there is
+   * online, without those that are recent onsets already. Includes nodes that were evaluated shortly before, because the
+   * first evaluation may see only a part of the fleet. Going back by the time for which data is fresh is enough, because
+   * data is not trusted if it takes longer to see all of the fleet.
    */
   #correlatedAtFirst(
     first: readonly Onset[],
     policies: readonly ActivePolicy[],
     now: EpochMs,
-    nodesOf: (domain: string) => number,
+    countOf: (domain: string) => DomainCount,
   ): Onset[] {
     if (first.length === 0) return [];
     const { config, observed, remediationState } = this.#context;
@@ -195,7 +195,7 @@ export class IncidentTracker {
     const down = this.#toOnsets(this.#downAmong(unhealthy), now).filter(({ domain }) => domains.has(domain));
     const correlated = [...Map.groupBy(down, ({ domain }) => domain)].flatMap(([domain, together]) => {
       const nodes = new Set(together.map(({ node }) => node)).size;
-      return isIncidentAtFirst(config.safety, nodes, () => nodesOf(domain)) ? together : [];
+      return isIncidentAtFirst(config.safety, nodes, () => countOf(domain)) ? together : [];
     });
     const keyOf = ({ policy, node }: Onset) => JSON.stringify([policy, node]);
     const known = new Set(recentOnsets(this.#onsets, now, this.#withinMs()).map(keyOf));

@@ -113,6 +113,7 @@ function rebootProofOf(context: VerificationDeps, action: Action, slot: number):
   return rebootProof({
     uptimeHoursBefore: action.uptimeHoursBefore,
     uptimeHoursNow: observed.uptimeHoursAt(slot),
+    status: observed.statusAt(slot),
     rebootingSeen: action.rebootingSeen,
     observedAt: client.serviceTime(at),
     postedAt: toServiceTime(context, action.sentAt!, at),

@@ -186,6 +186,23 @@ test("the number of failures is unknown until the list has shown one, also acros
   expect(later.fold.view()!.failedListed).toBe(true);
 });
 
+test("a node that has left the fleet is left out until a later walk shows sessions of it", () => {
+  const { fold, walk } = createWalks();
+  const [old, other] = [session("s1"), session("s2", { nodeId: "node_2" })];
+  const nodes = () => fold.view()!.nodes.ids.filter((id) => id !== "");
+  walk(0, [old, other]);
+  const before = fold.view()!;
+  fold.forgetNode("node_1");
+  expect(nodes()).toEqual(["node_2"]);
+  walk(60_000, [], "failed");
+  expect(nodes()).toEqual(["node_2"]);
+  walk(120_000, [other]);
+  expect(nodes()).toEqual(["node_2"]);
+  walk(180_000, [old, other]);
+  expect(nodes().toSorted()).toEqual(["node_1", "node_2"]);
+  expect(before.nodes.ids).toEqual(["node_1", "node_2"]);
+});
+
 test("customers are ranked by sessions, then by name", () => {
   const { walk, fold } = createWalks();
   const of = (customerId: string, ...ids: string[]) => ids.map((id) => session(id, { customerId }));

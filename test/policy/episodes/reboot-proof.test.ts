@@ -9,6 +9,7 @@ const proof = (traces: Partial<RebootEvidence>) =>
   rebootProof({
     uptimeHoursBefore: 5,
     uptimeHoursNow: 5,
+    status: "online",
     rebootingSeen: false,
     observedAt: POSTED + 1,
     postedAt: POSTED,
@@ -55,6 +56,12 @@ describe("nothing is proved", () => {
     expect(proof({ uptimeHoursNow: 0, observedAt: POSTED - HOUR_MS })).toBe("none");
   });
 
+  test("by the uptime of a node that is not online, which some services state as 0", () => {
+    expect(proof({ status: "offline", uptimeHoursNow: 0 })).toBe("none");
+    expect(proof({ status: "unknown", uptimeHoursNow: 0, observedAt: POSTED + 99 * HOUR_MS })).toBe("none");
+    expect(proof({ status: "offline", uptimeHoursNow: 0, rebootingSeen: true })).toBe("rebooting_seen");
+  });
+
   test("by a fall to more hours than have passed since the POST, because the detail and the list round differently", () => {
     expect(proof({ uptimeHoursNow: 4 })).toBe("none");
     expect(proof({ uptimeHoursNow: 4, observedAt: POSTED + 3 * HOUR_MS })).toBe("none");
@@ -77,6 +84,7 @@ describe("nothing is proved", () => {
         const found = rebootProof({
           uptimeHoursBefore: Math.floor((POSTED - firstBoot) / HOUR_MS),
           uptimeHoursNow: observedAt < boot ? null : Math.floor((observedAt - boot) / HOUR_MS),
+          status: "online",
           rebootingSeen: false,
           observedAt,
           postedAt: POSTED,

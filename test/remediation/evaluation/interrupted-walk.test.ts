@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { listsOnlySettings, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { nodesActedOn } from "../../harness/remediation-results.ts";
@@ -61,4 +61,22 @@ test("a page that stays unreadable holds no actions if safety.trust.max_missing 
   network.failNode(node!);
   await network.advance(30 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
+});
+
+test("a page that stays unreadable keeps no node that is gone, and every node that is not, if max_missing allows for it", async () => {
+  const network = await startQuietNetwork({
+    config: remediationConfig([]),
+    settings: { ...listsOnlySettings, pageLimit: 50, maxMissing: 0.2 },
+  });
+  const { ids } = network.daemon.snapshots.last!.fleet;
+  const [unreadable, offline, ...gone] = ids.slice(-5);
+  const broken = ["/v1/nodes?page=2", `/v1/nodes/${unreadable}`];
+  network.setFaults(broken.map((match) => ({ fault: { kind: "reset" }, match })));
+  network.failNode(offline!, "operator");
+  for (const id of gone) network.interventions.leaveFleet(id, Number.POSITIVE_INFINITY);
+  const listed = () => network.daemon.snapshots.last!.fleet.ids.filter((id) => id !== "");
+  await network.advance(30 * MINUTE_MS);
+  expect(listed()).toEqual(ids.slice(0, -3));
+  await network.advance(26 * HOUR_MS);
+  expect(listed()).toEqual(ids.slice(0, -3));
 });

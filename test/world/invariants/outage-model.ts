@@ -111,8 +111,10 @@ export function createOutageModel(deps: OutageModelDeps): OutageModel {
     failures = [...failures.filter((each) => at - each.at <= withinMs), failure];
     const together = failures.filter((each) => each.domain === domain);
     const healthyBefore = together.filter((each) => each.wasHealthy);
-    const found =
-      healthyBefore.length >= sizeOf(domain) ? healthyBefore : together.length >= sizeAtFirst(domain) ? together : null;
+    // None of its nodes is online.
+    const isDark = healthyBefore.length === 0 && together.length >= Math.max(INCIDENT_NODES_MIN, deps.nodesIn(domain));
+    const isIncidentAtFirst = isDark || together.length >= sizeAtFirst(domain);
+    const found = healthyBefore.length >= sizeOf(domain) ? healthyBefore : isIncidentAtFirst ? together : null;
     const known = incidents.find((each) => each.domain === domain);
     // A node that was not shown healthy may have failed with the others.
     const joins = known !== undefined && (!wasHealthy || at <= known.to + withinMs);

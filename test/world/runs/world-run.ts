@@ -8,6 +8,7 @@ import { createLateActions, type LateActions } from "../faults/late-actions.ts";
 import { Operators } from "../faults/operators.ts";
 import { startQuietPeriod } from "../faults/quiet-period.ts";
 import type { CrashPoint, SuspendPoint, WorldEvent } from "../faults/world-events.ts";
+import { checkBoots } from "../invariants/boot-invariants.ts";
 import { LivenessInvariants } from "../invariants/liveness-invariants.ts";
 import { metricsViolations } from "../invariants/metrics-invariants.ts";
 import type { WorldInput } from "./world-input.ts";
@@ -125,6 +126,7 @@ function createWorldRun(input: WorldInput): WorldRun {
       if (moment === "wake" || moment === "answer") suspendTrigger.pass(moment, current);
     },
     onCommit(when, current, changes) {
+      if (when === "after") checkBoots(changes, current.parts);
       crashTrigger.pass(`commit_${when}`, current);
       for (const change of when === "after" ? changes : []) {
         const state = change.kind === "action" && !change.row.dryRun ? change.row.state : null;
