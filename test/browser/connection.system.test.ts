@@ -13,7 +13,7 @@ import {
   SAMPLES_START_MS,
   sampleRemediation,
 } from "../web/api/remediation-view-fixture.ts";
-import { buildFleet } from "../web/fleet-fixture.ts";
+import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
 import {
   adminOperators,
   defaultDeps,
@@ -150,6 +150,37 @@ test("a fleet and a history that the page can't show are not live", async () => 
   await page.locator("#not-shown").getByText("The page can't show: charts, fleet.").waitFor();
   await untilConnectionShows(page, "incomplete");
   expect(await page.locator("#pause button").isEnabled()).toBe(true);
+});
+
+test("changes while the fleet is being read are shown", async () => {
+  let fleet = buildFleet([{ id: "a" }, { id: "b" }]);
+  const web = await startTestServer({ fleet: () => fleet, ...quietStatus() }, systemClock);
+  const { page } = await openPage(browser, "about:blank");
+  const [asked, changed] = [deferred<void>(), deferred<void>()];
+  let reads = 0;
+  await page.route("**/api/v1/fleet", async (route) => {
+    const response = await route.fetch();
+    if (++reads === 1) {
+      asked.keep();
+      await changed.promise;
+    }
+    await route.fulfill({ response });
+  });
+  const network = await page.context().newCDPSession(page);
+  await network.send("Network.enable");
+  const event = new Promise((resolve) => {
+    network.on("Network.eventSourceMessageReceived", ({ eventName }) => {
+      if (eventName === "fleet") resolve(eventName);
+    });
+  });
+  await page.goto(web.url);
+  await asked.promise;
+  await untilConnectionShows(page, "live");
+  fleet = withStatus(fleet, { 1: "offline" });
+  await event;
+  changed.keep();
+  await page.locator("#labels").getByText("1/2").waitFor();
+  expect(reads).toBe(2);
 });
 
 test("a command that waits for its response can't be sent twice, and leaves the dialog of another one open", async () => {

@@ -54,6 +54,7 @@ const paintsAfter = (page: Page, work: string) =>
 test.each(SIZES)("%i nodes need few elements and at most one paint per frame", async (nodes) => {
   const { fleet, online, page, pageErrors } = await openFleet(nodes);
   const paintCount = await paints(page);
+  expect(paintCount).toBe(1);
   expect(await elements(page)).toBeLessThan(ELEMENTS_MAX);
   const fleets: string[] = [];
   page.on("request", (request) => {

@@ -7,6 +7,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { acceptsGzip } from "../http/content-negotiation.ts";
 import { NO_SUCH_PAGE, sendError } from "../http/response.ts";
 import type { Route } from "../http/route.ts";
+import { fileOf, joinModules, joinStyles } from "./page-bundle.ts";
 import { readPageFiles } from "./page-files.ts";
 
 /** A file of the status page. */
@@ -32,6 +33,9 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 };
 
 const PAGE = "index.html";
+const SCRIPT = "main.js";
+const STYLES = "styles.css";
+const SEPARATE_FILES = ["icon.svg", "uPlot.js"] as const;
 
 /** Files of the library that draws the charts. */
 const CHART_LIBRARY_FILES = { "uPlot.js": "uplot/dist/uPlot.iife.min.js", "uPlot.css": "uplot/dist/uPlot.min.css" };
@@ -73,19 +77,21 @@ function sendAsset({ contentType, bytes, gzipped, etag }: Asset, request: Fastif
   return reply.header("content-encoding", "gzip").send(gzipped);
 }
 
-/** Loads every file of the page by its name. Rejects if one is missing. */
+/** Loads the files that browsers request, by name. Rejects if one is missing. */
 async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
-  const texts = new Map(await readPageFiles());
-  const preloads = [...texts.keys()].filter((name) => name.endsWith(".js")).map(preloadLink);
-  texts.set(PAGE, (texts.get(PAGE) ?? "").replace("<!-- modules -->", preloads.join("\n")));
+  const files = new Map(await readPageFiles());
   for (const [name, path] of Object.entries(CHART_LIBRARY_FILES)) {
-    texts.set(name, await readFile(new URL(import.meta.resolve(path)), "utf8"));
+    files.set(name, await readFile(new URL(import.meta.resolve(path)), "utf8"));
   }
+  const { html, css } = joinStyles(fileOf(files, PAGE), files, STYLES);
+  const texts = new Map([
+    [PAGE, html],
+    [STYLES, css],
+    [SCRIPT, joinModules(files, SCRIPT)],
+    ...SEPARATE_FILES.map((name) => [name, fileOf(files, name)] as const),
+  ]);
   return new Map(await Promise.all([...texts].map(async ([name, text]) => [name, await toAsset(name, text)] as const)));
 }
-
-/** Without preload links a browser discovers a module only after it has loaded one that imports it. */
-const preloadLink = (name: string): string => `<link rel="modulepreload" href="page/${name}">`;
 
 async function toAsset(name: string, text: string) {
   const bytes = Buffer.from(text, "utf8");

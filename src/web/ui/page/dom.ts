@@ -112,6 +112,24 @@ export function fill(parent: HTMLElement, input: unknown, make: () => readonly C
   lastInputs.set(parent, text);
 }
 
+/** The items of the last {@link fillEach} of each element, as JSON, with their elements. */
+const lastItems = new WeakMap<HTMLElement, readonly (readonly [text: string, child: HTMLElement])[]>();
+
+/** Shows each item as a child of an element. Makes only those children anew whose item changed. */
+export function fillEach<Item>(parent: HTMLElement, items: readonly Item[], make: (item: Item) => HTMLElement): void {
+  const last = lastItems.get(parent) ?? [];
+  const shown = items.map((item, index) => {
+    const text = JSON.stringify(item);
+    const known = last[index];
+    return known?.[0] === text ? known : ([text, make(item)] as const);
+  });
+  lastItems.set(parent, shown);
+  keepChildren(
+    parent,
+    shown.map(([, child]) => child),
+  );
+}
+
 /** Creates a bar for a share from 0 to 1. Its length is set as a property, because the CSP forbids style attributes. */
 export function bar(share: number, tone: string, attributes: Attributes, ...children: readonly Child[]): HTMLElement {
   const inner = createElement("span.bar-fill");

@@ -22,13 +22,13 @@ const BATCH_DELAY_MS = 150;
 interface DataListener {
   /** Called with a new fleet when nodes were added or removed. */
   fleet(fleet: FleetModel): void;
-  /** Called with the slots of nodes whose status or mark changed. */
-  nodesChanged(slots: readonly number[]): void;
+  /** Called with the indexes of nodes whose status or mark changed. */
+  nodesChanged(indexes: readonly number[]): void;
   status(status: Status): void;
   budget(budget: Budget, now: number): void;
   policies(policies: readonly PolicyView[]): void;
   approvals(actions: readonly ActionView[], now: number): void;
-  history(history: HistoryView): void;
+  history(history: HistoryView): Promise<void>;
   /** Called for each decision, action and operator command. */
   line(line: ActivityLine): void;
   /** Called when decisions, actions or operator commands may have been missed. Returns whether they were read. */
@@ -42,6 +42,9 @@ export class LiveData {
   status: Status | null = null;
   budget: Budget | null = null;
   readonly #listener: DataListener;
+  #isReadingFleet = false;
+  /** The last revision that an event named while the fleet was being read, or null if none did. */
+  #namedRevision: number | null = null;
   readonly #connection = new Connection();
   readonly #reconnect: () => void;
   #isStreaming = false;
@@ -51,13 +54,11 @@ export class LiveData {
   constructor(listener: DataListener) {
     this.#listener = listener;
     this.#reconnect = connectStream({
-      hello: (revision) => {
-        if (this.fleet?.revision !== revision) this.#refreshFleet();
-      },
+      hello: (revision) => this.#follow(revision),
       fleet: (change) => {
-        const slots = this.fleet && applyChange(this.fleet, change);
-        if (slots === null) this.#refreshFleet();
-        else listener.nodesChanged(slots);
+        const indexes = this.fleet && applyChange(this.fleet, change);
+        if (indexes === null) this.#follow(change.revision);
+        else listener.nodesChanged(indexes);
       },
       line: (line) => {
         listener.line(line);
@@ -101,24 +102,35 @@ export class LiveData {
     }
     const now = Date.parse(dataAt);
     this.status = status.value;
-    this.#show("limits", budget, (value) => {
+    void this.#show("limits", budget, (value) => {
       this.budget = value;
       this.#listener.budget(value, now);
     });
-    this.#show("status", status, (value) => this.#listener.status(value));
-    this.#show("policies", policies, ({ data }) => this.#listener.policies(data));
-    this.#show("approvals", waiting, ({ data }) => this.#listener.approvals(data, now));
+    void this.#show("status", status, (value) => this.#listener.status(value));
+    void this.#show("policies", policies, ({ data }) => this.#listener.policies(data));
+    void this.#show("approvals", waiting, ({ data }) => this.#listener.approvals(data, now));
   });
 
   readonly #refreshFleet = batched(async () => {
-    this.#show("fleet", await getJson<FleetDocument>("fleet", FLEET_TIMEOUT_MS), (value) => {
+    this.#isReadingFleet = true;
+    this.#namedRevision = null;
+    const answer = await getJson<FleetDocument>("fleet", FLEET_TIMEOUT_MS);
+    this.#isReadingFleet = false;
+    await this.#show("fleet", answer, (value) => {
       this.fleet = readFleet(value);
       this.#listener.fleet(this.fleet);
+      if (this.#namedRevision !== null) this.#follow(this.#namedRevision);
     });
   });
 
+  /** Reads the fleet again unless it has this revision. One that is being read is compared when it has arrived. */
+  #follow(revision: number): void {
+    if (this.#isReadingFleet) this.#namedRevision = revision;
+    else if (this.fleet?.revision !== revision) void this.#refreshFleet();
+  }
+
   readonly #refreshHistory = batched(async () => {
-    this.#show("charts", await getJson<HistoryView>("history"), (value) => this.#listener.history(value));
+    await this.#show("charts", await getJson<HistoryView>("history"), (value) => this.#listener.history(value));
   });
 
   async #refreshActivity(): Promise<void> {
@@ -131,9 +143,9 @@ export class LiveData {
   }
 
   /** Shows a response, and notes whether there is one that the page can show. Never throws. */
-  #show<T>(data: string, answer: ApiResult<T>, show: (value: T) => void): void {
+  async #show<T>(data: string, answer: ApiResult<T>, show: (value: T) => void | Promise<void>): Promise<void> {
     try {
-      if (answer.ok) show(answer.value);
+      if (answer.ok) await show(answer.value);
       this.#noteShown(data, answer.ok);
     } catch (error) {
       // The daemon may have been upgraded since the page was loaded.
@@ -149,30 +161,32 @@ export class LiveData {
   }
 
   #refreshAll(): void {
-    for (const refresh of [this.#refreshFleet, this.refreshStatus, this.#refreshHistory]) refresh();
+    // The charts are less urgent than the fleet, and drawing them takes a while.
+    void this.#refreshFleet().then(this.#refreshHistory);
+    void this.refreshStatus();
     void this.#refreshActivity();
   }
 }
 
-/** Creates a function that runs `work` soon, once for several calls, and again if called while it runs. */
-function batched(work: () => Promise<void>): () => void {
-  let state: "idle" | "due" | "running" | "again" = "idle";
-  const start = () => {
-    state = "due";
-    setTimeout(async () => {
-      state = "running";
-      try {
-        await work();
-      } finally {
-        const isWanted = (state as string) === "again";
-        state = "idle";
-        if (isWanted) start();
-      }
-    }, BATCH_DELAY_MS);
+/**
+ * Creates a function that runs `work` soon, once for several calls, and again if called while it runs. The first run
+ * starts at once. The promise resolves after the run.
+ */
+function batched(work: () => Promise<void>): () => Promise<void> {
+  let delayMs = 0;
+  let last: Promise<void> | null = null;
+  let next: Promise<void> | null = null;
+  const run = async () => {
+    await last?.catch(() => {});
+    await new Promise((resolve) => setTimeout(resolve, delayMs));
+    delayMs = BATCH_DELAY_MS;
+    last = next;
+    next = null;
+    await work();
   };
   return () => {
-    if (state === "idle") start();
-    else if (state === "running") state = "again";
+    next ??= run();
+    return next;
   };
 }
 

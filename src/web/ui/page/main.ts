@@ -1,6 +1,6 @@
 import { ActivityList } from "./activity/activity-list.ts";
 import { byId, createButton, createElement, fill, showChoice } from "./dom.ts";
-import type { FleetModel } from "./fleet/fleet.ts";
+import { type FleetModel, nodeName } from "./fleet/fleet.ts";
 import { Grid } from "./fleet/grid.ts";
 import { showLegend } from "./fleet/legend.ts";
 import { compileFilter } from "./fleet/node-filter.ts";
@@ -45,20 +45,21 @@ const panel = new NodePanel(() => {
 });
 const grid = new Grid((node) => navigate({ node }));
 const table = new NodeTable((tableOrder) => navigate({ tableOrder }));
-const activity = new ActivityList((node) => data.fleet?.byId.get(node)?.name ?? node);
+const activity = new ActivityList((node) => nodeName(data.fleet, node));
 const search = byId<HTMLInputElement>("search");
 
 const data = new LiveData({
   fleet(fleet) {
-    grid.show(fleet);
+    // The filter is set first, so that the grid is painted once.
     showFilter();
+    grid.show(fleet);
     grid.select(view.node);
     showFleet(fleet);
     activity.repaint();
   },
-  nodesChanged(slots) {
-    grid.touch(slots);
-    if (data.fleet !== null && slots.length > 0) showFleet(data.fleet);
+  nodesChanged(indexes) {
+    grid.touch(indexes);
+    if (data.fleet !== null && indexes.length > 0) showFleet(data.fleet);
     panel.refresh(null);
   },
   status(status) {
@@ -87,7 +88,7 @@ function showFleet(fleet: FleetModel): void {
   showLegend(fleet, view, (filter) => navigate({ ...filter, page: 1 }));
   showTiles(fleet, data.status, data.budget, view);
   const passes = compileFilter(fleet, view);
-  const nodes = passes === null ? fleet.cells : fleet.cells.filter(passes);
+  const nodes = passes === null ? fleet.indexes : fleet.indexes.filter((index) => passes(fleet.cells[index]!));
   showNodesNeedingAttention(fleet, nodes, view, navigate);
   if (view.view === "table") table.show(fleet, nodes, view.tableOrder);
   showFilterCount(passes === null ? null : nodes.length, fleet.cells.length);

@@ -2,8 +2,7 @@ import type { FleetDocument } from "../api.ts";
 
 /** A node as the grid and the lists show it. */
 export interface Cell {
-  readonly slot: number;
-  /** Index in the order of region, country and name. */
+  /** Index in the order of region, country and name. The columns of the fleet have the values of a node there. */
   readonly index: number;
   readonly id: string;
   /** Its name, or its id if it has none. */
@@ -12,11 +11,12 @@ export interface Cell {
   readonly region: string;
 }
 
-/** The nodes of a region, in order. */
+/** The nodes of a region, which follow each other. */
 interface Group {
   readonly region: string;
-  readonly cells: readonly Cell[];
-  /** Number of online nodes among them. */
+  /** Number of nodes. */
+  count: number;
+  /** Number of online nodes. */
   online: number;
 }
 
@@ -34,16 +34,16 @@ export interface FleetModel {
   readonly marks: readonly string[];
   readonly groups: readonly Group[];
   readonly cells: readonly Cell[];
-  /** By slot. */
+  /** The indexes of all nodes. */
+  readonly indexes: Uint32Array;
   readonly status: Uint8Array;
   readonly mark: Uint8Array;
-  /** Index of the node's group, by slot. */
+  /** Index of the node's group. */
   readonly groupIndex: Uint32Array;
   /** Nodes by status and mark: see {@link pairOf}. */
   readonly pairCounts: Uint32Array;
-  readonly byId: ReadonlyMap<string, Cell>;
-  /** The node of each slot. */
-  readonly bySlot: readonly (Cell | undefined)[];
+  /** The index of the node in each slot. */
+  readonly indexBySlot: Uint32Array;
 }
 
 /** Region of nodes without one. */
@@ -60,40 +60,45 @@ const compareNatural: Compare = (one, other) => collator.compare(one, other) || 
 /** Returns the comparison of names for a fleet of this size. */
 export const nameOrder = (nodes: number): Compare => (nodes > COLLATED_NODES_MAX ? compareCodes : compareNatural);
 
+/** The value of each base-36 digit, by its character code. */
+const DIGIT_VALUES = Uint8Array.from({ length: 128 }, (_, code) => Number.parseInt(String.fromCharCode(code), 36));
+
 /** Reads a fleet and sorts it by region, country and name. */
 export function readFleet(document: FleetDocument): FleetModel {
-  const bySlot: (Cell | undefined)[] = new Array(document.ids.length);
+  const locations = slotsByLocation(document);
+  const nodes = locations.reduce((sum, { slots }) => sum + slots.length, 0);
   const groups: Group[] = [];
-  const cells: Cell[] = [];
-  for (const { country, region, slots } of slotsByLocation(document)) {
-    let group = groups.at(-1);
-    if (group?.region !== region) {
-      group = { region, cells: [], online: 0 };
-      groups.push(group);
-    }
-    for (const slot of slots) {
-      const id = document.ids[slot]!;
-      const cell = { slot, index: cells.length, id, name: document.names[slot] || id, country, region };
-      cells.push(cell);
-      (group.cells as Cell[]).push(cell);
-      bySlot[slot] = cell;
-    }
-  }
+  const cells = new Array<Cell>(nodes);
   const fleet: FleetModel = {
     revision: document.revision,
     statuses: document.statuses,
     marks: document.marks,
     groups,
     cells,
-    status: digits(document.status),
-    mark: digits(document.mark),
-    groupIndex: new Uint32Array(bySlot.length),
+    indexes: new Uint32Array(nodes),
+    status: new Uint8Array(nodes),
+    mark: new Uint8Array(nodes),
+    groupIndex: new Uint32Array(nodes),
     pairCounts: new Uint32Array(document.statuses.length * document.marks.length),
-    byId: new Map(cells.map((cell) => [cell.id, cell])),
-    bySlot,
+    indexBySlot: new Uint32Array(document.ids.length),
   };
-  for (const [index, group] of groups.entries()) for (const { slot } of group.cells) fleet.groupIndex[slot] = index;
-  for (const { slot } of cells) count(fleet, slot, 1);
+  const [statusDigits, markDigits] = [document.status, document.mark].map((text) => new TextEncoder().encode(text));
+  let index = 0;
+  for (const { country, region, slots } of locations) {
+    if (groups.at(-1)?.region !== region) groups.push({ region, count: 0, online: 0 });
+    groups.at(-1)!.count += slots.length;
+    for (const slot of slots) {
+      const id = document.ids[slot]!;
+      cells[index] = { index, id, name: document.names[slot] || id, country, region };
+      fleet.indexes[index] = index;
+      fleet.status[index] = DIGIT_VALUES[statusDigits![slot]!]!;
+      fleet.mark[index] = DIGIT_VALUES[markDigits![slot]!]!;
+      fleet.groupIndex[index] = groups.length - 1;
+      fleet.indexBySlot[slot] = index;
+      index++;
+    }
+  }
+  for (index = 0; index < nodes; index++) count(fleet, index, 1);
   return fleet;
 }
 
@@ -115,31 +120,32 @@ function slotsByLocation({ ids, names, location, locations }: FleetDocument) {
 }
 
 /**
- * Applies changes and returns their slots. Returns null if they do not continue the known revision, so the fleet must
- * be reloaded. Known changes are ignored.
+ * Applies changes and returns the indexes of the changed nodes. Returns null if they do not continue the known revision,
+ * so the fleet must be reloaded. Known changes are ignored.
  */
 export function applyChange(fleet: FleetModel, change: FleetChange): readonly number[] | null {
   if (change.revision <= fleet.revision) return [];
   if (change.from !== fleet.revision || change.cells === null) return null;
   fleet.revision = change.revision;
-  for (const [slot, status, mark] of change.cells) {
-    count(fleet, slot, -1);
-    fleet.status[slot] = status;
-    fleet.mark[slot] = mark;
-    count(fleet, slot, 1);
-  }
-  return change.cells.map(([slot]) => slot);
+  return change.cells.map(([slot, status, mark]) => {
+    const index = fleet.indexBySlot[slot]!;
+    count(fleet, index, -1);
+    fleet.status[index] = status;
+    fleet.mark[index] = mark;
+    count(fleet, index, 1);
+    return index;
+  });
 }
 
 /** Adds a node to the counts or removes it. */
-function count(fleet: FleetModel, slot: number, by: 1 | -1): void {
-  fleet.pairCounts[pairOf(fleet, slot)]! += by;
-  if (fleet.statuses[fleet.status[slot]!] === "online") fleet.groups[fleet.groupIndex[slot]!]!.online += by;
+function count(fleet: FleetModel, index: number, by: 1 | -1): void {
+  fleet.pairCounts[pairOf(fleet, index)]! += by;
+  if (fleet.statuses[fleet.status[index]!] === "online") fleet.groups[fleet.groupIndex[index]!]!.online += by;
 }
 
 /** Returns the index of a node's pair of status and mark. */
-export const pairOf = ({ status, mark, marks }: FleetModel, slot: number): number =>
-  status[slot]! * marks.length + mark[slot]!;
+export const pairOf = ({ status, mark, marks }: FleetModel, index: number): number =>
+  status[index]! * marks.length + mark[index]!;
 
 /** Returns for each pair of status and mark whether `accepts` is true. */
 export const choosePairs = (
@@ -147,15 +153,43 @@ export const choosePairs = (
   accepts: (status: string, mark: string) => boolean,
 ): readonly boolean[] => statuses.flatMap((status) => marks.map((mark) => accepts(status, mark)));
 
+/** Returns those of the nodes with these indexes whose status and mark `accepts`. */
+export function selectNodes(
+  fleet: FleetModel,
+  nodes: Uint32Array,
+  accepts: (status: string, mark: string) => boolean,
+): Uint32Array {
+  const pairs = choosePairs(fleet, accepts);
+  const { status, mark, marks } = fleet;
+  const selected: number[] = [];
+  // The loop runs twice a second over all nodes, so it reads the columns themselves.
+  for (let at = 0; at < nodes.length; at++) {
+    const index = nodes[at]!;
+    if (pairs[status[index]! * marks.length + mark[index]!]!) selected.push(index);
+  }
+  return Uint32Array.from(selected);
+}
+
 /** Counts the nodes whose status and mark `accepts`. */
 export const countNodes = (fleet: FleetModel, accepts: (status: string, mark: string) => boolean): number =>
   choosePairs(fleet, accepts).reduce((sum, isChosen, pair) => sum + (isChosen ? fleet.pairCounts[pair]! : 0), 0);
 
 /** Returns the status of a node as a word. */
-export const statusOf = ({ statuses, status }: FleetModel, { slot }: Cell): string =>
-  statuses[status[slot]!] ?? "unknown";
+export const statusOf = ({ statuses, status }: FleetModel, { index }: Cell): string =>
+  statuses[status[index]!] ?? "unknown";
 
 /** Returns the mark of a node as a word. */
-export const markOf = ({ marks, mark }: FleetModel, { slot }: Cell): string => marks[mark[slot]!] ?? "none";
+export const markOf = ({ marks, mark }: FleetModel, { index }: Cell): string => marks[mark[index]!] ?? "none";
 
-const digits = (text: string): Uint8Array => Uint8Array.from(text, (digit) => Number.parseInt(digit, 36));
+const knownIds = new WeakMap<FleetModel, ReadonlyMap<string, Cell>>();
+
+/** Returns the node with an id, if it is in the fleet. Reads all ids when it is first called for a fleet. */
+export function findNode(fleet: FleetModel, id: string): Cell | undefined {
+  const byId = knownIds.get(fleet) ?? new Map(fleet.cells.map((cell) => [cell.id, cell]));
+  knownIds.set(fleet, byId);
+  return byId.get(id);
+}
+
+/** Returns the name of a node, or its id if it is not in the fleet. */
+export const nodeName = (fleet: FleetModel | null, id: string): string =>
+  fleet === null ? id : (findNode(fleet, id)?.name ?? id);

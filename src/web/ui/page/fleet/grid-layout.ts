@@ -60,8 +60,11 @@ function layoutAtPitch(counts: readonly number[], space: AvailableSpace, pitch: 
 }
 
 /** Returns the upper left corner of a cell. */
-export function cellCorner(layout: Layout, index: number): { readonly x: number; readonly y: number } {
-  const { first, top } = blockOf(layout, index);
+export function cellCorner(
+  layout: Layout,
+  index: number,
+  { first, top }: CellBlock = blockOf(layout, index),
+): { readonly x: number; readonly y: number } {
   const place = index - first;
   return {
     x: (place % layout.columns) * layout.pitch,

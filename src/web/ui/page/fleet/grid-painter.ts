@@ -86,39 +86,63 @@ export class GridPainter {
     if (placed === null) return;
     this.#paints++;
     this.#canvas.dataset.paints = String(this.#paints);
-    this.#paintCells(placed, due);
+    this.#paintCells(placed, due === "all" ? this.#paintOnlineCells(placed) : due);
+  }
+
+  /**
+   * Clears the canvas, and paints every cell as if it were online, column by column. Returns the indexes of the cells
+   * that look different. Those are all if cells are so large that online ones are not plain squares.
+   */
+  #paintOnlineCells({ fleet, layout }: PlacedFleet): Uint32Array {
+    const { blocks, columns, pitch, size, width, height } = layout;
+    const context = this.#context;
+    // The size of the canvas is rounded to whole pixels.
+    context.clearRect(0, 0, width + 1, height + 1);
+    if (size >= INSET_SIZE_MIN) return fleet.indexes;
+    const isShown = (index: number) => this.#isShown(fleet.cells[index]!);
+    const areShown = this.#shows === null || 2 * fleet.indexes.filter(isShown).length > fleet.cells.length;
+    context.globalAlpha = areShown ? 1 : DIMMED_ALPHA;
+    context.fillStyle = this.#theme.color("online");
+    const margin = marginOf(pitch, size);
+    for (const { count, top } of blocks) {
+      for (let column = 0; column < Math.min(columns, count); column++) {
+        const rows = Math.ceil((count - column) / columns);
+        context.fillRect(column * pitch + margin, top + margin, size, rows * pitch);
+      }
+    }
+    // The gaps between rows are cleared by filling, because clearRect does not smooth edges that lie within a pixel.
+    context.globalAlpha = 1;
+    context.globalCompositeOperation = "destination-out";
+    for (const { count, top } of blocks) {
+      for (let row = 0; row < count / columns; row++) {
+        context.fillRect(0, top + row * pitch + margin + size, width, pitch - size);
+      }
+    }
+    context.globalCompositeOperation = "source-over";
+    const online = fleet.statuses.indexOf("online");
+    return fleet.indexes.filter(
+      (index) => fleet.status[index] !== online || fleet.mark[index] !== 0 || isShown(index) !== areShown,
+    );
   }
 
   /** Paints cells grouped by their look, because changing the canvas state is slow. */
-  #paintCells({ fleet, layout }: PlacedFleet, due: ReadonlySet<number> | "all"): void {
-    const { blocks, columns, pitch, size } = layout;
+  #paintCells({ fleet, layout }: PlacedFleet, due: Iterable<number>): void {
+    const { blocks, pitch, size } = layout;
     const context = this.#context;
     const batches = new Map<number, number[]>();
     const ringed: (readonly [cell: Cell, x: number, y: number])[] = [];
-    const add = (index: number, x: number, y: number) => {
+    for (const index of due) {
       const cell = fleet.cells[index]!;
-      const key = 2 * fleet.status[cell.slot]! + (this.#isShown(cell) ? 1 : 0);
+      const { x, y } = cellCorner(layout, index, blocks[fleet.groupIndex[index]!]);
+      context.clearRect(x, y, pitch, pitch);
+      const key = 2 * fleet.status[index]! + (this.#isShown(cell) ? 1 : 0);
       let batch = batches.get(key);
       if (batch === undefined) {
         batch = [];
         batches.set(key, batch);
       }
       batch.push(x, y);
-      if (fleet.mark[cell.slot] !== 0) ringed.push([cell, x, y]);
-    };
-    if (due === "all") {
-      context.clearRect(0, 0, this.#canvas.width, this.#canvas.height);
-      for (const { first, count, top } of blocks) {
-        for (let index = 0; index < count; index++) {
-          add(first + index, (index % columns) * pitch, top + Math.floor(index / columns) * pitch);
-        }
-      }
-    } else {
-      for (const index of due) {
-        const { x, y } = cellCorner(layout, index);
-        context.clearRect(x, y, pitch, pitch);
-        add(index, x, y);
-      }
+      if (fleet.mark[index] !== 0) ringed.push([cell, x, y]);
     }
     for (const [key, corners] of batches) {
       context.globalAlpha = key % 2 === 1 ? 1 : DIMMED_ALPHA;
@@ -150,7 +174,7 @@ export class GridPainter {
 
   /** Paints the ring of a cell, if it has one, within the cell, so that its neighbors need not be repainted. */
   #paintRing(fleet: FleetModel, cell: Cell, x: number, y: number, side: number): void {
-    const ring = RING_COLORS[fleet.marks[fleet.mark[cell.slot]!] ?? ""];
+    const ring = RING_COLORS[fleet.marks[fleet.mark[cell.index]!] ?? ""];
     if (ring === undefined) return;
     const width = side < INSET_SIZE_MIN ? 1 : Math.max(1.5, side / 7);
     this.#context.strokeStyle = this.#theme.color(ring);

@@ -1,6 +1,6 @@
-import { byId, createElement, fill, replaceChildren, setAttributes } from "../dom.ts";
+import { byId, createElement, fillEach, replaceChildren, setAttributes } from "../dom.ts";
 import { formatCount, humanize } from "../format.ts";
-import { type Cell, type FleetModel, markOf, statusOf } from "./fleet.ts";
+import { type Cell, type FleetModel, findNode, markOf, statusOf } from "./fleet.ts";
 import { cellAfterKey, cellAt, cellCorner, computeLayout, type Layout } from "./grid-layout.ts";
 import { GridPainter } from "./grid-painter.ts";
 import { markLabel, needsAttention } from "./remediation-states.ts";
@@ -46,16 +46,16 @@ export class Grid {
 
   /** Shows another fleet. */
   show(fleet: FleetModel): void {
-    const focusedId = this.#fleet?.cells[this.#focused]?.id ?? "";
+    const focusedId = this.#fleet?.cells[this.#focused]?.id ?? null;
     this.#fleet = fleet;
     this.#focused = this.#indexOf(focusedId) ?? 0;
     this.#place();
   }
 
   /** Repaints nodes whose status or mark changed. */
-  touch(slots: readonly number[]): void {
+  touch(indexes: readonly number[]): void {
     if (this.#layout === null) return;
-    this.#painter.touch(slots.flatMap((slot) => this.#fleet?.bySlot[slot]?.index ?? []));
+    this.#painter.touch(indexes);
     this.#showLabels();
     this.#showCursor();
   }
@@ -68,7 +68,7 @@ export class Grid {
   /** Marks a node and moves the keyboard cursor to it. Null removes the mark. */
   select(id: string | null): void {
     this.#selected = id;
-    this.#focused = this.#indexOf(id ?? "") ?? this.#focused;
+    this.#focused = this.#indexOf(id) ?? this.#focused;
     this.#showSelected();
   }
 
@@ -81,8 +81,8 @@ export class Grid {
     this.#cells.focus({ preventScroll: true });
   }
 
-  #indexOf(id: string): number | undefined {
-    return this.#fleet?.byId.get(id)?.index;
+  #indexOf(id: string | null): number | undefined {
+    return this.#fleet === null || id === null ? undefined : findNode(this.#fleet, id)?.index;
   }
 
   #listen(): void {
@@ -125,7 +125,7 @@ export class Grid {
     const isSide = width >= SIDE_LABELS_MIN;
     this.#hasSideLabels = isSide;
     this.#layout = computeLayout(
-      fleet.groups.map((group) => group.cells.length),
+      fleet.groups.map((group) => group.count),
       {
         width: width - (isSide ? LABEL_WIDTH : 0),
         height: HEIGHT_PREFERRED + (isSide ? 0 : fleet.groups.length * (LABEL_HEIGHT + GAP)),
@@ -145,25 +145,22 @@ export class Grid {
 
   /** Shows the name of each region, and how many of its nodes are online. */
   #showLabels(): void {
-    const labels = this.#fleet!.groups.map(({ region, cells, online }, index) => ({
+    const labels = this.#fleet!.groups.map(({ region, count, online }, index) => ({
       region,
-      text: `${formatCount(online)}/${formatCount(cells.length)}`,
+      text: `${formatCount(online)}/${formatCount(count)}`,
       top: this.#layout!.blocks[index]!.top - (this.#hasSideLabels ? 0 : LABEL_HEIGHT),
     }));
-    fill(this.#labels, labels, () =>
-      labels.map(({ region, text, top }) => {
-        const name = createElement("b", region);
-        const label = createElement("div.region", name, createElement("span.muted", text));
-        label.style.top = `${top}px`;
-        return label;
-      }),
-    );
+    fillEach(this.#labels, labels, ({ region, text, top }) => {
+      const label = createElement("div.region", createElement("b", region), createElement("span.muted", text));
+      label.style.top = `${top}px`;
+      return label;
+    });
     this.#labels.classList.toggle("beside", this.#hasSideLabels);
   }
 
   /** Shows a ring around the selected node, over its neighbors so that it differs from the rings of remediation. */
   #showSelected(): void {
-    const [index, layout] = [this.#indexOf(this.#selected ?? ""), this.#layout];
+    const [index, layout] = [this.#indexOf(this.#selected), this.#layout];
     this.#selectedRing.hidden = index === undefined || layout === null;
     if (index === undefined || layout === null) return;
     surround(this.#selectedRing, layout, index, Math.max(SELECTED_SIZE_MIN, layout.pitch + 8));

@@ -1,4 +1,4 @@
-import { byId, createElement, fill } from "../dom.ts";
+import { byId, createElement, fillEach } from "../dom.ts";
 import { formatCount, humanize } from "../format.ts";
 import { countNodes, type FleetModel } from "./fleet.ts";
 import type { NodeFilter } from "./node-filter.ts";
@@ -41,17 +41,20 @@ function showItems(
   iconOf: (name: string) => Element,
   onChoose: (name: string | null) => void,
 ): void {
-  fill(parent, [items, chosen], () =>
-    items.map(({ name, label, count, title }) => {
-      const isChosen = name === chosen;
-      const onclick = () => onChoose(isChosen ? null : name);
-      return createElement(
-        `button${count === 0 ? ".none" : ""}`,
-        { type: "button", title, onclick, "data-k": name, "aria-pressed": String(isChosen) },
-        iconOf(name),
-        createElement("span", label),
-        createElement("b", formatCount(count)),
-      );
-    }),
+  const shown = items.map((item) => ({ ...item, isChosen: item.name === chosen }));
+  fillEach(parent, shown, ({ name, label, count, title, isChosen }) =>
+    createElement(
+      `button${count === 0 ? ".none" : ""}`,
+      {
+        type: "button",
+        title,
+        onclick: () => onChoose(isChosen ? null : name),
+        "data-k": name,
+        "aria-pressed": String(isChosen),
+      },
+      iconOf(name),
+      createElement("span", label),
+      createElement("b", formatCount(count)),
+    ),
   );
 }

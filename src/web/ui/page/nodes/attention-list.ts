@@ -1,5 +1,5 @@
 import { byId, type Child, createButton, createElement, fill, keepChildren } from "../dom.ts";
-import { type Cell, choosePairs, countNodes, type FleetModel, pairOf } from "../fleet/fleet.ts";
+import { countNodes, type FleetModel, selectNodes } from "../fleet/fleet.ts";
 import { type NodeOrder, sortNodes } from "../fleet/node-order.ts";
 import { needsAttention } from "../fleet/remediation-states.ts";
 import { countNoun, formatCount } from "../format.ts";
@@ -15,20 +15,22 @@ const NODES_PER_PAGE = 15;
 
 const rows = new NodeRows();
 
-/** Lists those of `filtered` that need attention, page by page. */
+/** Lists those nodes that need attention, of the indexes in `filtered`, page by page. */
 export function showNodesNeedingAttention(
   fleet: FleetModel,
-  filtered: readonly Cell[],
+  filtered: Uint32Array,
   { attentionOrder, page: wantedPage }: AttentionView,
   navigate: (change: Partial<AttentionView>) => void,
 ): void {
   const all = countNodes(fleet, needsAttention);
-  const pairs = choosePairs(fleet, needsAttention);
-  const found = filtered.filter(({ slot }) => pairs[pairOf(fleet, slot)]);
+  const found = selectNodes(fleet, filtered, needsAttention);
   const nodes = sortNodes(fleet, found, attentionOrder ?? { column: "urgency", isDescending: false });
   const pages = Math.max(1, Math.ceil(nodes.length / NODES_PER_PAGE));
   const page = Math.min(wantedPage, pages);
-  const shown = nodes.slice((page - 1) * NODES_PER_PAGE, page * NODES_PER_PAGE);
+  const shown = Array.from(
+    nodes.subarray((page - 1) * NODES_PER_PAGE, page * NODES_PER_PAGE),
+    (index) => fleet.cells[index]!,
+  );
   const matching = all === nodes.length ? "" : `${formatCount(nodes.length)} of `;
   const isKnown = fleet.cells.length > 0;
   byId("attention-count").textContent = isKnown ? `${matching}${countNoun(all, "node")}` : "";

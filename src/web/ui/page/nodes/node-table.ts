@@ -1,5 +1,5 @@
 import { byId, createElement, keepChildren } from "../dom.ts";
-import type { Cell, FleetModel } from "../fleet/fleet.ts";
+import type { FleetModel } from "../fleet/fleet.ts";
 import { type NodeOrder, sortNodes } from "../fleet/node-order.ts";
 import { COLUMN_COUNT, NodeRows, showHeader } from "./node-rows.ts";
 
@@ -21,22 +21,31 @@ export class NodeTable {
   );
   readonly #onSort: (order: NodeOrder) => void;
   #fleet: FleetModel | null = null;
-  #nodes: readonly Cell[] = [];
+  #nodes: Uint32Array = new Uint32Array();
   #frame = 0;
+  /** Height and position of the box, which are kept because reading them can take a layout of the page. */
+  #height = 0;
+  #scrollTop = 0;
 
   /** `onSort` is called when the user chooses an order. */
   constructor(onSort: (order: NodeOrder) => void) {
     this.#onSort = onSort;
-    this.#box.addEventListener("scroll", () => this.#schedule(), { passive: true });
-    new ResizeObserver(() => this.#schedule()).observe(this.#box);
+    this.#box.addEventListener("scroll", () => this.#measure(), { passive: true });
+    new ResizeObserver(() => this.#measure()).observe(this.#box);
   }
 
-  /** Shows nodes in an order. Null means region, country and name. */
-  show(fleet: FleetModel, nodes: readonly Cell[], order: NodeOrder | null): void {
+  /** Shows the nodes with these indexes in an order. Null means region, country and name. */
+  show(fleet: FleetModel, nodes: Uint32Array, order: NodeOrder | null): void {
     this.#fleet = fleet;
     this.#nodes = order === null ? nodes : sortNodes(fleet, nodes, order);
     showHeader(byId("node-table-head"), order, this.#onSort);
     byId("node-table-count").setAttribute("aria-rowcount", String(this.#nodes.length + 1));
+    this.#schedule();
+  }
+
+  #measure(): void {
+    this.#height = this.#box.clientHeight;
+    this.#scrollTop = this.#box.scrollTop;
     this.#schedule();
   }
 
@@ -47,11 +56,13 @@ export class NodeTable {
   #paint(): void {
     this.#frame = 0;
     const fleet = this.#fleet;
-    const { clientHeight, scrollTop } = this.#box;
-    if (fleet === null || clientHeight === 0) return;
-    const first = Math.max(0, Math.min(Math.floor(scrollTop / ROW_HEIGHT), this.#nodes.length) - ROWS_AROUND);
-    const end = Math.min(this.#nodes.length, first + Math.ceil(clientHeight / ROW_HEIGHT) + 2 * ROWS_AROUND);
-    const rows = this.#rowElements.rowsOf(fleet, this.#nodes.slice(first, end));
+    if (fleet === null || this.#height === 0) return;
+    const first = Math.max(0, Math.min(Math.floor(this.#scrollTop / ROW_HEIGHT), this.#nodes.length) - ROWS_AROUND);
+    const end = Math.min(this.#nodes.length, first + Math.ceil(this.#height / ROW_HEIGHT) + 2 * ROWS_AROUND);
+    const rows = this.#rowElements.rowsOf(
+      fleet,
+      Array.from(this.#nodes.subarray(first, end), (index) => fleet.cells[index]!),
+    );
     for (const [at, row] of rows.entries()) row.setAttribute("aria-rowindex", String(first + at + 2));
     this.#above.cell.style.height = `${first * ROW_HEIGHT}px`;
     this.#below.cell.style.height = `${(this.#nodes.length - end) * ROW_HEIGHT}px`;

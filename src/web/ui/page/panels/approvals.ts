@@ -2,7 +2,7 @@ import type { ActionView } from "../../../api/row-views.ts";
 import { policyElement } from "../activity/activity-elements.ts";
 import { evidenceText, requestLabel } from "../activity/activity-lines.ts";
 import { byId, createElement, fill, nodeLink } from "../dom.ts";
-import type { FleetModel } from "../fleet/fleet.ts";
+import { type FleetModel, nodeName } from "../fleet/fleet.ts";
 import { countNoun, formatAge, formatDuration } from "../format.ts";
 import { commandButton } from "./command-buttons.ts";
 
@@ -10,7 +10,7 @@ import { commandButton } from "./command-buttons.ts";
 export function showApprovals(actions: readonly ActionView[], fleet: FleetModel | null, now: number): void {
   byId("approvals-card").hidden = actions.length === 0;
   byId("approvals-count").textContent = countNoun(actions.length, "action");
-  const names = actions.map(({ node }) => fleet?.byId.get(node)?.name ?? node);
+  const names = actions.map(({ node }) => nodeName(fleet, node));
   fill(byId("approvals"), [actions, names, Math.floor(now / 10_000)], () =>
     actions.map((action, index) => createElement("li", approvalElement(action, names[index]!, now))),
   );

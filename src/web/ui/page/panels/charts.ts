@@ -3,7 +3,7 @@ import type { HistoryView } from "../../../api/history.ts";
 import { byId, createElement, resolveColor } from "../dom.ts";
 import { formatCount, timeOfDay } from "../format.ts";
 
-/** The global of uPlot.js, which is loaded before the modules. */
+/** The global of uPlot.js (see {@link loadLibrary}). */
 declare const uPlot: typeof uPlotType;
 
 type Column = readonly (number | null)[];
@@ -77,6 +77,7 @@ const CHARTS = [
   ]),
 ];
 let lastHistory: HistoryView | null = null;
+let library: Promise<void> | null = null;
 
 function notOnline({ nodes, online }: HistoryView["series"]): Column {
   return nodes.map((total, index) => {
@@ -93,16 +94,33 @@ export function startCharts(): void {
   }).observe(byId("charts"));
 }
 
-/** Draws the history. */
-export function showHistory(history: HistoryView): void {
+/** Draws the history, after the library has been loaded. Rejects if it can't be loaded; the next call tries again. */
+export async function showHistory(history: HistoryView): Promise<void> {
   lastHistory = history;
-  for (const chart of CHARTS) chart.show(history);
+  library ??= loadLibrary();
+  await library;
+  drawCharts();
+}
+
+/** Loads the library that draws charts. index.html does not load it, because it would delay the fleet. */
+function loadLibrary(): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onerror = () => {
+      library = null;
+      reject(new Error("uPlot.js can't be loaded"));
+    };
+    document.head.append(createElement("script", { src: "page/uPlot.js", onload: () => resolve(), onerror }));
+  });
+}
+
+function drawCharts(): void {
+  if (lastHistory !== null) for (const chart of CHARTS) chart.show(lastHistory);
 }
 
 /** Redraws the charts after the colors changed. */
 export function redrawCharts(): void {
   for (const chart of CHARTS) chart.clear();
-  if (lastHistory !== null) showHistory(lastHistory);
+  if (lastHistory !== null) showHistory(lastHistory).catch(reportError);
 }
 
 /** Adds an unknown value where no sample was taken for a while, so that no line is drawn across the gap. */

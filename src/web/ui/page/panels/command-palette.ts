@@ -1,6 +1,6 @@
 import type { Status } from "../api.ts";
 import { byId, createElement, replaceChildren } from "../dom.ts";
-import type { FleetModel } from "../fleet/fleet.ts";
+import { type FleetModel, nodeName } from "../fleet/fleet.ts";
 import { ATTENTION, searchNodes } from "../fleet/node-filter.ts";
 import { REMEDIATION_STATES } from "../fleet/remediation-states.ts";
 import { holdCommand, releaseCommand } from "../node/node-panel.ts";
@@ -107,7 +107,7 @@ function operatorEntries({ view: { node }, fleet, status }: PaletteContext): rea
   });
   const daemon = [entry(pauseOrResume(status)), entry(resetBreaker), entry(acceptInventory)];
   if (node === null) return daemon;
-  const name = fleet?.byId.get(node)?.name ?? node;
+  const name = nodeName(fleet, node);
   const subject = { id: node, name };
   return [entry(holdCommand(subject), `Hold ${name}`), entry(releaseCommand(subject), `Release ${name}`), ...daemon];
 }

@@ -1,5 +1,5 @@
 import type { Budget, Status } from "../api.ts";
-import { byId, createElement, fill } from "../dom.ts";
+import { byId, createElement, fill, fillEach } from "../dom.ts";
 import { countNodes, type FleetModel } from "../fleet/fleet.ts";
 import { ATTENTION } from "../fleet/node-filter.ts";
 import { needsAttention, REMEDIATION_STATES } from "../fleet/remediation-states.ts";
@@ -77,7 +77,7 @@ export function showTiles(
       note: month?.calls_limit ? `of ${formatCount(month.calls_limit)}` : "no monthly limit",
     },
   ];
-  fill(byId("tiles"), tiles, () => tiles.map(tileElement));
+  fillEach(byId("tiles"), tiles, tileElement);
   if (online === null || performance.now() - announcedAt < ANNOUNCE_INTERVAL_MS) return;
   announcedAt = performance.now();
   byId("announcement").textContent =

@@ -1,16 +1,24 @@
 import { expect, test } from "vitest";
-import { applyChange, countNodes, readFleet } from "../../../../../src/web/ui/page/fleet/fleet.ts";
+import {
+  applyChange,
+  countNodes,
+  type FleetModel,
+  findNode,
+  readFleet,
+  selectNodes,
+} from "../../../../../src/web/ui/page/fleet/fleet.ts";
 import { compileFilter, type NodeFilter, searchNodes } from "../../../../../src/web/ui/page/fleet/node-filter.ts";
 import { type NodeOrder, sortNodes } from "../../../../../src/web/ui/page/fleet/node-order.ts";
 import { document } from "./fleet-document.ts";
 
 test("nodes are sorted by region, country and name, with numbers in names as numbers", () => {
   const fleet = readFleet(document);
-  expect(fleet.groups.map(({ region, online, cells }) => [region, online, cells.map(({ name }) => name)])).toEqual([
-    ["eu-central", 0, ["fra-1"]],
-    ["no region", 1, ["n4"]],
-    ["us-east", 1, ["iad-9", "iad-10", "iad-11"]],
+  expect(fleet.groups).toEqual([
+    { region: "eu-central", count: 1, online: 0 },
+    { region: "no region", count: 1, online: 1 },
+    { region: "us-east", count: 3, online: 1 },
   ]);
+  expect(fleet.cells.map(({ name }) => name)).toEqual(["fra-1", "n4", "iad-9", "iad-10", "iad-11"]);
   expect(fleet.cells.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4]);
 });
 
@@ -26,10 +34,11 @@ test("regions that differ only in leading zeros are separate groups, each with a
     status: "0000",
     mark: "0000",
   });
-  expect(fleet.groups.map(({ region, cells }) => [region, cells.map(({ country }) => country)])).toEqual([
-    ["eu-01", ["DE", "FR"]],
-    ["eu-1", ["DE", "FR"]],
+  expect(fleet.groups.map(({ region, count }) => [region, count])).toEqual([
+    ["eu-01", 2],
+    ["eu-1", 2],
   ]);
+  expect(fleet.cells.map(({ country }) => country)).toEqual(["DE", "FR", "DE", "FR"]);
 });
 
 test("counts follow changes", () => {
@@ -37,10 +46,19 @@ test("counts follow changes", () => {
   const counts = () =>
     ["online", "offline", "maintenance"].map((status) => countNodes(fleet, (each) => each === status));
   expect(counts()).toEqual([2, 2, 1]);
-  expect(applyChange(fleet, { from: 7, revision: 8, cells: [[1, 0, 9]] })).toEqual([1]);
+  expect(applyChange(fleet, { from: 7, revision: 8, cells: [[1, 0, 9]] })).toEqual([findNode(fleet, "n2")!.index]);
   expect(counts()).toEqual([3, 1, 1]);
   expect(fleet.groups.map(({ online }) => online)).toEqual([0, 1, 2]);
   expect(countNodes(fleet, (_, mark) => mark === "held")).toBe(1);
+});
+
+test("nodes are found by their id, status and mark", () => {
+  const fleet = readFleet(document);
+  expect(["n4", "n6", ""].map((id) => findNode(fleet, id)?.name)).toEqual(["n4", undefined, undefined]);
+  const offline = selectNodes(fleet, fleet.indexes, (status) => status === "offline");
+  expect(Array.from(offline, (index) => fleet.cells[index]!.name)).toEqual(["fra-1", "iad-9"]);
+  const awaiting = selectNodes(fleet, offline, (_, mark) => mark === "awaiting");
+  expect(awaiting).toHaveLength(0);
 });
 
 const found = (filter: Partial<NodeFilter>) => {
@@ -82,6 +100,9 @@ test("nodes are filtered by status and state of remediation", () => {
   expect(found({ remediation: "no such state" })).toEqual([]);
 });
 
+const sortedIds = (fleet: FleetModel, order: NodeOrder) =>
+  Array.from(sortNodes(fleet, fleet.indexes, order), (index) => fleet.cells[index]!.id);
+
 test.each<[NodeOrder["column"], boolean, string[]]>([
   ["urgency", false, ["n5", "n3", "n2", "n1", "n4"]],
   ["name", false, ["n3", "n2", "n1", "n5", "n4"]],
@@ -92,13 +113,12 @@ test.each<[NodeOrder["column"], boolean, string[]]>([
   ["country", false, ["n4", "n3", "n2", "n1", "n5"]],
   ["id", true, ["n5", "n4", "n3", "n2", "n1"]],
 ])("nodes sorted by %s (reversed: %s) keep their order within equal values", (column, isDescending, ids) => {
-  const fleet = readFleet(document);
-  expect(sortNodes(fleet, fleet.cells, { column, isDescending }).map(({ id }) => id)).toEqual(ids);
+  expect(sortedIds(readFleet(document), { column, isDescending })).toEqual(ids);
 });
 
 test("nodes with a mark that this page does not know are last by urgency", () => {
   const marks = document.marks.map((mark) => (mark === "held" ? "a mark of a later version" : mark));
   const fleet = readFleet({ ...document, marks, mark: "90005a" });
-  expect(sortNodes(fleet, fleet.cells, { column: "urgency", isDescending: false }).at(-1)?.id).toBe("n1");
-  expect(sortNodes(fleet, fleet.cells, { column: "urgency", isDescending: true })[0]?.id).toBe("n1");
+  expect(sortedIds(fleet, { column: "urgency", isDescending: false }).at(-1)).toBe("n1");
+  expect(sortedIds(fleet, { column: "urgency", isDescending: true })[0]).toBe("n1");
 });
