@@ -49,7 +49,7 @@ describe("nodes that were shown healthy", () => {
     expect(held()).toBe("abc");
   });
 
-  test("are none if they fail one by one", () => {
+  test("are not an incident if they fail one by one", () => {
     show("a");
     for (let minutes = 0; minutes < 4; minutes++) show("a");
     show("ab");
