@@ -203,7 +203,7 @@ export type ActionRequest =
  * - `vetoed`: an operator lifted our quarantine; the policy leaves the node alone until `until`.
  * - `given_up`: a policy did not heal it; this lasts until the node is healthy or is released. If `until` is set, the
  *   node was released then, and the row is kept because only later attempts count.
- * - `ownership`: another client or an operator acted on it recently.
+ * - `ownership`: another client or an operator acted on it recently, or it restarted, which looks the same.
  */
 export interface NodeHold {
   readonly node: NodeId;

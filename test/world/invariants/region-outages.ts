@@ -14,7 +14,7 @@ export interface RegionOutages {
   recordCommit(): void;
   /** Call at every step and after every snapshot. */
   update(): void;
-  /** Returns why a POST acts on a node because its region is cut off, or null if it does not. */
+  /** Returns a description if a POST acts on a node because its region is cut off, or null if it does not. */
   violationOf(post: PostAttempt): string | null;
 }
 
