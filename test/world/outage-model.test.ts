@@ -70,7 +70,7 @@ describe("nodes that were shown healthy", () => {
     expect(held()).toBe("ab");
   });
 
-  test("do not count while an episode of theirs is open", () => {
+  test("do not count while they have an open episode", () => {
     treated = new Set("a");
     show("ab");
     expect(held()).toBe("");
@@ -101,12 +101,12 @@ describe("an incident", () => {
     show("abc");
   });
 
-  test("is not known to the next process before the journal was written", () => {
+  test("is not known to the next process if the journal was not written after it", () => {
     model.startProcess();
     expect(held()).toBe("");
   });
 
-  test("is known to the next process once the journal was written after it", () => {
+  test("is known to the next process if the journal was written after it", () => {
     now += 3 * MINUTE_MS;
     model.recordCommit(now);
     model.startProcess();
