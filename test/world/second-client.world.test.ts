@@ -48,7 +48,7 @@ const usedMin = (limiter: LimiterKind) =>
   limiter === "sliding_counter" || limiter === "first_call_window" ? 0.35 : 0.4;
 
 test.each(cases)(
-  "shares a $limiter of the plan $plan with a client that calls $client, almost without a 429 for either",
+  "shares a $limiter of the plan $plan with another client (calls: $client), almost without a 429 for either",
   async ({ limiter, plan, client }) => {
     const second = clients[client]!;
     const service = { limiter, plan, rateLimitHeaders: "category" } as const;
