@@ -19,7 +19,7 @@ export interface EvaluationResult {
   readonly gapMs: number;
 }
 
-/** The targets for 5% of the nodes observed again. */
+/** Targets if 5% of the nodes were observed again. */
 export const EVALUATION_CPU_MS_MAX = 150;
 export const EVALUATION_GAP_MS_MAX = 5;
 
@@ -27,7 +27,9 @@ const NODES = 100_000;
 const ROUNDS = 15;
 const WARM_UP_ROUNDS = 5;
 
-/** Conditions as policies have them: of the list, of details, of times, and compared with the fleet. Each holds on few nodes. */
+/**
+ * Typical conditions: on fields of the list and of details, on times, and relative to the fleet. Few nodes meet each.
+ */
 const CONDITIONS = [
   'node.status == "offline" && node.uptime_hours < 100',
   'node.status == "online" && node.cpu_usage > 0.95 && node.cpu_usage > fleet.median.cpu_usage + 0.3',
@@ -85,7 +87,9 @@ export async function benchEvaluation(): Promise<EvaluationResult[]> {
   return results;
 }
 
-/** Returns the fleet with the time of the observation, which all nodes or every twentieth had now. */
+/**
+ * Returns the fleet with `share` of its nodes observed at `now`, and the others when they were observed in `previous`.
+ */
 function observedAgain(fleet: Fleet, previous: Fleet, share: number, now: number): Fleet {
   const every = Math.round(1 / share);
   const listedAt = NumberColumn.from(Array.from(previous.listedAt, (at, slot) => (slot % every === 0 ? now : at)));

@@ -138,7 +138,7 @@ export const pageSizeOf = ({ conditions }: Pick<Cell, "conditions">): number =>
 
 export const MONTH_MS: DurationMs = 30 * DAY_MS;
 
-/** The largest share of calls for lists, of the even poller and of proxywarden, so that their details are comparable. */
+/** Maximum share of calls that the even poller and proxywarden make for lists, so that their details are comparable. */
 export const LIST_SHARE = 0.75;
 
 /** The calls that polling may make for a fleet, and the resulting intervals. Rates are calls a minute. */
@@ -185,7 +185,7 @@ export function pollingBudgetOf({ nodes, plan, conditions }: Cell): PollingBudge
 
 /** The times of a cell, from its start. */
 export interface Timetable {
-  /** Time without visible faults, in which the ages of the details become different. */
+  /** Time without visible faults, in which the ages of the details spread out. */
   readonly leadMs: DurationMs;
   /** Duration of the following window in which faults become visible, evenly distributed. */
   readonly windowMs: DurationMs;

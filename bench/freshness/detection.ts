@@ -3,16 +3,19 @@ import type { EpochMs } from "../../src/model/time.ts";
 import type { Listing } from "./listing.ts";
 import { type Fault, type Jump, type Script, START_MS } from "./script.ts";
 
-/** Faults by how they can be found: in a list, by a rising usage, after a restart that the list shows, only by chance. */
+/**
+ * Faults by how they can be found: in a list, by a rising usage, after a restart that the list shows, or only by
+ * chance.
+ */
 export const DETECTION_KINDS = ["offline", "creep", "signalled", "jump"] as const;
 export type DetectionKind = (typeof DETECTION_KINDS)[number];
 
-/** Detection time of each fault; Infinity: not found while it lasted. */
+/** Detection time of each fault, or Infinity if it was not found while it lasted. */
 export type Latencies = Readonly<Record<DetectionKind, readonly DurationMs[]>>;
 
 /** Records which faults a contender has found. */
 export interface Detector {
-  /** Returns the visible faults that were not found yet. */
+  /** Returns the visible faults that have not been found yet. */
   undetected(at: EpochMs): Iterable<Fault>;
   recordDetection(fault: Fault, at: EpochMs): void;
   /** Records a page of the list, counted from 0, with the state at `servedAt`, received at `knownAt`. */
@@ -76,7 +79,7 @@ export function createDetector(script: Script, nodes: number, listing: Listing):
   };
 }
 
-/** Returns a quantile of the values; Infinity: too few faults were found. */
+/** Returns a quantile of the values, or Infinity if too few faults were found. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((one, other) => one - other);
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;

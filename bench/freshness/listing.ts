@@ -6,7 +6,7 @@ import type { Script } from "./script.ts";
 export interface Listing {
   /** Returns the number of pages. */
   pages(at: EpochMs): number;
-  /** Returns the page, from 0, that contains a node; -1: none. */
+  /** Returns the page, from 0, that contains a node, or -1 if none does. */
   pageOf(index: number, at: EpochMs): number;
   /** Returns the node after `index` in round-robin order, which is the order of joining. */
   next(index: number, at: EpochMs): number;
@@ -33,7 +33,7 @@ export function createListing(cell: Cell, { listed, membershipChanges }: Script)
       move = membershipChanges[++applied]
     ) {
       isMember[move.index] = move.joins;
-      // The list is sorted by age, the newest first.
+      // The list is sorted by age, newest first.
       if (move.joins) positions.unshift(move.index);
       else positions.splice(positions.indexOf(move.index), 1);
     }

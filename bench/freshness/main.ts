@@ -40,7 +40,7 @@ for (const { cell, target, value, bound } of missed) {
 }
 if (missed.length > 0) process.exitCode = 1;
 
-/** Replaces all latencies of a kind by their median and 95th percentile; null: fewer faults were found. */
+/** Replaces all latencies of a kind by their median and 95th percentile, each null if too few faults were found. */
 function summary({ cell, results }: CellRun) {
   const short = ({ latencies, ...rest }: Result) => ({
     ...rest,

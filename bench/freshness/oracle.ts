@@ -6,9 +6,9 @@ import { type Result, toResult } from "./result.ts";
 import { type Fault, type Script, START_MS } from "./script.ts";
 
 /**
- * The lower bound. The oracle knows where a fault is, and reads that node as soon as the limits, the reserve and the month
- * (spread evenly) allow. It reads the list at most at the requested interval, and at most as often as whole walks are
- * affordable if nothing else is read; its first page is always the right one.
+ * The lower bound. The oracle knows where a fault is, and reads that node as soon as the limits, the reserve and the
+ * month (spread evenly) allow. It reads the list at most at the requested interval, and at most as often as whole walks
+ * are affordable if nothing else is read. It always reads the page with the fault first.
  */
 export function runOracle(cell: Cell, script: Script): Result {
   const { rate, fastestWalkMs } = pollingBudgetOf(cell);

@@ -17,7 +17,7 @@ type Call = { readonly page: number } | { readonly node: number };
 
 /** Sends calls to the limiters of the simulated service. The script determines the answers. */
 interface Poller {
-  /** Sends a call at `at`. Returns the time to wait before sending it again; 0: it was admitted. */
+  /** Sends a call at `at`. Returns the time to wait before sending it again, or 0 if it was admitted. */
   send(call: Call, at: EpochMs): number;
   readonly listing: Listing;
   /** Advances time to `at` and records the ages of details on the way. */

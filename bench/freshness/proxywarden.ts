@@ -99,7 +99,7 @@ export async function runProxywarden(cell: Cell, script: Script): Promise<Result
   });
 }
 
-/** Returns when a node's details were read, by node index; -Infinity: the snapshot does not contain the node. */
+/** Returns when a node's details were read, by node index, or -Infinity if the snapshot does not contain the node. */
 function detailedAt({ idOf }: Script, { fleet }: Snapshot): (index: number) => number {
   const slots = new Map(fleet.ids.map((id, slot) => [id as string, slot]));
   return (index) => {
@@ -225,7 +225,7 @@ function start(
   return collectors;
 }
 
-/** Stops the collectors after the calls in flight were answered. */
+/** Stops the collectors once the calls in flight have been answered. */
 async function stop(collectors: CollectorManager, clock: VirtualClock): Promise<void> {
   const stopped = collectors.stop();
   await clock.advance(MINUTE_MS / 2);

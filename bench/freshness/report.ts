@@ -89,7 +89,9 @@ export function cellTable(cells: readonly Cell[]): string {
   return table([...head, "faults last", "simulated time"], [2, 3, 4, 5, 6], rows);
 }
 
-/** Formats median and 95th percentile over the whole month: a contender without calls left finds nothing more. */
+/**
+ * Formats the median and the 95th percentile over the whole month: a contender with no calls left finds nothing more.
+ */
 function latencies({ latencies: all, monthShare }: Result, kind: DetectionKind, lastsMs: DurationMs): string {
   const text = (share: number) => {
     const value = quantile(all[kind], share);

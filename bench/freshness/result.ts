@@ -29,9 +29,9 @@ export interface Result {
   readonly callsInMonth: number;
   /** Share of the month for which its calls last, at most 1. */
   readonly monthShare: number;
-  /** Median age of the details; null: the contender keeps none. */
+  /** Median age of the details, or null if the contender keeps none. */
   readonly medianAgeMs: DurationMs | null;
-  /** Null: the contender keeps none. */
+  /** Null if the contender keeps none. */
   readonly inventory: InventoryResult | null;
 }
 
@@ -66,7 +66,10 @@ export function toResult(counts: {
   };
 }
 
-/** Returns the median age at `at` of the details of the eligible nodes. `detailedAt`: time of the last detail read by node. */
+/**
+ * Returns the median age at `at` of the details of the eligible nodes. `detailedAt` returns when a node's was last
+ * read.
+ */
 export function ageAt(
   { eligible }: Pick<Script, "eligible">,
   detailedAt: (index: number) => number,

@@ -33,7 +33,7 @@ export interface Fault {
   /** Index of the node in the order of joining. */
   readonly index: number;
   readonly id: string;
-  /** Null: the node is offline. */
+  /** Null if the node is offline. */
   readonly load: ResourceLoad | null;
   /** The earliest time at which a read shows the fault. */
   readonly visibleAt: EpochMs;
@@ -71,7 +71,10 @@ export interface Script {
   readonly listed: readonly number[];
   /** Joins and leaves, sorted by time. */
   readonly membershipChanges: readonly MembershipChange[];
-  /** Nodes that are always in the fleet and have readable details. Faults and ages are only of these nodes. */
+  /**
+   * Nodes that are always in the fleet and have readable details. Only these nodes have faults, and only their ages
+   * count.
+   */
   readonly eligible: readonly number[];
   idOf(index: number): string;
   /** Whether the node's detail is readable. */
@@ -159,7 +162,7 @@ const scenarioOf = ({ nodes, seed, plan, conditions }: Cell): Scenario => ({
 
 const CHURN = { ...defaultScenario.churn, joinEveryMs: CHURN_EVERY_MS, leaveEveryMs: CHURN_EVERY_MS };
 
-/** Starts just after the start of the simulation, before which all details are read. */
+/** Creates a fault that begins just after the start, before which all details are read, and never ends. */
 const permanent = (fault: FaultKind) => ({ afterMs: 1, forMs: NEVER, fault });
 
 /** Determines joins and leaves, which depend on the seed, by simulating them in a separate network. */

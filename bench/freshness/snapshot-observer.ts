@@ -50,7 +50,10 @@ export function createSnapshotObserver(
     return load === null ? fleet.status[slot] === OFFLINE : fleet[COLUMNS[load.resource]].at(slot) > THRESHOLD;
   };
 
-  /** Sets the detail deadlines that remediation would set for nodes above the threshold: until `for` ends, then often. */
+  /**
+   * Sets the detail deadlines that remediation would set for nodes above the threshold: at the end of `for`, then
+   * several times per round.
+   */
   function setDeadlines({ at, fleet }: Snapshot, { details }: Plan): void {
     for (const fault of found.keys()) if (!isShown(fault, fleet)) found.delete(fault);
     const deadline = ([{ id }, since]: [Fault, MonotonicMs]): [NodeId, MonotonicMs] => {

@@ -12,15 +12,15 @@ export interface TargetResult {
   readonly isReached: boolean;
 }
 
-/** Size of the fleet for which the targets of detection by details apply. */
+/** Size of the fleet to which the targets of detection by details apply. */
 const DETAIL_TARGETS_NODES = 5_000;
 const CREEP_TIMES_MIN = 3;
 const JUMP_TIMES_MAX = 1.25;
 const ORACLE_TIMES_MAX = 1.5;
 const SPENT_SHARE_MIN = 0.97;
-/** Both contenders make the same number of calls, with this tolerance. */
+/** Maximum ratio of the calls of proxywarden to those of the even poller. */
 const SAME_CALLS_MAX = 1.01;
-/** As many joins and leaves as occur during some walks. */
+/** About as many nodes as join and leave during a few walks. */
 const INVENTORY_ERROR_MAX = 0.01;
 /** Node metrics are missing only before the first walk after the start. */
 const FRESH_SHARE_MIN = 0.999;

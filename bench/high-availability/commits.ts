@@ -12,7 +12,7 @@ import { actionOf, decisionOf, episodeOf } from "../../test/journal/arbitrary-ch
 import { fixedSecret } from "../../test/journal/state-stores.ts";
 import { median } from "../bench-process.ts";
 
-/** What {@link measureCommits} returns. */
+/** Speed of the two journals. */
 export interface CommitSpeed {
   /** Commits a second, one after another, in a temporary folder. */
   readonly sqlite: number;

@@ -10,7 +10,7 @@ const WALK_EVERY_MS: DurationMs = MINUTE_MS;
 
 /** A failure of the leader or of the database. */
 interface Disturbance {
-  /** Whether the leader itself continues afterwards; absent: another daemon does. */
+  /** Whether the leader itself continues afterwards. If absent, another daemon does. */
   readonly keepsLeader?: true;
   /** Disturbs a group. Returns what ends the disturbance; it is called when remediation continues. */
   start(leader: Member, cluster: PostgresCluster): Promise<() => void>;
@@ -65,7 +65,7 @@ export async function measurePauses(name: string, runs: number, speed: number): 
         started++;
       }
       const leader = await group.untilHealing();
-      // The failure comes at any time between two walks.
+      // The failure occurs at a random time between two walks.
       await systemClock.sleep((Math.random() * WALK_EVERY_MS) / speed);
       const failedAt = systemClock.monotonic();
       const end = await start(leader, cluster);

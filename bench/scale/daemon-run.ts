@@ -66,9 +66,9 @@ export interface ScaleResult extends FleetSize {
   readonly plainMs: number;
   readonly gzipMb: number;
   readonly gzipMs: number;
-  /** Median time of a response of the JSON API, of the slowest route. */
+  /** Median response time of the slowest route of the JSON API. */
   readonly apiMs: number;
-  /** Longest delay of the event loop while a route is requested: median of the rounds, of the worst route. */
+  /** Longest delay of the event loop while a route is requested: median of the rounds of the worst route. */
   readonly apiDelayMs: number;
   /** The same in rounds of similar length without requests. */
   readonly quietDelayMs: number;
@@ -159,7 +159,7 @@ function startDaemon(folder: string, config: object): ChildProcess {
   });
 }
 
-/** Waits until the lists have been read completely. Asks a route that costs the daemon little. */
+/** Waits until the lists have been read completely. Polls a route that costs the daemon little. */
 async function untilComplete(url: string, { sessions }: FleetSize): Promise<void> {
   const needed = sessions > 0 ? ["nodes", "sessions"] : ["nodes"];
   const until = performance.now() + START_MS_MAX;
@@ -233,7 +233,7 @@ function memoryMb(pid: number, name: "VmRSS" | "VmHWM"): number {
 
 /** Returns the CPU time of all threads of a process. */
 function cpuSecondsOf(pid: number): number {
-  // The name of the program, which is in brackets, may contain blanks.
+  // The name of the program, which is in parentheses, may contain spaces.
   const [, fields = ""] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ");
   const [user, system] = fields.split(" ").slice(11, 13).map(Number) as [number, number];
   return (user + system) / CLOCK_TICKS_PER_SECOND;

@@ -57,7 +57,7 @@ export interface MassEvent {
   readonly routes: readonly RouteResult[];
 }
 
-/** Share of the nodes that are held at least. */
+/** Minimum share of the nodes that are held. */
 const HELD_SHARE_MIN = 0.15;
 /** Two walks of the nodes, a minute apart, show that they fail. A large fleet takes minutes to evaluate and journal. */
 const WAIT_MS_MAX = 15 * MINUTE_MS;

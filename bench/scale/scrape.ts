@@ -4,7 +4,7 @@ import { gunzip } from "node:zlib";
 
 const decompress = promisify(gunzip);
 
-/** Scrapes /metrics once. The body stays as it was sent. */
+/** Scrapes /metrics once. Returns the body as it was sent. */
 export async function scrape(url: string, encoding: "identity" | "gzip"): Promise<{ body: Buffer; tookMs: number }> {
   const startedAt = performance.now();
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -16,10 +16,10 @@ export async function scrape(url: string, encoding: "identity" | "gzip"): Promis
   return { body: Buffer.concat(chunks), tookMs: performance.now() - startedAt };
 }
 
-/** The daemon's metrics of itself follow those of the network, and take less than this. */
+/** The daemon's own metrics follow those of the network, and take less than this. */
 const DAEMON_TEXT_BYTES = 1_000_000;
 
-/** Scrapes /metrics with gzip, and returns what the daemon says about itself. */
+/** Scrapes /metrics with gzip, and returns values of the daemon's own metrics. */
 export async function readPage(url: string) {
   const page = await decompress((await scrape(url, "gzip")).body);
   const text = page.subarray(-DAEMON_TEXT_BYTES).toString("latin1");

@@ -1,9 +1,9 @@
 const CAPACITY_MIN = 64;
 
 /**
- * A queue of future events, ordered by time. It is a binary heap in typed arrays for hundreds of thousands of events.
- * An event is a number with a meaning for the caller, such as a slot. Events with equal times are returned in the order
- * of their numbers, regardless of the order in which they were added, so that runs are reproducible.
+ * A queue of future events, ordered by time. It is a binary heap in typed arrays, which suits hundreds of thousands of
+ * events. An event is a number with a meaning for the caller, such as a slot. Events with equal times are returned in
+ * the order of their numbers, regardless of the order in which they were added, so that runs are reproducible.
  */
 export type EventQueue = ReturnType<typeof createEventQueue>;
 

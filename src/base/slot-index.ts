@@ -1,6 +1,6 @@
 /**
  * Slots by id for successive columns of ids, in which most slots keep their id. A new map of a hundred thousand ids
- * blocks the event loop for more than ten milliseconds; an update takes a small part of that.
+ * blocks the event loop for more than ten milliseconds; an update takes a fraction of that.
  */
 export class SlotIndex {
   readonly #slots = new Map<string, number>();

@@ -9,7 +9,7 @@ export function runAtOnce<Result>(steps: Iterator<unknown, Result>): Result {
   }
 }
 
-/** Items per step. Each takes about a microsecond. */
+/** Number of items per step. An item takes about a microsecond. */
 const ITEMS_PER_STEP = 200;
 
 /** Returns the steps that do `work` for each item, in order. Items that are added meanwhile are included. */

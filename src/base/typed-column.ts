@@ -9,7 +9,7 @@ export type TypedColumn =
 
 /** Shortest column. */
 const LENGTH_MIN = 64;
-/** Columns grow by this factor, which wastes less memory than doubling and still costs constant time per slot. */
+/** Columns grow by this factor. It wastes less memory than doubling, and a slot still costs amortized constant time. */
 const GROWTH = 1.25;
 
 /** Returns the column if it has room for `index`, or a longer copy whose new slots hold `empty`. */

@@ -9,15 +9,15 @@ const LOAD_FACTOR_MIN = 0.15;
 /**
  * Finds the row of an id in a table, with an open-addressing hash index. Ids are compared by a 64-bit hash: among a
  * million, the probability of a collision is 1 in 37 million. It takes 14 to 37 bytes per id. In a large table it is
- * several times as fast as a Map, which reads an object and a string from anywhere in memory for each comparison.
+ * several times as fast as a Map, which follows pointers to an object and a string for each comparison.
  */
 export class IdIndex {
   /** The hash of the id in each row. */
   #low = new Int32Array(0);
   #high = new Int32Array(0);
   /**
-   * The row plus 1, or 0 if the entry is empty. The bits above those that a row can have hold a tag: the same bits of
-   * `high`. Nearly all other rows have another tag, so their hashes need not be read. The length is a power of 2.
+   * The row plus 1, or 0 if the entry is empty. The bits above those of the row hold a tag: the same bits of `high`.
+   * Nearly all other rows have another tag, so their hashes need not be read. The length is a power of 2.
    */
   #entries = new Int32Array(ENTRIES_MIN);
   #size = 0;

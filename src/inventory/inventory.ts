@@ -133,7 +133,8 @@ export class Inventory {
 
   /**
    * Records a detail as observed at `at`, which is `epochMs` by the wall clock, but keeps later observations. Returns
-   * `outdated` if it contradicts a later one, or `bad_scale` if its usage is the first to contradict the declared scale.
+   * `outdated` if its status contradicts an earlier record with a later last_seen, or `bad_scale` if its usage is the
+   * first to contradict the declared scale.
    */
   recordDetail(detail: NodeDetail, at: MonotonicMs, epochMs: EpochMs): "taken" | "outdated" | "bad_scale" {
     const slot = this.#slots.get(detail.id);
@@ -258,7 +259,7 @@ export class Inventory {
     this.#onRemoved(id);
   }
 
-  /** Writes the fields of the list form, unless {@link NodeColumns.isOutdated}. Returns whether it did. */
+  /** Writes the fields of the list form, unless the record {@link NodeColumns.isOutdated}. Returns whether it did. */
   #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs, source: "list" | "detail"): boolean {
     // Only the list can show that the service's clock was set back.
     const ignoredMs = source === "list" ? OLDER_RECORD_MS_MAX : Number.POSITIVE_INFINITY;

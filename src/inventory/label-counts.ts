@@ -19,7 +19,10 @@ export function createLabelCounts(family: CappedFamily, onFolded: OnLabelsFolded
   const other = { count: 0, occurs: false };
   let foldedCount = 0;
 
-  /** Returns the row of a value that has none yet, or -1 if it is counted under `other`, because the cap is reached. */
+  /**
+   * Returns the row of a value that has none yet, or -1 if it is counted under `other`: the cap is reached, or it is
+   * `other`.
+   */
   function addRow(value: string): number {
     if (value === OTHER_LABEL) return -1;
     if (rows.size >= valuesMax) {

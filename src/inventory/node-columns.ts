@@ -33,7 +33,7 @@ export const TEXT_COLUMNS = LISTED_TEXT_NAMES.filter(
 const UNKNOWN_STATUS = NODE_STATUSES.indexOf("unknown");
 const OFFLINE_STATUS = NODE_STATUSES.indexOf("offline");
 
-/** A record whose last_seen is earlier by more than this is an older one. Some services round the times of a list. */
+/** A record whose last_seen is earlier by more than this is an older one. Some services round the times in a list. */
 const LAST_SEEN_TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
 /**
  * For this long after a record, an older record of the list, for example from a cache, is ignored. After that, it is

@@ -72,7 +72,7 @@ export class WalkHistory {
   #expectedNodes = 0;
   /** Nodes that the last walk to the end of the list showed, or null before the first one, which is trusted. */
   #lastShown: number | null = null;
-  /** Since when the list has shown too few nodes, or null if the last one showed enough. */
+  /** Since when the list has shown too few nodes, or null if the last walk showed enough. */
   #shrunkSince: MonotonicMs | null = null;
   #keepsAll = false;
   #isWhole = true;

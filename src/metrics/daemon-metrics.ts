@@ -118,7 +118,7 @@ function combinationsOf(labels: DaemonFamily["labels"]): Record<string, string>[
   return combinations;
 }
 
-/** Removes all series. prom-client starts and resets a gauge without labels at 0, which was never measured. */
+/** Removes all series: prom-client sets a new or reset gauge without labels to 0, which was never measured. */
 function clearGauge(gauge: Gauge): void {
   gauge.reset();
   gauge.remove({});

@@ -15,7 +15,7 @@ export interface FamilyHead {
 /** Returns the end of the body; text 0.0.4 has none. */
 export const endMarker = (format: Format): string => (format === "openmetrics" ? "# EOF\n" : "");
 
-/** Units of families. OpenMetrics states the unit only if the name ends in it. */
+/** Units of families. OpenMetrics allows a UNIT line only if the name ends in the unit. */
 const UNITS = ["seconds", "bytes", "ratio"] as const;
 
 /** Returns the unit that the name of a family ends with, or null if there is none. */

@@ -22,15 +22,17 @@ export const FAILURE_MEANINGS = {
   unauthorized: "401: the API key is not accepted",
   forbidden: "403: the API key lacks a required scope, or a limit of the plan is reached",
   not_found: "404 or 410: the base URL is wrong, or the node is gone",
-  rate_limited: "429: another user of the key uses up the limit, or a gateway has a lower one; otherwise a bug",
+  rate_limited:
+    "429, or no call could be sent because of earlier ones: another user of the key uses up the limit, or a gateway has a lower one; otherwise a bug",
   client_error: "another 4xx",
   server_error: "5xx",
   redirected: "3xx: redirects are not followed",
   not_json: "the body is not JSON",
   wrong_shape: "the JSON does not match the API documentation",
   too_large: "the body exceeded the size limit and was discarded",
-  incomplete: "the walk ended with records missing, or a detail contradicts a later response",
-  budget: "the limits left no room for the call before the collector's next run",
+  incomplete: "the walk ended with records missing, or a detail contradicts an earlier response with a later last_seen",
+  budget:
+    "the limits left no room for the call within 5 minutes, or the run has used up its share of the calls left in the month",
   internal: "a bug in proxywarden; the log has the stack trace",
 } as const;
 export type FailureReason = keyof typeof FAILURE_MEANINGS;
@@ -40,7 +42,7 @@ export const FAILURE_REASONS = Object.keys(FAILURE_MEANINGS) as readonly Failure
 /** Values of the label `reason` of `proxywarden_records_rejected_total`, and what each means. */
 export const REJECT_MEANINGS = {
   not_an_object: "the record is not a JSON object; it is skipped",
-  missing_id: "the record has no id, or one that is not valid Unicode; it is skipped",
+  missing_id: "the record has no id, or one that is not a string of valid Unicode or is too long; it is skipped",
   wrong_type: "a field has the wrong type or is out of range; the field is unknown",
   unknown_status: "the API documentation does not list the status; it is counted as unknown",
   unknown_type: "the API documentation does not list the session type; it is counted as unknown",
@@ -63,7 +65,8 @@ export const WEB_REFUSAL_MEANINGS = {
   connections: "too many connections are open, in total or from this client, or the client opens new ones too fast",
   handshake: "the TLS handshake failed or took too long; the log has the cause at level debug",
   client_certificate: "the client sent no certificate, or one that is not accepted",
-  malformed: "not HTTP or an invalid URL (400), headers that are too large (431) or arrive too slowly (408)",
+  malformed:
+    "not HTTP, an invalid URL or Host header (400), a request that arrives too slowly (408), a path that is too long (414), an unsupported Expect header (417), or headers that are too large (431)",
   rate: "the client, or all clients together, sent too many requests (429)",
   credentials: "the password or the operator's token is missing or wrong (401)",
   origin:

@@ -33,8 +33,8 @@ export interface Fleet
    */
   readonly listedAt: NumberColumn;
   /**
-   * When a record last stated a known status that the following record did not, in MonotonicMs, or NaN if never. It was
-   * observed before the current record, or is older by its last_seen.
+   * When a record last stated a known status that the following record did not, in MonotonicMs, or NaN if never. That
+   * record was observed before the current one, or has an earlier last_seen.
    */
   readonly otherStatusAt: NumberColumn;
   /** When the detail was observed, in MonotonicMs, or NaN if never. */

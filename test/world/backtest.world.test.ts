@@ -13,7 +13,7 @@ import { runPrometheus } from "../integration/prometheus/monitoring-servers.ts";
 
 const DAYS = Number(process.env.WORLD_DAYS ?? 30);
 const INTERVAL_MS: DurationMs = 2 * MINUTE_MS;
-/** A walk, a scrape and a point of the replay. */
+/** One interval each for a walk, a scrape and a point of the replay. */
 const RESOLUTION_MS: DurationMs = 3 * INTERVAL_MS;
 /**
  * A condition that ends within the resolution after `for` fires in one of the two runs only, and limits then differ for

@@ -33,7 +33,7 @@ async function runInProcess(): Promise<{ days: readonly EnduranceDay[]; end: End
 }
 
 test(
-  "uses no more memory, series and rows after 90 days of changing nodes than after two days",
+  "uses no more memory, series or rows after 90 days of changing nodes than after two days",
   async () => {
     const { days, end } = await runInProcess();
     const baseline = days.find(({ day }) => day === BASELINE_DAY)!;

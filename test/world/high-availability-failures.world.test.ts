@@ -102,7 +102,7 @@ test.each([
   },
 );
 
-test("while the disk of the database is full the leader exports, holds actions, and loses nothing recorded", async () => {
+test("while the disk of the database is full, the leader exports, holds actions, and loses nothing recorded", async () => {
   const disk = createFolder();
   // Needs root.
   execFileSync("mount", ["-t", "tmpfs", "-o", "size=110m,mode=777", "tmpfs", disk]);
@@ -149,7 +149,7 @@ function copyNewerVersion(): string {
   return join(folder, "test/integration/high-availability/shared-daemon.ts");
 }
 
-test("through a rolling upgrade the older leader heals until it is stopped, and no older daemon leads after it", async () => {
+test("during a rolling upgrade, the older leader heals until it is stopped, and no older daemon leads after that", async () => {
   const script = copyNewerVersion();
   const group = await startGroup();
   const version = async () => (await cluster.query(`SELECT version FROM ${group.schema}.schema_version`))[0]!.version;

@@ -59,8 +59,8 @@ async function slowDatabase({ database }: Member, choices: RandomChoices): Promi
 const disturbances: readonly Disturbance[] = [cut, stop, pause, restartDatabase, slowDatabase];
 
 /**
- * Disturbs a daemon when its next POST arrives, or when it was executed. Returns a function that waits for the end of
- * that.
+ * Disturbs a daemon when its next POST arrives, or once it was executed. Returns a function that waits until the
+ * disturbance has ended.
  */
 function disturbNextPost(group: ProcessGroup, choices: RandomChoices): () => Promise<void> {
   const disturbance = choices.pick([cut, stop, pause]);

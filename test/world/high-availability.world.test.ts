@@ -10,7 +10,7 @@ const FIRST_SEED = Number(process.env.WORLD_SEED ?? 1);
 /** After this time the first leader's inventory is trusted. */
 const WARM_UP_MS: DurationMs = 4 * MINUTE_MS;
 const DISTURBED_MS: DurationMs = HOUR_MS;
-/** Share of disturbances beside which a node fails. */
+/** Share of disturbances during which a node fails. */
 const FAILURES_SHARE = 0.15;
 /** Number of failures. With more, the circuit breaker would open. */
 const FAILURES_MAX = 8;

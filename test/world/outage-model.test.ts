@@ -50,7 +50,7 @@ describe("nodes that were shown healthy", () => {
     expect(held()).toBe("abc");
   });
 
-  test("are none if they fail one by one", () => {
+  test("are not an incident if they fail one by one", () => {
     show("a");
     for (let minutes = 0; minutes < 4; minutes++) show("a");
     show("ab");
@@ -71,7 +71,7 @@ describe("nodes that were shown healthy", () => {
     expect(held()).toBe("ab");
   });
 
-  test("do not count while an episode of theirs is open", () => {
+  test("do not count while they have an open episode", () => {
     treated = new Set("a");
     show("ab");
     expect(held()).toBe("");
@@ -108,12 +108,12 @@ describe("an incident", () => {
     show("abc");
   });
 
-  test("is not known to the next process before the journal was written", () => {
+  test("is not known to the next process if the journal was not written after it", () => {
     model.startProcess();
     expect(held()).toBe("");
   });
 
-  test("is known to the next process once the journal was written after it", () => {
+  test("is known to the next process if the journal was written after it", () => {
     now += 3 * MINUTE_MS;
     model.recordCommit(now);
     model.startProcess();

@@ -41,14 +41,14 @@ const REJECTED_MINUTES_MAX = 2;
 /** A sliding counter shows the calls of the other client later, and only by their share. */
 const REJECTED_MINUTES_MAX_OF_COUNTER = 1;
 /**
- * Share of what the other client leaves of 100 calls a minute that we use at least. A window that starts with the first
- * call lasts longer than a minute, and a sliding counter frees calls later.
+ * Minimum share that we use of the calls that the other client leaves out of 100 a minute. A window that starts with
+ * the first call lasts longer than a minute, and a sliding counter frees calls later.
  */
 const usedMin = (limiter: LimiterKind) =>
   limiter === "sliding_counter" || limiter === "first_call_window" ? 0.35 : 0.4;
 
 test.each(cases)(
-  "shares a $limiter of the plan $plan with a client that makes $client calls, almost without a 429 for either",
+  "shares a $limiter of the plan $plan with another client (calls: $client), almost without a 429 for either",
   async ({ limiter, plan, client }) => {
     const second = clients[client]!;
     const service = { limiter, plan, rateLimitHeaders: "category" } as const;

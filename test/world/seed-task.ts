@@ -6,7 +6,7 @@ export interface SeedTask {
   readonly seed: number;
   readonly nodes: number;
   readonly days: number;
-  /** Names of the faults and events to keep; null: all. */
+  /** Names of the faults and events to keep, or null for all. */
   readonly keep: readonly string[] | null;
   readonly until: Until;
 }

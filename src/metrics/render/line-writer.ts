@@ -59,7 +59,7 @@ const lengthOf = ({ offsets }: Texts, first: number, end: number) => offsets[end
 
 /** The parts that the sample lines of a node family have in common. */
 export interface LineFormat {
-  /** The text before the label text of a node, and then the text after it for each line of a node. */
+  /** The text before the label text of a node, then one text for each line of a node, which follows the label text. */
   readonly texts: Texts;
   /** Number of decimals of the values, see `valueText`. */
   readonly decimals: number;

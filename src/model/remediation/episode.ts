@@ -66,11 +66,11 @@ export interface Episode {
   /** Number of steps sent, or that would have been sent. */
   readonly acted: number;
   /**
-   * Consecutive attempts of this step that were not executed, not counting 429s. The next one waits until `retryAt`.
+   * Consecutive attempts at this step that were not executed, not counting 429s. The next one waits until `retryAt`.
    */
   readonly failures: number;
   readonly retryAt: EpochMs | null;
-  /** Attempts of this step that the service answered with 429. Absent if there are none. */
+  /** Attempts at this step that the service answered with 429. Absent if there are none. */
   readonly limited?: number;
   /** Our quarantine, until it should have ended. */
   readonly quarantine: Quarantine | null;
@@ -123,14 +123,14 @@ export type ActionOutcome = (typeof ACTION_OUTCOMES)[number];
  * The state of an action:
  * - `awaiting`: an operator must approve it.
  * - `approved`: an operator approved it.
- * - `intended`: it was journaled before it is sent.
- * - `posting`: it was journaled that it is being sent.
+ * - `intended`: it is journaled, and the node is read again before the action is sent.
+ * - `posting`: it is being sent, which was journaled first.
  * - `sent`: a response arrived, or the action is in doubt, and it is being verified.
  * - `ended`: it has an outcome.
  * - `withdrawn`: it was never sent, because the decision changed.
  * - `rejected`: it was never sent, because an operator rejected it.
- * - `lapsed`: it was never sent, because its evidence no longer holds, the approval or the request for it expired, or an
- *   operator lifted its rejection.
+ * - `lapsed`: it was never sent, because its evidence no longer holds, the approval or the request for it expired, or
+ *   an operator lifted its rejection.
  */
 export type ActionState =
   | "awaiting"
@@ -203,7 +203,7 @@ export type ActionRequest =
  * - `vetoed`: an operator lifted our quarantine; the policy leaves the node alone until `until`.
  * - `given_up`: a policy did not heal it; this lasts until the node is healthy or is released. If `until` is set, the
  *   node was released then, and the row is kept because only later attempts count.
- * - `ownership`: another client or an operator acted on it recently.
+ * - `ownership`: another client or an operator acted on it recently, or it restarted, which looks the same.
  */
 export interface NodeHold {
   readonly node: NodeId;

@@ -19,7 +19,7 @@ export type JournalChange =
 /** The content of a journal when it is opened. */
 export interface JournalContents {
   readonly timers: readonly TimerRow[];
-  /** Open episodes, and those closed at or after the requested time. */
+  /** Open episodes, and those closed at or after the requested time that had acted or were given up. */
   readonly episodes: readonly Episode[];
   /** Unfinished actions, those of open episodes, and those created at or after the requested time. */
   readonly actions: readonly Action[];

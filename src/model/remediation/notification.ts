@@ -33,7 +33,7 @@ export const IS_RESOLVABLE = {
   step: false,
   /** A policy gave up on a node. */
   given_up: false,
-  /** A node left the list after an action. */
+  /** A node left the list, or is down, after an action. */
   lost: false,
   /** A quarantine lasts beyond its end. */
   overdue: false,

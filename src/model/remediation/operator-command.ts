@@ -32,13 +32,16 @@ export interface OperatorCommand {
   readonly givenAt?: MonotonicMs;
 }
 
-/** The journal's row of a command that succeeded, or of an attempted reload. */
+/**
+ * The journal's row of a command that succeeded, of an attempted reload, or of a pause or hold that expired, which is
+ * recorded as `resume` or `release`.
+ */
 export interface OperatorCommandRow {
   readonly at: EpochMs;
   readonly command: OperatorCommandName;
   /**
-   * Name of the operator whose token was used, or null if no operators are configured, or if SIGHUP requested the
-   * reload.
+   * Name of the operator whose token was used. Null if no operators are configured, SIGHUP requested the reload, or the
+   * pause or hold expired.
    */
   readonly operator: string | null;
   /** The node concerned, directly or through its action, or null if there is none. */

@@ -21,7 +21,9 @@ export type DetailedNode = ReturnType<typeof detailedNode>;
 export const reportedAt = (node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): EpochMs =>
   Math.min(lastHeartbeat(node, at), seenUntil);
 
-/** Returns the time that `last_seen` states for a node that reported last at `at`. */
+/**
+ * Returns the `last_seen` of a node whose last report was at `at`, rounded down as the option `lastSeenEveryMs` says.
+ */
 const lastSeenAt = ({ options: { lastSeenEveryMs } }: ServiceBackend, at: EpochMs): EpochMs =>
   lastSeenEveryMs === 0 ? at : Math.floor(at / lastSeenEveryMs) * lastSeenEveryMs;
 
@@ -42,7 +44,7 @@ function bandwidthOf(network: Network, node: SimulatedNode, at: EpochMs): number
 /** How long a node may be shown as starting after it has resumed responding. */
 export const STARTING_MS: DurationMs = MINUTE_MS;
 
-/** Returns the status of a node that the service states. `starting` is not in the API documentation. */
+/** Returns the status that the service states for a node. `starting` is not in the API documentation. */
 export function statedStatus(
   { options, network }: ServiceBackend,
   { status, aliveSince }: SimulatedNode,

@@ -37,7 +37,7 @@ export type RouteMatch =
   | { readonly kind: "method_not_allowed"; readonly allowed: readonly string[] }
   | { readonly kind: "not_found" };
 
-/** Finds the endpoint of a path without a query. */
+/** Finds the endpoint for a method and a path, which must not include the query. */
 export function findRoute(method: string, pathname: string): RouteMatch {
   const candidates = MATCHERS.map(({ route, pattern }) => ({ route, match: pattern.exec(pathname) })).filter(
     ({ match }) => match !== null,

@@ -65,8 +65,9 @@ export function readSession({ service, id, at }: EndpointCall): EndpointResult {
 }
 
 /**
- * GET /v1/sessions/stats (spec, section 4.8). The numbers describe active sessions. The average duration is their mean
- * age. Websocket sessions count as https because the spec has only three protocols there.
+ * GET /v1/sessions/stats (spec, section 4.8). The counts by country and protocol are of active sessions, and the
+ * average duration is their mean age. Websocket sessions count as https because the spec has only three protocols
+ * there.
  */
 export function readStatistics({ service, at, activeFaults }: EndpointCall): EndpointResult {
   const extraLabels = Array.from({ length: findFault(activeFaults, "many_labels")?.values ?? 0 }, (_, value) => value);

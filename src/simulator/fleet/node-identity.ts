@@ -123,7 +123,7 @@ const USER_AGENTS = [
 const chooseHost = weightedChoice(HOSTS);
 const chooseAgent = weightedChoice(USER_AGENTS);
 
-/** The constant properties of a session that no statistic depends on. */
+/** The constant properties of a session on which no statistic depends. */
 export interface SessionIdentity {
   readonly targetHost: string;
   readonly targetPort: number;

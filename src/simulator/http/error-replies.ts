@@ -69,8 +69,8 @@ export function falseLimitHeaders(faults: readonly FaultKind[]): Record<string, 
 export const dateHeader = (at: EpochMs): Record<string, string> => ({ date: new Date(at).toUTCString() });
 
 /**
- * Returns the reply of a fault that prevents the execution of a request, or null if it does not. `serviceNow` is the
- * skewed time.
+ * Returns the reply of a fault that prevents the execution of a request, or null if the fault does not. `serviceNow` is
+ * the skewed time.
  */
 export function interceptedReply(fault: FaultKind, serviceNow: EpochMs): Reply | null {
   switch (fault.kind) {

@@ -50,7 +50,7 @@ export function badDetailFault(
   return null;
 }
 
-/** Returns the skew of the service's clock at a time in milliseconds, which is positive if the clock is ahead. */
+/** Returns the skew of the service's clock at a time, in milliseconds; positive if the clock is ahead. */
 export function clockSkewAt(faultSchedule: FaultSchedule, at: EpochMs): number {
   let skewMs = 0;
   for (const fault of faultSchedule.faults) {

@@ -29,7 +29,7 @@ export interface Verdict {
 export interface Limiter {
   /** Admits and counts a request, or rejects it without counting. */
   take(now: EpochMs): Verdict;
-  /** Returns the decision for a request without counting it. `remaining` does not include it. */
+  /** Returns the decision for a request without counting it. `remaining` is the number before it. */
   peek(now: EpochMs): Verdict;
 }
 

@@ -78,7 +78,7 @@ export function createApiLimits(options: ServiceOptions, customLimits: CustomLim
 
 /**
  * Decides whether a request is admitted, and counts it if so. `account` is the key; requests without a valid key (null)
- * share category limits and do not count for the plan. `inFlight` includes this request.
+ * share category limits and do not count towards the plan. `inFlight` includes this request.
  */
 export function checkLimits(
   apiLimits: ApiLimits,

@@ -28,7 +28,10 @@ export interface SimulatorServer {
   close(): Promise<void>;
 }
 
-/** Maximum size of a request body; the rest is discarded. More than half of it, as ASCII text, is answered with 413. */
+/**
+ * Maximum number of bytes to keep of a request body; the rest is discarded. This is twice the number of characters that
+ * the service accepts, so an ASCII body that is cut off here is still answered with 413.
+ */
 const REQUEST_BYTES_MAX = 128 * 1_024;
 /** The keep-alive timeout of common proxies, so that a rate-limited client can reuse its connection. */
 const KEEP_ALIVE_MS: DurationMs = 75 * SECOND_MS;
@@ -37,7 +40,7 @@ const PADDING_BYTES = 64 * 1_024;
 const BLANK = " ";
 
 /**
- * Serves the simulated service over HTTP on the time of `clock`. Delivery faults are applied to the real socket.
+ * Serves the simulated service over HTTP. `clock` drives its time. Delivery faults are applied to the real socket.
  * Rejects with the system's error if it can't listen on the address.
  */
 export async function startServer(

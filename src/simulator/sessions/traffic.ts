@@ -35,7 +35,10 @@ const ENDED_KEPT_MS: DurationMs = 5 * MINUTE_MS;
 const RECONNECT_MS_MEAN: DurationMs = 10 * SECOND_MS;
 /** Share of the sessions lost with their node that end with a timeout. */
 const LOST_AS_TIMEOUT_SHARE = 0.3;
-/** Slots per session of the scenario: for open sessions, as many ended by an outage, and those that ended normally. */
+/**
+ * Slots per session of the scenario, enough for the open ones, as many ended by an outage, and those that ended
+ * normally.
+ */
 const SLOTS_PER_SESSION = 3;
 const SLOTS_MIN = 64;
 
@@ -119,7 +122,10 @@ function populate(traffic: Traffic): void {
   population.enteredCount = 0;
 }
 
-/** Draws the next arrival after `at`. Arrivals are a Poisson process, so a change of the rate allows drawing again. */
+/**
+ * Draws the next arrival after `at`. Arrivals are a Poisson process, so it can be drawn again whenever the rate
+ * changes.
+ */
 function scheduleArrival(traffic: Traffic, at: number): void {
   const [fresh, returning] = arrivalRates(traffic, at);
   traffic.arrivalAt = at + exponential(1 / (fresh + returning), traffic.random());

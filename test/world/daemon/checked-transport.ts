@@ -26,8 +26,8 @@ export function createCheckedTransport(
   const retryAfter = createRetryAfterInvariant(parts);
 
   /**
-   * Records what a read showed. A cache may have answered: then a node that has recovered since the list showed it still
-   * looks as it did at the read before.
+   * Records what a read showed. If a cache answered, a node that has recovered since the list showed it may still look
+   * as it did at the previous read.
    */
   function recordRead(node: string, body: Uint8Array, truth: NodeTruth): void {
     const shown = reads.get(node);

@@ -52,7 +52,7 @@ export function createProcessLifetime(): ProcessLifetime {
 /** A point in the execution of a process at which it may be killed. Commits of the journal are reported separately. */
 export type ProcessMoment = "sleep" | "wake" | "request" | "answer" | "count";
 
-/** The deps of a configuration that a reload can change. */
+/** The parts of a configuration that a reload can change. */
 export interface Configuration {
   readonly settings: CollectionSettings;
   readonly config: RemediationConfig;
@@ -67,7 +67,7 @@ export interface DaemonProcess extends ProcessLifetime {
   plan(): Plan;
   /** The monotonic clock of this process. */
   monotonic(): number;
-  /** The service's clock at an instant of that clock; null: not known yet. */
+  /** The service's clock at an instant of that clock, or null if it is not known yet. */
   serviceTime(at: number): number | null;
   /** Activates another configuration, as SIGHUP does. The caller must advance the clock in the meantime. */
   reload(configuration: Configuration): Promise<void>;

@@ -10,7 +10,7 @@ export interface Observations {
   /** When the list last showed a node, or -Infinity if it never did. */
   listedAt(node: string): MonotonicMs;
   recordRead(node: string, status: number, body: Uint8Array, at: MonotonicMs): void;
-  /** Ends a list walk. `ids`: the nodes that the daemon knows now. Returns nodes that it dropped too early. */
+  /** Ends a list walk. `ids` are the nodes that the daemon knows now. Returns nodes that it dropped too early. */
   endWalk(ids: ReadonlySet<string>): readonly string[];
   /**
    * The longest time for which consecutive answers showed the node offline, since it was last shown not offline for

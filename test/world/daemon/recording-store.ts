@@ -30,8 +30,8 @@ const NEXT_STATES: Readonly<Record<Action["state"], readonly Action["state"][]>>
 };
 
 /**
- * Whether nothing changed, since the previous values are written again after a commit that may have failed, or only the
- * times of an approval, or of a request for one, were moved with the journal's clock.
+ * Returns whether `row` repeats `before`, which is written again after a commit that may have failed, or differs only
+ * in the time of an approval or of the request for one, which moves with the journal's clock.
  */
 function isSameOrMoved(before: Action, row: Action): boolean {
   if (JSON.stringify(row) === JSON.stringify(before)) return true;
@@ -49,7 +49,7 @@ export class RecordedState {
   readonly actions = new Map<string, Action>();
   readonly episodes = new Map<string, Episode>();
   readonly facts = new Map<string, string>();
-  /** Those that the current process has found. */
+  /** The facts that the current process loaded. */
   factsAtStart: ReadonlyMap<string, string> = new Map();
   /** Actions being sent, or sent and not yet verified. Without dry runs. */
   readonly inFlight = new Set<string>();

@@ -46,11 +46,11 @@ export interface PostAttempt {
   readonly kind: string;
   readonly body: string;
   readonly truth: NodeTruth;
-  /** The node at the last answered read of this process; null: not read yet. */
+  /** The node at the last answered read of this process, or null if it has not been read yet. */
   readonly read: NodeTruth | null;
-  /** The journal's row of the action; null: none. */
+  /** The journal's row of the action, or null if there is none. */
   readonly action: Action | null;
-  /** Status of the answer, or the kind of failure; null: not answered yet. */
+  /** Status of the answer or kind of the failure, or null if not answered yet. */
   answer: number | string | null;
 }
 
@@ -60,7 +60,7 @@ export type PostAnswer = Awaited<ReturnType<Transport["request"]>>;
 /** The daemon's API calls, as counted in its durable state. */
 export interface ServiceCallCount {
   counted: number;
-  /** Calls that a full disk did not count; the next write includes them. */
+  /** Calls that could not be counted because the disk was full. The next write includes them. */
   pending: number;
   /** Pending calls of a process that was killed while the disk was full. */
   lost: number;
@@ -79,7 +79,7 @@ export interface SimulationParts {
   readonly clock: VirtualClock;
   readonly machine: Machine;
   readonly recordedState: RecordedState;
-  /** Rules of the active configuration. */
+  /** Policies and limits of the active configuration. */
   config: RemediationConfig;
   /** The service's clock at the start of the simulation. */
   readonly startMs: EpochMs;
@@ -100,7 +100,7 @@ export interface SimulationParts {
   readonly approvals: Map<string, MonotonicMs>;
   /** When an operator last accepted the inventory. */
   acceptedAt: MonotonicMs;
-  /** Nodes in the largest complete walk since then; Infinity: no operator accepted the inventory. */
+  /** Nodes in the largest complete walk since then, or Infinity if no operator accepted the inventory. */
   acceptedNodes: number;
   /** The largest number of nodes that two complete walks in a row have shown, or an operator has accepted. */
   confirmedNodes: number;
@@ -111,7 +111,7 @@ export interface SimulationParts {
   readonly regionOutages: RegionOutages;
   /** Whether this process has known most of the fleet, and no operator has accepted the inventory since. */
   hasKnownFleet: boolean;
-  /** How far forward steps of the wall clock before process starts have put the journal's clock ahead. */
+  /** How far the journal's clock is ahead because the wall clock was stepped forward before a process started. */
   forwardMs: DurationMs;
   process: DaemonProcess | null;
   processStartedAt: MonotonicMs;

@@ -42,17 +42,17 @@ export interface SimulationOptions extends Configuration {
   readonly scenario: Scenario;
   /** Limits of the service that differ from those of its plan. */
   readonly contract?: CustomLimits;
-  /** Start of the simulation. Default: the start of a month. */
+  /** Start of the simulation. Defaults to the start of a month. */
   readonly startMs?: EpochMs;
-  /** Calls of the month that were used before. Default: none. */
+  /** Calls of the month that were used before. Defaults to none. */
   readonly callsUsed?: number;
-  /** Mean time from a request to its response. Default: 50 ms. */
+  /** Mean time from a request to its response. Defaults to 50 ms. */
   readonly latencyMs?: DurationMs;
   readonly externalBlockers?: ExternalBlockers;
   readonly wrapService?: (service: Transport, parts: SimulationParts) => Transport;
   /** Called at each moment at which the daemon may be killed, other than commits and POSTs. */
   readonly onMoment?: (moment: ProcessMoment, simulation: Simulation) => void;
-  /** Returns why the disk rejects writes, and reads of facts, now; null: it accepts them. */
+  /** Returns why the disk now rejects writes and reads of facts, or null if it accepts them. */
   readonly diskProblem?: () => string | null;
   /** Called before and after each commit. May kill the daemon, or throw as a store does. */
   readonly onCommit?: (when: "before" | "after", simulation: Simulation, changes: readonly JournalChange[]) => void;
@@ -105,7 +105,7 @@ export class Simulation {
     this.#transport = createCheckedTransport(this.parts, wrapped, (post) => options.onPost?.(post, this));
   }
 
-  /** The running process; null: the daemon is down, or its machine is suspended. */
+  /** Returns the running process, or null if the daemon is down or its machine is suspended. */
   process(): DaemonProcess | null {
     return this.parts.process?.isAlive() === true && !this.parts.machine.isSuspended() ? this.parts.process : null;
   }
@@ -291,7 +291,7 @@ export class Simulation {
     this.#lifetime.kill();
   }
 
-  /** Calls that the disk did not count are lost with the process. */
+  /** Calls that were not yet counted on the disk are lost with the process. */
   #losePendingCalls(): void {
     this.parts.callCount.lost += this.parts.callCount.pending;
     this.parts.callCount.pending = 0;

@@ -21,7 +21,7 @@ export interface StepsReport {
   readonly marks: readonly number[];
   /** POSTs in the order they were sent. */
   readonly posts: readonly string[];
-  /** Final state of the episode; null: there was none. */
+  /** Final state of the episode, or null if there was none. */
   readonly end: string | null;
   readonly steps: number;
   readonly violations: readonly Violation[];

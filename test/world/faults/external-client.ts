@@ -5,7 +5,7 @@ import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
 import type { WorldEvent } from "./world-events.ts";
 
-/** After this time without a response, the client leaves. */
+/** After this time without a response, the client gives up. */
 const TIMEOUT_MS: DurationMs = 30 * SECOND_MS;
 /** Intervals between calls vary by up to this share. */
 const JITTER_SHARE = 0.5;

@@ -134,8 +134,8 @@ export function misleadingFaults(choices: RandomChoices, fromMs: DurationMs, unt
 const CACHE_INTERVAL_MS: DurationMs = 8 * HOUR_MS;
 
 /**
- * Draws caches of the list or of details, and outdated replicas, which answer only some requests. Both together would show
- * a consistent older fleet, which only `last_seen` tells apart, after `max_freshest_last_seen`.
+ * Draws caches of the list or of details, and outdated replicas, which answer only some requests. Both together would
+ * show a consistent older fleet, which only `last_seen` reveals, after `max_freshest_last_seen`.
  */
 export function cacheFaults(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly Fault[] {
   return choices.times(fromMs, untilMs, (untilMs - fromMs) / CACHE_INTERVAL_MS).map((afterMs): Fault => {
@@ -166,7 +166,7 @@ const REGIONS = [...new Set(SITES.map(({ region }) => region))];
 /** Share of the outages that end and begin again every few minutes. */
 const FLAPPING_SHARE = 0.3;
 
-/** Draws outages of regions. Most last longer than a policy waits. Those of small regions are no storm. */
+/** Draws outages of regions. Most last longer than a policy waits. Those of small regions do not cause a storm. */
 export function regionOutages(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly Fault[] {
   return choices.times(fromMs, untilMs, (untilMs - fromMs) / REGION_OUTAGE_INTERVAL_MS).flatMap((fromMs) => {
     const endMs = Math.min(fromMs + choices.pick([5, 30, 90, 240]) * MINUTE_MS, untilMs);
@@ -196,7 +196,7 @@ const LONG_FAULTS: readonly Pick<Fault, "fault" | "match">[] = [
   { fault: { kind: "clock_skew", skewMs: -HOUR_MS } },
 ];
 
-/** Draws a fault of hours for some runs, which ends by `untilMs`. */
+/** Draws, for some runs, a fault that lasts for hours and ends by `untilMs`. */
 export function longFaults(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly Fault[] {
   if (!choices.chance(LONG_FAULT_SHARE)) return [];
   const afterMs = choices.ms(fromMs, untilMs);

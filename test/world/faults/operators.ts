@@ -18,7 +18,7 @@ const LOST_NODES_MS: DurationMs = 4 * HOUR_MS;
 const OVERDUE_MS: DurationMs = HOUR_MS;
 /** Time after the first walk of a process by which the daemon knows how long it was down. */
 const CLOCK_SETTLED_MS: DurationMs = 70 * MINUTE_MS;
-/** Detail of the trust before the first walk of a process. */
+/** Detail of the trust blocker before the first walk of a process. */
 const NO_WALK_DETAIL = "no walk of the node list has completed yet";
 /** Shares of the pending requests that are approved or rejected at each step. */
 const APPROVED_SHARE = 0.006;
@@ -38,7 +38,7 @@ export class Operators {
   readonly #problemSince = new Map<string, number>();
   /** When each approval request was first observed. */
   readonly #requestedAt = new Map<string, number>();
-  /** When the daemon last had not completed a walk since its start. */
+  /** The last time at which the daemon had not yet completed a walk since its start. */
   #withoutWalkAt = 0;
 
   /** Creates the operators of a run. The seed determines their random decisions. */
@@ -106,7 +106,7 @@ export class Operators {
     this.#isDiligent = true;
   }
 
-  /** Sends a command. Returns whether the daemon accepted it; false: it is down. */
+  /** Sends a command. Returns whether the daemon accepted it, which it does not if it is down. */
   async #isAccepted(send: (commands: CommandsByName) => Promise<CommandReply>): Promise<boolean> {
     const process = this.#simulation.process();
     return process !== null && (await send(commandsOf(process.remediation.operatorCommands))).ok;

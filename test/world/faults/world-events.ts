@@ -7,7 +7,9 @@ import type { LateActions } from "./late-actions.ts";
 /** A point at which a process may be killed. */
 export type CrashPoint = ProcessMoment | "commit_before" | "commit_after" | "post";
 
-/** A point at which the machine may be suspended. `intended` and `posting`: such an action was journaled. */
+/**
+ * A point at which the machine may be suspended. At `intended` and `posting`, an action in that state was journaled.
+ */
 export type SuspendPoint = "wake" | "answer" | "intended" | "posting" | "post";
 
 /** An event of the process, its machine, its configuration, the operators or other users of the key. */
@@ -97,7 +99,7 @@ export function suspensions(choices: RandomChoices, fromMs: DurationMs, untilMs:
   });
 }
 
-/** Draws a downtime of hours for some runs, which ends by `untilMs`. */
+/** Draws, for some runs, a downtime that lasts for hours and ends by `untilMs`. */
 export function longDowntimes(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly TimedEvent[] {
   if (!choices.chance(LONG_DOWNTIME_SHARE)) return [];
   const atMs = choices.ms(fromMs, untilMs);
@@ -105,7 +107,7 @@ export function longDowntimes(choices: RandomChoices, fromMs: DurationMs, untilM
   return [{ atMs, event: choices.chance(0.5) ? { kind: "restart", downMs } : killEvent(choices, downMs) }];
 }
 
-/** Draws times in which reboots are executed late, twice or never, in the order of their times. */
+/** Draws periods in which reboots are executed late, twice or never, in the order of their starts. */
 export function lateReboots(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly TimedEvent[] {
   return choices.times(fromMs, untilMs, (untilMs - fromMs) / LATE_ACTIONS_INTERVAL_MS).map((atMs) => {
     const forMs = Math.min(choices.ms(10 * MINUTE_MS, 3 * HOUR_MS), untilMs - atMs);

@@ -3,7 +3,7 @@ import type { FaultKind } from "../../../src/config/schema/scenario.ts";
 import { concurrentRequests } from "../../../src/simulator/http/service.ts";
 import type { PostAnswer, SimulationParts } from "../daemon/simulation-parts.ts";
 
-/** Returns how a call, by its answer, violates the invariant; null: it does not. */
+/** Returns how a call, by its answer, violates the invariant, or null if it does not. */
 export type AnswerInvariant = (answer: PostAnswer, parts: SimulationParts) => string | null;
 
 /** External calls and rejections by a gateway may cause a 429 this much later: two windows of the limits. */

@@ -10,7 +10,7 @@ export interface NodeFailure {
   readonly from: EpochMs;
   /** When the node went offline, or null if it did not. */
   offlineAt: EpochMs | null;
-  /** Null: not ended yet. */
+  /** Null if it has not ended yet. */
   until: EpochMs | null;
   endedBy: "itself" | "operator" | "daemon" | null;
   /** The first policy that fired on the failure. */

@@ -5,7 +5,9 @@ import type { SimulationParts } from "../daemon/simulation-parts.ts";
 /** Maximum age of a list record when a timer starts firing on it. */
 const LISTED_MS_MAX: DurationMs = HOUR_MS / 2;
 
-/** Returns why a timer started firing on a healthy node; null: the node had a failure, or this cannot be determined. */
+/**
+ * Returns a description if a timer started firing on a healthy node, or null if it had a failure or this is unknown.
+ */
 export function firingViolation(policy: string, id: string, parts: SimulationParts): string | null {
   const { service, serviceNow, config, lastFailingAt, machine, observations } = parts;
   const spec = config.policies.find(({ name }) => name === policy);

@@ -17,11 +17,11 @@ export interface Hold {
 /** The holds of a run. */
 export interface HoldRecord {
   readonly holds: readonly Hold[];
-  /** Records the holds of unhealthy nodes. `alerts`: names of firing alerts. */
+  /** Records the holds of unhealthy nodes. `alerts` are the names of the firing alerts. */
   observe(at: DurationMs, nodes: readonly NodeExplanation[], alerts: ReadonlySet<string>): void;
 }
 
-/** Creates an empty record. `everyMs`: the time between two observations. */
+/** Creates an empty record. `everyMs` is the time between two observations. */
 export function createHoldRecord(everyMs: DurationMs): HoldRecord {
   const holds: Hold[] = [];
   const open = new Map<string, Hold>();

@@ -11,7 +11,7 @@ import type { SimulationParts } from "../daemon/simulation-parts.ts";
 /** A scrape of all metrics: values by series. */
 export type MetricsPage = ReadonlyMap<string, number>;
 
-/** Returns what is wrong with the metrics; null: they agree with the service and the journal. */
+/** Returns what is wrong with the metrics, or null if they agree with the service and the journal. */
 type MetricsInvariant = (page: MetricsPage, process: DaemonProcess, parts: SimulationParts) => string | null;
 
 /** Maximum age of a change that may not be observed yet. */

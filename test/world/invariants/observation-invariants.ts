@@ -5,7 +5,7 @@ import type { MonotonicMs } from "../../../src/model/time.ts";
 import { BASELINE_FACT } from "../../../src/remediation/evaluation/inventory-trust.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
 
-/** What the answers showed of the service's clock, as offsets from the monotonic clock of the machine. */
+/** What the answers showed about the service's clock, as offsets from the monotonic clock of the machine. */
 export interface ServiceClockModel {
   /** Forgets what the previous process received. */
   startProcess(): void;
@@ -34,7 +34,7 @@ export function checkWalk({ ids, count, lastWalk }: Fleet, parts: SimulationPart
   parts.regionOutages.update();
   if (complete) {
     parts.acceptedNodes = Math.max(parts.acceptedNodes, seenNodes);
-    // The first walk of a new journal counts alone.
+    // With a new journal, the first walk counts by itself.
     const confirmed = parts.confirmedNodes === 0 ? seenNodes : Math.min(seenNodes, parts.lastWalkNodes);
     parts.confirmedNodes = Math.max(parts.confirmedNodes, confirmed);
     parts.lastWalkNodes = seenNodes;
@@ -51,7 +51,7 @@ export function checkWalk({ ids, count, lastWalk }: Fleet, parts: SimulationPart
     parts.addViolation("fleet emptied", `the daemon knows only ${count} of ${nodes} nodes`);
 }
 
-/** Checks what the daemon takes for the service's clock. */
+/** Checks the daemon's estimate of the service's clock. */
 export function checkServiceClock({ process, machine, clock, serviceClock, addViolation }: SimulationParts): void {
   // Answers that arrive while the machine is suspended reach the daemon once it is resumed.
   if (machine.isSuspended() || clock.monotonic() - machine.resumedAt() < MINUTE_MS) return;

@@ -2,7 +2,7 @@ import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/bas
 import type { EpochMs, MonotonicMs } from "../../../src/model/time.ts";
 import { nodesOfShare } from "../daemon/simulation-parts.ts";
 
-/** What an answer of the service showed of a node. */
+/** What an answer of the service showed about a node. */
 export interface ShownNode {
   readonly id: string;
   /** Region or country, by `safety.correlated.by`. */
@@ -20,7 +20,7 @@ export interface ShownIncident {
   readonly to: MonotonicMs;
   /** Whether the journal was written since then, so that the next process knows the incident. */
   readonly isJournaled: boolean;
-  /** End of the cooldown; null: the incident is active. */
+  /** End of the cooldown, or null if the incident is active. */
   readonly until: MonotonicMs | null;
 }
 
@@ -40,10 +40,10 @@ export interface OutageModelDeps {
 
 /**
  * A model of the correlated failures that the daemon must recognize, fed from the answers of the service. It recognizes
- * only those that the documentation promises without doubt.
+ * only those that the documentation clearly promises to recognize.
  */
 export interface OutageModel {
-  /** Forgets which nodes were shown to be healthy, and the incidents that only the process before knew. */
+  /** Forgets which nodes were shown to be healthy, and the incidents that only the previous process knew. */
   startProcess(): void;
   /** Forgets which nodes were shown to be healthy, as after untrusted data. */
   forgetHealth(): void;
@@ -51,9 +51,11 @@ export interface OutageModel {
   forgetIncidents(): void;
   observe(shown: readonly ShownNode[], at: MonotonicMs): void;
   recordCommit(at: MonotonicMs): void;
-  /** Starts the cooldown of incidents that may be over, and ends it. `isDown`: whether a node is actually down. */
+  /**
+   * Starts the cooldown of incidents that may be over, and ends it. `isDown` returns whether a node is actually down.
+   */
   endIncidents(isDown: (node: string) => boolean, at: MonotonicMs): void;
-  /** Returns the incident that a node is part of; null: none. */
+  /** Returns the incident that a node is part of, or null if there is none. */
   incidentOf(node: string, at: MonotonicMs): ShownIncident | null;
 }
 

@@ -17,7 +17,7 @@ import {
 } from "../daemon/simulation-parts.ts";
 import { inventoryTrustInvariant } from "./trust-invariant.ts";
 
-/** Returns how a POST violates the invariant; null: it does not. */
+/** Returns how a POST violates the invariant, or null if it does not. */
 export type PostInvariant = (post: PostAttempt, parts: SimulationParts) => string | null;
 
 /** Allowed time between a decision and its POST, and difference between two clocks. */
@@ -213,7 +213,7 @@ interface Disrupted {
   readonly region: string;
 }
 
-/** Returns the disrupted nodes by the journal, including the node of the POST. */
+/** Returns the disrupted nodes according to the journal, including the node of the POST. */
 function disrupted({ node, region }: PostAttempt, parts: SimulationParts): readonly Disrupted[] {
   const { recordedState } = parts;
   const held = [...recordedState.open]

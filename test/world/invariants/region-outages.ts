@@ -14,7 +14,7 @@ export interface RegionOutages {
   recordCommit(): void;
   /** Call at every step and after every snapshot. */
   update(): void;
-  /** Returns why a POST acts on a node because its region is cut off; null: it does not. */
+  /** Returns a description if a POST acts on a node because its region is cut off, or null if it does not. */
   violationOf(post: PostAttempt): string | null;
 }
 
@@ -73,7 +73,7 @@ export function createRegionOutages(parts: () => SimulationParts): RegionOutages
     update() {
       const { process: daemonProcess, machine } = parts();
       followPolicy();
-      // A suspended machine must not run the daemon's code either.
+      // The view must not be read while the machine is suspended, because that runs the daemon's code.
       const isRunning = daemonProcess?.isAlive() === true && !machine.isSuspended();
       const isSettled = (daemonProcess?.snapshot()?.fleet.settledAt ?? null) !== null;
       const isUntrusted = () =>
@@ -93,14 +93,14 @@ export function createRegionOutages(parts: () => SimulationParts): RegionOutages
   };
 }
 
-/** Returns the policy on nodes that are offline, if it acts; null: there is none. */
+/** Returns the policy on nodes that are offline, or null if there is none that acts. */
 function outagePolicyOf({ config, recordedState: { facts } }: SimulationParts): PolicySpec | null {
   const spec = config.policies.find(({ when }) => when === OFFLINE || when === SILENT);
   const isActing = spec !== undefined && config.safety.mode !== "dry_run" && spec.mode !== "dry_run";
   return isActing && (facts.get(`remediation.fallback.${spec.name}`) ?? null) === null ? spec : null;
 }
 
-/** Returns what a record shows; null: it is invalid, or the policy does not match the node. */
+/** Returns what a record shows, or null if it is invalid or the policy does not match the node. */
 function shownNode({ id, status, last_seen }: ListRecord, spec: PolicySpec, parts: SimulationParts): ShownNode | null {
   const node = typeof id === "string" ? findNode(parts.service.network.fleet, id) : null;
   const lastSeenMs = typeof last_seen === "string" ? Date.parse(last_seen) : Number.NaN;

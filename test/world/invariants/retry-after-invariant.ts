@@ -3,7 +3,7 @@ import type { MonotonicMs } from "../../../src/model/time.ts";
 import { HOLDS_FACT } from "../../../src/rate-limit/stored-holds.ts";
 import type { PostAnswer, SimulationParts } from "../daemon/simulation-parts.ts";
 
-/** What the service asked of the client of a list. */
+/** A wait that the service requested for a list. */
 interface RequestedWait {
   readonly at: MonotonicMs;
   readonly until: MonotonicMs;
@@ -34,7 +34,7 @@ export function createRetryAfterInvariant(parts: SimulationParts) {
       if (seconds > 0)
         waits.set(list, { at, until: at + seconds * SECOND_MS, wallClock: clock.now(), config: parts.config });
     },
-    /** Returns how a request violates the invariant; null: it does not. */
+    /** Returns how a request violates the invariant, or null if it does not. */
     violation(path: string): string | null {
       const wait = waits.get(listOf(path));
       const now = clock.monotonic();

@@ -10,7 +10,7 @@ const SLACK_MS = 5 * SECOND_MS;
 
 /**
  * No action is sent while the inventory is stale, partial or contradictory, by the daemon's own snapshot or because of
- * a fault that is actually active. Returns the reason; null: the inventory may be trusted.
+ * a fault that is actually active. Returns the reason, or null if the inventory may be trusted.
  */
 export function inventoryTrustInvariant(post: PostAttempt, parts: SimulationParts): string | null {
   const { process: daemonProcess, config } = parts;
@@ -41,7 +41,10 @@ export function inventoryTrustInvariant(post: PostAttempt, parts: SimulationPart
 const unknownIn = ({ ids, status }: Fleet): number =>
   ids.filter((id, slot) => id !== "" && NODE_STATUSES[status[slot]!] === "unknown").length;
 
-/** Returns the age of the latest last_seen when it was listed. `serviceTimeAt`: the service's clock as it was set then. */
+/**
+ * Returns the age of the latest last_seen when it was listed. `serviceTimeAt` returns the service's time, as known
+ * then.
+ */
 function freshestMs({ ids, lastSeenMs, listedAt }: Fleet, serviceTimeAt: (at: number) => number): number {
   const ages = ids.flatMap((id, slot) => (id === "" ? [] : [serviceTimeAt(listedAt.at(slot)) - lastSeenMs.at(slot)]));
   return Math.min(...ages.filter((age) => !Number.isNaN(age)));

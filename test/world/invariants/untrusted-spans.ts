@@ -18,7 +18,7 @@ const WALK_MS = MINUTE_MS;
 /** The daemon evaluates at least this often; the last evaluation during the fault starts the cooldown. */
 const SLACK_MS = 10 * SECOND_MS;
 
-/** Returns which fault made the inventory untrustworthy when a POST was sent; null: none. */
+/** Returns which fault made the inventory untrustworthy when a POST was sent, or null if none did. */
 export function untrustedSpans({ at }: PostAttempt, parts: SimulationParts): string | null {
   const { service, config, processStartedAt, machine } = parts;
   const interval = parts.process?.plan().nodes?.intervalMs ?? 0;

@@ -138,7 +138,7 @@ async function scrape({ runtime }: Run): Promise<string> {
   return text;
 }
 
-/** Collects everything that is unreachable. A usual collection leaves old code and weakly held objects. */
+/** Collects everything that is unreachable. A normal collection leaves old code and weakly held objects. */
 function collectGarbage(): void {
   if (globalThis.gc === undefined) throw new Error("run node with --expose-gc");
   globalThis.gc({ type: "major", execution: "sync", flavor: "last-resort" });

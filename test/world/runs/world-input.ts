@@ -32,7 +32,7 @@ export interface WorldInput {
   readonly seed: number;
   readonly startMs: EpochMs;
   readonly scenario: Scenario;
-  /** Calls a month that the service allows; null: those of its plan. */
+  /** Calls a month that the service allows, or null for those of its plan. */
   readonly callsPerMonth: number | null;
   /** Calls of the month that were used before the start. */
   readonly callsUsed: number;

@@ -13,8 +13,8 @@ const ROOT = join(import.meta.dirname, "../../..");
 const FOLDERS = ["src", "test"];
 
 /**
- * Runs every deliberate fault until an invariant is violated. Returns whether there was one and all were caught. `only`: part of a name;
- * null: all.
+ * Runs each deliberate fault until an invariant is violated. Returns whether there was at least one fault and all were
+ * caught. `only` is a part of the names of the faults to run, or null for all.
  */
 export async function runMutations(workers: number, only: string | null): Promise<boolean> {
   const selected = MUTATIONS.filter(({ name }) => only === null || name.includes(only));
@@ -37,7 +37,7 @@ export async function runMutations(workers: number, only: string | null): Promis
   return selected.length > 0 && found === selected.length;
 }
 
-/** Returns the first invariant that only the mutated tree violates, with its seed; null: none. */
+/** Returns the first invariant that only the mutated tree violates, with its seed, or null if there is none. */
 async function catchMutation(
   { edits, seeds, nodes, days, hours }: Mutation,
   runUnmutated: SeedPool["run"],

@@ -7,7 +7,7 @@ export interface Mutation {
   readonly seeds: readonly number[];
   readonly nodes: number;
   readonly days: number;
-  /** Hours to run of each seed. Default: all. Safety invariants are violated before the quiet period. */
+  /** Hours to run of each seed. Defaults to all. Safety invariants are violated before the quiet period. */
   readonly hours?: number;
 }
 

@@ -17,7 +17,7 @@ const RUN_MS_MAX = 20 * MINUTE_MS;
 const ROOT = join(import.meta.dirname, "../../..");
 
 /**
- * Creates a pool that starts up to `workers` processes on demand. `root`: the project's folder, or an edited copy of
+ * Creates a pool that starts up to `workers` processes on demand. `root` is the project's folder, or an edited copy of
  * it.
  */
 export function createSeedPool(workers: number, root: string = ROOT): SeedPool {

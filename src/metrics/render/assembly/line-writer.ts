@@ -31,9 +31,9 @@ export function countNumbers(values: usize, count: u32): u32 {
  *
  * `values` is the address of 64-bit floats, grouped by node. `labels` and `format` are addresses of texts: a table with
  * the offset of each text from the address, and the offset of the end of the last one; then the texts in UTF-8. A line
- * is the first text of `format`, the label text of the node, the next text of `format` for each line of a node, the
- * value with `decimals` as in `valueText`, and a line feed. Up to 15 bytes past the end of each text are read, and up to
- * 15 bytes past the end of the lines are written.
+ * is the first text of `format`, the label text of the node, the text of `format` whose index is the number of the line
+ * within the node (from 1), the value with `decimals` as in `valueText`, and a line feed. Up to 15 bytes past the end
+ * of each text are read, and up to 15 bytes past the end of the lines are written.
  */
 export function writeLines(
   at: usize,
