@@ -17,7 +17,7 @@ import { type SimulatorServer, startServer } from "../simulator/http/server.ts";
 import { createService } from "../simulator/http/service.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 import { readConfigFile } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, PROGRAM } from "./context.ts";
+import { type CommandContext, CommandFailure, orFail, PROGRAM } from "./context.ts";
 import { createConsoleReporter } from "./output/console-reporter.ts";
 import { demoReport } from "./output/demo-report.ts";
 import { createPaint } from "./output/text.ts";
@@ -37,7 +37,7 @@ interface DemoOptions {
 const POLL_INTERVAL_MS: DurationMs = SECOND_MS;
 
 /** `demo`: runs a simulated service and the daemon in one process, over real HTTP, and prints what happens. */
-export async function runDemo(options: DemoOptions, context: CommandContext): Promise<ExitCode> {
+export async function runDemo(options: DemoOptions, context: CommandContext): Promise<void> {
   const clock = options.speed === 1 ? systemClock : createScaledClock(systemClock, options.speed);
   const { nodes, sessions, seed } = options;
   // The enterprise plan has no monthly limit, which would slow down a demo of a few minutes.
@@ -63,24 +63,20 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
     readConfig: () => readConfigFile(CONFIG_FILE, environment),
     openStore: () => ok(createMemoryStateStore()),
   };
-  const first = deps.readConfig();
-  const started = first.ok ? await startDaemon(first.value, deps) : first;
-  if (!started.ok) {
+  try {
+    const started = await startDaemon(orFail(deps.readConfig()), deps);
+    // The configuration of the demo takes its address from this option.
+    if (!started.ok)
+      throw new CommandFailure([started.error].flat().map((text) => text.replace(/^web\.listen:/, "--port:")));
+    const daemon = started.value;
+    printIntro(options, daemon, server, tokenFile, context);
+    await reportUntilStopped(daemon, clock, options, context);
+    context.out.write(await demoReport(daemon, service));
+    await daemon.stop();
+  } finally {
     await server.close();
     rmSync(folder, { recursive: true });
-    // The configuration of the demo takes its address from this option.
-    return failWith(
-      context,
-      [started.error].flat().map((problem) => problem.replace(/^web\.listen:/, "--port:")),
-    );
   }
-  printIntro(options, started.value, server, tokenFile, context);
-  await reportUntilStopped(started.value, clock, options, context);
-  context.out.write(await demoReport(started.value, service));
-  await started.value.stop();
-  await server.close();
-  rmSync(folder, { recursive: true });
-  return EXIT_OK;
 }
 
 /** The demo uses the shipped configuration, so that users can read it. */

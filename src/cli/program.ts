@@ -23,15 +23,23 @@ import {
 import { parsePastTime } from "./arguments/past-time.ts";
 import { printHelp, withSharedBehavior } from "./arguments/usage-errors.ts";
 import { runCompletion, SHELLS, type Shell } from "./completion.ts";
-import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failUsage, failWith, PROGRAM } from "./context.ts";
+import {
+  type CommandContext,
+  CommandFailure,
+  EXIT_OK,
+  EXIT_USAGE,
+  type ExitCode,
+  PROGRAM,
+  reportFailure,
+} from "./context.ts";
 import { VIEW_COMMANDS } from "./daemon-views/view-commands.ts";
 import { runHealthcheck } from "./healthcheck.ts";
 import { type OperatorCommandOptions, sendOperatorCommand } from "./operator-command-request.ts";
 import { type ColorOption, withColorOption } from "./output/text.ts";
 import { POLICY_COMMANDS } from "./policy/policy-commands.ts";
 
-/** Creates the command line. `finish` is called with the exit code of the chosen command. */
-export function createProgram(context: CommandContext, finish: (code: ExitCode) => void): Command {
+/** Creates the command line. */
+export function createProgram(context: CommandContext): Command {
   const program = new Command("proxywarden")
     .description("Monitors a network of proxy nodes, exports its data to Prometheus, and remediates unhealthy nodes.")
     .version(context.version)
@@ -50,8 +58,8 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
       const colored = { ...context, env: withColorOption(context.env, colorOption()) };
       const { policies = [] } = added.opts<{ policies?: readonly string[] }>();
       const inputs = [...added.args, ...policies].filter((name) => name === STANDARD_INPUT);
-      if (inputs.length > 1) finish(failUsage(context, "standard input (-) can be given only once"));
-      else finish(await run(added.opts() as never, colored, added.args));
+      if (inputs.length > 1) throw new CommandFailure("standard input (-) can be given only once", EXIT_USAGE);
+      await run(added.opts() as never, colored, added.args);
     });
   }
 
@@ -78,7 +86,6 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
     example: "help explain",
     async run(_options, _given, names) {
       printHelp(program, names);
-      return EXIT_OK;
     },
   });
   return program;
@@ -86,18 +93,14 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
 
 /** Runs a command line, given without the name of the program, and returns the exit code. Prints every error. */
 export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<ExitCode> {
-  let code: ExitCode = EXIT_OK;
-  const program = createProgram(context, (finished) => {
-    code = finished;
-  });
+  const program = createProgram(context);
   try {
     await program.parseAsync(args, { from: "user" });
+    return EXIT_OK;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_OK : EXIT_USAGE;
-    const trace = program.opts<{ debug?: boolean }>().debug === true;
-    return failWith(context, error instanceof Error ? (trace && error.stack) || error.message : String(error));
+    return reportFailure(error, context, program.opts<{ debug?: boolean }>().debug);
   }
-  return code;
 }
 
 const PROGRAM_EXAMPLES = `

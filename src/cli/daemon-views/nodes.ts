@@ -1,5 +1,4 @@
 import { SECOND_MS } from "../../base/duration.ts";
-import { ok, type Result } from "../../base/result.ts";
 import { equalsIgnoringCase } from "../../base/text.ts";
 import type { NodesView } from "../../web/api/node-views.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
@@ -41,11 +40,9 @@ type NodeRow = NodesView["data"][number];
 
 /** `nodes`: lists the nodes of the running daemon, in the order of their ids. */
 export const runNodes = viewCommand(async (options: NodesOptions, daemon) => {
-  const found = await readNodes(options, daemon);
-  if (!found.ok) return found;
-  const { value } = found;
+  const value = await readNodes(options, daemon);
   const notes = await notesOn(value, daemon);
-  return ok({ value, format: (paint) => formatNodes(value, paint), notes });
+  return { value, format: (paint) => formatNodes(value, paint), notes };
 });
 
 const FIRST_WALK = "the first walk of the node list has not completed yet: only the nodes read so far are known";
@@ -57,17 +54,15 @@ async function notesOn({ nodes, complete, warnings }: FoundNodes, daemon: Daemon
   return complete ? warnings : [...warnings, FIRST_WALK];
 }
 
-async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<Result<FoundNodes, string>> {
+async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<FoundNodes> {
   const { status, region, country, search: q, limit } = options;
   const pageRows = Math.min(limit, ROWS_MAX);
   const nodes: NodeRow[] = [];
   for (let page = 1; ; page++) {
     const read = await readNodesPage({ status, region, country, q, page, limit: pageRows }, daemon);
-    if (!read.ok) return read;
-    const { data, warnings = [], complete, pagination } = read.value;
+    const { data, warnings = [], complete, pagination } = read;
     nodes.push(...data.slice(0, limit - nodes.length));
-    if (nodes.length >= limit || data.length < pageRows)
-      return ok({ nodes, total: pagination.total, complete, warnings });
+    if (nodes.length >= limit || data.length < pageRows) return { nodes, total: pagination.total, complete, warnings };
   }
 }
 
@@ -100,18 +95,17 @@ export const runHeldNodes = viewCommand(async (options: NodesOptions, daemon) =>
     equalsIgnoringCase(country ?? held.country, held.country) &&
     [held.node, held.name, held.ip_address ?? ""].some((text) => text.toLowerCase().includes(search.toLowerCase()));
   const held = await readHeldNodes(ROWS_MAX, daemon);
-  if (!held.ok) return held;
-  const wanted = held.value.filter(isWanted);
+  const wanted = held.filter(isWanted);
   const [nodes, total] = [wanted.slice(0, limit), wanted.length];
   const more = total > nodes.length ? `${nodes.length} of ${total} held nodes: see --limit and the filters\n` : "";
   const format = (paint: Paint) => {
-    if (held.value.length === 0) return "no nodes are held\n";
+    if (held.length === 0) return "no nodes are held\n";
     if (nodes.length === 0) return "none of the held nodes matches the filters\n";
     return formatHeldNodes(nodes, more, paint);
   };
   const unknown = total === 0 ? await unknownLocations({ region, country }, daemon) : [];
-  const cut = held.value.length === ROWS_MAX ? [`only the first ${ROWS_MAX} held nodes were read`] : [];
-  return ok({ value: { nodes, total }, format, notes: [...unknown, ...cut] });
+  const cut = held.length === ROWS_MAX ? [`only the first ${ROWS_MAX} held nodes were read`] : [];
+  return { value: { nodes, total }, format, notes: [...unknown, ...cut] };
 });
 
 /** Reads at most `limit` held nodes: first those that a policy would treat, the longest hold first in each group. */

@@ -1,10 +1,8 @@
 import { MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import { ok, type Result } from "../../base/result.ts";
 import type { HeldNodeView, PolicyView, remediationStatusView } from "../../web/api/remediation-views.ts";
 import type { budgetView, LeaderView, statusView } from "../../web/api/status-views.ts";
 import { countNoun, episodeState, formatCount } from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
-import type { DaemonClient } from "../daemon-client.ts";
 import { formatLength, formatTable, formatTime, type Paint, stripControlCharacters } from "../output/text.ts";
 import { viewCommand } from "./daemon-view.ts";
 import { formatHeldNodes, readHeldNodes } from "./nodes.ts";
@@ -30,21 +28,14 @@ const HELD_NODES_LISTED = 10;
 
 /** `status`: shows the state of the running daemon: nodes, collectors, limits, policies, and what holds actions. */
 export const runStatus = viewCommand(async (_, daemon) => {
-  const status = await readStatus(daemon);
-  return status.ok ? ok({ value: status.value, format: (paint) => formatStatus(status.value, paint) }) : status;
+  const value: DaemonStatus = {
+    status: await daemon.get<Status>("/api/v1/status", { collectors: "object", remediation: "object" }),
+    budget: await daemon.get<Budget>("/api/v1/budget", { categories: "object", month: "object" }),
+    policies: await daemon.rows<PolicyView>("/api/v1/policies"),
+    held: await readHeldNodes(HELD_NODES_LISTED, daemon),
+  };
+  return { value, format: (paint) => formatStatus(value, paint) };
 });
-
-async function readStatus(daemon: DaemonClient): Promise<Result<DaemonStatus, string>> {
-  const status = await daemon.get<Status>("/api/v1/status", { collectors: "object", remediation: "object" });
-  if (!status.ok) return status;
-  const budget = await daemon.get<Budget>("/api/v1/budget", { categories: "object", month: "object" });
-  if (!budget.ok) return budget;
-  const policies = await daemon.rows<PolicyView>("/api/v1/policies");
-  if (!policies.ok) return policies;
-  const held = await readHeldNodes(HELD_NODES_LISTED, daemon);
-  if (!held.ok) return held;
-  return ok({ status: status.value, budget: budget.value, policies: policies.value, held: held.value });
-}
 
 function formatStatus({ status, budget, policies, held }: DaemonStatus, paint: Paint): string {
   const { remediation } = status;
