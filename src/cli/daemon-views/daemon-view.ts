@@ -72,9 +72,6 @@ export async function showView(
 
 /** Returns the query of a URL with the parameters that have a value. */
 export function searchOf(parameters: Readonly<Record<string, string | number | null | undefined>>): string {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(parameters)) {
-    if (value !== null && value !== undefined) search.set(name, String(value));
-  }
-  return search.toString();
+  const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined);
+  return String(new URLSearchParams(Object.fromEntries(given.map(([name, value]) => [name, String(value)]))));
 }

@@ -1,18 +1,10 @@
-import { SECOND_MS } from "../../base/duration.ts";
 import { equalsIgnoringCase } from "../../base/text.ts";
 import type { NodesView } from "../../web/api/node-views.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
 import type { HeldNodeView } from "../../web/api/remediation-views.ts";
-import { formatUptime } from "../../web/ui/page/format.ts";
+import { formatDuration, formatUptime } from "../../web/ui/page/format.ts";
 import type { DaemonClient } from "../daemon-client.ts";
-import {
-  formatLength,
-  formatTable,
-  formatTime,
-  nodeLabel,
-  type Paint,
-  stripControlCharacters,
-} from "../output/text.ts";
+import { formatTable, formatTime, nodeLabel, type Paint, stripControlCharacters } from "../output/text.ts";
 import { type DaemonViewOptions, viewCommand } from "./daemon-view.ts";
 import { emptyFleetReason, readNodesPage, unknownLocations } from "./node-lookup.ts";
 
@@ -79,7 +71,7 @@ function formatNodes({ nodes, total }: FoundNodes, paint: Paint): string {
     node.last_seen === null ? "-" : formatTime(node.last_seen),
     node.uptime_hours === null ? "-" : formatUptime(node.uptime_hours),
     node.active_sessions === null ? "-" : String(node.active_sessions),
-    node.age_seconds === null ? "-" : `${formatLength(node.age_seconds * SECOND_MS)} ago`,
+    node.age_seconds === null ? "-" : `${formatDuration(node.age_seconds)} ago`,
   ]);
   const rest = total > nodes.length ? `${nodes.length} of ${total} nodes: see --limit and the filters\n` : "";
   return formatTable(TITLES, cells, paint) + rest;
@@ -120,7 +112,7 @@ export function formatHeldNodes(held: readonly HeldNodeView[], more: string, pai
   const cells = held.map(({ node, name, policy, held_seconds: seconds, reasons, until }) => [
     nodeLabel(node, name === node ? null : name),
     policy ?? "-",
-    formatLength(seconds * SECOND_MS),
+    formatDuration(seconds),
     reasons
       .map(({ reason }) => (until !== null && NODE_HOLDS.has(reason) ? `${reason} until ${formatTime(until)}` : reason))
       .join(", "),

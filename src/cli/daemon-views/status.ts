@@ -1,7 +1,7 @@
 import { MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { HeldNodeView, PolicyView, remediationStatusView } from "../../web/api/remediation-views.ts";
 import type { budgetView, LeaderView, statusView } from "../../web/api/status-views.ts";
-import { countNoun, episodeState, formatCount } from "../../web/ui/page/format.ts";
+import { countNoun, episodeState, formatCount, formatDuration } from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
 import { formatLength, formatTable, formatTime, type Paint, stripControlCharacters } from "../output/text.ts";
 import { viewCommand } from "./daemon-view.ts";
@@ -81,7 +81,7 @@ const CLOCK_SKEW_SHOWN_SECONDS = 60;
 function clockText({ service_clock_skew_seconds: skew }: Status): string | null {
   if (skew === null || Math.abs(skew) <= CLOCK_SKEW_SHOWN_SECONDS) return null;
   const direction = skew > 0 ? "ahead of" : "behind";
-  return `the service's clock is ${formatLength(Math.abs(skew) * SECOND_MS)} ${direction} the daemon's`;
+  return `the service's clock is ${formatDuration(Math.abs(skew))} ${direction} the daemon's`;
 }
 
 function countsText(counts: Readonly<Record<string, number>> | null): string {
@@ -128,7 +128,7 @@ function holdTexts({
 
 function categoryText({ configured, remaining_at_least: left }: Budget["categories"]["node_management"]): string {
   const { requests, burst, window_seconds: window } = configured;
-  const every = window === MINUTE_MS / SECOND_MS ? "a minute" : `in ${formatLength(window * SECOND_MS)}`;
+  const every = window === MINUTE_MS / SECOND_MS ? "a minute" : `in ${formatDuration(window)}`;
   return `${left === null ? "unknown" : formatCount(left)} left; ${formatCount(requests)} ${every}, burst ${formatCount(burst)}`;
 }
 
@@ -142,12 +142,12 @@ function collectorTable({ collectors }: Status, paint: Paint): string {
   const cells = Object.entries(collectors).map(([collector, { planned, age_seconds: age, ...last }]) => {
     // The plan keeps the last interval that the month allowed.
     const isSpent = planned?.calls_per_minute === 0 && planned.bound_by === "month";
-    const interval = planned === null ? "not collected" : `every ${formatLength(planned.interval_seconds * SECOND_MS)}`;
+    const interval = planned === null ? "not collected" : `every ${formatDuration(planned.interval_seconds)}`;
     return [
       collector,
       isSpent ? "stopped" : interval,
-      age === null ? "-" : formatLength(age.median * SECOND_MS),
-      age === null ? "-" : formatLength(age.max * SECOND_MS),
+      age === null ? "-" : formatDuration(age.median),
+      age === null ? "-" : formatDuration(age.max),
       isSpent && last.failure === null ? "no monthly calls left for polling" : stateText({ planned, ...last }),
     ];
   });

@@ -126,23 +126,21 @@ class Prober {
   }
 
   async page(call: Call): Promise<RawPage | null> {
-    const json = await this.#send(call);
-    const page = json === null ? null : decodePage(json.value);
-    return page?.ok ? page.value : null;
+    const page = decodePage(await this.#send(call));
+    return page.ok ? page.value : null;
   }
 
   async details(ids: readonly string[]): Promise<readonly NodeDetail[]> {
     const details: NodeDetail[] = [];
     for (const id of ids) {
-      const json = await this.#send(readNodeCall(id));
-      const detail = json === null ? null : decodeNodeDetail(json.value, () => {});
+      const detail = decodeNodeDetail(await this.#send(readNodeCall(id)), () => {});
       if (detail !== null) details.push(detail);
     }
     return details;
   }
 
   /** Returns the JSON of a 2xx response, or null if there is none. */
-  async #send(call: Call): Promise<{ readonly value: unknown } | null> {
+  async #send(call: Call): Promise<unknown> {
     if (this.calls.some(({ status }) => status === null || status === 401 || status === 429)) return null;
     const attempt = await attemptCall(this.#deps, call, "walk", this.#stop);
     const { category, scope } = ENDPOINTS[call.endpoint];
@@ -154,7 +152,7 @@ class Prober {
     const { status, headers } = attempt.response;
     this.calls.push({ path: call.path, category, scope, status, headers, error: null });
     const json = readJson(attempt.response);
-    return status >= 200 && status < 300 && json.ok ? { value: json.value } : null;
+    return status >= 200 && status < 300 && json.ok ? json.value : null;
   }
 
   /** Returns whether the last call was answered with a 4xx because of its parameters. */
