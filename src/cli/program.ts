@@ -40,7 +40,7 @@ import { POLICY_COMMANDS } from "./policy/policy-commands.ts";
 
 /** Creates the command line. */
 export function createProgram(context: CommandContext): Command {
-  const program = new Command("proxywarden")
+  const program = new Command(PROGRAM)
     .description("Monitors a network of proxy nodes, exports its data to Prometheus, and remediates unhealthy nodes.")
     .version(context.version)
     .option("--debug", "show stack traces")
