@@ -50,10 +50,14 @@ export function createProgram(context: CommandContext): Command {
   const colorOption = () => program.opts<{ color?: ColorOption }>().color;
   withSharedBehavior(program, context, colorOption);
 
+  const create = (parent: Command, usage: string, description: string, example: string): Command =>
+    withSharedBehavior(parent.command(usage), context, colorOption)
+      .description(description)
+      .addHelpText("after", `\nExample:\n  $ ${PROGRAM} ${example}`);
+
   function add(parent: Command, { usage, description, example, options = [], run }: CommandRow): Command {
-    const added = withSharedBehavior(parent.command(usage).description(description), context, colorOption);
+    const added = create(parent, usage, description, example);
     for (const each of options) added.addOption(each);
-    added.addHelpText("after", `\nExample:\n  $ ${PROGRAM} ${example}`);
     return added.action(async () => {
       const colored = { ...context, env: withColorOption(context.env, colorOption()) };
       const { policies = [] } = added.opts<{ policies?: readonly string[] }>();
@@ -65,9 +69,7 @@ export function createProgram(context: CommandContext): Command {
 
   for (const row of COMMANDS) add(program, row);
   const group = (name: string, description: string, example: string, rows: readonly CommandRow[]) => {
-    const parent = withSharedBehavior(program.command(name).description(description), context, colorOption)
-      .helpCommand(false)
-      .addHelpText("after", `\nExample:\n  $ ${PROGRAM} ${example}`);
+    const parent = create(program, name, description, example).helpCommand(false);
     for (const row of rows) add(parent, row);
   };
   group("policy", "test, compare and backtest policies", "policy diff before.yaml after.yaml", POLICY_COMMANDS);
