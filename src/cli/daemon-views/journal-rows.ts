@@ -30,47 +30,26 @@ interface JournalRowOptions extends DaemonViewOptions {
 /** A row of any view. */
 type JournalRow = WithNode<{ readonly node: NodeId | null }>;
 
-/** What a search found. */
-interface FoundRows<Row> {
-  readonly rows: readonly Row[];
-  /** Whether some rows were not searched. */
-  readonly isCut: boolean;
-  /** Number of rows that are left out because their location is unknown. */
-  readonly unlocated: number;
-  /** What the daemon warns of if it has no such row. */
-  readonly warnings: readonly string[];
-}
-
 /** Returns a command that lists the latest rows of a view that match the options, newest first. */
 const journalCommand = <Row extends JournalRow>(view: JournalView<Row>) =>
   viewCommand(async (options: JournalRowOptions, daemon) => {
-    const found = await searchRows(view, options, daemon);
-    const { rows, warnings } = found;
+    const { rows, notes } = await searchRows(view, options, daemon);
     const format = (paint: Paint) =>
       rows.length === 0 ? `no ${view.noun}s\n` : formatTable(view.titles, rows.map(view.cellsOf), paint);
-    const unknown = rows.length === 0 ? await unknownLocations(options, daemon) : [];
-    return { value: rows, format, notes: [...warnings, ...unknown, ...notesOn(found, view.noun)] };
+    return { value: rows, format, notes };
   });
-
-/** Returns what the rows that were found may lack. */
-function notesOn({ isCut, unlocated }: FoundRows<JournalRow>, noun: string): readonly string[] {
-  const count = countNoun(unlocated, noun);
-  return [
-    ...(isCut ? [`not all rows were searched: there may be more ${noun}s; use --since, --node or --policy`] : []),
-    ...(unlocated === 0 ? [] : [`${count} with an unknown location left out: the node is no longer in the fleet`]),
-  ];
-}
 
 /** Rows that do not match are skipped, up to this many requests. */
 const REQUESTS_MAX = 20;
 
+/** Returns the rows that match, up to the limit, and notes about what they may lack. */
 async function searchRows<Row extends JournalRow>(
   view: JournalView<Row>,
   options: JournalRowOptions,
   daemon: DaemonClient,
-): Promise<FoundRows<Row>> {
+): Promise<{ readonly rows: readonly Row[]; readonly notes: readonly string[] }> {
   const { node: named, policy, region, country, limit } = options;
-  const { sortedBy, shownTime = sortedBy, shownLaterMs = 0 } = view;
+  const { noun, sortedBy, shownTime = sortedBy, shownLaterMs = 0 } = view;
   const isFiltered = region !== undefined || country !== undefined;
   const node = named === undefined ? null : await resolveNode(named, daemon);
   const since = options.since === undefined ? undefined : timeOfOption("--since", options.since, await daemon.now());
@@ -105,7 +84,16 @@ async function searchRows<Row extends JournalRow>(
   }
   const reason = found.size === 0 && unlocated.size > 0 ? await emptyFleetReason(daemon) : null;
   if (reason !== null) throw new CommandFailure(reason);
-  return { rows: [...found.values()].slice(0, limit), isCut, unlocated: unlocated.size, warnings };
+  const rows = [...found.values()].slice(0, limit);
+  const notes = [
+    ...warnings,
+    ...(rows.length === 0 ? await unknownLocations(options, daemon) : []),
+    ...(isCut ? [`not all rows were searched: there may be more ${noun}s; use --since, --node or --policy`] : []),
+    ...(unlocated.size === 0
+      ? []
+      : [`${countNoun(unlocated.size, noun)} with an unknown location left out: the node is no longer in the fleet`]),
+  ];
+  return { rows, notes };
 }
 
 /** A command that lists rows of the journal, newest first. */
