@@ -1,7 +1,7 @@
 #!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768 node --max-semi-space-size=4 --v8-pool-size=1
 import { setTimeout as sleep } from "node:timers/promises";
 import { errorMessage } from "./base/result.ts";
-import { EXIT_FAILURE, type ExitCode, failWith, untilAborted, VERSION } from "./cli/context.ts";
+import { EXIT_FAILURE, type ExitCode, reportFailure, untilAborted, VERSION } from "./cli/context.ts";
 import { runCommandLine } from "./cli/program.ts";
 
 /**
@@ -44,7 +44,7 @@ async function main(): Promise<ExitCode> {
   await Promise.race([written, givenUp]);
   // The reader may close the pipe, as head does. The command then stops with its usual exit code.
   if (outputError === null || outputError.code === "EPIPE") return exitCode;
-  return failWith({ err: process.stderr }, `can't write standard output: ${errorMessage(outputError)}`);
+  return reportFailure(`can't write standard output: ${errorMessage(outputError)}`, { err: process.stderr });
 }
 
 // Timers or sockets of libraries must not keep the process alive after the command.

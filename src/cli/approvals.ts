@@ -1,4 +1,3 @@
-import { ok } from "../base/result.ts";
 import { ROWS_MAX } from "../web/api/query.ts";
 import type { ActionView, WithNode } from "../web/api/row-views.ts";
 import { requestLabel } from "../web/ui/page/activity/activity-lines.ts";
@@ -15,12 +14,8 @@ type UnsentAction = WithNode<ActionView>;
  */
 export const runApprovals = viewCommand(async (_, daemon) => {
   const read = (state: string) => daemon.rows<UnsentAction>(`/api/v1/actions?state=${state}&limit=${ROWS_MAX}`);
-  const awaiting = await read("awaiting");
-  if (!awaiting.ok) return awaiting;
-  const approved = await read("approved");
-  if (!approved.ok) return approved;
-  const actions = [...awaiting.value, ...approved.value];
-  return ok({ value: actions, format: () => formatApprovals(actions) });
+  const actions = [...(await read("awaiting")), ...(await read("approved"))];
+  return { value: actions, format: () => formatApprovals(actions) };
 });
 
 function formatApprovals(actions: readonly UnsentAction[]): string {

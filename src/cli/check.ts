@@ -11,16 +11,16 @@ import { canHold } from "../policy/cel/constancy.ts";
 import { compileExpression } from "../policy/cel/expression.ts";
 import { idleReasons, worstCase, zeroLimits } from "../policy/worst-case.ts";
 import { countNoun } from "../web/ui/page/format.ts";
-import { type Problem, placeholderProblem, printProblems, problemText, readConfig } from "./config/config-loading.ts";
+import { type FileProblem, placeholderProblem, readConfig } from "./config/config-loading.ts";
 import { planWarnings } from "./config/plan-warnings.ts";
 import {
   type CommandContext,
-  EXIT_FAILURE,
-  EXIT_OK,
-  type ExitCode,
-  failWith,
+  CommandFailure,
   type OutputOption,
+  type Problem,
   print,
+  printProblems,
+  problemText,
 } from "./context.ts";
 import { fleetSize, givenNetworkSize, readStoredState, type StoredState } from "./network-size.ts";
 import { formatLimits, formatWorstCase, limitsJson, worstCaseJson } from "./output/safety-limits.ts";
@@ -40,7 +40,7 @@ interface CheckOptions extends OutputOption {
  * `check --config FILE`: lists the errors that make `run` fail, the warnings, the most nodes that policies could act
  * on, and the limits for this fleet. With `--probe`, also what the service shows.
  */
-export async function runCheck(options: CheckOptions, context: CommandContext): Promise<ExitCode> {
+export async function runCheck(options: CheckOptions, context: CommandContext): Promise<void> {
   const checked = await checkConfig(options.config, context);
   if (!checked.ok) {
     const errors = checked.error;
@@ -49,18 +49,18 @@ export async function runCheck(options: CheckOptions, context: CommandContext): 
     const report = { file, valid: false, errors, warnings: [], ...unknown };
     if (options.output === "text") printProblems(context, errors);
     print(context, options, report, (_, paint) => `${file}: ${paint("bad", countNoun(errors.length, "error"))}\n`);
-    return EXIT_FAILURE;
+    throw new CommandFailure();
   }
   const { loaded, stored } = checked.value;
   const probe = options.probe === true ? await probeService(loaded, stored, context) : null;
   printReport(checked.value, probe, options, context);
-  if (probe?.ok === false) return failWith(context, probe.error);
-  return probe?.value.findings.some(({ problem }) => problem) ? EXIT_FAILURE : EXIT_OK;
+  if (probe?.ok === false) throw new CommandFailure(probe.error);
+  if (probe?.value.findings.some(({ problem }) => problem)) throw new CommandFailure();
 }
 
 function printReport(
   { loaded, stored }: CheckedConfig,
-  probe: Result<ProbeReport, readonly string[]> | null,
+  probe: Result<ProbeReport, readonly Problem[]> | null,
   options: CheckOptions,
   context: CommandContext,
 ): void {
@@ -71,7 +71,7 @@ function printReport(
   const seen = stored.ok ? stored.value : null;
   const size = fleetSize(options.nodes, probe?.ok ? probe.value.nodes : null, seen);
   const planned = givenNetworkSize({ nodes: size?.nodes ?? 0 }, seen?.networkSize ?? null, config.service.page_limit);
-  const warnings: readonly Problem[] = [
+  const warnings = [
     ...loaded.warnings,
     ...planWarnings(loaded, planned),
     ...(stateWarning === null ? [] : [journalProblem(loaded, stateWarning)]),
@@ -84,7 +84,7 @@ function printReport(
     worst_case: worstCaseJson(worst),
     limits: limitsJson(config.safety, size),
     enforces_nothing_because: notEnforcedReasons,
-    probe: probe && (probe.ok ? probeJson(probe.value) : { error: probe.error.join("; ") }),
+    probe: probe && (probe.ok ? probeJson(probe.value) : { error: probe.error.map(problemText).join("; ") }),
   };
   if (options.output === "text") {
     const label = createPaint(context.err, context.env)("warning", "warning:");
@@ -112,7 +112,7 @@ interface CheckedConfig {
 async function checkConfig(
   file: string,
   { env, version }: CommandContext,
-): Promise<Result<CheckedConfig, readonly Problem[]>> {
+): Promise<Result<CheckedConfig, readonly FileProblem[]>> {
   const parsed = readConfig(file, env);
   if (!parsed.ok) return parsed;
   const resources = openConfigResources(parsed.value, { clock: systemClock, version });

@@ -1,5 +1,5 @@
 import type { Command, Option } from "commander";
-import { type CommandContext, EXIT_OK, type ExitCode } from "./context.ts";
+import type { CommandContext } from "./context.ts";
 
 /** A word that may be typed, and its description, which may be empty. */
 interface Candidate {
@@ -22,10 +22,9 @@ export async function runCompletion(
   words: readonly string[],
   program: Command,
   { out }: Pick<CommandContext, "out">,
-): Promise<ExitCode> {
+): Promise<void> {
   if (words.length === 0) out.write(SCRIPTS[shell]);
   for (const { word, description } of candidatesFor(words, program)) out.write(`${word}\t${description}\n`);
-  return EXIT_OK;
 }
 
 /** Returns what the last of some words may be, which follow the name of the program. Without words there is nothing. */

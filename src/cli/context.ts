@@ -1,5 +1,7 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { errorMessage, type Result } from "../base/result.ts";
+import { type ConfigProblem, formatProblem } from "../config/diagnostics/problem.ts";
 import { createPaint, type Paint } from "./output/text.ts";
 
 /** What a command reads and writes: the process, or a replacement in tests. */
@@ -37,16 +39,58 @@ export const EXIT_FAILURE = 1;
 export const EXIT_USAGE = 2;
 export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILURE | typeof EXIT_USAGE;
 
-/** Prints each problem on a line, and returns the exit code of a failure. */
-export function failWith({ err }: Pick<CommandContext, "err">, problems: string | readonly string[]): ExitCode {
-  for (const problem of [problems].flat()) err.write(`proxywarden: ${problem}\n`);
+/** What is wrong: a sentence, or a message with its position in a file. */
+export type Problem = string | ConfigProblem | { readonly message: string };
+
+/** Formats a problem as one line. */
+export function problemText(problem: Problem): string {
+  if (typeof problem === "string") return problem;
+  return "line" in problem ? formatProblem(problem) : problem.message;
+}
+
+/**
+ * Ends a command, from any depth, with the exit code of a failure. Without problems, the command has printed what is
+ * wrong.
+ */
+export class CommandFailure extends Error {
+  readonly problems: readonly Problem[];
+  readonly exitCode: ExitCode;
+
+  constructor(problems: Problem | readonly Problem[] = [], exitCode: ExitCode = EXIT_FAILURE) {
+    const all = [problems].flat();
+    super(all.map(problemText).join("; "));
+    this.problems = all;
+    this.exitCode = exitCode;
+  }
+}
+
+/** Returns the value of a success. A failure throws {@link CommandFailure}. */
+export function orFail<T>(result: Result<T, Problem | readonly Problem[]>): T {
+  if (result.ok) return result.value;
+  throw new CommandFailure(result.error);
+}
+
+/** Returns the {@link CommandFailure} with which `work` rejects, if it does. */
+export const orFailure = <T>(work: Promise<T>): Promise<T | CommandFailure> =>
+  work.catch((error: unknown) => {
+    if (error instanceof CommandFailure) return error;
+    throw error;
+  });
+
+/** Prints why a command failed, and returns its exit code. `hasTrace` adds the stack trace of an unexpected exception. */
+export function reportFailure(error: unknown, { err }: Pick<CommandContext, "err">, hasTrace = false): ExitCode {
+  if (error instanceof CommandFailure) {
+    printProblems({ err }, error.problems, "proxywarden: ");
+    return error.exitCode;
+  }
+  const text = (hasTrace && error instanceof Error && error.stack) || errorMessage(error);
+  err.write(`proxywarden: ${text}\n`);
   return EXIT_FAILURE;
 }
 
-/** Prints what is wrong with the arguments, and returns the exit code of wrong usage. */
-export function failUsage(context: Pick<CommandContext, "err">, problem: string): ExitCode {
-  failWith(context, problem);
-  return EXIT_USAGE;
+/** Prints each problem on a line of standard error. */
+export function printProblems({ err }: Pick<CommandContext, "err">, problems: readonly Problem[], prefix = ""): void {
+  for (const problem of problems) err.write(`${prefix}${problemText(problem)}\n`);
 }
 
 /** The option `--output` of commands that print a table or a list. */
@@ -54,18 +98,14 @@ export interface OutputOption {
   readonly output: "text" | "json";
 }
 
-/**
- * Prints a value as indented JSON, or as the text that `format` returns, which `paint` colors. Returns the exit code of
- * a success.
- */
+/** Prints a value as indented JSON, or as the text that `format` returns, which `paint` colors. */
 export function print<T>(
   { out, env }: Pick<CommandContext, "out" | "env">,
   { output }: OutputOption,
   value: T,
   format: (value: T, paint: Paint) => string,
-): ExitCode {
+): void {
   out.write(output === "json" ? `${JSON.stringify(value, null, 2)}\n` : format(value, createPaint(out, env)));
-  return EXIT_OK;
 }
 
 /** Resolves when `signal` aborts. */

@@ -8,14 +8,8 @@ import {
 } from "../api-client/integration-client.ts";
 import { parseJson } from "../api-client/json-body.ts";
 import type { DurationMs } from "../base/duration.ts";
-import { fail, ok, type Result } from "../base/result.ts";
-import {
-  formatProblem,
-  type KeyPositions,
-  type KeyProblem,
-  keyPositionsOf,
-  locateProblem,
-} from "../config/diagnostics/problem.ts";
+import type { Result } from "../base/result.ts";
+import { type KeyPositions, type KeyProblem, keyPositionsOf, locateProblem } from "../config/diagnostics/problem.ts";
 import { httpClientSchema } from "../config/schema/http-client.ts";
 import { readYaml } from "../config/yaml-reader.ts";
 import { type EndpointAccess, integrationAccess, secretReader } from "../daemon/integrations.ts";
@@ -25,8 +19,7 @@ import { systemClock } from "../platform/clock.ts";
 import { fileSecret, inlineSecret } from "../platform/secret-file.ts";
 import { readTextFile } from "../platform/text-file.ts";
 import { NO_SUCH_PAGE } from "../web/http/response.ts";
-import { type PastTime, resolvePastTime } from "./arguments/past-time.ts";
-import type { CommandContext } from "./context.ts";
+import { type CommandContext, CommandFailure, orFail } from "./context.ts";
 import { withProgress } from "./output/progress.ts";
 import { stripControlCharacters } from "./output/text.ts";
 
@@ -37,30 +30,29 @@ export interface DaemonAccessOptions {
   readonly httpConfigFile?: string;
 }
 
-/** Reads how to reach a server. The error lists every problem, one per line. */
+/** Reads how to reach a server. */
 export function readServerAccess(
   { url, httpConfigFile: file }: DaemonAccessOptions,
   env: NodeJS.ProcessEnv,
-): Result<EndpointAccess, readonly string[]> {
-  if (file === undefined) return ok({ url });
+): EndpointAccess {
+  if (file === undefined) return { url };
   const text = readTextFile(file);
-  if (!text.ok) return fail([`--http-config-file: ${text.error}`]);
+  if (!text.ok) throw new CommandFailure(`--http-config-file: ${text.error}`);
   const resolvePath = (path: string) => resolve(dirname(file), path);
-  const read = readYaml(httpClientSchema, { file, text: text.value, env }, { check: () => [], resolvePath });
-  if (!read.ok) return fail(read.error.map(formatProblem));
-  return accessWithSecrets(keyPositionsOf(file, read.value.marks), "", { url, ...read.value.value });
+  const read = orFail(readYaml(httpClientSchema, { file, text: text.value, env }, { check: () => [], resolvePath }));
+  return accessWithSecrets(keyPositionsOf(file, read.marks), "", { url, ...read.value });
 }
 
-/** Reads the secrets of a server whose keys begin with `prefix`. The error lists every problem. */
+/** Reads the secrets of a server whose keys begin with `prefix`. */
 export function accessWithSecrets(
   keys: KeyPositions,
   prefix: string,
   server: Parameters<typeof integrationAccess>[1],
-): Result<EndpointAccess, readonly string[]> {
+): EndpointAccess {
   const problems: KeyProblem[] = [];
   const access = integrationAccess(prefix, server, secretReader(systemClock, problems), problems);
-  if (problems.length === 0) return ok(access);
-  return fail(problems.map((problem) => formatProblem(locateProblem(keys, problem))));
+  if (problems.length === 0) return access;
+  throw new CommandFailure(problems.map((problem) => locateProblem(keys, problem)));
 }
 
 /** Address of the daemon, and the operator token. */
@@ -78,21 +70,16 @@ export type ResponseShape = Readonly<Record<string, "array" | "object" | "string
 export const TOKEN_VARIABLE = "PROXYWARDEN_ADMIN_TOKEN";
 const QUOTED_CHARS_MAX = 300;
 
-/**
- * Returns the operator token from the file, or else from the environment, or null if there is none. The error says
- * what is wrong.
- */
-export function readToken(
-  { tokenFile }: DaemonConnectionOptions,
-  env: NodeJS.ProcessEnv,
-): Result<string | null, string> {
+/** Returns the operator token from the file, or else from the environment, or null if there is none. */
+export function readToken({ tokenFile }: DaemonConnectionOptions, env: NodeJS.ProcessEnv): string | null {
   if (tokenFile !== undefined) {
     const secret = fileSecret(tokenFile, systemClock);
-    return secret.ok ? ok(secret.value.value().trim()) : fail(`--token-file: ${secret.error}`);
+    if (!secret.ok) throw new CommandFailure(`--token-file: ${secret.error}`);
+    return secret.value.value().trim();
   }
   const token = env[TOKEN_VARIABLE]?.trim() ?? "";
-  if (!/^[\x20-\x7e]*$/.test(token)) return fail(`${TOKEN_VARIABLE}: must be a single line of ASCII characters`);
-  return ok(token === "" ? null : token);
+  if (/^[\x20-\x7e]*$/.test(token)) return token === "" ? null : token;
+  throw new CommandFailure(`${TOKEN_VARIABLE}: must be a single line of ASCII characters`);
 }
 
 /** Sends one request to a server. A terminal shows if the command waits for it. Never rejects. */
@@ -111,7 +98,7 @@ export async function sendRequest(
 
 /**
  * The running daemon, as a command reaches it. Requests carry the operator token if there is one, or else the
- * credentials of `--http-config-file`. They never reject.
+ * credentials of `--http-config-file`. They reject with {@link CommandFailure}.
  */
 export class DaemonClient {
   readonly #options: DaemonConnectionOptions;
@@ -123,47 +110,37 @@ export class DaemonClient {
   }
 
   /** Reads a route. It needs no operator token, but the web configuration may require a login. */
-  get<T>(path: string, shape: ResponseShape): Promise<Result<T, string>> {
+  get<T>(path: string, shape: ResponseShape): Promise<T> {
     return this.#request<T>({ method: "GET", path }, shape);
   }
 
   /** Reads a route that returns a list of rows. */
-  async rows<T>(path: string): Promise<Result<readonly T[], string>> {
-    const response = await this.get<{ readonly data: readonly T[] }>(path, { data: "array" });
-    return response.ok ? ok(response.value.data) : response;
+  async rows<T>(path: string): Promise<readonly T[]> {
+    return (await this.get<{ readonly data: readonly T[] }>(path, { data: "array" })).data;
   }
 
-  /**
-   * Returns the time that an option means on the daemon's clock, which may differ from ours, as in a demo that runs faster
-   * than real time. Undefined if the option is not given.
-   */
-  async timeOf(name: string, time: PastTime | undefined): Promise<Result<EpochMs | undefined, string>> {
-    if (time === undefined) return ok(undefined);
-    const status = await this.get<{ readonly now: string }>("/api/v1/status", { now: "string" });
-    if (!status.ok) return status;
-    const at = resolvePastTime(time, Date.parse(status.value.now));
-    return at.ok ? at : fail(`${name}: ${at.error}`);
+  /** Returns the time on the daemon's clock, which may differ from ours, as in a demo that runs faster than real time. */
+  async now(): Promise<EpochMs> {
+    return Date.parse((await this.get<{ readonly now: string }>("/api/v1/status", { now: "string" })).now);
   }
 
   /** Sends a command. */
-  post<T>(path: string, shape: ResponseShape, body: object): Promise<Result<T, string>> {
+  post<T>(path: string, shape: ResponseShape, body: object): Promise<T> {
     return this.#request<T>({ method: "POST", path, body: JSON.stringify(body) }, shape);
   }
 
-  async #request<T>(request: IntegrationRequest, shape: ResponseShape): Promise<Result<T, string>> {
+  async #request<T>(request: IntegrationRequest, shape: ResponseShape): Promise<T> {
     const { env } = this.#context;
     const token = readToken(this.#options, env);
-    if (!token.ok) return token;
     const access = readServerAccess(this.#options, env);
-    if (!access.ok) return fail(access.error.join("; "));
     const { url } = this.#options;
-    const operator = token.value === null ? {} : { credentials: bearer(token.value) };
-    const response = await sendRequest({ ...access.value, ...operator }, request, this.#context);
-    if (!response.ok) return fail(connectionError(url, request, response.error));
+    const operator = token === null ? {} : { credentials: bearer(token) };
+    const response = await sendRequest({ ...access, ...operator }, request, this.#context);
+    if (!response.ok) throw new CommandFailure(connectionError(url, request, response.error));
     const json = parseObject(response.value.body);
-    if (response.value.status === 200 && json !== null && hasShape(json, shape)) return ok(json as T);
-    const given = token.value === null ? access.value.credentials && "login" : "token";
-    return fail(responseError(url, request, given, response.value, json));
+    if (response.value.status === 200 && json !== null && hasShape(json, shape)) return json as T;
+    const given = token === null ? access.credentials && "login" : "token";
+    throw new CommandFailure(responseError(url, request, given, response.value, json));
   }
 }
 

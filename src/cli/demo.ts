@@ -14,12 +14,12 @@ import { createLog } from "../platform/log.ts";
 import { createScaledClock } from "../simulator/clock.ts";
 import { demoScenario, SIMULATION_KEY } from "../simulator/default-scenarios.ts";
 import { type SimulatorServer, startServer } from "../simulator/http/server.ts";
-import { createService } from "../simulator/http/service.ts";
-import { countNoun } from "../web/ui/page/format.ts";
+import { createService, rateLimitedCount, replyCounts, type SimulatedService } from "../simulator/http/service.ts";
+import { statusView } from "../web/api/status-views.ts";
+import { countNoun, formatDuration } from "../web/ui/page/format.ts";
 import { readConfigFile } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, PROGRAM } from "./context.ts";
+import { type CommandContext, CommandFailure, orFail, PROGRAM } from "./context.ts";
 import { createConsoleReporter } from "./output/console-reporter.ts";
-import { demoReport } from "./output/demo-report.ts";
 import { createPaint } from "./output/text.ts";
 
 interface DemoOptions {
@@ -37,7 +37,7 @@ interface DemoOptions {
 const POLL_INTERVAL_MS: DurationMs = SECOND_MS;
 
 /** `demo`: runs a simulated service and the daemon in one process, over real HTTP, and prints what happens. */
-export async function runDemo(options: DemoOptions, context: CommandContext): Promise<ExitCode> {
+export async function runDemo(options: DemoOptions, context: CommandContext): Promise<void> {
   const clock = options.speed === 1 ? systemClock : createScaledClock(systemClock, options.speed);
   const { nodes, sessions, seed } = options;
   // The enterprise plan has no monthly limit, which would slow down a demo of a few minutes.
@@ -63,24 +63,20 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
     readConfig: () => readConfigFile(CONFIG_FILE, environment),
     openStore: () => ok(createMemoryStateStore()),
   };
-  const first = deps.readConfig();
-  const started = first.ok ? await startDaemon(first.value, deps) : first;
-  if (!started.ok) {
+  try {
+    const started = await startDaemon(orFail(deps.readConfig()), deps);
+    // The configuration of the demo takes its address from this option.
+    if (!started.ok)
+      throw new CommandFailure([started.error].flat().map((text) => text.replace(/^web\.listen:/, "--port:")));
+    const daemon = started.value;
+    printIntro(options, daemon, server, tokenFile, context);
+    await reportUntilStopped(daemon, clock, options, context);
+    context.out.write(await demoReport(daemon, service));
+    await daemon.stop();
+  } finally {
     await server.close();
     rmSync(folder, { recursive: true });
-    // The configuration of the demo takes its address from this option.
-    return failWith(
-      context,
-      [started.error].flat().map((problem) => problem.replace(/^web\.listen:/, "--port:")),
-    );
   }
-  printIntro(options, started.value, server, tokenFile, context);
-  await reportUntilStopped(started.value, clock, options, context);
-  context.out.write(await demoReport(started.value, service));
-  await started.value.stop();
-  await server.close();
-  rmSync(folder, { recursive: true });
-  return EXIT_OK;
 }
 
 /** The demo uses the shipped configuration, so that users can read it. */
@@ -119,4 +115,37 @@ async function reportUntilStopped(daemon: Daemon, clock: Clock, { for: forMs }: 
       out.write(`${tone === null ? text : paint(tone, text)}\n`);
     }
   }
+}
+
+/** Returns the report at the end of a demo: API calls, actions and age of the data. */
+async function demoReport(daemon: Daemon, service: SimulatedService): Promise<string> {
+  const calls = replyCounts(service).map(
+    ({ endpoint, status, count }) => `  ${String(count).padStart(6)}  ${endpoint}  ${status}`,
+  );
+  const actions = await actionCounts(daemon.url());
+  const { collectors } = statusView(daemon.statusSnapshot());
+  const ages = Object.entries(collectors).map(([collector, { age_seconds: age }]) => {
+    const shown = age === null ? "no data yet" : `${formatDuration(age.median)}  ${formatDuration(age.max)}`;
+    return `  ${collector.padEnd(9)} ${shown}`;
+  });
+  return `
+calls, by endpoint and response status
+${calls.join("\n")}
+  ${String(rateLimitedCount(service)).padStart(6)}  answered 429
+
+actions, by policy, kind and outcome
+${actions.length === 0 ? "  none" : actions.join("\n")}
+
+age of the data, median and maximum
+${ages.join("\n")}
+`;
+}
+
+/** The counters of actions in `/metrics` that are not zero. */
+async function actionCounts(url: string): Promise<string[]> {
+  const page = await (await fetch(`${url}/metrics`)).text();
+  const samples = /^proxywarden_actions_total\{policy="(.*)",action="(.*)",outcome="(.*)"\} ([1-9]\d*)$/gm;
+  return [...page.matchAll(samples)].map(
+    ([, policy, action, outcome, count]) => `  ${count!.padStart(6)}  ${policy}  ${action}  ${outcome}`,
+  );
 }

@@ -1,5 +1,5 @@
 import { SECOND_MS } from "../base/duration.ts";
-import { errorMessage, fail, ok, type Result } from "../base/result.ts";
+import { errorMessage, fail } from "../base/result.ts";
 import type { StateReader } from "../journal/state-export.ts";
 import { EXPLAINED_ROWS_MAX } from "../model/remediation/journal.ts";
 import { type EpochMs, isoAt } from "../model/time.ts";
@@ -7,9 +7,9 @@ import { systemClock } from "../platform/clock.ts";
 import { presentTimer } from "../policy/timer.ts";
 import { stepName, timerView } from "../web/api/remediation-views.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "../web/api/row-views.ts";
-import { type PastTime, resolvePastTime } from "./arguments/past-time.ts";
-import { readConfigFile } from "./config/config-loading.ts";
-import { type CommandContext, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
+import { type PastTime, timeOfOption } from "./arguments/past-time.ts";
+import { readConfig } from "./config/config-loading.ts";
+import { type CommandContext, type OutputOption, orFail, print } from "./context.ts";
 import { DaemonClient, type DaemonConnectionOptions } from "./daemon-client.ts";
 import { resolveNode } from "./daemon-views/node-lookup.ts";
 import {
@@ -37,45 +37,29 @@ export async function runExplain(
   options: ExplainOptions,
   context: CommandContext,
   [node = ""]: readonly string[],
-): Promise<ExitCode> {
+): Promise<void> {
   const { config } = options;
   const daemon = new DaemonClient(options, context);
-  const time = config === undefined ? await daemon.timeOf("--at", options.at) : timeOf(options.at);
-  if (!time.ok) return failWith(context, time.error);
-  const { value: at } = time;
-  const read =
+  const now = config === undefined ? () => daemon.now() : systemClock.now;
+  const at = options.at === undefined ? undefined : timeOfOption("--at", options.at, await now());
+  const report =
     config === undefined
       ? await explainFromDaemon(node, at, daemon)
       : await explainFromJournal(node, config, at, context.env);
-  if (!read.ok) return failWith(context, read.error);
-  const report = at === undefined ? read.value : reportAsOf(read.value, isoAt(at));
-  return print(context, options, withRecordedPolicies(report), formatNodeReport);
+  const shown = at === undefined ? report : reportAsOf(report, isoAt(at));
+  print(context, options, withRecordedPolicies(shown), formatNodeReport);
 }
 
-/** Returns the time that `--at` means by the clock of this machine. Undefined if it is not given. */
-function timeOf(time: PastTime | undefined): Result<EpochMs | undefined, string> {
-  if (time === undefined) return ok(undefined);
-  const at = resolvePastTime(time, systemClock.now());
-  return at.ok ? at : fail(`--at: ${at.error}`);
-}
-
-async function explainFromDaemon(
-  named: string,
-  at: EpochMs | undefined,
-  daemon: DaemonClient,
-): Promise<Result<NodeReport, readonly string[]>> {
-  const resolved = await resolveNode(named, daemon);
-  if (!resolved.ok) return fail([resolved.error]);
-  const { value: id } = resolved;
+async function explainFromDaemon(named: string, at: EpochMs | undefined, daemon: DaemonClient): Promise<NodeReport> {
+  const id = await resolveNode(named, daemon);
   // Without `until`, the response holds only the latest rows.
   const path = `/api/v1/nodes/${encodeURIComponent(id)}${at === undefined ? "" : `?until=${isoAt(at)}`}`;
   const response = await daemon.get<DaemonExplanation>(path, EXPLANATION_SHAPE);
-  if (!response.ok) return fail([response.error]);
-  const { explained_at, policies, holds, episodes, actions, decisions, orders, ...rest } = response.value;
+  const { explained_at, policies, holds, episodes, actions, decisions, orders, ...rest } = response;
   const rows = { holds, episodes, actions, decisions, orders };
   const { status, name = null, country = null, region = null, last_seen = null, age_seconds = null } = rest;
   const seen = status === undefined ? null : { status, name, country, region, last_seen, age_seconds };
-  return ok({ id, explained_at, source: "daemon", seen, policies, ...rows });
+  return { id, explained_at, source: "daemon", seen, policies, ...rows };
 }
 
 /** Returns a report without verdicts, which only the running daemon knows. */
@@ -84,30 +68,24 @@ async function explainFromJournal(
   file: string,
   at: EpochMs | undefined,
   env: NodeJS.ProcessEnv,
-): Promise<Result<NodeReport, readonly string[]>> {
-  const read = readConfigFile(file, env, []);
-  if (!read.ok) return read;
-  try {
-    const journaled = await readConfiguredState(read.value.config.state, async (journal) => ({
-      rows: await readNodeRows(journal, id, at),
-      timers: await journal.timers(id),
-    }));
-    if (!journaled.ok) return fail([journaled.error.message]);
-    const { rows, timers } = journaled.value;
-    const policies = read.value.policies.map((spec) => {
-      const timer = timers.find(({ policy }) => policy === spec.name);
-      return {
-        ...emptyPolicyReport(spec.name),
-        for_seconds: spec.forMs / SECOND_MS,
-        steps: spec.steps.map(stepName),
-        timer: timer === undefined ? null : timerView(presentTimer(timer)),
-      };
-    });
-    const explained_at = isoAt(systemClock.now());
-    return ok({ id, explained_at, source: "journal", seen: null, policies, ...rows });
-  } catch (error) {
-    return fail([`the journal can't be read: ${errorMessage(error)}`]);
-  }
+): Promise<NodeReport> {
+  const loaded = orFail(readConfig(file, env, []));
+  const journaled = await readConfiguredState(loaded.config.state, async (journal) => ({
+    rows: await readNodeRows(journal, id, at),
+    timers: await journal.timers(id),
+  })).catch((error: unknown) => fail(`the journal can't be read: ${errorMessage(error)}`));
+  const { rows, timers } = orFail(journaled);
+  const policies = loaded.policies.map((spec) => {
+    const timer = timers.find(({ policy }) => policy === spec.name);
+    return {
+      ...emptyPolicyReport(spec.name),
+      for_seconds: spec.forMs / SECOND_MS,
+      steps: spec.steps.map(stepName),
+      timer: timer === undefined ? null : timerView(presentTimer(timer)),
+    };
+  });
+  const explained_at = isoAt(systemClock.now());
+  return { id, explained_at, source: "journal", seen: null, policies, ...rows };
 }
 
 async function readNodeRows(journal: StateReader, node: string, until: EpochMs | undefined): Promise<NodeRows> {

@@ -1,12 +1,9 @@
 import { SECOND_MS } from "../base/duration.ts";
-import { fail, ok, type Result } from "../base/result.ts";
 import { type ConfiguredServer, readConfiguredServer } from "../config/configured-server.ts";
-import { formatProblem } from "../config/diagnostics/problem.ts";
 import type { EndpointAccess } from "../daemon/integrations.ts";
-import { readTextFile } from "../platform/text-file.ts";
 import { webUrl } from "../web/http/server.ts";
-import { readConfigText } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "./context.ts";
+import { readSource } from "./config/config-loading.ts";
+import { type CommandContext, CommandFailure, orFail } from "./context.ts";
 import { type DaemonAccessOptions, readServerAccess, sendRequest, trustHint } from "./daemon-client.ts";
 
 interface HealthcheckOptions extends DaemonAccessOptions {
@@ -18,23 +15,20 @@ interface HealthcheckOptions extends DaemonAccessOptions {
 const HEALTHCHECK_TIMEOUT_MS = 3 * SECOND_MS;
 
 /** `healthcheck`: checks that the daemon answers `/-/healthy`. */
-export async function runHealthcheck(options: HealthcheckOptions, context: CommandContext): Promise<ExitCode> {
+export async function runHealthcheck(options: HealthcheckOptions, context: CommandContext): Promise<void> {
   const { config } = options;
-  const server = config === undefined ? ok(null) : readServer(config, context.env);
-  if (!server.ok) return failWith(context, server.error);
-  const access = accessTo(server.value, options, context.env);
-  if (!access.ok) return failWith(context, access.error);
-  const { url } = access.value;
+  const server = config === undefined ? null : readServer(config, context.env);
+  const access = accessTo(server, options, context.env);
+  const { url } = access;
   const request = { method: "GET", path: "/-/healthy" } as const;
-  const response = await sendRequest(access.value, request, context, HEALTHCHECK_TIMEOUT_MS);
+  const response = await sendRequest(access, request, context, HEALTHCHECK_TIMEOUT_MS);
   if (response.ok && response.value.status === 200) {
     context.out.write("healthy\n");
-    return EXIT_OK;
+    return;
   }
-  const hint = server.value === null ? `set --url to the daemon's address${trustHint(url)}` : OTHER_ADDRESS;
+  const hint = server === null ? `set --url to the daemon's address${trustHint(url)}` : OTHER_ADDRESS;
   const why = response.ok ? `it answered ${response.value.status}` : `${response.error.message}; ${hint}`;
-  const problems = server.value?.problems.map(formatProblem) ?? [];
-  return failWith(context, [`${url} is not healthy: ${why}`, ...problems]);
+  throw new CommandFailure([`${url} is not healthy: ${why}`, ...(server?.problems ?? [])]);
 }
 
 const OTHER_ADDRESS = "if the daemon listens elsewhere, pass its address as --url instead of --config";
@@ -47,18 +41,17 @@ function accessTo(
   server: ConfiguredServer | null,
   options: DaemonAccessOptions,
   env: NodeJS.ProcessEnv,
-): Result<EndpointAccess, readonly string[]> {
+): EndpointAccess {
   if (server === null) return readServerAccess(options, env);
   const url = webUrl(server.isEncrypted, server.listen.host, server.listen.port);
   if (options.httpConfigFile !== undefined) return readServerAccess({ ...options, url }, env);
-  return ok({ url, tls: { insecureSkipVerify: true } });
+  return { url, tls: { insecureSkipVerify: true } };
 }
 
-function readServer(file: string, env: NodeJS.ProcessEnv): Result<ConfiguredServer, readonly string[]> {
-  const text = readConfigText(file);
-  if (!text.ok) return fail([text.error]);
-  const server = readConfiguredServer({ file, text: text.value, env }, readTextFile);
-  if (!server.ok) return fail([...server.error.map(formatProblem), `correct it; ${OTHER_ADDRESS}`]);
-  if (server.value.listen.port !== 0) return server;
-  return fail([`${file}: web.listen: port 0 picks a different port at every start; ${OTHER_ADDRESS}`]);
+function readServer(file: string, env: NodeJS.ProcessEnv): ConfiguredServer {
+  const source = orFail(readSource(file, env));
+  const server = readConfiguredServer(source, source.readFile);
+  if (!server.ok) throw new CommandFailure([...server.error, `correct it; ${OTHER_ADDRESS}`]);
+  if (server.value.listen.port !== 0) return server.value;
+  throw new CommandFailure(`${file}: web.listen: port 0 picks a different port at every start; ${OTHER_ADDRESS}`);
 }

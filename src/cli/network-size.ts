@@ -6,7 +6,7 @@ import { userAgentOf } from "../api-client/integration-client.ts";
 import { createRateLimiter } from "../api-client/rate-limiter.ts";
 import { ServiceClock } from "../api-client/service-clock.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
-import { fail, ok, type Result } from "../base/result.ts";
+import { ok, type Result } from "../base/result.ts";
 import { NETWORK_SIZE_FACT, type NetworkSize, storedNetworkSize } from "../collectors/polling-plan.ts";
 import type { Config } from "../config/schema/config.ts";
 import type { ConfigResources } from "../daemon/config-resources.ts";
@@ -16,6 +16,7 @@ import { createMemoryStateStore } from "../journal/sqlite/store.ts";
 import { systemClock } from "../platform/clock.ts";
 import { silentLog } from "../platform/log.ts";
 import { type BillingMonth, type MonthUsage, storedMonthOf } from "../rate-limit/monthly-budget.ts";
+import { CommandFailure } from "./context.ts";
 import type { CountSource } from "./output/plan-table.ts";
 import { readConfiguredState } from "./state/state-store.ts";
 
@@ -83,32 +84,28 @@ export function createServiceAccess(
   };
 }
 
-/** Number of records in a list, and records per page. */
-interface ListTotal {
-  readonly count: number;
-  readonly perPage: number;
-}
-
 /** Asks the service for the network's size. This reads the first page of each list, and takes two calls. */
 export async function queryNetworkSize(
   resources: ConfigResources,
   version: string,
   stop: AbortSignal,
-): Promise<Result<NetworkSize, readonly string[]>> {
+): Promise<NetworkSize> {
   const { pageLimit } = resources.settings;
   const client = createApiClient(createServiceAccess(resources, version));
-  async function totalOf(call: Call): Promise<Result<ListTotal, string>> {
+  async function totalOf(call: Call) {
     const answer = await client.get(call, "walk", AbortSignal.any([stop, AbortSignal.timeout(SERVICE_TIMEOUT_MS)]));
     const page = answer.ok ? decodePage(answer.value.json) : answer;
-    if (!page.ok) return fail(`can't read the size of the network from the service: ${page.error.message}`);
+    if (!page.ok)
+      throw new CommandFailure(
+        `can't read the size of the network from the service: ${page.error.message}; to plan without it, pass --nodes N --sessions N`,
+      );
     const { records, total } = page.value;
-    return ok({ count: total, perPage: total > records.length && records.length > 0 ? records.length : pageLimit });
+    const perPage = total > records.length && records.length > 0 ? records.length : pageLimit;
+    return { total, pages: Math.ceil(total / perPage) };
   }
   const first = { page: 1, limit: pageLimit };
   const [nodes, sessions] = await Promise.all([totalOf(listNodesCall(first)), totalOf(listSessionsCall(first))]);
-  if (!nodes.ok) return fail([`${nodes.error}; to plan without it, pass --nodes N --sessions N`]);
-  if (!sessions.ok) return fail([`${sessions.error}; to plan without it, pass --nodes N --sessions N`]);
-  return ok(networkSizeOf({ nodes: nodes.value, sessions: sessions.value }));
+  return { nodes: nodes.total, nodePages: nodes.pages, sessions: sessions.total, sessionPages: sessions.pages };
 }
 
 /**
@@ -116,22 +113,16 @@ export async function queryNetworkSize(
  * limit, unless more pages were seen.
  */
 export function givenNetworkSize(given: GivenCounts, seen: NetworkSize | null, pageLimit: number): NetworkSize {
-  const size = (count: number | undefined, pages: number | undefined): number =>
-    count !== undefined && pages !== undefined && pages > Math.ceil(count / pageLimit)
-      ? Math.ceil(count / pages)
-      : pageLimit;
-  return networkSizeOf({
-    nodes: { count: given.nodes ?? seen?.nodes ?? 0, perPage: size(seen?.nodes, seen?.nodePages) },
-    sessions: { count: given.sessions ?? seen?.sessions ?? 0, perPage: size(seen?.sessions, seen?.sessionPages) },
-  });
+  const { nodes = seen?.nodes ?? 0, sessions = seen?.sessions ?? 0 } = given;
+  const pagesOf = (count: number, seenCount = 0, seenPages = 0) =>
+    Math.ceil(count / (seenPages > Math.ceil(seenCount / pageLimit) ? Math.ceil(seenCount / seenPages) : pageLimit));
+  return {
+    nodes,
+    nodePages: pagesOf(nodes, seen?.nodes, seen?.nodePages),
+    sessions,
+    sessionPages: pagesOf(sessions, seen?.sessions, seen?.sessionPages),
+  };
 }
-
-const networkSizeOf = ({ nodes, sessions }: Readonly<Record<"nodes" | "sessions", ListTotal>>): NetworkSize => ({
-  nodes: nodes.count,
-  nodePages: Math.ceil(nodes.count / nodes.perPage),
-  sessions: sessions.count,
-  sessionPages: Math.ceil(sessions.count / sessions.perPage),
-});
 
 /** Size of a fleet, in nodes, and its source: an option, a probe of the service, or the daemon's state. */
 export interface FleetSize {

@@ -1,7 +1,6 @@
 import { type DurationMs, formatDuration } from "../base/duration.ts";
-import { ok } from "../base/result.ts";
 import type { OperatorCommandRoute } from "../web/api/operator-command-routes.ts";
-import { type CommandContext, type ExitCode, failUsage, failWith, type OutputOption, print } from "./context.ts";
+import { type CommandContext, CommandFailure, EXIT_USAGE, type OutputOption, print } from "./context.ts";
 import { DaemonClient, type DaemonConnectionOptions, readToken, TOKEN_VARIABLE } from "./daemon-client.ts";
 import { resolveNode } from "./daemon-views/node-lookup.ts";
 import { stripControlCharacters } from "./output/text.ts";
@@ -21,25 +20,20 @@ export async function sendOperatorCommand(
   subject: string | undefined,
   options: OperatorCommandOptions,
   context: CommandContext,
-): Promise<ExitCode> {
+): Promise<void> {
   if (subject?.trim() === "")
-    return failUsage(context, `${route.name} needs the id of the ${route.about}, which is empty here`);
-  const token = readToken(options, context.env);
-  if (!token.ok) return failWith(context, token.error);
-  if (token.value === null) {
+    throw new CommandFailure(`${route.name} needs the id of the ${route.about}, which is empty here`, EXIT_USAGE);
+  if (readToken(options, context.env) === null) {
     const problem = `${route.name} needs an operator token: pass its file as --token-file, or set ${TOKEN_VARIABLE}`;
-    return failUsage(context, problem);
+    throw new CommandFailure(problem, EXIT_USAGE);
   }
   const daemon = new DaemonClient(options, context);
-  const id = route.about === "node" ? await resolveNode(subject ?? "", daemon) : ok(subject ?? "");
-  if (!id.ok) return failWith(context, id.error);
-  const path = route.path.replace(":id", encodeURIComponent(id.value));
+  const id = route.about === "node" ? await resolveNode(subject ?? "", daemon) : (subject ?? "");
+  const path = route.path.replace(":id", encodeURIComponent(id));
   const body = {
     ...(options.reason === undefined ? {} : { reason: options.reason }),
     ...(options.for === undefined ? {} : { for: formatDuration(options.for) }),
   };
-  const response = await daemon.post<{ readonly message: string }>(path, { message: "string" }, body);
-  if (!response.ok) return failWith(context, response.error);
-  const { message } = response.value;
-  return print(context, options, { message }, () => `${stripControlCharacters(message)}\n`);
+  const { message } = await daemon.post<{ readonly message: string }>(path, { message: "string" }, body);
+  print(context, options, { message }, () => `${stripControlCharacters(message)}\n`);
 }

@@ -23,16 +23,24 @@ import {
 import { parsePastTime } from "./arguments/past-time.ts";
 import { printHelp, withSharedBehavior } from "./arguments/usage-errors.ts";
 import { runCompletion, SHELLS, type Shell } from "./completion.ts";
-import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failUsage, failWith, PROGRAM } from "./context.ts";
+import {
+  type CommandContext,
+  CommandFailure,
+  EXIT_OK,
+  EXIT_USAGE,
+  type ExitCode,
+  PROGRAM,
+  reportFailure,
+} from "./context.ts";
 import { VIEW_COMMANDS } from "./daemon-views/view-commands.ts";
 import { runHealthcheck } from "./healthcheck.ts";
 import { type OperatorCommandOptions, sendOperatorCommand } from "./operator-command-request.ts";
 import { type ColorOption, withColorOption } from "./output/text.ts";
 import { POLICY_COMMANDS } from "./policy/policy-commands.ts";
 
-/** Creates the command line. `finish` is called with the exit code of the chosen command. */
-export function createProgram(context: CommandContext, finish: (code: ExitCode) => void): Command {
-  const program = new Command("proxywarden")
+/** Creates the command line. */
+export function createProgram(context: CommandContext): Command {
+  const program = new Command(PROGRAM)
     .description("Monitors a network of proxy nodes, exports its data to Prometheus, and remediates unhealthy nodes.")
     .version(context.version)
     .option("--debug", "show stack traces")
@@ -42,24 +50,26 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
   const colorOption = () => program.opts<{ color?: ColorOption }>().color;
   withSharedBehavior(program, context, colorOption);
 
+  const create = (parent: Command, usage: string, description: string, example: string): Command =>
+    withSharedBehavior(parent.command(usage), context, colorOption)
+      .description(description)
+      .addHelpText("after", `\nExample:\n  $ ${PROGRAM} ${example}`);
+
   function add(parent: Command, { usage, description, example, options = [], run }: CommandRow): Command {
-    const added = withSharedBehavior(parent.command(usage).description(description), context, colorOption);
+    const added = create(parent, usage, description, example);
     for (const each of options) added.addOption(each);
-    added.addHelpText("after", `\nExample:\n  $ ${PROGRAM} ${example}`);
     return added.action(async () => {
       const colored = { ...context, env: withColorOption(context.env, colorOption()) };
       const { policies = [] } = added.opts<{ policies?: readonly string[] }>();
       const inputs = [...added.args, ...policies].filter((name) => name === STANDARD_INPUT);
-      if (inputs.length > 1) finish(failUsage(context, "standard input (-) can be given only once"));
-      else finish(await run(added.opts() as never, colored, added.args));
+      if (inputs.length > 1) throw new CommandFailure("standard input (-) can be given only once", EXIT_USAGE);
+      await run(added.opts() as never, colored, added.args);
     });
   }
 
   for (const row of COMMANDS) add(program, row);
   const group = (name: string, description: string, example: string, rows: readonly CommandRow[]) => {
-    const parent = withSharedBehavior(program.command(name).description(description), context, colorOption)
-      .helpCommand(false)
-      .addHelpText("after", `\nExample:\n  $ ${PROGRAM} ${example}`);
+    const parent = create(program, name, description, example).helpCommand(false);
     for (const row of rows) add(parent, row);
   };
   group("policy", "test, compare and backtest policies", "policy diff before.yaml after.yaml", POLICY_COMMANDS);
@@ -78,7 +88,6 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
     example: "help explain",
     async run(_options, _given, names) {
       printHelp(program, names);
-      return EXIT_OK;
     },
   });
   return program;
@@ -86,18 +95,14 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
 
 /** Runs a command line, given without the name of the program, and returns the exit code. Prints every error. */
 export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<ExitCode> {
-  let code: ExitCode = EXIT_OK;
-  const program = createProgram(context, (finished) => {
-    code = finished;
-  });
+  const program = createProgram(context);
   try {
     await program.parseAsync(args, { from: "user" });
+    return EXIT_OK;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_OK : EXIT_USAGE;
-    const trace = program.opts<{ debug?: boolean }>().debug === true;
-    return failWith(context, error instanceof Error ? (trace && error.stack) || error.message : String(error));
+    return reportFailure(error, context, program.opts<{ debug?: boolean }>().debug);
   }
-  return code;
 }
 
 const PROGRAM_EXAMPLES = `

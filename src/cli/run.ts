@@ -6,10 +6,10 @@ import type { DaemonDeps } from "../daemon/runtime.ts";
 import { systemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
 import { createLog } from "../platform/log.ts";
-import { placeholderProblem, readConfigFile } from "./config/config-loading.ts";
+import { placeholderProblem, readConfig } from "./config/config-loading.ts";
 import { readConfigInThread } from "./config/config-thread.ts";
 import { planWarnings } from "./config/plan-warnings.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, untilAborted } from "./context.ts";
+import { type CommandContext, CommandFailure, orFail, untilAborted } from "./context.ts";
 import { openConfiguredStore } from "./state/state-store.ts";
 
 /** Settings of V8's heap, which NODE_OPTIONS does not accept. */
@@ -24,13 +24,12 @@ const HEAP_FLAGS = [
 ];
 
 /** `run --config FILE`: runs the daemon until the process is asked to stop. */
-export async function runDaemon({ config: file }: { config: string }, context: CommandContext): Promise<ExitCode> {
+export async function runDaemon({ config: file }: { config: string }, context: CommandContext): Promise<void> {
   for (const flag of HEAP_FLAGS) setFlagsFromString(flag);
-  const first = readConfigFile(file, context.env);
-  if (!first.ok) return failWith(context, first.error);
-  const placeholder = placeholderProblem(first.value);
-  if (placeholder !== null) return failWith(context, formatProblem(placeholder));
-  const log = createLog(first.value.config.log);
+  const first = orFail(readConfig(file, context.env));
+  const placeholder = placeholderProblem(first);
+  if (placeholder !== null) throw new CommandFailure(placeholder);
+  const log = createLog(first.config.log);
   const logWarnings = (loaded: LoadedConfig) => {
     const warnings = [...loaded.warnings, ...planWarnings(loaded)];
     for (const warning of warnings) log.warn({ problem: formatProblem(warning) }, "configuration warning");
@@ -55,19 +54,18 @@ export async function runDaemon({ config: file }: { config: string }, context: C
     if (daemon === null) isReloadDue = true;
     else void daemon.reload();
   });
-  logWarnings(first.value);
+  logWarnings(first);
   const stopped = untilAborted(context.stop).then(() => null);
-  const started = await Promise.race([startDaemon(first.value, deps), stopped]);
+  const started = await Promise.race([startDaemon(first, deps), stopped]);
   if (started === null) {
     // The start may wait for a database for longer than a stop may take.
     log.info({}, "stopped before the start was complete");
-    return EXIT_OK;
+    return;
   }
-  if (!started.ok) return failWith(context, started.error);
-  daemon = started.value;
+  daemon = orFail(started);
   if (isReloadDue) void daemon.reload();
   const problem = await Promise.race([stopped, daemon.unusable ?? stopped]);
   log.info({}, "stopping");
   await daemon.stop();
-  return problem === null ? EXIT_OK : failWith(context, `state.postgres: ${problem}`);
+  if (problem !== null) throw new CommandFailure(`state.postgres: ${problem}`);
 }

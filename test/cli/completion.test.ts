@@ -10,7 +10,7 @@ import { captureOutput, runInProcess } from "./terminal.ts";
 async function realProgram(): Promise<Command> {
   const programs: Command[] = [];
   await captureOutput(async (context) => {
-    programs.push(createProgram(context, () => {}));
+    programs.push(createProgram(context));
     return 0;
   });
   return programs[0]!;

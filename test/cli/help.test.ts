@@ -1,5 +1,6 @@
+import { CommanderError } from "commander";
 import { expect, test } from "vitest";
-import { EXIT_OK } from "../../src/cli/context.ts";
+import { EXIT_OK, EXIT_USAGE } from "../../src/cli/context.ts";
 import { createProgram } from "../../src/cli/program.ts";
 import { parseCommand } from "../deploy/manifest.ts";
 import { captureOutput } from "./terminal.ts";
@@ -7,15 +8,14 @@ import { captureOutput } from "./terminal.ts";
 /** Runs a command line in this process. Rejects with what the command throws. */
 const runCommandLine = (usage: string) =>
   captureOutput(async (context) => {
-    let code = EXIT_OK as 0 | 1 | 2;
-    const program = createProgram(context, (finished) => {
-      code = finished;
-    });
-    await program.parseAsync(usage.split(" "), { from: "user" }).catch((error: { exitCode?: number }) => {
-      if (error.exitCode === undefined) throw error;
-      code = error.exitCode === 0 ? 0 : 2;
-    });
-    return code;
+    const program = createProgram(context);
+    return await program.parseAsync(usage.split(" "), { from: "user" }).then(
+      () => EXIT_OK,
+      (error: unknown) => {
+        if (!(error instanceof CommanderError)) throw error;
+        return error.exitCode === 0 ? EXIT_OK : EXIT_USAGE;
+      },
+    );
   });
 
 /** Splits a shell command into words, and removes the quotes. */
@@ -25,7 +25,7 @@ const words = (text: string): string[] =>
 const commandNames = async (): Promise<string[]> => {
   const names: string[] = [];
   await captureOutput(async (context) => {
-    names.push(...createProgram(context, () => {}).commands.map((command) => command.name()));
+    names.push(...createProgram(context).commands.map((command) => command.name()));
     return EXIT_OK;
   });
   return names;

@@ -63,10 +63,7 @@ export async function parseCommand(args: readonly string[]): Promise<ParsedComma
   const said: string[] = [];
   const into = { write: (text: string) => void said.push(text) };
   const stop = new AbortController().signal;
-  const program = createProgram(
-    { env: {}, out: into, err: into, stop, onSighup() {}, version: "0.0.0-test" },
-    () => {},
-  );
+  const program = createProgram({ env: {}, out: into, err: into, stop, onSighup() {}, version: "0.0.0-test" });
   let read: ParsedCommand | null = null;
   const listen = (command: Command, path: readonly string[]) => {
     for (const subcommand of command.commands) listen(subcommand, [...path, subcommand.name()]);

@@ -2,7 +2,7 @@ import { InvalidArgumentError, Option } from "commander";
 import { type DurationMs, parseDuration, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { checkText } from "../../web/api/query.ts";
-import type { CommandContext, ExitCode } from "../context.ts";
+import type { CommandContext } from "../context.ts";
 import { TOKEN_VARIABLE } from "../daemon-client.ts";
 
 /** A command of the command line. */
@@ -13,8 +13,8 @@ export interface CommandRow {
   /** What follows `proxywarden` in the example of the help. */
   readonly example: string;
   readonly options?: readonly Option[];
-  /** `options` has the type that the options of the row parse to. */
-  run(options: never, context: CommandContext, args: readonly string[]): Promise<ExitCode>;
+  /** `options` has the type that the options of the row parse to. Rejects if the command fails. */
+  run(options: never, context: CommandContext, args: readonly string[]): Promise<void>;
 }
 
 /**
@@ -22,8 +22,8 @@ export interface CommandRow {
  * runs often, and the daemon needs no simulator.
  */
 export const onDemand =
-  <Args extends unknown[]>(load: () => Promise<(...args: Args) => Promise<ExitCode>>) =>
-  async (...args: Args): Promise<ExitCode> =>
+  <Args extends unknown[]>(load: () => Promise<(...args: Args) => Promise<void>>) =>
+  async (...args: Args): Promise<void> =>
     (await load())(...args);
 
 /** Where a daemon with the default configuration listens. */

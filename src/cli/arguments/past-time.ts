@@ -1,6 +1,7 @@
 import { type DurationMs, parseDuration } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { type EpochMs, parseIsoTime } from "../../model/time.ts";
+import { CommandFailure } from "../context.ts";
 
 /** A time in the past, or how long ago it was. */
 export type PastTime = EpochMs | { readonly agoMs: DurationMs };
@@ -20,10 +21,17 @@ export function parsePastTime(text: string): Result<PastTime, string> {
 }
 
 /** Returns the time that is meant at `now`. Fails if it is later than that, or before 1970. */
-export function resolvePastTime(time: PastTime, now: EpochMs): Result<EpochMs, string> {
+function resolvePastTime(time: PastTime, now: EpochMs): Result<EpochMs, string> {
   const at = typeof time === "number" ? time : now - time.agoMs;
   if (at > now) return fail("it must be in the past; times without an offset such as +02:00 are UTC");
   return at >= 0 ? ok(at) : fail(EXPECTED);
+}
+
+/** Returns the time that the option `name` means at `now`. Fails the command as {@link resolvePastTime} does. */
+export function timeOfOption(name: string, time: PastTime, now: EpochMs): EpochMs {
+  const at = resolvePastTime(time, now);
+  if (at.ok) return at.value;
+  throw new CommandFailure(`${name}: ${at.error}`);
 }
 
 /** Parses a time in the past by the clock of this machine. The error says what is accepted. */

@@ -1,7 +1,7 @@
 import { styleText } from "node:util";
-import { type Command, Help } from "commander";
+import type { Command } from "commander";
 import { nearest } from "../../base/nearest-word.ts";
-import { type CommandContext, PROGRAM } from "../context.ts";
+import type { CommandContext } from "../context.ts";
 import { type ColorOption, supportsColor, withColorOption } from "../output/text.ts";
 
 /** Applies the settings that all commands share: output streams, colors and the format of usage errors. */
@@ -13,10 +13,7 @@ export function withSharedBehavior(
   const styleTitle = (text: string) => styleText("bold", text, { validateStream: false });
   return command
     .exitOverride()
-    .configureHelp({
-      styleTitle,
-      commandUsage: (each) => new Help().commandUsage(each).replace(/^proxywarden/, PROGRAM),
-    })
+    .configureHelp({ styleTitle })
     .configureOutput({
       writeOut: (text) => out.write(text),
       writeErr: (text) => err.write(text),
@@ -45,7 +42,7 @@ export function printHelp(command: Command, [name, ...rest]: readonly string[]):
 
 /** The full command, such as `npm start -- check`. */
 const commandPath = (command: Command): string =>
-  command.parent === null ? PROGRAM : `${commandPath(command.parent)} ${command.name()}`;
+  command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
 
 /** Puts commander's error and suggestion on one line. Suggests `policy test` for `test`. */
 function formatUsageError(text: string, command: Command): string {

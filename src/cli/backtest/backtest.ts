@@ -12,7 +12,7 @@ import { queryHasResult } from "../../remediation/evaluation/external-blockers.t
 import type { HistoryChunk } from "./history-chunk.ts";
 import { type HistorySize, type HistorySource, measureHistory, readHistory, type TimeGrid } from "./history-reader.ts";
 import { familiesOf, missingFieldReason } from "./history-sources.ts";
-import { createReplayClock, type ReplayClock, ReplayOutcome, startPolicyReplay } from "./policy-replay.ts";
+import { createReplayClock, type ReplayClock, type ReplayOutcome, startPolicyReplay } from "./policy-replay.ts";
 import { LOOKBACK_MS, ReplayedFleet } from "./replayed-fleet.ts";
 
 /** What a backtest replays. */
@@ -60,36 +60,46 @@ export async function runBacktest(
   request: BacktestRequest,
   onProgress: (share: number) => void,
 ): Promise<Result<BacktestResult, string>> {
-  const { fromMs, untilMs, inForce, candidate, signal } = request;
+  const { prometheus, fromMs, untilMs, inForce, candidate, signal } = request;
   const size = await measureHistory(request);
   if (!size.ok) return size;
   const stepMs = request.stepMs ?? fittingStep(size.value, untilMs - fromMs);
   const startMs = Math.ceil(fromMs / stepMs) * stepMs;
   const grid: TimeGrid = { startMs, stepMs, points: Math.max(1, Math.floor((untilMs - startMs) / stepMs) + 1) };
   const configs = candidate === null ? [inForce] : [inForce, candidate];
-  const replay = await startReplay(request, configs, startMs);
+  const clock = createReplayClock(startMs);
+  const fleet = new ReplayedFleet(startMs);
+  const found = new FoundHistory();
+  const shared = { clock, inventory: fleet.inventory, externalBlockers: pastBlockers(prometheus, clock) };
+  const replays = await Promise.all(configs.map((config) => startPolicyReplay({ ...shared, config })));
   const families = familiesOf(configs.flatMap(allExpressions));
   try {
     for await (const chunk of readHistory(request, grid, size.value.nodes, families)) {
       if (!chunk.ok) return chunk;
-      await replay.replayChunk(chunk.value);
-      const done = chunk.value.grid.startMs - startMs + chunk.value.grid.points * stepMs;
-      onProgress(done / (grid.points * stepMs));
+      const { startMs: firstMs, points } = chunk.value.grid;
+      for (let point = 0; point < points; point++) {
+        const atMs = firstMs + point * stepMs;
+        clock.set(atMs);
+        const seen = fleet.advance(chunk.value, point);
+        if (seen.length === 0) found.addGap(atMs, stepMs);
+        for (const observation of seen) for (const replay of replays) await replay.run(observation);
+      }
+      found.addChunk(chunk.value);
+      onProgress((firstMs - startMs + points * stepMs) / (grid.points * stepMs));
       if (signal.aborted) return fail("stopped");
     }
   } finally {
-    replay.close();
+    for (const replay of replays) replay.close();
   }
-  const { fleet, fleetHistory, outcomes } = replay;
   return ok({
     grid,
     size: size.value,
     resolutionMs: fleet.resolutionMs({ grid }),
-    gaps: fleetHistory.gaps(),
-    missingFields: missingFields(configs, fleetHistory),
-    names: fleetHistory.names,
-    inForce: outcomes[0]!,
-    candidate: outcomes[1] ?? null,
+    gaps: found.gaps(),
+    missingFields: missingFields(configs, found),
+    names: fleet.names,
+    inForce: replays[0]!.outcome,
+    candidate: replays[1]?.outcome ?? null,
   });
 }
 
@@ -107,45 +117,6 @@ const allExpressions = ({ policies, safety }: RemediationConfig): (Expression | 
 const protectedNodes = (safety: RemediationConfig["safety"]): Expression | null =>
   safety.protected === null ? null : mustCompile(safety.protected);
 
-/** Starts one replay for each configuration, all over the same fleet. */
-async function startReplay({ prometheus }: BacktestRequest, configs: readonly RemediationConfig[], startMs: EpochMs) {
-  const clock = createReplayClock(startMs);
-  const fleet = new ReplayedFleet(startMs);
-  const fleetHistory = new FleetHistory();
-  const externalBlockers = pastBlockers(prometheus, clock);
-  const outcomes = configs.map(({ policies }) => new ReplayOutcome(policies));
-  const replays = await Promise.all(
-    configs.map((own, index) =>
-      startPolicyReplay({
-        config: own,
-        clock,
-        inventory: fleet.inventory,
-        externalBlockers,
-        onDecision: (decision) => outcomes[index]!.record(decision),
-      }),
-    ),
-  );
-  return {
-    outcomes,
-    fleet,
-    fleetHistory,
-    close() {
-      for (const replay of replays) replay.close();
-    },
-    async replayChunk(chunk: HistoryChunk): Promise<void> {
-      const { startMs: firstMs, stepMs, points } = chunk.grid;
-      for (let point = 0; point < points; point++) {
-        const atMs = firstMs + point * stepMs;
-        clock.set(atMs);
-        const seen = fleet.advance(chunk, point);
-        if (seen.length === 0) fleetHistory.addGap(atMs, stepMs);
-        for (const observation of seen) for (const replay of replays) await replay.run(observation);
-      }
-      fleetHistory.addChunk(chunk);
-    },
-  };
-}
-
 /**
  * What `blocked_by` would have found. Alerts are those that Prometheus evaluated, since Alertmanager keeps no history.
  */
@@ -159,11 +130,10 @@ const pastBlockers = (prometheus: IntegrationClient, clock: ReplayClock): Extern
   },
 });
 
-/** Fleet data found in the history. */
-class FleetHistory {
+/** What the history holds, and when it holds nothing. */
+class FoundHistory {
   readonly families = new Set<string>();
   readonly labels = new Set<NodeLabel>();
-  readonly names = new Map<NodeId, string>();
   readonly #gaps: { readonly fromMs: EpochMs; untilMs: EpochMs }[] = [];
 
   /** Adds a point at which nothing new is in the history. */
@@ -176,7 +146,6 @@ class FleetHistory {
   addChunk(chunk: HistoryChunk): void {
     for (const family of chunk.families) this.families.add(family);
     for (const label of chunk.labels) this.labels.add(label);
-    for (const [id, name] of chunk.names()) this.names.set(id, name);
   }
 
   /** Returns the times without history, except for those between two scrapes. */
@@ -187,7 +156,7 @@ class FleetHistory {
 
 function missingFields(
   configs: readonly RemediationConfig[],
-  { families, labels }: FleetHistory,
+  { families, labels }: FoundHistory,
 ): readonly MissingField[] {
   const readers: readonly (readonly [readBy: string, fields: Iterable<Field>])[] = [
     ["safety.trust", [findField("node.last_seen")!]],

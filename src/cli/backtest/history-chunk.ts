@@ -1,15 +1,20 @@
-import { byName } from "../../base/by-name.ts";
 import { SECOND_MS } from "../../base/duration.ts";
-import { type ColumnRow, columnValueOf, NODE_INFO, NODE_STATUS } from "../../metrics/families/node-families.ts";
-import { NODE_LABELS, NODE_STATUSES, type NodeId, type NodeLabel, type NodeStatus } from "../../model/node.ts";
+import { columnValueOf, NODE_COLUMN_ROWS, NODE_INFO, NODE_STATUS } from "../../metrics/families/node-families.ts";
+import {
+  LISTED_TEXT_NAMES,
+  LISTED_TEXTS,
+  NODE_LABELS,
+  NODE_STATUSES,
+  type NodeDetail,
+  type NodeId,
+  type NodeLabel,
+  type NodeStatus,
+} from "../../model/node.ts";
 import type { SessionStatus } from "../../model/session.ts";
 import type { Collector } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { RangeSeries, TimeGrid } from "./history-reader.ts";
 import { NODE_SESSIONS } from "./history-sources.ts";
-
-/** Labels of a node's info, or null if the history has none. */
-type NodeLabels = Readonly<Record<NodeLabel, string | null>>;
 
 /** Families that say when and how the daemon collected, which determines how old and how complete values are. */
 export const COLLECTOR_FAMILIES = [
@@ -20,19 +25,6 @@ export const COLLECTOR_FAMILIES = [
 ] as const;
 type CollectorFamily = (typeof COLLECTOR_FAMILIES)[number];
 
-const NO_STATUS = 255;
-const NO_LABELS = byName(NODE_LABELS, () => null);
-
-/** Creates an empty history of a node. Arrays have an element for each point of the chunk, NaN if there is no sample. */
-const createNodeHistory = (points: number) => ({
-  /** Indexes into NODE_STATUSES; {@link NO_STATUS} if the history does not show the node at this point. */
-  status: new Uint8Array(points).fill(NO_STATUS),
-  /** Indexes into the chunk's labels; 0 if the node has none at this point. */
-  labels: new Uint32Array(points),
-  columns: new Map<ColumnRow["column"], Float64Array>(),
-  sessions: new Map<SessionStatus, Float64Array>(),
-});
-
 /** The history of the fleet at some points in time. */
 export class HistoryChunk {
   readonly grid: TimeGrid;
@@ -40,39 +32,23 @@ export class HistoryChunk {
   readonly families = new Set<string>();
   /** Labels that have a value on at least one node. */
   readonly labels = new Set<NodeLabel>();
-  readonly #nodes = new Map<NodeId, ReturnType<typeof createNodeHistory>>();
-  readonly #labels: NodeLabels[] = [NO_LABELS];
-  readonly #labelIndexes = new Map<string, number>();
-  #scrapedAt: Float64Array | null = null;
+  /** The series of each node, by family. */
+  readonly #nodes = new Map<NodeId, Map<string, RangeSeries[]>>();
   readonly #collectors = new Map<string, Float64Array>();
+  #scrapedAt: Float64Array | null = null;
 
   constructor(grid: TimeGrid) {
     this.grid = grid;
   }
 
-  addStatus({ labels, values }: RangeSeries): void {
-    this.families.add(NODE_STATUS.name);
-    const { status } = this.#nodeOf(labels.node_id);
-    const index = NODE_STATUSES.indexOf(labels.status as NodeStatus);
-    for (const [point, value] of values.entries()) if (!Number.isNaN(value) && index >= 0) status[point] = index;
-  }
-
-  addInfo({ labels, values }: RangeSeries): void {
-    this.families.add(NODE_INFO.name);
-    const node = this.#nodeOf(labels.node_id);
-    const index = this.#labelIndex(labels);
-    for (const [point, value] of values.entries()) if (!Number.isNaN(value)) node.labels[point] = index;
-  }
-
-  addColumn(row: ColumnRow, { labels, values }: RangeSeries): void {
-    this.families.add(row.name);
-    const converted = values.map((value) => columnValueOf(row, value));
-    this.#nodeOf(labels.node_id).columns.set(row.column, converted);
-  }
-
-  addSessions({ labels, values }: RangeSeries): void {
-    this.families.add(NODE_SESSIONS);
-    this.#nodeOf(labels.node_id).sessions.set(labels.status as SessionStatus, values);
+  /** Adds a series of one node. */
+  addNode(family: string, series: RangeSeries): void {
+    this.families.add(family);
+    const { node_id: id = "" } = series.labels;
+    const node = this.#nodes.get(id) ?? new Map<string, RangeSeries[]>();
+    this.#nodes.set(id, node);
+    node.set(family, [...(node.get(family) ?? []), series]);
+    if (family === NODE_INFO.name) for (const label of NODE_LABELS) if (series.labels[label]) this.labels.add(label);
   }
 
   addCollector({ labels, values }: RangeSeries): void {
@@ -95,51 +71,29 @@ export class HistoryChunk {
 
   /** Returns the nodes that the history shows at a point. */
   *nodesAt(point: number): Iterable<HistoricalNode> {
-    for (const [id, node] of this.#nodes) {
-      const status = node.status[point]!;
-      if (status === NO_STATUS) continue;
-      yield {
-        id,
-        status: NODE_STATUSES[status]!,
-        labels: this.#labels[node.labels[point]!]!,
-        number: (column) => node.columns.get(column)?.[point] ?? Number.NaN,
-        // Either the series or the sample may be missing.
-        sessions: (wanted) => node.sessions.get(wanted)?.[point] || 0,
-      };
+    for (const [id, series] of this.#nodes) {
+      const shownOf = (family: string) => series.get(family)?.findLast(({ values }) => !Number.isNaN(values[point]));
+      const status = shownOf(NODE_STATUS.name)?.labels.status as NodeStatus;
+      if (!NODE_STATUSES.includes(status)) continue;
+      const node: Record<string, unknown> = { id, status };
+      const labels = shownOf(NODE_INFO.name)?.labels ?? {};
+      for (const text of LISTED_TEXT_NAMES) node[text] = labels[LISTED_TEXTS[text]] || null;
+      for (const row of NODE_COLUMN_ROWS) {
+        const sample = shownOf(row.name)?.values[point];
+        node[row.column] = sample === undefined ? null : columnValueOf(row, sample);
+      }
+      // Either the series or the sample may be missing.
+      node.sessions = (wanted: SessionStatus) =>
+        series.get(NODE_SESSIONS)?.find((each) => each.labels.status === wanted)?.values[point] || 0;
+      yield node as unknown as HistoricalNode;
     }
-  }
-
-  /** Returns the last name of each node that has one. */
-  *names(): Iterable<readonly [NodeId, string]> {
-    for (const [id, { labels }] of this.#nodes) {
-      const name = this.#labels[labels.findLast((index) => index > 0) ?? 0]!.name;
-      if (name !== null) yield [id, name];
-    }
-  }
-
-  #nodeOf(id = "") {
-    const node = this.#nodes.get(id) ?? createNodeHistory(this.grid.points);
-    this.#nodes.set(id, node);
-    return node;
-  }
-
-  #labelIndex(labels: RangeSeries["labels"]): number {
-    const own = byName(NODE_LABELS, (label) => labels[label] || null);
-    for (const label of NODE_LABELS) if (own[label] !== null) this.labels.add(label);
-    const key = JSON.stringify(own);
-    const index = this.#labelIndexes.get(key) ?? this.#labels.push(own) - 1;
-    this.#labelIndexes.set(key, index);
-    return index;
   }
 }
 
-/** A node at one point. */
-export interface HistoricalNode {
-  readonly id: NodeId;
-  readonly status: (typeof NODE_STATUSES)[number];
-  readonly labels: NodeLabels;
-  /** The value of a column of the fleet, or NaN if there is no sample. */
-  number(column: ColumnRow["column"]): number;
+/** A node at one point. What has no sample is null. */
+export interface HistoricalNode extends NodeDetail {
+  /** When its detail was read. */
+  readonly detailedAtEpochMs: EpochMs | null;
   /** Returns the number of sessions with a status, or 0 if there is no sample. */
   sessions(status: SessionStatus): number;
 }

@@ -156,36 +156,27 @@ async function readChunk(
  * Several daemons may be scraped, one of which leads, and the address of a daemon may change. All of them form one
  * history.
  */
-const chunkQueries = ({ columns, sessions }: HistoryFamilies, matchers: string): readonly ChunkQuery[] => [
-  {
-    query: `max by (node_id, status) (${select(NODE_STATUS.name, matchers)} == 1)`,
-    add: (chunk, series) => chunk.addStatus(series),
-  },
-  {
-    query: `max by (node_id, ${NODE_LABELS.join(", ")}) (${select(NODE_INFO.name, matchers)})`,
-    add: (chunk, series) => chunk.addInfo(series),
-  },
-  {
-    query: `max by (__name__, collector) (${select("", matchers, `__name__=~"${COLLECTOR_FAMILIES.join("|")}"`)})`,
-    add: (chunk, series) => chunk.addCollector(series),
-  },
-  {
-    query: `max(timestamp(${select(COLLECTOR_FAMILIES[0], matchers, 'collector="nodes"')}))`,
-    add: (chunk, series) => chunk.addScrapeTimes(series),
-  },
-  ...columns.map((row) => ({
-    query: `max by (node_id) (${select(row.name, matchers)})`,
-    add: (chunk: HistoryChunk, series: RangeSeries) => chunk.addColumn(row, series),
-  })),
-  ...(sessions
-    ? [
-        {
-          query: `max by (node_id, status) (${select(NODE_SESSIONS, matchers, 'status=~"active|connecting|unknown"')})`,
-          add: (chunk: HistoryChunk, series: RangeSeries) => chunk.addSessions(series),
-        },
-      ]
-    : []),
-];
+function chunkQueries({ columns, sessions }: HistoryFamilies, matchers: string): readonly ChunkQuery[] {
+  const ofNodes = (family: string, labels: readonly string[], samples = select(family, matchers)): ChunkQuery => ({
+    query: `max by (${["node_id", ...labels].join(", ")}) (${samples})`,
+    add: (chunk, series) => chunk.addNode(family, series),
+  });
+  const countedSessions = select(NODE_SESSIONS, matchers, 'status=~"active|connecting|unknown"');
+  return [
+    ofNodes(NODE_STATUS.name, ["status"], `${select(NODE_STATUS.name, matchers)} == 1`),
+    ofNodes(NODE_INFO.name, NODE_LABELS),
+    {
+      query: `max by (__name__, collector) (${select("", matchers, `__name__=~"${COLLECTOR_FAMILIES.join("|")}"`)})`,
+      add: (chunk, series) => chunk.addCollector(series),
+    },
+    {
+      query: `max(timestamp(${select(COLLECTOR_FAMILIES[0], matchers, 'collector="nodes"')}))`,
+      add: (chunk, series) => chunk.addScrapeTimes(series),
+    },
+    ...columns.map(({ name }) => ofNodes(name, [])),
+    ...(sessions ? [ofNodes(NODE_SESSIONS, ["status"], countedSessions)] : []),
+  ];
+}
 
 const select = (family: string, ...matchers: readonly string[]): string =>
   `${family}{${matchers.filter((matcher) => matcher !== "").join(",")}}`;

@@ -40,8 +40,6 @@ interface PolicyReplayDeps {
   readonly clock: ReplayClock;
   readonly inventory: Inventory;
   readonly externalBlockers: ExternalBlockers;
-  /** Called with each decision. */
-  onDecision(decision: Decision): void;
 }
 
 /**
@@ -49,7 +47,8 @@ interface PolicyReplayDeps {
  * as usual, and steps are verified by what the history shows afterwards. Nothing is sent or kept.
  */
 export async function startPolicyReplay(deps: PolicyReplayDeps) {
-  const { config, clock, inventory, externalBlockers, onDecision } = deps;
+  const { config, clock, inventory, externalBlockers } = deps;
+  const outcome = new ReplayOutcome(config.policies);
   const log = createFailureLog();
   const metrics = createDaemonMetrics({ process: false });
   const store = createMemoryStateStore();
@@ -61,7 +60,7 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
     log,
     lostReason: null,
     onChange(changes) {
-      for (const change of changes) if (change.kind === "decision") onDecision(change.row);
+      for (const change of changes) if (change.kind === "decision") outcome.record(change.row);
     },
   });
   const noCall = () => Promise.reject(new Error("a replay must not call the service"));
@@ -91,6 +90,7 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
   const never = new AbortController().signal;
   const round = new RemediationRound(context, { noNewSteps: never, abortPost: never });
   return {
+    outcome,
     /** Runs a round. Throws the first exception that was logged. */
     async run(point: ReplayedPoint): Promise<void> {
       context.observed.latest = point;

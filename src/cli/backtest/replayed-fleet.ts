@@ -1,14 +1,7 @@
 import { byName } from "../../base/by-name.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { Inventory } from "../../inventory/inventory.ts";
-import {
-  DETAIL_NUMBER_NAMES,
-  LISTED_NUMBER_NAMES,
-  LISTED_TEXT_NAMES,
-  LISTED_TEXTS,
-  type NodeDetail,
-  type NodeId,
-} from "../../model/node.ts";
+import type { NodeId } from "../../model/node.ts";
 import { SESSION_STATUSES, type SessionStatus } from "../../model/session.ts";
 import { COLLECTORS, type Collector, type SessionSummary, type Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
@@ -34,9 +27,10 @@ const COMPARABLE_STATUSES: ReadonlySet<SessionStatus> = new Set(["active", "conn
 /** Brings an inventory up to date with the history, point by point. */
 export class ReplayedFleet {
   readonly inventory = new Inventory("ratio");
+  /** The last name of each node that has one. */
+  readonly names = new Map<NodeId, string>();
   readonly #startMs: EpochMs;
-  readonly #nodes = new Set<NodeId>();
-  /** When the last detail of a node was read. */
+  /** The nodes of the fleet, with the time at which their last detail was read. */
   readonly #detailedAt = new Map<NodeId, MonotonicMs>();
   #sequence = 0;
   #scrapedAt: EpochMs = Number.NEGATIVE_INFINITY;
@@ -96,7 +90,7 @@ export class ReplayedFleet {
       this.#scrapeIntervals.set(seconds, (this.#scrapeIntervals.get(seconds) ?? 0) + 1);
     }
     this.#scrapedAt = scrapedAt;
-    return isNew && (hasNodes || this.#nodes.size > 0);
+    return isNew && (hasNodes || this.#detailedAt.size > 0);
   }
 
   #snapshot(at: MonotonicMs): Snapshot {
@@ -105,9 +99,10 @@ export class ReplayedFleet {
   }
 
   #recordListed(node: HistoricalNode, walkedAt: MonotonicMs): void {
-    this.#nodes.add(node.id);
     const detailedAt = this.#detailedAt.get(node.id) ?? Number.NEGATIVE_INFINITY;
-    this.inventory.recordListed(toDetail(node), Math.max(walkedAt, detailedAt));
+    this.#detailedAt.set(node.id, detailedAt);
+    if (node.name !== null) this.names.set(node.id, node.name);
+    this.inventory.recordListed(node, Math.max(walkedAt, detailedAt));
   }
 
   /**
@@ -117,13 +112,14 @@ export class ReplayedFleet {
   #recordDetails(nodes: readonly HistoricalNode[], until: MonotonicMs): boolean {
     let hasAny = false;
     for (const node of nodes) {
-      const readAtEpochMs = node.number("detailedAtEpochMs");
-      const readAt = readAtEpochMs - this.#startMs;
-      const isNew = readAt <= until && readAt > (this.#detailedAt.get(node.id) ?? Number.NEGATIVE_INFINITY);
-      if (!isNew || !this.#nodes.has(node.id)) continue;
+      const { id, detailedAtEpochMs } = node;
+      const lastReadAt = this.#detailedAt.get(id);
+      if (detailedAtEpochMs === null || lastReadAt === undefined) continue;
+      const readAt = detailedAtEpochMs - this.#startMs;
+      if (readAt > until || readAt <= lastReadAt) continue;
       hasAny = true;
-      this.#detailedAt.set(node.id, readAt);
-      this.inventory.recordDetail(toDetail(node), readAt, readAtEpochMs);
+      this.#detailedAt.set(id, readAt);
+      this.inventory.recordDetail(node, readAt, detailedAtEpochMs);
     }
     return hasAny;
   }
@@ -144,10 +140,9 @@ export class ReplayedFleet {
    */
   #endWalk(nodes: readonly HistoricalNode[], walkedAt: MonotonicMs, isComplete: boolean): void {
     const shown = new Set(nodes.map(({ id }) => id));
-    for (const id of isComplete ? this.#nodes : []) {
+    for (const id of isComplete ? this.#detailedAt.keys() : []) {
       if (shown.has(id)) continue;
       this.inventory.recordLookup(id, "gone", walkedAt);
-      this.#nodes.delete(id);
       this.#detailedAt.delete(id);
     }
     this.#walkedAt = walkedAt;
@@ -163,19 +158,6 @@ export class ReplayedFleet {
 
 const successOf = (chunk: HistoryChunk, collector: Collector, point: number): EpochMs =>
   chunk.collector("proxywarden_collect_last_success_timestamp_seconds", collector, point) * SECOND_MS;
-
-const NUMBER_NAMES = [...LISTED_NUMBER_NAMES, ...DETAIL_NUMBER_NAMES];
-
-function toDetail({ id, status, labels, number }: HistoricalNode): NodeDetail {
-  const detail: Record<string, unknown> = { id, status };
-  // This runs for each node at each point.
-  for (const name of LISTED_TEXT_NAMES) detail[name] = labels[LISTED_TEXTS[name]];
-  for (const column of NUMBER_NAMES) {
-    const value = number(column);
-    detail[column] = Number.isNaN(value) ? null : value;
-  }
-  return detail as unknown as NodeDetail;
-}
 
 function summarizeSessions(nodes: readonly HistoricalNode[], at: MonotonicMs, complete: boolean): SessionSummary {
   const none = new Float64Array(nodes.length);

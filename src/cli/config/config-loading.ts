@@ -2,11 +2,10 @@ import { globSync, opendirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { type ConfigChecks, type ConfigSource, type DefinedNames, resolveFrom } from "../../config/checks.ts";
-import { type ConfigProblem, formatProblem, locateProblem } from "../../config/diagnostics/problem.ts";
-import { type Connection, type LoadedConfig, loadConfig, loadStateSection } from "../../config/load.ts";
+import { type ConfigProblem, locateProblem } from "../../config/diagnostics/problem.ts";
+import { type Connection, type LoadedConfig, loadConfig } from "../../config/load.ts";
 import { policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
 import { loadPolicyTests } from "../../config/policy-test-file.ts";
-import type { Config } from "../../config/schema/config.ts";
 import { parseYaml } from "../../config/yaml-reader.ts";
 import { networkFamilyNames } from "../../metrics/families/network-families.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
@@ -15,7 +14,7 @@ import { cronError } from "../../platform/cron.ts";
 import { NO_SUCH_FILE, readTextFile, readTextInput } from "../../platform/text-file.ts";
 import { compileExpression } from "../../policy/cel/expression.ts";
 import { HOLD_REASONS } from "../../policy/decision.ts";
-import type { CommandContext } from "../context.ts";
+import { problemText } from "../context.ts";
 
 /** The checks of a configuration that need other parts of the program. */
 export const CONFIG_CHECKS: ConfigChecks = {
@@ -65,7 +64,7 @@ export const parseConfig = (file: string, text: string, env: NodeJS.ProcessEnv, 
 export const parsePolicyTests = (...text: Parameters<typeof sourceOf>) => loadPolicyTests(sourceOf(...text));
 
 /** A problem of a file. Without a position, the message names the file. */
-export type Problem = ConfigProblem | Pick<ConfigProblem, "file" | "message">;
+export type FileProblem = ConfigProblem | Pick<ConfigProblem, "file" | "message">;
 
 /**
  * Reads the policies of a policy file, or of a configuration, which has the section `service`. Policies may refer only
@@ -75,7 +74,7 @@ export async function readPolicies(
   file: string,
   env: NodeJS.ProcessEnv,
   names: DefinedNames | null = null,
-): Promise<Result<readonly PolicySpec[], readonly Problem[]>> {
+): Promise<Result<readonly PolicySpec[], readonly FileProblem[]>> {
   const text = await readTextInput(file);
   if (!text.ok) return fail([{ file, message: text.error }]);
   const source = sourceOf(file, text.value, env);
@@ -94,21 +93,6 @@ export async function readPolicies(
   return read.ok ? ok(policiesInOrder(read.value)) : read;
 }
 
-/** Formats a problem as one line. */
-export const problemText = (problem: Problem): string => ("line" in problem ? formatProblem(problem) : problem.message);
-
-/** Prints each problem on a line of standard error. */
-export function printProblems({ err }: Pick<CommandContext, "err">, problems: readonly Problem[]): void {
-  for (const problem of problems) err.write(`${problemText(problem)}\n`);
-}
-
-/** Reads the text of a configuration; the error names the file and the reason. */
-export function readConfigText(file: string): Result<string, string> {
-  const text = readTextFile(file);
-  if (text.ok || !text.error.endsWith(NO_SUCH_FILE)) return text;
-  return fail(`${text.error}; set the configuration file with --config`);
-}
-
 /** Domains for examples (RFC 2606), on which no service exists. */
 const PLACEHOLDER_HOST = /(?:^|\.)example(?:\.(?:com|net|org))?$/;
 
@@ -120,30 +104,26 @@ export function placeholderProblem({ config, keys }: LoadedConfig): ConfigProble
   return locateProblem(keys, { key: "service.base_url", message });
 }
 
+/** Reads a configuration file, which is not loaded yet. */
+export function readSource(file: string, env: NodeJS.ProcessEnv): Result<ConfigSource, FileProblem> {
+  const text = readTextFile(file);
+  if (text.ok) return ok(sourceOf(file, text.value, env));
+  const hint = text.error.endsWith(NO_SUCH_FILE) ? "; set the configuration file with --config" : "";
+  return fail({ file, message: `${text.error}${hint}` });
+}
+
 /** Loads a configuration file, as `loadConfig` does. The error lists every problem. */
 export function readConfig(
   file: string,
   env: NodeJS.ProcessEnv,
   used?: readonly Connection[],
-): Result<LoadedConfig, readonly Problem[]> {
-  const text = readConfigText(file);
-  return text.ok ? parseConfig(file, text.value, env, used) : fail([{ file, message: text.error }]);
+): Result<LoadedConfig, readonly FileProblem[]> {
+  const source = readSource(file, env);
+  return source.ok ? loadConfig(source.value, used) : fail([source.error]);
 }
 
-/** Loads a configuration file, as `loadConfig` does. The error lists every problem, one per line. */
-export function readConfigFile(
-  file: string,
-  env: NodeJS.ProcessEnv,
-  used?: readonly Connection[],
-): Result<LoadedConfig, readonly string[]> {
-  const read = readConfig(file, env, used);
+/** Loads a configuration file for a daemon. The error lists every problem, one per line. */
+export function readConfigFile(file: string, env: NodeJS.ProcessEnv): Result<LoadedConfig, readonly string[]> {
+  const read = readConfig(file, env);
   return read.ok ? read : fail(read.error.map(problemText));
-}
-
-/** Loads the section `state` of a configuration file. The error lists every problem of it, one per line. */
-export function readStateSection(file: string, env: NodeJS.ProcessEnv): Result<Config["state"], readonly string[]> {
-  const text = readConfigText(file);
-  if (!text.ok) return fail([text.error]);
-  const loaded = loadStateSection(sourceOf(file, text.value, env));
-  return loaded.ok ? loaded : fail(loaded.error.map(problemText));
 }

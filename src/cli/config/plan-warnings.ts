@@ -16,7 +16,7 @@ import { BOUND_TEXTS, skippedText } from "../output/plan-table.ts";
 import { formatLength } from "../output/text.ts";
 
 /** A month in which no call was made yet. */
-export const FULL_MONTH: MonthUsage = { callsUsed: 0, leftMs: 30 * DAY_MS };
+const FULL_MONTH: MonthUsage = { callsUsed: 0, leftMs: 30 * DAY_MS };
 
 /** Number of nodes, and of pages of each list. Zero if unknown. */
 type PlannedSize = Pick<PlanInput, "nodes" | "nodePages" | "sessionPages">;
@@ -30,16 +30,26 @@ const INTERVAL_KEYS: Readonly<Record<Field["source"], string>> = {
   sessions: "collect.sessions",
 };
 
+/** Plans the polling of a network of this size. Without a month, it is a full one. */
+export function planNetwork(
+  { config, policies }: Pick<LoadedConfig, "config" | "policies">,
+  size: PlannedSize,
+  month: MonthUsage = FULL_MONTH,
+): { readonly input: PlanInput; readonly plan: Plan } {
+  const { schedules, limits, reads } = collectionSettingsOf(config, policies);
+  const requestedIntervals = requestedIntervalsOf(schedules, { clock: systemClock, cron: createCron() });
+  const input = { ...size, requestedIntervals, limits, reads, month };
+  return { input, plan: planPolling(input) };
+}
+
 /**
  * Returns warnings about what the plan for a network of this size, in a full month, does not allow: cron schedules with
  * runs that are skipped, and policies whose `max_age` is shorter than the expected age of the data that they read. Such
  * a policy is unknown most of the time.
  */
 export function planWarnings(loaded: LoadedConfig, size = UNKNOWN_SIZE): ConfigProblem[] {
-  const { config, policies, policyKeys, keys: configKeys } = loaded;
-  const { schedules, limits, reads } = collectionSettingsOf(config, policies);
-  const requestedIntervals = requestedIntervalsOf(schedules, { clock: systemClock, cron: createCron() });
-  const plan = planPolling({ ...size, requestedIntervals, limits, reads, month: FULL_MONTH });
+  const { policies, policyKeys, keys: configKeys } = loaded;
+  const { input, plan } = planNetwork(loaded, size);
   const ageWarnings = policies.flatMap((spec, index) => {
     const { keys, path } = policyKeys[index]!;
     return fieldsBySource(spec).flatMap(([source, fields]) => {
@@ -52,10 +62,10 @@ export function planWarnings(loaded: LoadedConfig, size = UNKNOWN_SIZE): ConfigP
       return [{ ...locateProblem(keys, { key: `${path}.max_age`, message }), found, expected: expectedText(ageMs) }];
     });
   });
-  return [...skippedRunWarnings(plan, requestedIntervals, configKeys), ...ageWarnings];
+  return [...skippedRunWarnings(plan, input, configKeys), ...ageWarnings];
 }
 
-function skippedRunWarnings(plan: Plan, requestedIntervals: PlanInput["requestedIntervals"], keys: KeyPositions) {
+function skippedRunWarnings(plan: Plan, { requestedIntervals }: PlanInput, keys: KeyPositions) {
   return COLLECTORS.flatMap((collector) => {
     const { boundBy = null, slowdown = 1, requestedMs = 0 } = plan[collector] ?? {};
     if (boundBy === null || requestedIntervals[collector]?.isCron !== true) return [];

@@ -1,8 +1,7 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
-import type { Result } from "../../base/result.ts";
 import type { Clock } from "../../model/ports.ts";
 import { systemClock } from "../../platform/clock.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "../context.ts";
+import { type CommandContext, CommandFailure, type OutputOption, orFailure, print } from "../context.ts";
 import { DaemonClient, type DaemonConnectionOptions } from "../daemon-client.ts";
 import { createPaint, type Paint, stripControlCharacters } from "../output/text.ts";
 
@@ -24,10 +23,8 @@ interface DaemonView {
 
 /** Returns the command that asks the running daemon for a view and prints it, as {@link showView} does. */
 export const viewCommand =
-  <Options extends DaemonViewOptions>(
-    read: (options: Options, daemon: DaemonClient) => Promise<Result<DaemonView, string>>,
-  ) =>
-  (options: Options, context: CommandContext): Promise<ExitCode> => {
+  <Options extends DaemonViewOptions>(read: (options: Options, daemon: DaemonClient) => Promise<DaemonView>) =>
+  (options: Options, context: CommandContext): Promise<void> => {
     const daemon = new DaemonClient(options, context);
     return showView(() => read(options, daemon), options, context);
   };
@@ -41,20 +38,19 @@ const CLEAR_SCREEN = "\u{1b}[2J\u{1b}[H";
  * cleared first, and JSON is printed on one line. A failure is then printed like a change, and reading continues.
  */
 export async function showView(
-  read: () => Promise<Result<DaemonView, string>>,
+  read: () => Promise<DaemonView>,
   options: DaemonViewOptions,
   context: CommandContext,
   clock: Pick<Clock, "sleep"> = systemClock,
-): Promise<ExitCode> {
+): Promise<void> {
   const printNotes = ({ notes = [] }: DaemonView) => {
     for (const note of notes) context.err.write(`proxywarden: ${stripControlCharacters(note)}\n`);
   };
   if (options.watch !== true) {
     const view = await read();
-    if (!view.ok) return failWith(context, view.error);
-    print(context, options, view.value.value, (_, paint) => view.value.format(paint));
-    printNotes(view.value);
-    return EXIT_OK;
+    print(context, options, view.value, (_, paint) => view.format(paint));
+    printNotes(view);
+    return;
   }
   const paint = createPaint(context.out, context.env);
   const formatChange = (view: DaemonView) =>
@@ -62,23 +58,20 @@ export async function showView(
   const clear = context.out.isTTY === true && options.output === "text" ? CLEAR_SCREEN : "";
   let shown = "";
   while (!context.stop.aborted) {
-    const view = await read();
-    const text = view.ok ? formatChange(view.value) : `proxywarden: ${view.error}\n`;
+    const view = await orFailure(read());
+    const isFailure = view instanceof CommandFailure;
+    const text = isFailure ? `proxywarden: ${view.message}\n` : formatChange(view);
     if (text !== shown) {
-      (view.ok || clear !== "" ? context.out : context.err).write(`${clear}${text}`);
-      if (view.ok) printNotes(view.value);
+      (isFailure && clear === "" ? context.err : context.out).write(`${clear}${text}`);
+      if (!isFailure) printNotes(view);
     }
     shown = text;
     await clock.sleep(WATCH_INTERVAL_MS, context.stop);
   }
-  return EXIT_OK;
 }
 
 /** Returns the query of a URL with the parameters that have a value. */
 export function searchOf(parameters: Readonly<Record<string, string | number | null | undefined>>): string {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(parameters)) {
-    if (value !== null && value !== undefined) search.set(name, String(value));
-  }
-  return search.toString();
+  const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined);
+  return String(new URLSearchParams(Object.fromEntries(given.map(([name, value]) => [name, String(value)]))));
 }

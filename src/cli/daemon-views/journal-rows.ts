@@ -1,5 +1,4 @@
 import { DAY_MS, type DurationMs } from "../../base/duration.ts";
-import { fail, ok, type Result } from "../../base/result.ts";
 import { equalsIgnoringCase } from "../../base/text.ts";
 import type { NodeId } from "../../model/node.ts";
 import { isoAt } from "../../model/time.ts";
@@ -8,7 +7,8 @@ import type { ActionView, DecisionView, OperatorCommandView, WithNode } from "..
 import type { Rows } from "../../web/api/unknown-names.ts";
 import { requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
-import type { PastTime } from "../arguments/past-time.ts";
+import { type PastTime, timeOfOption } from "../arguments/past-time.ts";
+import { CommandFailure } from "../context.ts";
 import type { DaemonClient } from "../daemon-client.ts";
 import { stateText } from "../output/node-explanation-text.ts";
 import { formatTable, formatTime, nodeLabel, type Paint } from "../output/text.ts";
@@ -30,54 +30,29 @@ interface JournalRowOptions extends DaemonViewOptions {
 /** A row of any view. */
 type JournalRow = WithNode<{ readonly node: NodeId | null }>;
 
-/** What a search found. */
-interface FoundRows<Row> {
-  readonly rows: readonly Row[];
-  /** Whether some rows were not searched. */
-  readonly isCut: boolean;
-  /** Number of rows that are left out because their location is unknown. */
-  readonly unlocated: number;
-  /** What the daemon warns of if it has no such row. */
-  readonly warnings: readonly string[];
-}
-
 /** Returns a command that lists the latest rows of a view that match the options, newest first. */
 const journalCommand = <Row extends JournalRow>(view: JournalView<Row>) =>
   viewCommand(async (options: JournalRowOptions, daemon) => {
-    const found = await searchRows(view, options, daemon);
-    if (!found.ok) return found;
-    const { rows, warnings } = found.value;
+    const { rows, notes } = await searchRows(view, options, daemon);
     const format = (paint: Paint) =>
       rows.length === 0 ? `no ${view.noun}s\n` : formatTable(view.titles, rows.map(view.cellsOf), paint);
-    const unknown = rows.length === 0 ? await unknownLocations(options, daemon) : [];
-    return ok({ value: rows, format, notes: [...warnings, ...unknown, ...notesOn(found.value, view.noun)] });
+    return { value: rows, format, notes };
   });
-
-/** Returns what the rows that were found may lack. */
-function notesOn({ isCut, unlocated }: FoundRows<JournalRow>, noun: string): readonly string[] {
-  const count = countNoun(unlocated, noun);
-  return [
-    ...(isCut ? [`not all rows were searched: there may be more ${noun}s; use --since, --node or --policy`] : []),
-    ...(unlocated === 0 ? [] : [`${count} with an unknown location left out: the node is no longer in the fleet`]),
-  ];
-}
 
 /** Rows that do not match are skipped, up to this many requests. */
 const REQUESTS_MAX = 20;
 
+/** Returns the rows that match, up to the limit, and notes about what they may lack. */
 async function searchRows<Row extends JournalRow>(
   view: JournalView<Row>,
   options: JournalRowOptions,
   daemon: DaemonClient,
-): Promise<Result<FoundRows<Row>, string>> {
+): Promise<{ readonly rows: readonly Row[]; readonly notes: readonly string[] }> {
   const { node: named, policy, region, country, limit } = options;
-  const { sortedBy, shownTime = sortedBy, shownLaterMs = 0 } = view;
+  const { noun, sortedBy, shownTime = sortedBy, shownLaterMs = 0 } = view;
   const isFiltered = region !== undefined || country !== undefined;
-  const node = named === undefined ? ok(null) : await resolveNode(named, daemon);
-  if (!node.ok) return node;
-  const from = await daemon.timeOf("--since", options.since);
-  if (!from.ok) return from;
-  const { value: since } = from;
+  const node = named === undefined ? null : await resolveNode(named, daemon);
+  const since = options.since === undefined ? undefined : timeOfOption("--since", options.since, await daemon.now());
   const isThere = (row: Row) =>
     (region ?? row.region) === row.region && equalsIgnoringCase(country ?? row.country, row.country);
   const sinceText = since === undefined ? "" : isoAt(since);
@@ -91,11 +66,10 @@ async function searchRows<Row extends JournalRow>(
   let isCut = false;
   const warnings: string[] = [];
   for (let request = 1; found.size < limit && request <= REQUESTS_MAX; request++) {
-    const search: string = searchOf({ node: node.value, policy, until, limit: pageRows });
+    const search: string = searchOf({ node, policy, until, limit: pageRows });
     const page = await daemon.get<Rows<Row>>(`/api/v1/${view.route}?${search}`, { data: "array" });
-    if (!page.ok) return page;
-    const { data: rows } = page.value;
-    if (request === 1) warnings.push(...(page.value.warnings ?? []));
+    const { data: rows } = page;
+    if (request === 1) warnings.push(...(page.warnings ?? []));
     for (const row of rows) {
       if (shownTime(row) < sinceText) continue;
       if (isFiltered && row.region === null) unlocated.add(JSON.stringify(row));
@@ -109,8 +83,17 @@ async function searchRows<Row extends JournalRow>(
     until = isStuck ? isoAt(Date.parse(last) - 1) : last;
   }
   const reason = found.size === 0 && unlocated.size > 0 ? await emptyFleetReason(daemon) : null;
-  if (reason !== null) return fail(reason);
-  return ok({ rows: [...found.values()].slice(0, limit), isCut, unlocated: unlocated.size, warnings });
+  if (reason !== null) throw new CommandFailure(reason);
+  const rows = [...found.values()].slice(0, limit);
+  const notes = [
+    ...warnings,
+    ...(rows.length === 0 ? await unknownLocations(options, daemon) : []),
+    ...(isCut ? [`not all rows were searched: there may be more ${noun}s; use --since, --node or --policy`] : []),
+    ...(unlocated.size === 0
+      ? []
+      : [`${countNoun(unlocated.size, noun)} with an unknown location left out: the node is no longer in the fleet`]),
+  ];
+  return { rows, notes };
 }
 
 /** A command that lists rows of the journal, newest first. */

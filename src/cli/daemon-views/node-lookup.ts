@@ -1,10 +1,9 @@
-import { fail, ok, type Result } from "../../base/result.ts";
 import { ID_PREFIX, type NodeId } from "../../model/node.ts";
 import type { NodesView } from "../../web/api/node-views.ts";
 import { checkText, ROWS_MAX } from "../../web/api/query.ts";
 import type { LeaderView } from "../../web/api/status-views.ts";
 import type { NameFilters } from "../../web/api/unknown-names.ts";
-import { PROGRAM } from "../context.ts";
+import { CommandFailure, orFailure, PROGRAM } from "../context.ts";
 import type { DaemonClient } from "../daemon-client.ts";
 import { stripControlCharacters } from "../output/text.ts";
 import { searchOf } from "./daemon-view.ts";
@@ -12,27 +11,30 @@ import { searchOf } from "./daemon-view.ts";
 type NodesParameters = Readonly<Record<string, string | number | undefined>>;
 
 /** Reads a page of the nodes that match `parameters`. */
-export const readNodesPage = (parameters: NodesParameters, daemon: DaemonClient): Promise<Result<NodesView, string>> =>
+export const readNodesPage = (parameters: NodesParameters, daemon: DaemonClient): Promise<NodesView> =>
   daemon.get<NodesView>(`/api/v1/nodes?${searchOf(parameters)}`, { data: "array", pagination: "object" });
 
 /**
  * Returns the id of the node that an operator named, by its id or its name. A text with the prefix of ids may be the id
  * of a node that has left the fleet. Fails if there is no such node, or several have the name.
  */
-export async function resolveNode(node: string, daemon: DaemonClient): Promise<Result<NodeId, string>> {
+export async function resolveNode(node: string, daemon: DaemonClient): Promise<NodeId> {
   const problem = checkText(node);
-  if (problem !== null) return fail(`the id or name of the node ${problem}`);
-  const found = await readNodesPage({ node, limit: ROWS_MAX }, daemon);
-  // An id is enough to hold a node while the daemon can't list its nodes.
-  if (!found.ok) return node.startsWith(ID_PREFIX) ? ok(node) : found;
-  const ids = found.value.data.map(({ id }) => id!);
-  if (ids.length === 1) return ok(ids[0]!);
+  if (problem !== null) throw new CommandFailure(`the id or name of the node ${problem}`);
+  const found = await orFailure(readNodesPage({ node, limit: ROWS_MAX }, daemon));
+  if (found instanceof CommandFailure) {
+    // An id is enough to hold a node while the daemon can't list its nodes.
+    if (node.startsWith(ID_PREFIX)) return node;
+    throw found;
+  }
+  const ids = found.data.map(({ id }) => id!);
+  if (ids.length === 1) return ids[0]!;
   const shown = stripControlCharacters(node);
   if (ids.length > 1 && !ids.includes(node))
-    return fail(`several nodes have the name ${shown}: use one of the ids ${ids.join(", ")}`);
-  if (ids.length > 1 || node.startsWith(ID_PREFIX)) return ok(node);
+    throw new CommandFailure(`several nodes have the name ${shown}: use one of the ids ${ids.join(", ")}`);
+  if (ids.length > 1 || node.startsWith(ID_PREFIX)) return node;
   const reason = await emptyFleetReason(daemon);
-  return fail(
+  throw new CommandFailure(
     reason === null
       ? `no node "${shown}" in the fleet: find it with ${PROGRAM} nodes --search`
       : `${reason}, or name the node by its id`,
@@ -41,10 +43,10 @@ export async function resolveNode(node: string, daemon: DaemonClient): Promise<R
 
 /** If the daemon knows no nodes, returns why, and where to ask instead. Otherwise returns null. */
 export async function emptyFleetReason(daemon: DaemonClient): Promise<string | null> {
-  const nodes = await readNodesPage({ limit: 1 }, daemon);
-  if (nodes.ok && nodes.value.pagination.total > 0) return null;
-  const status = await daemon.get<{ readonly leader: LeaderView }>("/api/v1/status", { leader: "object" });
-  const leader = status.ok ? status.value.leader : null;
+  const nodes = await orFailure(readNodesPage({ limit: 1 }, daemon));
+  if (!(nodes instanceof CommandFailure) && nodes.pagination.total > 0) return null;
+  const status = await orFailure(daemon.get<{ readonly leader: LeaderView }>("/api/v1/status", { leader: "object" }));
+  const leader = status instanceof CommandFailure ? null : status.leader;
   if (leader === null || leader.is_this) return "the daemon knows no nodes yet: try again after its first poll";
   const where = leader.url ?? leader.name;
   return `this daemon stands by and knows no nodes: ask the leader${where === null ? "" : ` at ${stripControlCharacters(where)}`}`;
@@ -56,6 +58,6 @@ export async function unknownLocations(
   daemon: DaemonClient,
 ): Promise<readonly string[]> {
   if (region === undefined && country === undefined) return [];
-  const response = await readNodesPage({ region, country, limit: 1 }, daemon);
-  return response.ok ? (response.value.warnings ?? []) : [];
+  const response = await orFailure(readNodesPage({ region, country, limit: 1 }, daemon));
+  return response instanceof CommandFailure ? [] : (response.warnings ?? []);
 }

@@ -1,19 +1,10 @@
-import { SECOND_MS } from "../../base/duration.ts";
-import { ok, type Result } from "../../base/result.ts";
 import { equalsIgnoringCase } from "../../base/text.ts";
 import type { NodesView } from "../../web/api/node-views.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
 import type { HeldNodeView } from "../../web/api/remediation-views.ts";
-import { formatUptime } from "../../web/ui/page/format.ts";
+import { formatDuration, formatUptime } from "../../web/ui/page/format.ts";
 import type { DaemonClient } from "../daemon-client.ts";
-import {
-  formatLength,
-  formatTable,
-  formatTime,
-  nodeLabel,
-  type Paint,
-  stripControlCharacters,
-} from "../output/text.ts";
+import { formatTable, formatTime, nodeLabel, type Paint, stripControlCharacters } from "../output/text.ts";
 import { type DaemonViewOptions, viewCommand } from "./daemon-view.ts";
 import { emptyFleetReason, readNodesPage, unknownLocations } from "./node-lookup.ts";
 
@@ -41,11 +32,9 @@ type NodeRow = NodesView["data"][number];
 
 /** `nodes`: lists the nodes of the running daemon, in the order of their ids. */
 export const runNodes = viewCommand(async (options: NodesOptions, daemon) => {
-  const found = await readNodes(options, daemon);
-  if (!found.ok) return found;
-  const { value } = found;
+  const value = await readNodes(options, daemon);
   const notes = await notesOn(value, daemon);
-  return ok({ value, format: (paint) => formatNodes(value, paint), notes });
+  return { value, format: (paint) => formatNodes(value, paint), notes };
 });
 
 const FIRST_WALK = "the first walk of the node list has not completed yet: only the nodes read so far are known";
@@ -57,17 +46,15 @@ async function notesOn({ nodes, complete, warnings }: FoundNodes, daemon: Daemon
   return complete ? warnings : [...warnings, FIRST_WALK];
 }
 
-async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<Result<FoundNodes, string>> {
+async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<FoundNodes> {
   const { status, region, country, search: q, limit } = options;
   const pageRows = Math.min(limit, ROWS_MAX);
   const nodes: NodeRow[] = [];
   for (let page = 1; ; page++) {
     const read = await readNodesPage({ status, region, country, q, page, limit: pageRows }, daemon);
-    if (!read.ok) return read;
-    const { data, warnings = [], complete, pagination } = read.value;
+    const { data, warnings = [], complete, pagination } = read;
     nodes.push(...data.slice(0, limit - nodes.length));
-    if (nodes.length >= limit || data.length < pageRows)
-      return ok({ nodes, total: pagination.total, complete, warnings });
+    if (nodes.length >= limit || data.length < pageRows) return { nodes, total: pagination.total, complete, warnings };
   }
 }
 
@@ -84,7 +71,7 @@ function formatNodes({ nodes, total }: FoundNodes, paint: Paint): string {
     node.last_seen === null ? "-" : formatTime(node.last_seen),
     node.uptime_hours === null ? "-" : formatUptime(node.uptime_hours),
     node.active_sessions === null ? "-" : String(node.active_sessions),
-    node.age_seconds === null ? "-" : `${formatLength(node.age_seconds * SECOND_MS)} ago`,
+    node.age_seconds === null ? "-" : `${formatDuration(node.age_seconds)} ago`,
   ]);
   const rest = total > nodes.length ? `${nodes.length} of ${total} nodes: see --limit and the filters\n` : "";
   return formatTable(TITLES, cells, paint) + rest;
@@ -100,18 +87,17 @@ export const runHeldNodes = viewCommand(async (options: NodesOptions, daemon) =>
     equalsIgnoringCase(country ?? held.country, held.country) &&
     [held.node, held.name, held.ip_address ?? ""].some((text) => text.toLowerCase().includes(search.toLowerCase()));
   const held = await readHeldNodes(ROWS_MAX, daemon);
-  if (!held.ok) return held;
-  const wanted = held.value.filter(isWanted);
+  const wanted = held.filter(isWanted);
   const [nodes, total] = [wanted.slice(0, limit), wanted.length];
   const more = total > nodes.length ? `${nodes.length} of ${total} held nodes: see --limit and the filters\n` : "";
   const format = (paint: Paint) => {
-    if (held.value.length === 0) return "no nodes are held\n";
+    if (held.length === 0) return "no nodes are held\n";
     if (nodes.length === 0) return "none of the held nodes matches the filters\n";
     return formatHeldNodes(nodes, more, paint);
   };
   const unknown = total === 0 ? await unknownLocations({ region, country }, daemon) : [];
-  const cut = held.value.length === ROWS_MAX ? [`only the first ${ROWS_MAX} held nodes were read`] : [];
-  return ok({ value: { nodes, total }, format, notes: [...unknown, ...cut] });
+  const cut = held.length === ROWS_MAX ? [`only the first ${ROWS_MAX} held nodes were read`] : [];
+  return { value: { nodes, total }, format, notes: [...unknown, ...cut] };
 });
 
 /** Reads at most `limit` held nodes: first those that a policy would treat, the longest hold first in each group. */
@@ -126,7 +112,7 @@ export function formatHeldNodes(held: readonly HeldNodeView[], more: string, pai
   const cells = held.map(({ node, name, policy, held_seconds: seconds, reasons, until }) => [
     nodeLabel(node, name === node ? null : name),
     policy ?? "-",
-    formatLength(seconds * SECOND_MS),
+    formatDuration(seconds),
     reasons
       .map(({ reason }) => (until !== null && NODE_HOLDS.has(reason) ? `${reason} until ${formatTime(until)}` : reason))
       .join(", "),

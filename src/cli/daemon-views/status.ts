@@ -1,10 +1,8 @@
 import { MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import { ok, type Result } from "../../base/result.ts";
 import type { HeldNodeView, PolicyView, remediationStatusView } from "../../web/api/remediation-views.ts";
 import type { budgetView, LeaderView, statusView } from "../../web/api/status-views.ts";
-import { countNoun, episodeState, formatCount } from "../../web/ui/page/format.ts";
+import { countNoun, episodeState, formatCount, formatDuration } from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
-import type { DaemonClient } from "../daemon-client.ts";
 import { formatLength, formatTable, formatTime, type Paint, stripControlCharacters } from "../output/text.ts";
 import { viewCommand } from "./daemon-view.ts";
 import { formatHeldNodes, readHeldNodes } from "./nodes.ts";
@@ -30,21 +28,14 @@ const HELD_NODES_LISTED = 10;
 
 /** `status`: shows the state of the running daemon: nodes, collectors, limits, policies, and what holds actions. */
 export const runStatus = viewCommand(async (_, daemon) => {
-  const status = await readStatus(daemon);
-  return status.ok ? ok({ value: status.value, format: (paint) => formatStatus(status.value, paint) }) : status;
+  const value: DaemonStatus = {
+    status: await daemon.get<Status>("/api/v1/status", { collectors: "object", remediation: "object" }),
+    budget: await daemon.get<Budget>("/api/v1/budget", { categories: "object", month: "object" }),
+    policies: await daemon.rows<PolicyView>("/api/v1/policies"),
+    held: await readHeldNodes(HELD_NODES_LISTED, daemon),
+  };
+  return { value, format: (paint) => formatStatus(value, paint) };
 });
-
-async function readStatus(daemon: DaemonClient): Promise<Result<DaemonStatus, string>> {
-  const status = await daemon.get<Status>("/api/v1/status", { collectors: "object", remediation: "object" });
-  if (!status.ok) return status;
-  const budget = await daemon.get<Budget>("/api/v1/budget", { categories: "object", month: "object" });
-  if (!budget.ok) return budget;
-  const policies = await daemon.rows<PolicyView>("/api/v1/policies");
-  if (!policies.ok) return policies;
-  const held = await readHeldNodes(HELD_NODES_LISTED, daemon);
-  if (!held.ok) return held;
-  return ok({ status: status.value, budget: budget.value, policies: policies.value, held: held.value });
-}
 
 function formatStatus({ status, budget, policies, held }: DaemonStatus, paint: Paint): string {
   const { remediation } = status;
@@ -90,7 +81,7 @@ const CLOCK_SKEW_SHOWN_SECONDS = 60;
 function clockText({ service_clock_skew_seconds: skew }: Status): string | null {
   if (skew === null || Math.abs(skew) <= CLOCK_SKEW_SHOWN_SECONDS) return null;
   const direction = skew > 0 ? "ahead of" : "behind";
-  return `the service's clock is ${formatLength(Math.abs(skew) * SECOND_MS)} ${direction} the daemon's`;
+  return `the service's clock is ${formatDuration(Math.abs(skew))} ${direction} the daemon's`;
 }
 
 function countsText(counts: Readonly<Record<string, number>> | null): string {
@@ -137,7 +128,7 @@ function holdTexts({
 
 function categoryText({ configured, remaining_at_least: left }: Budget["categories"]["node_management"]): string {
   const { requests, burst, window_seconds: window } = configured;
-  const every = window === MINUTE_MS / SECOND_MS ? "a minute" : `in ${formatLength(window * SECOND_MS)}`;
+  const every = window === MINUTE_MS / SECOND_MS ? "a minute" : `in ${formatDuration(window)}`;
   return `${left === null ? "unknown" : formatCount(left)} left; ${formatCount(requests)} ${every}, burst ${formatCount(burst)}`;
 }
 
@@ -151,12 +142,12 @@ function collectorTable({ collectors }: Status, paint: Paint): string {
   const cells = Object.entries(collectors).map(([collector, { planned, age_seconds: age, ...last }]) => {
     // The plan keeps the last interval that the month allowed.
     const isSpent = planned?.calls_per_minute === 0 && planned.bound_by === "month";
-    const interval = planned === null ? "not collected" : `every ${formatLength(planned.interval_seconds * SECOND_MS)}`;
+    const interval = planned === null ? "not collected" : `every ${formatDuration(planned.interval_seconds)}`;
     return [
       collector,
       isSpent ? "stopped" : interval,
-      age === null ? "-" : formatLength(age.median * SECOND_MS),
-      age === null ? "-" : formatLength(age.max * SECOND_MS),
+      age === null ? "-" : formatDuration(age.median),
+      age === null ? "-" : formatDuration(age.max),
       isSpent && last.failure === null ? "no monthly calls left for polling" : stateText({ planned, ...last }),
     ];
   });

@@ -1,8 +1,7 @@
-import { SECOND_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import { isoAt } from "../../model/time.ts";
 import { seconds, secondsOf } from "../../web/api/json-values.ts";
-import { countNoun } from "../../web/ui/page/format.ts";
+import { countNoun, formatDuration } from "../../web/ui/page/format.ts";
 import type { BacktestResult } from "../backtest/backtest.ts";
 import type { ReplayedAction, ReplayOutcome } from "../backtest/policy-replay.ts";
 import { alignColumns, formatLength, formatTime, nodeLabel, type Paint, stripControlCharacters } from "./text.ts";
@@ -145,14 +144,14 @@ function historyLines(history: BacktestReport["history"], paint: Paint): readonl
   const longest = gaps.toSorted((a, b) => lengthOf(b) - lengthOf(a))[0];
   return [
     paint("title", `history from ${formatTime(from)} to ${formatTime(until)}`),
-    `  ${countNoun(history.nodes, "node")}; resolution ${durationOf(history.resolution_seconds)}: shorter events may be missed, and times are accurate only to this resolution`,
+    `  ${countNoun(history.nodes, "node")}; resolution ${formatDuration(history.resolution_seconds)}: shorter events may be missed, and times are accurate only to this resolution`,
     walks === null
       ? "  the daemon's own metrics are not in the history: every point counts as a complete walk of the node list"
-      : `  the node list was read every ${durationOf(walks)}`,
+      : `  the node list was read every ${formatDuration(walks)}`,
     ...(history.daemons < 2 ? [] : [paint("warning", `  ${severalDaemons(history.daemons)}`)]),
     longest === undefined
       ? "  no gaps"
-      : `  ${countNoun(gaps.length, "gap")}, ${durationOf(gaps.reduce((total, gap) => total + lengthOf(gap), 0) / SECOND_MS)} in total; the longest from ${formatTime(longest.from)} to ${formatTime(longest.until)}`,
+      : `  ${countNoun(gaps.length, "gap")}, ${formatLength(sum(gaps.map(lengthOf)))} in total; the longest from ${formatTime(longest.from)} to ${formatTime(longest.until)}`,
     ...missing.map(({ read_by, field, why }) =>
       paint("warning", stripControlCharacters(`  ${read_by}: ${field} is unknown: ${why}`)),
     ),
@@ -166,8 +165,6 @@ const severalDaemons = (daemons: number): string =>
 
 const lengthOf = ({ from, until }: { readonly from: string; readonly until: string }): number =>
   Date.parse(until) - Date.parse(from);
-
-const durationOf = (seconds: number): string => formatLength(seconds * SECOND_MS);
 
 function outcomeBlocks(prefix: string, outcome: OutcomeReport, paint: Paint): readonly (readonly string[])[] {
   const title = (text: string) => paint("title", `${prefix}${text}`);

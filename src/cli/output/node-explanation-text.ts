@@ -1,9 +1,8 @@
-import { SECOND_MS } from "../../base/duration.ts";
 import { ID_PREFIX } from "../../model/node.ts";
 import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OperatorCommandView } from "../../web/api/row-views.ts";
 import { requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
-import { actionState, countNoun, episodeState, formatFields } from "../../web/ui/page/format.ts";
+import { actionState, countNoun, episodeState, formatDuration, formatFields } from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
 import { formatLength, formatTime, nodeLabel, type Paint, stripControlCharacters } from "./text.ts";
@@ -43,7 +42,7 @@ function summaryLines(report: NodeReport): readonly string[] {
     `${nodeLabel(id, seen?.name ?? null)}, at ${formatTime(explained_at)}`,
     ...withLabel("status", [state]),
     ...withLabel("last seen", [lastSeen && `${formatTime(lastSeen)}, ${ago(lastSeen)}`]),
-    ...withLabel("observed", [ageSeconds === null ? null : `${formatLength(ageSeconds * SECOND_MS)} ago`]),
+    ...withLabel("observed", [ageSeconds === null ? null : `${formatDuration(ageSeconds)} ago`]),
     ...withLabel("held", holds.map(holdText)),
     ...withLabel("approval", report.actions.flatMap(approvalText)),
     ...withLabel("source", [sourceTexts[report.source]]),
@@ -127,13 +126,12 @@ function fieldsOf({ fields }: PolicyReport, decision: DecisionView | null): read
 
 function timerText({ timer, for_seconds: needed }: PolicyReport): string {
   if (timer === null) return "inactive";
-  const ofTotal = needed === null ? "" : ` of ${formatLength(needed * SECOND_MS)}`;
+  const ofTotal = needed === null ? "" : ` of ${formatDuration(needed)}`;
   const since = formatTime(timer.since);
-  if (timer.state === "pending")
-    return `pending for ${formatLength(timer.true_seconds * SECOND_MS)}${ofTotal}, since ${since}`;
+  if (timer.state === "pending") return `pending for ${formatDuration(timer.true_seconds)}${ofTotal}, since ${since}`;
   const [verdict, seconds] =
     timer.clear_seconds > 0 ? ["false again", timer.clear_seconds] : ["true", timer.true_seconds];
-  return `firing since ${since}, ${verdict} for ${formatLength(seconds * SECOND_MS)}`;
+  return `firing since ${since}, ${verdict} for ${formatDuration(seconds)}`;
 }
 
 /** Says from when a pending timer counts at the earliest: a record with another status restarts it. */

@@ -1,3 +1,4 @@
+import { byName } from "../../base/by-name.ts";
 import { DAY_MS, type DurationMs, formatDuration, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { formatPercent } from "../../base/percent.ts";
 import type { NetworkSize } from "../../collectors/polling-plan.ts";
@@ -13,7 +14,7 @@ import { alignColumns, formatLength } from "./text.ts";
 export type CountSource = "options" | "state" | "service";
 
 /** A plan and its input. */
-export interface PlanReport {
+interface PlanReport {
   readonly size: NetworkSize;
   readonly given: GivenCounts;
   /** Source of the counts that were not given, or `options` if both were. */
@@ -85,25 +86,22 @@ function networkText({ size, given, source }: PlanReport): string {
 /** Returns the plan as JSON, with keys in snake_case and durations in seconds. */
 export function planJson({ size, source, input, plan, isFullMonth }: PlanReport): object {
   const { limits, month } = input;
-  const collectors = COLLECTORS.map((collector) => {
+  const collectorJson = (collector: Collector) => {
     const planned = plan[collector];
-    if (planned === null) return [collector, null];
+    if (planned === null) return null;
     const { requestedMs, intervalMs, slowdown, boundBy, callsPerMinute, age } = planned;
-    return [
-      collector,
-      {
-        endpoint: ENDPOINTS[collector],
-        requested_interval_seconds: requestedMs / SECOND_MS,
-        // JSON has no Infinity, so this is null if no calls are left.
-        interval_seconds: finite(intervalMs / SECOND_MS),
-        slowdown: finite(slowdown),
-        bound_by: boundBy,
-        calls_per_minute: callsPerMinute,
-        calls_per_month: callsPerMinute * MINUTES_A_MONTH,
-        expected_age_seconds: { median: finite(age.medianMs / SECOND_MS), worst: finite(age.worstMs / SECOND_MS) },
-      },
-    ];
-  });
+    return {
+      endpoint: ENDPOINTS[collector],
+      requested_interval_seconds: requestedMs / SECOND_MS,
+      // JSON has no Infinity, so this is null if no calls are left.
+      interval_seconds: finite(intervalMs / SECOND_MS),
+      slowdown: finite(slowdown),
+      bound_by: boundBy,
+      calls_per_minute: callsPerMinute,
+      calls_per_month: callsPerMinute * MINUTES_A_MONTH,
+      expected_age_seconds: { median: finite(age.medianMs / SECOND_MS), worst: finite(age.worstMs / SECOND_MS) },
+    };
+  };
   const { nodes, nodePages, sessions, sessionPages } = size;
   return {
     network: { source, nodes, node_pages: nodePages, sessions, session_pages: sessionPages },
@@ -114,7 +112,7 @@ export function planJson({ size, source, input, plan, isFullMonth }: PlanReport)
       calls_limit: limits.plan.callsPerMonth,
       seconds_left: month.leftMs / SECOND_MS,
     },
-    collectors: Object.fromEntries(collectors) as object,
+    collectors: byName(COLLECTORS, collectorJson),
     calls_per_minute: totalOf(plan),
     calls_per_month: totalOf(plan) * MINUTES_A_MONTH,
   };

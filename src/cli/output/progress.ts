@@ -21,12 +21,10 @@ export async function withProgress<T>(
   if (err.isTTY !== true) return work;
   const done = new AbortController();
   const shown = showElapsed(label, err, clock, done.signal);
-  try {
-    return await work;
-  } finally {
+  return work.finally(() => {
     done.abort();
-    await shown;
-  }
+    return shown;
+  });
 }
 
 async function showElapsed(label: string, err: Output, clock: Pick<Clock, "monotonic" | "sleep">, done: AbortSignal) {

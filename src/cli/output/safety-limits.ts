@@ -1,3 +1,4 @@
+import { byName } from "../../base/by-name.ts";
 import { formatDuration } from "../../base/duration.ts";
 import { formatPercent } from "../../base/percent.ts";
 import type { Safety } from "../../config/schema/safety.ts";
@@ -39,13 +40,13 @@ function formatModeWorstCase(
 }
 
 /** The worst case as JSON: for each `safety.mode`, the policies that act under it, by their mode, and on how many nodes. */
-export function worstCaseJson({ activeMode, modes }: WorstCase): object {
-  const entries = MODES.map((mode) => {
+export const worstCaseJson = ({ activeMode, modes }: WorstCase): object => ({
+  in_force: activeMode,
+  modes: byName(MODES, (mode) => {
     const { automaticPolicies: enforce, approvalPolicies: approve, nodesPerHour, nodesAtOnce } = modes[mode];
-    return [mode, { policies: { approve, enforce }, nodes_per_hour: nodesPerHour, nodes_at_once: nodesAtOnce }];
-  });
-  return { in_force: activeMode, modes: Object.fromEntries(entries) };
-}
+    return { policies: { approve, enforce }, nodes_per_hour: nodesPerHour, nodes_at_once: nodesAtOnce };
+  }),
+});
 
 /** Formats the limits for a fleet of this size, a line each, and how the holds that they cause end. */
 export function formatLimits(safety: Safety, size: FleetSize | null, isProbed: boolean): string {

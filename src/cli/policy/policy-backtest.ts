@@ -1,6 +1,5 @@
 import { createIntegrationClient, type IntegrationAccess, userAgentOf } from "../../api-client/integration-client.ts";
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
-import { fail, ok, type Result } from "../../base/result.ts";
 import { quote } from "../../config/diagnostics/problem.ts";
 import { definedNames, type LoadedConfig } from "../../config/load.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
@@ -8,8 +7,8 @@ import type { EpochMs } from "../../model/time.ts";
 import { systemClock } from "../../platform/clock.ts";
 import type { RemediationConfig } from "../../remediation/context.ts";
 import { runBacktest } from "../backtest/backtest.ts";
-import { problemText, readConfigFile, readPolicies } from "../config/config-loading.ts";
-import { type CommandContext, type ExitCode, failUsage, failWith, type OutputOption, print } from "../context.ts";
+import { readConfig, readPolicies } from "../config/config-loading.ts";
+import { type CommandContext, CommandFailure, EXIT_USAGE, type OutputOption, orFail, print } from "../context.ts";
 import { accessWithSecrets, readServerAccess } from "../daemon-client.ts";
 import { backtestReport, formatBacktest } from "../output/backtest-report.ts";
 import { showShare } from "../output/progress.ts";
@@ -37,25 +36,23 @@ const BODY_BYTES_MAX = 64 * 1024 * 1024;
 const QUERY_TIMEOUT_MS: DurationMs = 2 * MINUTE_MS;
 
 /** `policy backtest`: replays the history that Prometheus holds against policies. */
-export async function runPolicyBacktest(options: BacktestOptions, context: CommandContext): Promise<ExitCode> {
+export async function runPolicyBacktest(options: BacktestOptions, context: CommandContext): Promise<void> {
   if (options.httpConfigFile !== undefined && options.prometheus === undefined) {
-    return failUsage(
-      context,
+    throw new CommandFailure(
       "--http-config-file needs --prometheus; the credentials for prometheus.url are in the configuration",
+      EXIT_USAGE,
     );
   }
-  const read = readConfigFile(options.config, context.env, options.prometheus === undefined ? ["prometheus"] : []);
-  if (!read.ok) return failWith(context, read.error);
-  const access = prometheusAccess(options, read.value, context);
-  if (!access.ok) return failWith(context, access.error);
-  const configs = await configsToReplay(options.policies ?? [], read.value, context);
-  if (!configs.ok) return failWith(context, configs.error);
+  const used = options.prometheus === undefined ? (["prometheus"] as const) : [];
+  const loaded = orFail(readConfig(options.config, context.env, used));
+  const access = prometheusAccess(options, loaded, context);
+  const configs = await configsToReplay(options.policies ?? [], loaded, context);
   const untilMs = options.until ?? systemClock.now();
   const fromMs = options.since ?? untilMs - SINCE_DEFAULT_MS;
-  if (fromMs >= untilMs) return failUsage(context, "--since must be before --until");
+  if (fromMs >= untilMs) throw new CommandFailure("--since must be before --until", EXIT_USAGE);
   const agent = userAgentOf(context.version);
   const prometheus = createIntegrationClient({
-    access: access.value,
+    access,
     clock: systemClock,
     agent,
     timeoutMs: QUERY_TIMEOUT_MS,
@@ -64,12 +61,12 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
   const progress = showShare("replaying the history", context);
   const { matchers, step: stepMs = null } = options;
   const result = await runBacktest(
-    { ...configs.value, prometheus, matchers, fromMs, untilMs, stepMs, signal: context.stop },
+    { ...configs, prometheus, matchers, fromMs, untilMs, stepMs, signal: context.stop },
     progress.show,
   ).finally(() => prometheus.close());
   progress.end();
-  if (!result.ok) return failWith(context, `${serverText(options, read.value)}: ${result.error}`);
-  return print(context, options, backtestReport(result.value), formatBacktest);
+  if (!result.ok) throw new CommandFailure(`${serverText(options, loaded)}: ${result.error}`);
+  print(context, options, backtestReport(result.value), formatBacktest);
 }
 
 /** With `--prometheus` the credentials of the configuration are not used, because they belong to its own server. */
@@ -77,12 +74,14 @@ function prometheusAccess(
   { prometheus: url, httpConfigFile, config: file }: BacktestOptions,
   { config, keys }: LoadedConfig,
   { env }: CommandContext,
-): Result<IntegrationAccess, readonly string[]> {
+): IntegrationAccess {
   if (url !== undefined) {
     return readServerAccess({ url, ...(httpConfigFile === undefined ? {} : { httpConfigFile }) }, env);
   }
   if (config.prometheus === undefined) {
-    return fail([`${file} has no prometheus.url: pass the URL of the server that has the history as --prometheus`]);
+    throw new CommandFailure(
+      `${file} has no prometheus.url: pass the URL of the server that has the history as --prometheus`,
+    );
   }
   return accessWithSecrets(keys, "prometheus.", config.prometheus);
 }
@@ -99,15 +98,12 @@ async function configsToReplay(
   files: readonly string[],
   loaded: LoadedConfig,
   { env }: CommandContext,
-): Promise<
-  Result<{ readonly inForce: RemediationConfig; readonly candidate: RemediationConfig | null }, readonly string[]>
-> {
+): Promise<{ readonly inForce: RemediationConfig; readonly candidate: RemediationConfig | null }> {
   const inForce: RemediationConfig = { ...loaded.config, policies: loaded.policies };
   const policies = new Map<string, PolicySpec>(inForce.policies.map((spec) => [spec.name, spec]));
   for (const file of files) {
-    const read = await readPolicies(file, env, definedNames(loaded.config));
-    if (!read.ok) return fail(read.error.map(problemText));
-    for (const spec of read.value) policies.set(spec.name, spec);
+    const read = orFail(await readPolicies(file, env, definedNames(loaded.config)));
+    for (const spec of read) policies.set(spec.name, spec);
   }
-  return ok({ inForce, candidate: files.length === 0 ? null : { ...inForce, policies: [...policies.values()] } });
+  return { inForce, candidate: files.length === 0 ? null : { ...inForce, policies: [...policies.values()] } };
 }

@@ -1,6 +1,6 @@
 import { comparePolicies, type PolicyDifference } from "../../policy/policy-diff.ts";
-import { printProblems, readPolicies } from "../config/config-loading.ts";
-import { type CommandContext, EXIT_FAILURE, type ExitCode, type OutputOption, print } from "../context.ts";
+import { readPolicies } from "../config/config-loading.ts";
+import { type CommandContext, CommandFailure, type OutputOption, print, printProblems } from "../context.ts";
 import { type Paint, stripControlCharacters, type Tone } from "../output/text.ts";
 
 /** `policy diff OLD NEW`: compares which nodes two policy files act on. */
@@ -8,17 +8,15 @@ export async function runPolicyDiff(
   options: OutputOption,
   context: CommandContext,
   files: readonly string[],
-): Promise<ExitCode> {
+): Promise<void> {
   const [before, after] = files;
   const [old, next] = [await readPolicies(before!, context.env), await readPolicies(after!, context.env)];
   if (!old.ok || !next.ok) {
     for (const read of [old, next]) if (!read.ok) printProblems(context, read.error);
-    return EXIT_FAILURE;
+    throw new CommandFailure();
   }
   const found = comparePolicies(old.value, next.value);
-  return print(context, options, { differences: found }, ({ differences }, paint) =>
-    formatDifferences(differences, paint),
-  );
+  print(context, options, { differences: found }, ({ differences }, paint) => formatDifferences(differences, paint));
 }
 
 const EFFECT_STYLES: Readonly<Record<PolicyDifference["effect"], readonly [sign: string, Tone | null]>> = {

@@ -6,8 +6,8 @@ import { positionIn } from "../../config/yaml/position.ts";
 import { readTextInput } from "../../platform/text-file.ts";
 import type { RemediationConfig } from "../../remediation/context.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
-import { type Problem, parsePolicyTests, printProblems } from "../config/config-loading.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, type OutputOption, print } from "../context.ts";
+import { type FileProblem, parsePolicyTests } from "../config/config-loading.ts";
+import { type CommandContext, CommandFailure, type OutputOption, print, printProblems } from "../context.ts";
 import { withProgress } from "../output/progress.ts";
 import { type Paint, stripControlCharacters } from "../output/text.ts";
 import { type FailedExpectation, runPolicyTest } from "./policy-test-runner.ts";
@@ -22,7 +22,7 @@ interface TestResult {
 /** Result of one file. */
 interface FileResult {
   readonly file: string;
-  readonly errors: readonly Problem[];
+  readonly errors: readonly FileProblem[];
   readonly tests: readonly TestResult[];
 }
 
@@ -31,13 +31,13 @@ export async function runPolicyTests(
   options: OutputOption,
   context: CommandContext,
   files: readonly string[],
-): Promise<ExitCode> {
+): Promise<void> {
   const results: FileResult[] = [];
   for (const file of files) results.push(await withProgress(`testing ${file}`, runFile(file, context), context));
   const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((test) => test.passed));
   if (options.output === "text") for (const { errors } of results) printProblems(context, errors);
   print(context, options, { passed, files: results }, ({ files }, paint) => formatResults(files, paint));
-  return passed ? EXIT_OK : EXIT_FAILURE;
+  if (!passed) throw new CommandFailure();
 }
 
 async function runFile(file: string, { env }: CommandContext): Promise<FileResult> {

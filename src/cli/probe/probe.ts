@@ -1,5 +1,4 @@
 import { fail, ok, type Result } from "../../base/result.ts";
-import { formatProblem } from "../../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { closeResources, openConfigResources } from "../../daemon/config-resources.ts";
 import type { StoreFailure } from "../../journal/open-failure.ts";
@@ -8,7 +7,7 @@ import type { ExternalBlockers } from "../../model/ports.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { nameOfExternalBlocker } from "../../remediation/evaluation/external-blockers.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
-import type { CommandContext } from "../context.ts";
+import type { CommandContext, Problem } from "../context.ts";
 import { createServiceAccess, type StoredState } from "../network-size.ts";
 import { withProgress } from "../output/progress.ts";
 import { type Paint, stripControlCharacters } from "../output/text.ts";
@@ -32,11 +31,11 @@ export async function probeService(
   loaded: LoadedConfig,
   stored: Result<StoredState, StoreFailure>,
   { err, stop, version }: CommandContext,
-): Promise<Result<ProbeReport, readonly string[]>> {
+): Promise<Result<ProbeReport, readonly Problem[]>> {
   const { config } = loaded;
-  if (!stored.ok) return fail([stored.error.message]);
+  if (!stored.ok) return fail([stored.error]);
   const resources = openConfigResources(loaded, { clock: systemClock, version });
-  if (!resources.ok) return fail(resources.error.map(formatProblem));
+  if (!resources.ok) return resources;
   try {
     const { settings } = resources.value;
     const { callsPerMonth } = settings.limits.plan;

@@ -45,31 +45,66 @@ export const DETAILS_READ = 3;
 export const PROBE_CALLS_MAX = 1 + PAGE_LIMIT_FALLBACKS.length + 2 + DETAILS_READ + 1;
 
 /**
- * Finds out what the spec leaves open. All calls are read-only, and each has a permit of the rate limiter. Never
- * rejects.
+ * Finds out what the spec leaves open. All calls are read-only, and each has a permit of the rate limiter. After a 401,
+ * a 429 or a call without a response no further calls are made, because they would fail as well. Never rejects.
  */
 export async function observeService(
   deps: CallAttemptDeps,
   pageLimit: number,
   stop: AbortSignal,
 ): Promise<ServiceObservation> {
-  const prober = new Prober(deps, stop);
-  const nodes = await prober.firstPage(pageLimit);
-  const pageZero = nodes !== null && hasMore(nodes.page) ? await prober.pageZero(nodes.limit) : null;
-  const isRepeated = nodes !== null && isPage(pageZero) && sharesRecords(pageZero, nodes.page);
-  const pageTwo = isRepeated ? await prober.page(listNodesCall({ page: 2, limit: nodes.limit })) : null;
-  const listed = [...(nodes?.page.records ?? []), ...(isPage(pageZero) ? pageZero.records : [])];
-  const details = await prober.details(sampleOf(listed));
+  const calls: ProbedCall[] = [];
+
+  /** Returns the JSON of a 2xx response, or null if there is none. */
+  async function send(call: Call): Promise<unknown> {
+    if (calls.some(({ status }) => status === null || status === 401 || status === 429)) return null;
+    const attempt = await attemptCall(deps, call, "walk", stop);
+    const { category, scope } = ENDPOINTS[call.endpoint];
+    const sent = { path: call.path, category, scope };
+    if (attempt.kind === "failed") {
+      calls.push({ ...sent, status: null, headers: {}, error: attempt.error.message });
+      return null;
+    }
+    const { status, headers } = attempt.response;
+    calls.push({ ...sent, status, headers, error: null });
+    const json = readJson(attempt.response);
+    return status >= 200 && status < 300 && json.ok ? json.value : null;
+  }
+
+  async function readPage(call: Call): Promise<RawPage | null> {
+    const page = decodePage(await send(call));
+    return page.ok ? page.value : null;
+  }
+
+  // If the service rejects the page size, smaller ones are tried, as the daemon does.
+  let nodes: ProbedPage | null = null;
+  for (const limit of [pageLimit, ...PAGE_LIMIT_FALLBACKS.filter((size) => size < pageLimit)]) {
+    const page = await readPage(listNodesCall({ page: 1, limit }));
+    nodes = page && { limit, page };
+    if (!isLastRejected(calls)) break;
+  }
   const limit = nodes?.limit ?? pageLimit;
-  const page = await prober.page(listSessionsCall({ page: 1, limit }));
-  return {
-    calls: prober.calls,
-    nodes,
-    pageZero,
-    pageTwo,
-    details,
-    sessions: page === null ? null : { limit, page },
-  };
+  let pageZero: ServiceObservation["pageZero"] = null;
+  if (nodes !== null && hasMore(nodes.page)) {
+    const page = await readPage(listNodesCall({ page: 0, limit }));
+    pageZero = isLastRejected(calls) ? "rejected" : page;
+  }
+  const isRepeated = nodes !== null && isPage(pageZero) && sharesRecords(pageZero, nodes.page);
+  const pageTwo = isRepeated ? await readPage(listNodesCall({ page: 2, limit })) : null;
+  const listed = [...(nodes?.page.records ?? []), ...(isPage(pageZero) ? pageZero.records : [])];
+  const details: NodeDetail[] = [];
+  for (const id of sampleOf(listed)) {
+    const detail = decodeNodeDetail(await send(readNodeCall(id)), () => {});
+    if (detail !== null) details.push(detail);
+  }
+  const page = await readPage(listSessionsCall({ page: 1, limit }));
+  return { calls, nodes, pageZero, pageTwo, details, sessions: page && { limit, page } };
+}
+
+/** Returns whether the last call was answered with a 4xx because of its parameters. */
+function isLastRejected(calls: readonly ProbedCall[]): boolean {
+  const status = calls.at(-1)?.status ?? 0;
+  return status >= 400 && status < 500 && ![401, 403, 404, 429].includes(status);
 }
 
 const hasMore = ({ records, total }: RawPage): boolean => total > records.length;
@@ -94,72 +129,4 @@ function sampleOf(records: readonly unknown[]): readonly string[] {
   const ids = records.map(idOf).filter((id) => typeof id === "string" && id !== "") as string[];
   const spread = Array.from({ length: DETAILS_READ }, (_, n) => ids[Math.floor((n * ids.length) / DETAILS_READ)]);
   return [...new Set(spread)].filter((id) => id !== undefined);
-}
-
-/**
- * Makes the calls. After a 401, a 429 or a call without a response it makes no further calls, because they would fail
- * as well.
- */
-class Prober {
-  readonly calls: ProbedCall[] = [];
-  readonly #deps: CallAttemptDeps;
-  readonly #stop: AbortSignal;
-
-  constructor(deps: CallAttemptDeps, stop: AbortSignal) {
-    this.#deps = deps;
-    this.#stop = stop;
-  }
-
-  /** Reads page 1 of the nodes. If the service rejects the page size, it asks for smaller ones, as the daemon does. */
-  async firstPage(pageLimit: number): Promise<ProbedPage | null> {
-    for (const limit of [pageLimit, ...PAGE_LIMIT_FALLBACKS.filter((size) => size < pageLimit)]) {
-      const page = await this.page(listNodesCall({ page: 1, limit }));
-      if (page !== null) return { limit, page };
-      if (!this.#isLastRejected()) return null;
-    }
-    return null;
-  }
-
-  async pageZero(limit: number): Promise<RawPage | "rejected" | null> {
-    const page = await this.page(listNodesCall({ page: 0, limit }));
-    return page === null && this.#isLastRejected() ? "rejected" : page;
-  }
-
-  async page(call: Call): Promise<RawPage | null> {
-    const json = await this.#send(call);
-    const page = json === null ? null : decodePage(json.value);
-    return page?.ok ? page.value : null;
-  }
-
-  async details(ids: readonly string[]): Promise<readonly NodeDetail[]> {
-    const details: NodeDetail[] = [];
-    for (const id of ids) {
-      const json = await this.#send(readNodeCall(id));
-      const detail = json === null ? null : decodeNodeDetail(json.value, () => {});
-      if (detail !== null) details.push(detail);
-    }
-    return details;
-  }
-
-  /** Returns the JSON of a 2xx response, or null if there is none. */
-  async #send(call: Call): Promise<{ readonly value: unknown } | null> {
-    if (this.calls.some(({ status }) => status === null || status === 401 || status === 429)) return null;
-    const attempt = await attemptCall(this.#deps, call, "walk", this.#stop);
-    const { category, scope } = ENDPOINTS[call.endpoint];
-    if (attempt.kind === "failed") {
-      const { message } = attempt.error;
-      this.calls.push({ path: call.path, category, scope, status: null, headers: {}, error: message });
-      return null;
-    }
-    const { status, headers } = attempt.response;
-    this.calls.push({ path: call.path, category, scope, status, headers, error: null });
-    const json = readJson(attempt.response);
-    return status >= 200 && status < 300 && json.ok ? { value: json.value } : null;
-  }
-
-  /** Returns whether the last call was answered with a 4xx because of its parameters. */
-  #isLastRejected(): boolean {
-    const status = this.calls.at(-1)?.status ?? 0;
-    return status >= 400 && status < 500 && ![401, 403, 404, 429].includes(status);
-  }
 }

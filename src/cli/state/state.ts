@@ -1,11 +1,12 @@
 import { constants } from "node:buffer";
 import { createReadStream, renameSync, rmSync, writeFileSync } from "node:fs";
-import { errorMessage } from "../../base/result.ts";
+import { errorMessage, fail } from "../../base/result.ts";
+import { loadStateSection } from "../../config/load.ts";
 import { exportLines, parseExport } from "../../journal/state-export.ts";
 import { readTextStream, STANDARD_INPUT } from "../../platform/text-file.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
-import { readStateSection } from "../config/config-loading.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "../context.ts";
+import { readSource } from "../config/config-loading.ts";
+import { type CommandContext, CommandFailure, orFail } from "../context.ts";
 import { importConfiguredState, readConfiguredState } from "./state-store.ts";
 
 interface StateOptions {
@@ -17,19 +18,14 @@ export async function runStateExport(
   { config }: StateOptions,
   context: CommandContext,
   [file]: readonly string[],
-): Promise<ExitCode> {
-  const read = readStateSection(config, context.env);
-  if (!read.ok) return failWith(context, read.error);
-  try {
-    const exported = await readConfiguredState(read.value, async (reader) => {
-      const lines = exportLines(reader.rows());
-      if (file === STANDARD_INPUT) for await (const line of lines) context.out.write(line);
-      else await writeFileWhole(file!, lines);
-    });
-    return exported.ok ? EXIT_OK : failWith(context, exported.error.message);
-  } catch (error) {
-    return failWith(context, `the state can't be exported: ${errorMessage(error)}`);
-  }
+): Promise<void> {
+  const state = orFail(loadStateSection(orFail(readSource(config, context.env))));
+  const exported = await readConfiguredState(state, async (reader) => {
+    const lines = exportLines(reader.rows());
+    if (file === STANDARD_INPUT) for await (const line of lines) context.out.write(line);
+    else await writeFileWhole(file!, lines);
+  }).catch((error: unknown) => fail(`the state can't be exported: ${errorMessage(error)}`));
+  orFail(exported);
 }
 
 /**
@@ -39,18 +35,16 @@ export async function runStateImport(
   { config }: StateOptions,
   context: CommandContext,
   [file]: readonly string[],
-): Promise<ExitCode> {
-  const read = readStateSection(config, context.env);
-  if (!read.ok) return failWith(context, read.error);
+): Promise<void> {
+  const state = orFail(loadStateSection(orFail(readSource(config, context.env))));
   const [name, stream] = file === STANDARD_INPUT ? ["standard input", process.stdin] : [file!, createReadStream(file!)];
   const text = await readTextStream(stream, constants.MAX_STRING_LENGTH);
-  if (!text.ok) return failWith(context, `can't read ${name}: ${text.error}`);
+  if (!text.ok) throw new CommandFailure(`can't read ${name}: ${text.error}`);
   const rows = parseExport(text.value);
-  if (!rows.ok) return failWith(context, `${name} can't be imported: ${rows.error}`);
-  const imported = await importConfiguredState(read.value, rows.value);
-  if (!imported.ok) return failWith(context, `${name} can't be imported: ${imported.error}; nothing was written`);
+  if (!rows.ok) throw new CommandFailure(`${name} can't be imported: ${rows.error}`);
+  const imported = await importConfiguredState(state, rows.value);
+  if (!imported.ok) throw new CommandFailure(`${name} can't be imported: ${imported.error}; nothing was written`);
   context.err.write(`imported ${countNoun(rows.value.length, "row")}\n`);
-  return EXIT_OK;
 }
 
 /** Replaces a file, but only after all lines are written. */

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { HistoryChunk } from "../../../src/cli/backtest/history-chunk.ts";
-import { LAST_SEEN } from "../../../src/cli/backtest/history-sources.ts";
+import { LAST_SEEN, NODE_SESSIONS } from "../../../src/cli/backtest/history-sources.ts";
 import { ReplayedFleet } from "../../../src/cli/backtest/replayed-fleet.ts";
+import { NODE_INFO, NODE_STATUS } from "../../../src/metrics/families/node-families.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
 import { SESSION_STATUSES } from "../../../src/model/session.ts";
 
@@ -21,7 +22,7 @@ const samples = (values: readonly number[]) => Float64Array.from(values);
 const minutes = (values: readonly number[]) => samples(values.map((value) => START_MS / 1_000 + value * 60));
 
 const addStatus = (chunk: HistoryChunk, node_id: string, status: string, values: readonly number[]) =>
-  chunk.addStatus({ labels: { node_id, status }, values: samples(values) });
+  chunk.addNode(NODE_STATUS.name, { labels: { node_id, status }, values: samples(values) });
 const addCollector = (chunk: HistoryChunk, family: string, collector: string, values: Float64Array) =>
   chunk.addCollector({ labels: { __name__: family, collector }, values });
 const SUCCESS = "proxywarden_collect_last_success_timestamp_seconds";
@@ -35,11 +36,11 @@ function replay(chunk: HistoryChunk) {
 test("a record has the values of the metrics, and is as old as the walk", () => {
   const chunk = chunkOf(1, (history) => {
     addStatus(history, "node_1", "offline", [1]);
-    history.addInfo({
+    history.addNode(NODE_INFO.name, {
       labels: { node_id: "node_1", name: "fra-1", country: "DE", region: "eu" },
       values: samples([1]),
     });
-    history.addColumn(LAST_SEEN, { labels: { node_id: "node_1" }, values: minutes([-3]) });
+    history.addNode(LAST_SEEN.name, { labels: { node_id: "node_1" }, values: minutes([-3]) });
     addCollector(history, SUCCESS, "nodes", minutes([-0.5]));
   });
   const { fleet } = replay(chunk)[0]!;
@@ -140,7 +141,7 @@ test("while the daemon is scraped and shows no nodes, it keeps those it had", ()
 test("a node without a sample of its sessions has none", () => {
   const chunk = chunkOf(2, (history) => {
     addStatus(history, "node_1", "online", [1, 1]);
-    history.addSessions({ labels: { node_id: "node_1", status: "active" }, values: samples([7, NONE]) });
+    history.addNode(NODE_SESSIONS, { labels: { node_id: "node_1", status: "active" }, values: samples([7, NONE]) });
   });
   const active = SESSION_STATUSES.indexOf("active");
   expect(replay(chunk).map((snapshot) => snapshot!.sessions!.nodes.recent[active]![0])).toEqual([7, 0]);
@@ -150,7 +151,7 @@ test("only the statuses of sessions are known that the metrics count like polici
   const chunk = chunkOf(1, (history) => {
     addStatus(history, "node_1", "online", [1]);
     for (const [status, count] of Object.entries({ active: 7, connecting: 2, error: 5 }))
-      history.addSessions({ labels: { node_id: "node_1", status }, values: samples([count]) });
+      history.addNode(NODE_SESSIONS, { labels: { node_id: "node_1", status }, values: samples([count]) });
   });
   const { nodes, settledAt, complete } = replay(chunk)[0]!.sessions!;
   const counts = Object.fromEntries(SESSION_STATUSES.map((status, index) => [status, nodes.recent[index]![0]]));

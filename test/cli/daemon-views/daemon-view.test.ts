@@ -1,11 +1,10 @@
 import { expect, test } from "vitest";
-import { fail, ok, type Result } from "../../../src/base/result.ts";
-import type { Output } from "../../../src/cli/context.ts";
+import { CommandFailure, type Output } from "../../../src/cli/context.ts";
 import { type DaemonViewOptions, showView } from "../../../src/cli/daemon-views/daemon-view.ts";
 
 /** Shows one value after the other until there are none left, and returns what was printed. */
 async function watch(
-  values: readonly Result<string, string>[],
+  values: readonly (string | CommandFailure)[],
   { output = "text", isTTY = false }: { output?: DaemonViewOptions["output"]; isTTY?: boolean } = {},
 ) {
   const stop = new AbortController();
@@ -18,10 +17,12 @@ async function watch(
   });
   const left = [...values];
   const waits: number[] = [];
-  const code = await showView(
+  await showView(
     () => {
       const value = left.shift()!;
-      return Promise.resolve(value.ok ? ok({ value: value.value, format: () => `${value.value}\n` }) : value);
+      return value instanceof CommandFailure
+        ? Promise.reject(value)
+        : Promise.resolve({ value, format: () => `${value}\n` });
     },
     { url: "http://127.0.0.1:1", output, watch: true },
     { env: {}, out: into("out"), err: into("err"), stop: stop.signal, onSighup() {}, version: "0.0.0-test" },
@@ -33,12 +34,11 @@ async function watch(
       },
     },
   );
-  return { code, ...texts, waits };
+  return { ...texts, waits };
 }
 
 test("--watch reads every two seconds until it is stopped, and prints what has changed", async () => {
-  expect(await watch([ok("1 offline"), ok("1 offline"), ok("2 offline")])).toEqual({
-    code: 0,
+  expect(await watch(["1 offline", "1 offline", "2 offline"])).toEqual({
     out: "1 offline\n2 offline\n",
     err: "",
     waits: [2_000, 2_000, 2_000],
@@ -47,20 +47,17 @@ test("--watch reads every two seconds until it is stopped, and prints what has c
 
 test("--watch clears a terminal before each change", async () => {
   const clear = "\u{1b}[2J\u{1b}[H";
-  expect((await watch([ok("1 offline"), ok("2 offline")], { isTTY: true })).out).toBe(
-    `${clear}1 offline\n${clear}2 offline\n`,
-  );
+  expect((await watch(["1 offline", "2 offline"], { isTTY: true })).out).toBe(`${clear}1 offline\n${clear}2 offline\n`);
 });
 
 test("--watch with --output json prints each change on one line", async () => {
-  expect((await watch([ok("1 offline"), ok("2 offline")], { output: "json", isTTY: true })).out).toBe(
+  expect((await watch(["1 offline", "2 offline"], { output: "json", isTTY: true })).out).toBe(
     '"1 offline"\n"2 offline"\n',
   );
 });
 
 test("--watch continues after a failure", async () => {
-  expect(await watch([ok("1 offline"), fail("no daemon is reachable"), ok("1 offline")])).toMatchObject({
-    code: 0,
+  expect(await watch(["1 offline", new CommandFailure("no daemon is reachable"), "1 offline"])).toMatchObject({
     out: "1 offline\n1 offline\n",
     err: "proxywarden: no daemon is reachable\n",
   });

@@ -114,3 +114,10 @@ describe("a node is named by its id or its name", () => {
     );
   });
 });
+
+test("every problem of --http-config-file is on a line of its own", async () => {
+  const file = createTempFolder().write("http.yml", "tls_config: {ca_fil: ca.crt}\nbasic_auht: {}\n");
+  const { code, err } = await runInProcess("nodes", "--http-config-file", file);
+  expect(code).toBe(1);
+  expect(err.match(/^proxywarden: \S+http\.yml:\d+:\d+: /gm)).toHaveLength(2);
+});

@@ -36,7 +36,7 @@ test.each<readonly [usage: string, env: Record<string, string>, colored: boolean
   ["check --no-color --config /none", { FORCE_COLOR: "1" }, false],
 ])("%s, under %j: colored is %s", async (usage, env, colored) => {
   const { out } = await captureOutput(async (context) => {
-    await createProgram(context, () => {}).parseAsync(usage.split(" "), { from: "user" });
+    await createProgram(context).parseAsync(usage.split(" "), { from: "user" });
     return EXIT_OK;
   }, env);
   expect(out).toBe(colored ? "/none: \u{1b}[31m1 error\u{1b}[39m\n" : "/none: 1 error\n");

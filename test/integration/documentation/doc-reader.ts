@@ -182,14 +182,10 @@ async function runAndStop(args: readonly string[]): Promise<ProcessResult> {
 async function runInProcess(args: readonly string[], url: string): Promise<ProcessResult> {
   try {
     return await captureOutput(async (context) => {
-      let code: ExitCode = EXIT_OK;
-      const program = createProgram(context, (finished) => {
-        code = finished;
-      });
+      const program = createProgram(context);
       const command = program.commands.find((each) => each.name() === args[0]);
       const needsUrl = command?.options.some(({ long }) => long === "--url") && !args.includes("--url");
       await program.parseAsync([...args, ...(needsUrl ? ["--url", url] : [])], { from: "user" });
-      return code;
     }, ENVIRONMENT);
   } catch (error) {
     return { code: EXIT_USAGE, out: "", err: String(error) };
