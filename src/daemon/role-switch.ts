@@ -135,7 +135,7 @@ export class RoleSwitch {
     if (this.#isStopping || !leader.isLeading) return;
     await Promise.all([leader.stop("leading"), this.#stopForwardedCommands()]);
     const { exposition, metrics } = this.#runtime;
-    await exposition.clear();
+    await exposition.refresh(null);
     metrics.clearLeaderGauges();
     // After a reload that kept the collectors, the open connections are those of their configuration.
     const { transport, secret } = leader.collection.resources;
