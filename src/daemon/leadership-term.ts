@@ -105,11 +105,11 @@ function addCallsUsedBefore(calls: CallCounter, facts: FactStore, config: Config
   const { used } = config.limits.month;
   const recordUntil = facts.read(CALLS_USED_BEFORE_FACT) === null ? clock.monotonic() + CLOCK_KNOWN_MS : 0;
   return {
+    ...calls,
     since(day) {
       if (clock.monotonic() < recordUntil) facts.write(CALLS_USED_BEFORE_FACT, JSON.stringify({ day, used }));
       return calls.since(day) + callsUsedBefore(facts.read(CALLS_USED_BEFORE_FACT), day);
     },
-    add: (day, count) => calls.add(day, count),
   };
 }
 
