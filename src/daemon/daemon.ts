@@ -133,7 +133,7 @@ export class Daemon {
     this.#isStopping = true;
     this.#historyAbort.abort();
     await this.#history;
-    await shutDown({ reloading: this.#reloading, roleSwitch: this.#roleSwitch, web: () => this.#web }, this.#runtime);
+    await shutDown(this.#reloading, this.#roleSwitch, () => this.#web, this.#runtime);
   }
 
   /**
