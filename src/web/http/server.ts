@@ -117,11 +117,11 @@ function addRoutes(
   context: WebContext,
 ): void {
   const byPath = new Map(routes.map((route) => [route.path, route]));
-  app.addHook("onRequest", (request, reply, done) => {
+  app.addHook("onRequest", async (request, reply) => {
     setHeaders(reply.raw, context.webSettings.current().headers);
-    const allowed = authorize(request, reply, byPath.get(request.routeOptions.url ?? ""));
-    if (allowed === true) done();
-    else if (allowed !== false) void allowed.then((isAllowed) => isAllowed && done());
+    const isAllowed = await authorize(request, reply, byPath.get(request.routeOptions.url ?? ""));
+    // A returned reply tells Fastify that the request has been answered.
+    return isAllowed ? undefined : reply;
   });
   for (const route of routes) addRoute(app, route, context);
 }

@@ -55,15 +55,12 @@ export function createUserAuth(bcryptMatches: BcryptMatches, clock: Pick<Clock, 
     return check;
   }
 
-  /**
-   * Checks an Authorization header. `users` are bcrypt hashes by name. Returns a promise only if bcrypt has to run.
-   * It rejects if bcrypt fails.
-   */
-  return (
+  /** Checks an Authorization header. `users` are bcrypt hashes by name. Rejects if bcrypt fails. */
+  return async (
     authorization: string | undefined,
     users: ReadonlyMap<string, string>,
     client: string,
-  ): LoginResult | Promise<LoginResult> => {
+  ): Promise<LoginResult> => {
     const given = parseCredentials(authorization);
     if (given === null) return { kind: "missing" };
     const hash = hashOf(given.user, users);
@@ -73,23 +70,18 @@ export function createUserAuth(bcryptMatches: BcryptMatches, clock: Pick<Clock, 
       cacheLogin(key);
       return { kind: "granted" };
     }
-    const conclude = (isSame: boolean): LoginResult => ({ kind: isSame && isKnown ? "granted" : "wrong" });
     const pending = pendingChecks.get(key);
-    if (pending !== undefined) return pending.then(conclude);
+    if (pending !== undefined) return { kind: (await pending) && isKnown ? "granted" : "wrong" };
     const retryAfterMs = failedAttempts.begin(client);
     if (retryAfterMs > 0) return { kind: "throttled", retryAfterMs };
     if (pendingChecks.size >= PENDING_CHECKS_MAX) {
       failedAttempts.forgive(client);
       return { kind: "busy", retryAfterMs: BUSY_RETRY_MS };
     }
-    return startCheck(key, given.password, hash).then((isSame) => {
-      const login = conclude(isSame);
-      if (login.kind === "granted") {
-        failedAttempts.forgive(client);
-        cacheLogin(key);
-      }
-      return login;
-    });
+    if (!(await startCheck(key, given.password, hash)) || !isKnown) return { kind: "wrong" };
+    failedAttempts.forgive(client);
+    cacheLogin(key);
+    return { kind: "granted" };
   };
 }
 
