@@ -12,9 +12,6 @@ export type LoginResult =
   | { readonly kind: "granted" | "missing" | "wrong" }
   | { readonly kind: "throttled" | "busy"; readonly retryAfterMs: DurationMs };
 
-/** Authenticates users by basic auth (RFC 7617). */
-export type AuthenticateUser = ReturnType<typeof createUserAuth>;
-
 /** Maximum number of accepted logins that are remembered, so that a scrape doesn't run bcrypt. */
 const CACHED_LOGINS_MAX = 100;
 /** Maximum number of pending checks. A check takes 0.1 s, so with more of them a scrape would time out. */
@@ -27,7 +24,7 @@ const BUSY_RETRY_MS: DurationMs = SECOND_MS;
  */
 const DUMMY_HASH_BODY = "mN6ZyLvpCxaA9.vG7lJmeuDXHP1/fSoMm2m2B5Eui6VS0A1V.ypBm";
 
-/** Creates basic auth with an empty cache of accepted logins. */
+/** Creates basic auth (RFC 7617) with an empty cache of accepted logins. */
 export function createUserAuth(bcryptMatches: BcryptMatches, clock: Pick<Clock, "monotonic">) {
   // The cache holds keyed digests, so neither a memory dump nor the time of a lookup reveals a password.
   const secret = randomBytes(32);

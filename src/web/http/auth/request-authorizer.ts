@@ -5,14 +5,11 @@ import { CLIENT_REQUESTS_PER_SECOND, createRequestRateLimiter, type Traffic } fr
 import { type Refusal, refuse } from "../response.ts";
 import type { Route, WebContext } from "../route.ts";
 import type { WebSettings } from "../web-settings.ts";
-import type { AuthenticateUser, LoginResult } from "./basic-auth.ts";
+import type { LoginResult } from "./basic-auth.ts";
 
-/** Applies the rate limits and basic auth to requests. */
-export type AuthorizeRequest = ReturnType<typeof createRequestAuthorizer>;
-
-/** Creates the authorization of requests. */
-export function createRequestAuthorizer(context: WebContext, authenticateUser: AuthenticateUser) {
-  const { log, clock, webSettings, authenticateOperator, operators, countRefusal } = context;
+/** Creates the authorization of requests, which applies the rate limits and basic auth. */
+export function createRequestAuthorizer(context: WebContext) {
+  const { log, clock, webSettings, authenticateOperator, authenticateUser, operators, countRefusal } = context;
   const countRequest = createRequestRateLimiter(clock);
 
   function rateRefusal({ ip }: FastifyRequest, { rate }: WebSettings, route: Route | undefined): Refusal | null {
