@@ -94,6 +94,7 @@ export class MonthCallCount {
    * if they were stored ahead. Never rejects.
    */
   async add(calls: number): Promise<void> {
+    while (this.#storing !== null && this.#storedOn !== utcDay(this.#deps.clock.now())) await this.#storing;
     this.#takeBackCallsAheadOfEarlierDay();
     this.#unstored += calls;
     this.#countSecond(calls);
@@ -123,10 +124,9 @@ export class MonthCallCount {
   async #tryToStore(calls: number): Promise<void> {
     const { clock, calls: store, log } = this.#deps;
     try {
-      const day = utcDay(clock.now());
-      await store.add(day, calls);
+      this.#storedOn = utcDay(clock.now());
+      await store.add(this.#storedOn, calls);
       this.#unstored -= calls;
-      this.#storedOn = day;
       if (this.#isStoreFailing) log.info({ calls }, "the monthly call count can be stored again");
       this.#isStoreFailing = false;
     } catch (error) {

@@ -83,6 +83,21 @@ test("a block that is left at the end of a day is taken back from that day", asy
   expect([calls.since("2026-03-01"), calls.since("2026-03-02")]).toEqual([2, 1]);
 });
 
+test("a call is not counted in a block of the day before that is still being stored", async () => {
+  const { calls, clock, send, month, fault } = startCount(100);
+  await clock.advance(DAY_MS - SECOND_MS);
+  await send(1, 0);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  fault.storing = promise;
+  await send(51, 0);
+  await clock.advance(SECOND_MS);
+  const added = month.add(1);
+  resolve();
+  await added;
+  await month.flush();
+  expect([calls.since("2026-03-01"), calls.since("2026-03-02")]).toEqual([53, 1]);
+});
+
 test("calls that were counted ahead at the end of a month do not reduce the count of the next month", async () => {
   const { month, calls, clock, ledger, send } = startCount();
   await clock.advance(31 * DAY_MS - 5 * SECOND_MS);
