@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { MINUTE_MS } from "../src/base/duration.ts";
 import { createDaemonMetrics } from "../src/metrics/daemon-metrics.ts";
 import { nextTurn, runInSlices } from "../src/platform/event-loop.ts";
-import { createMetricsEndpoint, sendScrape } from "../src/web/scrape/metrics-endpoint.ts";
+import { MetricsEndpoint, sendScrape } from "../src/web/scrape/metrics-endpoint.ts";
 import { bodyOf } from "../test/harness/scrape-body.ts";
 import { type Measured, measure, serveRounds } from "./bench-process.ts";
 import { createFleetSource, inputOf } from "./fleet.ts";
@@ -13,9 +13,9 @@ const daemonMetrics = createDaemonMetrics({ process: false });
 /** Added to the clock, so that each snapshot is compressed and no scrape gets an earlier one. */
 let skippedMs = 0;
 const clock = { monotonic: () => performance.now() + skippedMs };
-const gzipEndpoint = createMetricsEndpoint({ clock, daemonMetrics });
+const gzipEndpoint = new MetricsEndpoint({ clock, daemonMetrics });
 /** Is never asked for gzip, so it compresses nothing ahead of scrapes. */
-const textEndpoint = createMetricsEndpoint({ clock, daemonMetrics });
+const textEndpoint = new MetricsEndpoint({ clock, daemonMetrics });
 const gzipped = { "accept-encoding": "gzip" };
 
 const nextInput = (share: number, scattered = false) => inputOf(source.next(share, scattered), performance.now());

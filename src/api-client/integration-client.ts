@@ -1,5 +1,6 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { fail, type Result } from "../base/result.ts";
+import { decodePercent } from "../base/text.ts";
 import type {
   Clock,
   Secret,
@@ -159,16 +160,7 @@ function authorizationOf(credentials: Credentials | undefined, url: URL): string
       : `${credentials.scheme} ${secret}`;
   }
   if (url.username === "") return null;
-  return basicAuthorization(decodeComponent(url.username), decodeComponent(url.password));
-}
-
-/** Decodes percent-encoding. Invalid text is returned as it is. */
-function decodeComponent(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return basicAuthorization(decodePercent(url.username), decodePercent(url.password));
 }
 
 const basicAuthorization = (user: string, password: string): string =>

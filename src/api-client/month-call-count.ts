@@ -18,7 +18,7 @@ export interface MonthCallCountDeps {
  * used. Slower calls, such as those of plans with a small monthly limit, are stored one by one.
  */
 const FAST_CALLS_MIN = 10;
-/** Maximum number of calls stored ahead. */
+/** Maximum number of calls stored ahead because they are fast. */
 const AHEAD_CALLS_MAX = 100;
 
 /** Counts calls in the store, and keeps `ledger.monthUsed` current when the month of the plan changes. */
@@ -89,21 +89,28 @@ export class MonthCallCount {
     this.#startMonth();
   }
 
-  /** Adds calls, and those that the store rejected before. Resolves once they are stored or rejected. Never rejects. */
+  /**
+   * Adds calls, and those that the store rejected before. Resolves once they are stored or rejected, which is immediately
+   * if they were stored ahead. Never rejects.
+   */
   async add(calls: number): Promise<void> {
-    this.#forgetCallsAheadOfEarlierDay();
+    while (this.#storing !== null && this.#storedOn !== utcDay(this.#deps.clock.now())) await this.#storing;
+    this.#takeBackCallsAheadOfEarlierDay();
     this.#unstored += calls;
     this.#countSecond(calls);
     // One at a time, so that a rejected count is part of the next one.
-    while (this.#storing !== null) await this.#storing;
+    while (this.#storing !== null && this.#unstored > 0) await this.#storing;
+    const { ahead = 0 } = this.#deps.calls;
     if (this.#unstored > 0) await this.#store(this.#unstored + this.#callsAhead());
+    // This is not waited for. If it fails, the next call tries again.
+    else if (this.#storing === null && this.#unstored > -ahead / 2) void this.#store(ahead);
   }
 
   /**
    * Stores what is not stored, and takes back what is stored ahead. Call it when no more calls follow. Never rejects.
    */
   async flush(): Promise<void> {
-    this.#forgetCallsAheadOfEarlierDay();
+    this.#takeBackCallsAheadOfEarlierDay();
     while (this.#storing !== null) await this.#storing;
     if (this.#unstored !== 0) await this.#store(this.#unstored);
   }
@@ -117,13 +124,14 @@ export class MonthCallCount {
   async #tryToStore(calls: number): Promise<void> {
     const { clock, calls: store, log } = this.#deps;
     try {
-      const day = utcDay(clock.now());
-      await store.add(day, calls);
+      this.#storedOn = utcDay(clock.now());
+      await store.add(this.#storedOn, calls);
       this.#unstored -= calls;
-      this.#storedOn = day;
       if (this.#isStoreFailing) log.info({ calls }, "the monthly call count can be stored again");
       this.#isStoreFailing = false;
     } catch (error) {
+      // No call is missing from the store.
+      if (this.#unstored <= 0) return;
       // The count in memory suffices for this process, so polling continues. The failure is logged once, not at each
       // call.
       if (!this.#isStoreFailing)
@@ -143,12 +151,20 @@ export class MonthCallCount {
   }
 
   #callsAhead(): number {
-    return this.#callsInLastSecond < FAST_CALLS_MIN ? 0 : Math.min(AHEAD_CALLS_MAX, this.#callsInLastSecond);
+    const { ahead = 0 } = this.#deps.calls;
+    const isFast = this.#callsInLastSecond >= FAST_CALLS_MIN;
+    return isFast ? Math.max(ahead, Math.min(AHEAD_CALLS_MAX, this.#callsInLastSecond)) : ahead;
   }
 
-  /** Calls stored ahead stay counted on the day on which they were stored: the next day may begin another month. */
-  #forgetCallsAheadOfEarlierDay(): void {
-    if (this.#unstored < 0 && utcDay(this.#deps.clock.now()) !== this.#storedOn) this.#unstored = 0;
+  /**
+   * Takes back calls that were stored ahead on an earlier day, since the next day may begin another month. If this fails,
+   * they stay counted on that day.
+   */
+  #takeBackCallsAheadOfEarlierDay(): void {
+    const { clock, calls } = this.#deps;
+    if (this.#unstored >= 0 || utcDay(clock.now()) === this.#storedOn) return;
+    calls.add(this.#storedOn, this.#unstored).catch(() => undefined);
+    this.#unstored = 0;
   }
 
   /** Takes back a call that was added and not sent; the next call compensates. */
@@ -159,7 +175,7 @@ export class MonthCallCount {
   #startMonth(): void {
     const { clock, calls, log } = this.#deps;
     const month = billingMonthOf(clock.now(), this.#startsOn);
-    this.#forgetCallsAheadOfEarlierDay();
+    this.#takeBackCallsAheadOfEarlierDay();
     try {
       this.#ledger.monthUsed = calls.since(month.firstDay) + this.#unstored;
       this.#month = month;

@@ -12,6 +12,15 @@ const EXCERPT_CHARACTERS_MAX = 80;
 export const truncate = (text: string, charactersMax = EXCERPT_CHARACTERS_MAX): string =>
   text.length > charactersMax ? `${text.slice(0, charactersMax)}…` : text;
 
+/** Decodes percent-encoding. Invalid text is returned as it is. */
+export function decodePercent(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** Returns the object in a JSON text, or an empty one if there is none. */
 export function parseJsonObject(text: string | null): object {
   try {

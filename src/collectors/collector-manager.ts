@@ -7,7 +7,6 @@ import type { Schedule } from "../config/schema/config.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { Cron, Log } from "../model/ports.ts";
 import { COLLECTORS, type Collector, type Snapshot } from "../model/snapshot.ts";
-import { callsInFlightMax } from "../rate-limit/collector-concurrency.ts";
 import type { Limits } from "../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../scheduling/planner.ts";
 import { createListBehaviors, networkSizeOf, recordFailedSessionsListed } from "./collected-state.ts";
@@ -179,14 +178,6 @@ function startCollectors(
   const { settings, collected } = deps;
   const isNodeListForbidden = () => collected.reporters.nodes.health().failure?.kind === "forbidden";
 
-  function startDetails(): Promise<void> {
-    const inFlightMax = callsInFlightMax(settings.limits);
-    const { inventory, reporters } = collected;
-    const plan = () => pollingPlan.current().details;
-    const onRead = publisher.markChanged;
-    return runDetailCollector({ ...deps, inventory, reporter: reporters.details, inFlightMax, plan, onRead }, signal);
-  }
-
   function start(collector: Exclude<Collector, "details">, schedule: Schedule): Promise<void> {
     let forbiddenRuns = 0;
     const jobSchedule = {
@@ -218,7 +209,9 @@ function startCollectors(
   return COLLECTORS.flatMap((collector) => {
     const schedule = settings.schedules[collector];
     if (schedule === null) return [];
-    return collector === "details" ? startDetails() : start(collector, schedule);
+    if (collector !== "details") return start(collector, schedule);
+    const plan = () => pollingPlan.current().details;
+    return runDetailCollector({ ...deps, plan, onRead: publisher.markChanged }, signal);
   });
 }
 

@@ -4,27 +4,20 @@ import { readNodeCall } from "../api-client/endpoints.ts";
 import type { ApiError } from "../api-client/errors.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { DetailPick, Inventory } from "../inventory/inventory.ts";
-import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { NodeId } from "../model/node.ts";
 import type { Clock, Log } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { callsInFlightNeeded, createMeanLatency } from "../rate-limit/collector-concurrency.ts";
+import { callsInFlightMax, callsInFlightNeeded, createMeanLatency } from "../rate-limit/collector-concurrency.ts";
 import type { Lane } from "../rate-limit/limits.ts";
 import { createDetailFailures, type DetailFailures } from "../scheduling/detail-failures.ts";
 import type { CollectorPlan } from "../scheduling/planner.ts";
 import { type CollectorReporter, LOG_REPEAT_MS } from "./collector-health.ts";
+import type { ListCollectorDeps } from "./list-collectors.ts";
 import { sleepStep } from "./schedule.ts";
 
 /** Dependencies of the detail collector. */
-interface DetailCollectorDeps {
-  readonly client: ApiClient;
-  readonly clock: Clock;
+interface DetailCollectorDeps extends ListCollectorDeps {
   readonly log: Log;
-  readonly metrics: DaemonMetrics;
-  readonly reporter: CollectorReporter;
-  readonly inventory: Inventory;
-  /** Maximum number of concurrent reads. */
-  readonly inFlightMax: number;
   /** Returns the current plan of details, or null if none are read. */
   readonly plan: () => CollectorPlan | null;
   /** Called after each read. */
@@ -55,7 +48,9 @@ const SERVICE_FAILURES: ReadonlySet<ApiError["kind"]> = new Set([
  * others can be read is read less often. All reads slow down only if the service itself fails.
  */
 export async function runDetailCollector(deps: DetailCollectorDeps, signal: AbortSignal): Promise<void> {
-  const { clock, inventory } = deps;
+  const { clock } = deps;
+  const { inventory } = deps.collected;
+  const inFlightMax = callsInFlightMax(deps.settings.limits);
   const failures = createDetailFailures();
   const pacer = createPacer(clock.monotonic());
   const reads = createReader(deps, failures, signal);
@@ -76,7 +71,7 @@ export async function runDetailCollector(deps: DetailCollectorDeps, signal: Abor
       await sleepStep(clock, wait, signal);
       continue;
     }
-    const inFlight = isProbe ? 1 : callsInFlightNeeded(spacing, reads.latencyMs(), deps.inFlightMax);
+    const inFlight = isProbe ? 1 : callsInFlightNeeded(spacing, reads.latencyMs(), inFlightMax);
     if (reads.inFlight() >= inFlight) {
       await reads.nextEnd();
       continue;
@@ -111,7 +106,9 @@ function createPacer(now: MonotonicMs) {
 
 /** Runs reads concurrently, and records their results, failures and latency. */
 function createReader(deps: DetailCollectorDeps, failures: DetailFailures, signal: AbortSignal) {
-  const { clock, reporter, inventory } = deps;
+  const { clock } = deps;
+  const { inventory, reporters } = deps.collected;
+  const readDeps = { ...deps, inventory, reporter: reporters.details };
   const inFlight = new Map<NodeId, Promise<void>>();
   const latency = createMeanLatency();
   const report = createFailureLog(deps);
@@ -122,9 +119,9 @@ function createReader(deps: DetailCollectorDeps, failures: DetailFailures, signa
     const onSending = () => {
       attempt.sentAt ??= clock.monotonic();
     };
-    const succeeded = await reporter.run(async () => {
+    const succeeded = await reporters.details.run(async () => {
       const lane = next.cause === null ? "detail" : "suspect";
-      const error = await readNodeDetail(deps, { id: next.id, lane }, signal, onSending);
+      const error = await readNodeDetail(readDeps, { id: next.id, lane }, signal, onSending);
       attempt.error = error;
       const isMissing = error?.kind === "not_found";
       if (isMissing) inventory.recordNotFound(next.id);
@@ -165,11 +162,11 @@ function createReader(deps: DetailCollectorDeps, failures: DetailFailures, signa
  * Reports how many nodes have unreadable details, in the gauge and, when the number leaves zero, doubles or returns to
  * zero, in the log.
  */
-function createFailureLog({ clock, inventory, log, metrics }: DetailCollectorDeps) {
+function createFailureLog({ clock, collected, log, metrics }: DetailCollectorDeps) {
   let loggedNodes = 0;
   let loggedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   return (node: NodeId, error: ApiError | null): void => {
-    const nodes = inventory.failingDetails();
+    const nodes = collected.inventory.failingDetails();
     metrics.set("proxywarden_details_failing_nodes", {}, nodes);
     if (nodes === 0 && loggedNodes > 0) {
       log.info({ collector: "details" }, "details of all nodes can be read again");
@@ -184,9 +181,18 @@ function createFailureLog({ clock, inventory, log, metrics }: DetailCollectorDep
   };
 }
 
+/** Dependencies of {@link readNodeDetail}. */
+interface NodeReadDeps {
+  readonly client: ApiClient;
+  readonly clock: Clock;
+  readonly inventory: Inventory;
+  /** Counts and logs what is wrong with the detail. */
+  readonly reporter: CollectorReporter;
+}
+
 /** Reads one node by id into the inventory (spec, section 4.2). Returns the error, or null if it succeeded. */
 export async function readNodeDetail(
-  { client, clock, reporter, inventory }: Pick<DetailCollectorDeps, "client" | "clock" | "reporter" | "inventory">,
+  { client, clock, reporter, inventory }: NodeReadDeps,
   { id, lane }: { readonly id: NodeId; readonly lane: Lane },
   signal: AbortSignal,
   onSending?: () => void,

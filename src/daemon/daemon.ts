@@ -133,7 +133,7 @@ export class Daemon {
     this.#isStopping = true;
     this.#historyAbort.abort();
     await this.#history;
-    await shutDown({ reloading: this.#reloading, roleSwitch: this.#roleSwitch, web: () => this.#web }, this.#runtime);
+    await shutDown(this.#reloading, this.#roleSwitch, () => this.#web, this.#runtime);
   }
 
   /**
@@ -205,11 +205,9 @@ export class Daemon {
   }
 
   async #listen(resources: ConfigResources): Promise<Result<WebServer, readonly string[]>> {
-    const { config, webSettings } = resources;
-    const { log, clock, metrics } = this.#runtime;
+    const { config, webSettings: settings } = resources;
     const deps = this.#webDeps(resources);
-    const options = { ...config.web.listen, deps, log, clock, metrics, settings: webSettings };
-    const listened = await startWebServer(options);
+    const listened = await startWebServer({ ...this.#runtime, ...config.web.listen, deps, settings });
     return listened.ok ? listened : fail([`web.listen: ${listened.error}`]);
   }
 

@@ -38,36 +38,16 @@ export function startCollection(
   runtime: Runtime,
   { rateLimiter, remediationState }: LeadershipTerm,
 ) {
-  const { clock, cron, log, version, random, metrics, shared } = runtime;
+  const { shared } = runtime;
   const { config, settings, secret } = resources;
   const transport = shared === null ? resources.transport : transportOfLeader(resources.transport, shared.lease);
   forgetOtherService(remediationState, resources.policies, config.service.base_url);
-  const collected =
-    knownService?.collected ?? createCollectedState(settings, remediationState.facts, { clock, log, metrics });
+  const collected = knownService?.collected ?? createCollectedState(settings, remediationState.facts, runtime);
   const serviceClock = knownService?.serviceClock ?? new ServiceClock();
-  const client = createApiClient({
-    clock,
-    random,
-    rateLimiter,
-    secret,
-    transport,
-    serviceClock,
-    metrics,
-    timeoutMs: config.service.timeout,
-    agent: userAgentOf(version),
-  });
+  const ofService = { timeoutMs: config.service.timeout, agent: userAgentOf(runtime.version) };
+  const client = createApiClient({ ...runtime, ...ofService, rateLimiter, secret, transport, serviceClock });
   collected.inventory.declareScale(settings.usageScale);
-  const collectorManager = startCollectorManager({
-    clock,
-    cron,
-    log,
-    random,
-    settings,
-    collected,
-    client,
-    rateLimiter,
-    metrics,
-  });
+  const collectorManager = startCollectorManager({ ...runtime, settings, collected, client, rateLimiter });
   return { resources, client, collectorManager, knownService: { collected, serviceClock } };
 }
 
@@ -131,33 +111,30 @@ export function startLeader(
   resources: ConfigResources,
   collection: Collection,
   active: readonly Notification[],
-  { clock, log, random, metrics, exposition, shared }: Runtime,
+  runtime: Runtime,
   term: LeadershipTerm,
 ) {
+  const { clock, log, shared } = runtime;
   const { config, integrations } = resources;
   const receivers =
     shared === null
       ? integrations.receivers
       : integrations.receivers.map((receiver) => receiverOfLeader(receiver, shared.lease, clock));
   const { client, collectorManager } = collection;
-  const { collected } = collection.knownService;
-  const { facts } = term.remediationState;
-  const notifier = createNotifier({ receivers, clock, random, log, metrics, facts });
+  const { inventory, sessionWalks, reporters } = collection.knownService.collected;
+  const notifier = createNotifier({ ...runtime, receivers, facts: term.remediationState.facts });
   notifier.resume(active);
   const remediation = new RemediationController({
+    ...runtime,
+    ...term,
     config: { ...config, policies: resources.policies },
     client,
     notifier,
-    clock,
-    metrics,
-    log,
-    remediationState: term.remediationState,
-    rateLimiter: term.rateLimiter,
     serviceUrl: config.service.base_url,
     journal: term.store.journal,
-    inventory: collected.inventory,
-    sessionWalks: collected.sessionWalks,
-    detailReporter: collected.reporters.details,
+    inventory,
+    sessionWalks,
+    detailReporter: reporters.details,
     externalBlockers: integrations.externalBlockers,
     onRead: collectorManager.markChanged,
   });
@@ -166,7 +143,7 @@ export function startLeader(
     const now = clock.monotonic();
     const staleAfterMs = byName(COLLECTORS, (collector) => plan[collector]?.freshMs ?? 0);
     const serviceNowMs = client.serviceTime(now) ?? clock.now();
-    exposition
+    runtime.exposition
       .refresh({ snapshot, now, serviceNowMs, staleAfterMs, options: config.export })
       .catch((error: unknown) => log.error({ err: error }, "publishing a snapshot failed"));
   });

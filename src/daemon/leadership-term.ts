@@ -70,24 +70,23 @@ interface TermOptions extends Pick<RemediationStateDeps, "lostReason" | "assumes
 }
 
 async function openTerm(
-  { clock, log, random, eventLog, metrics }: Runtime,
+  runtime: Runtime,
   config: Config,
   store: StateStore,
-  { mayCall, ...options }: TermOptions,
+  options: TermOptions,
 ): Promise<LeadershipTerm> {
-  const stateDeps = { journal: store.journal, clock, log, onChange: eventLog.record, ...options };
+  const { clock, eventLog, metrics } = runtime;
+  const stateDeps = { ...runtime, ...options, journal: store.journal, onChange: eventLog.record };
   const remediationState = await openRemediationState(stateDeps);
   const { facts } = remediationState;
   if (isOfOtherService(remediationState, config.service.base_url)) facts.write(HOLDS_FACT, "null");
   const rateLimiter = createRateLimiter({
-    clock,
-    random,
-    log,
+    ...runtime,
+    ...options,
     limits: limitsOf(config),
     monthStartsOn: config.limits.month.starts_on,
     calls: addCallsUsedBefore(store.calls, facts, config, clock),
     facts,
-    ...(mayCall === undefined ? {} : { mayCall }),
     onWait: (category, waitedMs) =>
       metrics.inc("proxywarden_ratelimit_wait_seconds_total", { category }, waitedMs / SECOND_MS),
     onExternalCalls: (category, calls) => metrics.inc("proxywarden_foreign_calls_total", { category }, calls),
@@ -106,11 +105,11 @@ function addCallsUsedBefore(calls: CallCounter, facts: FactStore, config: Config
   const { used } = config.limits.month;
   const recordUntil = facts.read(CALLS_USED_BEFORE_FACT) === null ? clock.monotonic() + CLOCK_KNOWN_MS : 0;
   return {
+    ...calls,
     since(day) {
       if (clock.monotonic() < recordUntil) facts.write(CALLS_USED_BEFORE_FACT, JSON.stringify({ day, used }));
       return calls.since(day) + callsUsedBefore(facts.read(CALLS_USED_BEFORE_FACT), day);
     },
-    add: (day, count) => calls.add(day, count),
   };
 }
 

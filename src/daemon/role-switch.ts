@@ -51,10 +51,9 @@ export class RoleSwitch {
   /** Stands by, and leads whenever this daemon is elected. */
   async standBy(resources: ConfigResources, shared: SharedState): Promise<void> {
     this.#leadership = new Leadership({
+      ...this.#runtime,
       lease: shared.lease,
       leaseMs: resources.config.state.postgres!.lease,
-      clock: this.#runtime.clock,
-      log: this.#runtime.log,
       onElected: () => this.#inSequence(() => this.#elect(shared)),
       onLeadershipLost: () => this.#inSequence(() => this.#loseLeadership()),
     });
@@ -122,11 +121,9 @@ export class RoleSwitch {
     if (this.#isStopping) return;
     await standby.stop("standing by");
     this.lead(resources, term);
-    const { clock, log } = this.#runtime;
     this.#stopForwardedCommands = executeForwardedCommands({
+      ...this.#runtime,
       forwardedCommands: shared.forwardedCommands,
-      clock,
-      log,
       isLeader: () => this.isLeading(),
       execute: (command) => this.#active.execute(command),
     });
@@ -138,7 +135,7 @@ export class RoleSwitch {
     if (this.#isStopping || !leader.isLeading) return;
     await Promise.all([leader.stop("leading"), this.#stopForwardedCommands()]);
     const { exposition, metrics } = this.#runtime;
-    await exposition.clear();
+    await exposition.refresh(null);
     metrics.clearLeaderGauges();
     // After a reload that kept the collectors, the open connections are those of their configuration.
     const { transport, secret } = leader.collection.resources;

@@ -8,7 +8,7 @@ import type { SharedState } from "../model/shared-state.ts";
 import type { EpochMs } from "../model/time.ts";
 import { createEventLog, type EventLog } from "../web/api/event-log.ts";
 import { createHistory, type History } from "../web/api/history.ts";
-import { createMetricsEndpoint, type MetricsEndpoint } from "../web/scrape/metrics-endpoint.ts";
+import { MetricsEndpoint } from "../web/scrape/metrics-endpoint.ts";
 import { type LeadershipTerm, openOnlyTerm } from "./leadership-term.ts";
 
 type OpenedState = Result<StateStore | SharedState, { readonly kind?: string; readonly message: string }>;
@@ -60,7 +60,7 @@ export async function openRuntime(
     startedAt: clock.now(),
     shared,
     metrics,
-    exposition: createMetricsEndpoint({ clock, daemonMetrics: metrics }),
+    exposition: new MetricsEndpoint({ clock, daemonMetrics: metrics }),
     eventLog: createEventLog(),
     history: createHistory(),
   };

@@ -1,6 +1,7 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
-import type { Clock, Log } from "../model/ports.ts";
+import type { WebServer } from "../web/http/server.ts";
 import type { RoleSwitch } from "./role-switch.ts";
+import type { Runtime } from "./runtime.ts";
 
 /**
  * Time that each part of a shutdown may take. The active configuration stops first. Then the web server closes while the
@@ -24,22 +25,17 @@ export const SHUTDOWN_BUDGET = {
   closeMs: 0.5 * SECOND_MS,
 };
 
-/** What a shutdown stops. */
-interface ShutdownParts {
-  /** The reload under way. Never rejects. */
-  readonly reloading: Promise<unknown>;
-  readonly roleSwitch: Pick<RoleSwitch, "stop" | "handOver" | "close">;
-  /** Returns the web server, which the reload under way may replace. */
-  web(): { close(ms: DurationMs): Promise<void> };
-}
-
-type ShutdownDeps = { readonly clock: Pick<Clock, "monotonic" | "sleep">; readonly log: Pick<Log, "warn"> };
-
 /**
  * Stops the daemon, in reverse order of the start. `src/main.ts` handles SIGTERM and SIGINT, and `src/cli/run.ts` then
- * calls `Daemon.stop`, which calls this.
+ * calls `Daemon.stop`, which calls this. `reloading` is the reload under way, which never rejects, and may replace the web
+ * server.
  */
-export async function shutDown({ reloading, roleSwitch, web }: ShutdownParts, deps: ShutdownDeps): Promise<void> {
+export async function shutDown(
+  reloading: Promise<unknown>,
+  roleSwitch: RoleSwitch,
+  web: () => WebServer,
+  deps: Runtime,
+): Promise<void> {
   const { activeMs, webMs, handOverMs, closeMs } = SHUTDOWN_BUDGET;
   const startedAt = deps.clock.monotonic();
   const stopping = reloading.then(() => roleSwitch.stop(startedAt));
@@ -51,12 +47,7 @@ export async function shutDown({ reloading, roleSwitch, web }: ShutdownParts, de
 }
 
 /** Waits for a part of the shutdown, but at most `ms`, because a database that does not answer must not delay it. */
-async function waitUpTo(
-  ms: DurationMs,
-  part: string,
-  work: Promise<void>,
-  { clock, log }: ShutdownDeps,
-): Promise<void> {
+async function waitUpTo(ms: DurationMs, part: string, work: Promise<void>, { clock, log }: Runtime): Promise<void> {
   const done = new AbortController();
   const logged = work.catch((error: unknown) => log.warn({ part, err: error }, "part of the shutdown failed"));
   const expired = clock.sleep(ms, done.signal).then(() => {

@@ -93,8 +93,7 @@ export class Standby {
 
   /** Hands a command to the leader. */
   execute(command: OperatorCommand): Promise<CommandReply> {
-    const { forwardedCommands } = this.#shared;
-    return forwardCommand(command, this.#leader, { forwardedCommands, clock: this.#runtime.clock });
+    return forwardCommand(command, this.#leader, { ...this.#runtime, ...this.#shared });
   }
 
   collected(): CollectedStatus {
@@ -177,9 +176,8 @@ export class Standby {
   }
 
   #stateDeps(): RemediationStateDeps {
-    const { clock, log } = this.#runtime;
     const commit = () => Promise.reject(new Error("this daemon stands by, and writes nothing"));
-    return { journal: { ...this.#shared.journal, commit, prune: commit }, clock, log, lostReason: null };
+    return { ...this.#runtime, journal: { ...this.#shared.journal, commit, prune: commit }, lostReason: null };
   }
 
   #viewOf(remediationState: RemediationState): RemediationView {

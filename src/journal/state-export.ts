@@ -1,4 +1,5 @@
 import { fail, ok, type Result } from "../base/result.ts";
+import { parseJsonObject } from "../base/text.ts";
 import type { NodeId } from "../model/node.ts";
 import type { NodeHold, TimerRow } from "../model/remediation/episode.ts";
 import type { JournalChange, JournalQueries } from "../model/remediation/journal.ts";
@@ -49,20 +50,19 @@ export async function* exportLines(rows: AsyncIterable<StateRow>): AsyncGenerato
 /** Reads an exported state. The error names the line and what is wrong with it. */
 export function parseExport(text: string): Result<readonly StateRow[], string> {
   const lines = text.trimEnd().split("\n");
-  const header = parseObject(lines[0]!);
-  const version = header?.proxywarden_state;
+  const { proxywarden_state: version } = parseJsonObject(lines[0]!) as Record<string, unknown>;
   if (version === undefined) return fail("line 1 is not the header of an exported state");
   if (version !== FORMAT_VERSION)
     return fail(
       `it has format ${JSON.stringify(version)}, but this version of proxywarden reads only ${FORMAT_VERSION}`,
     );
-  const end = parseObject(lines.at(-1)!);
-  if (end?.kind !== "end" || end.rows !== lines.length - 2)
+  const end = parseJsonObject(lines.at(-1)!) as Record<string, unknown>;
+  if (end.kind !== "end" || end.rows !== lines.length - 2)
     return fail("its end is missing or does not match: the export is not complete");
   const rows: StateRow[] = [];
   for (const [index, line] of lines.slice(1, -1).entries()) {
-    const row = parseObject(line);
-    if (row === null || !isStateRow(row)) return fail(`line ${index + 2} is not a row of a state`);
+    const row = parseJsonObject(line) as Record<string, unknown>;
+    if (!isStateRow(row)) return fail(`line ${index + 2} is not a row of a state`);
     rows.push(row);
   }
   return ok(rows);
@@ -73,13 +73,4 @@ function isStateRow(row: Record<string, unknown>): row is StateRow & Record<stri
   if (row.kind === "fact") return typeof row.key === "string" && typeof row.value === "string";
   if (row.kind === "calls") return typeof row.day === "string" && Number.isSafeInteger(row.used);
   return typeof row.row === "object" && row.row !== null;
-}
-
-function parseObject(line: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : null;
-  } catch {
-    return null;
-  }
 }

@@ -63,6 +63,8 @@ export interface Transport {
 
 /** Durable count of API calls by day (UTC, such as `2026-11-21`). */
 export interface CallCounter {
+  /** Number of calls to add in advance, so that calls do not wait for a state that is elsewhere. Absent means none. */
+  readonly ahead?: number;
   /** Returns the number of calls added on and after `day`. Throws if the state can't be read. */
   since(day: string): number;
   /**

@@ -1,17 +1,11 @@
 import { type LoggerOptions, pino, stdTimeFunctions } from "pino";
 import { prettyFactory } from "pino-pretty";
+import type { Config } from "../config/schema/config.ts";
 import type { Log } from "../model/ports.ts";
 import { StderrWriter } from "./stderr-writer.ts";
 
-/** Log levels, lowest first. */
-const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
-type LogLevel = (typeof LOG_LEVELS)[number];
-
-/** The lowest level that is logged, and the format: `json` lines, or `pretty` text for a terminal. */
-export interface LogOptions {
-  readonly level: LogLevel;
-  readonly format: "json" | "pretty";
-}
+/** The section `log` of the configuration. */
+export type LogConfig = Config["log"];
 
 /** Destination of log lines, which include their line break. A terminal gets colors unless NO_COLOR is set. */
 export interface LogDestination {
@@ -34,9 +28,9 @@ const redact = (line: string) => REDACTIONS.reduce((text, [pattern, instead]) =>
  * passwords in URLs are redacted.
  */
 export function createLog(
-  { level, format }: LogOptions,
+  { level, format }: LogConfig,
   destination: LogDestination = stderrDestination(),
-): Log & { setLevel(level: LogLevel): void } {
+): Log & { setLevel(level: LogConfig["level"]): void } {
   const pretty =
     format === "pretty"
       ? prettyFactory({ colorize: destination.isTTY === true, translateTime: "UTC:HH:MM:ss.l", singleLine: true })
@@ -50,7 +44,7 @@ export function createLog(
   };
   const logger = pino(options, destination);
   return Object.assign(logger, {
-    setLevel(level: LogLevel) {
+    setLevel(level: LogConfig["level"]) {
       logger.level = level;
     },
   });

@@ -6,22 +6,24 @@ import { createLedger } from "../../src/rate-limit/ledger.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { createPlanLimits, createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
 
-/** Starts counting on March 1st. */
-function startCount() {
+/** Starts counting on March 1st. The store is to count `ahead` calls in advance. */
+function startCount(ahead = 0) {
   const { calls } = createMemoryStateStore();
   const clock = createVirtualClock(START_MS);
   const ledger = createLedger(createPlanLimits("enterprise"), 0);
   const seen = { writes: 0, sent: 0 };
   const log = createRecordingLog();
-  const fault = { isUnreadable: false };
+  const fault = { isUnreadable: false, storing: Promise.resolve() };
   const counter = {
+    ahead,
     since(day: string) {
       if (fault.isUnreadable) throw new Error("disk I/O error");
       return calls.since(day);
     },
-    add(day: string, added: number) {
+    async add(day: string, added: number) {
       seen.writes++;
-      return calls.add(day, added);
+      await fault.storing;
+      await calls.add(day, added);
     },
   };
   const month = new MonthCallCount({ clock, calls: counter, log }, ledger, 1);
@@ -58,6 +60,42 @@ test.each([5 * SECOND_MS, 120])("calls every %i ms are counted one by one", asyn
   const { seen, send } = startCount();
   expect(await send(20, everyMs)).toBe(0);
   expect(seen.writes).toBe(20);
+});
+
+test("a store that takes long counts calls in blocks before they are sent, and none waits while half of a block is left", async () => {
+  const { month, calls, seen, send, fault } = startCount(100);
+  expect(await send(1, 5 * SECOND_MS)).toBe(100);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  fault.storing = promise;
+  expect(await send(100, 5 * SECOND_MS)).toBe(99);
+  expect([seen.writes, calls.since("2026-03-01")]).toEqual([2, 101]);
+  resolve();
+  await month.flush();
+  expect(calls.since("2026-03-01")).toBe(101);
+});
+
+test("a block that is left at the end of a day is taken back from that day", async () => {
+  const { calls, clock, send, month } = startCount(100);
+  await send(1, 0);
+  await clock.advance(DAY_MS);
+  await send(1, 0);
+  await month.flush();
+  expect([calls.since("2026-03-01"), calls.since("2026-03-02")]).toEqual([2, 1]);
+});
+
+test("a call is not counted in a block of the day before that is still being stored", async () => {
+  const { calls, clock, send, month, fault } = startCount(100);
+  await clock.advance(DAY_MS - SECOND_MS);
+  await send(1, 0);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  fault.storing = promise;
+  await send(51, 0);
+  await clock.advance(SECOND_MS);
+  const added = month.add(1);
+  resolve();
+  await added;
+  await month.flush();
+  expect([calls.since("2026-03-01"), calls.since("2026-03-02")]).toEqual([53, 1]);
 });
 
 test("calls that were counted ahead at the end of a month do not reduce the count of the next month", async () => {

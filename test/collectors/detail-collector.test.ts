@@ -23,7 +23,6 @@ async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
   const facts = { read: () => null, write() {} };
   const collected = createCollectedState(everyMinuteSettings, facts, { clock, log, metrics });
   const { inventory } = collected;
-  const reporter = collected.reporters.details;
   const stop = new AbortController();
   const walk = collectNodes({ settings: everyMinuteSettings, collected, client, clock, metrics }, stop.signal);
   await clock.advance(MINUTE_MS);
@@ -46,19 +45,8 @@ async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
     boundBy,
     callsPerMinute: (NODES * MINUTE_MS) / intervalMs,
   };
-  const plan = () => planned;
-  const parts = {
-    client: watched,
-    clock,
-    log,
-    metrics,
-    reporter,
-    inventory,
-    inFlightMax: 40,
-    plan,
-    onRead: () => {},
-  };
-  const ended = runDetailCollector(parts, stop.signal);
+  const deps = { settings: everyMinuteSettings, collected, client: watched, clock, log, metrics };
+  const ended = runDetailCollector({ ...deps, plan: () => planned, onRead: () => {} }, stop.signal);
   const end = async () => {
     stop.abort();
     await clock.advance(MINUTE_MS);

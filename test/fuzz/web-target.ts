@@ -11,7 +11,7 @@ import { operatorCommandTable } from "../../src/web/api/operator-command-routes.
 import type { WebDeps } from "../../src/web/api/routes.ts";
 import { budgetView, type StatusSnapshot, statusView } from "../../src/web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../../src/web/http/server.ts";
-import { createMetricsEndpoint } from "../../src/web/scrape/metrics-endpoint.ts";
+import { MetricsEndpoint } from "../../src/web/scrape/metrics-endpoint.ts";
 import { rebootOffline, remediationConfig, withoutLimits } from "../harness/policies.ts";
 import { fixedKey, startVirtualDaemon, statusSnapshotOf, type VirtualDaemon } from "../harness/virtual-daemon.ts";
 import { bytesOf, jsonText, mutated, mutatedText, pick, randomBytes, upTo } from "./mutation.ts";
@@ -236,7 +236,7 @@ const textOf = (fields: object): string =>
     .join(" ");
 
 function depsOf(daemon: VirtualDaemon, clock: Pick<Clock, "monotonic">): WebDeps {
-  const exposition = createMetricsEndpoint({ clock, daemonMetrics: daemon.metrics });
+  const exposition = new MetricsEndpoint({ clock, daemonMetrics: daemon.metrics });
   const statusSnapshot = (): StatusSnapshot => statusSnapshotOf(daemon);
   return {
     scrape: (request) => exposition.scrape(request),

@@ -4,10 +4,10 @@ import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { createLog, type LogDestination, type LogOptions } from "../../src/platform/log.ts";
+import { createLog, type LogConfig, type LogDestination } from "../../src/platform/log.ts";
 
 /** A log and the lines it wrote. */
-function recordedLog(options: Partial<LogOptions> = {}, isTTY = false) {
+function recordedLog(options: Partial<LogConfig> = {}, isTTY = false) {
   const lines: string[] = [];
   const destination: LogDestination = { isTTY, write: (line) => lines.push(line) };
   return { lines, log: createLog({ level: "info", format: "json", ...options }, destination) };

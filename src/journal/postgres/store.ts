@@ -1,13 +1,12 @@
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
-import type { StateStore } from "../../model/ports.ts";
+import type { CallCounter, StateStore } from "../../model/ports.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { CommandReply, OperatorCommand } from "../../model/remediation/operator-command.ts";
 import type { ForwardedCommands, SharedState } from "../../model/shared-state.ts";
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
-import { createRowQueries } from "../row-queries.ts";
+import { callsSince, createRowQueries } from "../row-queries.ts";
 import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-export.ts";
-import { CallBlocks } from "./call-blocks.ts";
 import {
   type Connection,
   type Database,
@@ -18,7 +17,7 @@ import {
   toJsonText,
 } from "./database.ts";
 import { commitParameters, commitStatement, createJournalQueries, createPostgresJournal } from "./journal.ts";
-import { Lease } from "./lease.ts";
+import { Lease, SHORT_LOCK_WAIT } from "./lease.ts";
 import { migrate, schemaProblem } from "./migrations.ts";
 
 /** Dependencies of opening a store. */
@@ -88,22 +87,45 @@ export async function openSharedState(deps: PostgresStoreDeps): Promise<Result<S
 }
 
 /**
- * Creates the store of the leader: `lease` must have been acquired. Loads the call counts. `close` returns unused calls
- * and releases the lease, but leaves the database open. Rejects if the database can't be reached.
+ * Creates the store of the leader: `lease` must have been acquired. Loads the call counts. `close` releases the lease, but
+ * leaves the database open. Rejects if the database can't be reached.
  */
 export async function createLeaderStore(
   database: Database,
   lease: Lease,
   { log }: Pick<PostgresStoreDeps, "log">,
 ): Promise<StateStore> {
-  const callBlocks = new CallBlocks(database, lease, await createRowQueries(database, database.schema).calls());
-  const warn = (problem: string) => (error: unknown) => log.warn({ err: error }, problem);
   return {
-    calls: callBlocks,
+    calls: createCallCounter(database, lease, await createRowQueries(database, database.schema).calls()),
     journal: createPostgresJournal(database, lease),
     async close() {
-      await callBlocks.close().catch(warn("unused calls not returned; they count as used"));
-      await lease.release().catch(warn("lease not released; another daemon can take over once it has ended"));
+      await lease.release().catch((error: unknown) => {
+        log.warn({ err: error }, "lease not released; another daemon can take over once it has ended");
+      });
+    },
+  };
+}
+
+/** Calls that are counted in advance. After a crash they count as used. */
+const CALLS_AHEAD = 100;
+
+/** Creates the counter of calls, which the lease fences. `used` holds the calls by day that the database has now. */
+function createCallCounter(database: Database, lease: Lease, used: ReadonlyMap<string, number>): CallCounter {
+  const { schema: s } = database;
+  const counted = new Map(used);
+  return {
+    ahead: CALLS_AHEAD,
+    since: (day) => callsSince(counted, day),
+    async add(day, calls) {
+      const [row] = await database.query(
+        `WITH fence AS MATERIALIZED (SELECT FROM ${s}.leases WHERE epoch = $1 FOR SHARE)
+         INSERT INTO ${s}.calls AS counted (day, used) SELECT $2, GREATEST(0, $3::bigint)
+         WHERE EXISTS (SELECT FROM fence) AND ${SHORT_LOCK_WAIT}
+         ON CONFLICT (day) DO UPDATE SET used = GREATEST(0, counted.used + $3::bigint) RETURNING used`,
+        [lease.requireEpoch(), day, calls],
+      );
+      if (row === undefined) throw lease.loseLeadership();
+      counted.set(day, Number(row.used));
     },
   };
 }

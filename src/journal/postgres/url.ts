@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type ConnectionOptions, checkServerIdentity } from "node:tls";
 import { fail, ok, type Result } from "../../base/result.ts";
+import { decodePercent } from "../../base/text.ts";
 
 /** The address of a database, and the user and password to connect with. */
 export interface DatabaseAddress {
@@ -32,15 +33,15 @@ export function parseDatabaseUrl(text: string): Result<DatabaseAddress, string> 
   const unknown = [...parameters.keys()].find((key) => !PARAMETERS.includes(key));
   if (unknown !== undefined)
     return fail(`its parameter ${JSON.stringify(unknown)} is not supported; use ${PARAMETERS.join(", ")}`);
-  const host = parameters.get("host") ?? decoded(url.hostname).replace(/^\[(.*)\]$/, "$1");
-  const database = decoded(url.pathname.slice(1));
-  const user = decoded(url.username);
+  const host = parameters.get("host") ?? decodePercent(url.hostname).replace(/^\[(.*)\]$/, "$1");
+  const database = decodePercent(url.pathname.slice(1));
+  const user = decodePercent(url.username);
   const missing = Object.entries({ host, database, user }).find(([, value]) => value === "");
   if (missing !== undefined) return fail(`it names no ${missing[0]}; it must look like ${EXAMPLE}`);
   if (host.includes(",")) return fail("it names several hosts; name one");
   const tls = readTls(parameters, host);
   if (!tls.ok) return tls;
-  const password = url.password === "" ? {} : { password: decoded(url.password) };
+  const password = url.password === "" ? {} : { password: decodePercent(url.password) };
   return ok({ host, port: Number(url.port || DEFAULT_PORT), database, user, ...password, tls: tls.value });
 }
 
@@ -70,12 +71,4 @@ function readTls(parameters: URLSearchParams, host: string): Result<ConnectionOp
     checkServerIdentity: (_, certificate) =>
       mode === "verify-full" ? checkServerIdentity(host, certificate) : undefined,
   });
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

@@ -1,3 +1,4 @@
+import { decodePercent } from "../../base/text.ts";
 import type { Scope } from "../../config/schema/scenario.ts";
 import type { Category } from "../http/rate-limits.ts";
 import type { EndpointCall, EndpointResult } from "./endpoint-context.ts";
@@ -46,7 +47,7 @@ export function findRoute(method: string, pathname: string): RouteMatch {
   const found = candidates.find(({ route }) => route.method === method);
   if (found === undefined)
     return { kind: "method_not_allowed", allowed: [...new Set(candidates.map(({ route }) => route.method))] };
-  return { kind: "endpoint", route: found.route, id: decodeSegment(found.match?.[1] ?? "") };
+  return { kind: "endpoint", route: found.route, id: decodePercent(found.match?.[1] ?? "") };
 }
 
 /**
@@ -54,11 +55,3 @@ export function findRoute(method: string, pathname: string): RouteMatch {
  */
 export const categoryOf = (pathname: string): Category =>
   /^\/v1\/sessions(\/|$)/.test(pathname) ? "session_monitoring" : "node_management";
-
-function decodeSegment(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return segment;
-  }
-}

@@ -6,11 +6,11 @@ import { createSequence } from "../../platform/sequence.ts";
 import type { WebContext } from "../http/route.ts";
 import type { EventRow } from "./event-log.ts";
 import type { FleetGrid } from "./fleet-view.ts";
-import type { WebDeps } from "./routes.ts";
 import { actionView, decisionView, operatorCommandView } from "./row-views.ts";
 
-type EventBroadcasterDeps = Pick<WebContext, "clock" | "log"> &
-  Pick<WebDeps, "eventLog" | "epoch"> & { readonly fleetGrid: FleetGrid };
+type EventBroadcasterDeps = Pick<WebContext, "clock" | "log" | "eventLog" | "epoch"> & {
+  readonly fleetGrid: FleetGrid;
+};
 
 /** Maximum number of subscribers. Scrapers and probes need the other connections. */
 export const SUBSCRIBERS_MAX = 32;

@@ -8,15 +8,14 @@ import type { Route, WebContext } from "../http/route.ts";
 import { EventBroadcaster } from "./event-stream.ts";
 import { createFleetGrid } from "./fleet-view.ts";
 import type { Query } from "./query.ts";
-import type { WebDeps } from "./routes.ts";
 
 /** Retry-After of a rejected event stream. */
 const RETRY_AFTER_S = 30;
 
 /** Returns the routes of the fleet grid, the event stream and the history. */
-export function liveRoutes(deps: WebDeps, context: WebContext): readonly Route[] {
-  const fleetGrid = createFleetGrid({ fleet: deps.fleet, marks: (mark) => deps.remediation().nodeMarks(mark) });
-  const broadcaster = new EventBroadcaster({ ...context, ...deps, fleetGrid });
+export function liveRoutes(context: WebContext): readonly Route[] {
+  const fleetGrid = createFleetGrid({ fleet: context.fleet, marks: (mark) => context.remediation().nodeMarks(mark) });
+  const broadcaster = new EventBroadcaster({ ...context, fleetGrid });
   let compressed: { readonly json: Buffer; readonly gzipped: Promise<Buffer> } | null = null;
 
   async function writeFleet(): Promise<Buffer> {
@@ -47,7 +46,7 @@ export function liveRoutes(deps: WebDeps, context: WebContext): readonly Route[]
 
   return [
     { method: "GET", path: "/api/v1/fleet", handle: answerFleet },
-    { method: "GET", path: "/api/v1/history", handle: () => deps.history() },
+    { method: "GET", path: "/api/v1/history", handle: () => context.history() },
     {
       method: "GET",
       path: "/api/v1/events",

@@ -7,7 +7,6 @@ import { slotsById } from "../../policy/cel/field-readers.ts";
 import type { OperatorGuard } from "../http/auth/operator-guard.ts";
 import { sendError } from "../http/response.ts";
 import type { Route, WebContext } from "../http/route.ts";
-import type { WebDeps } from "./routes.ts";
 
 /** A command of an operator: a route, and a CLI command of the same name. */
 export interface OperatorCommandRoute {
@@ -87,8 +86,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
 
 /** Returns the routes of all commands. They require the token of an operator. */
 export const operatorCommandRoutes = (
-  deps: WebDeps,
-  { log, operators }: WebContext,
+  { log, operators, fleet, execute }: WebContext,
   guard: OperatorGuard,
 ): readonly Route[] =>
   operatorCommandTable.map((route) => ({
@@ -101,13 +99,13 @@ export const operatorCommandRoutes = (
       const parameters = readParameters(request.body as Uint8Array | undefined, route);
       if (!parameters.ok) return sendError(request, reply, 400, parameters.error);
       const { id: target = "" } = request.params as { id?: string };
-      if (route.name === "hold" && !isNodeId(target, deps.fleet())) {
+      if (route.name === "hold" && !isNodeId(target, fleet())) {
         const lookup = `GET /api/v1/nodes?node=${encodeURIComponent(target)}`;
         const problem = `no node with the id ${JSON.stringify(target)}, and ids begin with ${ID_PREFIX}: find the id with ${lookup}`;
         return sendError(request, reply, 404, problem);
       }
       const operator = guard.operatorOf(request);
-      const done = await deps.execute({ command: route.name, target, operator, ...parameters.value });
+      const done = await execute({ command: route.name, target, operator, ...parameters.value });
       const about = route.about === undefined ? {} : { [route.about]: target };
       const fields = { command: route.name, operator, ...about, from: request.ip };
       if (done.ok) {

@@ -57,32 +57,31 @@ export interface WebDeps {
 }
 
 /** Returns every route of the web server. */
-export function webRoutes(deps: WebDeps, context: WebContext): readonly Route[] {
+export function webRoutes(context: WebContext): readonly Route[] {
   const guard = createOperatorGuard(context);
   return [
-    { method: "GET", path: "/metrics", handle: (request, reply) => sendMetrics(deps, request, reply) },
+    { method: "GET", path: "/metrics", handle: (request, reply) => sendMetrics(context, request, reply) },
     { method: "GET", path: "/-/healthy", access: "all", handle: (_, reply) => sendText(reply, 200, "healthy") },
-    { method: "GET", path: "/-/ready", access: "all", handle: (_, reply) => sendReady(deps.remediation(), reply) },
+    { method: "GET", path: "/-/ready", access: "all", handle: (_, reply) => sendReady(context.remediation(), reply) },
     {
       method: "POST",
       path: "/-/reload",
       access: "admin",
       authorize: guard.allows,
       async handle(request, reply) {
-        const reloaded = await deps.reload(guard.operatorOf(request));
+        const reloaded = await context.reload(guard.operatorOf(request));
         return reloaded.ok ? sendText(reply, 200, "reloaded") : sendText(reply, 400, reloaded.error.join("\n"));
       },
     },
-    ...jsonRoutes(deps, context),
+    ...jsonRoutes(context),
     ...pageRoutes(),
-    ...liveRoutes(deps, context),
-    ...operatorCommandRoutes(deps, context, guard),
+    ...liveRoutes(context),
+    ...operatorCommandRoutes(context, guard),
   ];
 }
 
-function jsonRoutes(deps: WebDeps, context: WebContext): readonly Route[] {
-  const { clock, requestQueue } = context;
-  const remediation = () => deps.remediation();
+function jsonRoutes(context: WebContext): readonly Route[] {
+  const { clock, requestQueue, remediation } = context;
   const policyRows = (policy: string | null) =>
     requestQueue.occupy(runInSlices(policiesView(remediation(), policy), clock));
   const list = (
@@ -98,34 +97,34 @@ function jsonRoutes(deps: WebDeps, context: WebContext): readonly Route[] {
       const data = await rows(query);
       // Reading a thousand rows, formatting them and writing them as JSON each take milliseconds.
       await nextTurn();
-      return withWarnings(data, query, deps.fleet(), remediation().policyNames());
+      return withWarnings(data, query, context.fleet(), remediation().policyNames());
     },
   });
   return [
-    { method: "GET", path: "/api/v1/status", handle: () => requestQueue.occupy(fullStatus(deps, clock)) },
-    { method: "GET", path: "/api/v1/budget", handle: () => deps.budget() },
+    { method: "GET", path: "/api/v1/status", handle: () => requestQueue.occupy(fullStatus(context)) },
+    { method: "GET", path: "/api/v1/budget", handle: () => context.budget() },
     {
       method: "GET",
       path: "/api/v1/nodes",
       parameters: ["page", "limit", "node", "status", "country", "region", "q"],
-      handle: ({ query }) => requestQueue.occupy(runInSlices(deps.nodes(query as Query), clock)),
+      handle: ({ query }) => requestQueue.occupy(runInSlices(context.nodes(query as Query), clock)),
     },
     {
       method: "GET",
       path: "/api/v1/nodes/:id",
       parameters: ["until"],
-      handle: (request, reply) => answerNode(deps, context, request, reply),
+      handle: (request, reply) => answerNode(context, request, reply),
     },
     list("decisions", ["node", "policy", "until", "limit"], async (query) => {
       const decisions = await remediation().decisions(rowsQuery(query));
       await nextTurn();
-      return withNodes(decisions.map(decisionView), deps.fleet());
+      return withNodes(decisions.map(decisionView), context.fleet());
     }),
     list("actions", ["node", "policy", "until", "limit", "state"], async (query) =>
-      withNodes(await actionsView(remediation(), query.state, rowsQuery(query)), deps.fleet()),
+      withNodes(await actionsView(remediation(), query.state, rowsQuery(query)), context.fleet()),
     ),
     list("orders", ["node", "until", "limit"], async (query) =>
-      withNodes((await remediation().operatorCommands(rowsQuery(query))).map(operatorCommandView), deps.fleet()),
+      withNodes((await remediation().operatorCommands(rowsQuery(query))).map(operatorCommandView), context.fleet()),
     ),
     list("holds", ["node", "policy", "limit"], (query) =>
       requestQueue.occupy(runInSlices(heldNodesView(remediation(), rowsQuery(query)), clock)),
@@ -134,8 +133,8 @@ function jsonRoutes(deps: WebDeps, context: WebContext): readonly Route[] {
   ];
 }
 
-async function sendMetrics(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const scrape = await deps.scrape(request.headers);
+async function sendMetrics(context: WebContext, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const scrape = await context.scrape(request.headers);
   // Fastify would copy the chunks into one buffer.
   reply.hijack();
   limitStall(reply.raw);
@@ -148,32 +147,27 @@ function sendReady(remediation: RemediationView, reply: FastifyReply): FastifyRe
   return journal === null ? sendText(reply, 200, "ready") : sendText(reply, 503, `not ready\n${journal}`);
 }
 
-async function fullStatus(deps: WebDeps, clock: WebContext["clock"]): Promise<object> {
-  const heldNodes = await runInSlices(deps.remediation().heldNodeCount(), clock);
-  const status = await deps.status();
-  const remediation = deps.remediation();
+async function fullStatus(context: WebContext): Promise<object> {
+  const heldNodes = await runInSlices(context.remediation().heldNodeCount(), context.clock);
+  const status = await context.status();
+  const remediation = context.remediation();
   return {
     ...status,
-    accepts_commands: deps.operators().length > 0,
+    accepts_commands: context.operators().length > 0,
     remediation: remediationStatusView(remediation.status(), remediation.approvals().length, heldNodes),
   };
 }
 
 /** A node that has left the fleet is still explained while the journal has rows about it. */
-async function answerNode(
-  deps: WebDeps,
-  { clock, requestQueue }: WebContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<object> {
+async function answerNode(context: WebContext, request: FastifyRequest, reply: FastifyReply): Promise<object> {
   const { id } = request.params as { id: string };
-  const node = deps.node(id);
-  const explained = await requestQueue.occupy(runInSlices(deps.remediation().explain(id), clock));
+  const node = context.node(id);
+  const explained = await context.requestQueue.occupy(runInSlices(context.remediation().explain(id), context.clock));
   const { until } = rowsQuery(request.query as Query);
-  const history = await deps.remediation().historyOf(id, until);
+  const history = await context.remediation().historyOf(id, until);
   // Reading the journal has taken a part of this turn.
   await nextTurn();
-  const remediation = deps.remediation();
+  const remediation = context.remediation();
   const approvals = [...remediation.approvals(), ...remediation.approvals("approved")];
   const explanation = explanationView(explained, approvals, history);
   if (node === null && !hasHistory(explanation)) {

@@ -8,9 +8,6 @@ const PAUSE_MS_MIN: DurationMs = 1;
 /** Limits the pause if something else blocked the event loop. */
 const PAUSE_MS_MAX: DurationMs = SECOND_MS / 4;
 
-/** A queue of requests that occupy the event loop. */
-export type RequestQueue = ReturnType<typeof createRequestQueue>;
-
 /**
  * Creates a queue that runs one request at a time and pauses for as long as each took, which leaves half of the event
  * loop's time to scrapes, polling and remediation.

@@ -1,12 +1,12 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { WebRefusal } from "../../model/label-values.ts";
-import type { Clock, Log } from "../../model/ports.ts";
-import type { Operator } from "../../model/remediation/operator-command.ts";
 import type { Parameter } from "../api/query.ts";
-import type { AuthenticateOperator } from "./auth/bearer-token.ts";
-import type { IsTrustedProxy } from "./client-address.ts";
-import type { RequestQueue } from "./request-queue.ts";
-import type { LiveWebSettings } from "./web-settings.ts";
+import { createUserAuth } from "./auth/basic-auth.ts";
+import { createBcryptMatches } from "./auth/bcrypt.ts";
+import { createOperatorAuth } from "./auth/bearer-token.ts";
+import { createRequestQueue } from "./request-queue.ts";
+import type { WebServerOptions } from "./server.ts";
+import { OPEN_WEB_SETTINGS, watchWebSettings } from "./web-settings.ts";
 
 /** One route. A GET route also answers HEAD. */
 export interface Route {
@@ -30,14 +30,21 @@ export interface Route {
 }
 
 /** What the parts of the web server share. */
-export interface WebContext {
-  readonly log: Log;
-  readonly clock: Pick<Clock, "monotonic" | "sleep">;
-  readonly webSettings: LiveWebSettings;
-  readonly requestQueue: RequestQueue;
-  readonly isTrustedProxy: IsTrustedProxy;
-  readonly authenticateOperator: AuthenticateOperator;
-  /** Called for each request, because a reload may change them. */
-  operators(): readonly Operator[];
-  countRefusal(reason: WebRefusal): void;
-}
+export type WebContext = ReturnType<typeof createWebContext>;
+
+/** Creates what the parts of the web server share. */
+export const createWebContext = ({
+  deps,
+  settings = OPEN_WEB_SETTINGS,
+  bcryptMatches,
+  ...shell
+}: WebServerOptions) => ({
+  ...deps,
+  log: shell.log,
+  clock: shell.clock,
+  webSettings: watchWebSettings(settings, shell),
+  requestQueue: createRequestQueue(shell.clock),
+  authenticateOperator: createOperatorAuth(shell.clock),
+  authenticateUser: createUserAuth(bcryptMatches ?? createBcryptMatches(), shell.clock),
+  countRefusal: (reason: WebRefusal): void => shell.metrics.inc("proxywarden_web_refusals_total", { reason }),
+});

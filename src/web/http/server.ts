@@ -7,16 +7,13 @@ import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import { queryProblem } from "../api/query.ts";
 import { type WebDeps, webRoutes } from "../api/routes.ts";
-import { createUserAuth } from "./auth/basic-auth.ts";
-import { type BcryptMatches, createBcryptMatches } from "./auth/bcrypt.ts";
-import { createOperatorAuth } from "./auth/bearer-token.ts";
-import { type AuthorizeRequest, createRequestAuthorizer } from "./auth/request-authorizer.ts";
+import type { BcryptMatches } from "./auth/bcrypt.ts";
+import { createRequestAuthorizer } from "./auth/request-authorizer.ts";
 import { limitConnections, type OpenConnections } from "./connection-limits.ts";
 import { createHttpServer } from "./fastify-server.ts";
-import { createRequestQueue } from "./request-queue.ts";
 import { NO_SUCH_PAGE, sendError, setHeaders } from "./response.ts";
-import type { Route, WebContext } from "./route.ts";
-import { type LoadedWebSettings, OPEN_WEB_SETTINGS, watchWebSettings } from "./web-settings.ts";
+import { createWebContext, type Route, type WebContext } from "./route.ts";
+import type { LoadedWebSettings } from "./web-settings.ts";
 
 /** A listening web server. */
 export interface WebServer {
@@ -49,24 +46,12 @@ export interface WebServerOptions {
  * address that can't be used and the reason.
  */
 export async function startWebServer(options: WebServerOptions): Promise<Result<WebServer, string>> {
-  const { host, port, deps, log, clock, metrics } = options;
-  const webSettings = watchWebSettings(options.settings ?? OPEN_WEB_SETTINGS, { clock, log, metrics });
-  const { operators, isTrustedProxy } = deps;
-  const context: WebContext = {
-    log,
-    clock,
-    webSettings,
-    operators,
-    isTrustedProxy,
-    requestQueue: createRequestQueue(clock),
-    authenticateOperator: createOperatorAuth(clock),
-    countRefusal: (reason) => metrics.inc("proxywarden_web_refusals_total", { reason }),
-  };
-  const authenticateUser = createUserAuth(options.bcryptMatches ?? createBcryptMatches(), clock);
-  const tls = webSettings.current().tls?.options ?? null;
+  const { host, port, clock } = options;
+  const context = createWebContext(options);
+  const tls = context.webSettings.current().tls?.options ?? null;
   const app = createHttpServer(context, tls);
-  const routes = webRoutes(deps, context);
-  addRoutes(app, routes, createRequestAuthorizer(context, authenticateUser), context);
+  const routes = webRoutes(context);
+  addRoutes(app, routes, context);
   const connections = limitConnections(app.server, context);
   app.addHook("preClose", (done) => {
     for (const route of routes) route.close?.();
@@ -85,7 +70,7 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
   const { address, port: boundPort } = app.server.address() as AddressInfo;
   return ok({
     url: webUrl(tls !== null, address, boundPort),
-    applySettings: webSettings.replace,
+    applySettings: context.webSettings.replace,
     close: (graceMs) => closeServer(app, connections, clock, graceMs),
   });
 }
@@ -110,18 +95,14 @@ export function webUrl(isTls: boolean, host: string, port: number): string {
 
 const hostAndPort = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
-function addRoutes(
-  app: FastifyInstance,
-  routes: readonly Route[],
-  authorize: AuthorizeRequest,
-  context: WebContext,
-): void {
+function addRoutes(app: FastifyInstance, routes: readonly Route[], context: WebContext): void {
+  const authorize = createRequestAuthorizer(context);
   const byPath = new Map(routes.map((route) => [route.path, route]));
-  app.addHook("onRequest", (request, reply, done) => {
+  app.addHook("onRequest", async (request, reply) => {
     setHeaders(reply.raw, context.webSettings.current().headers);
-    const allowed = authorize(request, reply, byPath.get(request.routeOptions.url ?? ""));
-    if (allowed === true) done();
-    else if (allowed !== false) void allowed.then((isAllowed) => isAllowed && done());
+    const isAllowed = await authorize(request, reply, byPath.get(request.routeOptions.url ?? ""));
+    // A returned reply tells Fastify that the request has been answered.
+    return isAllowed ? undefined : reply;
   });
   for (const route of routes) addRoute(app, route, context);
 }

@@ -66,9 +66,6 @@ function readWebSettings(webFile: WebFile, stamps: Map<string, string>): Result<
   });
 }
 
-/** The current settings. */
-export type LiveWebSettings = ReturnType<typeof watchWebSettings>;
-
 /** A check costs one system call per file. A renewed certificate is used within this time. */
 const FILE_CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
 

@@ -24,150 +24,132 @@ export interface Scrape {
   release(): void;
 }
 
-/** The content of /metrics. */
-export type MetricsEndpoint = ReturnType<typeof createMetricsEndpoint>;
-
-/** Dependencies of {@link createMetricsEndpoint}. */
-interface MetricsEndpointDeps {
-  readonly clock: Pick<Clock, "monotonic">;
-  readonly daemonMetrics: Pick<DaemonMetrics, "render" | "set">;
-}
-
 /** Maximum number of older expositions that clients may keep in memory. Beyond it, clients of the oldest are disconnected. */
 const OLD_EXPOSITIONS_MAX = 2;
 
 /** Bytes of an uncompressed body that are rendered and sent per turn of the event loop, in less than a millisecond. */
 const TURN_BYTES = 1_000_000;
 
-/** Creates an endpoint. It has no metrics of the network until the first snapshot. */
-export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointDeps) {
-  const compressed = createCompressedExpositions(clock);
-  const readers = createExpositionReaders();
+/** Dependencies of {@link MetricsEndpoint}. */
+interface MetricsEndpointDeps {
+  readonly clock: Pick<Clock, "monotonic">;
+  readonly daemonMetrics: Pick<DaemonMetrics, "render" | "set">;
+}
+
+/** The content of /metrics. It has no metrics of the network until the first snapshot. */
+export class MetricsEndpoint {
+  readonly #deps: MetricsEndpointDeps;
+  readonly #compressed: ReturnType<typeof createCompressedExpositions>;
+  /** The clients that are reading an exposition. Each of them keeps its exposition in memory. */
+  readonly #readers = new Set<{ readonly exposition: NetworkExposition; readonly revocation: AbortController }>();
+  #renderer = new NetworkRenderer();
+  #exposition = EMPTY_NETWORK_EXPOSITION;
   /** Options of the current exposition. */
-  let options: RenderInput["options"] | null = null;
+  #options: RenderInput["options"] | null = null;
+  /** Next input to publish. Null means an empty exposition. */
+  #pendingInput: RenderInput | null = null;
+  #current = Promise.resolve();
+  #next: Promise<void> | null = null;
 
-  const queue = createPublicationQueue({
-    clock,
-    daemonMetrics,
-    onShown(exposition, input) {
-      // A reload may change which metrics are exported.
-      if (input === null || input.options !== options) compressed.clear();
-      options = input?.options ?? null;
-      daemonMetrics.set("proxywarden_export_series", {}, exposition.series);
-      daemonMetrics.set("proxywarden_export_families_dropped", {}, exposition.droppedFamilies.length);
-      readers.revokeOldest(exposition);
-    },
-    prepare: compressed.prepare,
-  });
+  constructor(deps: MetricsEndpointDeps) {
+    this.#deps = deps;
+    this.#compressed = createCompressedExpositions(deps.clock);
+  }
 
-  async function bodyOf(exposition: NetworkExposition, format: Format, gzip: boolean) {
-    const daemonText = Buffer.from((await daemonMetrics.render(format)) + endMarker(format));
+  /**
+   * Publishes a snapshot as a whole, after preparing it in short slices. Of the snapshots that arrive in the meantime,
+   * only the newest is published. Null removes all metrics of the network. Resolves when this snapshot or a newer one is
+   * published, and rejects if that fails.
+   */
+  refresh(input: RenderInput | null): Promise<void> {
+    this.#pendingInput = input;
+    this.#next ??= this.#current.then(() => this.#publishPending());
+    return this.#next;
+  }
+
+  /**
+   * Returns the last snapshot that was published and the current metrics of the daemon. With gzip, the snapshot of a
+   * large fleet may be up to 10 s older, but never from before a reload.
+   */
+  async scrape(headers: IncomingHttpHeaders): Promise<Scrape> {
+    const format = negotiateFormat(headers.accept);
+    const gzip = acceptsGzip(headers);
+    const exposition = this.#exposition;
+    const reader = { exposition, revocation: new AbortController() };
+    const release = () => void this.#readers.delete(reader);
+    this.#readers.add(reader);
+    try {
+      return {
+        contentType: CONTENT_TYPES[format],
+        ...(gzip ? { encoding: "gzip" as const } : {}),
+        ...(await this.#bodyOf(exposition, format, gzip)),
+        revoked: reader.revocation.signal,
+        release,
+      };
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  async #bodyOf(exposition: NetworkExposition, format: Format, gzip: boolean) {
+    const daemonText = Buffer.from((await this.#deps.daemonMetrics.render(format)) + endMarker(format));
     if (!gzip) {
       // Rendering the daemon's metrics has taken a turn of the event loop.
       await nextTurn();
       return { contentLength: null, chunks: renderChunks(exposition, format, daemonText) };
     }
-    const chunks = finishGzip(await compressed.startOf(exposition, format), daemonText);
+    const chunks = finishGzip(await this.#compressed.startOf(exposition, format), daemonText);
     return { contentLength: chunks.reduce((sum, { length }) => sum + length, 0), chunks };
   }
 
-  return {
-    /**
-     * Publishes a snapshot as a whole, after preparing it in short slices. Of the snapshots that arrive in the meantime,
-     * only the newest is published. Resolves when this snapshot or a newer one is published.
-     */
-    refresh: (input: RenderInput): Promise<void> => queue.add(input),
-    /** Removes all metrics of the network. Resolves when they are gone. */
-    clear: () => queue.add(null),
-    /**
-     * Returns the last snapshot that was published and the current metrics of the daemon. With gzip, the snapshot of a
-     * large fleet may be up to 10 s older, but never from before a reload.
-     */
-    async scrape(headers: IncomingHttpHeaders): Promise<Scrape> {
-      const format = negotiateFormat(headers.accept);
-      const gzip = acceptsGzip(headers);
-      const exposition = queue.exposition();
-      const reader = readers.admit(exposition);
-      try {
-        return {
-          contentType: CONTENT_TYPES[format],
-          ...(gzip ? { encoding: "gzip" as const } : {}),
-          ...(await bodyOf(exposition, format, gzip)),
-          ...reader,
-        };
-      } catch (error) {
-        reader.release();
-        throw error;
-      }
-    },
-  };
-}
-
-/** Dependencies of {@link createPublicationQueue}. */
-interface PublicationQueueDeps extends MetricsEndpointDeps {
-  /** Called when an exposition becomes the current one. `input` is null if it is empty. */
-  onShown(exposition: NetworkExposition, input: RenderInput | null): void;
-  /** Called after each snapshot is published; the next publication waits for it. */
-  prepare(exposition: NetworkExposition): Promise<void>;
-}
-
-/** Creates a queue that publishes snapshots one after the other. If several are waiting, it publishes only the newest. */
-function createPublicationQueue({ clock, daemonMetrics, onShown, prepare }: PublicationQueueDeps) {
-  let renderer = new NetworkRenderer();
-  let exposition = EMPTY_NETWORK_EXPOSITION;
-  /** Next input to publish. Null means an empty exposition. */
-  let pendingInput: RenderInput | null = null;
-  let current = Promise.resolve();
-  let next: Promise<void> | null = null;
-
-  function show(shown: NetworkExposition, input: RenderInput | null): void {
-    exposition = shown;
-    onShown(exposition, input);
-  }
-
-  function clear(): void {
-    renderer = new NetworkRenderer();
-    show(EMPTY_NETWORK_EXPOSITION, null);
-  }
-
-  function publishPending(): Promise<void> {
-    next = null;
-    if (pendingInput === null) {
-      clear();
-      return Promise.resolve();
-    }
-    const publishing = publish(pendingInput);
+  #publishPending(): Promise<void> {
+    this.#next = null;
+    const publishing = this.#publish(this.#pendingInput);
     // The next one waits for the preparation, and for a turn of the event loop in which waiting scrapes are answered.
-    current = publishing.then(() => prepare(exposition)).then(nextTurn, () => undefined);
+    const prepared = publishing.then(() => this.#compressed.prepare(this.#exposition));
+    this.#current = prepared.then(nextTurn, () => undefined);
     return publishing;
   }
 
-  async function publish(input: RenderInput): Promise<void> {
+  async #publish(input: RenderInput | null): Promise<void> {
+    if (input === null) return this.#clear();
+    const { clock, daemonMetrics } = this.#deps;
     const startedAt = clock.monotonic();
     try {
-      show(await runInSlices(renderer.refresh(input), clock), input);
+      this.#show(await runInSlices(this.#renderer.refresh(input), clock), input.options);
     } catch (error) {
       // The renderer may have stopped halfway.
-      clear();
+      this.#clear();
       throw error;
     }
     const tookSeconds = (clock.monotonic() - startedAt) / SECOND_MS;
     daemonMetrics.set("proxywarden_export_refresh_duration_seconds", {}, tookSeconds);
   }
 
-  return {
-    /**
-     * Resolves when this snapshot or a newer one is published, and rejects if that fails. Null removes the metrics of the
-     * network.
-     */
-    add(input: RenderInput | null): Promise<void> {
-      pendingInput = input;
-      next ??= current.then(publishPending);
-      return next;
-    },
-    /** Returns the current exposition. */
-    exposition: (): NetworkExposition => exposition,
-  };
+  #clear(): void {
+    this.#renderer = new NetworkRenderer();
+    this.#show(EMPTY_NETWORK_EXPOSITION, null);
+  }
+
+  #show(exposition: NetworkExposition, options: RenderInput["options"] | null): void {
+    const { daemonMetrics } = this.#deps;
+    this.#exposition = exposition;
+    // A reload may change which metrics are exported.
+    if (options === null || options !== this.#options) this.#compressed.clear();
+    this.#options = options;
+    daemonMetrics.set("proxywarden_export_series", {}, exposition.series);
+    daemonMetrics.set("proxywarden_export_families_dropped", {}, exposition.droppedFamilies.length);
+    this.#revokeOldest();
+  }
+
+  /** Revokes the oldest expositions, if clients read too many besides the current one. */
+  #revokeOldest(): void {
+    const old = new Set([...this.#readers].map(({ exposition }) => exposition));
+    old.delete(this.#exposition);
+    const revocable = new Set([...old].slice(0, -OLD_EXPOSITIONS_MAX));
+    for (const { exposition, revocation } of this.#readers) if (revocable.has(exposition)) revocation.abort();
+  }
 }
 
 /** Yields the rendered chunks of an exposition one by one, and then `rest`. */
@@ -222,24 +204,4 @@ async function sendOneByOne(response: ServerResponse, chunks: Iterable<Uint8Arra
     await nextTurn();
   }
   response.end();
-}
-
-/** Creates a tracker of the clients that are reading an exposition. Each of them keeps its exposition in memory. */
-function createExpositionReaders() {
-  const readers = new Set<{ readonly exposition: NetworkExposition; readonly revocation: AbortController }>();
-  return {
-    /** Adds a client until `release` is called. `revoked` aborts when the client must be disconnected. */
-    admit(exposition: NetworkExposition) {
-      const reader = { exposition, revocation: new AbortController() };
-      readers.add(reader);
-      return { revoked: reader.revocation.signal, release: () => void readers.delete(reader) };
-    },
-    /** Revokes the oldest expositions, if clients read too many besides the current one. */
-    revokeOldest(current: NetworkExposition): void {
-      const old = new Set([...readers].map(({ exposition }) => exposition));
-      old.delete(current);
-      const revocable = new Set([...old].slice(0, -OLD_EXPOSITIONS_MAX));
-      for (const { exposition, revocation } of readers) if (revocable.has(exposition)) revocation.abort();
-    },
-  };
 }

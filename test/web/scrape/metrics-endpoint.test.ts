@@ -7,7 +7,7 @@ import { gunzipSync } from "node:zlib";
 import { afterEach, describe, expect, test } from "vitest";
 import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../../src/metrics/families/family.ts";
-import { createMetricsEndpoint, type Scrape, sendScrape } from "../../../src/web/scrape/metrics-endpoint.ts";
+import { MetricsEndpoint, type Scrape, sendScrape } from "../../../src/web/scrape/metrics-endpoint.ts";
 import { bodyOf } from "../../harness/scrape-body.ts";
 import { referenceRender } from "../../metrics/naive-renderer.ts";
 import { fullInput, openMetricsSamples, promtoolFindings } from "../../metrics/sample-page.ts";
@@ -16,7 +16,7 @@ import { buildFleet, renderInput } from "../../metrics/snapshot-fixtures.ts";
 /** Creates an endpoint on a clock that stands still. */
 function endpointOnStoppedClock() {
   const daemonMetrics = createDaemonMetrics({ process: false });
-  return { daemonMetrics, exposition: createMetricsEndpoint({ clock: { monotonic: () => 0 }, daemonMetrics }) };
+  return { daemonMetrics, exposition: new MetricsEndpoint({ clock: { monotonic: () => 0 }, daemonMetrics }) };
 }
 
 const nodesWith = (uptimeHours: number, count = 3, now = 0): RenderInput =>
@@ -54,7 +54,7 @@ describe("a scrape", () => {
     const { exposition } = endpointOnStoppedClock();
     void exposition.refresh(nodesWith(1));
     const before = exposition.scrape({});
-    await exposition.clear();
+    await exposition.refresh(null);
     expect(networkPart(textOf(await before))).toBe("");
     expect(networkPart(textOf(await exposition.scrape({})))).toBe("");
     await exposition.refresh(nodesWith(2));
@@ -90,7 +90,7 @@ describe("a scrape", () => {
 
   test("with gzip may show an earlier snapshot if compression is slow, but never one from before a reload", async () => {
     const clock = { at: 0, monotonic: () => (clock.at += 60) };
-    const exposition = createMetricsEndpoint({ clock, daemonMetrics: createDaemonMetrics({ process: false }) });
+    const exposition = new MetricsEndpoint({ clock, daemonMetrics: createDaemonMetrics({ process: false }) });
     const shown = async () => {
       const scrape = await exposition.scrape({ "accept-encoding": "gzip" });
       return networkPart(gunzipSync(bodyOf(scrape)).toString());
@@ -125,7 +125,7 @@ describe("a refresh", () => {
     let now = 0;
     // The clock advances by a millisecond at each reading, so each step fills a slice.
     const clock = { monotonic: () => now++ };
-    const exposition = createMetricsEndpoint({ clock, daemonMetrics: createDaemonMetrics({ process: false }) });
+    const exposition = new MetricsEndpoint({ clock, daemonMetrics: createDaemonMetrics({ process: false }) });
     await exposition.refresh(nodesWith(1, 2_000));
     let turns = 0;
     let isOver = false;
@@ -217,7 +217,7 @@ describe("over HTTP", () => {
   async function servingNodes(count: number): Promise<{ url: string; text: string }> {
     const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(nodesWith(1, count));
-    return { url: await serving(exposition.scrape), text: textOf(await exposition.scrape({})) };
+    return { url: await serving((headers) => exposition.scrape(headers)), text: textOf(await exposition.scrape({})) };
   }
 
   async function output(command: string, args: readonly string[]): Promise<Buffer> {

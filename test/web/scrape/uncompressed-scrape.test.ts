@@ -5,7 +5,7 @@ import { buffer } from "node:stream/consumers";
 import { setImmediate } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
-import { createMetricsEndpoint, sendScrape } from "../../../src/web/scrape/metrics-endpoint.ts";
+import { MetricsEndpoint, sendScrape } from "../../../src/web/scrape/metrics-endpoint.ts";
 
 let server: Server | null = null;
 afterEach(() => {
@@ -100,7 +100,7 @@ test("the network's metrics start in a later turn of the event loop than the dae
     return daemonMetrics.render(format);
   };
   const clock = { monotonic: () => 0 };
-  const exposition = createMetricsEndpoint({ clock, daemonMetrics: { ...daemonMetrics, render } });
+  const exposition = new MetricsEndpoint({ clock, daemonMetrics: { ...daemonMetrics, render } });
   await exposition.scrape({});
   order.push("scrape");
   expect(order).toEqual(["turn", "scrape"]);

@@ -12,9 +12,6 @@ export type LoginResult =
   | { readonly kind: "granted" | "missing" | "wrong" }
   | { readonly kind: "throttled" | "busy"; readonly retryAfterMs: DurationMs };
 
-/** Authenticates users by basic auth (RFC 7617). */
-export type AuthenticateUser = ReturnType<typeof createUserAuth>;
-
 /** Maximum number of accepted logins that are remembered, so that a scrape doesn't run bcrypt. */
 const CACHED_LOGINS_MAX = 100;
 /** Maximum number of pending checks. A check takes 0.1 s, so with more of them a scrape would time out. */
@@ -27,7 +24,7 @@ const BUSY_RETRY_MS: DurationMs = SECOND_MS;
  */
 const DUMMY_HASH_BODY = "mN6ZyLvpCxaA9.vG7lJmeuDXHP1/fSoMm2m2B5Eui6VS0A1V.ypBm";
 
-/** Creates basic auth with an empty cache of accepted logins. */
+/** Creates basic auth (RFC 7617) with an empty cache of accepted logins. */
 export function createUserAuth(bcryptMatches: BcryptMatches, clock: Pick<Clock, "monotonic">) {
   // The cache holds keyed digests, so neither a memory dump nor the time of a lookup reveals a password.
   const secret = randomBytes(32);
@@ -55,15 +52,12 @@ export function createUserAuth(bcryptMatches: BcryptMatches, clock: Pick<Clock, 
     return check;
   }
 
-  /**
-   * Checks an Authorization header. `users` are bcrypt hashes by name. Returns a promise only if bcrypt has to run.
-   * It rejects if bcrypt fails.
-   */
-  return (
+  /** Checks an Authorization header. `users` are bcrypt hashes by name. Rejects if bcrypt fails. */
+  return async (
     authorization: string | undefined,
     users: ReadonlyMap<string, string>,
     client: string,
-  ): LoginResult | Promise<LoginResult> => {
+  ): Promise<LoginResult> => {
     const given = parseCredentials(authorization);
     if (given === null) return { kind: "missing" };
     const hash = hashOf(given.user, users);
@@ -73,23 +67,18 @@ export function createUserAuth(bcryptMatches: BcryptMatches, clock: Pick<Clock, 
       cacheLogin(key);
       return { kind: "granted" };
     }
-    const conclude = (isSame: boolean): LoginResult => ({ kind: isSame && isKnown ? "granted" : "wrong" });
     const pending = pendingChecks.get(key);
-    if (pending !== undefined) return pending.then(conclude);
+    if (pending !== undefined) return { kind: (await pending) && isKnown ? "granted" : "wrong" };
     const retryAfterMs = failedAttempts.begin(client);
     if (retryAfterMs > 0) return { kind: "throttled", retryAfterMs };
     if (pendingChecks.size >= PENDING_CHECKS_MAX) {
       failedAttempts.forgive(client);
       return { kind: "busy", retryAfterMs: BUSY_RETRY_MS };
     }
-    return startCheck(key, given.password, hash).then((isSame) => {
-      const login = conclude(isSame);
-      if (login.kind === "granted") {
-        failedAttempts.forgive(client);
-        cacheLogin(key);
-      }
-      return login;
-    });
+    if (!(await startCheck(key, given.password, hash)) || !isKnown) return { kind: "wrong" };
+    failedAttempts.forgive(client);
+    cacheLogin(key);
+    return { kind: "granted" };
   };
 }
 

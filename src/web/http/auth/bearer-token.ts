@@ -10,13 +10,10 @@ export type AuthResult =
   | { readonly kind: "missing" | "wrong" }
   | { readonly kind: "throttled"; readonly retryAfterMs: DurationMs };
 
-/** Authenticates operators by bearer token. */
-export type AuthenticateOperator = ReturnType<typeof createOperatorAuth>;
-
 /** Wrong tokens are counted across all clients. */
 const ALL_CLIENTS = "";
 
-/** Creates the authentication of operators. A valid token is accepted after any number of wrong ones. */
+/** Creates the authentication of operators by bearer token. A valid token is accepted after any number of wrong ones. */
 export function createOperatorAuth(clock: Pick<Clock, "monotonic">) {
   const failedAttempts = createFailedAttempts(clock);
   /** Finds the operator of an Authorization header. */

@@ -5,14 +5,11 @@ import { CLIENT_REQUESTS_PER_SECOND, createRequestRateLimiter, type Traffic } fr
 import { type Refusal, refuse } from "../response.ts";
 import type { Route, WebContext } from "../route.ts";
 import type { WebSettings } from "../web-settings.ts";
-import type { AuthenticateUser, LoginResult } from "./basic-auth.ts";
+import type { LoginResult } from "./basic-auth.ts";
 
-/** Applies the rate limits and basic auth to requests. */
-export type AuthorizeRequest = ReturnType<typeof createRequestAuthorizer>;
-
-/** Creates the authorization of requests. */
-export function createRequestAuthorizer(context: WebContext, authenticateUser: AuthenticateUser) {
-  const { log, clock, webSettings, authenticateOperator, operators, countRefusal } = context;
+/** Creates the authorization of requests, which applies the rate limits and basic auth. */
+export function createRequestAuthorizer(context: WebContext) {
+  const { log, clock, webSettings, authenticateOperator, authenticateUser, operators, countRefusal } = context;
   const countRequest = createRequestRateLimiter(clock);
 
   function rateRefusal({ ip }: FastifyRequest, { rate }: WebSettings, route: Route | undefined): Refusal | null {
@@ -36,26 +33,21 @@ export function createRequestAuthorizer(context: WebContext, authenticateUser: A
   const isOpen = (route: Route | undefined): boolean =>
     route?.access === "all" || (route?.access === "admin" && operators().length > 0);
 
-  /**
-   * Returns whether a request may proceed, and answers it if not. Returns a promise only if a password has to be checked.
-   * `route` is undefined if the path has none.
-   */
-  return (request: FastifyRequest, reply: FastifyReply, route: Route | undefined): boolean | Promise<boolean> => {
+  /** Returns whether a request may proceed, and answers it if not. `route` is undefined if the path has none. */
+  return async (request: FastifyRequest, reply: FastifyReply, route: Route | undefined): Promise<boolean> => {
     const answer = (refusal: Refusal | null) => refusal === null || refuse(request, reply, refusal, countRefusal);
     const settings = webSettings.current();
     const excess = rateRefusal(request, settings, route);
     if (excess !== null) return answer(excess);
     if (settings.users.size === 0 || isOpen(route)) return true;
-    const conclude = (login: LoginResult): boolean => {
+    try {
+      const login = await authenticate(request, settings.users);
       if (login.kind === "wrong") log.warn({ from: request.ip }, "basic auth failed");
       return answer(login.kind === "granted" ? null : { ...LOGIN_REFUSALS[login.kind], ...login });
-    };
-    const login = authenticate(request, settings.users);
-    if (!(login instanceof Promise)) return conclude(login);
-    return login.then(conclude, (error: unknown) => {
+    } catch (error) {
       log.error({ err: error }, "password check failed");
       return answer(PASSWORD_CHECK_FAILED);
-    });
+    }
   };
 }
 

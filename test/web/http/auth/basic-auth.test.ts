@@ -215,13 +215,16 @@ describe("wrong passwords", () => {
   });
 
   test("wait in a bounded queue; further ones get a Retry-After", async () => {
-    const authenticateUser = createUserAuth(() => new Promise(() => {}), stillClock);
+    const comparison = Promise.withResolvers<boolean>();
+    const authenticateUser = createUserAuth(() => comparison.promise, stillClock);
     const authenticate = (password: string, client: string) =>
       authenticateUser(basic("ann", password).authorization, users, client);
-    for (let client = 0; client < 32; client++) expect(authenticate(`${client}`, `${client}`)).toBeInstanceOf(Promise);
-    expect(authenticate("one more", "another")).toEqual({ kind: "busy", retryAfterMs: 1_000 });
+    const waiting = Array.from({ length: 32 }, (_, client) => authenticate(`${client}`, `${client}`));
+    expect(await authenticate("one more", "another")).toEqual({ kind: "busy", retryAfterMs: 1_000 });
     // The same login joins the pending check.
-    expect(authenticate("7", "another")).toBeInstanceOf(Promise);
+    const joined = authenticate("7", "another");
+    comparison.resolve(false);
+    expect(await Promise.all([...waiting, joined])).toEqual(Array(33).fill({ kind: "wrong" }));
   });
 });
 

@@ -2,7 +2,7 @@ import { renameSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { Clock, Secret } from "../../../../src/model/ports.ts";
 import { fileSecret, inlineSecret } from "../../../../src/platform/secret-file.ts";
-import { type AuthenticateOperator, createOperatorAuth } from "../../../../src/web/http/auth/bearer-token.ts";
+import { createOperatorAuth } from "../../../../src/web/http/auth/bearer-token.ts";
 import type { WebServer } from "../../../../src/web/http/server.ts";
 import { createTempFolder } from "../../../harness/temp-folder.ts";
 import { recordingCommands } from "../../api/remediation-view-fixture.ts";
@@ -131,7 +131,7 @@ describe("an operator token", () => {
 });
 
 describe("wrong tokens", () => {
-  const authenticateMany = (authenticateOperator: AuthenticateOperator, times: number) =>
+  const authenticateMany = (authenticateOperator: ReturnType<typeof createOperatorAuth>, times: number) =>
     Array.from({ length: times }, () => authenticateOperator("Bearer wrong", adminOperators(inlineSecret(TOKEN))).kind);
 
   test("are throttled after ten in a minute, while the right one is accepted", () => {
