@@ -198,10 +198,7 @@ export class Inventory {
     return this.#toDetailPick(this.#priority.takeProbe(now));
   }
 
-  /**
-   * Returns when {@link takeNextDetail} takes a node out of turn, or Infinity if it takes none before a new
-   * observation.
-   */
+  /** Returns when {@link takeNextDetail} takes a node out of turn, or Infinity if only after a new observation. */
   suspectAt(): MonotonicMs {
     return this.#priority.suspectAt();
   }

@@ -281,10 +281,7 @@ class SessionDurations {
     sum: 0,
   }));
 
-  /**
-   * Adds a session that ended. `type` is an index into SESSION_TYPES. A duration of NaN, which was never reported, is
-   * ignored.
-   */
+  /** Adds a session that ended. `type` is an index into SESSION_TYPES. A duration of NaN (never reported) is ignored. */
   observe(type: number, seconds: number): void {
     if (Number.isNaN(seconds)) return;
     const histogram = this.#histograms[type]!;
