@@ -9,7 +9,7 @@ import { expectedCallsOfPlan, LIMIT_SCOPES, type LimitScope } from "../rate-limi
 import { learnedLimitOf } from "../rate-limit/learned-limit.ts";
 import { createLedger, type Ledger, type Permit } from "../rate-limit/ledger.ts";
 import { CATEGORIES, type Category, type Lane, type Limits } from "../rate-limit/limits.ts";
-import { type BillingMonth, MONTH_FACT } from "../rate-limit/monthly-budget.ts";
+import { type BillingMonth, MONTH_FACT, storedMonthStart } from "../rate-limit/monthly-budget.ts";
 import { type CallOutcome, recentActionsOf, settlePermit, takePermit } from "../rate-limit/permits.ts";
 import { continueHolds, HOLDS_FACT, holdEnds, storedHoldsOf } from "../rate-limit/stored-holds.ts";
 import { endHolds, heldUntil } from "../rate-limit/too-many-requests.ts";
@@ -51,7 +51,7 @@ const RECHECK_MS_MIN: DurationMs = 1;
 export function createRateLimiter(deps: RateLimiterDeps) {
   const { clock } = deps;
   const ledger = createLedger(deps.limits, clock.monotonic());
-  const knownMonthStart = Date.parse(deps.facts?.read(MONTH_FACT) ?? "") || 0;
+  const knownMonthStart = storedMonthStart(deps.facts?.read(MONTH_FACT) ?? null);
   /** The wall clock, but not before the month in which the last process counted. */
   const wallTime = (): EpochMs => Math.max(clock.now(), knownMonthStart);
   let monthTime = wallTime;

@@ -25,12 +25,15 @@ export function billingMonthOf(now: EpochMs, startsOn: number): BillingMonth {
 /** Key of the fact with the first day of the month in which the daemon counts its calls. */
 export const MONTH_FACT = "month.first_day";
 
+/** Returns when the month of a {@link MONTH_FACT} begins, or 0 if there is none or it can't be read. */
+export const storedMonthStart = (fact: string | null): EpochMs => Date.parse(fact ?? "") || 0;
+
 /**
  * Returns the plan's month in the state of a daemon, according to {@link MONTH_FACT}. It is not before that month, even if
- * the wall clock, `now`, is. A fact that can't be read is ignored.
+ * the wall clock, `now`, is.
  */
 export const storedMonthOf = (fact: string | null, now: EpochMs, startsOn: number): BillingMonth =>
-  billingMonthOf(Math.max(now, Date.parse(fact ?? "") || 0), startsOn);
+  billingMonthOf(Math.max(now, storedMonthStart(fact)), startsOn);
 
 /** Returns the day (UTC) of a time, such as `2026-11-21`. */
 export const utcDay = (at: EpochMs): string => new Date(at).toISOString().slice(0, 10);

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import { VERSION } from "../../../src/cli/context.ts";
-import { joinModules } from "../../../src/web/ui/page-bundle.ts";
+import { fileOf, joinModules, joinStyles } from "../../../src/web/ui/page-bundle.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { brokenLinksOf } from "../../source/doc-links.ts";
 import { COMPILE_CACHE, type RunningProcess, runProgram, startCommand, startProcess } from "../process.ts";
@@ -72,12 +72,22 @@ test("the status page is the same in a checkout and in the package, and serving 
   const demo = startCommand("demo", "--nodes", "20", "--sessions", "20", "--port", "0");
   const url = await urlOf(demo);
   const packed = folder.pathOf("packed/web/ui/page");
-  const textOf = (name: string) => readFileSync(join(packed, name), "utf8");
-  const modules = new Map(globSync("**/*.js", { cwd: packed }).map((name) => [name, textOf(name)]));
-  const served = async (name: string) => (await fetch(`${url}page/${name}`)).text();
-  expect(await served("main.js")).toBe(joinModules(modules, "main.js"));
-  expect(await served("icon.svg")).toBe(textOf("icon.svg"));
-  for (const name of globSync("**/*.css", { cwd: packed })) expect(await served("styles.css")).toContain(textOf(name));
+  const names = globSync("**/*.{css,html,js,svg}", { cwd: packed });
+  const files = new Map(names.map((name) => [name, readFileSync(join(packed, name), "utf8")]));
+  files.set("uPlot.css", readFileSync(inRepository("node_modules/uplot/dist/uPlot.min.css"), "utf8"));
+  const { html, css } = joinStyles(fileOf(files, "index.html"), files, "styles.css");
+  const links = [...html.matchAll(/"page\/([\w/-]+\.(?:js|css|svg))"/g)].map(([, name]) => name!);
+  expect(links).toEqual(expect.arrayContaining(["main.js", "styles.css", "icon.svg"]));
+  const expected = [
+    ["", html],
+    ["page/styles.css", css],
+    ["page/main.js", joinModules(files, "main.js")],
+    ["page/icon.svg", fileOf(files, "icon.svg")],
+  ] as const;
+  for (const [path, text] of expected) {
+    const served = await (await fetch(`${url}${path}`)).text();
+    expect([path, served === text]).toEqual([path, true]);
+  }
   demo.kill("SIGTERM");
   expect(await demo.ended).toMatchObject({ code: 0, err: "" });
 });

@@ -27,10 +27,7 @@ export function showNodesNeedingAttention(
   const nodes = sortNodes(fleet, found, attentionOrder ?? { column: "urgency", isDescending: false });
   const pages = Math.max(1, Math.ceil(nodes.length / NODES_PER_PAGE));
   const page = Math.min(wantedPage, pages);
-  const shown = Array.from(
-    nodes.subarray((page - 1) * NODES_PER_PAGE, page * NODES_PER_PAGE),
-    (index) => fleet.cells[index]!,
-  );
+  const shown = nodes.subarray((page - 1) * NODES_PER_PAGE, page * NODES_PER_PAGE);
   const matching = all === nodes.length ? "" : `${formatCount(nodes.length)} of `;
   const isKnown = fleet.cells.length > 0;
   byId("attention-count").textContent = isKnown ? `${matching}${countNoun(all, "node")}` : "";

@@ -40,10 +40,11 @@ export function showHeader(head: HTMLElement, order: NodeOrder | null, onSort: (
 export class NodeRows {
   #rows = new Map<string, HTMLElement>();
 
-  /** Returns the rows of nodes in their order. Rows of other nodes are forgotten. */
-  rowsOf(fleet: FleetModel, cells: readonly Cell[]): readonly HTMLElement[] {
+  /** Returns the rows of the nodes with these indexes, in this order. Rows of other nodes are forgotten. */
+  rowsOf(fleet: FleetModel, nodes: Uint32Array): readonly HTMLElement[] {
     const rows = new Map(
-      cells.map((cell) => {
+      Array.from(nodes, (index) => {
+        const cell = fleet.cells[index]!;
         const [status, mark] = [statusOf(fleet, cell), markOf(fleet, cell)];
         const shows = JSON.stringify([cell.id, cell.name, cell.region, cell.country, status, mark]);
         return [shows, this.#rows.get(shows) ?? nodeRow(cell, status, mark)] as const;

@@ -59,10 +59,7 @@ export class NodeTable {
     if (fleet === null || this.#height === 0) return;
     const first = Math.max(0, Math.min(Math.floor(this.#scrollTop / ROW_HEIGHT), this.#nodes.length) - ROWS_AROUND);
     const end = Math.min(this.#nodes.length, first + Math.ceil(this.#height / ROW_HEIGHT) + 2 * ROWS_AROUND);
-    const rows = this.#rowElements.rowsOf(
-      fleet,
-      Array.from(this.#nodes.subarray(first, end), (index) => fleet.cells[index]!),
-    );
+    const rows = this.#rowElements.rowsOf(fleet, this.#nodes.subarray(first, end));
     for (const [at, row] of rows.entries()) row.setAttribute("aria-rowindex", String(first + at + 2));
     this.#above.cell.style.height = `${first * ROW_HEIGHT}px`;
     this.#below.cell.style.height = `${(this.#nodes.length - end) * ROW_HEIGHT}px`;
