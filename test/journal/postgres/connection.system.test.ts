@@ -1,10 +1,14 @@
 import { afterAll, expect, onTestFinished, test } from "vitest";
+import { MonthCallCount } from "../../../src/api-client/month-call-count.ts";
+import { DAY_MS } from "../../../src/base/duration.ts";
 import { isUnreachable, openDatabase, READ_SNAPSHOT } from "../../../src/journal/postgres/database.ts";
 import { parseDatabaseUrl } from "../../../src/journal/postgres/url.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
+import { createLedger } from "../../../src/rate-limit/ledger.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
-import { createRecordingLog } from "../../harness/virtual-daemon.ts";
+import { createPlanLimits, createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 import { waitUntil } from "../../integration/wait-until.ts";
 import { actionOf, decisionOf, episodeOf } from "../arbitrary-changes.ts";
 import { newSchema, openPostgres, postgresDeps, removeCluster, sharedCluster } from "../state-stores.ts";
@@ -38,6 +42,43 @@ const stateOver = (store: Awaited<ReturnType<typeof openPostgres>>) =>
     lostReason: null,
   });
 
+/** Counts calls in a store as the daemon does, from March 1st. */
+function countOver({ calls }: Awaited<ReturnType<typeof openPostgres>>) {
+  const clock = createVirtualClock(START_MS);
+  const ledger = createLedger(createPlanLimits("enterprise"), 0);
+  return { clock, month: new MonthCallCount({ clock, calls, log: createRecordingLog() }, ledger, 1) };
+}
+
+/** Calls that are counted in advance. */
+const CALLS_AHEAD = 100;
+
+test("calls are counted in blocks before they are used, and unused ones are given back", async () => {
+  const { store, usedInDatabase, schema } = await openThroughProxy();
+  const { clock, month } = countOver(store);
+  await month.add(1);
+  expect(await usedInDatabase()).toBe(1 + CALLS_AHEAD);
+  for (let call = 1; call < 250; call++) {
+    await month.add(1);
+    expect(store.calls.since("2026-03-01")).toBeGreaterThan(call);
+  }
+  expect(await usedInDatabase()).toBeGreaterThanOrEqual(250);
+  await clock.advance(DAY_MS);
+  await month.add(1);
+  await month.flush();
+  await waitUntil("unused calls are given back", async () => (await usedInDatabase()) === 251);
+  await store.close();
+  const next = await openPostgres(postgresDeps(schema));
+  expect([next.calls.since("2026-03-01"), next.calls.since("2026-03-02")]).toEqual([251, 1]);
+});
+
+test("a leader that was killed has used its whole block", async () => {
+  const { store, cluster, schema } = await openThroughProxy();
+  await countOver(store).month.add(1);
+  await cluster.query(`UPDATE "${schema}".leases SET expires_at = clock_timestamp()`);
+  const next = await openPostgres(postgresDeps(schema));
+  expect(next.calls.since("2026-03-01")).toBe(1 + CALLS_AHEAD);
+});
+
 test("calls are counted by day, and a negative number takes some back", async () => {
   const { store, usedInDatabase, schema } = await openThroughProxy();
   await store.calls.add("2026-11-01", 100);
@@ -50,9 +91,11 @@ test("calls are counted by day, and a negative number takes some back", async ()
   expect([next.calls.since("2026-11-01"), next.calls.since("2026-11-02")]).toEqual([220, 50]);
 });
 
-test("while a commit takes 2 s, changes recorded in the meantime are written after it, in order", async () => {
+test("while a commit takes 2 s, calls continue within their block, and changes recorded in the meantime are written after it, in order", async () => {
   const { store, proxy } = await openThroughProxy();
   const state = await stateOver(store);
+  const { month } = countOver(store);
+  await month.add(1);
   proxy.delayMs = 2_000;
   let isWritten = false;
   const committing = state
@@ -64,6 +107,7 @@ test("while a commit takes 2 s, changes recorded in the meantime are written aft
   state.record([{ kind: "action", row: actionOf(2, "ep-1", { state: "intended" }) }]);
   state.record([{ kind: "decision", row: decisionOf(3) }]);
   state.record([{ kind: "action", row: actionOf(2, "ep-1", { state: "ended" }) }]);
+  for (let call = 0; call < CALLS_AHEAD / 2 - 1; call++) await month.add(1);
   expect(isWritten).toBe(false);
   expect(await committing).toBe(true);
   proxy.delayMs = 0;
