@@ -7,12 +7,23 @@ import type { SimulationParts } from "../daemon/simulation-parts.ts";
 /** Maximum age of the record that a hold is based on. */
 const LISTED_MS_MAX: DurationMs = HOUR_MS / 2;
 
-/** Checks that a node was booted if a commit holds it because of its uptime, or says that its uptime proves our reboot. */
-export function checkBoots(changes: readonly JournalChange[], parts: SimulationParts): void {
-  for (const change of changes) {
-    if (change.kind === "hold") checkHold(change.row, parts);
-    if (change.kind === "action") checkProof(change.row, parts);
-  }
+/**
+ * Creates a check of each commit: a node was booted if the commit holds it because of its uptime, or says that its uptime
+ * proves our reboot.
+ */
+export function createBootCheck(): (changes: readonly JournalChange[], parts: SimulationParts) => void {
+  /** The reason of the last hold of each node. Later changes of its row, such as a hold by an operator, contain it again. */
+  const reasons = new Map<string, string>();
+  return (changes, parts) => {
+    for (const change of changes) {
+      if (change.kind === "action") checkProof(change.row, parts);
+      if (change.kind !== "hold") continue;
+      const { node, ownership, reason } = change.row;
+      const current = ownership?.reason ?? reason;
+      if (reasons.get(node) !== current) checkHold(change.row, parts);
+      reasons.set(node, current);
+    }
+  };
 }
 
 function checkHold(hold: NodeHold, { service, serviceNow, addViolation }: SimulationParts): void {

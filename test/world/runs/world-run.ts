@@ -8,7 +8,7 @@ import { createLateActions, type LateActions } from "../faults/late-actions.ts";
 import { Operators } from "../faults/operators.ts";
 import { startQuietPeriod } from "../faults/quiet-period.ts";
 import type { CrashPoint, SuspendPoint, WorldEvent } from "../faults/world-events.ts";
-import { checkBoots } from "../invariants/boot-invariants.ts";
+import { createBootCheck } from "../invariants/boot-invariants.ts";
 import { LivenessInvariants } from "../invariants/liveness-invariants.ts";
 import { metricsViolations } from "../invariants/metrics-invariants.ts";
 import type { WorldInput } from "./world-input.ts";
@@ -112,6 +112,7 @@ function createWorldRun(input: WorldInput): WorldRun {
   const isBlocked = () =>
     Promise.resolve({ ok: true, value: simulation.parts.clock.monotonic() < blockedUntil } as const);
   const externalBlockers: ExternalBlockers = { blocks: isBlocked };
+  const checkBoots = createBootCheck();
   const simulation = new Simulation({
     seed,
     scenario,
