@@ -49,7 +49,8 @@ export class MetricsEndpoint {
   /** Next input to publish. Null means an empty exposition. */
   #pendingInput: RenderInput | null = null;
   #current = Promise.resolve();
-  #next: Promise<void> | null = null;
+  #isPending = false;
+  #published = Promise.resolve();
 
   constructor(deps: MetricsEndpointDeps) {
     this.#deps = deps;
@@ -63,8 +64,16 @@ export class MetricsEndpoint {
    */
   refresh(input: RenderInput | null): Promise<void> {
     this.#pendingInput = input;
-    this.#next ??= this.#current.then(() => this.#publishPending());
-    return this.#next;
+    if (!this.#isPending) {
+      this.#isPending = true;
+      this.#published = this.#current.then(() => this.#publishPending());
+    }
+    return this.#published;
+  }
+
+  /** Resolves when the last snapshot that was passed to {@link refresh} is published, and rejects if that fails. */
+  published(): Promise<void> {
+    return this.#published;
   }
 
   /**
@@ -104,7 +113,7 @@ export class MetricsEndpoint {
   }
 
   #publishPending(): Promise<void> {
-    this.#next = null;
+    this.#isPending = false;
     const publishing = this.#publish(this.#pendingInput);
     // The next one waits for the preparation, and for a turn of the event loop in which waiting scrapes are answered.
     const prepared = publishing.then(() => this.#compressed.prepare(this.#exposition));
