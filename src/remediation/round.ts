@@ -77,18 +77,15 @@ export class RemediationRound {
     const collectFacts = createGuardFacts(context, fleetHealth, trustTracker);
     this.#collectFacts = (dryRun) => runAtOnce(collectFacts(dryRun));
     this.#actionPlanner = new ActionPlanner(context);
-    const { decisionLog } = this.#actionPlanner;
-    this.view = createStatusView({
-      context,
-      fleetHealth,
+    this.#policyEvaluator = new PolicyEvaluator(context, fleetHealth);
+    const leader = {
+      trustTracker,
+      roundHealth: this.health,
+      policyEvaluator: this.#policyEvaluator,
+      decisionLog: this.#actionPlanner.decisionLog,
       collectFacts,
-      trustBlockers: () => trustTracker.current().blockers,
-      roundFailure: () => this.health.failure(),
-      lastDecisions: () => [...decisionLog.lastDecisions()],
-      unknownNodes: (policy) => this.#policyEvaluator.unknownNodes(policy),
-      matchedNodes: (policy) => this.#policyEvaluator.matches.of(policy),
-    });
-    this.#policyEvaluator = new PolicyEvaluator(context, this.fleetHealth);
+    };
+    this.view = createStatusView({ context, fleetHealth, leader });
     this.#episodeTracker = new EpisodeTracker(context);
     this.#externalActions = createExternalActions(context);
     this.#sendFleetAlerts = createFleetAlerts(context, this.fleetHealth);

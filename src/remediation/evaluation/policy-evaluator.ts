@@ -23,7 +23,6 @@ import type { LastHealthyTimes } from "../state/last-healthy.ts";
 import { splitByNode } from "../state/timer-parts.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 import type { NodeUnderPolicy, UnhealthyNode } from "./incidents.ts";
-import { type MatchCounts, PolicyMatches } from "./policy-matches.ts";
 
 /** One policy, and what it needs to evaluate a snapshot. */
 interface PolicyPass {
@@ -39,8 +38,8 @@ interface PolicyPass {
   readonly lastHealthyAt: Float64Array;
   /** Slots of the nodes whose condition is unknown, or was until now because the data of their timer was too old. */
   readonly unknownSlots: SlotSet;
-  /** The counts of the nodes that are evaluated. */
-  readonly matches: MatchCounts;
+  /** Number of nodes that `match` selects, and that it excludes. It is unknown for the others. */
+  readonly matches: { selected: number; excluded: number };
   /** When the pass began, on the journal's clock. */
   readonly now: EpochMs;
 }
@@ -60,11 +59,14 @@ type EvaluatorContext = Omit<DecisionContext, "config"> & Pick<RemediationContex
 
 /** Runs the timers of all policies over the observed nodes. */
 export class PolicyEvaluator {
-  readonly matches: PolicyMatches;
   readonly #context: EvaluatorContext;
   readonly #fleetHealth: Pick<FleetHealth, "recordChanges">;
   /** By policy, the slots of the nodes whose condition was unknown when it was evaluated last. */
   readonly #unknownSlots = new Map<string, SlotSet>();
+  /** By policy, how many nodes it matched when it was evaluated on all of them. */
+  readonly #matched = new Map<string, { readonly nodes: number; readonly of: number }>();
+  /** The policies that were found to match no node. */
+  readonly #unmatched = new Set<string>();
   /** The ids of the last evaluation. */
   #comparedIds: readonly NodeId[] = [];
   /** A node is added before its timer changes, and kept until it is counted, even if the evaluation fails. */
@@ -72,7 +74,6 @@ export class PolicyEvaluator {
   #lastEvaluated: ObservationTimes | null = null;
 
   constructor(context: EvaluatorContext, fleetHealth: Pick<FleetHealth, "recordChanges">) {
-    this.matches = new PolicyMatches(context.log);
     this.#context = context;
     this.#fleetHealth = fleetHealth;
   }
@@ -102,6 +103,11 @@ export class PolicyEvaluator {
     return this.#unknownSlots.get(policy)?.size ?? 0;
   }
 
+  /** Returns how many of the nodes a policy matches, or null if it was not evaluated on all nodes yet. */
+  matchedNodes(policy: string) {
+    return this.#matched.get(policy) ?? null;
+  }
+
   *#evaluateSnapshot(replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Steps<void> {
     const { observed, policies } = this.#context;
     const { snapshot } = observed.latest!;
@@ -118,10 +124,19 @@ export class PolicyEvaluator {
           this.#updateTimer(pass, snapshot.fleet.ids[slot]!, slot, changes);
         yield;
       }
-      if (slots.length === snapshot.fleet.count) this.matches.record(policy.spec, pass.matches, slots.length);
+      if (slots.length === snapshot.fleet.count) this.#recordMatches(pass, slots.length);
     }
     const { settledAt, listedAt, detailedAt } = snapshot.fleet;
     this.#lastEvaluated = { settledAt, listedAt, detailedAt, sessionsAt: snapshot.sessions?.settledAt ?? null };
+  }
+
+  /** Records an evaluation on all nodes, and warns once about a policy that matches none. */
+  #recordMatches({ policy: { spec }, matches: { selected, excluded } }: PolicyPass, nodes: number): void {
+    const { name, match } = spec;
+    this.#matched.set(name, { nodes: selected, of: nodes });
+    if (nodes === 0 || excluded < nodes || this.#unmatched.has(name)) return;
+    this.#unmatched.add(name);
+    this.#context.log.warn({ policy: name, match, nodes }, "the policy matches no node");
   }
 
   /** Evaluates a node and adds what has changed. */

@@ -2,7 +2,6 @@ import { byName } from "../../base/by-name.ts";
 import { eachInSteps, type Steps } from "../../base/steps.ts";
 import { EPISODE_STATES } from "../../model/label-values.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Blocker } from "../../model/remediation/decision.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { findBlockers } from "../../policy/decision.ts";
@@ -13,16 +12,17 @@ import { isInFlight } from "../../policy/own-actions.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import { presentTimer, toTimerRow } from "../../policy/timer.ts";
 import type { DecisionContext } from "../context.ts";
-import type { LastDecision } from "../evaluation/action-planner.ts";
+import type { DecisionLog } from "../evaluation/action-planner.ts";
 import { buildCandidate, type FactsSteps, isGivenUp } from "../evaluation/decision-input.ts";
 import { FleetHealth } from "../evaluation/fleet-health.ts";
-import { largestWalkNodes } from "../evaluation/inventory-trust.ts";
-import { readsStatus } from "../evaluation/policy-evaluator.ts";
+import { type InventoryTrustTracker, largestWalkNodes } from "../evaluation/inventory-trust.ts";
+import { type PolicyEvaluator, readsStatus } from "../evaluation/policy-evaluator.ts";
 import { ObservedFleet } from "../observed-fleet.ts";
 import { pauseAt } from "../operator-holds.ts";
 import { PolicySet } from "../policy-set.ts";
 import { heldNodeCountOf, heldNodesOf, nodeMarksOf } from "./node-status.ts";
-import type { MatchedNodes, PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
+import type { RoundHealth } from "./round-health.ts";
+import type { HeldNodesQuery, NodeMark, PolicyExplanation, RemediationView } from "./views.ts";
 
 type ViewDeps = DecisionContext & { readonly journal: JournalQueries };
 
@@ -30,36 +30,39 @@ type ViewDeps = DecisionContext & { readonly journal: JournalQueries };
 interface StatusViewDeps {
   readonly context: ViewDeps;
   readonly fleetHealth: FleetHealth;
-  /** Returns why fleet data is not trusted, or an empty list if it is. */
-  trustBlockers(): readonly Blocker[];
-  /** Returns why rounds don't succeed, or null if they do, or on a standby, which has none. */
-  roundFailure(): string | null;
-  /** Collects the facts for guards. Not called on a standby, which observes no node. */
-  readonly collectFacts: FactsSteps;
-  /** Returns why this daemon observes no node. Absent if it does. */
+  /** What the leader observes and decides, or null on a standby, which observes and decides nothing. */
+  readonly leader: {
+    readonly trustTracker: InventoryTrustTracker;
+    readonly roundHealth: RoundHealth;
+    readonly policyEvaluator: PolicyEvaluator;
+    readonly decisionLog: DecisionLog;
+    readonly collectFacts: FactsSteps;
+  } | null;
+  /** Returns why a standby observes no node. Absent on the leader. */
   unobserved?(): string;
-  /** Returns the last decisions, or null on a standby, which decides nothing. */
-  lastDecisions(): readonly LastDecision[] | null;
-  /** Returns the number of nodes whose condition is unknown to a policy, or null on a standby. */
-  unknownNodes(policy: string): number | null;
-  /** Returns how many nodes a policy matches, or null before the first complete walk and on a standby. */
-  matchedNodes(policy: string): MatchedNodes | null;
 }
 
-/** Creates the status view of remediation. */
-export function createStatusView(deps: StatusViewDeps): RemediationView {
-  const { context } = deps;
+/**
+ * Creates the status view of remediation. Methods that return promises read rows of the journal, and reject if it can't
+ * be read. Everything else is in memory. What takes long in a mass event is done in steps of less than a millisecond.
+ */
+export function createStatusView(deps: StatusViewDeps) {
+  const { context, leader } = deps;
   const { journal } = context;
   const { records } = context.remediationState;
+  const lastDecisions = () => leader && [...leader.decisionLog.lastDecisions()];
   return {
     status: () => remediationStatus(deps),
-    policyNames: () => context.policies.all.map(({ spec }) => spec.name),
+    /** The names of the policies, in order of evaluation. */
+    policyNames: (): readonly string[] => context.policies.all.map(({ spec }) => spec.name),
     policies: () => policyStatuses(deps),
-    *explain(node) {
+    /** Explains, in steps, why a node was or was not acted on. */
+    *explain(node: NodeId) {
       const policies = yield* explainPolicies(deps, node);
       const now = context.remediationState.now();
       return {
         node,
+        /** Whether the node is listed now. */
         known: context.observed.slotOf(node) !== null,
         at: now,
         policies,
@@ -67,7 +70,8 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
         holds: records.holdsOn(node).filter(({ until }) => until === null || until > now),
       };
     },
-    async historyOf(node, until) {
+    /** Returns the latest rows about a node, up to the time `until` if it is given. */
+    async historyOf(node: NodeId, until?: EpochMs) {
       const query = { node, limit: EXPLAINED_ROWS_MAX, ...(until === undefined ? {} : { until }) };
       const [episodes, actions, decisions, operatorCommands] = await Promise.all([
         journal.episodes(query),
@@ -80,16 +84,19 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
     decisions: journal.decisions,
     actions: journal.actions,
     operatorCommands: journal.operatorCommands,
-    approvals: (state = "awaiting") =>
+    /** Returns the actions that wait for approval, or those that were approved and are not being sent yet. */
+    approvals: (state: "awaiting" | "approved" = "awaiting") =>
       [...records.actions()]
         .filter((action) => action.state === state)
         .map((action) => ({
           ...action,
+          /** When the approval, or the request for it, expires unless the daemon goes down before that. */
           expiresAt: (action.approvedAt ?? action.createdAt) + context.config.safety.approvalTtlMs,
         })),
-    heldNodes: (query) => heldNodesOf(context, deps.lastDecisions(), query),
-    heldNodeCount: () => heldNodeCountOf(context, deps.lastDecisions()),
-    nodeMarks: (mark) => nodeMarksOf(context, deps.lastDecisions(), mark),
+    heldNodes: (query: HeldNodesQuery) => heldNodesOf(context, lastDecisions(), query),
+    heldNodeCount: () => heldNodeCountOf(context, lastDecisions()),
+    /** Calls `mark` with every mark of every node that has one. Only the most important one of a node counts. */
+    nodeMarks: (mark: (node: NodeId, mark: NodeMark) => void) => nodeMarksOf(context, lastDecisions(), mark),
   };
 }
 
@@ -101,53 +108,46 @@ export function createStandbyView(
   deps: Pick<ViewDeps, "clock" | "journal" | "remediationState" | "config">,
   leader: () => string,
 ): RemediationView {
-  const unobserved = () => `this daemon stands by; only the leader, ${leader()}, observes the fleet`;
   const context = {
     ...deps,
     policies: new PolicySet(deps.config, deps.remediationState.records),
     observed: new ObservedFleet({ serviceTime: () => null }),
   };
-  return createStatusView({
-    context,
-    fleetHealth: new FleetHealth(context),
-    trustBlockers: () => [{ reason: "warming_up", detail: unobserved() }],
-    roundFailure: () => null,
-    collectFacts: () => {
-      throw new Error("a standby observes no fleet");
-    },
-    unobserved,
-    lastDecisions: () => null,
-    unknownNodes: () => null,
-    matchedNodes: () => null,
-  });
+  const unobserved = () => `this daemon stands by; only the leader, ${leader()}, observes the fleet`;
+  return createStatusView({ context, fleetHealth: new FleetHealth(context), leader: null, unobserved });
 }
 
-function remediationStatus({ context, fleetHealth, trustBlockers, roundFailure }: StatusViewDeps): RemediationStatus {
+/** Returns what holds all actions, and the effective limits. */
+function remediationStatus({ context, fleetHealth, leader, unobserved }: StatusViewDeps) {
   const { remediationState, config, observed } = context;
   const { records } = remediationState;
   const { breaker, storm } = fleetHealth.state(false);
   return {
+    /** `safety.mode`, which is the highest mode that any policy may have. */
     mode: config.safety.mode,
     paused: pauseAt(records, remediationState.now()),
     breaker: breaker.open,
-    trust: trustBlockers(),
+    /** Why fleet data is not trusted, or empty if it is. */
+    trust: leader?.trustTracker.current().blockers ?? [{ reason: "warming_up", detail: unobserved!() }],
     stormUntil: storm?.until ?? null,
+    /** Why the storm began, or null if there is none. */
     stormCause: storm && stormCause(storm),
+    /** Why actions can't be recorded, or why a standby can't read the journal, or null if nothing is wrong. */
     journal: remediationState.journalProblem(),
-    roundFailure: roundFailure(),
+    /** Why no node is healed although nothing else holds actions: rounds fail, or one does not end. Null if they succeed. */
+    roundFailure: leader?.roundHealth.failure() ?? null,
+    /** Nodes of the largest complete walk, with which the inventory is compared, or 0 if there was none yet. */
     largestWalkNodes: largestWalkNodes(records),
+    /** The effective limits for the current fleet, in nodes or actions, by name. */
     limits: limitsByName(config.safety, observed.latest?.snapshot.fleet.count ?? 0),
     inFlight: [...records.actions()].filter((action) => isInFlight(action) && !action.dryRun).length,
   };
 }
 
-function* policyStatuses({
-  context: { policies, remediationState },
-  unknownNodes,
-  matchedNodes,
-}: StatusViewDeps): Steps<readonly PolicyStatus[]> {
+/** Returns the status of each policy, in steps. */
+function* policyStatuses({ context: { policies, remediationState }, leader }: StatusViewDeps) {
   const { records } = remediationState;
-  const statuses: PolicyStatus[] = [];
+  const statuses = [];
   const counted = policies.active().map((active) => ({
     active,
     dryRun: isDryRun(active),
@@ -168,9 +168,17 @@ function* policyStatuses({
         if (isGivenUp(remediationState, name, node, dryRun)) givenUp++;
       }
     });
-    const counts = { ...episodes, pending, given_up: givenUp };
-    const [matched, unknown] = [matchedNodes(name), unknownNodes(name)];
-    statuses.push({ ...active, matched, pending, firing, unknown, episodes: counts });
+    statuses.push({
+      ...active,
+      /** As of the last complete walk, or null before the first and on a standby. */
+      matched: leader?.policyEvaluator.matchedNodes(name) ?? null,
+      pending,
+      firing,
+      /** Nodes whose condition was unknown when it was evaluated last, or null on a standby. */
+      unknown: leader?.policyEvaluator.unknownNodes(name) ?? null,
+      /** Number of episodes by state: of open ones, and of given-up ones whose node still fires. */
+      episodes: { ...episodes, pending, given_up: givenUp } as Readonly<Record<string, number>>,
+    });
   }
   return statuses;
 }
@@ -184,7 +192,8 @@ function* explainPolicies(deps: StatusViewDeps, node: NodeId): Steps<readonly Po
     yield;
     const dryRun = isDryRun(active);
     // Guards are asked only about listed nodes.
-    if (observed.slotOf(node) !== null && !facts.has(dryRun)) facts.set(dryRun, yield* deps.collectFacts(dryRun));
+    if (observed.slotOf(node) !== null && !facts.has(dryRun))
+      facts.set(dryRun, yield* deps.leader!.collectFacts(dryRun));
     explained.push(...explainPolicy(deps, active, node, facts.get(dryRun)));
   }
   return explained;
