@@ -1,4 +1,4 @@
-import { eachInSteps, type Steps } from "../base/steps.ts";
+import { eachInSteps, runAtOnce, type Steps } from "../base/steps.ts";
 import { FAILURE_DOMAINS, type FailureDomain, NODE_STATUSES, type NodeId } from "../model/node.ts";
 import type { Episode } from "../model/remediation/episode.ts";
 import type { Fleet, Location } from "../model/snapshot.ts";
@@ -45,16 +45,14 @@ export interface FleetCounts {
 }
 
 /**
- * Returns, in steps, the episodes whose node is disrupted: a step is in progress, a step has left the node down, our
- * quarantine lasts, or the node is lost. There is one for each node, although several policies may have lost the same
- * node.
+ * Returns the episodes whose node is disrupted: a step is in progress, a step has left the node down, our quarantine
+ * lasts, or the node is lost. There is one for each node, although several policies may have lost the same node.
  */
-export function* disruptedEpisodes(records: RemediationRecords, dryRun: boolean): Steps<readonly Episode[]> {
-  const byNode = new Map<NodeId, Episode>();
-  yield* eachInSteps(records.openEpisodes(), (episode) => {
-    if (episode.dryRun === dryRun && isDisrupted(records, episode)) byNode.set(episode.node, episode);
-  });
-  return [...byNode.values()];
+export function disruptedEpisodes(records: RemediationRecords, dryRun: boolean): readonly Episode[] {
+  const disrupted = records
+    .openEpisodes()
+    .filter((episode) => episode.dryRun === dryRun && isDisrupted(records, episode));
+  return [...new Map(disrupted.map((episode) => [episode.node, episode])).values()];
 }
 
 function isDisrupted(records: RemediationRecords, episode: Episode): boolean {
@@ -76,17 +74,17 @@ function wasOffline(records: RemediationRecords, { id }: Episode): boolean {
 }
 
 /**
- * Counts the nodes of a fleet, in steps. Nodes also count as unhealthy if a timer of `policies` is firing on them. Unless
- * `dryRun` is set, policies in dry_run are ignored. `now` is by the journal's clock. Decisions need all steps at once,
- * because the records may change between two of them.
+ * Counts the nodes of a fleet. Nodes also count as unhealthy if a timer of `policies` is firing on them. Unless `dryRun`
+ * is set, policies in dry_run are ignored. `now` is by the journal's clock. After a mass event this takes long unless
+ * {@link findFiringNodes} was called before.
  */
-export function* countFleet(
+export function countFleet(
   fleet: Fleet,
   records: RemediationRecords,
   policies: readonly ActivePolicy[],
   dryRun: boolean,
   now: EpochMs,
-): Steps<FleetCounts> {
+): FleetCounts {
   const { locationIndex, status, locations } = fleet;
   const counted = countRecords(fleet);
   const isUnhealthy = counted.isUnhealthy.slice();
@@ -122,7 +120,7 @@ export function* countFleet(
     const nodes = counted.nodes[index]!;
     if (nodes > 0) add(location, { nodes, online: counted.seenOnline[index]!, disrupted: 0 });
   }
-  const disrupted = yield* disruptedEpisodes(records, dryRun);
+  const disrupted = disruptedEpisodes(records, dryRun);
   const disruptedIds = new Set(disrupted.map(({ node }) => node));
   for (const episode of disrupted) {
     const slot = slotsById(fleet).get(episode.node);
@@ -140,7 +138,7 @@ export function* countFleet(
   unhealthyBy.set("disrupted", disruptedOnly + notListed);
   for (const { policy } of policies.filter((policy) => dryRun || !isDryRun(policy))) {
     let firing = 0;
-    for (const slot of yield* firingSlots(fleet, records, policy.spec.name)) firing += markUnhealthy(slot);
+    for (const slot of runAtOnce(firingSlots(fleet, records, policy.spec.name))) firing += markUnhealthy(slot);
     unhealthyBy.set(`firing under ${policy.spec.name}`, firing);
   }
   return {
@@ -155,7 +153,7 @@ export function* countFleet(
   };
 }
 
-/** Finds, in steps, the nodes on which policies fire, so that the next counts of the fleet take few steps. */
+/** Finds, in steps, the nodes on which policies fire, so that the next counts of the fleet take little time. */
 export function* findFiringNodes(
   fleet: Fleet,
   records: RemediationRecords,

@@ -1,6 +1,5 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import { oncePerKey } from "../base/once-per-key.ts";
-import { runAtOnce } from "../base/steps.ts";
 import type { TrustAssessment } from "../inventory/trust.ts";
 import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
@@ -74,8 +73,7 @@ export class RemediationRound {
     this.trustTracker = new InventoryTrustTracker(context);
     this.health = new RoundHealth(context);
     const { fleetHealth, trustTracker } = this;
-    const collectFacts = createGuardFacts(context, fleetHealth, trustTracker);
-    this.#collectFacts = (dryRun) => runAtOnce(collectFacts(dryRun));
+    this.#collectFacts = createGuardFacts(context, fleetHealth, trustTracker);
     this.#actionPlanner = new ActionPlanner(context);
     this.#policyEvaluator = new PolicyEvaluator(context, fleetHealth);
     const leader = {
@@ -83,7 +81,7 @@ export class RemediationRound {
       roundHealth: this.health,
       policyEvaluator: this.#policyEvaluator,
       decisionLog: this.#actionPlanner.decisionLog,
-      collectFacts,
+      collectFacts: this.#collectFacts,
     };
     this.view = createStatusView({ context, fleetHealth, leader });
     this.#episodeTracker = new EpisodeTracker(context);

@@ -1,5 +1,4 @@
 import { MINUTE_MS } from "../../base/duration.ts";
-import { runAtOnce } from "../../base/steps.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
@@ -210,9 +209,7 @@ export class FleetHealth {
 
   #countFleet(dryRun: boolean): FleetCounts {
     const { observed, policies, remediationState } = this.#context;
-    return runAtOnce(
-      countFleet(observed.fleet, remediationState.records, policies.active(), dryRun, remediationState.now()),
-    );
+    return countFleet(observed.fleet, remediationState.records, policies.active(), dryRun, remediationState.now());
   }
 
   #changedCounts(): JournalChange[] {

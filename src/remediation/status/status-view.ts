@@ -1,11 +1,12 @@
 import { byName } from "../../base/by-name.ts";
+import { oncePerKey } from "../../base/once-per-key.ts";
 import { eachInSteps, type Steps } from "../../base/steps.ts";
 import { EPISODE_STATES } from "../../model/label-values.ts";
 import type { NodeId } from "../../model/node.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { findBlockers } from "../../policy/decision.ts";
-import type { GuardFacts } from "../../policy/guards/guard-types.ts";
+import { findFiringNodes } from "../../policy/fleet-counts.ts";
 import { limitsByName } from "../../policy/guards/safety-limits.ts";
 import { stormCause } from "../../policy/guards/storm-and-breaker.ts";
 import { isInFlight } from "../../policy/own-actions.ts";
@@ -13,7 +14,7 @@ import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import { presentTimer, toTimerRow } from "../../policy/timer.ts";
 import type { DecisionContext } from "../context.ts";
 import type { DecisionLog } from "../evaluation/action-planner.ts";
-import { buildCandidate, type FactsSteps, isGivenUp } from "../evaluation/decision-input.ts";
+import { buildCandidate, type FactsOf, isGivenUp } from "../evaluation/decision-input.ts";
 import { FleetHealth } from "../evaluation/fleet-health.ts";
 import { type InventoryTrustTracker, largestWalkNodes } from "../evaluation/inventory-trust.ts";
 import { type PolicyEvaluator, readsStatus } from "../evaluation/policy-evaluator.ts";
@@ -36,7 +37,7 @@ interface StatusViewDeps {
     readonly roundHealth: RoundHealth;
     readonly policyEvaluator: PolicyEvaluator;
     readonly decisionLog: DecisionLog;
-    readonly collectFacts: FactsSteps;
+    readonly collectFacts: FactsOf;
   } | null;
   /** Returns why a standby observes no node. Absent on the leader. */
   unobserved?(): string;
@@ -185,16 +186,14 @@ function* policyStatuses({ context: { policies, remediationState }, leader }: St
 
 /** Explains every policy on a node, in steps. */
 function* explainPolicies(deps: StatusViewDeps, node: NodeId): Steps<readonly PolicyExplanation[]> {
-  const { observed, policies } = deps.context;
-  const facts = new Map<boolean, GuardFacts>();
+  const { observed, policies, remediationState } = deps.context;
+  // The counts of the fleet then don't block the event loop.
+  if (observed.latest !== null) yield* findFiringNodes(observed.fleet, remediationState.records, policies.active());
+  const factsOf = oncePerKey((dryRun: boolean) => deps.leader!.collectFacts(dryRun));
   const explained: PolicyExplanation[] = [];
   for (const active of policies.active()) {
     yield;
-    const dryRun = isDryRun(active);
-    // Guards are asked only about listed nodes.
-    if (observed.slotOf(node) !== null && !facts.has(dryRun))
-      facts.set(dryRun, yield* deps.leader!.collectFacts(dryRun));
-    explained.push(...explainPolicy(deps, active, node, facts.get(dryRun)));
+    explained.push(...explainPolicy(deps, active, node, factsOf));
   }
   return explained;
 }
@@ -204,7 +203,7 @@ function explainPolicy(
   { context, unobserved }: StatusViewDeps,
   active: ActivePolicy,
   node: NodeId,
-  facts: GuardFacts | undefined,
+  factsOf: FactsOf,
 ): PolicyExplanation[] {
   const { records } = context.remediationState;
   const { name, forMs, steps } = active.policy.spec;
@@ -226,7 +225,7 @@ function explainPolicy(
     return [{ ...recorded, verdict: "unknown", matched: null, unknowns, fields: {}, blockers: [] }];
   }
   const { verdict, matched, unknowns, fields } = candidate.evaluation;
-  const blockers = matched === false ? [] : findBlockers(candidate, facts!);
+  const blockers = matched === false ? [] : findBlockers(candidate, factsOf(dryRun));
   return [{ ...recorded, verdict, matched, unknowns, fields: fields(), blockers }];
 }
 
