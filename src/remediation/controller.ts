@@ -10,7 +10,7 @@ import { createOperatorCommands } from "./operator-command-execution.ts";
 import { endExpiredHolds, nextExpiryMs } from "./operator-holds.ts";
 import { RemediationRound } from "./round.ts";
 import { bindJournalToService } from "./service-binding.ts";
-import { clearPolicyGauges, initializeCounters } from "./status/gauges.ts";
+import { initializeCounters } from "./status/gauges.ts";
 import type { OperatorCommands, RemediationView } from "./status/views.ts";
 
 /** Remediates nodes. For each snapshot it evaluates policies, decides, acts and verifies. */
@@ -71,7 +71,7 @@ export class RemediationController {
     void this.#context.clock.sleep(postGraceMs, done.signal).then(() => this.#abortPost.abort());
     await Promise.all([this.#rounds, this.#verificationReads, this.#context.remediationState.pendingCommits()]);
     done.abort();
-    clearPolicyGauges(this.#context);
+    this.#context.metrics.clearPolicyGauges();
   }
 
   /** Starts a round now, or as soon as the current one is over. */

@@ -5,6 +5,8 @@ import type { EpochMs } from "../../model/time.ts";
 
 /** A week and a day. A weekly window opens within this time, even if the clocks change on that day. */
 const OPENING_HORIZON_MS: DurationMs = 8 * DAY_MS;
+/** Clocks change at a whole multiple of this, in UTC. */
+const CLOCK_CHANGE_STEP_MS: DurationMs = 15 * MINUTE_MS;
 /** Maximum number of cached zones. A configuration names few, and reloads may add some. */
 const CACHED_ZONES_MAX = 64;
 const UTC = "UTC";
@@ -60,7 +62,7 @@ function nextSpecOpening(spec: IntervalSpec, from: EpochMs, until: EpochMs): Epo
   return null;
 }
 
-/** Returns the next time at which a spec can begin, or the next change of the clocks if that is earlier. */
+/** Returns the next time at which a spec can begin, or the next quarter of an hour if the clocks change before that. */
 function nextPossibleOpening(spec: IntervalSpec, at: EpochMs): EpochMs {
   const wall = localTimeOf(spec, at);
   const day = Math.floor(wall / DAY_MS) * DAY_MS;
@@ -68,20 +70,9 @@ function nextPossibleOpening(spec: IntervalSpec, at: EpochMs): EpochMs {
     .map(({ startMinute }) => day + startMinute * MINUTE_MS)
     .filter((candidate) => candidate > wall);
   const next = at + Math.min(...candidates, day + DAY_MS) - wall;
-  const offset = wall - at;
-  return localTimeOf(spec, next) - next === offset ? next : offsetChangeAt(spec, at, next);
-}
-
-/** Returns the first time after `before` at which the zone has the same offset from UTC as at `after`. */
-function offsetChangeAt(spec: IntervalSpec, before: EpochMs, after: EpochMs): EpochMs {
-  const offset = localTimeOf(spec, before) - before;
-  let [low, high] = [before, after];
-  while (high - low > 1) {
-    const middle = Math.floor((low + high) / 2);
-    if (localTimeOf(spec, middle) - middle === offset) low = middle;
-    else high = middle;
-  }
-  return high;
+  // Clocks change only at such a time.
+  const quarter = (Math.floor(at / CLOCK_CHANGE_STEP_MS) + 1) * CLOCK_CHANGE_STEP_MS;
+  return localTimeOf(spec, next) - next === wall - at ? next : quarter;
 }
 
 /**

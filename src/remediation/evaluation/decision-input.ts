@@ -150,12 +150,9 @@ export type FactsOf = (dryRun: boolean) => GuardFacts;
 type FactsDeps = DecisionContext & Pick<ServiceContext, "apiKey" | "client" | "externalBlockerCache">;
 
 /** Returns a function that collects the current facts. */
-export const createGuardFacts = (
-  context: FactsDeps,
-  fleetHealth: FleetHealth,
-  trustTracker: InventoryTrustTracker,
-): FactsOf =>
-  function collectFacts(dryRun) {
+export const createGuardFacts =
+  (context: FactsDeps, fleetHealth: FleetHealth, trustTracker: InventoryTrustTracker): FactsOf =>
+  (dryRun) => {
     const { apiKey, observed, policies, remediationState, config } = context;
     const { records } = remediationState;
     const trust = trustTracker.current();
