@@ -1,11 +1,12 @@
 import { byName } from "../../base/by-name.ts";
 import { oncePerKey } from "../../base/once-per-key.ts";
-import { eachInSteps, type Steps } from "../../base/steps.ts";
+import { eachInSteps } from "../../base/steps.ts";
 import { EPISODE_STATES } from "../../model/label-values.ts";
 import type { NodeId } from "../../model/node.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { findBlockers } from "../../policy/decision.ts";
+import type { PolicyEvaluation } from "../../policy/evaluation.ts";
 import { findFiringNodes } from "../../policy/fleet-counts.ts";
 import { limitsByName } from "../../policy/guards/safety-limits.ts";
 import { stormCause } from "../../policy/guards/storm-and-breaker.ts";
@@ -23,7 +24,7 @@ import { pauseAt } from "../operator-holds.ts";
 import { PolicySet } from "../policy-set.ts";
 import { heldNodeCountOf, heldNodesOf, nodeMarksOf } from "./node-status.ts";
 import type { RoundHealth } from "./round-health.ts";
-import type { HeldNodesQuery, NodeMark, PolicyExplanation, RemediationView } from "./views.ts";
+import type { HeldNodesQuery, NodeMark, RemediationView } from "./views.ts";
 
 type ViewDeps = DecisionContext & { readonly journal: JournalQueries };
 
@@ -185,12 +186,12 @@ function* policyStatuses({ context: { policies, remediationState }, leader }: St
 }
 
 /** Explains every policy on a node, in steps. */
-function* explainPolicies(deps: StatusViewDeps, node: NodeId): Steps<readonly PolicyExplanation[]> {
+function* explainPolicies(deps: StatusViewDeps, node: NodeId) {
   const { observed, policies, remediationState } = deps.context;
   // The counts of the fleet then don't block the event loop.
   if (observed.latest !== null) yield* findFiringNodes(observed.fleet, remediationState.records, policies.active());
   const factsOf = oncePerKey((dryRun: boolean) => deps.leader!.collectFacts(dryRun));
-  const explained: PolicyExplanation[] = [];
+  const explained = [];
   for (const active of policies.active()) {
     yield;
     explained.push(...explainPolicy(deps, active, node, factsOf));
@@ -199,35 +200,45 @@ function* explainPolicies(deps: StatusViewDeps, node: NodeId): Steps<readonly Po
 }
 
 /** Explains a policy on a node. On a standby only what is recorded is known; on the leader, an unlisted node has none. */
-function explainPolicy(
-  { context, unobserved }: StatusViewDeps,
-  active: ActivePolicy,
-  node: NodeId,
-  factsOf: FactsOf,
-): PolicyExplanation[] {
+function explainPolicy({ context, unobserved }: StatusViewDeps, active: ActivePolicy, node: NodeId, factsOf: FactsOf) {
   const { records } = context.remediationState;
   const { name, forMs, steps } = active.policy.spec;
-  const dryRun = isDryRun(active);
   const timer = toTimerRow(name, node, records.timer(name, node));
-  const recorded = {
+  const episode = records.episodeUnder(name, node, isDryRun(active));
+  const candidate = buildCandidate(context, active, node);
+  const isRecorded = timer !== null || episode !== null;
+  if (candidate === null && (unobserved === undefined || !isRecorded)) return [];
+  const { verdict, matched, unknowns, fields } = candidate?.evaluation ?? unknownEvaluation(unobserved!());
+  const explanation = {
     policy: name,
     mode: active.mode,
-    timer: timer === null ? null : presentTimer(timer),
+    verdict,
+    matched,
+    /** Why the verdict is unknown, with each field and its problem. */
+    unknowns,
+    fields: fields(),
+    timer: timer && presentTimer(timer),
+    /**
+     * When a record last stated a status other than the current one, on the journal's clock. The timer starts no
+     * earlier. Null if the policy does not read the status, or if this process has seen no other status.
+     */
     otherStatusAt: readsStatus(active.policy) ? otherStatusAt(context, node) : null,
     forMs,
     steps,
-    episode: records.episodeUnder(name, node, dryRun),
+    episode,
+    /** Everything that would hold an action now, even if the policy does not fire. Empty if it does not match the node. */
+    blockers: candidate === null || matched === false ? [] : findBlockers(candidate, factsOf(isDryRun(active))),
   };
-  const candidate = buildCandidate(context, active, node);
-  if (candidate === null) {
-    if (unobserved === undefined || (timer === null && recorded.episode === null)) return [];
-    const unknowns = [{ field: "the node", why: unobserved() }];
-    return [{ ...recorded, verdict: "unknown", matched: null, unknowns, fields: {}, blockers: [] }];
-  }
-  const { verdict, matched, unknowns, fields } = candidate.evaluation;
-  const blockers = matched === false ? [] : findBlockers(candidate, factsOf(dryRun));
-  return [{ ...recorded, verdict, matched, unknowns, fields: fields(), blockers }];
+  return [explanation];
 }
+
+/** Returns the evaluation of a policy on a node that is not observed. */
+const unknownEvaluation = (why: string) => ({
+  verdict: "unknown" as const,
+  matched: null,
+  unknowns: [{ field: "the node", why }],
+  fields: (): ReturnType<PolicyEvaluation["fields"]> => ({}),
+});
 
 function otherStatusAt({ observed, remediationState }: StatusViewDeps["context"], node: NodeId): EpochMs | null {
   const slot = observed.slotOf(node);

@@ -1,48 +1,11 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { Steps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Mode, PolicySpec } from "../../model/policy/policy.ts";
-import type { Blocker } from "../../model/remediation/decision.ts";
-import type { Episode } from "../../model/remediation/episode.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
-import type { CommandReply, OperatorCommand } from "../../model/remediation/operator-command.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { HoldReason } from "../../policy/decision.ts";
-import type { PolicyEvaluation } from "../../policy/evaluation.ts";
-import type { PresentedTimer } from "../../policy/timer.ts";
 import type { createStatusView } from "./status-view.ts";
-
-/** The state of one policy on one node. */
-export interface PolicyExplanation
-  extends Pick<PolicyEvaluation, "verdict" | "matched">,
-    Pick<PolicySpec, "forMs" | "steps"> {
-  readonly policy: string;
-  readonly mode: Mode;
-  /** Why the verdict is unknown, with each field and its problem. */
-  readonly unknowns: readonly { readonly field: string; readonly why: string }[];
-  readonly fields: Readonly<Record<string, string | number | boolean>>;
-  readonly timer: PresentedTimer | null;
-  /**
-   * When a record last stated a status other than the current one, on the journal's clock. The timer starts no earlier.
-   * Null if the policy does not read the status, or if this process has seen no other status.
-   */
-  readonly otherStatusAt: EpochMs | null;
-  readonly episode: Episode | null;
-  /** Everything that would hold an action now, even if the policy does not fire. Empty if it does not match the node. */
-  readonly blockers: readonly Blocker<HoldReason>[];
-}
-
-/** Operator commands. */
-export interface OperatorCommands {
-  /** Executes a command. If it succeeds, it is journaled with the operator's name. */
-  execute(command: OperatorCommand): Promise<CommandReply>;
-  /**
-   * Journals the result of a reload by an operator, or null if none is known. Without problems the new configuration is
-   * active. `origin` is a prefix of the row's text.
-   */
-  noteReload(problems: readonly string[], operator: string | null, origin: string): void;
-}
 
 /**
  * The remediation state of a node, from the least to the most important:
@@ -98,6 +61,8 @@ export type RemediationStatus = ReturnType<RemediationView["status"]>;
 export type PolicyStatus = ResultOf<ReturnType<RemediationView["policies"]>>[number];
 /** Explains why a node was or was not acted on. */
 export type NodeExplanation = ResultOf<ReturnType<RemediationView["explain"]>>;
+/** The state of one policy on one node. */
+export type PolicyExplanation = NodeExplanation["policies"][number];
 /** The latest rows of the journal about a node. */
 export type NodeHistory = Awaited<ReturnType<RemediationView["historyOf"]>>;
 /** An action that waits for approval, or was approved and is not being sent yet. */
