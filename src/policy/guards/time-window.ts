@@ -1,4 +1,5 @@
 import { DAY_MS, type DurationMs, formatDuration, MINUTE_MS } from "../../base/duration.ts";
+import { oncePerKey } from "../../base/once-per-key.ts";
 import { type IntervalSpec, LOCAL_ZONE, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { EpochMs } from "../../model/time.ts";
@@ -7,8 +8,6 @@ import type { EpochMs } from "../../model/time.ts";
 const OPENING_HORIZON_MS: DurationMs = 8 * DAY_MS;
 /** Clocks change at a whole multiple of this, in UTC. */
 const CLOCK_CHANGE_STEP_MS: DurationMs = 15 * MINUTE_MS;
-/** Maximum number of cached zones. A configuration names few, and reloads may add some. */
-const CACHED_ZONES_MAX = 64;
 const UTC = "UTC";
 
 /** Local time of a zone, in milliseconds since 1970 as if the zone were UTC. */
@@ -119,23 +118,17 @@ function localTimeIn(zone: string, at: EpochMs): LocalTimeMs {
   return wall + (at - Math.floor(at / 1_000) * 1_000);
 }
 
-// Creating a formatter is expensive, so each zone's formatter is cached.
-const formatters = new Map<string, Intl.DateTimeFormat>();
-
-function formatterOf(zone: string): Intl.DateTimeFormat {
-  const known = formatters.get(zone);
-  if (known !== undefined) return known;
-  if (formatters.size >= CACHED_ZONES_MAX) formatters.clear();
-  const formatter = new Intl.DateTimeFormat("en-US-u-ca-gregory-nu-latn", {
-    ...(zone === LOCAL_ZONE ? {} : { timeZone: zone }),
-    hourCycle: "h23",
-    year: "numeric",
-    month: "numeric",
-    day: "numeric",
-    hour: "numeric",
-    minute: "numeric",
-    second: "numeric",
-  });
-  formatters.set(zone, formatter);
-  return formatter;
-}
+/** Creating a formatter is expensive, so each zone's formatter is cached. There are a few hundred zones. */
+const formatterOf = oncePerKey(
+  (zone: string) =>
+    new Intl.DateTimeFormat("en-US-u-ca-gregory-nu-latn", {
+      ...(zone === LOCAL_ZONE ? {} : { timeZone: zone }),
+      hourCycle: "h23",
+      year: "numeric",
+      month: "numeric",
+      day: "numeric",
+      hour: "numeric",
+      minute: "numeric",
+      second: "numeric",
+    }),
+);
