@@ -1,10 +1,5 @@
-import type { DurationMs } from "../../base/duration.ts";
 import type { Steps } from "../../base/steps.ts";
-import type { NodeId } from "../../model/node.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
-import type { Location } from "../../model/snapshot.ts";
-import type { EpochMs } from "../../model/time.ts";
-import type { HoldReason } from "../../policy/decision.ts";
 import type { createStatusView } from "./status-view.ts";
 
 /**
@@ -34,25 +29,11 @@ export const NODE_MARKS = [
 ] as const;
 export type NodeMark = (typeof NODE_MARKS)[number];
 
-/** A node that is held. If several policies hold it, this is the longest hold. */
-export interface HeldNode extends Location {
-  readonly node: NodeId;
-  /** Its id if it has none or is not listed. */
-  readonly name: string;
-  /** Empty if it has none or is not listed. */
-  readonly ipAddress: string;
-  /** The policy that would act, or null if no policy fires. */
-  readonly policy: string | null;
-  readonly heldMs: DurationMs;
-  /** Every reason. */
-  readonly reasons: readonly HoldReason[];
-  /** When the hold of the node itself ends automatically, or null if it does not or there is none. */
-  readonly until: EpochMs | null;
-}
-
 /** Selects held nodes. An absent limit means all of them. */
 export type HeldNodesQuery = Pick<JournalQuery, "node" | "policy"> & Partial<Pick<JournalQuery, "limit">>;
 
+/** A node that is held. If several policies hold it, this is the longest hold. */
+export type HeldNode = ResultOf<ReturnType<RemediationView["heldNodes"]>>[number];
 /** Read access to remediation. */
 export type RemediationView = ReturnType<typeof createStatusView>;
 /** Status of remediation: what holds all actions, and the effective limits. */
