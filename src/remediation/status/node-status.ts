@@ -2,27 +2,19 @@ import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { eachInSteps, type Steps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { NodeHold } from "../../model/remediation/episode.ts";
+import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { selectInSteps } from "../../policy/cel/fleet-aggregates.ts";
-import { HOLD_REASONS, type HoldReason } from "../../policy/decision.ts";
+import { HOLD_REASONS } from "../../policy/decision.ts";
 import { isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext, EpisodeContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
 import { isGivenUp } from "../evaluation/decision-input.ts";
-import type { HeldNodesQuery, NodeMark } from "./views.ts";
+import type { HeldNode, HeldNodesQuery, NodeMark } from "./views.ts";
 
 type HoldDeps = Pick<DecisionContext, "remediationState" | "policies">;
 
-interface HeldRow {
-  readonly node: NodeId;
-  /** The policy that would act, or null if no policy fires. */
-  readonly policy: string | null;
-  readonly heldMs: DurationMs;
-  /** Every reason. */
-  readonly reasons: readonly HoldReason[];
-  /** When the hold of the node itself ends automatically, or null if it does not or there is none. */
-  readonly until: EpochMs | null;
-}
+type HeldRow = Omit<HeldNode, "name" | "ipAddress" | keyof Location>;
 
 /**
  * Returns the nodes that are held, in steps. Those that a policy would treat come before the others, and in each group
@@ -32,7 +24,7 @@ export function* heldNodesOf(
   context: HoldDeps & Pick<DecisionContext, "observed">,
   lastDecisions: readonly LastDecision[] | null,
   query: HeldNodesQuery,
-) {
+): Steps<readonly HeldNode[]> {
   const { remediationState, observed } = context;
   const isMatch = ({ node, policy }: Pick<HeldRow, "node" | "policy">) =>
     (query.node ?? node) === node && (query.policy ?? policy) === policy;
@@ -56,9 +48,7 @@ export function* heldNodesOf(
   // Only the rows that are shown get names and locations, because thousands may be held.
   return rows.map(({ node, ...row }) => ({
     node,
-    /** Its id if it has none or is not listed. */
     name: observed.nameOf(node),
-    /** Empty if it has none or is not listed. */
     ipAddress: observed.ipAddressOf(node),
     ...observed.locationOf(node),
     ...row,

@@ -1,12 +1,11 @@
 import { byName } from "../../base/by-name.ts";
 import { oncePerKey } from "../../base/once-per-key.ts";
-import { eachInSteps } from "../../base/steps.ts";
+import { eachInSteps, type Steps } from "../../base/steps.ts";
 import { EPISODE_STATES } from "../../model/label-values.ts";
 import type { NodeId } from "../../model/node.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { findBlockers } from "../../policy/decision.ts";
-import type { PolicyEvaluation } from "../../policy/evaluation.ts";
 import { findFiringNodes } from "../../policy/fleet-counts.ts";
 import { limitsByName } from "../../policy/guards/safety-limits.ts";
 import { stormCause } from "../../policy/guards/storm-and-breaker.ts";
@@ -24,7 +23,7 @@ import { pauseAt } from "../operator-holds.ts";
 import { PolicySet } from "../policy-set.ts";
 import { heldNodeCountOf, heldNodesOf, nodeMarksOf } from "./node-status.ts";
 import type { RoundHealth } from "./round-health.ts";
-import type { HeldNodesQuery, NodeMark, RemediationView } from "./views.ts";
+import type { PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
 
 type ViewDeps = DecisionContext & { readonly journal: JournalQueries };
 
@@ -44,27 +43,21 @@ interface StatusViewDeps {
   unobserved?(): string;
 }
 
-/**
- * Creates the status view of remediation. Methods that return promises read rows of the journal, and reject if it can't
- * be read. Everything else is in memory. What takes long in a mass event is done in steps of less than a millisecond.
- */
-export function createStatusView(deps: StatusViewDeps) {
+/** Creates the status view of remediation. */
+export function createStatusView(deps: StatusViewDeps): RemediationView {
   const { context, leader } = deps;
   const { journal } = context;
   const { records } = context.remediationState;
   const lastDecisions = () => leader && [...leader.decisionLog.lastDecisions()];
   return {
     status: () => remediationStatus(deps),
-    /** The names of the policies, in order of evaluation. */
-    policyNames: (): readonly string[] => context.policies.all.map(({ spec }) => spec.name),
+    policyNames: () => context.policies.all.map(({ spec }) => spec.name),
     policies: () => policyStatuses(deps),
-    /** Explains, in steps, why a node was or was not acted on. */
-    *explain(node: NodeId) {
+    *explain(node) {
       const policies = yield* explainPolicies(deps, node);
       const now = context.remediationState.now();
       return {
         node,
-        /** Whether the node is listed now. */
         known: context.observed.slotOf(node) !== null,
         at: now,
         policies,
@@ -72,8 +65,7 @@ export function createStatusView(deps: StatusViewDeps) {
         holds: records.holdsOn(node).filter(({ until }) => until === null || until > now),
       };
     },
-    /** Returns the latest rows about a node, up to the time `until` if it is given. */
-    async historyOf(node: NodeId, until?: EpochMs) {
+    async historyOf(node, until) {
       const query = { node, limit: EXPLAINED_ROWS_MAX, ...(until === undefined ? {} : { until }) };
       const [episodes, actions, decisions, operatorCommands] = await Promise.all([
         journal.episodes(query),
@@ -86,19 +78,16 @@ export function createStatusView(deps: StatusViewDeps) {
     decisions: journal.decisions,
     actions: journal.actions,
     operatorCommands: journal.operatorCommands,
-    /** Returns the actions that wait for approval, or those that were approved and are not being sent yet. */
-    approvals: (state: "awaiting" | "approved" = "awaiting") =>
+    approvals: (state = "awaiting") =>
       [...records.actions()]
         .filter((action) => action.state === state)
         .map((action) => ({
           ...action,
-          /** When the approval, or the request for it, expires unless the daemon goes down before that. */
           expiresAt: (action.approvedAt ?? action.createdAt) + context.config.safety.approvalTtlMs,
         })),
-    heldNodes: (query: HeldNodesQuery) => heldNodesOf(context, lastDecisions(), query),
+    heldNodes: (query) => heldNodesOf(context, lastDecisions(), query),
     heldNodeCount: () => heldNodeCountOf(context, lastDecisions()),
-    /** Calls `mark` with every mark of every node that has one. Only the most important one of a node counts. */
-    nodeMarks: (mark: (node: NodeId, mark: NodeMark) => void) => nodeMarksOf(context, lastDecisions(), mark),
+    nodeMarks: (mark) => nodeMarksOf(context, lastDecisions(), mark),
   };
 }
 
@@ -119,37 +108,29 @@ export function createStandbyView(
   return createStatusView({ context, fleetHealth: new FleetHealth(context), leader: null, unobserved });
 }
 
-/** Returns what holds all actions, and the effective limits. */
-function remediationStatus({ context, fleetHealth, leader, unobserved }: StatusViewDeps) {
+function remediationStatus({ context, fleetHealth, leader, unobserved }: StatusViewDeps): RemediationStatus {
   const { remediationState, config, observed } = context;
   const { records } = remediationState;
   const { breaker, storm } = fleetHealth.state(false);
   return {
-    /** `safety.mode`, which is the highest mode that any policy may have. */
     mode: config.safety.mode,
     paused: pauseAt(records, remediationState.now()),
     breaker: breaker.open,
-    /** Why fleet data is not trusted, or empty if it is. */
     trust: leader?.trustTracker.current().blockers ?? [{ reason: "warming_up", detail: unobserved!() }],
     stormUntil: storm?.until ?? null,
-    /** Why the storm began, or null if there is none. */
     stormCause: storm && stormCause(storm),
-    /** Why actions can't be recorded, or why a standby can't read the journal, or null if nothing is wrong. */
     journal: remediationState.journalProblem(),
-    /** Why no node is healed although nothing else holds actions: rounds fail, or one does not end. Null if they succeed. */
     roundFailure: leader?.roundHealth.failure() ?? null,
-    /** Nodes of the largest complete walk, with which the inventory is compared, or 0 if there was none yet. */
     largestWalkNodes: largestWalkNodes(records),
-    /** The effective limits for the current fleet, in nodes or actions, by name. */
     limits: limitsByName(config.safety, observed.latest?.snapshot.fleet.count ?? 0),
     inFlight: [...records.actions()].filter((action) => isInFlight(action) && !action.dryRun).length,
   };
 }
 
-/** Returns the status of each policy, in steps. */
-function* policyStatuses({ context: { policies, remediationState }, leader }: StatusViewDeps) {
+function* policyStatuses({ context, leader }: StatusViewDeps): Steps<readonly PolicyStatus[]> {
+  const { policies, remediationState } = context;
   const { records } = remediationState;
-  const statuses = [];
+  const statuses: PolicyStatus[] = [];
   const counted = policies.active().map((active) => ({
     active,
     dryRun: isDryRun(active),
@@ -172,26 +153,23 @@ function* policyStatuses({ context: { policies, remediationState }, leader }: St
     });
     statuses.push({
       ...active,
-      /** As of the last complete walk, or null before the first and on a standby. */
       matched: leader?.policyEvaluator.matchedNodes(name) ?? null,
       pending,
       firing,
-      /** Nodes whose condition was unknown when it was evaluated last, or null on a standby. */
       unknown: leader?.policyEvaluator.unknownNodes(name) ?? null,
-      /** Number of episodes by state: of open ones, and of given-up ones whose node still fires. */
-      episodes: { ...episodes, pending, given_up: givenUp } as Readonly<Record<string, number>>,
+      episodes: { ...episodes, pending, given_up: givenUp },
     });
   }
   return statuses;
 }
 
 /** Explains every policy on a node, in steps. */
-function* explainPolicies(deps: StatusViewDeps, node: NodeId) {
+function* explainPolicies(deps: StatusViewDeps, node: NodeId): Steps<readonly PolicyExplanation[]> {
   const { observed, policies, remediationState } = deps.context;
   // The counts of the fleet then don't block the event loop.
   if (observed.latest !== null) yield* findFiringNodes(observed.fleet, remediationState.records, policies.active());
   const factsOf = oncePerKey((dryRun: boolean) => deps.leader!.collectFacts(dryRun));
-  const explained = [];
+  const explained: PolicyExplanation[] = [];
   for (const active of policies.active()) {
     yield;
     explained.push(...explainPolicy(deps, active, node, factsOf));
@@ -200,45 +178,35 @@ function* explainPolicies(deps: StatusViewDeps, node: NodeId) {
 }
 
 /** Explains a policy on a node. On a standby only what is recorded is known; on the leader, an unlisted node has none. */
-function explainPolicy({ context, unobserved }: StatusViewDeps, active: ActivePolicy, node: NodeId, factsOf: FactsOf) {
+function explainPolicy(
+  { context, unobserved }: StatusViewDeps,
+  active: ActivePolicy,
+  node: NodeId,
+  factsOf: FactsOf,
+): PolicyExplanation[] {
   const { records } = context.remediationState;
   const { name, forMs, steps } = active.policy.spec;
+  const dryRun = isDryRun(active);
   const timer = toTimerRow(name, node, records.timer(name, node));
-  const episode = records.episodeUnder(name, node, isDryRun(active));
-  const candidate = buildCandidate(context, active, node);
-  const isRecorded = timer !== null || episode !== null;
-  if (candidate === null && (unobserved === undefined || !isRecorded)) return [];
-  const { verdict, matched, unknowns, fields } = candidate?.evaluation ?? unknownEvaluation(unobserved!());
-  const explanation = {
+  const recorded = {
     policy: name,
     mode: active.mode,
-    verdict,
-    matched,
-    /** Why the verdict is unknown, with each field and its problem. */
-    unknowns,
-    fields: fields(),
     timer: timer && presentTimer(timer),
-    /**
-     * When a record last stated a status other than the current one, on the journal's clock. The timer starts no
-     * earlier. Null if the policy does not read the status, or if this process has seen no other status.
-     */
     otherStatusAt: readsStatus(active.policy) ? otherStatusAt(context, node) : null,
     forMs,
     steps,
-    episode,
-    /** Everything that would hold an action now, even if the policy does not fire. Empty if it does not match the node. */
-    blockers: candidate === null || matched === false ? [] : findBlockers(candidate, factsOf(isDryRun(active))),
+    episode: records.episodeUnder(name, node, dryRun),
   };
-  return [explanation];
+  const candidate = buildCandidate(context, active, node);
+  if (candidate === null) {
+    if (unobserved === undefined || (timer === null && recorded.episode === null)) return [];
+    const unknowns = [{ field: "the node", why: unobserved() }];
+    return [{ ...recorded, verdict: "unknown", matched: null, unknowns, fields: {}, blockers: [] }];
+  }
+  const { verdict, matched, unknowns, fields } = candidate.evaluation;
+  const blockers = matched === false ? [] : findBlockers(candidate, factsOf(dryRun));
+  return [{ ...recorded, verdict, matched, unknowns, fields: fields(), blockers }];
 }
-
-/** Returns the evaluation of a policy on a node that is not observed. */
-const unknownEvaluation = (why: string) => ({
-  verdict: "unknown" as const,
-  matched: null,
-  unknowns: [{ field: "the node", why }],
-  fields: (): ReturnType<PolicyEvaluation["fields"]> => ({}),
-});
 
 function otherStatusAt({ observed, remediationState }: StatusViewDeps["context"], node: NodeId): EpochMs | null {
   const slot = observed.slotOf(node);
