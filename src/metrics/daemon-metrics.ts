@@ -37,7 +37,7 @@ export interface DaemonMetrics {
   observe<Name extends HistogramName>(name: Name, labels: LabelsOf<Name>, value: number): void;
   /** Removes all series of a gauge. */
   clear(name: GaugeName): void;
-  /** Removes all series of all gauges with a policy, because the next configuration may have other policies. */
+  /** Removes all series of all gauges with the label `policy`, because the next configuration may have other policies. */
   clearPolicyGauges(): void;
   /** Removes all series of all gauges that only a leader sets. */
   clearLeaderGauges(): void;
