@@ -8,8 +8,7 @@ import type { SharedState } from "../model/shared-state.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import { createLedger, type Ledger } from "../rate-limit/ledger.ts";
 import { type BillingMonth, storedMonthOf } from "../rate-limit/monthly-budget.ts";
-import { CLOCK_FACT } from "../remediation/state/clock-facts.ts";
-import { JournalClock } from "../remediation/state/journal-clock.ts";
+import { CLOCK_FACT, JournalClock } from "../remediation/state/journal-clock.ts";
 import {
   openRemediationState,
   RemediationState,
@@ -72,7 +71,8 @@ export class Standby {
     this.#leader = leader;
     this.#ledger = createLedger(resources.settings.limits, clock.monotonic());
     this.#month = storedMonthOf(null, clock.now(), resources.settings.monthStartsOn);
-    const unread = new RemediationState(this.#stateDeps(), new JournalClock({ last: null }, clock, log), EMPTY_JOURNAL);
+    const unreadClock = new JournalClock(EMPTY_JOURNAL.facts, clock, log);
+    const unread = new RemediationState(this.#stateDeps(), unreadClock, EMPTY_JOURNAL);
     this.#journaled = this.#viewOf(unread);
   }
 

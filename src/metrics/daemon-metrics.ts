@@ -37,6 +37,8 @@ export interface DaemonMetrics {
   observe<Name extends HistogramName>(name: Name, labels: LabelsOf<Name>, value: number): void;
   /** Removes all series of a gauge. */
   clear(name: GaugeName): void;
+  /** Removes all series of all gauges with the label `policy`, because the next configuration may have other policies. */
+  clearPolicyGauges(): void;
   /** Removes all series of all gauges that only a leader sets. */
   clearLeaderGauges(): void;
   /** Renders all metrics, without an end marker, because they are part of a page. */
@@ -91,15 +93,17 @@ export function createDaemonMetrics({ process: withProcess = true }: DaemonMetri
     for (const name of EXCLUDED_METRICS) registry.removeSingleMetric(name);
   }
   const gaugeOf = (name: string) => registry.getSingleMetric(name) as Gauge;
+  const clearGauges = (isCleared: (name: string, labels: DaemonFamily["labels"]) => boolean) => {
+    for (const [name, { type, labels }] of Object.entries<DaemonFamily>(DAEMON_FAMILIES))
+      if (type === "gauge" && isCleared(name, labels)) clearGauge(gaugeOf(name));
+  };
   return {
     inc: (name, labels, by = 1) => (registry.getSingleMetric(name) as Counter).inc(copyLabels(labels), by),
     set: (name, labels, value) => gaugeOf(name).set(copyLabels(labels), value),
     observe: (name, labels, value) => (registry.getSingleMetric(name) as Histogram).observe(copyLabels(labels), value),
     clear: (name) => clearGauge(gaugeOf(name)),
-    clearLeaderGauges() {
-      for (const [name, { type }] of Object.entries(DAEMON_FAMILIES))
-        if (type === "gauge" && !STANDBY_GAUGES.has(name)) clearGauge(gaugeOf(name));
-    },
+    clearPolicyGauges: () => clearGauges((_, labels) => "policy" in labels),
+    clearLeaderGauges: () => clearGauges((name) => !STANDBY_GAUGES.has(name)),
     // registry.metrics() is not used, because its format is a setting of the registry rather than an argument.
     render: (format) =>
       registry.getMetricsAsJSON().then((families) => families.map((family) => familyText(family, format)).join("")),

@@ -1,5 +1,5 @@
-import { eachInSteps, type Steps } from "../base/steps.ts";
-import { FAILURE_DOMAINS, type FailureDomain, NODE_STATUSES, type NodeId } from "../model/node.ts";
+import { eachInSteps, runAtOnce, type Steps } from "../base/steps.ts";
+import { FAILURE_DOMAINS, type FailureDomain, NODE_STATUSES } from "../model/node.ts";
 import type { Episode } from "../model/remediation/episode.ts";
 import type { Fleet, Location } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
@@ -27,34 +27,17 @@ export const NO_NODES: DomainCount = { nodes: 0, online: 0, disrupted: 0 };
 const DISRUPTED_NODE: DomainCount = { ...NO_NODES, disrupted: 1 };
 
 /** Node counts of the fleet that the limits use. */
-export interface FleetCounts {
-  /** Number of nodes of the fleet and of lost nodes. Nodes that left without an action of ours don't count. */
-  readonly nodes: number;
-  /** Number of nodes that are offline, of unknown status, firing or disrupted. */
-  readonly unhealthy: number;
-  /** The same by cause. A node counts under the first one that applies. */
-  readonly unhealthyBy: ReadonlyMap<string, number>;
-  readonly disrupted: ReadonlySet<NodeId>;
-  /** Episodes whose node is lost (see {@link isLost}). */
-  readonly lost: readonly Episode[];
-  /** Episodes whose node is lost, or down after a step while no step is in progress (see {@link isAcceptableLoss}). */
-  readonly unreturned: readonly Episode[];
-  /** Episodes whose quarantine should have ended, but still makes their node unavailable. */
-  readonly overdue: readonly Episode[];
-  readonly domains: Readonly<Record<FailureDomain, ReadonlyMap<string, DomainCount>>>;
-}
+export type FleetCounts = ReturnType<typeof countFleet>;
 
 /**
- * Returns, in steps, the episodes whose node is disrupted: a step is in progress, a step has left the node down, our
- * quarantine lasts, or the node is lost. There is one for each node, although several policies may have lost the same
- * node.
+ * Returns the episodes whose node is disrupted: a step is in progress, a step has left the node down, our quarantine
+ * lasts, or the node is lost. There is one for each node, although several policies may have lost the same node.
  */
-export function* disruptedEpisodes(records: RemediationRecords, dryRun: boolean): Steps<readonly Episode[]> {
-  const byNode = new Map<NodeId, Episode>();
-  yield* eachInSteps(records.openEpisodes(), (episode) => {
-    if (episode.dryRun === dryRun && isDisrupted(records, episode)) byNode.set(episode.node, episode);
-  });
-  return [...byNode.values()];
+export function disruptedEpisodes(records: RemediationRecords, dryRun: boolean): readonly Episode[] {
+  const disrupted = records
+    .openEpisodes()
+    .filter((episode) => episode.dryRun === dryRun && isDisrupted(records, episode));
+  return [...new Map(disrupted.map((episode) => [episode.node, episode])).values()];
 }
 
 function isDisrupted(records: RemediationRecords, episode: Episode): boolean {
@@ -76,17 +59,17 @@ function wasOffline(records: RemediationRecords, { id }: Episode): boolean {
 }
 
 /**
- * Counts the nodes of a fleet, in steps. Nodes also count as unhealthy if a timer of `policies` is firing on them. Unless
- * `dryRun` is set, policies in dry_run are ignored. `now` is by the journal's clock. Decisions need all steps at once,
- * because the records may change between two of them.
+ * Counts the nodes of a fleet. Nodes also count as unhealthy if a timer of `policies` is firing on them. Unless `dryRun`
+ * is set, policies in dry_run are ignored. `now` is by the journal's clock. After a mass event this takes long unless
+ * {@link findFiringNodes} was called before.
  */
-export function* countFleet(
+export function countFleet(
   fleet: Fleet,
   records: RemediationRecords,
   policies: readonly ActivePolicy[],
   dryRun: boolean,
   now: EpochMs,
-): Steps<FleetCounts> {
+) {
   const { locationIndex, status, locations } = fleet;
   const counted = countRecords(fleet);
   const isUnhealthy = counted.isUnhealthy.slice();
@@ -100,15 +83,7 @@ export function* countFleet(
     isUnhealthy[slot] = 1;
     return added;
   };
-  const domains = { region: new Map<string, DomainCount>(), country: new Map<string, DomainCount>() };
-  const addTo = (domain: FailureDomain, name: string, { nodes, online, disrupted }: DomainCount) => {
-    const known = domains[domain].get(name) ?? NO_NODES;
-    const sums = { nodes: known.nodes + nodes, online: known.online + online };
-    domains[domain].set(name, { ...sums, disrupted: known.disrupted + disrupted });
-  };
-  const add = (location: Location, count: DomainCount) => {
-    for (const domain of FAILURE_DOMAINS) addTo(domain, location[domain], count);
-  };
+  const { domains, addTo, add } = createDomainCounts(fleet);
   let [notListed, disruptedOnly] = [0, 0];
   // The service may list a node elsewhere while it is down. Where it was before, it is missing.
   const addDisrupted = (slot: number, before: Location) => {
@@ -118,11 +93,7 @@ export function* countFleet(
     for (const domain of FAILURE_DOMAINS)
       if (before[domain] !== location[domain]) addTo(domain, before[domain], DISRUPTED_NODE);
   };
-  for (const [index, location] of locations.entries()) {
-    const nodes = counted.nodes[index]!;
-    if (nodes > 0) add(location, { nodes, online: counted.seenOnline[index]!, disrupted: 0 });
-  }
-  const disrupted = yield* disruptedEpisodes(records, dryRun);
+  const disrupted = disruptedEpisodes(records, dryRun);
   const disruptedIds = new Set(disrupted.map(({ node }) => node));
   for (const episode of disrupted) {
     const slot = slotsById(fleet).get(episode.node);
@@ -140,22 +111,47 @@ export function* countFleet(
   unhealthyBy.set("disrupted", disruptedOnly + notListed);
   for (const { policy } of policies.filter((policy) => dryRun || !isDryRun(policy))) {
     let firing = 0;
-    for (const slot of yield* firingSlots(fleet, records, policy.spec.name)) firing += markUnhealthy(slot);
+    for (const slot of runAtOnce(firingSlots(fleet, records, policy.spec.name))) firing += markUnhealthy(slot);
     unhealthyBy.set(`firing under ${policy.spec.name}`, firing);
   }
   return {
+    /** Number of nodes of the fleet and of lost nodes. Nodes that left without an action of ours don't count. */
     nodes: fleet.count + notListed,
+    /** Number of nodes that are offline, of unknown status, firing or disrupted. */
     unhealthy: unhealthyBy.values().reduce((sum, nodes) => sum + nodes, 0),
+    /** The same by cause. A node counts under the first one that applies. */
     unhealthyBy,
     disrupted: disruptedIds,
+    /** Episodes whose node is lost (see {@link isLost}). */
     lost: disrupted.filter(isLost),
+    /** Episodes whose node is lost, or down after a step while no step is in progress (see {@link isAcceptableLoss}). */
     unreturned: disrupted.filter(isAcceptableLoss),
+    /** Episodes whose quarantine should have ended, but still makes their node unavailable. */
     overdue: disrupted.filter(({ quarantine }) => quarantine?.overdue === true),
     domains,
   };
 }
 
-/** Finds, in steps, the nodes on which policies fire, so that the next counts of the fleet take few steps. */
+/** Returns the counts of every region and country of a fleet, none of them disrupted, and functions that add to them. */
+function createDomainCounts(fleet: Fleet) {
+  const domains = { region: new Map<string, DomainCount>(), country: new Map<string, DomainCount>() };
+  const addTo = (domain: FailureDomain, name: string, { nodes, online, disrupted }: DomainCount) => {
+    const known = domains[domain].get(name) ?? NO_NODES;
+    const sums = { nodes: known.nodes + nodes, online: known.online + online };
+    domains[domain].set(name, { ...sums, disrupted: known.disrupted + disrupted });
+  };
+  const add = (location: Location, count: DomainCount) => {
+    for (const domain of FAILURE_DOMAINS) addTo(domain, location[domain], count);
+  };
+  const counted = countRecords(fleet);
+  for (const [index, location] of fleet.locations.entries()) {
+    const nodes = counted.nodes[index]!;
+    if (nodes > 0) add(location, { nodes, online: counted.seenOnline[index]!, disrupted: 0 });
+  }
+  return { domains, addTo, add };
+}
+
+/** Finds, in steps, the nodes on which policies fire, so that the next counts of the fleet take little time. */
 export function* findFiringNodes(
   fleet: Fleet,
   records: RemediationRecords,

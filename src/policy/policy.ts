@@ -3,17 +3,7 @@ import { compileExpression, type Expression } from "./cel/expression.ts";
 import type { Field } from "./cel/fields.ts";
 
 /** A policy with compiled expressions. */
-export interface Policy {
-  readonly spec: PolicySpec;
-  readonly match: Expression | null;
-  readonly when: Expression;
-  /** The `expect` of each step. Null means the default of its action. */
-  readonly expects: readonly (Expression | null)[];
-  /** Canonical text of the policy without its mode. Canary and efficacy start over when it changes. */
-  readonly fingerprint: string;
-  /** Canonical text of `match` and `when`. Timers start over when it changes. */
-  readonly conditionKey: string;
-}
+export type Policy = ReturnType<typeof compilePolicy>;
 
 /** A policy and its current status. */
 export interface ActivePolicy {
@@ -35,16 +25,19 @@ export interface ActivePolicy {
 export const isDryRun = ({ mode }: ActivePolicy): boolean => mode === "dry_run";
 
 /** Compiles a validated policy. Throws if an expression is invalid. */
-export function compilePolicy(spec: PolicySpec): Policy {
+export function compilePolicy(spec: PolicySpec) {
   const { mode: _, ...rest } = spec;
   return {
     spec,
     match: spec.match === null ? null : mustCompile(spec.match),
     when: mustCompile(spec.when),
+    /** The `expect` of each step. Null means the default of its action. */
     expects: spec.steps.map((step) =>
       step.action === "notify" || step.verify.expect === null ? null : mustCompile(step.verify.expect),
     ),
+    /** Canonical text of the policy without its mode. Canary and efficacy start over when it changes. */
     fingerprint: JSON.stringify(rest),
+    /** Canonical text of `match` and `when`. Timers start over when it changes. */
     conditionKey: JSON.stringify([spec.match, spec.when]),
   };
 }

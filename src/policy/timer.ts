@@ -162,26 +162,15 @@ const withoutCounts = (timer: Timer): Timer =>
 
 /** Starts counting at the newest data, which made the condition true. Older data may be from before that. */
 function startTimer({ newest, now }: Observation, { forMs }: TimerDurations): Timer {
-  return {
-    state: nextTimerState("inactive", forMs === 0 ? "proven" : "true"),
-    trueMs: 0,
-    clearMs: 0,
-    since: now,
-    last: { verdict: "true", at: newest, newest },
-    unknownSince: null,
-  };
+  const state = nextTimerState("inactive", forMs === 0 ? "proven" : "true");
+  return { ...INACTIVE, state, since: now, last: { verdict: "true", at: newest, newest } };
 }
 
 function observeTrue(timer: Timer, observation: Observation, durations: TimerDurations): Timer {
   const trueMs = timer.trueMs + creditMs(timer.last, observation, durations);
-  return {
-    state: nextTimerState(timer.state, trueMs >= durations.forMs ? "proven" : "true"),
-    trueMs,
-    clearMs: 0,
-    since: timer.since,
-    last: nextLastObservation(timer.last, observation, durations),
-    unknownSince: null,
-  };
+  const state = nextTimerState(timer.state, trueMs >= durations.forMs ? "proven" : "true");
+  const last = nextLastObservation(timer.last, observation, durations);
+  return { ...timer, state, trueMs, clearMs: 0, last, unknownSince: null };
 }
 
 function observeFalse(timer: Timer, observation: Observation, durations: TimerDurations): Timer {
@@ -254,12 +243,11 @@ export function markUntrusted(timer: Timer, now: EpochMs): Timer {
 
 /** Returns the timer of a journal row. The time since the row was written does not count. */
 export const restoreTimer = ({ state, trueMs, clearMs, since }: TimerRow): Timer => ({
+  ...INACTIVE,
   state,
   trueMs,
   clearMs,
   since,
-  last: null,
-  unknownSince: null,
 });
 
 /**
@@ -273,16 +261,9 @@ export function toTimerRow(policy: string, node: NodeId, timer: Timer, nodeCreat
   return nodeCreatedAt === undefined ? row : { ...row, nodeCreatedAt };
 }
 
-/** A timer as the API and the CLI show it. */
-export interface PresentedTimer extends Omit<TimerRow, "state"> {
-  readonly state: "pending" | "firing";
-}
-
-/** Returns a timer for display. A lapsed timer is shown as pending, because it has to fire again. */
-export const presentTimer = (row: TimerRow): PresentedTimer => ({
-  ...row,
-  state: row.state === "lapsed" ? "pending" : row.state,
-});
+/** Returns a timer as the API and the CLI show it. A lapsed timer is shown as pending, because it has to fire again. */
+export const presentTimer = (row: TimerRow) => ({ ...row, state: row.state === "lapsed" ? "pending" : row.state });
+export type PresentedTimer = ReturnType<typeof presentTimer>;
 
 /**
  * Returns the timer after the `for` of its policy became longer, if no action was taken yet. A firing timer that does not

@@ -6,12 +6,12 @@ import { recoverFromCrash } from "./crash-recovery.ts";
 import { thresholdsOfPolicies } from "./evaluation/detail-demand.ts";
 import { resumeEpisodeNotifications } from "./execution/episode-transitions.ts";
 import { startVerificationReads } from "./execution/verification-reads.ts";
-import { createOperatorCommands } from "./operator-command-execution.ts";
+import { createOperatorCommands, type OperatorCommands } from "./operator-command-execution.ts";
 import { endExpiredHolds, nextExpiryMs } from "./operator-holds.ts";
 import { RemediationRound } from "./round.ts";
 import { bindJournalToService } from "./service-binding.ts";
-import { clearPolicyGauges, initializeCounters } from "./status/gauges.ts";
-import type { OperatorCommands, RemediationView } from "./status/views.ts";
+import { initializeCounters } from "./status/gauges.ts";
+import type { RemediationView } from "./status/views.ts";
 
 /** Remediates nodes. For each snapshot it evaluates policies, decides, acts and verifies. */
 export class RemediationController {
@@ -71,7 +71,7 @@ export class RemediationController {
     void this.#context.clock.sleep(postGraceMs, done.signal).then(() => this.#abortPost.abort());
     await Promise.all([this.#rounds, this.#verificationReads, this.#context.remediationState.pendingCommits()]);
     done.abort();
-    clearPolicyGauges(this.#context);
+    this.#context.metrics.clearPolicyGauges();
   }
 
   /** Starts a round now, or as soon as the current one is over. */

@@ -4,7 +4,6 @@ import type { CommandReply, OperatorCommand, OperatorCommandName } from "../mode
 import type { RemediationRecords } from "../policy/remediation-records.ts";
 import { type PlanDeps, type Planned, planCommand, reject } from "./command-plans.ts";
 import { ownershipOf } from "./operator-holds.ts";
-import type { OperatorCommands } from "./status/views.ts";
 
 /** Dependencies of the operator commands. */
 interface OperatorCommandsDeps extends PlanDeps {
@@ -18,12 +17,17 @@ interface OperatorCommandsDeps extends PlanDeps {
  * Creates the operator commands. A command that can't be journaled is rejected, because a restart would lose it. A
  * command is planned with the state after all earlier commits, and takes effect once it is journaled.
  */
-export const createOperatorCommands = (deps: OperatorCommandsDeps): OperatorCommands => ({
-  execute: async (command) =>
+export const createOperatorCommands = (deps: OperatorCommandsDeps) => ({
+  /** Executes a command. If it succeeds, it is journaled with the operator's name. */
+  execute: async (command: OperatorCommand): Promise<CommandReply> =>
     deps.stopping.aborted
       ? reject("stopping", "the daemon is reloading or stopping, and nothing has changed; try again in a few seconds")
       : execute(deps, command),
-  noteReload(problems, operator, origin) {
+  /**
+   * Journals the result of a reload by an operator, or null if none is known. Without problems the new configuration is
+   * active. `origin` is a prefix of the row's text.
+   */
+  noteReload(problems: readonly string[], operator: string | null, origin: string): void {
     const rest = problems.length > 1 ? ` (and ${problems.length - 1} more)` : "";
     const result = problems.length === 0 ? "the new configuration is active" : `rejected: ${problems[0]}${rest}`;
     const { remediationState } = deps.context;
@@ -32,6 +36,9 @@ export const createOperatorCommands = (deps: OperatorCommandsDeps): OperatorComm
     countCommand(deps, "reload");
   },
 });
+
+/** Operator commands. */
+export type OperatorCommands = ReturnType<typeof createOperatorCommands>;
 
 /** Plans a command, journals it and its changes, and applies it. */
 async function execute(deps: OperatorCommandsDeps, command: OperatorCommand): Promise<CommandReply> {

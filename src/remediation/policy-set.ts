@@ -1,4 +1,4 @@
-import type { Mode, PolicySpec, StepVerification } from "../model/policy/policy.ts";
+import type { Mode, PolicySpec } from "../model/policy/policy.ts";
 import type { Action } from "../model/remediation/episode.ts";
 import type { Expression } from "../policy/cel/expression.ts";
 import { type ActivePolicy, compilePolicy, lowerMode, mustCompile, type Policy } from "../policy/policy.ts";
@@ -22,12 +22,7 @@ export const conditionFactKey = (policy: string): string => `remediation.conditi
 export const forFactKey = (policy: string): string => `remediation.for.${policy}`;
 
 /** The policy under which an action was sent, and how its step is verified. */
-export interface SentUnder {
-  readonly policy: Policy;
-  readonly verify: StepVerification;
-  /** The `expect` of the step, or null if it has none. */
-  readonly expect: Expression | null;
-}
+export type SentUnder = NonNullable<ReturnType<PolicySet["sentUnder"]>>;
 
 /**
  * The policies of the configuration, the modes that are in force, and earlier versions that episodes still refer to.
@@ -82,10 +77,11 @@ export class PolicySet {
    * Returns the policy under which an action was sent and by which it is verified, with the action's step. Null if this
    * version can't read it.
    */
-  sentUnder({ fingerprint, step: index }: Action): SentUnder | null {
+  sentUnder({ fingerprint, step: index }: Action) {
     const policy = this.withFingerprint(fingerprint);
     const step = policy?.spec.steps[index];
     if (policy === null || step === undefined || step.action === "notify") return null;
+    /** `expect`: the one of the step, or null if it has none. */
     return { policy, verify: step.verify, expect: policy.expects[index] ?? null };
   }
 

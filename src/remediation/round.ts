@@ -1,6 +1,5 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import { oncePerKey } from "../base/once-per-key.ts";
-import { runAtOnce } from "../base/steps.ts";
 import type { TrustAssessment } from "../inventory/trust.ts";
 import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
@@ -74,21 +73,17 @@ export class RemediationRound {
     this.trustTracker = new InventoryTrustTracker(context);
     this.health = new RoundHealth(context);
     const { fleetHealth, trustTracker } = this;
-    const collectFacts = createGuardFacts(context, fleetHealth, trustTracker);
-    this.#collectFacts = (dryRun) => runAtOnce(collectFacts(dryRun));
+    this.#collectFacts = createGuardFacts(context, fleetHealth, trustTracker);
     this.#actionPlanner = new ActionPlanner(context);
-    const { decisionLog } = this.#actionPlanner;
-    this.view = createStatusView({
-      context,
-      fleetHealth,
-      collectFacts,
-      trustBlockers: () => trustTracker.current().blockers,
-      roundFailure: () => this.health.failure(),
-      lastDecisions: () => [...decisionLog.lastDecisions()],
-      unknownNodes: (policy) => this.#policyEvaluator.unknownNodes(policy),
-      matchedNodes: (policy) => this.#policyEvaluator.matches.of(policy),
-    });
-    this.#policyEvaluator = new PolicyEvaluator(context, this.fleetHealth);
+    this.#policyEvaluator = new PolicyEvaluator(context, fleetHealth);
+    const leader = {
+      trustTracker,
+      roundHealth: this.health,
+      policyEvaluator: this.#policyEvaluator,
+      decisionLog: this.#actionPlanner.decisionLog,
+      collectFacts: this.#collectFacts,
+    };
+    this.view = createStatusView({ context, fleetHealth, leader });
     this.#episodeTracker = new EpisodeTracker(context);
     this.#externalActions = createExternalActions(context);
     this.#sendFleetAlerts = createFleetAlerts(context, this.fleetHealth);

@@ -1,6 +1,6 @@
 import type { DurationMs } from "../../src/base/duration.ts";
 import type { OperatorCommand } from "../../src/model/remediation/operator-command.ts";
-import type { OperatorCommands } from "../../src/remediation/status/views.ts";
+import type { OperatorCommands } from "../../src/remediation/operator-command-execution.ts";
 
 /** The commands of an operator, by name. */
 export type CommandsByName = ReturnType<typeof commandsOf>;

@@ -1,5 +1,4 @@
 import { HOUR_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { runAtOnce } from "../../src/base/steps.ts";
 import type { Safety } from "../../src/config/schema/safety.ts";
 import type { PolicySpec } from "../../src/model/policy/policy.ts";
 import type { Blocker } from "../../src/model/remediation/decision.ts";
@@ -119,9 +118,7 @@ export function buildFacts(overrides: GuardCaseOptions = {}): GuardFacts {
   const { timers = [], episodes = [], actions = [], holds = [], policies = [activePolicy()] } = overrides;
   const safety = { ...defaultSafety, ...overrides.safety };
   const records = new RemediationRecords({ timers, episodes, actions, holds, facts: new Map(), lastNumber: 0 });
-  const fleetCounts = runAtOnce(
-    countFleet(buildFleet(overrides.nodes ?? hundredNodes), records, policies, false, NOON),
-  );
+  const fleetCounts = countFleet(buildFleet(overrides.nodes ?? hundredNodes), records, policies, false, NOON);
   return {
     now: NOON,
     safety,

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
-import { runAtOnce } from "../../src/base/steps.ts";
 import type { NodeStatus } from "../../src/model/node.ts";
 import type { Action, Episode } from "../../src/model/remediation/episode.ts";
 import { countFleet } from "../../src/policy/fleet-counts.ts";
@@ -16,7 +15,7 @@ describe("a node with an action whose step is over counts as disrupted", () => {
     const actions = [actionOf(1, closed.id, { ...sent, outcome: "ineffective", dryRun: closed.dryRun })];
     const rows = { timers: [], episodes: [closed], actions, holds: [], facts: new Map(), lastNumber: 0 };
     const fleet = buildFleet([{ id: "late", country: "DE", region: "r", status }]);
-    return [...runAtOnce(countFleet(fleet, new RemediationRecords(rows), [activePolicy()], false, NOON)).disrupted];
+    return [...countFleet(fleet, new RemediationRecords(rows), [activePolicy()], false, NOON).disrupted];
   };
   const request = { kind: "quarantine", reason: "r", durationMinutes: 60 } as const;
 

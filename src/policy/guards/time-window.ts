@@ -1,12 +1,13 @@
 import { DAY_MS, type DurationMs, formatDuration, MINUTE_MS } from "../../base/duration.ts";
+import { oncePerKey } from "../../base/once-per-key.ts";
 import { type IntervalSpec, LOCAL_ZONE, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { EpochMs } from "../../model/time.ts";
 
 /** A week and a day. A weekly window opens within this time, even if the clocks change on that day. */
 const OPENING_HORIZON_MS: DurationMs = 8 * DAY_MS;
-/** Maximum number of cached zones. A configuration names few, and reloads may add some. */
-const CACHED_ZONES_MAX = 64;
+/** Clocks change at a whole multiple of this, in UTC. */
+const CLOCK_CHANGE_STEP_MS: DurationMs = 15 * MINUTE_MS;
 const UTC = "UTC";
 
 /** Local time of a zone, in milliseconds since 1970 as if the zone were UTC. */
@@ -60,7 +61,7 @@ function nextSpecOpening(spec: IntervalSpec, from: EpochMs, until: EpochMs): Epo
   return null;
 }
 
-/** Returns the next time at which a spec can begin, or the next change of the clocks if that is earlier. */
+/** Returns the next time at which a spec can begin, or the next quarter of an hour if the clocks change before that. */
 function nextPossibleOpening(spec: IntervalSpec, at: EpochMs): EpochMs {
   const wall = localTimeOf(spec, at);
   const day = Math.floor(wall / DAY_MS) * DAY_MS;
@@ -68,20 +69,9 @@ function nextPossibleOpening(spec: IntervalSpec, at: EpochMs): EpochMs {
     .map(({ startMinute }) => day + startMinute * MINUTE_MS)
     .filter((candidate) => candidate > wall);
   const next = at + Math.min(...candidates, day + DAY_MS) - wall;
-  const offset = wall - at;
-  return localTimeOf(spec, next) - next === offset ? next : offsetChangeAt(spec, at, next);
-}
-
-/** Returns the first time after `before` at which the zone has the same offset from UTC as at `after`. */
-function offsetChangeAt(spec: IntervalSpec, before: EpochMs, after: EpochMs): EpochMs {
-  const offset = localTimeOf(spec, before) - before;
-  let [low, high] = [before, after];
-  while (high - low > 1) {
-    const middle = Math.floor((low + high) / 2);
-    if (localTimeOf(spec, middle) - middle === offset) low = middle;
-    else high = middle;
-  }
-  return high;
+  // Clocks change only at such a time.
+  const quarter = (Math.floor(at / CLOCK_CHANGE_STEP_MS) + 1) * CLOCK_CHANGE_STEP_MS;
+  return localTimeOf(spec, next) - next === wall - at ? next : quarter;
 }
 
 /**
@@ -128,23 +118,17 @@ function localTimeIn(zone: string, at: EpochMs): LocalTimeMs {
   return wall + (at - Math.floor(at / 1_000) * 1_000);
 }
 
-// Creating a formatter is expensive, so each zone's formatter is cached.
-const formatters = new Map<string, Intl.DateTimeFormat>();
-
-function formatterOf(zone: string): Intl.DateTimeFormat {
-  const known = formatters.get(zone);
-  if (known !== undefined) return known;
-  if (formatters.size >= CACHED_ZONES_MAX) formatters.clear();
-  const formatter = new Intl.DateTimeFormat("en-US-u-ca-gregory-nu-latn", {
-    ...(zone === LOCAL_ZONE ? {} : { timeZone: zone }),
-    hourCycle: "h23",
-    year: "numeric",
-    month: "numeric",
-    day: "numeric",
-    hour: "numeric",
-    minute: "numeric",
-    second: "numeric",
-  });
-  formatters.set(zone, formatter);
-  return formatter;
-}
+/** Creating a formatter is expensive, so each zone's formatter is cached. There are a few hundred zones. */
+const formatterOf = oncePerKey(
+  (zone: string) =>
+    new Intl.DateTimeFormat("en-US-u-ca-gregory-nu-latn", {
+      ...(zone === LOCAL_ZONE ? {} : { timeZone: zone }),
+      hourCycle: "h23",
+      year: "numeric",
+      month: "numeric",
+      day: "numeric",
+      hour: "numeric",
+      minute: "numeric",
+      second: "numeric",
+    }),
+);

@@ -151,7 +151,7 @@ export interface LastDecision {
 }
 
 /** Records each decision that differs from the last one about its node, and remembers the last ones. */
-class DecisionLog {
+export class DecisionLog {
   readonly #context: EpisodeContext;
   readonly #last = new Map<string, LastDecision>();
 

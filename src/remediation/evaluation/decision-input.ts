@@ -1,6 +1,5 @@
 import { type DurationMs, formatDuration, formatSecondsLeft, SECOND_MS } from "../../base/duration.ts";
 import { oncePerKey } from "../../base/once-per-key.ts";
-import type { Steps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
@@ -148,24 +147,17 @@ export function isGivenUp(
 /** Returns the facts for real actions or for dry runs. */
 export type FactsOf = (dryRun: boolean) => GuardFacts;
 
-/** The steps that collect the facts. All facts except the counts of the fleet are as of the last step. */
-export type FactsSteps = (dryRun: boolean) => Steps<GuardFacts>;
-
 type FactsDeps = DecisionContext & Pick<ServiceContext, "apiKey" | "client" | "externalBlockerCache">;
 
 /** Returns a function that collects the current facts. */
-export const createGuardFacts = (
-  context: FactsDeps,
-  fleetHealth: FleetHealth,
-  trustTracker: InventoryTrustTracker,
-): FactsSteps =>
-  function* collectFacts(dryRun) {
+export const createGuardFacts =
+  (context: FactsDeps, fleetHealth: FleetHealth, trustTracker: InventoryTrustTracker): FactsOf =>
+  (dryRun) => {
     const { apiKey, observed, policies, remediationState, config } = context;
     const { records } = remediationState;
-    const fleetCounts = yield* countFleet(observed.fleet, records, policies.active(), dryRun, remediationState.now());
-    yield;
     const trust = trustTracker.current();
     const now = remediationState.now();
+    const fleetCounts = countFleet(observed.fleet, records, policies.active(), dryRun, now);
     const assumed = dryRun ? [] : assumedActionTimes(remediationState.firstStartedAt(), config.safety, now);
     const countedFrom = now - config.safety.maxActions.perMs;
     const actions = [...records.actions()].filter((action) => action.dryRun === dryRun);

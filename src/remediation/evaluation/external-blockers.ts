@@ -29,11 +29,6 @@ const RESULT_AGE_MS_MAX: DurationMs = 2 * MINUTE_MS;
 /** Interval of the queries while a policy has candidates. */
 export const QUERY_INTERVAL_MS: DurationMs = 30 * SECOND_MS;
 
-const POSITIVE_DETAILS: Readonly<Record<ExternalBlocker["kind"], string>> = {
-  query: "it returns a result",
-  alerts: "one is firing",
-};
-
 /** Creates an empty cache of results. */
 export function createExternalBlockerCache(externalBlockers: ExternalBlockers, clock: Clock) {
   const results = new Map<string, CachedResult>();
@@ -47,7 +42,8 @@ export function createExternalBlockerCache(externalBlockers: ExternalBlockers, c
 
   async function query(blockedBy: ExternalBlocker, signal: AbortSignal): Promise<void> {
     const answer = await externalBlockers.blocks(blockedBy, signal);
-    const detail = answer.ok ? POSITIVE_DETAILS[blockedBy.kind] : `the query failed: ${answer.error}`;
+    const found = blockedBy.kind === "query" ? "it returns a result" : "one is firing";
+    const detail = answer.ok ? found : `the query failed: ${answer.error}`;
     const blocks = !answer.ok || answer.value;
     results.set(keyOf(blockedBy), { at: clock.monotonic(), blockedDetail: blocks ? detail : null });
   }

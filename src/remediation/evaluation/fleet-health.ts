@@ -1,5 +1,5 @@
 import { MINUTE_MS } from "../../base/duration.ts";
-import { runAtOnce } from "../../base/steps.ts";
+import { oncePerObject } from "../../base/once-per-key.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
@@ -50,6 +50,9 @@ export const STORM_FACT = "remediation.storm";
  * update.
  */
 const ACTING_POLICIES_FACT = "remediation.acting_policies";
+/** Returns the text of a fact. Its value is immutable, and after a mass event it names most of the fleet. */
+const jsonOf = oncePerObject((value: object): string => JSON.stringify(value));
+
 /** How far the end of a storm may move before it is journaled again. */
 const STORM_REWRITE_MS = MINUTE_MS;
 
@@ -65,8 +68,6 @@ export class FleetHealth {
    * The time up to which the breaker has counted losses. After a restart it may lack some of those within its period.
    */
   #lossesCountedUntil: EpochMs;
-  /** The last value of each fact, and its text. */
-  readonly #texts = new Map<string, { readonly value: unknown; readonly text: string }>();
   #stormWrittenAt: EpochMs = Number.NEGATIVE_INFINITY;
 
   /** Continues with what the journal holds. */
@@ -210,9 +211,7 @@ export class FleetHealth {
 
   #countFleet(dryRun: boolean): FleetCounts {
     const { observed, policies, remediationState } = this.#context;
-    return runAtOnce(
-      countFleet(observed.fleet, remediationState.records, policies.active(), dryRun, remediationState.now()),
-    );
+    return countFleet(observed.fleet, remediationState.records, policies.active(), dryRun, remediationState.now());
   }
 
   #changedCounts(): JournalChange[] {
@@ -237,11 +236,8 @@ export class FleetHealth {
     return changes;
   }
 
-  /** `value` is immutable, and converted to text only once, because after a mass event it names most of the fleet. */
-  #changedFact(key: string, value: unknown): JournalChange[] {
-    const known = this.#texts.get(key);
-    const text = known?.value === value ? known!.text : JSON.stringify(value);
-    this.#texts.set(key, { value, text });
+  #changedFact(key: string, value: object | null): JournalChange[] {
+    const text = value === null ? "null" : jsonOf(value);
     return text === this.#context.remediationState.records.fact(key) ? [] : [{ kind: "fact", key, value: text }];
   }
 }

@@ -1,5 +1,4 @@
 import type { DurationMs } from "../../base/duration.ts";
-import { runAtOnce } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { countRecords } from "../../policy/cel/fleet-aggregates.ts";
@@ -157,11 +156,12 @@ export class IncidentTracker {
   /** Returns a function that returns the node counts of a region or country, which are counted when it is called. */
   #countByDomain(): (domain: string) => DomainCount {
     const { observed, remediationState, config } = this.#context;
+    const { records } = remediationState;
+    const { by } = config.safety.correlated;
     let domains: ReadonlyMap<string, DomainCount> | null = null;
     return (domain) => {
       // Without policies no timers are counted, which the number of nodes does not depend on.
-      domains ??= runAtOnce(countFleet(observed.fleet, remediationState.records, [], false, remediationState.now()))
-        .domains[config.safety.correlated.by];
+      domains ??= countFleet(observed.fleet, records, [], false, remediationState.now()).domains[by];
       return domains.get(domain) ?? NO_NODES;
     };
   }

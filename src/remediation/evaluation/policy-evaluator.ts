@@ -2,48 +2,19 @@ import { SlotSet } from "../../base/slot-set.ts";
 import { eachInSteps, type Steps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
-import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import type { MonotonicMs } from "../../model/time.ts";
 import { runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, type ScopeData } from "../../policy/cel/field-readers.ts";
 import { isUnderWay } from "../../policy/episodes/lost-nodes.ts";
-import { type EvaluationInput, evaluatePolicy, isStatusUnknown, prepareEvaluation } from "../../policy/evaluation.ts";
+import { evaluatePolicy, isStatusUnknown, prepareEvaluation } from "../../policy/evaluation.ts";
 import { isDryRun, type Policy } from "../../policy/policy.ts";
 import type { TimerChange } from "../../policy/remediation-records.ts";
-import {
-  INACTIVE,
-  markUnseen,
-  markUntrusted,
-  observeCondition,
-  type Timer,
-  type TimerDurations,
-} from "../../policy/timer.ts";
+import { INACTIVE, markUnseen, markUntrusted, observeCondition, type Timer } from "../../policy/timer.ts";
 import type { DecisionContext, RemediationContext } from "../context.ts";
 import { hasLeft } from "../observed-fleet.ts";
-import type { LastHealthyTimes } from "../state/last-healthy.ts";
 import { splitByNode } from "../state/timer-parts.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 import type { NodeUnderPolicy, UnhealthyNode } from "./incidents.ts";
-import { type MatchCounts, PolicyMatches } from "./policy-matches.ts";
-
-/** One policy, and what it needs to evaluate a snapshot. */
-interface PolicyPass {
-  readonly policy: Policy;
-  readonly input: EvaluationInput;
-  /** The `created_at` of the nodes that are evaluated, by slot, or NaN if unknown. */
-  readonly createdAtMs: Fleet["createdAtMs"];
-  /** When a record last stated another status, by slot, or null if the condition does not depend on it. */
-  readonly otherStatusAt: Fleet["otherStatusAt"] | null;
-  readonly durations: TimerDurations;
-  readonly dryRun: boolean;
-  /** See {@link LastHealthyTimes}. */
-  readonly lastHealthyAt: Float64Array;
-  /** Slots of the nodes whose condition is unknown, or was until now because the data of their timer was too old. */
-  readonly unknownSlots: SlotSet;
-  /** The counts of the nodes that are evaluated. */
-  readonly matches: MatchCounts;
-  /** When the pass began, on the journal's clock. */
-  readonly now: EpochMs;
-}
 
 /** When the data of a snapshot was observed. */
 interface ObservationTimes extends Pick<Fleet, "settledAt" | "listedAt" | "detailedAt"> {
@@ -60,11 +31,14 @@ type EvaluatorContext = Omit<DecisionContext, "config"> & Pick<RemediationContex
 
 /** Runs the timers of all policies over the observed nodes. */
 export class PolicyEvaluator {
-  readonly matches: PolicyMatches;
   readonly #context: EvaluatorContext;
   readonly #fleetHealth: Pick<FleetHealth, "recordChanges">;
   /** By policy, the slots of the nodes whose condition was unknown when it was evaluated last. */
   readonly #unknownSlots = new Map<string, SlotSet>();
+  /** By policy, how many nodes it matched when it was evaluated on all of them. */
+  readonly #matched = new Map<string, { readonly nodes: number; readonly of: number }>();
+  /** The policies that were found to match no node. */
+  readonly #unmatched = new Set<string>();
   /** The ids of the last evaluation. */
   #comparedIds: readonly NodeId[] = [];
   /** A node is added before its timer changes, and kept until it is counted, even if the evaluation fails. */
@@ -72,7 +46,6 @@ export class PolicyEvaluator {
   #lastEvaluated: ObservationTimes | null = null;
 
   constructor(context: EvaluatorContext, fleetHealth: Pick<FleetHealth, "recordChanges">) {
-    this.matches = new PolicyMatches(context.log);
     this.#context = context;
     this.#fleetHealth = fleetHealth;
   }
@@ -102,6 +75,11 @@ export class PolicyEvaluator {
     return this.#unknownSlots.get(policy)?.size ?? 0;
   }
 
+  /** Returns how many of the nodes a policy matches, or null if it was not evaluated on all nodes yet. */
+  matchedNodes(policy: string) {
+    return this.#matched.get(policy) ?? null;
+  }
+
   *#evaluateSnapshot(replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Steps<void> {
     const { observed, policies } = this.#context;
     const { snapshot } = observed.latest!;
@@ -111,17 +89,29 @@ export class PolicyEvaluator {
     yield* this.#forgetRemovedNodes(snapshot.fleet, replaced, changes);
     yield* this.#forgetReassignedSlots(snapshot.fleet.ids);
     for (const policy of policies.all) {
-      const pass = this.#preparePass(policy, data);
+      const { name } = policy.spec;
+      const unknownSlots = this.#unknownSlots.get(name) ?? new SlotSet();
+      this.#unknownSlots.set(name, unknownSlots);
+      const pass = preparePass(this.#context, policy, data, unknownSlots);
       if (slots.length > 0) yield* prepareEvaluation(policy, pass.input);
       for (let begin = 0; begin < slots.length; begin += EVALUATIONS_PER_STEP) {
         for (const slot of slots.subarray(begin, begin + EVALUATIONS_PER_STEP))
           this.#updateTimer(pass, snapshot.fleet.ids[slot]!, slot, changes);
         yield;
       }
-      if (slots.length === snapshot.fleet.count) this.matches.record(policy.spec, pass.matches, slots.length);
+      if (slots.length === snapshot.fleet.count) this.#recordMatches(pass, slots.length);
     }
     const { settledAt, listedAt, detailedAt } = snapshot.fleet;
     this.#lastEvaluated = { settledAt, listedAt, detailedAt, sessionsAt: snapshot.sessions?.settledAt ?? null };
+  }
+
+  /** Records an evaluation on all nodes, and warns once about a policy that matches none. */
+  #recordMatches({ policy: { spec }, matches: { selected, excluded } }: PolicyPass, nodes: number): void {
+    const { name, match } = spec;
+    this.#matched.set(name, { nodes: selected, of: nodes });
+    if (nodes === 0 || excluded < nodes || this.#unmatched.has(name)) return;
+    this.#unmatched.add(name);
+    this.#context.log.warn({ policy: name, match, nodes }, "the policy matches no node");
   }
 
   /** Evaluates a node and adds what has changed. */
@@ -172,26 +162,6 @@ export class PolicyEvaluator {
       for (const slots of this.#unknownSlots.values()) slots.delete(slot);
     }
     this.#comparedIds = ids;
-  }
-
-  #preparePass(policy: Policy, data: ScopeData): PolicyPass {
-    const { name } = policy.spec;
-    const { clock, observed, policies, remediationState } = this.#context;
-    const { createdAtMs, otherStatusAt, slots } = data.fleet;
-    const unknownSlots = this.#unknownSlots.get(name) ?? new SlotSet();
-    this.#unknownSlots.set(name, unknownSlots);
-    return {
-      policy,
-      input: observed.input(policy.spec, clock.monotonic(), data),
-      createdAtMs,
-      otherStatusAt: readsStatus(policy) ? otherStatusAt : null,
-      durations: observed.timerDurations(policy),
-      dryRun: isDryRun(policies.activate(policy)),
-      lastHealthyAt: remediationState.lastHealthy.under(name, slots),
-      unknownSlots,
-      matches: { selected: 0, excluded: 0 },
-      now: remediationState.now(),
-    };
   }
 
   /** Returns the slots that were observed again since the last evaluation that was completed. */
@@ -263,6 +233,35 @@ export class PolicyEvaluator {
     }
   }
 }
+
+/** Returns one policy, and what it needs to evaluate a snapshot. */
+function preparePass(
+  { clock, observed, policies, remediationState }: EvaluatorContext,
+  policy: Policy,
+  data: ScopeData,
+  unknownSlots: SlotSet,
+) {
+  const { createdAtMs, otherStatusAt, slots } = data.fleet;
+  return {
+    policy,
+    input: observed.input(policy.spec, clock.monotonic(), data),
+    /** The `created_at` of the nodes that are evaluated, by slot, or NaN if unknown. */
+    createdAtMs,
+    /** When a record last stated another status, by slot, or null if the condition does not depend on it. */
+    otherStatusAt: readsStatus(policy) ? otherStatusAt : null,
+    durations: observed.timerDurations(policy),
+    dryRun: isDryRun(policies.activate(policy)),
+    /** When each node was last observed to be healthy, by slot. */
+    lastHealthyAt: remediationState.lastHealthy.under(policy.spec.name, slots),
+    /** Slots of the nodes whose condition is unknown, or was until now because the data of their timer was too old. */
+    unknownSlots,
+    /** Number of nodes that `match` selects, and that it excludes. It is unknown for the others. */
+    matches: { selected: 0, excluded: 0 },
+    /** When the pass began, on the journal's clock. */
+    now: remediationState.now(),
+  };
+}
+type PolicyPass = ReturnType<typeof preparePass>;
 
 /** Returns whether the condition of a policy depends on the status of its node. */
 export const readsStatus = ({ match, when }: Policy): boolean =>

@@ -123,17 +123,10 @@ export function notifyOfEpisode(
   about: Pick<Notification, "kind" | "severity" | "summary">,
   receiver?: string,
 ): void {
-  const notification: Notification = {
-    ...about,
-    key: `${about.kind}/${episode.id}/${episode.step}`,
-    policy: episode.policy,
-    node: episode.node,
-    episode: episode.id,
-    region: episode.region,
-    startsAt: context.remediationState.now(),
-    endsAt: null,
-  };
-  context.notifier.notify(notification, receiver);
+  const { id, policy, node, region, step } = episode;
+  const startsAt = context.remediationState.now();
+  const subject = { key: `${about.kind}/${id}/${step}`, policy, node, episode: id, region, startsAt, endsAt: null };
+  context.notifier.notify({ ...about, ...subject }, receiver);
 }
 
 /** Returns the name and the id of a node, or its id alone if its name is not known. */

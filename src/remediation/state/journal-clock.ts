@@ -9,17 +9,14 @@ import {
 import type { Clock, Log } from "../../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 
-/** What the journal holds about its clock. */
-export interface JournaledTime {
-  /** The last time in the journal, or null if the journal is new. */
-  readonly last: EpochMs | null;
-  /** The last `uncertainUntil` of the {@link JournalClock}. Absent or null if the clock was never behind. */
-  readonly uncertainUntil?: EpochMs | null;
-  /** The last `behindSince` of the {@link JournalClock}. Absent or null if the clock was right. */
-  readonly behindSince?: EpochMs | null;
-  /** The last `lagMs` of the {@link JournalClock}. Absent or null if it had none. */
-  readonly lagMs?: DurationMs | null;
-}
+/** Key of the fact that holds the last time on this clock, which keeps it from going back. Every commit changes it. */
+export const CLOCK_FACT = "remediation.clock";
+/** Key of the fact that holds {@link JournalClock.uncertainUntil}. Absent if the clock was never behind. */
+export const CLOCK_UNCERTAIN_FACT = "remediation.clock_uncertain_until";
+/** Key of the fact that holds {@link JournalClock.behindSince}. Absent if the clock is right. */
+export const CLOCK_BEHIND_FACT = "remediation.clock_behind_since";
+/** Key of the fact that holds {@link JournalClock.lagMs}. Absent if it never lagged. */
+export const CLOCK_LAG_FACT = "remediation.clock_lag";
 
 /** The wall clock and the service's Date agree if they differ by at most this much, since clocks drift without NTP. */
 const AGREEMENT_MS: DurationMs = 5 * MINUTE_MS;
@@ -76,17 +73,19 @@ export class JournalClock {
   /** When it last changed, and its other recent changes, oldest first: a later change may hide that of a suspension. */
   #wallChanges: readonly MonotonicMs[] = [];
 
-  constructor(journaled: JournaledTime, clock: Clock, log: Log) {
-    const { last, uncertainUntil, behindSince, lagMs } = journaled;
+  /** Continues with the facts of the journal. */
+  constructor(facts: ReadonlyMap<string, string>, clock: Clock, log: Log) {
+    const journaled = (key: string) => (facts.has(key) ? Number(facts.get(key)) : null);
+    const last = journaled(CLOCK_FACT);
     this.#clock = clock;
     this.#log = log;
     this.#isNew = last === null;
     this.openedAt = last === null ? clock.now() : last + 1;
     this.#openedAtMonotonic = clock.monotonic();
     this.#offset = this.openedAt - this.#openedAtMonotonic;
-    this.#uncertainUntil = uncertainUntil ?? Number.NEGATIVE_INFINITY;
-    this.#behindSince = behindSince ?? this.openedAt;
-    this.#lagMs = lagMs ?? 0;
+    this.#uncertainUntil = journaled(CLOCK_UNCERTAIN_FACT) ?? Number.NEGATIVE_INFINITY;
+    this.#behindSince = journaled(CLOCK_BEHIND_FACT) ?? this.openedAt;
+    this.#lagMs = journaled(CLOCK_LAG_FACT) ?? 0;
     this.#wallOffset = clock.now() - clock.monotonic();
   }
 

@@ -1,4 +1,4 @@
-import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
+import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Clock, LazyFactStore, Log } from "../../model/ports.ts";
 import type { Journal, JournalChange, JournalContents } from "../../model/remediation/journal.ts";
@@ -6,16 +6,8 @@ import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { nextTurn } from "../../platform/event-loop.ts";
 import { RemediationRecords } from "../../policy/remediation-records.ts";
-import {
-  CLOCK_BEHIND_FACT,
-  CLOCK_FACT,
-  CLOCK_LAG_FACT,
-  CLOCK_UNCERTAIN_FACT,
-  journaledTimeOf,
-  LAG_CHANGE_MS_MIN,
-} from "./clock-facts.ts";
 import { CHANGING_CREATED_AT_FACT, CreatedAtChanges } from "./created-at-changes.ts";
-import { JournalClock } from "./journal-clock.ts";
+import { CLOCK_BEHIND_FACT, CLOCK_FACT, CLOCK_LAG_FACT, CLOCK_UNCERTAIN_FACT, JournalClock } from "./journal-clock.ts";
 import { JournalWriter } from "./journal-writer.ts";
 import { LastHealthyTimes } from "./last-healthy.ts";
 import { type ClockAdvance, movedTimes } from "./moved-times.ts";
@@ -52,13 +44,15 @@ export interface RemediationStateDeps {
 export const EPISODE_MEMORY_MS: DurationMs = 30 * DAY_MS;
 /** The time is journaled at least this often. After a restart, the time since then counts as downtime. */
 const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
+/** A lag is journaled again after a change of this much, since the service's Date is in whole seconds. */
+const LAG_CHANGE_MS_MIN: DurationMs = 2 * SECOND_MS;
 /** Key of the fact that holds when this journal was created. Absent if it has all earlier actions. */
 const FIRST_START_FACT = "remediation.first_start";
 
 /** Reads the state from the journal. Rejects if it can't be read. */
 export async function openRemediationState(deps: RemediationStateDeps): Promise<RemediationState> {
   const { journal, clock, log } = deps;
-  const journalClock = new JournalClock(journaledTimeOf(await journal.facts()), clock, log);
+  const journalClock = new JournalClock(await journal.facts(), clock, log);
   const contents = await journal.load(journalClock.now() - EPISODE_MEMORY_MS);
   return new RemediationState(deps, journalClock, contents);
 }

@@ -16,18 +16,6 @@ type GaugeDeps = Pick<EpisodeContext, "metrics" | "policies" | "remediationState
  */
 export const EPISODE_SERIES_MAX = 1_000;
 
-/** Gauges whose series depend on the policies. */
-const POLICY_GAUGES = [
-  "proxywarden_episodes",
-  "proxywarden_node_episode",
-  "proxywarden_policy_mode",
-  "proxywarden_policy_ineffective",
-  "proxywarden_policy_matched_nodes",
-  "proxywarden_policy_unknown_nodes",
-  "proxywarden_held_nodes",
-  "proxywarden_longest_hold_seconds",
-] as const;
-
 /** Sets all gauges of remediation, in steps. */
 export function* setGauges(
   context: GaugeDeps,
@@ -48,15 +36,8 @@ function* setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): Steps<
   metrics.set("proxywarden_journal_writable", {}, status.journal === null ? 1 : 0);
   metrics.set("proxywarden_approvals_waiting", {}, view.approvals().length);
   for (const [limit, nodes] of Object.entries(status.limits)) metrics.set("proxywarden_limit_nodes", { limit }, nodes);
-  for (const {
-    policy: { spec },
-    mode,
-    hasFallenBack,
-    matched,
-    unknown,
-    episodes,
-  } of yield* view.policies()) {
-    const policy = spec.name;
+  for (const { policy: compiled, mode, hasFallenBack, matched, unknown, episodes } of yield* view.policies()) {
+    const policy = compiled.spec.name;
     metrics.set("proxywarden_policy_ineffective", { policy }, hasFallenBack ? 1 : 0);
     metrics.set("proxywarden_policy_matched_nodes", { policy }, matched?.nodes ?? Number.NaN);
     metrics.set("proxywarden_policy_unknown_nodes", { policy }, unknown ?? Number.NaN);
@@ -80,11 +61,6 @@ export function setEpisodeGauge({
     const labels = { node_id: node, policy, state: openState, action: lastSent?.request.kind ?? "none" } as const;
     metrics.set("proxywarden_node_episode", labels, 1);
   }
-}
-
-/** Removes all series of gauges that depend on the policies, because the next configuration may have other policies. */
-export function clearPolicyGauges({ metrics }: GaugeDeps): void {
-  for (const gauge of POLICY_GAUGES) metrics.clear(gauge);
 }
 
 /** Initializes the counters of each policy at 0, so that `increase()` counts their first increment. */

@@ -26,7 +26,7 @@ export function* heldNodesOf(
   query: HeldNodesQuery,
 ): Steps<readonly HeldNode[]> {
   const { remediationState, observed } = context;
-  const isMatch = ({ node, policy }: Pick<HeldNode, "node" | "policy">) =>
+  const isMatch = ({ node, policy }: Pick<HeldRow, "node" | "policy">) =>
     (query.node ?? node) === node && (query.policy ?? policy) === policy;
   const now = remediationState.now();
   const held = new Map<NodeId, HeldRow>();

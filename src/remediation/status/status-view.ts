@@ -1,28 +1,29 @@
 import { byName } from "../../base/by-name.ts";
+import { oncePerKey } from "../../base/once-per-key.ts";
 import { eachInSteps, type Steps } from "../../base/steps.ts";
 import { EPISODE_STATES } from "../../model/label-values.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Blocker } from "../../model/remediation/decision.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { findBlockers } from "../../policy/decision.ts";
-import type { GuardFacts } from "../../policy/guards/guard-types.ts";
+import { findFiringNodes } from "../../policy/fleet-counts.ts";
 import { limitsByName } from "../../policy/guards/safety-limits.ts";
 import { stormCause } from "../../policy/guards/storm-and-breaker.ts";
 import { isInFlight } from "../../policy/own-actions.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import { presentTimer, toTimerRow } from "../../policy/timer.ts";
 import type { DecisionContext } from "../context.ts";
-import type { LastDecision } from "../evaluation/action-planner.ts";
-import { buildCandidate, type FactsSteps, isGivenUp } from "../evaluation/decision-input.ts";
+import type { DecisionLog } from "../evaluation/action-planner.ts";
+import { buildCandidate, type FactsOf, isGivenUp } from "../evaluation/decision-input.ts";
 import { FleetHealth } from "../evaluation/fleet-health.ts";
-import { largestWalkNodes } from "../evaluation/inventory-trust.ts";
-import { readsStatus } from "../evaluation/policy-evaluator.ts";
+import { type InventoryTrustTracker, largestWalkNodes } from "../evaluation/inventory-trust.ts";
+import { type PolicyEvaluator, readsStatus } from "../evaluation/policy-evaluator.ts";
 import { ObservedFleet } from "../observed-fleet.ts";
 import { pauseAt } from "../operator-holds.ts";
 import { PolicySet } from "../policy-set.ts";
 import { heldNodeCountOf, heldNodesOf, nodeMarksOf } from "./node-status.ts";
-import type { MatchedNodes, PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
+import type { RoundHealth } from "./round-health.ts";
+import type { PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
 
 type ViewDeps = DecisionContext & { readonly journal: JournalQueries };
 
@@ -30,27 +31,24 @@ type ViewDeps = DecisionContext & { readonly journal: JournalQueries };
 interface StatusViewDeps {
   readonly context: ViewDeps;
   readonly fleetHealth: FleetHealth;
-  /** Returns why fleet data is not trusted, or an empty list if it is. */
-  trustBlockers(): readonly Blocker[];
-  /** Returns why rounds don't succeed, or null if they do, or on a standby, which has none. */
-  roundFailure(): string | null;
-  /** Collects the facts for guards. Not called on a standby, which observes no node. */
-  readonly collectFacts: FactsSteps;
-  /** Returns why this daemon observes no node. Absent if it does. */
+  /** What the leader observes and decides, or null on a standby, which observes and decides nothing. */
+  readonly leader: {
+    readonly trustTracker: InventoryTrustTracker;
+    readonly roundHealth: RoundHealth;
+    readonly policyEvaluator: PolicyEvaluator;
+    readonly decisionLog: DecisionLog;
+    readonly collectFacts: FactsOf;
+  } | null;
+  /** Returns why a standby observes no node. Absent on the leader. */
   unobserved?(): string;
-  /** Returns the last decisions, or null on a standby, which decides nothing. */
-  lastDecisions(): readonly LastDecision[] | null;
-  /** Returns the number of nodes whose condition is unknown to a policy, or null on a standby. */
-  unknownNodes(policy: string): number | null;
-  /** Returns how many nodes a policy matches, or null before the first complete walk and on a standby. */
-  matchedNodes(policy: string): MatchedNodes | null;
 }
 
 /** Creates the status view of remediation. */
 export function createStatusView(deps: StatusViewDeps): RemediationView {
-  const { context } = deps;
+  const { context, leader } = deps;
   const { journal } = context;
   const { records } = context.remediationState;
+  const lastDecisions = () => leader && [...leader.decisionLog.lastDecisions()];
   return {
     status: () => remediationStatus(deps),
     policyNames: () => context.policies.all.map(({ spec }) => spec.name),
@@ -87,9 +85,9 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
           ...action,
           expiresAt: (action.approvedAt ?? action.createdAt) + context.config.safety.approvalTtlMs,
         })),
-    heldNodes: (query) => heldNodesOf(context, deps.lastDecisions(), query),
-    heldNodeCount: () => heldNodeCountOf(context, deps.lastDecisions()),
-    nodeMarks: (mark) => nodeMarksOf(context, deps.lastDecisions(), mark),
+    heldNodes: (query) => heldNodesOf(context, lastDecisions(), query),
+    heldNodeCount: () => heldNodeCountOf(context, lastDecisions()),
+    nodeMarks: (mark) => nodeMarksOf(context, lastDecisions(), mark),
   };
 }
 
@@ -101,28 +99,16 @@ export function createStandbyView(
   deps: Pick<ViewDeps, "clock" | "journal" | "remediationState" | "config">,
   leader: () => string,
 ): RemediationView {
-  const unobserved = () => `this daemon stands by; only the leader, ${leader()}, observes the fleet`;
   const context = {
     ...deps,
     policies: new PolicySet(deps.config, deps.remediationState.records),
     observed: new ObservedFleet({ serviceTime: () => null }),
   };
-  return createStatusView({
-    context,
-    fleetHealth: new FleetHealth(context),
-    trustBlockers: () => [{ reason: "warming_up", detail: unobserved() }],
-    roundFailure: () => null,
-    collectFacts: () => {
-      throw new Error("a standby observes no fleet");
-    },
-    unobserved,
-    lastDecisions: () => null,
-    unknownNodes: () => null,
-    matchedNodes: () => null,
-  });
+  const unobserved = () => `this daemon stands by; only the leader, ${leader()}, observes the fleet`;
+  return createStatusView({ context, fleetHealth: new FleetHealth(context), leader: null, unobserved });
 }
 
-function remediationStatus({ context, fleetHealth, trustBlockers, roundFailure }: StatusViewDeps): RemediationStatus {
+function remediationStatus({ context, fleetHealth, leader, unobserved }: StatusViewDeps): RemediationStatus {
   const { remediationState, config, observed } = context;
   const { records } = remediationState;
   const { breaker, storm } = fleetHealth.state(false);
@@ -130,22 +116,19 @@ function remediationStatus({ context, fleetHealth, trustBlockers, roundFailure }
     mode: config.safety.mode,
     paused: pauseAt(records, remediationState.now()),
     breaker: breaker.open,
-    trust: trustBlockers(),
+    trust: leader?.trustTracker.current().blockers ?? [{ reason: "warming_up", detail: unobserved!() }],
     stormUntil: storm?.until ?? null,
     stormCause: storm && stormCause(storm),
     journal: remediationState.journalProblem(),
-    roundFailure: roundFailure(),
+    roundFailure: leader?.roundHealth.failure() ?? null,
     largestWalkNodes: largestWalkNodes(records),
     limits: limitsByName(config.safety, observed.latest?.snapshot.fleet.count ?? 0),
     inFlight: [...records.actions()].filter((action) => isInFlight(action) && !action.dryRun).length,
   };
 }
 
-function* policyStatuses({
-  context: { policies, remediationState },
-  unknownNodes,
-  matchedNodes,
-}: StatusViewDeps): Steps<readonly PolicyStatus[]> {
+function* policyStatuses({ context, leader }: StatusViewDeps): Steps<readonly PolicyStatus[]> {
+  const { policies, remediationState } = context;
   const { records } = remediationState;
   const statuses: PolicyStatus[] = [];
   const counted = policies.active().map((active) => ({
@@ -168,24 +151,28 @@ function* policyStatuses({
         if (isGivenUp(remediationState, name, node, dryRun)) givenUp++;
       }
     });
-    const counts = { ...episodes, pending, given_up: givenUp };
-    const [matched, unknown] = [matchedNodes(name), unknownNodes(name)];
-    statuses.push({ ...active, matched, pending, firing, unknown, episodes: counts });
+    statuses.push({
+      ...active,
+      matched: leader?.policyEvaluator.matchedNodes(name) ?? null,
+      pending,
+      firing,
+      unknown: leader?.policyEvaluator.unknownNodes(name) ?? null,
+      episodes: { ...episodes, pending, given_up: givenUp },
+    });
   }
   return statuses;
 }
 
 /** Explains every policy on a node, in steps. */
 function* explainPolicies(deps: StatusViewDeps, node: NodeId): Steps<readonly PolicyExplanation[]> {
-  const { observed, policies } = deps.context;
-  const facts = new Map<boolean, GuardFacts>();
+  const { observed, policies, remediationState } = deps.context;
+  // The counts of the fleet then don't block the event loop.
+  if (observed.latest !== null) yield* findFiringNodes(observed.fleet, remediationState.records, policies.active());
+  const factsOf = oncePerKey((dryRun: boolean) => deps.leader!.collectFacts(dryRun));
   const explained: PolicyExplanation[] = [];
   for (const active of policies.active()) {
     yield;
-    const dryRun = isDryRun(active);
-    // Guards are asked only about listed nodes.
-    if (observed.slotOf(node) !== null && !facts.has(dryRun)) facts.set(dryRun, yield* deps.collectFacts(dryRun));
-    explained.push(...explainPolicy(deps, active, node, facts.get(dryRun)));
+    explained.push(...explainPolicy(deps, active, node, factsOf));
   }
   return explained;
 }
@@ -195,7 +182,7 @@ function explainPolicy(
   { context, unobserved }: StatusViewDeps,
   active: ActivePolicy,
   node: NodeId,
-  facts: GuardFacts | undefined,
+  factsOf: FactsOf,
 ): PolicyExplanation[] {
   const { records } = context.remediationState;
   const { name, forMs, steps } = active.policy.spec;
@@ -204,7 +191,7 @@ function explainPolicy(
   const recorded = {
     policy: name,
     mode: active.mode,
-    timer: timer === null ? null : presentTimer(timer),
+    timer: timer && presentTimer(timer),
     otherStatusAt: readsStatus(active.policy) ? otherStatusAt(context, node) : null,
     forMs,
     steps,
@@ -217,7 +204,7 @@ function explainPolicy(
     return [{ ...recorded, verdict: "unknown", matched: null, unknowns, fields: {}, blockers: [] }];
   }
   const { verdict, matched, unknowns, fields } = candidate.evaluation;
-  const blockers = matched === false ? [] : findBlockers(candidate, facts!);
+  const blockers = matched === false ? [] : findBlockers(candidate, factsOf(dryRun));
   return [{ ...recorded, verdict, matched, unknowns, fields: fields(), blockers }];
 }
 

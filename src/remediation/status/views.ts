@@ -5,12 +5,7 @@ import type { Mode, PolicySpec } from "../../model/policy/policy.ts";
 import type { Blocker, Decision } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { JournalQueries, JournalQuery } from "../../model/remediation/journal.ts";
-import type {
-  CommandReply,
-  OperatorCommand,
-  OperatorCommandRow,
-  Pause,
-} from "../../model/remediation/operator-command.ts";
+import type { OperatorCommandRow, Pause } from "../../model/remediation/operator-command.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { HoldReason } from "../../policy/decision.ts";
@@ -41,16 +36,13 @@ export interface RemediationStatus {
   readonly inFlight: number;
 }
 
-/** Number of nodes that the `match` of a policy selects, out of all nodes. Without `match`, it is all of them. */
-export interface MatchedNodes {
-  readonly nodes: number;
-  readonly of: number;
-}
-
 /** Status of one policy. */
 export interface PolicyStatus extends ActivePolicy {
-  /** As of the last complete walk, or null before the first and on a standby. */
-  readonly matched: MatchedNodes | null;
+  /**
+   * Number of nodes that `match` selects, out of all nodes, as of the last complete walk. Null before the first and on a
+   * standby.
+   */
+  readonly matched: { readonly nodes: number; readonly of: number } | null;
   readonly pending: number;
   readonly firing: number;
   /** Nodes whose condition was unknown when it was evaluated last, or null on a standby. */
@@ -95,17 +87,6 @@ export interface NodeHistory {
   readonly actions: readonly Action[];
   readonly decisions: readonly Decision[];
   readonly operatorCommands: readonly OperatorCommandRow[];
-}
-
-/** Operator commands. */
-export interface OperatorCommands {
-  /** Executes a command. If it succeeds, it is journaled with the operator's name. */
-  execute(command: OperatorCommand): Promise<CommandReply>;
-  /**
-   * Journals the result of a reload by an operator, or null if none is known. Without problems the new configuration is
-   * active. `origin` is a prefix of the row's text.
-   */
-  noteReload(problems: readonly string[], operator: string | null, origin: string): void;
 }
 
 /**

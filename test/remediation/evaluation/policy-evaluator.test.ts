@@ -199,14 +199,14 @@ test.each([
 ] as const)("a policy matches %s", async (_, match, counts, warned) => {
   const { clock, evaluator, publishFleet, warnings } = await startEvaluator(undefined, { match });
   const matched = [];
-  expect(evaluator.matches.of(POLICY)).toBeNull();
+  expect(evaluator.matchedNodes(POLICY)).toBeNull();
   for (const region of ["us-east", "eu-west"]) {
     await clock.advance(MINUTE_MS);
     const at = clock.monotonic();
     const node = (id: string, place: string) => ({ id, region: place, status: "online", listedAt: at }) as const;
     publishFleet(buildFleet([node("a", "eu-west"), node("b", region)], at));
     await evaluator.evaluate(new Set());
-    matched.push(evaluator.matches.of(POLICY));
+    matched.push(evaluator.matchedNodes(POLICY));
   }
   expect(matched).toEqual(counts.map((nodes) => ({ nodes, of: 2 })));
   expect(warnings).toEqual(

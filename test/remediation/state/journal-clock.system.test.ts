@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
-import { JournalClock } from "../../../src/remediation/state/journal-clock.ts";
+import { CLOCK_FACT, JournalClock } from "../../../src/remediation/state/journal-clock.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
@@ -252,7 +252,11 @@ test.each([2, -2])(
   "a wall clock that changes by %d min holds actions until a response agrees on the service's time, or for an hour",
   async (minutes) => {
     const clock = createVirtualClock(START_MS);
-    const journalClock = new JournalClock({ last: START_MS - SECOND_MS }, clock, createRecordingLog());
+    const journalClock = new JournalClock(
+      new Map([[CLOCK_FACT, String(START_MS - SECOND_MS)]]),
+      clock,
+      createRecordingLog(),
+    );
     journalClock.check(START_MS);
     const problem = (agreedAt: number, observedFrom = 2 * HOUR_MS) => {
       return journalClock.suspensionProblem(START_MS + clock.monotonic(), agreedAt, observedFrom);

@@ -3,7 +3,7 @@ import { HOUR_MS } from "../../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
 import { PAUSE_FACT } from "../../../src/remediation/operator-holds.ts";
-import { CLOCK_FACT } from "../../../src/remediation/state/clock-facts.ts";
+import { CLOCK_FACT } from "../../../src/remediation/state/journal-clock.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
