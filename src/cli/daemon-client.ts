@@ -1,4 +1,3 @@
-import { dirname, resolve } from "node:path";
 import {
   createIntegrationClient,
   INTEGRATION_TIMEOUT_MS,
@@ -45,8 +44,7 @@ export function readServerAccess(
   if (file === undefined) return ok({ url });
   const text = readTextFile(file);
   if (!text.ok) return fail([`--http-config-file: ${text.error}`]);
-  const resolvePath = (path: string) => resolve(dirname(file), path);
-  const read = readYaml(httpClientSchema, { file, text: text.value, env }, { check: () => [], resolvePath });
+  const read = readYaml(httpClientSchema, { file, text: text.value, env }, () => []);
   if (!read.ok) return fail(read.error.map(formatProblem));
   return accessWithSecrets(keyPositionsOf(file, read.value.marks), "", { url, ...read.value.value });
 }

@@ -1,6 +1,6 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import type { PolicySpec } from "../model/policy/policy.ts";
-import { type CheckContext, readOptionsOf, readReferencedFile } from "./checks.ts";
+import { type ConfigSource, createChecks, type DefinedNames, readReferencedFile } from "./checks.ts";
 import { type ConfigProblem, DOCUMENT_START, mergeProblems, quote, toProblem } from "./diagnostics/problem.ts";
 import { TEXT_LENGTH_MAX } from "./diagnostics/yaml-faults.ts";
 import { policyFileSchema } from "./schema/policy.ts";
@@ -16,21 +16,22 @@ export interface PolicyFile {
 /** Maximum number of policy files. A glob that matches more files is most likely wrong. */
 const FILES_MAX = 200;
 
-/** Reads policy files, in the given order. Fails with every problem of all of them. */
+/**
+ * Reads the policy files of a configuration, in the given order. Fails with every problem of all of them. Policies may
+ * refer only to `names`, or to any name if that is null.
+ */
 export function readPolicyFiles(
   files: readonly string[],
-  checkContext: CheckContext,
+  source: ConfigSource,
+  names: DefinedNames | null,
 ): Result<readonly PolicyFile[], readonly ConfigProblem[]> {
   if (files.length > FILES_MAX) {
     const found = `${files.length} policy files`;
-    return fail([
-      toProblem(checkContext.source.file, { ...DOCUMENT_START, found, expected: `must be at most ${FILES_MAX}` }),
-    ]);
+    return fail([toProblem(source.file, { ...DOCUMENT_START, found, expected: `must be at most ${FILES_MAX}` })]);
   }
   const valid: PolicyFile[] = [];
   const problems: (readonly ConfigProblem[])[] = [];
-  const options = readOptionsOf(checkContext);
-  const { env, readFile } = checkContext.source;
+  const { env, readFile } = source;
   let length = 0;
   for (const file of files) {
     const text = readReferencedFile(file, readFile);
@@ -39,7 +40,9 @@ export function readPolicyFiles(
       problems.push([sizeProblem(file, length)]);
       break;
     }
-    const read = text.ok ? readYaml(policyFileSchema, { file, text: text.value, env }, options) : text;
+    const read = text.ok
+      ? readYaml(policyFileSchema, { file, text: text.value, env }, createChecks(source, names))
+      : text;
     if (read.ok) valid.push({ file, read: read.value });
     else problems.push(read.error);
   }

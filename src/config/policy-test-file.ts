@@ -1,6 +1,6 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import type { PolicySpec } from "../model/policy/policy.ts";
-import { type ConfigSource, createCheckContext, readOptionsOf } from "./checks.ts";
+import { type ConfigSource, createChecks } from "./checks.ts";
 import {
   type ConfigProblem,
   type Finding,
@@ -24,12 +24,12 @@ export interface LoadedPolicyTests {
 
 /** Reads a file of policy tests and its policies. Fails with every error of all files. */
 export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests, readonly ConfigProblem[]> {
-  const checkContext = createCheckContext(source);
-  const main = readYaml(policyTestSchema(source.checks.holdReasons), source, readOptionsOf(checkContext));
+  const paths = new Set<string>();
+  const main = readYaml(policyTestSchema(source.checks.holdReasons), source, createChecks(source, null, paths));
   const windows = main.ok ? main.value.value.time_intervals.map(({ name }) => name) : null;
   // Tests define time intervals, but neither receivers nor integrations.
   const names = windows && { receivers: null, windows, prometheus: true, alertmanager: true };
-  const files = readPolicyFiles([...checkContext.found].toSorted(), { ...checkContext, names });
+  const files = readPolicyFiles([...paths].toSorted(), source, names);
   if (!main.ok || !files.ok) {
     return fail(mergeProblems([main, files].map((read) => (read.ok ? [] : read.error))));
   }

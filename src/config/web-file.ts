@@ -1,6 +1,5 @@
-import { dirname } from "node:path";
 import { ok, type Result } from "../base/result.ts";
-import { checkFile, type ReadFile, readReferencedFile, resolveFrom } from "./checks.ts";
+import { checkFile, type ReadFile, readReferencedFile } from "./checks.ts";
 import { type ConfigProblem, type KeyPositions, keyPositionsOf, type Path } from "./diagnostics/problem.ts";
 import { type Warning, warning, warningProblems } from "./diagnostics/warnings.ts";
 import { type WebConfig, webSchema } from "./schema/web-file.ts";
@@ -32,12 +31,9 @@ export function readWebFile(
 ): Result<LoadedWebFile, readonly ConfigProblem[]> {
   const text = readReferencedFile(file, readFile);
   if (!text.ok) return text;
-  const resolvePath = (path: string) => resolveFrom(dirname(file), path);
-  const read = readYaml(
-    webSchema,
-    { file, text: text.value, env, isGoYaml: true },
-    // The only values that its schema leaves to be checked are files.
-    { check: (_, path) => checkFile(resolvePath(path), readFile), resolvePath },
+  // The only values that its schema leaves to be checked are files.
+  const read = readYaml(webSchema, { file, text: text.value, env, isGoYaml: true }, (_, path) =>
+    checkFile(path, readFile),
   );
   if (!read.ok) return read;
   const { value: config, marks } = read.value;
