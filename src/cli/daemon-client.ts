@@ -46,7 +46,7 @@ export function readServerAccess(
   if (!text.ok) return fail([`--http-config-file: ${text.error}`]);
   const read = readYaml(httpClientSchema, { file, text: text.value, env }, () => []);
   if (!read.ok) return fail(read.error.map(formatProblem));
-  return accessWithSecrets(keyPositionsOf(file, read.value.marks), "", { url, ...read.value.value });
+  return accessWithSecrets(keyPositionsOf(read.value), "", { url, ...read.value.value });
 }
 
 /** Reads the secrets of a server whose keys begin with `prefix`. The error lists every problem. */

@@ -14,7 +14,7 @@ import { policiesInOrder, readPolicyFiles } from "./policy-file.ts";
 import { type Config, configSchema, stateFileSchema } from "./schema/config.ts";
 import { kindOf, schemaAt } from "./schema/introspection.ts";
 import { readWebFile, type WebFile } from "./web-file.ts";
-import { checkYaml, type ReadDocument, type ValueCheck } from "./yaml-reader.ts";
+import { checkYaml, readYaml, type ValueCheck } from "./yaml-reader.ts";
 
 /** A valid configuration, and the warnings about it. */
 export interface LoadedConfig {
@@ -51,7 +51,7 @@ export function loadConfig(
     if (kind === "web" && problems.length === 0) webPaths.add(value);
     return problems;
   };
-  const main = readMain(source, check, used);
+  const main = readYaml(configSchema, source, check, isNeededFor(used));
   const names = main.ok ? definedNames(main.value.value) : null;
   // Policies are checked even if the configuration has errors.
   const files = readPolicyFiles([...policyPaths].toSorted(), source, names);
@@ -66,30 +66,22 @@ export function loadConfig(
     policies: policiesInOrder(files.value),
     webFile: web.value.webFile,
     warnings: mergeProblems([findWarnings(main.value, source, files.value), web.value.warnings]),
-    keys: keyPositionsOf(source.file, main.value.marks),
-    policyKeys: files.value.flatMap(({ file, read }) => {
-      const keys = keyPositionsOf(file, read.marks);
-      return read.value.policies.map((_, index) => ({ keys, path: `policies[${index}]` }));
+    keys: keyPositionsOf(main.value),
+    policyKeys: files.value.flatMap((file) => {
+      const keys = keyPositionsOf(file);
+      return file.value.policies.map((_, index) => ({ keys, path: `policies[${index}]` }));
     }),
   });
 }
 
-/** Reads the configuration itself. Problems of secrets and files of connections that are not used are left out. */
-function readMain(
-  source: ConfigSource,
-  check: ValueCheck,
-  used: readonly Connection[],
-): Result<ReadDocument<Config>, readonly ConfigProblem[]> {
-  const { parsed, marks, findings } = checkYaml(configSchema, source, check);
+/** Returns a function that leaves out problems of secrets and files of connections that are not used. */
+function isNeededFor(used: readonly Connection[]): (finding: Finding) => boolean {
   const unused = new Set<unknown>(CONNECTIONS.filter((section) => !used.includes(section)));
-  const isNeeded = ({ path }: Finding) => {
+  return ({ path }) => {
     const here = unused.has(path[0]) ? schemaAt(configSchema, path, undefined) : null;
     const kind = here && kindOf(here);
     return kind?.secret === undefined && kind?.check !== "file" && kind?.check !== "web";
   };
-  // An unset variable may also be why the schema rejects the value.
-  const needed = parsed === null ? findings : findings.filter(isNeeded);
-  return parsed !== null && needed.length === 0 ? ok({ value: parsed, marks }) : fail(toProblems(source.file, needed));
 }
 
 /** Loads the section `state` of a configuration. Errors in other sections don't matter. */

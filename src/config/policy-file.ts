@@ -8,10 +8,7 @@ import { positionIn } from "./yaml/position.ts";
 import { type ReadDocument, readYaml } from "./yaml-reader.ts";
 
 /** A policy file that was read. */
-export interface PolicyFile {
-  readonly file: string;
-  readonly read: ReadDocument<{ readonly policies: readonly PolicySpec[] }>;
-}
+export type PolicyFile = ReadDocument<{ readonly policies: readonly PolicySpec[] }>;
 
 /** Maximum number of policy files. A glob that matches more files is most likely wrong. */
 const FILES_MAX = 200;
@@ -43,7 +40,7 @@ export function readPolicyFiles(
     const read = text.ok
       ? readYaml(policyFileSchema, { file, text: text.value, env }, createChecks(source, names))
       : text;
-    if (read.ok) valid.push({ file, read: read.value });
+    if (read.ok) valid.push(read.value);
     else problems.push(read.error);
   }
   const all = mergeProblems([...problems, duplicateNames(valid)]);
@@ -63,7 +60,7 @@ function sizeProblem(file: string, length: number): ConfigProblem {
 
 /** Returns the policies of some files, in order. */
 export const policiesInOrder = (files: readonly PolicyFile[]): readonly PolicySpec[] =>
-  files.flatMap(({ read }) => read.value.policies);
+  files.flatMap(({ value }) => value.policies);
 
 /**
  * Returns the problems of names that are used twice. Names are unique across files because timers and episodes refer to
@@ -71,10 +68,10 @@ export const policiesInOrder = (files: readonly PolicyFile[]): readonly PolicySp
  */
 function duplicateNames(files: readonly PolicyFile[]): ConfigProblem[] {
   const firstPositions = new Map<string, string>();
-  return files.flatMap(({ file, read }) =>
-    read.value.policies.flatMap(({ name }, index) => {
+  return files.flatMap(({ file, value, marks }) =>
+    value.policies.flatMap(({ name }, index) => {
       const path = ["policies", index, "name"];
-      const position = positionIn(read.marks, path);
+      const position = positionIn(marks, path);
       const first = firstPositions.get(name);
       if (first === undefined) {
         firstPositions.set(name, `${file}:${position.line}:${position.column}`);

@@ -13,7 +13,7 @@ import {
 import { policiesInOrder, readPolicyFiles } from "./policy-file.ts";
 import { BACKGROUND_NODE_ID, type PolicyTestFile, policyTestSchema } from "./schema/policy-test.ts";
 import { type Marks, positionIn } from "./yaml/position.ts";
-import { readYaml } from "./yaml-reader.ts";
+import { type ReadDocument, readYaml } from "./yaml-reader.ts";
 
 /** A file of policy tests and its policies. */
 export interface LoadedPolicyTests {
@@ -34,23 +34,20 @@ export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests,
     return fail(mergeProblems([main, files].map((read) => (read.ok ? [] : read.error))));
   }
   const policies = policiesInOrder(files.value);
-  const { value, marks } = main.value;
-  const unknown = nameFindings(source.file, value, policies, marks);
-  return unknown.length > 0 ? fail(unknown) : ok({ file: value, policies, marks });
+  const unknown = findUnknownNames(main.value, policies);
+  return unknown.length > 0 ? fail(unknown) : ok({ file: main.value.value, policies, marks: main.value.marks });
 }
 
 /** Rejects unknown and ambiguous names in expectations. */
-function nameFindings(
-  file: string,
-  { tests }: PolicyTestFile,
+function findUnknownNames(
+  { file, value, marks }: ReadDocument<PolicyTestFile>,
   policies: readonly PolicySpec[],
-  marks: Marks,
 ): readonly ConfigProblem[] {
   const known = policies.map(({ name }) => name);
   const findings: Finding[] = [];
   const reject = (path: Path, found: string, expected: string) =>
     findings.push({ ...positionIn(marks, path), path, found, expected });
-  for (const [test, { nodes, testedCount, expect }] of tests.entries()) {
+  for (const [test, { nodes, testedCount, expect }] of value.tests.entries()) {
     const ids = nodes.slice(0, testedCount).map(({ id }) => id);
     for (const [index, id] of ids.entries()) {
       if (ids.indexOf(id) === index && !BACKGROUND_NODE_ID.test(id)) continue;

@@ -3,8 +3,8 @@ import { checkFile, type ReadFile, readReferencedFile } from "./checks.ts";
 import { type ConfigProblem, type KeyPositions, keyPositionsOf, type Path } from "./diagnostics/problem.ts";
 import { type Warning, warning, warningProblems } from "./diagnostics/warnings.ts";
 import { type WebConfig, webSchema } from "./schema/web-file.ts";
-import { type Marks, markKey } from "./yaml/position.ts";
-import { readYaml } from "./yaml-reader.ts";
+import { markKey } from "./yaml/position.ts";
+import { type ReadDocument, readYaml } from "./yaml-reader.ts";
 
 /** A valid web configuration, and what is needed to read it again. */
 export interface WebFile {
@@ -36,12 +36,12 @@ export function readWebFile(
     checkFile(path, readFile),
   );
   if (!read.ok) return read;
-  const { value: config, marks } = read.value;
-  const warnings = findWebWarnings(config, marks, file);
-  return ok({ webFile: { file, env, config }, warnings, keys: keyPositionsOf(file, marks) });
+  const webFile = { file, env, config: read.value.value };
+  return ok({ webFile, warnings: findWebWarnings(read.value), keys: keyPositionsOf(read.value) });
 }
 
-function findWebWarnings(config: WebConfig, marks: Marks, file: string): ConfigProblem[] {
+function findWebWarnings(document: ReadDocument<WebConfig>): ConfigProblem[] {
+  const { value: config, marks } = document;
   const { tls_server_config: tls, http_server_config: http, rate_limit: rate } = config;
   const warnings: Warning[] = [...usersWarnings(config), ...(tls === undefined ? [] : tlsWarnings(tls))];
   const http2: Path = ["http_server_config", "http2"];
@@ -57,7 +57,7 @@ function findWebWarnings(config: WebConfig, marks: Marks, file: string): ConfigP
     const message = "HTTP/2 is not supported: clients that prefer it use HTTP/1.1";
     warnings.push(warning(http2, "may be left out", message));
   }
-  return warningProblems(warnings, marks, file);
+  return warningProblems(warnings, document);
 }
 
 /** Minimum cost that is advised, because a stolen hash of a lower cost can be guessed quickly. */

@@ -8,7 +8,7 @@ import { toFindings } from "./diagnostics/zod-issues.ts";
 import { innermost, kindOf, schemaAt, sectionKeys } from "./schema/introspection.ts";
 import type { LoaderCheck } from "./schema/value-types.ts";
 import { type Mark, type Marks, valueAt } from "./yaml/position.ts";
-import { positionAt, readTree, tooDeepAt, type YamlDocument } from "./yaml/tree.ts";
+import { brokenDocument, positionAt, readTree, tooDeepAt, type YamlDocument } from "./yaml/tree.ts";
 
 /** A YAML file: its text, its path, and the environment of its variables. */
 export interface YamlSource {
@@ -33,6 +33,7 @@ export type ValueCheck = (check: LoaderCheck, value: string) => readonly ValuePr
 
 /** A file that was read: its value, and the position of each key and value. */
 export interface ReadDocument<T> {
+  readonly file: string;
   readonly value: T;
   readonly marks: Marks;
 }
@@ -46,9 +47,8 @@ interface CheckedDocument<T> extends YamlDocument {
 /** Parses one YAML document. */
 export function parseYaml(file: YamlSource): YamlDocument {
   const { text, env, isGoYaml = false } = file;
-  const broken = (finding: Finding): YamlDocument => ({ value: null, marks: new Map(), findings: [finding] });
   const problem = textProblem(text);
-  if (problem !== null) return broken(problem);
+  if (problem !== null) return brokenDocument(problem);
   const lines = new LineCounter();
   // Only plain values are allowed, since no schema expects others, such as the bytes of !!binary.
   const document = parseDocument(text, {
@@ -61,14 +61,13 @@ export function parseYaml(file: YamlSource): YamlDocument {
   });
   const faults = [...document.errors, ...document.warnings];
   const exhausted = faults.find((fault) => fault.code === "RESOURCE_EXHAUSTION");
-  if (exhausted !== undefined) return broken(tooDeepAt(positionAt(exhausted.pos[0], lines)));
+  if (exhausted !== undefined) return brokenDocument(tooDeepAt(positionAt(exhausted.pos[0], lines)));
   // Later ones often follow from the first.
   const [first] = faults.toSorted((one, other) => one.pos[0] - other.pos[0]);
-  if (first !== undefined) return broken(syntaxFinding(first, document, text, lines));
+  if (first !== undefined) return brokenDocument(syntaxFinding(first, document, text, lines));
   const isEmpty = document.contents === null || document.contents.range[0] === document.contents.range[2];
-  if (isEmpty && !isGoYaml) return broken(EMPTY_FILE);
-  const tree = readTree(document.contents, { source: text, lines, env });
-  return tree.overflow === null ? tree : broken(tree.overflow);
+  if (isEmpty && !isGoYaml) return brokenDocument(EMPTY_FILE);
+  return readTree(document.contents, { source: text, lines, env });
 }
 
 /**
@@ -108,15 +107,20 @@ export function checkYaml<S extends z.ZodType>(
   return { value: raw, marks, findings, parsed: parsed.success ? parsed.data : null };
 }
 
-/** Reads a YAML file by a schema: returns the value, or a bounded number of problems of the file, ordered by line. */
+/**
+ * Reads a YAML file by a schema: returns the value, or a bounded number of problems of the file, ordered by line.
+ * If the schema accepts the value, problems that are not relevant are ignored; otherwise they may be the reason.
+ */
 export function readYaml<S extends z.ZodType>(
   schema: S,
   source: YamlSource,
   check: ValueCheck,
+  isRelevant: (finding: Finding) => boolean = () => true,
 ): Result<ReadDocument<z.output<S>>, readonly ConfigProblem[]> {
   const { parsed, marks, findings } = checkYaml(schema, source, check);
-  if (parsed !== null && findings.length === 0) return ok({ value: parsed, marks });
-  return fail(toProblems(source.file, findings));
+  const relevant = parsed === null ? findings : findings.filter(isRelevant);
+  if (parsed !== null && relevant.length === 0) return ok({ file: source.file, value: parsed, marks });
+  return fail(toProblems(source.file, relevant));
 }
 
 /** Checks whose values are paths of one file or folder. */

@@ -23,11 +23,11 @@ export interface Warning {
 /** Returns the warnings about a valid configuration and its policies. */
 export function findWarnings(
   main: ReadDocument<Config>,
-  { file, checks, now }: Pick<ConfigSource, "file" | "checks" | "now">,
+  { checks, now }: Pick<ConfigSource, "checks" | "now">,
   policyFiles: readonly PolicyFile[],
 ): ConfigProblem[] {
   const { value: config, marks } = main;
-  const policies = policyFiles.flatMap(({ read }) => read.value.policies);
+  const policies = policyFiles.flatMap(({ value }) => value.policies);
   const own = [
     ...scaleWarnings(config, checks),
     ...(config.safety.protected === null
@@ -39,21 +39,24 @@ export function findWarnings(
     ...config.time_intervals.flatMap((interval, index) => windowWarnings(interval, index, marks, now)),
   ];
   return [
-    ...warningProblems(own, marks, file),
-    ...policyFiles.flatMap(({ file: policyFile, read }) => {
-      const warnings = read.value.policies.flatMap((policy, index) =>
+    ...warningProblems(own, main),
+    ...policyFiles.flatMap((file) => {
+      const warnings = file.value.policies.flatMap((policy, index) =>
         policyWarnings(policy, config, checks).map((warning) => ({
           ...warning,
           path: ["policies", index, ...warning.path],
         })),
       );
-      return warningProblems(warnings, read.marks, policyFile);
+      return warningProblems(warnings, file);
     }),
   ];
 }
 
 /** Adds the positions of warnings, and orders them by position. */
-export const warningProblems = (warnings: readonly Warning[], marks: Marks, file: string): ConfigProblem[] =>
+export const warningProblems = (
+  warnings: readonly Warning[],
+  { file, marks }: ReadDocument<unknown>,
+): ConfigProblem[] =>
   warnings
     .map((warning) => toProblem(file, { found: "nothing", ...warning, ...positionIn(marks, warning.path) }))
     .toSorted(byPosition);

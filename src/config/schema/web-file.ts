@@ -6,6 +6,7 @@ import {
   hasExactlyOne,
   list,
   nonBlankText,
+  notBoth,
   oneOf,
   RUN_ALWAYS,
   rejectValue,
@@ -133,10 +134,7 @@ const tlsServerConfig = section({
     ...RUN_ALWAYS,
     error: "must have either key or key_file",
   })
-  .refine((value) => !("client_ca" in value && "client_ca_file" in value), {
-    ...RUN_ALWAYS,
-    error: "must have client_ca or client_ca_file, not both",
-  })
+  .check(notBoth("client_ca", "client_ca_file"))
   .superRefine((tls, context) => {
     const reject = (key: string, expected: string) => rejectValue(context, tls, expected, [key]);
     if (versions.indexOf(tls.max_version) < versions.indexOf(tls.min_version)) {
