@@ -9,18 +9,10 @@ import { findMatcherProblem, findQueryProblem } from "./regular-expressions.ts";
 import type { LoaderCheck } from "./schema/value-types.ts";
 import type { ValueCheck, ValueProblem, YamlSource } from "./yaml-reader.ts";
 
-/** A field that an expression reads. */
-export interface FieldUse {
-  readonly name: string;
-  /** The collector that reads its value. */
-  readonly source: "nodes" | "details" | "sessions";
-  /** Whether it is a usage, which is known only if `service.usage_scale` is set. */
-  readonly isUsage: boolean;
-}
-
 /** What is known of a valid CEL expression. */
 export interface ExpressionUse {
-  readonly fields: readonly FieldUse[];
+  /** The fields that it reads. A usage is known only if `service.usage_scale` is set. */
+  readonly fields: readonly { readonly name: string; readonly isUsage: boolean }[];
   /** Returns what is valid, but probably a mistake. */
   warnings(): readonly string[];
 }
