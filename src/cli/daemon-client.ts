@@ -1,4 +1,3 @@
-import { dirname, resolve } from "node:path";
 import {
   createIntegrationClient,
   INTEGRATION_TIMEOUT_MS,
@@ -38,9 +37,8 @@ export function readServerAccess(
   if (file === undefined) return { url };
   const text = readTextFile(file);
   if (!text.ok) throw new CommandFailure(`--http-config-file: ${text.error}`);
-  const resolvePath = (path: string) => resolve(dirname(file), path);
-  const read = orFail(readYaml(httpClientSchema, { file, text: text.value, env }, { check: () => [], resolvePath }));
-  return accessWithSecrets(keyPositionsOf(file, read.marks), "", { url, ...read.value });
+  const read = orFail(readYaml(httpClientSchema, { file, text: text.value, env }, () => []));
+  return accessWithSecrets(keyPositionsOf(read), "", { url, ...read.value });
 }
 
 /** Reads the secrets of a server whose keys begin with `prefix`. */

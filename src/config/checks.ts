@@ -1,4 +1,4 @@
-import { dirname, isAbsolute, join } from "node:path";
+import { dirname } from "node:path";
 import { nearest } from "../base/nearest-word.ts";
 import { fail, type Result } from "../base/result.ts";
 import { REASON_PLACEHOLDERS } from "../model/policy/policy.ts";
@@ -7,20 +7,12 @@ import type { EpochMs } from "../model/time.ts";
 import { type ConfigProblem, DOCUMENT_START, toProblem } from "./diagnostics/problem.ts";
 import { findMatcherProblem, findQueryProblem } from "./regular-expressions.ts";
 import type { LoaderCheck } from "./schema/value-types.ts";
-import type { ReadOptions, ValueProblem, YamlSource } from "./yaml-reader.ts";
-
-/** A field that an expression reads. */
-export interface FieldUse {
-  readonly name: string;
-  /** The collector that reads its value. */
-  readonly source: "nodes" | "details" | "sessions";
-  /** Whether it is a usage, which is known only if `service.usage_scale` is set. */
-  readonly isUsage: boolean;
-}
+import type { ValueCheck, ValueProblem, YamlSource } from "./yaml-reader.ts";
 
 /** What is known of a valid CEL expression. */
 export interface ExpressionUse {
-  readonly fields: readonly FieldUse[];
+  /** The fields that it reads. A usage is known only if `service.usage_scale` is set. */
+  readonly fields: readonly { readonly name: string; readonly isUsage: boolean }[];
   /** Returns what is valid, but probably a mistake. */
   warnings(): readonly string[];
 }
@@ -72,46 +64,19 @@ export function readReferencedFile(file: string, readFile: ReadFile): Result<str
   return fail([toProblem(file, { ...DOCUMENT_START, found: "nothing", expected, message: text.error })]);
 }
 
-/** Context of the checks of one file. */
-export interface CheckContext {
-  readonly source: ConfigSource;
-  resolvePath(path: string): string;
-  /** Paths of the files that match a glob. */
-  find(glob: string): readonly string[];
-  /** Null if the configuration is invalid, so its names are unknown. */
-  readonly names: DefinedNames | null;
-}
-
-/** Resolves a path that is relative to a folder. */
-export const resolveFrom = (folder: string, path: string): string => (isAbsolute(path) ? path : join(folder, path));
-
-/** Creates the context of a configuration file, which collects the files that globs find in `found`. */
-export function createCheckContext(source: ConfigSource): CheckContext & { readonly found: ReadonlySet<string> } {
-  const folder = dirname(source.file);
-  const found = new Set<string>();
-  const find = (glob: string) => {
-    const paths = source.listFiles(glob, folder);
-    for (const path of paths) found.add(path);
-    return paths;
+/**
+ * Creates the checks that the schema leaves to the loader. `names` is null if the configuration is invalid, so its names
+ * are unknown. Files that globs match are added to `found`.
+ */
+export const createChecks =
+  (source: ConfigSource, names: DefinedNames | null, found = new Set<string>()): ValueCheck =>
+  (check, value) => {
+    if (check === "expression") return checkExpression(value, source);
+    // A web configuration may be empty. Problems in it are reported at its own lines.
+    if (check === "file" || check === "web") return checkFile(value, source.readFile, check === "web");
+    const problem = check === "glob" ? checkGlob(value, source, found) : checkText(check, value, source, names);
+    return problem === null ? [] : [problem];
   };
-  return { source, resolvePath: (path) => resolveFrom(folder, path), find, names: null, found };
-}
-
-/** Options to read a file with the checks of a context. */
-export const readOptionsOf = (checkContext: CheckContext): ReadOptions => ({
-  check: (check, value) => checkValue(check, value, checkContext),
-  resolvePath: checkContext.resolvePath,
-});
-
-/** Runs a check that the schema leaves to the loader. Returns no problem if the value is valid. */
-export function checkValue(check: LoaderCheck, value: string, checkContext: CheckContext): readonly ValueProblem[] {
-  const { source, resolvePath } = checkContext;
-  if (check === "expression") return checkExpression(value, source);
-  // A web configuration may be empty. Problems in it are reported at its own lines.
-  if (check === "file" || check === "web") return checkFile(resolvePath(value), source.readFile, check === "web");
-  const problem = findValueProblem(check, value, checkContext);
-  return problem === null ? [] : [problem];
-}
 
 function checkExpression(text: string, { checks }: ConfigSource): readonly ValueProblem[] {
   const compiled = checks.expression(text);
@@ -119,21 +84,21 @@ function checkExpression(text: string, { checks }: ConfigSource): readonly Value
   return compiled.error.map(({ message, offset }) => ({ expected: `must be a CEL expression: ${message}`, offset }));
 }
 
-function findValueProblem(
-  check: Exclude<LoaderCheck, "expression" | "file" | "web">,
+function checkText(
+  check: Exclude<LoaderCheck, "expression" | "file" | "web" | "glob">,
   value: string,
-  checkContext: CheckContext,
+  { checks }: ConfigSource,
+  names: DefinedNames | null,
 ): ValueProblem | null {
-  const { source, names } = checkContext;
   switch (check) {
     case "cron": {
-      const problem = source.checks.cron(value);
+      const problem = checks.cron(value);
       return problem === null ? null : { expected: `must be a cron expression of five or six fields: ${problem}` };
     }
     case "template":
       return checkTemplate(value);
     case "family":
-      return checkName("metric family that begins with proxynet_", value, source.checks.families);
+      return checkName("metric family that begins with proxynet_", value, checks.families);
     case "receiver":
       return names?.receivers ? checkName("receiver", value, names.receivers, "receivers") : null;
     case "window":
@@ -144,8 +109,6 @@ function findValueProblem(
       return requireSection("alertmanager", names?.alertmanager) ?? invalidRegexp(findMatcherProblem(value));
     case "timezone":
       return checkTimeZone(value);
-    case "glob":
-      return checkContext.find(value).length > 0 ? null : unmatchedGlob(value, source);
     case "path":
       return null;
     default:
@@ -153,8 +116,12 @@ function findValueProblem(
   }
 }
 
-function unmatchedGlob(glob: string, { file, globProblem }: ConfigSource): ValueProblem {
-  const problem = globProblem(glob, dirname(file));
+function checkGlob(glob: string, source: ConfigSource, found: Set<string>): ValueProblem | null {
+  const folder = dirname(source.file);
+  const files = source.listFiles(glob, folder);
+  for (const file of files) found.add(file);
+  if (files.length > 0) return null;
+  const problem = source.globProblem(glob, folder);
   return { expected: `must match at least one file${problem === null ? "" : `: ${problem}`}` };
 }
 

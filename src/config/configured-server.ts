@@ -1,7 +1,6 @@
-import { dirname } from "node:path";
 import { z } from "zod";
 import { fail, ok, type Result } from "../base/result.ts";
-import { checkFile, type ReadFile, resolveFrom } from "./checks.ts";
+import { checkFile, type ReadFile } from "./checks.ts";
 import { type ConfigProblem, formatPath, toProblems } from "./diagnostics/problem.ts";
 import { type ListenAddress, listenAddress, webSection } from "./schema/web.ts";
 import { isTls, webSchema } from "./schema/web-file.ts";
@@ -51,11 +50,7 @@ function checkKeys(
   readFile: ReadFile,
   keys: readonly string[],
 ): Result<{ readonly value: unknown; readonly problems: readonly ConfigProblem[] }, readonly ConfigProblem[]> {
-  const resolvePath = (path: string) => resolveFrom(dirname(source.file), path);
-  const { value, findings } = checkYaml(schema, source, {
-    check: (check, path) => checkFile(resolvePath(path), readFile, check === "web"),
-    resolvePath,
-  });
+  const { value, findings } = checkYaml(schema, source, (check, path) => checkFile(path, readFile, check === "web"));
   const own = findings.filter(({ path }) => keys.includes(formatPath(path)));
   if (own.length > 0) return fail(toProblems(source.file, own));
   return ok({ value, problems: toProblems(source.file, findings) });

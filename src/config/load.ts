@@ -1,6 +1,6 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import type { PolicySpec } from "../model/policy/policy.ts";
-import { type ConfigSource, checkValue, createCheckContext, type DefinedNames, readOptionsOf } from "./checks.ts";
+import { type ConfigSource, createChecks, type DefinedNames } from "./checks.ts";
 import {
   type ConfigProblem,
   type Finding,
@@ -14,7 +14,7 @@ import { policiesInOrder, readPolicyFiles } from "./policy-file.ts";
 import { type Config, configSchema, stateFileSchema } from "./schema/config.ts";
 import { kindOf, schemaAt } from "./schema/introspection.ts";
 import { readWebFile, type WebFile } from "./web-file.ts";
-import { checkYaml, type ReadDocument, type ReadOptions } from "./yaml-reader.ts";
+import { checkYaml, readYaml, type ValueCheck } from "./yaml-reader.ts";
 
 /** A valid configuration, and the warnings about it. */
 export interface LoadedConfig {
@@ -44,21 +44,20 @@ export function loadConfig(
   source: ConfigSource,
   used: readonly Connection[] = CONNECTIONS,
 ): Result<LoadedConfig, readonly ConfigProblem[]> {
-  const checkContext = createCheckContext(source);
-  const { resolvePath } = checkContext;
-  const { env, readFile } = source;
-  const webPaths = new Set<string>();
-  const check: ReadOptions["check"] = (kind, value) => {
-    const problems = checkValue(kind, value, checkContext);
-    if (kind === "web" && problems.length === 0) webPaths.add(resolvePath(value));
+  const [policyPaths, webPaths] = [new Set<string>(), new Set<string>()];
+  const checks = createChecks(source, null, policyPaths);
+  const check: ValueCheck = (kind, value) => {
+    const problems = checks(kind, value);
+    if (kind === "web" && problems.length === 0) webPaths.add(value);
     return problems;
   };
-  const main = readMain(source, { check, resolvePath }, used);
+  const main = readYaml(configSchema, source, check, isNeededFor(used));
   const names = main.ok ? definedNames(main.value.value) : null;
   // Policies are checked even if the configuration has errors.
-  const files = readPolicyFiles([...checkContext.found].toSorted(), { ...checkContext, names });
+  const files = readPolicyFiles([...policyPaths].toSorted(), source, names);
   const [webPath] = used.includes("web") ? webPaths : [];
-  const web = webPath === undefined ? ok({ webFile: null, warnings: [] }) : readWebFile(webPath, env, readFile);
+  const web =
+    webPath === undefined ? ok({ webFile: null, warnings: [] }) : readWebFile(webPath, source.env, source.readFile);
   if (!main.ok || !files.ok || !web.ok) {
     return fail(mergeProblems([main, files, web].map((read) => (read.ok ? [] : read.error))));
   }
@@ -67,35 +66,27 @@ export function loadConfig(
     policies: policiesInOrder(files.value),
     webFile: web.value.webFile,
     warnings: mergeProblems([findWarnings(main.value, source, files.value), web.value.warnings]),
-    keys: keyPositionsOf(source.file, main.value.marks),
-    policyKeys: files.value.flatMap(({ file, read }) => {
-      const keys = keyPositionsOf(file, read.marks);
-      return read.value.policies.map((_, index) => ({ keys, path: `policies[${index}]` }));
+    keys: keyPositionsOf(main.value),
+    policyKeys: files.value.flatMap((file) => {
+      const keys = keyPositionsOf(file);
+      return file.value.policies.map((_, index) => ({ keys, path: `policies[${index}]` }));
     }),
   });
 }
 
-/** Reads the configuration itself. Problems of secrets and files of connections that are not used are left out. */
-function readMain(
-  source: ConfigSource,
-  options: ReadOptions,
-  used: readonly Connection[],
-): Result<ReadDocument<Config>, readonly ConfigProblem[]> {
-  const { parsed, marks, findings } = checkYaml(configSchema, source, options);
+/** Returns a function that leaves out problems of secrets and files of connections that are not used. */
+function isNeededFor(used: readonly Connection[]): (finding: Finding) => boolean {
   const unused = new Set<unknown>(CONNECTIONS.filter((section) => !used.includes(section)));
-  const isNeeded = ({ path }: Finding) => {
+  return ({ path }) => {
     const here = unused.has(path[0]) ? schemaAt(configSchema, path, undefined) : null;
     const kind = here && kindOf(here);
     return kind?.secret === undefined && kind?.check !== "file" && kind?.check !== "web";
   };
-  // An unset variable may also be why the schema rejects the value.
-  const needed = parsed === null ? findings : findings.filter(isNeeded);
-  return parsed !== null && needed.length === 0 ? ok({ value: parsed, marks }) : fail(toProblems(source.file, needed));
 }
 
 /** Loads the section `state` of a configuration. Errors in other sections don't matter. */
 export function loadStateSection(source: ConfigSource): Result<Config["state"], readonly ConfigProblem[]> {
-  const { parsed, findings } = checkYaml(stateFileSchema, source, readOptionsOf(createCheckContext(source)));
+  const { parsed, findings } = checkYaml(stateFileSchema, source, createChecks(source, null));
   const others = new Set<unknown>(Object.keys(stateFileSchema.shape).filter((key) => key !== "state"));
   const own = findings.filter(({ path }) => !others.has(path[0]));
   return parsed !== null && own.length === 0 ? ok(parsed.state) : fail(toProblems(source.file, own));

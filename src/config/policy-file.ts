@@ -1,6 +1,6 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import type { PolicySpec } from "../model/policy/policy.ts";
-import { type CheckContext, readOptionsOf, readReferencedFile } from "./checks.ts";
+import { type ConfigSource, createChecks, type DefinedNames, readReferencedFile } from "./checks.ts";
 import { type ConfigProblem, DOCUMENT_START, mergeProblems, quote, toProblem } from "./diagnostics/problem.ts";
 import { TEXT_LENGTH_MAX } from "./diagnostics/yaml-faults.ts";
 import { policyFileSchema } from "./schema/policy.ts";
@@ -8,29 +8,27 @@ import { positionIn } from "./yaml/position.ts";
 import { type ReadDocument, readYaml } from "./yaml-reader.ts";
 
 /** A policy file that was read. */
-export interface PolicyFile {
-  readonly file: string;
-  readonly read: ReadDocument<{ readonly policies: readonly PolicySpec[] }>;
-}
+export type PolicyFile = ReadDocument<{ readonly policies: readonly PolicySpec[] }>;
 
 /** Maximum number of policy files. A glob that matches more files is most likely wrong. */
 const FILES_MAX = 200;
 
-/** Reads policy files, in the given order. Fails with every problem of all of them. */
+/**
+ * Reads the policy files of a configuration, in the given order. Fails with every problem of all of them. Policies may
+ * refer only to `names`, or to any name if that is null.
+ */
 export function readPolicyFiles(
   files: readonly string[],
-  checkContext: CheckContext,
+  source: ConfigSource,
+  names: DefinedNames | null,
 ): Result<readonly PolicyFile[], readonly ConfigProblem[]> {
   if (files.length > FILES_MAX) {
     const found = `${files.length} policy files`;
-    return fail([
-      toProblem(checkContext.source.file, { ...DOCUMENT_START, found, expected: `must be at most ${FILES_MAX}` }),
-    ]);
+    return fail([toProblem(source.file, { ...DOCUMENT_START, found, expected: `must be at most ${FILES_MAX}` })]);
   }
   const valid: PolicyFile[] = [];
   const problems: (readonly ConfigProblem[])[] = [];
-  const options = readOptionsOf(checkContext);
-  const { env, readFile } = checkContext.source;
+  const { env, readFile } = source;
   let length = 0;
   for (const file of files) {
     const text = readReferencedFile(file, readFile);
@@ -39,8 +37,10 @@ export function readPolicyFiles(
       problems.push([sizeProblem(file, length)]);
       break;
     }
-    const read = text.ok ? readYaml(policyFileSchema, { file, text: text.value, env }, options) : text;
-    if (read.ok) valid.push({ file, read: read.value });
+    const read = text.ok
+      ? readYaml(policyFileSchema, { file, text: text.value, env }, createChecks(source, names))
+      : text;
+    if (read.ok) valid.push(read.value);
     else problems.push(read.error);
   }
   const all = mergeProblems([...problems, duplicateNames(valid)]);
@@ -60,7 +60,7 @@ function sizeProblem(file: string, length: number): ConfigProblem {
 
 /** Returns the policies of some files, in order. */
 export const policiesInOrder = (files: readonly PolicyFile[]): readonly PolicySpec[] =>
-  files.flatMap(({ read }) => read.value.policies);
+  files.flatMap(({ value }) => value.policies);
 
 /**
  * Returns the problems of names that are used twice. Names are unique across files because timers and episodes refer to
@@ -68,10 +68,10 @@ export const policiesInOrder = (files: readonly PolicyFile[]): readonly PolicySp
  */
 function duplicateNames(files: readonly PolicyFile[]): ConfigProblem[] {
   const firstPositions = new Map<string, string>();
-  return files.flatMap(({ file, read }) =>
-    read.value.policies.flatMap(({ name }, index) => {
+  return files.flatMap(({ file, value, marks }) =>
+    value.policies.flatMap(({ name }, index) => {
       const path = ["policies", index, "name"];
-      const position = positionIn(read.marks, path);
+      const position = positionIn(marks, path);
       const first = firstPositions.get(name);
       if (first === undefined) {
         firstPositions.set(name, `${file}:${position.line}:${position.column}`);

@@ -1,6 +1,6 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import type { PolicySpec } from "../model/policy/policy.ts";
-import { type ConfigSource, createCheckContext, readOptionsOf } from "./checks.ts";
+import { type ConfigSource, createChecks } from "./checks.ts";
 import {
   type ConfigProblem,
   type Finding,
@@ -13,7 +13,7 @@ import {
 import { policiesInOrder, readPolicyFiles } from "./policy-file.ts";
 import { BACKGROUND_NODE_ID, type PolicyTestFile, policyTestSchema } from "./schema/policy-test.ts";
 import { type Marks, positionIn } from "./yaml/position.ts";
-import { readYaml } from "./yaml-reader.ts";
+import { type ReadDocument, readYaml } from "./yaml-reader.ts";
 
 /** A file of policy tests and its policies. */
 export interface LoadedPolicyTests {
@@ -24,33 +24,30 @@ export interface LoadedPolicyTests {
 
 /** Reads a file of policy tests and its policies. Fails with every error of all files. */
 export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests, readonly ConfigProblem[]> {
-  const checkContext = createCheckContext(source);
-  const main = readYaml(policyTestSchema(source.checks.holdReasons), source, readOptionsOf(checkContext));
+  const paths = new Set<string>();
+  const main = readYaml(policyTestSchema(source.checks.holdReasons), source, createChecks(source, null, paths));
   const windows = main.ok ? main.value.value.time_intervals.map(({ name }) => name) : null;
   // Tests define time intervals, but neither receivers nor integrations.
   const names = windows && { receivers: null, windows, prometheus: true, alertmanager: true };
-  const files = readPolicyFiles([...checkContext.found].toSorted(), { ...checkContext, names });
+  const files = readPolicyFiles([...paths].toSorted(), source, names);
   if (!main.ok || !files.ok) {
     return fail(mergeProblems([main, files].map((read) => (read.ok ? [] : read.error))));
   }
   const policies = policiesInOrder(files.value);
-  const { value, marks } = main.value;
-  const unknown = nameFindings(source.file, value, policies, marks);
-  return unknown.length > 0 ? fail(unknown) : ok({ file: value, policies, marks });
+  const unknown = findUnknownNames(main.value, policies);
+  return unknown.length > 0 ? fail(unknown) : ok({ file: main.value.value, policies, marks: main.value.marks });
 }
 
 /** Rejects unknown and ambiguous names in expectations. */
-function nameFindings(
-  file: string,
-  { tests }: PolicyTestFile,
+function findUnknownNames(
+  { file, value, marks }: ReadDocument<PolicyTestFile>,
   policies: readonly PolicySpec[],
-  marks: Marks,
 ): readonly ConfigProblem[] {
   const known = policies.map(({ name }) => name);
   const findings: Finding[] = [];
   const reject = (path: Path, found: string, expected: string) =>
     findings.push({ ...positionIn(marks, path), path, found, expected });
-  for (const [test, { nodes, testedCount, expect }] of tests.entries()) {
+  for (const [test, { nodes, testedCount, expect }] of value.tests.entries()) {
     const ids = nodes.slice(0, testedCount).map(({ id }) => id);
     for (const [index, id] of ids.entries()) {
       if (ids.indexOf(id) === index && !BACKGROUND_NODE_ID.test(id)) continue;

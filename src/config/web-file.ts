@@ -1,11 +1,10 @@
-import { dirname } from "node:path";
 import { ok, type Result } from "../base/result.ts";
-import { checkFile, type ReadFile, readReferencedFile, resolveFrom } from "./checks.ts";
+import { checkFile, type ReadFile, readReferencedFile } from "./checks.ts";
 import { type ConfigProblem, type KeyPositions, keyPositionsOf, type Path } from "./diagnostics/problem.ts";
 import { type Warning, warning, warningProblems } from "./diagnostics/warnings.ts";
 import { type WebConfig, webSchema } from "./schema/web-file.ts";
-import { type Marks, markKey } from "./yaml/position.ts";
-import { readYaml } from "./yaml-reader.ts";
+import { markKey } from "./yaml/position.ts";
+import { type ReadDocument, readYaml } from "./yaml-reader.ts";
 
 /** A valid web configuration, and what is needed to read it again. */
 export interface WebFile {
@@ -32,20 +31,17 @@ export function readWebFile(
 ): Result<LoadedWebFile, readonly ConfigProblem[]> {
   const text = readReferencedFile(file, readFile);
   if (!text.ok) return text;
-  const resolvePath = (path: string) => resolveFrom(dirname(file), path);
-  const read = readYaml(
-    webSchema,
-    { file, text: text.value, env, isGoYaml: true },
-    // The only values that its schema leaves to be checked are files.
-    { check: (_, path) => checkFile(resolvePath(path), readFile), resolvePath },
+  // The only values that its schema leaves to be checked are files.
+  const read = readYaml(webSchema, { file, text: text.value, env, isGoYaml: true }, (_, path) =>
+    checkFile(path, readFile),
   );
   if (!read.ok) return read;
-  const { value: config, marks } = read.value;
-  const warnings = findWebWarnings(config, marks, file);
-  return ok({ webFile: { file, env, config }, warnings, keys: keyPositionsOf(file, marks) });
+  const webFile = { file, env, config: read.value.value };
+  return ok({ webFile, warnings: findWebWarnings(read.value), keys: keyPositionsOf(read.value) });
 }
 
-function findWebWarnings(config: WebConfig, marks: Marks, file: string): ConfigProblem[] {
+function findWebWarnings(document: ReadDocument<WebConfig>): ConfigProblem[] {
+  const { value: config, marks } = document;
   const { tls_server_config: tls, http_server_config: http, rate_limit: rate } = config;
   const warnings: Warning[] = [...usersWarnings(config), ...(tls === undefined ? [] : tlsWarnings(tls))];
   const http2: Path = ["http_server_config", "http2"];
@@ -61,7 +57,7 @@ function findWebWarnings(config: WebConfig, marks: Marks, file: string): ConfigP
     const message = "HTTP/2 is not supported: clients that prefer it use HTTP/1.1";
     warnings.push(warning(http2, "may be left out", message));
   }
-  return warningProblems(warnings, marks, file);
+  return warningProblems(warnings, document);
 }
 
 /** Minimum cost that is advised, because a stolen hash of a lower cost can be guessed quickly. */

@@ -1,3 +1,4 @@
+import { dirname, isAbsolute, join } from "node:path";
 import { LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
 import { fail, ok, type Result } from "../base/result.ts";
@@ -5,9 +6,9 @@ import { type ConfigProblem, type Finding, quote, toProblems } from "./diagnosti
 import { EMPTY_FILE, syntaxFinding, textProblem } from "./diagnostics/yaml-faults.ts";
 import { toFindings } from "./diagnostics/zod-issues.ts";
 import { innermost, kindOf, schemaAt, sectionKeys } from "./schema/introspection.ts";
-import type { LoaderCheck, ValueKind } from "./schema/value-types.ts";
+import type { LoaderCheck } from "./schema/value-types.ts";
 import { type Mark, type Marks, valueAt } from "./yaml/position.ts";
-import { positionAt, readTree, tooDeepAt, type YamlDocument } from "./yaml/tree.ts";
+import { brokenDocument, positionAt, readTree, tooDeepAt, type YamlDocument } from "./yaml/tree.ts";
 
 /** A YAML file: its text, its path, and the environment of its variables. */
 export interface YamlSource {
@@ -27,16 +28,12 @@ export interface ValueProblem extends Pick<Finding, "expected" | "suggest"> {
   readonly offset?: number;
 }
 
-/** Functions that reading needs besides the schema. */
-export interface ReadOptions {
-  /** Runs a check of the loader. Returns no problem if the value is valid. */
-  check(check: LoaderCheck, value: string): readonly ValueProblem[];
-  /** Resolves a path in the file. */
-  resolvePath(path: string): string;
-}
+/** Runs a check of the loader on a text, or on a path that is resolved. Returns no problem if it is valid. */
+export type ValueCheck = (check: LoaderCheck, value: string) => readonly ValueProblem[];
 
 /** A file that was read: its value, and the position of each key and value. */
 export interface ReadDocument<T> {
+  readonly file: string;
   readonly value: T;
   readonly marks: Marks;
 }
@@ -50,9 +47,8 @@ interface CheckedDocument<T> extends YamlDocument {
 /** Parses one YAML document. */
 export function parseYaml(file: YamlSource): YamlDocument {
   const { text, env, isGoYaml = false } = file;
-  const broken = (finding: Finding): YamlDocument => ({ value: null, marks: new Map(), findings: [finding] });
   const problem = textProblem(text);
-  if (problem !== null) return broken(problem);
+  if (problem !== null) return brokenDocument(problem);
   const lines = new LineCounter();
   // Only plain values are allowed, since no schema expects others, such as the bytes of !!binary.
   const document = parseDocument(text, {
@@ -65,24 +61,23 @@ export function parseYaml(file: YamlSource): YamlDocument {
   });
   const faults = [...document.errors, ...document.warnings];
   const exhausted = faults.find((fault) => fault.code === "RESOURCE_EXHAUSTION");
-  if (exhausted !== undefined) return broken(tooDeepAt(positionAt(exhausted.pos[0], lines)));
+  if (exhausted !== undefined) return brokenDocument(tooDeepAt(positionAt(exhausted.pos[0], lines)));
   // Later ones often follow from the first.
   const [first] = faults.toSorted((one, other) => one.pos[0] - other.pos[0]);
-  if (first !== undefined) return broken(syntaxFinding(first, document, text, lines));
+  if (first !== undefined) return brokenDocument(syntaxFinding(first, document, text, lines));
   const isEmpty = document.contents === null || document.contents.range[0] === document.contents.range[2];
-  if (isEmpty && !isGoYaml) return broken(EMPTY_FILE);
-  const tree = readTree(document.contents, { source: text, lines, env });
-  return tree.overflow === null ? tree : broken(tree.overflow);
+  if (isEmpty && !isGoYaml) return brokenDocument(EMPTY_FILE);
+  return readTree(document.contents, { source: text, lines, env });
 }
 
 /**
- * Compares a YAML file with a schema, even if the file has problems. Paths in the value are resolved. Runs in linear
- * time.
+ * Compares a YAML file with a schema, even if the file has problems. Paths in the value are resolved: they are relative
+ * to the folder of the file. Runs in linear time.
  */
 export function checkYaml<S extends z.ZodType>(
   schema: S,
   source: YamlSource,
-  options: ReadOptions,
+  check: ValueCheck,
 ): CheckedDocument<z.output<S>> {
   const document = parseYaml(source);
   const { marks } = document;
@@ -90,12 +85,20 @@ export function checkYaml<S extends z.ZodType>(
   const raw = source.isGoYaml ? (document.value ?? {}) : document.value;
   const checkFindings: Finding[] = [];
   for (const mark of marks.values()) {
-    if (source.isGoYaml) adaptToGo(schema, mark, raw);
     const here = mark.kind === "scalar" ? schemaAt(schema, mark.path, raw) : null;
-    const kind = here && kindOf(here);
-    if (here === null || kind === null) continue;
-    checkFindings.push(...runCheck(kind, mark, raw, options));
-    adaptValue(here, kind, mark, raw, options);
+    const key = mark.path.at(-1);
+    if (here === null || key === undefined) continue;
+    const owner = valueAt(raw, mark.path.slice(0, -1)) as Record<string | number, unknown>;
+    if (source.isGoYaml) adaptToGo(schema, here, mark, raw);
+    const kind = kindOf(here);
+    const written = owner[key];
+    if (kind === null || typeof written !== "string" || written === "") continue;
+    const isPath = kind.check !== undefined && PATH_CHECKS.has(kind.check);
+    const value = isPath ? resolvePath(written, source.file) : written;
+    owner[key] = mark.variables.length > 0 ? parseVariable(here, value) : value;
+    // The schema rejects values that are blank.
+    if (kind.check === undefined || written.trim() === "") continue;
+    checkFindings.push(...check(kind.check, value).map((problem) => toFinding(problem, mark, value)));
   }
   const parsed = schema.safeParse(raw);
   const context = { schema, value: raw, marks };
@@ -104,25 +107,30 @@ export function checkYaml<S extends z.ZodType>(
   return { value: raw, marks, findings, parsed: parsed.success ? parsed.data : null };
 }
 
-/** Reads a YAML file by a schema: returns the value, or a bounded number of problems of the file, ordered by line. */
+/**
+ * Reads a YAML file by a schema: returns the value, or a bounded number of problems of the file, ordered by line.
+ * If the schema accepts the value, problems that are not relevant are ignored; otherwise they may be the reason.
+ */
 export function readYaml<S extends z.ZodType>(
   schema: S,
   source: YamlSource,
-  options: ReadOptions,
+  check: ValueCheck,
+  isRelevant: (finding: Finding) => boolean = () => true,
 ): Result<ReadDocument<z.output<S>>, readonly ConfigProblem[]> {
-  const { parsed, marks, findings } = checkYaml(schema, source, options);
-  if (parsed !== null && findings.length === 0) return ok({ value: parsed, marks });
-  return fail(toProblems(source.file, findings));
+  const { parsed, marks, findings } = checkYaml(schema, source, check);
+  const relevant = parsed === null ? findings : findings.filter(isRelevant);
+  if (parsed !== null && relevant.length === 0) return ok({ file: source.file, value: parsed, marks });
+  return fail(toProblems(source.file, relevant));
 }
 
-function runCheck(kind: ValueKind, mark: Mark, raw: unknown, options: ReadOptions): Finding[] {
-  const value = valueAt(raw, mark.path);
-  // The schema rejects values that are not text, and empty ones.
-  if (kind.check === undefined || typeof value !== "string" || value.trim() === "") return [];
-  return options.check(kind.check, value).map(({ offset, ...finding }) => {
-    const position = offset === undefined ? mark.position : (mark.positionAt?.(offset) ?? mark.position);
-    return { ...position, path: mark.path, found: quoteFrom(mark, value, offset ?? 0), ...finding };
-  });
+/** Checks whose values are paths of one file or folder. */
+const PATH_CHECKS: ReadonlySet<LoaderCheck> = new Set(["file", "path", "web"]);
+
+const resolvePath = (path: string, file: string): string => (isAbsolute(path) ? path : join(dirname(file), path));
+
+function toFinding({ offset, ...problem }: ValueProblem, mark: Mark, value: string): Finding {
+  const position = offset === undefined ? mark.position : (mark.positionAt?.(offset) ?? mark.position);
+  return { ...position, path: mark.path, found: quoteFrom(mark, value, offset ?? 0), ...problem };
 }
 
 /** Quotes a text starting at one of its characters. */
@@ -131,35 +139,19 @@ function quoteFrom(mark: Mark, value: string, offset: number): string {
   return offset >= value.length ? `the end of ${mark.found}` : quote(value.slice(offset));
 }
 
-/** Checks whose values are paths. */
-const PATH_CHECKS: ReadonlySet<LoaderCheck> = new Set(["file", "glob", "path", "web"]);
-
-/** Resolves paths, and turns the text of a variable into the number or boolean that the schema expects. */
-function adaptValue(schema: z.core.$ZodType, kind: ValueKind, mark: Mark, raw: unknown, options: ReadOptions): void {
-  const value = valueAt(raw, mark.path);
-  const last = mark.path.at(-1);
-  if (typeof value !== "string" || value === "" || last === undefined) return;
-  const owner = valueAt(raw, mark.path.slice(0, -1)) as Record<string | number, unknown>;
-  if (kind.check !== undefined && PATH_CHECKS.has(kind.check)) owner[last] = options.resolvePath(value);
-  if (mark.variables.length > 0) owner[last] = parseVariable(schema, value);
-}
-
 /**
  * Reads a value as Go's yaml.v2 does: a key without a value is absent, and where text is expected, a number or boolean
  * is read as the text in the file.
  */
-function adaptToGo(schema: z.ZodType, mark: Mark, raw: unknown): void {
-  const last = mark.path.at(-1);
-  const here = schemaAt(schema, mark.path, raw);
-  if (mark.kind !== "scalar" || last === undefined || here === null) return;
-  const ownerPath = mark.path.slice(0, -1);
+function adaptToGo(schema: z.core.$ZodType, here: z.core.$ZodType, { path, found }: Mark, raw: unknown): void {
+  const [ownerPath, key] = [path.slice(0, -1), path.at(-1)!];
   const owner = valueAt(raw, ownerPath) as Record<string | number, unknown>;
-  const value = owner[last];
+  const value = owner[key];
   if (value === null || (value === "" && kindOf(here)?.mayBeBlank)) {
     // In a mapping from names the key stays, because a user without a hash must not vanish.
-    if (sectionKeys(schemaAt(schema, ownerPath, raw) ?? schema) !== null) delete owner[last];
+    if (sectionKeys(schemaAt(schema, ownerPath, raw) ?? schema) !== null) delete owner[key];
   } else if (typeof value !== "string" && innermost(here)._zod.def.type === "string") {
-    owner[last] = mark.found;
+    owner[key] = found;
   }
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { fail, ok } from "../../src/base/result.ts";
-import type { ConfigChecks, ConfigSource, FieldUse } from "../../src/config/checks.ts";
+import type { ConfigChecks, ConfigSource } from "../../src/config/checks.ts";
 import { type ConfigProblem, formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { type LoadedConfig, loadConfig } from "../../src/config/load.ts";
 import type { Config } from "../../src/config/schema/config.ts";
@@ -27,9 +27,8 @@ export const checks: ConfigChecks = {
   },
 };
 
-const fieldOf = (name: string): FieldUse => ({
+const fieldOf = (name: string) => ({
   name,
-  source: name.startsWith("sessions.") ? "sessions" : name.endsWith("_usage") ? "details" : "nodes",
   isUsage: name.endsWith("_usage"),
 });
 

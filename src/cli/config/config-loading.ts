@@ -1,7 +1,7 @@
 import { globSync, opendirSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fail, ok, type Result } from "../../base/result.ts";
-import { type ConfigChecks, type ConfigSource, type DefinedNames, resolveFrom } from "../../config/checks.ts";
+import type { ConfigChecks, ConfigSource, DefinedNames } from "../../config/checks.ts";
 import { type ConfigProblem, locateProblem } from "../../config/diagnostics/problem.ts";
 import { type Connection, type LoadedConfig, loadConfig } from "../../config/load.ts";
 import { policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
@@ -37,7 +37,7 @@ const listFiles = (glob: string, folder: string): readonly string[] =>
 function globProblem(glob: string, folder: string): string | null {
   const parent = dirname(glob.replace(/[*?[{(!+@].*$/s, "x"));
   try {
-    opendirSync(resolveFrom(folder, parent)).closeSync();
+    opendirSync(resolve(folder, parent)).closeSync();
     return null;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
@@ -84,12 +84,7 @@ export async function readPolicies(
     return loaded.ok ? ok(loaded.value.policies) : loaded;
   }
   // The text was read already: standard input can't be read twice.
-  const read = readPolicyFiles([file], {
-    source: { ...source, readFile: () => text },
-    names,
-    resolvePath: (path: string) => path,
-    find: () => [],
-  });
+  const read = readPolicyFiles([file], { ...source, readFile: () => text }, names);
   return read.ok ? ok(policiesInOrder(read.value)) : read;
 }
 

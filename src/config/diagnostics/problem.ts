@@ -1,5 +1,6 @@
 import { truncate } from "../../base/text.ts";
-import type { Marks, Position } from "../yaml/position.ts";
+import type { Position } from "../yaml/position.ts";
+import type { ReadDocument } from "../yaml-reader.ts";
 
 /** Path of a key or value in a document: names of keys, and indexes of list items. */
 export type Path = readonly (string | number)[];
@@ -87,7 +88,7 @@ export function toProblems(file: string, findings: readonly Finding[]): readonly
 }
 
 /** Returns the position of each key of a file that was read. */
-export const keyPositionsOf = (file: string, marks: Marks): KeyPositions => ({
+export const keyPositionsOf = ({ file, marks }: ReadDocument<unknown>): KeyPositions => ({
   file,
   positions: new Map(
     [...marks.values()].map(({ path, kind, key, position: { line, column } }) => [

@@ -3,7 +3,7 @@ import { FAILURE_DOMAINS } from "../../model/node.ts";
 import { MODES, type Mode, type PolicySpec, VERIFICATION_READ_MS_MIN } from "../../model/policy/policy.ts";
 import { type IntervalSpec, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
 import type { EpochMs } from "../../model/time.ts";
-import type { ConfigChecks, ConfigSource, ExpressionUse, FieldUse } from "../checks.ts";
+import type { ConfigChecks, ConfigSource, ExpressionUse } from "../checks.ts";
 import type { PolicyFile } from "../policy-file.ts";
 import { type Config, configSchema } from "../schema/config.ts";
 import { kindOf, schemaAt } from "../schema/introspection.ts";
@@ -23,37 +23,38 @@ export interface Warning {
 /** Returns the warnings about a valid configuration and its policies. */
 export function findWarnings(
   main: ReadDocument<Config>,
-  { file, checks, now }: Pick<ConfigSource, "file" | "checks" | "now">,
+  { checks, now }: Pick<ConfigSource, "checks" | "now">,
   policyFiles: readonly PolicyFile[],
 ): ConfigProblem[] {
   const { value: config, marks } = main;
-  const policies = policyFiles.flatMap(({ read }) => read.value.policies);
+  const policies = policyFiles.flatMap(({ value }) => value.policies);
   const own = [
-    ...scaleWarnings(config, checks),
-    ...(config.safety.protected === null
-      ? []
-      : expressionWarnings(["safety", "protected"], config.safety.protected, checks)),
+    ...scaleWarnings(config),
+    ...protectionWarnings(config, checks),
     ...secretWarnings(marks),
     ...limitWarnings(config),
     ...adminWarnings(config, policies),
     ...config.time_intervals.flatMap((interval, index) => windowWarnings(interval, index, marks, now)),
   ];
   return [
-    ...warningProblems(own, marks, file),
-    ...policyFiles.flatMap(({ file: policyFile, read }) => {
-      const warnings = read.value.policies.flatMap((policy, index) =>
+    ...warningProblems(own, main),
+    ...policyFiles.flatMap((file) => {
+      const warnings = file.value.policies.flatMap((policy, index) =>
         policyWarnings(policy, config, checks).map((warning) => ({
           ...warning,
           path: ["policies", index, ...warning.path],
         })),
       );
-      return warningProblems(warnings, read.marks, policyFile);
+      return warningProblems(warnings, file);
     }),
   ];
 }
 
 /** Adds the positions of warnings, and orders them by position. */
-export const warningProblems = (warnings: readonly Warning[], marks: Marks, file: string): ConfigProblem[] =>
+export const warningProblems = (
+  warnings: readonly Warning[],
+  { file, marks }: ReadDocument<unknown>,
+): ConfigProblem[] =>
   warnings
     .map((warning) => toProblem(file, { found: "nothing", ...warning, ...positionIn(marks, warning.path) }))
     .toSorted(byPosition);
@@ -61,17 +62,17 @@ export const warningProblems = (warnings: readonly Warning[], marks: Marks, file
 /** What to do about a scale that is not set. */
 export const PROBE_HINT = "; check --probe shows which it is";
 
-function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warning[] {
+function scaleWarnings({ service }: Config): Warning[] {
   if (service.usage_scale !== undefined) return [];
-  const unset = warning(
-    ["service", "usage_scale"],
-    "must be ratio or percent, whichever the service uses",
-    `not set: CPU, memory and disk usage are not exported, and unknown in policies${PROBE_HINT}`,
-  );
-  const usage = safety.protected === null ? [] : usageOf(fieldsOf(safety.protected, checks));
-  if (usage.length === 0) return [unset];
-  const message = `${readsUnknown(usage)}; no action is taken on a node whose protection depends on usage`;
-  return [unset, warning(["safety", "protected"], "must read known fields", message)];
+  const message = `not set: CPU, memory and disk usage are not exported, and unknown in policies${PROBE_HINT}`;
+  return [warning(["service", "usage_scale"], "must be ratio or percent, whichever the service uses", message)];
+}
+
+function protectionWarnings(config: Config, checks: ConfigChecks): Warning[] {
+  const { protected: text } = config.safety;
+  if (text === null) return [];
+  const effect = "; no action is taken on a node whose protection depends on usage";
+  return expressionWarnings(["safety", "protected"], text, config, checks, effect);
 }
 
 /** Returns what is known of an expression, which is nothing if it is invalid. */
@@ -80,18 +81,15 @@ function useOf(text: string, { expression }: ConfigChecks): ExpressionUse {
   return compiled.ok ? compiled.value : { fields: [], warnings: () => [] };
 }
 
-const fieldsOf = (text: string, checks: ConfigChecks): readonly FieldUse[] => useOf(text, checks).fields;
-
-const expressionWarnings = (path: Path, text: string, checks: ConfigChecks): Warning[] =>
-  useOf(text, checks)
-    .warnings()
-    .map((message) => warning(path, "must hold for some nodes, but not for all", message));
-
-const usageOf = (fields: readonly FieldUse[]): string[] =>
-  fields.filter(({ isUsage }) => isUsage).map(({ name }) => name);
-
-const readsUnknown = (usage: readonly string[]): string =>
-  `reads ${usage.join(", ")}: unknown while service.usage_scale is not set`;
+/** Warns about mistakes in an expression, and about usage that it reads if that is unknown, with the `effect`. */
+function expressionWarnings(path: Path, text: string, config: Config, checks: ConfigChecks, effect = ""): Warning[] {
+  const { fields, warnings } = useOf(text, checks);
+  const mistakes = warnings().map((message) => warning(path, "must hold for some nodes, but not for all", message));
+  const usage = fields.filter(({ isUsage }) => isUsage).map(({ name }) => name);
+  if (config.service.usage_scale !== undefined || usage.length === 0) return mistakes;
+  const message = `reads ${usage.join(", ")}: unknown while service.usage_scale is not set${effect}`;
+  return [...mistakes, warning(path, "must read known fields", message)];
+}
 
 function secretWarnings(marks: Marks): Warning[] {
   return [...marks.values()].flatMap((mark) => {
@@ -238,14 +236,12 @@ function policyWarnings(policy: PolicySpec, config: Config, checks: ConfigChecks
   if (policy.retry.episodes === 0) {
     warnings.push(warning(["retry", "episodes"], "must be more than 0", "is 0, so this policy acts on no node"));
   }
-  for (const [path, text] of expressionsOf(policy)) {
-    warnings.push(...expressionWarnings(path, text, checks));
-    const usage = usageOf(fieldsOf(text, checks));
-    if (config.service.usage_scale !== undefined || usage.length === 0) continue;
-    warnings.push(warning(path, "must read known fields", readsUnknown(usage)));
-  }
-  warnings.push(...contradictionWarnings(policy, checks), ...shortStepWarnings(policy));
-  return warnings;
+  return [
+    ...warnings,
+    ...expressionsOf(policy).flatMap(([path, text]) => expressionWarnings(path, text, config, checks)),
+    ...contradictionWarnings(policy, checks),
+    ...shortStepWarnings(policy),
+  ];
 }
 
 /** Warns if no node can satisfy both `match` and `when`, although nothing is wrong with either of them alone. */

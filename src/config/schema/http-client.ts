@@ -5,6 +5,7 @@ import {
   filePath,
   httpUrl,
   nonBlankText,
+  notBoth,
   RUN_ALWAYS,
   section,
   text,
@@ -58,8 +59,7 @@ const authSections = {
   tls_config: tlsConfig.exactOptional().describe("TLS settings."),
 };
 
-const hasOneAuthMethod = (value: object): boolean => !("basic_auth" in value && "authorization" in value);
-const ONE_AUTH_METHOD = { ...RUN_ALWAYS, error: "must have basic_auth or authorization, not both" };
+const oneAuthMethod = notBoth("basic_auth", "authorization");
 
 /** The URL of a server and how to reach it, in Prometheus' format. `port` is used in the example of an error. */
 export const endpoint = (port: number, meaning: string) =>
@@ -71,12 +71,12 @@ export const endpoint = (port: number, meaning: string) =>
     }).describe("Base URL. `/api/…` is appended."),
     ...authSections,
   })
-    .refine(hasOneAuthMethod, ONE_AUTH_METHOD)
+    .check(oneAuthMethod)
     .exactOptional()
     .describe(meaning);
 
 /** How to reach a server whose URL is given elsewhere: the HTTP config file of promtool and amtool. */
-export const httpClientSchema = section(authSections).refine(hasOneAuthMethod, ONE_AUTH_METHOD);
+export const httpClientSchema = section(authSections).check(oneAuthMethod);
 
 /** How to reach a server. Keys as in the file. */
 export type HttpClient = z.output<typeof httpClientSchema>;

@@ -7,6 +7,7 @@ import { type EpochMs, parseIsoTime } from "../../model/time.ts";
 import { safetySchema } from "./safety.ts";
 import { intervalsSchema } from "./time-intervals.ts";
 import {
+  atLeastOneOf,
   camelKeys,
   duration,
   list,
@@ -14,7 +15,6 @@ import {
   oneOf,
   parsedText,
   policyGlobs,
-  RUN_ALWAYS,
   rejectValue,
   section,
   text,
@@ -147,10 +147,10 @@ function verdict() {
 }
 
 /** What an expectation may state. */
-const STATED_KEYS = ["verdict", "timer", "held", "actions"];
+const STATED_KEYS = ["verdict", "timer", "held", "actions"] as const;
 
 const expectation = (holdReasons: readonly string[]) =>
-  section({
+  atLeastOneOf(STATED_KEYS, `must have at least one of ${STATED_KEYS.join(", ")}`, {
     at: duration("0s", "365d").describe("Time since the start of the test."),
     node: nonBlankText("a node's id").describe("Id of a node in this test."),
     policy: nonBlankText("the name of a policy")
@@ -173,13 +173,7 @@ const expectation = (holdReasons: readonly string[]) =>
       .describe(
         'All actions of the policy on the node so far, oldest first, as in `["reboot: ineffective", forced reboot]`.',
       ),
-  })
-    .refine((value) => STATED_KEYS.some((key) => key in value), {
-      ...RUN_ALWAYS,
-      error: `must have at least one of ${STATED_KEYS.join(", ")}`,
-    })
-    .meta({ anyOf: STATED_KEYS.map((key) => ({ required: [key] })) })
-    .transform((expected) => camelKeys(expected, "at"));
+  }).transform((expected) => camelKeys(expected, "at"));
 
 const policyTest = (holdReasons: readonly string[]) =>
   section({

@@ -2,12 +2,12 @@ import type { z } from "zod";
 import { FAILURE_DOMAINS, type PerFailureDomain } from "../../model/node.ts";
 import { MODES } from "../../model/policy/policy.ts";
 import {
+  atLeastOneOf,
   booleanFlag,
   camelKeys,
   duration,
   expression,
   oneOf,
-  RUN_ALWAYS,
   section,
   share,
   wholeNumber,
@@ -20,15 +20,10 @@ const nodes = (min = 0) => wholeNumber(min, NODES_MAX);
 
 /** A limit for each region, each country or both. Without a key there is no limit. */
 const perDomain = (meaning: string, limit: string) =>
-  section({
+  atLeastOneOf(FAILURE_DOMAINS, "must have region, country or both", {
     region: nodes().exactOptional().describe(`${limit} region.`),
     country: nodes().exactOptional().describe(`${limit} country.`),
   })
-    .refine((value) => FAILURE_DOMAINS.some((domain) => domain in value), {
-      ...RUN_ALWAYS,
-      error: "must have region, country or both",
-    })
-    .meta({ anyOf: FAILURE_DOMAINS.map((domain) => ({ required: [domain] })) })
     .transform(({ region, country }): PerFailureDomain => ({ region: region ?? null, country: country ?? null }))
     .prefault({ region: 1 })
     .describe(meaning);

@@ -263,6 +263,6 @@ export type Scope = (typeof SCOPES)[number];
 
 /** Reads a scenario file. Fails with every error in it. */
 export function loadScenario(source: YamlSource): Result<Scenario, readonly ConfigProblem[]> {
-  const read = readYaml(scenarioSchema, source, { check: () => [], resolvePath: (path) => path });
+  const read = readYaml(scenarioSchema, source, () => []);
   return read.ok ? ok(read.value.value) : read;
 }

@@ -119,10 +119,13 @@ export function oneOf<const T extends string | number>(values: readonly T[]) {
 
 const PLAIN_TEXT: ValueKind = { name: "string" };
 
-/** A text that is not empty and matches a pattern. `noun` describes the expected value in the error message. */
-export function text(noun: string, kind = PLAIN_TEXT, pattern?: RegExp) {
+/**
+ * A text that is not empty and matches a pattern. `noun` describes the expected value in the error message, and `hint`
+ * returns what to do about a value that is not a text.
+ */
+export function text(noun: string, kind = PLAIN_TEXT, pattern?: RegExp, hint = quotesHint) {
   const expected = `must be ${noun}`;
-  const written = z.string({ error: ({ input }) => expected + quotesHint(input) }).min(1, expected);
+  const written = z.string({ error: ({ input }) => expected + hint(input) }).min(1, expected);
   return (pattern === undefined ? written : written.regex(pattern, expected)).register(valueKinds, kind);
 }
 
@@ -134,25 +137,16 @@ export const booleanFlag = () =>
 export const nonBlankText = (noun: string, kind = PLAIN_TEXT) => text(noun, kind, /\S/);
 
 /** Globs of policy files, at most 20. The loader checks that each matches a file. */
-export function policyGlobs() {
-  const expected = "must be a glob of policy files";
-  const error = ({ input }: { input: unknown }) =>
-    isPolicy(input)
-      ? `${expected}, such as policies/*.yaml; policies belong in such a file`
-      : expected + quotesHint(input);
-  const glob = z.string({ error }).min(1, expected).regex(/\S/, expected);
-  return list(glob.register(valueKinds, { name: "glob", check: "glob" }), "globs of policy files", 20);
-}
+export const policyGlobs = () =>
+  list(text("a glob of policy files", { name: "glob", check: "glob" }, /\S/, globHint), "globs of policy files", 20);
 
-const isPolicy = (input: unknown): boolean => typeof input === "object" && input !== null && "when" in input;
+const globHint = (read: unknown): string =>
+  typeof read === "object" && read !== null && "when" in read
+    ? ", such as policies/*.yaml; policies belong in such a file"
+    : quotesHint(read);
 
 /** A CEL expression. The loader checks the fields it names. */
-export function expression() {
-  const expected = "must be a CEL expression";
-  const written = z.string({ error: ({ input }) => `${expected}${quotesHint(input)}` });
-  const filled = written.min(1, expected).regex(/\S/, expected);
-  return filled.register(valueKinds, { name: "CEL expression", check: "expression" });
-}
+export const expression = () => nonBlankText("a CEL expression", { name: "CEL expression", check: "expression" });
 
 /** Returns what to do about a text that YAML read as something else. Empty for a text or a missing value. */
 function quotesHint(read: unknown): string {
@@ -214,6 +208,23 @@ export function rejectValue(
  */
 export const hasExactlyOne = (value: object, ...keys: readonly string[]): boolean =>
   keys.filter((key) => key in value).length === 1;
+
+/** A check that two keys of a section are not both given. */
+export const notBoth = (one: string, other: string) =>
+  z.refine<object>((value) => !(one in value && other in value), {
+    ...RUN_ALWAYS,
+    error: `must have ${one} or ${other}, not both`,
+  });
+
+/** A section in which at least one of `keys` is required. */
+export const atLeastOneOf = <const Shape extends z.core.$ZodShape>(
+  keys: readonly (keyof Shape & string)[],
+  error: string,
+  shape: Shape,
+) =>
+  section(shape)
+    .refine((value) => keys.some((key) => key in value), { ...RUN_ALWAYS, error })
+    .meta({ anyOf: keys.map((key) => ({ required: [key] })) });
 
 /** A section in which exactly one of `keys` is required. */
 export function exactlyOneOf<const Shape extends z.core.$ZodShape>(

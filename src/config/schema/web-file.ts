@@ -6,6 +6,7 @@ import {
   hasExactlyOne,
   list,
   nonBlankText,
+  notBoth,
   oneOf,
   RUN_ALWAYS,
   rejectValue,
@@ -82,6 +83,13 @@ const optionalFile = () =>
 const certificate = (noun: string) =>
   text(`${noun} in PEM`, { name: "PEM", mayBeBlank: true }, /-----BEGIN CERTIFICATE-----/);
 
+/** A check that exactly one of two keys is given if TLS is enabled. */
+const neededForTls = (one: string, other: string) =>
+  z.refine<object>((value) => !isTls(value) || hasExactlyOne(value, one, other), {
+    ...RUN_ALWAYS,
+    error: `must have either ${one} or ${other}`,
+  });
+
 const PRIVATE_KEY = { name: "PEM", secret: "the key", mayBeBlank: true };
 
 const tlsServerConfig = section({
@@ -125,18 +133,7 @@ const tlsServerConfig = section({
     .default([])
     .describe("Elliptic curves, in order of preference. If empty, OpenSSL's default applies."),
 })
-  .refine((value) => !isTls(value) || hasExactlyOne(value, "cert", "cert_file"), {
-    ...RUN_ALWAYS,
-    error: "must have either cert or cert_file",
-  })
-  .refine((value) => !isTls(value) || hasExactlyOne(value, "key", "key_file"), {
-    ...RUN_ALWAYS,
-    error: "must have either key or key_file",
-  })
-  .refine((value) => !("client_ca" in value && "client_ca_file" in value), {
-    ...RUN_ALWAYS,
-    error: "must have client_ca or client_ca_file, not both",
-  })
+  .check(neededForTls("cert", "cert_file"), neededForTls("key", "key_file"), notBoth("client_ca", "client_ca_file"))
   .superRefine((tls, context) => {
     const reject = (key: string, expected: string) => rejectValue(context, tls, expected, [key]);
     if (versions.indexOf(tls.max_version) < versions.indexOf(tls.min_version)) {

@@ -14,10 +14,12 @@ export interface YamlDocument {
   readonly findings: readonly Finding[];
 }
 
-interface Tree extends YamlDocument {
-  /** Where reading stopped because the document is too large, or null if it is not. */
-  readonly overflow: Finding | null;
-}
+/** A document that has no value because of one problem. */
+export const brokenDocument = (finding: Finding): YamlDocument => ({
+  value: null,
+  marks: new Map(),
+  findings: [finding],
+});
 
 /** Maximum number of values with all aliases expanded, since aliases of aliases grow exponentially. */
 const VALUES_MAX = 50_000;
@@ -36,6 +38,7 @@ interface TreeReader extends TreeSource {
   readonly marks: Map<string, Mark>;
   readonly findings: Finding[];
   values: number;
+  /** Where reading stopped because the document is too large, or null if it is not. */
   overflow: Finding | null;
 }
 
@@ -50,11 +53,11 @@ interface TreeSource {
 }
 
 /** Turns YAML nodes into values. Variables are replaced here, only in values, so that they can't add structure. */
-export function readTree(root: unknown, from: TreeSource): Tree {
+export function readTree(root: unknown, from: TreeSource): YamlDocument {
   const [anchors, open, marks] = [new Map(), new Set(), new Map()];
   const reader: TreeReader = { ...from, anchors, open, marks, findings: [], values: 0, overflow: null };
   const value = readNode(reader, root, { path: [], key: null, position: { line: 1, column: 1 } });
-  return { value, marks, findings: reader.findings, overflow: reader.overflow };
+  return reader.overflow === null ? { value, marks, findings: reader.findings } : brokenDocument(reader.overflow);
 }
 
 function readNode(reader: TreeReader, node: unknown, location: ValueLocation): unknown {

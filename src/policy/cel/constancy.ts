@@ -37,9 +37,7 @@ const OTHER_TEXT = "\0";
  */
 export function findConstantParts(condition: Term): readonly string[] {
   const atoms: Atoms = new Map([...atomTerms(condition)].map((term) => [term, atomOf(term)]));
-  const results = resultsOf(condition, atoms);
-  if (results?.size === 1) return [`${describeResult(results)}, whatever the value of ${fieldNames(condition)}`];
-  return truthParts(condition).flatMap((part) => warningsAbout(part, atoms));
+  return warningsAbout(condition, atoms, "");
 }
 
 /**
@@ -67,18 +65,16 @@ function canBe(wanted: boolean, term: Term, isUnknown: (field: Field) => boolean
   }
 }
 
-function warningsAbout(part: Term, atoms: Atoms): readonly string[] {
-  const results = resultsOf(part, atoms);
-  if (results?.size !== 1) return truthParts(part).flatMap((inner) => warningsAbout(inner, atoms));
-  return [`has a part that ${describeResult(results)}, whatever the value of ${fieldNames(part)}`];
+/** Returns the warnings about a condition, or about its parts if it is not constant itself. */
+function warningsAbout(condition: Term, atoms: Atoms, subject: string): readonly string[] {
+  const results = resultsOf(condition, atoms);
+  if (results?.size !== 1) {
+    return truthParts(condition).flatMap((part) => warningsAbout(part, atoms, "has a part that "));
+  }
+  const result = results.has(true) ? "always holds" : "never holds";
+  const fields = fieldsOfTerm(condition).map(({ name }) => name);
+  return [`${subject}${result}, whatever the value of ${fields.join(", ")}`];
 }
-
-const describeResult = (results: ReadonlySet<boolean>) => (results.has(true) ? "always holds" : "never holds");
-
-const fieldNames = (term: Term): string =>
-  fieldsOfTerm(term)
-    .map(({ name }) => name)
-    .join(", ");
 
 /** Returns the conditions that a condition is made of. Empty for a comparison. */
 const truthParts = (term: Term): readonly Term[] =>

@@ -36,7 +36,13 @@ function describeImplausible(term: Term): ExpressionProblem | null {
     case "comparison":
       return constantProblem(term) ?? comparisonProblem(term);
     case "in":
-      return constantProblem(term) ?? firstProblem(term.list, (literal) => rangeProblem([term.member, literal]));
+      return (
+        constantProblem(term) ??
+        comparedPairs(term)
+          .map(rangeProblem)
+          .find((problem) => problem !== null) ??
+        null
+      );
     // A constant boolean, as the whole condition or a part of it.
     case "literal":
       return typeof term.value === "boolean" ? constantProblem(term) : null;
@@ -44,12 +50,6 @@ function describeImplausible(term: Term): ExpressionProblem | null {
       return null;
   }
 }
-
-/** Calls `find` for one part after another, until it returns a problem. */
-const firstProblem = <T extends Term>(parts: Iterable<T>, find: (part: T) => ExpressionProblem | null) =>
-  Iterator.from(parts)
-    .map(find)
-    .find((problem) => problem !== null) ?? null;
 
 const namesField = (term: Term): boolean => term.kind === "field" || childTerms(term).some(namesField);
 

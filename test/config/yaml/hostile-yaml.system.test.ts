@@ -29,9 +29,7 @@ const readers: Readonly<Record<string, (text: string) => readonly ConfigProblem[
   "a scenario": (text) => errorsOf(loadScenario({ file: "p.yaml", text, env: {} })),
   "a web configuration": (text) => errorsOf(readWebText("web.yml", text)),
   "an HTTP client configuration": (text) =>
-    errorsOf(
-      readYaml(httpClientSchema, { file: "p.yaml", text, env: {} }, { check: () => [], resolvePath: (path) => path }),
-    ),
+    errorsOf(readYaml(httpClientSchema, { file: "p.yaml", text, env: {} }, () => [])),
 };
 
 const hostile: Readonly<Record<string, string>> = {
