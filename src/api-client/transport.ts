@@ -150,8 +150,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly #options: ExchangeOptions;
   readonly #received = Promise.withResolvers<Outcome>();
   /**
-   * The body so far, in its first bytes. Chunks are copied at once: those that are kept until the response is complete
-   * become old, and then only a major collection frees them.
+   * The body so far, in its first bytes. Its length is that of the Content-Length, if there is one, because growing it
+   * takes half as long as parsing it. Chunks are copied at once: those that are kept until the response is complete become
+   * old, and then only a major collection frees them.
    */
   #body = new ArrayBuffer(0);
   #bytes = 0;
@@ -193,6 +194,8 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Headers): void {
     this.#head = { status, headers: singleHeaders(headers) };
+    const statedBytes = Number(this.#head.headers["content-length"] ?? 0);
+    this.#body = new ArrayBuffer(Math.min(statedBytes, this.#options.bodyBytesMax));
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
