@@ -3,8 +3,8 @@ import { runAtOnce, type Steps } from "../../base/steps.ts";
 import { selectInSteps } from "../../policy/cel/fleet-aggregates.ts";
 
 /**
- * Caches what `derive` returns for a column, in steps, because it takes too long for one slice. Successive snapshots
- * share the columns that did not change.
+ * Returns a function whose steps are those of `derive`, and which caches the result by column. Deriving takes too long
+ * for one slice, and successive snapshots share the columns that did not change.
  */
 export function cacheStepsByColumn<Column extends object, T>(
   derive: (column: Column) => Steps<T>,

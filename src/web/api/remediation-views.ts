@@ -104,7 +104,7 @@ const heldNodeView = ({ ipAddress, heldMs, until, reasons, ...held }: HeldNode) 
 });
 export type HeldNodeView = ReturnType<typeof heldNodeView>;
 
-/** Whether anything is known about the node that is explained. */
+/** Returns whether an explanation says anything about its node. */
 export const hasHistory = ({ known, holds, episodes, actions, decisions, orders }: ExplanationView): boolean =>
   known || [holds, episodes, actions, decisions, orders].some((rows) => rows.length > 0);
 

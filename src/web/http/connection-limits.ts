@@ -59,9 +59,9 @@ export function limitConnections(server: Server | HttpsServer, context: WebConte
       socket.destroy();
       return;
     }
-    const origin = originOf(socket);
-    open.set(origin, { socket, client, isReady: !isTls });
-    socket.once("close", () => open.delete(origin));
+    const key = connectionKey(socket);
+    open.set(key, { socket, client, isReady: !isTls });
+    socket.once("close", () => open.delete(key));
     for (const listener of listeners) listener.call(server, socket);
   });
 
@@ -96,7 +96,7 @@ function followTlsSettings(
     applied = tls;
   });
   server.prependListener("secureConnection", (socket: TLSSocket) => {
-    const connection = open.get(originOf(socket));
+    const connection = open.get(connectionKey(socket));
     if (connection !== undefined) connection.isReady = true;
     const problem = webSettings.current().tls?.clientProblem(socket) ?? null;
     if (problem !== null) refuseCertificate(socket, problem);
@@ -109,7 +109,7 @@ function followTlsSettings(
     }
     countRefusal("handshake");
     log.debug({ from: socket.remoteAddress, reason: error.message }, "TLS handshake failed");
-    if (error.code === "ERR_SSL_HTTP_REQUEST") open.get(originOf(socket))?.socket.end(PLAIN_HTTP_RESPONSE);
+    if (error.code === "ERR_SSL_HTTP_REQUEST") open.get(connectionKey(socket))?.socket.end(PLAIN_HTTP_RESPONSE);
     socket.destroy();
   });
 }
@@ -120,4 +120,5 @@ function applyTls(server: HttpsServer, { options }: TlsSettings): void {
   Object.assign(server, { requestCert: options.requestCert, rejectUnauthorized: options.rejectUnauthorized });
 }
 
-const originOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
+/** Returns the key of a connection, which is the same for its TLS socket and for the TCP socket below that. */
+const connectionKey = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;

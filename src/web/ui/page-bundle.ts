@@ -4,9 +4,9 @@ const EXPORT = /^export (?=(?:async )?(?:function|class|const) (\w+))/gm;
 const UNKNOWN_IMPORT_OR_EXPORT = /^(?:import|export)\b.*/m;
 
 /**
- * Joins a module and all that it imports into one script, because each file takes a browser several milliseconds. A module
- * becomes a function that returns what it exports, after the modules that it imports. Throws if a module has imports or
- * exports of another kind, or if modules import each other.
+ * Joins a module and the modules that it imports into one script, because each file takes a browser several milliseconds.
+ * A module becomes a function that returns what it exports, and comes after the modules that it imports. Throws if a
+ * module has imports or exports of another kind, or if modules import each other in a circle.
  */
 export function joinModules(modules: ReadonlyMap<string, string>, entry: string): string {
   const joined = new Map<string, string>();
@@ -42,13 +42,12 @@ export function joinStyles(page: string, files: ReadonlyMap<string, string>, nam
   const texts: string[] = [];
   const html = page.replace(STYLE_LINK, (_, path: string) => {
     texts.push(fileOf(files, path));
-    return texts.length === 1 ? styleLink(name) : "";
+    return texts.length === 1 ? `<link rel="stylesheet" href="page/${name}">\n` : "";
   });
   return { html, css: texts.join("\n") };
 }
 
 const STYLE_LINK = /<link rel="stylesheet" href="page\/([^"]+)">\n/g;
-const styleLink = (name: string): string => `<link rel="stylesheet" href="page/${name}">\n`;
 
 /** Returns a file of the page. Throws if it is missing. */
 export function fileOf(files: ReadonlyMap<string, string>, name: string): string {

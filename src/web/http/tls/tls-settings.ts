@@ -71,7 +71,7 @@ function tlsOptions(config: TlsConfig): TlsOptions {
     ALPNProtocols: ["http/1.1"],
     handshakeTimeout: HANDSHAKE_MS_MAX,
     sessionIdContext: SESSION_ID_CONTEXT,
-    // Go disables it as well. Clients could only use renegotiation to consume CPU time.
+    // Go disables renegotiation too. Clients could use it only to consume CPU time.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   };
 }
@@ -96,7 +96,7 @@ function readPem(
   return read.ok ? ok({ key, path, text: read.value }) : fail({ key, message: read.error });
 }
 
-/** Returns what is wrong with a certificate, its key, or the authorities of clients, or null if nothing is wrong. */
+/** Returns what is wrong with a certificate, its key or the CA certificates for clients, or null if nothing is wrong. */
 function pemProblem(cert: PemText, key: PemText, ca: PemText): KeyProblem | null {
   const problemOf = ({ key: source, path }: PemText, problem: string) => ({
     key: source,
@@ -127,8 +127,8 @@ const NAME_KINDS: ReadonlySet<string> = new Set(["DNS", "email", "IP Address", "
 const NAME_ENTRY = /(?:^|, )([\w ]+):("(?:[^"\\]|\\.)*"|[^,"]*)/y;
 
 /**
- * Creates the checks of client certificates that Node lacks: the types between `NoClientCert` and
- * `RequireAndVerifyClientCert`, and names.
+ * Creates the checks of client certificates that Node lacks: for the values of `client_auth_type` between `NoClientCert`
+ * and `RequireAndVerifyClientCert`, and for `client_allowed_sans`.
  */
 function createClientCheck({
   client_auth_type: type,
