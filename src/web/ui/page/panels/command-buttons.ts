@@ -15,7 +15,7 @@ export interface OperatorCommand {
   readonly hasDuration?: true;
 }
 
-/** The token is stored for this tab until it is closed. */
+/** The session storage keeps the token until the tab is closed. */
 const TOKEN_KEY = "proxywarden.token";
 const TOAST_MS = 8_000;
 
