@@ -177,6 +177,16 @@ test("before the first walk the page does not claim that every node is healthy",
   expect(await page.locator('[data-k="tile Needs attention"] b').textContent()).toBe("–");
 });
 
+test("until the budget is read the page does not claim that there is no monthly limit", async () => {
+  const { page } = await open({
+    budget() {
+      throw new Error("this budget can't be read");
+    },
+  });
+  await page.locator("#connection").getByText("incomplete").waitFor();
+  expect(await page.locator('[data-k="tile Calls this month"] small').textContent()).toBe("not read yet");
+});
+
 test("a policy shows its counts, each once", async () => {
   const policy = {
     ...policyStatus,

@@ -74,7 +74,7 @@ export function showTiles(
       name: "Calls this month",
       value: formatCount(month?.calls),
       href: "#budget-card",
-      note: month?.calls_limit ? `of ${formatCount(month.calls_limit)}` : "no monthly limit",
+      note: monthNote(month),
     },
   ];
   fillEach(byId("tiles"), tiles, tileElement);
@@ -92,6 +92,11 @@ const TILE_NOTES: Readonly<Record<string, string>> = {
   held: "not acted on now",
   awaiting: "by an operator",
 };
+
+function monthNote(month: Budget["month"] | null): string {
+  if (month === null) return "not read yet";
+  return month.calls_limit === null ? "no monthly limit" : `of ${formatCount(month.calls_limit)}`;
+}
 
 const capitalize = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
