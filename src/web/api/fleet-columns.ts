@@ -46,7 +46,7 @@ export const summarizeInSteps = cacheStepsByColumn(function* (column: NumberColu
 /** Times that are compared in one step, which takes a fraction of a millisecond. */
 const TIMES_PER_STEP = 65_536;
 
-/** Returns how many times of a column are known, the earliest and the median. Computed once for each column. */
+/** Returns the number of known times in a column, the earliest and the median. They are computed once for each column. */
 export const summarizeTimes = (column: NumberColumn): TimeSummary => runAtOnce(summarizeInSteps(column));
 
 /** Slots that are sorted or merged in one step, which takes a fraction of a millisecond. */

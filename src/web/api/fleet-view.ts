@@ -21,7 +21,7 @@ export type FleetGrid = ReturnType<typeof createFleetGrid>;
 
 /** Dependencies of {@link createFleetGrid}. */
 interface FleetGridDeps {
-  /** Null before the first walk. */
+  /** Null before the first snapshot. */
   fleet(): Fleet | null;
   readonly marks: RemediationView["nodeMarks"];
 }

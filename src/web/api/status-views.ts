@@ -43,7 +43,7 @@ export type LeaderView = {
   readonly url: string | null;
 } | null;
 
-/** The section `links` of `GET /api/v1/status`. A link is null if it is unknown. */
+/** The section `links` of `GET /api/v1/status`. A link is null if it is not configured. */
 export type LinksView = Readonly<Record<"runbook" | "grafana", string | null>>;
 
 /** `GET /api/v1/status`. */

@@ -104,7 +104,7 @@ function followTlsSettings(
   server.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
     // Node reports a certificate that it can't verify as if the client had closed the connection.
     if (socket.authorizationError) {
-      refuseCertificate(socket, `its certificate is not verified: ${socket.authorizationError}`);
+      refuseCertificate(socket, `the certificate is not verified: ${socket.authorizationError}`);
       return;
     }
     countRefusal("handshake");

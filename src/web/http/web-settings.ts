@@ -50,7 +50,7 @@ export function loadWebSettings(webFile: WebFile | null): Result<LoadedWebSettin
 
 /** Reads the files and records the stamp of each in `stamps`, even if it fails. */
 function readWebSettings(webFile: WebFile, stamps: Map<string, string>): Result<WebSettings, readonly ConfigProblem[]> {
-  // The stamp is taken before the file is read, so that no change is missed. A missing file has a stamp, too.
+  // The stamp is taken before the file is read, so that no change is missed. A missing file has a stamp too.
   const readTracked: ReadFile = (path) => {
     if (!stamps.has(path)) stamps.set(path, fileStampAt(path));
     return readTextFile(path);

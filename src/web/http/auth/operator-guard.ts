@@ -32,8 +32,8 @@ export function createOperatorGuard(
 
   return {
     /**
-     * Returns whether a request may proceed. Otherwise answers it with 403 if a page of another origin sent it, with
-     * 401 if the token is missing or wrong, or with 429 after too many wrong tokens.
+     * Returns whether a request may proceed. Otherwise answers it with 403 if it comes from a web page that may not send
+     * it, with 401 if the token is missing or wrong, or with 429 after too many wrong tokens.
      */
     allows(request: FastifyRequest, reply: FastifyReply): boolean {
       const refusal = refusalOf(request);
@@ -70,8 +70,8 @@ function originProblem(request: FastifyRequest, hasOperators: boolean): string |
   if (origin === undefined && (site === undefined || site === "none")) return null;
   if (!hasOperators)
     return "requests from web pages are not accepted; use curl, or configure web.operators and send a token";
-  const isSameSite = site === undefined || site === "none" || site === "same-origin";
-  if (isSameSite && (origin === undefined || isOwnOrigin(origin, request.host))) return null;
+  const isSameOrigin = site === undefined || site === "none" || site === "same-origin";
+  if (isSameOrigin && (origin === undefined || isOwnOrigin(origin, request.host))) return null;
   return "a page of another origin may not send this; a reverse proxy must keep the Host header, or be in web.trusted_proxies and send X-Forwarded-Host";
 }
 

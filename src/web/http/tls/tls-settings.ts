@@ -28,7 +28,10 @@ const SESSION_ID_CONTEXT = "proxywarden";
 /** OpenSSL's default security level excludes TLS 1.0 and 1.1, which a configuration may enable. */
 const LEGACY_SECURITY_LEVEL = "@SECLEVEL=0";
 
-/** Loads the certificate and key of a configuration. The error contains no secret. */
+/**
+ * Loads the certificate, its key and the CA certificates for clients. The error is the first problem, and contains no
+ * secret.
+ */
 export function loadTlsSettings(config: TlsConfig, readFile: ReadFile): Result<TlsSettings, KeyProblem> {
   const cert = readPem(config, "cert", readFile);
   if (!cert.ok) return cert;
@@ -140,7 +143,7 @@ function createClientCheck({
     const shown = socket.getPeerX509Certificate();
     if (shown === undefined) return type === "VerifyClientCertIfGiven" ? null : "no client certificate";
     const mustVerify = type === "VerifyClientCertIfGiven" || type === "RequireAndVerifyClientCert";
-    if (mustVerify && !socket.authorized) return `its certificate is not verified: ${socket.authorizationError}`;
+    if (mustVerify && !socket.authorized) return `the certificate is not verified: ${socket.authorizationError}`;
     if (allowedNames === null || alternativeNames(shown).some((name) => allowedNames.has(name))) return null;
     return "none of the certificate's subject alternative names is in client_allowed_sans";
   };

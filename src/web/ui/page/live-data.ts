@@ -48,7 +48,7 @@ export class LiveData {
   readonly #connection = new Connection();
   readonly #reconnect: () => void;
   #isStreaming = false;
-  /** Names of the data whose last read failed or could not be shown. */
+  /** Names of the data that could not be read or shown the last time. */
   readonly #notShown = new Set<string>();
 
   constructor(listener: DataListener) {

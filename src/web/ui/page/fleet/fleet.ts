@@ -20,14 +20,14 @@ interface Group {
   online: number;
 }
 
-/** Changes of a revision. `cells` is null if the fleet must be reloaded. */
+/** The changes from one revision to another. `cells` is null if the fleet must be reloaded. */
 export interface FleetChange {
   readonly from: number;
   readonly revision: number;
   readonly cells: readonly (readonly [slot: number, status: number, mark: number])[] | null;
 }
 
-/** The fleet. Statuses, marks and counts change in place; added or removed nodes need a new one. */
+/** The fleet. Statuses, marks and counts change in place. If nodes are added, removed, renamed or moved, it is read again. */
 export interface FleetModel {
   revision: number;
   readonly statuses: readonly string[];

@@ -65,7 +65,7 @@ const MARK_LABELS: Readonly<Record<string, string>> = {
 /** Returns the description of a mark, or "" for `none`. */
 export const markLabel = (mark: string): string => MARK_LABELS[mark] ?? "";
 
-/** Returns the state of a mark, or undefined if it is not counted. */
+/** Returns the remediation state of a mark, or undefined for `none` and `pending`. */
 export const stateOfMark = (mark: string): RemediationState | undefined =>
   REMEDIATION_STATES.find(({ marks }) => marks.includes(mark));
 

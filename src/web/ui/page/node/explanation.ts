@@ -70,9 +70,7 @@ const blockersElement = ({ blockers }: PolicyExplanationView): HTMLElement =>
     : blockerList("Reasons that would hold an action now", blockers);
 
 function verdictText({ matched, verdict }: PolicyExplanationView): string {
-  if (matched === false) return "does not match this node";
-  if (verdict === "unknown") return "when: unknown";
-  return verdict === "true" ? "when: true" : "when: false";
+  return matched === false ? "does not match this node" : `when: ${verdict}`;
 }
 
 function timerElement({ timer, for_seconds, other_status_at }: PolicyExplanationView): Child {

@@ -48,7 +48,7 @@ export class NodePanel {
     void this.#load();
   }
 
-  /** Sets the URL of Grafana for the link to the node's dashboard. Null if unknown. */
+  /** Sets the URL of Grafana for the link to the node's dashboard. Null if not configured. */
   linkTo(grafana: string | null): void {
     this.#grafana = grafana;
   }
