@@ -120,5 +120,5 @@ function applyTls(server: HttpsServer, { options }: TlsSettings): void {
   Object.assign(server, { requestCert: options.requestCert, rejectUnauthorized: options.rejectUnauthorized });
 }
 
-/** Returns the key of a connection, which is the same for its TLS socket and for the TCP socket below that. */
+/** Returns the key of a connection, which is the same for its TCP socket and its TLS socket. */
 const connectionKey = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;

@@ -46,7 +46,7 @@ export function createHttpServer(
   const refuseMalformed = (request: FastifyRequest, reply: FastifyReply, status: number, message: string) => {
     countRefusal("malformed");
     setHeaders(reply.raw, {});
-    // The rate limits do not count malformed requests, but they do limit new connections.
+    // The limits on requests do not count malformed ones, but the limit on new connections applies.
     reply.header("connection", "close");
     return sendError(request, reply, status, message);
   };

@@ -5,7 +5,10 @@ import type { Clock } from "../../model/ports.ts";
 const QUEUED_REQUESTS_MAX = 64;
 /** After a shorter request, one turn of the event loop is a sufficient pause. */
 const PAUSE_MS_MIN: DurationMs = 1;
-/** If a request took longer, it ran in slices that left time for other work, or something else blocked the event loop. */
+/**
+ * Maximum pause. If a request took longer, it ran in slices that left time for other work, or something else blocked the
+ * event loop.
+ */
 const PAUSE_MS_MAX: DurationMs = SECOND_MS / 4;
 
 /**

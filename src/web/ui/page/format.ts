@@ -69,7 +69,10 @@ export function timeOfDay(at: string, now = Date.now()): string {
   return isToday ? clock.format(date) : `${day.format(date)} ${clock.format(date)}`;
 }
 
-/** Formats the period of a pause or hold, such as `since 03:00:00 by alice, until 05:00:00`. Null means no operator or no end. */
+/**
+ * Formats the period of a pause or hold, such as `since 03:00:00 by alice, until 05:00:00`. Null means no operator or no
+ * end.
+ */
 export function sinceText(at: string, operator: string | null, until: string | null, now: number): string {
   const end = until === null ? "" : `, until ${timeOfDay(until, now)}`;
   return `since ${timeOfDay(at, now)}${operator === null ? "" : ` by ${operator}`}${end}`;

@@ -27,7 +27,9 @@ export interface FleetChange {
   readonly cells: readonly (readonly [slot: number, status: number, mark: number])[] | null;
 }
 
-/** The fleet. Statuses, marks and counts change in place. If nodes are added, removed, renamed or moved, it is read again. */
+/**
+ * The fleet. Statuses, marks and counts change in place. If nodes are added, removed, renamed or moved, it is read again.
+ */
 export interface FleetModel {
   revision: number;
   readonly statuses: readonly string[];
