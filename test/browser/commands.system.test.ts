@@ -19,7 +19,7 @@ test("commands need a valid token, which is kept for the tab", async () => {
   const paused = async () => (await daemon.scrape()).sum("proxywarden_paused") === 1;
   await page.locator("#pause button:enabled").click();
   await page.getByLabel("Reason").fill("a deploy");
-  await page.getByLabel("For (optional").fill("2h");
+  await page.getByLabel("Duration (optional").fill("2h");
   await page.locator("dialog .primary").click();
   await page.getByText("An operator token is required.").waitFor();
   await page.getByLabel("Operator token").fill("guessed");

@@ -177,6 +177,16 @@ test("before the first walk the page does not claim that every node is healthy",
   expect(await page.locator('[data-k="tile Needs attention"] b').textContent()).toBe("–");
 });
 
+test("until the budget is read the page does not claim that there is no monthly limit", async () => {
+  const { page } = await open({
+    budget() {
+      throw new Error("this budget can't be read");
+    },
+  });
+  await page.locator("#connection").getByText("incomplete").waitFor();
+  expect(await page.locator('[data-k="tile Calls this month"] small').textContent()).toBe("not read yet");
+});
+
 test("a policy shows its counts, each once", async () => {
   const policy = {
     ...policyStatus,
@@ -208,7 +218,8 @@ test("limits, ages and charts say what their numbers mean", async () => {
     consecutive_refusals: 0,
     next_poll: { in_seconds: 0, held_by: null },
   };
-  const planned = { interval_seconds: 900, fresh_seconds: 2_700, slowdown: 1, bound_by: null };
+  const waiting = { ...category, next_poll: { in_seconds: null, held_by: "concurrency" } };
+  const planned = { interval_seconds: 900, fresh_seconds: 2_700, slowdown: 2.3, bound_by: "month" };
   const details = { planned, age_seconds: { median: 20, max: 34 }, nodes_read: 12, failure: null };
   const base = new LargeFleet(1).webDeps();
   const at = Array.from({ length: 60 }, (_, index) => 1_800_000_000 + 10 * index);
@@ -219,7 +230,7 @@ test("limits, ages and charts say what their numbers mean", async () => {
       nodes: { total: 1_000 },
       collectors: { details, nodes: COLLECTOR_OFF },
     }),
-    budget: () => ({ ...(base.budget() as object), categories: { node_management: category } }),
+    budget: () => ({ ...(base.budget() as object), categories: { node_management: category, waiting } }),
     history: () => ({
       step_seconds: 10,
       at,
@@ -234,9 +245,13 @@ test("limits, ages and charts say what their numbers mean", async () => {
     }),
   });
   expect(await page.locator("#budget .gauge").first().textContent()).toContain("179 left100 a minute, burst 200");
+  expect(await page.locator("#budget .gauge").nth(1).textContent()).toContain(
+    "· next call delayed by the limit on concurrent requests",
+  );
   const fresh = page.locator("#fresh .gauge").first();
   expect(await fresh.locator(".gauge-value").textContent()).toBe("34s");
-  expect(await fresh.locator(".gauge-note").textContent()).toContain("12 of 1,000 read");
+  const note = "12 of 1,000 read · every 15m · slowed down 2.3x by the plan's calls per month · median age 20s";
+  expect(await fresh.locator(".gauge-note").textContent()).toBe(note);
   const chart = page.locator("#charts figure").first();
   await chart.scrollIntoViewIfNeeded();
   const box = (await chart.locator(".u-over").boundingBox())!;

@@ -20,7 +20,7 @@ const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS / 2;
 const HEARTBEAT_INTERVAL_MS: DurationMs = 15 * SECOND_MS;
 /** A subscriber with more unsent bytes is disconnected. It reconnects with the id of its last event. */
 const BUFFERED_BYTES_MAX = 1_048_576;
-/** Maximum number of events sent in one message. Further ones are only counted. */
+/** Maximum number of events sent at once: the latest ones. Earlier ones are only counted. */
 const ROWS_PER_PUBLISH_MAX = 200;
 /** Delay before a browser reconnects. */
 const RECONNECT_MS: DurationMs = 2 * SECOND_MS;
@@ -28,7 +28,7 @@ const RECONNECT_MS: DurationMs = 2 * SECOND_MS;
 /** The second header keeps proxies such as nginx from buffering the stream. */
 const EVENT_STREAM_HEADERS = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
 
-/** Sends events to all subscribers as server-sent events, each in a response. It is idle without subscribers. */
+/** Sends server-sent events to all subscribers, each of which has one long response. It is idle without subscribers. */
 export class EventBroadcaster {
   readonly #deps: EventBroadcasterDeps;
   readonly #subscribers = new Set<ServerResponse>();
@@ -45,7 +45,7 @@ export class EventBroadcaster {
 
   /**
    * Sends events to a client until its connection closes. `lastEventId` is the last event that it has received. Resolves
-   * to false if there are too many clients. Then nothing was sent.
+   * to false, and sends nothing, if there are too many clients or the server is stopping.
    */
   async subscribe(response: ServerResponse, lastEventId: string | null): Promise<boolean> {
     if (this.#isFull()) return false;
@@ -117,8 +117,8 @@ export class EventBroadcaster {
   }
 
   /**
-   * Returns the events that a subscriber has missed. If its last event is from another process, their number is
-   * unknown.
+   * Returns the first events for a subscriber: those that it has missed, and `hello`. If its last event is from another
+   * process, the number of missed events is unknown.
    */
   #greeting(lastEventId: string | null): string {
     const { eventLog, fleetGrid, epoch } = this.#deps;

@@ -3,8 +3,8 @@ import { runAtOnce, type Steps } from "../../base/steps.ts";
 import { selectInSteps } from "../../policy/cel/fleet-aggregates.ts";
 
 /**
- * Caches what `derive` returns for a column, in steps, because it takes too long for one slice. Successive snapshots
- * share the columns that did not change.
+ * Returns a function whose steps are those of `derive`, and which caches the result by column. Deriving takes too long
+ * for one slice, and successive snapshots share the columns that did not change.
  */
 export function cacheStepsByColumn<Column extends object, T>(
   derive: (column: Column) => Steps<T>,
@@ -46,7 +46,7 @@ export const summarizeInSteps = cacheStepsByColumn(function* (column: NumberColu
 /** Times that are compared in one step, which takes a fraction of a millisecond. */
 const TIMES_PER_STEP = 65_536;
 
-/** Returns how many times of a column are known, the earliest and the median. Computed once for each column. */
+/** Returns the number of known times in a column, the earliest and the median. They are computed once for each column. */
 export const summarizeTimes = (column: NumberColumn): TimeSummary => runAtOnce(summarizeInSteps(column));
 
 /** Slots that are sorted or merged in one step, which takes a fraction of a millisecond. */

@@ -12,7 +12,7 @@ type CellChange = readonly [slot: number, status: number, mark: number];
 interface FleetGridChange {
   readonly from: number;
   readonly revision: number;
-  /** Null if nodes were added or removed, or there are too many changes; read the whole document again. */
+  /** Null if nodes were added, removed, renamed or moved, or too many changed. Then read the whole document again. */
   readonly cells: readonly CellChange[] | null;
 }
 
@@ -21,12 +21,12 @@ export type FleetGrid = ReturnType<typeof createFleetGrid>;
 
 /** Dependencies of {@link createFleetGrid}. */
 interface FleetGridDeps {
-  /** Null before the first walk. */
+  /** Null before the first snapshot. */
   fleet(): Fleet | null;
   readonly marks: RemediationView["nodeMarks"];
 }
 
-/** For most fleets, a list of more changes would be longer than the whole document. */
+/** Maximum number of changes in a list, which bounds an event to about 30 KB. */
 const CELL_CHANGES_MAX = 2_000;
 /** Numbers below 36 are written as one character each. */
 const DIGITS = Buffer.from("0123456789abcdefghijklmnopqrstuvwxyz");
@@ -47,7 +47,7 @@ export function createFleetGrid(deps: FleetGridDeps) {
     /**
      * The steps that update the grid to the fleet as of the first step, and to the marks as they are while the steps
      * read them. A mark that changes meanwhile may be outdated until the next refresh. The result of the steps is null
-     * if nothing changed. The steps of two updates must not alternate.
+     * if nothing changed. The steps of two updates must not be interleaved.
      */
     *refresh(): Steps<FleetGridChange | null> {
       const fleet = deps.fleet();
@@ -85,20 +85,17 @@ const isSameLayout = (one: Fleet, other: Fleet): boolean =>
   one.locationIndex === other.locationIndex &&
   one.locations === other.locations;
 
-/** Values that are read or written in one step, which takes a fraction of a millisecond. */
-const VALUES_PER_STEP = 1_024;
-
 function* markColumn(fleet: Fleet, marks: FleetGridDeps["marks"]): Steps<Uint8Array> {
   const column = new Uint8Array(fleet.slots);
   yield* marks((node, mark) => {
-    // Another fleet may have been looked at since the last step, so the map is not kept.
+    // Other code may have called it for another fleet since the last step, so the map can't be kept.
     const slot = slotsById(fleet).get(node);
     if (slot !== undefined) column[slot] = Math.max(column[slot]!, NODE_MARKS.indexOf(mark));
   });
   return column;
 }
 
-/** Returns the changes, or null if there are too many. */
+/** The steps that find the changes. Their result is null if there are too many. */
 function* findCellChanges(before: GridState, now: GridState): Steps<readonly CellChange[] | null> {
   const cells: CellChange[] = [];
   const [oldStatus, status] = [before.fleet.status, now.fleet.status];
@@ -115,7 +112,10 @@ function* findCellChanges(before: GridState, now: GridState): Steps<readonly Cel
 /** Cells that are compared or written in one step, which takes a fraction of a millisecond. */
 const CELLS_PER_STEP = 32_768;
 
-/** Ids and names make up most of the document and rarely change. */
+/** Values that are written as JSON in one step, which takes a fraction of a millisecond. */
+const VALUES_PER_STEP = 1_024;
+
+/** The steps that write a column as JSON. Ids and names make up most of the document and rarely change. */
 const columnText = cacheStepsByColumn(function* writeColumn(column: readonly unknown[] | Uint32Array): Steps<Buffer> {
   const parts: Buffer[] = [Buffer.from("[")];
   for (let begin = 0; begin < column.length; begin += VALUES_PER_STEP) {
@@ -126,7 +126,7 @@ const columnText = cacheStepsByColumn(function* writeColumn(column: readonly unk
   return yield* joined([...parts, Buffer.from("]")]);
 });
 
-/** Each character is a digit, for a column of small numbers. */
+/** The steps that write a column of small numbers as digits, one character each. */
 function* digits(column: Uint8Array): Steps<Buffer> {
   const text = Buffer.allocUnsafe(column.length);
   for (let index = 0; index < column.length; index++) {
@@ -139,7 +139,7 @@ function* digits(column: Uint8Array): Steps<Buffer> {
 /** Bytes that are copied in one step. */
 const BYTES_PER_STEP = 262_144;
 
-/** Concatenates parts. Copying tens of megabytes at once would block the event loop. */
+/** The steps that concatenate parts. Copying tens of megabytes at once would block the event loop. */
 function* joined(parts: readonly Buffer[]): Steps<Buffer> {
   const text = Buffer.allocUnsafe(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;

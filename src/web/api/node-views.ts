@@ -57,7 +57,10 @@ export function nodeView(statusSnapshot: StatusSnapshot, id: string) {
 /** The columns that are searched for a text. */
 const SEARCHED_COLUMNS = ["ids", "name", "ipAddress"] as const;
 
-/** `node` is the id or the name of a node. `q` is a part of a searched column. The case of `q` and `country` is ignored. */
+/**
+ * The steps that find the slots of the nodes that match a query, in the order of their ids. `node` is the id or the name
+ * of a node. `q` is a part of a searched column. The case of `q` and `country` is ignored.
+ */
 function* matchingSlots(fleet: Fleet, { node, status, country, region, q = "" }: Query): Steps<readonly number[]> {
   const text = q.toLowerCase();
   const slots: number[] = [];

@@ -83,7 +83,7 @@ export function explanationView(explanation: NodeExplanation, approvals: readonl
 }
 export type ExplanationView = ReturnType<typeof explanationView>;
 
-/** How a hold for a reason ends, without the backticks of the docs. */
+/** Returns how a hold for a reason ends, without the backticks of the docs. */
 const holdEnd = (reason: HoldReason): string => HOLD_REASON_ROWS[reason].ends.replaceAll("`", "");
 
 /**
@@ -104,7 +104,7 @@ const heldNodeView = ({ ipAddress, heldMs, until, reasons, ...held }: HeldNode) 
 });
 export type HeldNodeView = ReturnType<typeof heldNodeView>;
 
-/** Whether anything is known about the node that is explained. */
+/** Returns whether an explanation says anything about its node. */
 export const hasHistory = ({ known, holds, episodes, actions, decisions, orders }: ExplanationView): boolean =>
   known || [holds, episodes, actions, decisions, orders].some((rows) => rows.length > 0);
 
@@ -129,11 +129,10 @@ const policyExplanationView = ({
 });
 export type PolicyExplanationView = ReturnType<typeof policyExplanationView>;
 
-const policyView = ({ policy, hasFallenBack, proven, ...status }: PolicyStatus) => ({
+const policyView = ({ policy, hasFallenBack, ...status }: PolicyStatus) => ({
   name: policy.spec.name,
   ...status,
   fell_back: hasFallenBack,
-  proven,
   spec: specView(policy.spec),
 });
 export type PolicyView = ReturnType<typeof policyView>;

@@ -32,7 +32,7 @@ export type Reload = () => Promise<Result<void, readonly string[]>>;
 
 /** What the routes show and do. */
 export interface WebDeps {
-  /** Null before the first walk. */
+  /** Null before the first snapshot. */
   fleet(): Fleet | null;
   readonly eventLog: EventLog;
   /** Distinguishes the events of this process from those of earlier ones. */
@@ -82,8 +82,6 @@ export function webRoutes(context: WebContext): readonly Route[] {
 
 function jsonRoutes(context: WebContext): readonly Route[] {
   const { clock, requestQueue, remediation } = context;
-  const policyRows = (policy: string | null) =>
-    requestQueue.occupy(runInSlices(policiesView(remediation(), policy), clock));
   const list = (
     path: string,
     parameters: Route["parameters"] & {},
@@ -129,7 +127,9 @@ function jsonRoutes(context: WebContext): readonly Route[] {
     list("holds", ["node", "policy", "limit"], (query) =>
       requestQueue.occupy(runInSlices(heldNodesView(remediation(), rowsQuery(query)), clock)),
     ),
-    list("policies", ["policy"], ({ policy = null }) => policyRows(policy)),
+    list("policies", ["policy"], ({ policy = null }) =>
+      requestQueue.occupy(runInSlices(policiesView(remediation(), policy), clock)),
+    ),
   ];
 }
 
@@ -141,7 +141,7 @@ async function sendMetrics(context: WebContext, request: FastifyRequest, reply: 
   sendScrape(reply.raw, scrape);
 }
 
-/** The server listens once the configuration is active and the state is open, so only the journal can be missing. */
+/** The server starts once the configuration is active and the state is open, so only the journal can be unavailable. */
 function sendReady(remediation: RemediationView, reply: FastifyReply): FastifyReply {
   const { journal } = remediation.status();
   return journal === null ? sendText(reply, 200, "ready") : sendText(reply, 503, `not ready\n${journal}`);

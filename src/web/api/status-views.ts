@@ -30,7 +30,7 @@ export interface StatusSnapshot {
   readonly ledger: Ledger;
   readonly month: BillingMonth;
   readonly clockSkewMs: number | null;
-  /** Time of the last reload if it was rejected, or null if the active configuration is the last one. */
+  /** Time of the last reload if it was rejected, otherwise null. */
   readonly configRejectedAt: EpochMs | null;
 }
 
@@ -43,7 +43,7 @@ export type LeaderView = {
   readonly url: string | null;
 } | null;
 
-/** The section `links` of `GET /api/v1/status`. A link is null if it is unknown. */
+/** The section `links` of `GET /api/v1/status`. A link is null if it is not configured. */
 export type LinksView = Readonly<Record<"runbook" | "grafana", string | null>>;
 
 /** `GET /api/v1/status`. */
@@ -65,7 +65,7 @@ export function statusView(statusSnapshot: StatusSnapshot) {
 }
 
 /** Returns whether a walk of the node list has completed. Before that, the fleet has only the nodes that were read so far. */
-export const isComplete = ({ snapshot }: Pick<StatusSnapshot, "snapshot">): boolean =>
+export const isComplete = ({ snapshot }: StatusSnapshot): boolean =>
   snapshot !== null && snapshot.fleet.settledAt !== null;
 
 /** Returns whether the list has shown nodes, or a walk has shown that there are none. */

@@ -11,7 +11,7 @@ export interface Rows<Row> {
   readonly warnings?: readonly string[];
 }
 
-/** Enough for the policies or regions of most networks. */
+/** Maximum number of names in a warning, which is enough for the policies or regions of most networks. */
 const LISTED_NAMES_MAX = 20;
 
 /** Returns a response with rows or, if there are none, with a warning for each name in the query that is unknown. */

@@ -59,9 +59,9 @@ export function limitConnections(server: Server | HttpsServer, context: WebConte
       socket.destroy();
       return;
     }
-    const origin = originOf(socket);
-    open.set(origin, { socket, client, isReady: !isTls });
-    socket.once("close", () => open.delete(origin));
+    const key = connectionKey(socket);
+    open.set(key, { socket, client, isReady: !isTls });
+    socket.once("close", () => open.delete(key));
     for (const listener of listeners) listener.call(server, socket);
   });
 
@@ -96,7 +96,7 @@ function followTlsSettings(
     applied = tls;
   });
   server.prependListener("secureConnection", (socket: TLSSocket) => {
-    const connection = open.get(originOf(socket));
+    const connection = open.get(connectionKey(socket));
     if (connection !== undefined) connection.isReady = true;
     const problem = webSettings.current().tls?.clientProblem(socket) ?? null;
     if (problem !== null) refuseCertificate(socket, problem);
@@ -104,12 +104,12 @@ function followTlsSettings(
   server.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
     // Node reports a certificate that it can't verify as if the client had closed the connection.
     if (socket.authorizationError) {
-      refuseCertificate(socket, `its certificate is not verified: ${socket.authorizationError}`);
+      refuseCertificate(socket, `the certificate is not verified: ${socket.authorizationError}`);
       return;
     }
     countRefusal("handshake");
     log.debug({ from: socket.remoteAddress, reason: error.message }, "TLS handshake failed");
-    if (error.code === "ERR_SSL_HTTP_REQUEST") open.get(originOf(socket))?.socket.end(PLAIN_HTTP_RESPONSE);
+    if (error.code === "ERR_SSL_HTTP_REQUEST") open.get(connectionKey(socket))?.socket.end(PLAIN_HTTP_RESPONSE);
     socket.destroy();
   });
 }
@@ -120,4 +120,5 @@ function applyTls(server: HttpsServer, { options }: TlsSettings): void {
   Object.assign(server, { requestCert: options.requestCert, rejectUnauthorized: options.rejectUnauthorized });
 }
 
-const originOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
+/** Returns the key of a connection, which is the same for its TCP socket and its TLS socket. */
+const connectionKey = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;

@@ -11,8 +11,8 @@ const TEXT_MEDIA_RANGES = ["text/plain", "text/*", "*/*"] as const;
 
 /**
  * Returns the format for an Accept header: OpenMetrics if the header names it, in version 1.0.0 or without one, and
- * with at least the quality of the text format (the first one wins a tie). Otherwise returns text, even if it is not
- * accepted.
+ * with at least the quality of the text format. If both have the same quality, the first one is returned, or OpenMetrics
+ * if only a wildcard accepts text. Otherwise returns text, even if it is not accepted.
  */
 export function negotiateFormat(accept = "*/*"): Format {
   const choices = parseChoices(accept);

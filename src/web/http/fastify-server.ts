@@ -6,10 +6,10 @@ import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { NO_SUCH_PAGE, rawResponse, sendError, setHeaders } from "./response.ts";
 import type { WebContext } from "./route.ts";
 
-/** Only operator commands have a body. Its reason has up to 500 characters, which may all be escaped. */
+/** Only operator commands have a body. It contains a reason of up to 500 characters, each of which may be escaped. */
 const BODY_BYTES_MAX = 8_192;
 const HEADER_BYTES_MAX = 16_384;
-/** Maximum length of a path parameter. Every node id is shorter. */
+/** Maximum length of a path parameter, which is the maximum length of a node id. */
 const PATH_PARAMETER_CHARS_MAX = 256;
 const PATH_TOO_LONG = `a part of the path has more than ${PATH_PARAMETER_CHARS_MAX} characters`;
 /** Timeout of idle connections, longer than usual scrape intervals so that scrapers keep their connections. */
@@ -46,7 +46,7 @@ export function createHttpServer(
   const refuseMalformed = (request: FastifyRequest, reply: FastifyReply, status: number, message: string) => {
     countRefusal("malformed");
     setHeaders(reply.raw, {});
-    // Malformed requests count only against the limits on connections.
+    // The limits on requests do not count malformed ones, but the limit on new connections applies.
     reply.header("connection", "close");
     return sendError(request, reply, status, message);
   };

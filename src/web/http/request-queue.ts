@@ -5,12 +5,15 @@ import type { Clock } from "../../model/ports.ts";
 const QUEUED_REQUESTS_MAX = 64;
 /** After a shorter request, one turn of the event loop is a sufficient pause. */
 const PAUSE_MS_MIN: DurationMs = 1;
-/** Limits the pause if something else blocked the event loop. */
+/**
+ * Maximum pause. If a request took longer, it ran in slices that left time for other work, or something else blocked the
+ * event loop.
+ */
 const PAUSE_MS_MAX: DurationMs = SECOND_MS / 4;
 
 /**
- * Creates a queue that runs one request at a time and pauses for as long as each took, which leaves half of the event
- * loop's time to scrapes, polling and remediation.
+ * Creates a queue that runs one request at a time. After each it pauses for as long as the request took, but at most for
+ * a quarter of a second. This leaves half of the event loop's time to scrapes, polling and remediation.
  */
 export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">) {
   let waiting = 0;

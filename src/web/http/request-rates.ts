@@ -32,9 +32,9 @@ export const CLIENT_REQUESTS_PER_SECOND = 100;
 const CLIENT_REQUEST_BUCKET = { intervalMs: SECOND_MS / CLIENT_REQUESTS_PER_SECOND, burst: 1_000 };
 
 /**
- * Creates a limit on the requests of each client, and of all clients together, with full buckets. Returns a function
- * that counts a request. It returns null if the request is within the limits, and otherwise the limit that it exceeds and
- * the time until the next request is allowed.
+ * Creates limits on the requests of each client and of all clients together, with full buckets. Returns a function that
+ * counts a request. It returns null if the request is within the limits, and otherwise the limit that it exceeds and the
+ * time until the next request is allowed.
  */
 export function createRequestRateLimiter(clock: Pick<Clock, "monotonic">) {
   const buckets = () => createPerClient(() => createTokenBucket(CLIENT_REQUEST_BUCKET));
@@ -42,7 +42,7 @@ export function createRequestRateLimiter(clock: Pick<Clock, "monotonic">) {
   let sharedLimit: WebSettings["rate"] = null;
   let sharedBucket: TakeToken | null = null;
 
-  /** The bucket is full again after the limit changed. */
+  /** A changed limit starts with a full bucket. */
   function takeShared(limit: NonNullable<WebSettings["rate"]>, now: MonotonicMs): DurationMs {
     if (sharedBucket === null || !isDeepStrictEqual(sharedLimit, limit)) sharedBucket = createTokenBucket(limit);
     sharedLimit = limit;

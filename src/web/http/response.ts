@@ -63,7 +63,7 @@ export interface Refusal {
   /** Value of WWW-Authenticate. */
   readonly challenge?: string;
   readonly retryAfterMs?: DurationMs;
-  /** Whether the connection is closed, because the rate of new connections is limited. */
+  /** Whether to close the connection, so that the rate limit of new connections slows down the client. */
   readonly closesConnection?: true;
 }
 

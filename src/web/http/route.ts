@@ -29,10 +29,10 @@ export interface Route {
   close?(): void;
 }
 
-/** What the parts of the web server share. */
+/** The dependencies and the state that all parts of the web server share. */
 export type WebContext = ReturnType<typeof createWebContext>;
 
-/** Creates what the parts of the web server share. */
+/** Creates the context of a web server. */
 export const createWebContext = ({
   deps,
   settings = OPEN_WEB_SETTINGS,

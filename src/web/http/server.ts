@@ -143,7 +143,7 @@ function addRoute(app: FastifyInstance, route: Route, context: WebContext): void
   });
 }
 
-/** Queues requests that read the API, which may block the event loop. Operator commands are not queued. */
+/** Queues GET requests to the API, which take much CPU time for a large fleet. Operator commands are not queued. */
 function queued({ method, path, handle }: Route, { requestQueue, countRefusal }: WebContext): Route["handle"] {
   if (method !== "GET" || !path.startsWith("/api/")) return handle;
   return async (request, reply) => {

@@ -37,7 +37,10 @@ export const OPEN_WEB_SETTINGS: LoadedWebSettings = {
   fileStamps: new Map(),
 };
 
-/** Loads the certificates and keys that a web configuration names. The error lists every problem. */
+/**
+ * Loads the settings of a web configuration file, and the certificates and keys that it names. Null means plain HTTP
+ * without authentication. The error lists every problem of the file, or the first problem of the certificates and keys.
+ */
 export function loadWebSettings(webFile: WebFile | null): Result<LoadedWebSettings, readonly ConfigProblem[]> {
   if (webFile === null) return ok(OPEN_WEB_SETTINGS);
   const fileStamps = new Map<string, string>();
@@ -47,7 +50,7 @@ export function loadWebSettings(webFile: WebFile | null): Result<LoadedWebSettin
 
 /** Reads the files and records the stamp of each in `stamps`, even if it fails. */
 function readWebSettings(webFile: WebFile, stamps: Map<string, string>): Result<WebSettings, readonly ConfigProblem[]> {
-  // The stamp is taken before the file is read, so that no change is missed. A missing file has a stamp, too.
+  // The stamp is taken before the file is read, so that no change is missed. A missing file has a stamp too.
   const readTracked: ReadFile = (path) => {
     if (!stamps.has(path)) stamps.set(path, fileStampAt(path));
     return readTextFile(path);

@@ -73,10 +73,10 @@ interface CompressedExposition {
 }
 
 /**
- * Compresses expositions ahead of the scrapes that are likely to request them. A large fleet is published every few
- * seconds, and compressing each snapshot would take more CPU than everything else. So each compression is followed by a
- * pause of 19 times its duration, at most five seconds. In between, a scrape gets the last compressed exposition, unless
- * the last compression was quick.
+ * Creates a cache of compressed expositions, which compresses them ahead of the scrapes that are likely to request them.
+ * A large fleet is published every few seconds, and compressing each snapshot would take more CPU time than everything
+ * else. So each compression is followed by a pause of 19 times its duration, at most five seconds. In between, a scrape
+ * gets the last compressed exposition, unless the last compression was quick.
  */
 export function createCompressedExpositions(clock: Pick<Clock, "monotonic">) {
   const startGzip = createCompressor();
@@ -208,7 +208,7 @@ const POLYNOMIAL = 0xed_b8_83_20;
 const POLYNOMIAL_ONE = 0x80_00_00_00;
 const LENGTH_BITS_MAX = 32;
 
-/** Product of two polynomials modulo CRC-32's. */
+/** Returns the product of two polynomials modulo that of CRC-32. */
 function multiply(a: number, b: number): number {
   let product = 0;
   for (let bit = 31; bit >= 0; bit--) {
@@ -228,9 +228,7 @@ function powersOfByte(): readonly number[] {
   return powers;
 }
 
-/**
- * Returns the operator for {@link combineChecksums} that appends `length` bytes, fewer than 2^32.
- */
+/** Returns the operator for {@link combineChecksums} that appends `length` bytes, fewer than 2^32. */
 export function checksumShift(length: number): number {
   let shift = POLYNOMIAL_ONE;
   for (let bit = 0; bit < LENGTH_BITS_MAX; bit++) {

@@ -48,6 +48,7 @@ export class MetricsEndpoint {
   #options: RenderInput["options"] | null = null;
   /** Next input to publish. Null means an empty exposition. */
   #pendingInput: RenderInput | null = null;
+  /** Resolves when the next input may be published. */
   #current = Promise.resolve();
   #isPending = false;
   #published = Promise.resolve();

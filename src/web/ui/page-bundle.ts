@@ -4,9 +4,9 @@ const EXPORT = /^export (?=(?:async )?(?:function|class|const) (\w+))/gm;
 const UNKNOWN_IMPORT_OR_EXPORT = /^(?:import|export)\b.*/m;
 
 /**
- * Joins a module and all that it imports into one script, because each file takes a browser several milliseconds. A module
- * becomes a function that returns what it exports, after the modules that it imports. Throws if a module has imports or
- * exports of another kind, or if modules import each other.
+ * Joins a module and the modules that it imports into one script, because each file takes a browser several milliseconds.
+ * A module becomes a function that returns what it exports, and comes after the modules that it imports. Throws if a
+ * module has imports or exports of another kind, or if modules import each other in a circle.
  */
 export function joinModules(modules: ReadonlyMap<string, string>, entry: string): string {
   const joined = new Map<string, string>();
@@ -35,20 +35,19 @@ export function joinModules(modules: ReadonlyMap<string, string>, entry: string)
 }
 
 /**
- * Returns a page with one style sheet instead of those that it links, and their texts in that order. Throws if one is
- * missing.
+ * Returns a page that links one style sheet instead of several, and the text of that one: theirs, in the order of the
+ * links. Throws if one is missing.
  */
 export function joinStyles(page: string, files: ReadonlyMap<string, string>, name: string) {
   const texts: string[] = [];
   const html = page.replace(STYLE_LINK, (_, path: string) => {
     texts.push(fileOf(files, path));
-    return texts.length === 1 ? styleLink(name) : "";
+    return texts.length === 1 ? `<link rel="stylesheet" href="page/${name}">\n` : "";
   });
   return { html, css: texts.join("\n") };
 }
 
 const STYLE_LINK = /<link rel="stylesheet" href="page\/([^"]+)">\n/g;
-const styleLink = (name: string): string => `<link rel="stylesheet" href="page/${name}">\n`;
 
 /** Returns a file of the page. Throws if it is missing. */
 export function fileOf(files: ReadonlyMap<string, string>, name: string): string {

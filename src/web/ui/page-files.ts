@@ -37,5 +37,4 @@ async function stripTypes(sources: readonly string[]): Promise<readonly string[]
 }
 
 /** Changes imports such as `./grid.ts` to `./grid.js`. */
-const withScriptNames = (script: string): string =>
-  script.replace(/(\b(?:from|import)\s*\(?\s*"\.{1,2}\/[\w./-]+)\.ts"/g, '$1.js"');
+const withScriptNames = (script: string): string => script.replace(/(\bfrom\s+"\.{1,2}\/[\w./-]+)\.ts"/g, '$1.js"');

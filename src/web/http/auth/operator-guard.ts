@@ -7,8 +7,8 @@ import type { AuthResult } from "./bearer-token.ts";
 export type OperatorGuard = ReturnType<typeof createOperatorGuard>;
 
 /**
- * Creates a guard. Without operators a request needs no token, but web pages may not send it. Although a page can
- * pretend to come from this server (DNS rebinding), browsers mark every request of a page.
+ * Creates a guard. If no operators are configured, a request needs no token, but web pages may not send it. Through DNS
+ * rebinding a page can pretend to come from this server, but every POST of a page has an `Origin` header.
  */
 export function createOperatorGuard(
   context: Pick<WebContext, "log" | "operators" | "authenticateOperator" | "countRefusal">,
@@ -32,8 +32,8 @@ export function createOperatorGuard(
 
   return {
     /**
-     * Returns whether a request may proceed. Otherwise answers it with 403 if a page of another origin sent it, with
-     * 401 if the token is missing or wrong, or with 429 after too many wrong tokens.
+     * Returns whether a request may proceed. Otherwise answers it with 403 if it comes from a web page that may not send
+     * it, with 401 if the token is missing or wrong, or with 429 after too many wrong tokens.
      */
     allows(request: FastifyRequest, reply: FastifyReply): boolean {
       const refusal = refusalOf(request);
@@ -65,13 +65,13 @@ const TOKEN_REFUSALS: Readonly<Record<Exclude<AuthResult["kind"], "granted">, Re
 };
 
 /** Returns why a web page may not send the request, or null if it may, or no web page sent it. */
-function originProblem(request: FastifyRequest, hasToken: boolean): string | null {
+function originProblem(request: FastifyRequest, hasOperators: boolean): string | null {
   const { origin, "sec-fetch-site": site } = request.headers;
   if (origin === undefined && (site === undefined || site === "none")) return null;
-  if (!hasToken)
+  if (!hasOperators)
     return "requests from web pages are not accepted; use curl, or configure web.operators and send a token";
-  const isSameSite = site === undefined || site === "none" || site === "same-origin";
-  if (isSameSite && (origin === undefined || isOwnOrigin(origin, request.host))) return null;
+  const isSameOrigin = site === undefined || site === "none" || site === "same-origin";
+  if (isSameOrigin && (origin === undefined || isOwnOrigin(origin, request.host))) return null;
   return "a page of another origin may not send this; a reverse proxy must keep the Host header, or be in web.trusted_proxies and send X-Forwarded-Host";
 }
 

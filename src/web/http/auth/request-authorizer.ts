@@ -63,11 +63,12 @@ const PASSWORD_CHECK_FAILED: Refusal = {
 
 const LOGIN_REFUSALS: Readonly<Record<Exclude<LoginResult["kind"], "granted">, Refusal>> = {
   missing: { reason: "credentials", status: 401, message: "basic auth is required", challenge: CHALLENGE },
-  wrong: { reason: "credentials", status: 401, message: "wrong user or password", challenge: CHALLENGE },
+  wrong: { reason: "credentials", status: 401, message: "wrong user, password or token", challenge: CHALLENGE },
   throttled: {
     reason: "attempts",
     status: 429,
-    message: "too many wrong passwords or tokens from this address; credentials that were accepted before still work",
+    message:
+      "too many wrong passwords from this address, or too many wrong tokens; credentials that were accepted before still work",
   },
   busy: { reason: "busy", status: 503, message: "too many password checks are pending" },
 };

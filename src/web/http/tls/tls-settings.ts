@@ -28,7 +28,10 @@ const SESSION_ID_CONTEXT = "proxywarden";
 /** OpenSSL's default security level excludes TLS 1.0 and 1.1, which a configuration may enable. */
 const LEGACY_SECURITY_LEVEL = "@SECLEVEL=0";
 
-/** Loads the certificate and key of a configuration. The error contains no secret. */
+/**
+ * Loads the certificate, its key and the CA certificates for clients. The error is the first problem, and contains no
+ * secret.
+ */
 export function loadTlsSettings(config: TlsConfig, readFile: ReadFile): Result<TlsSettings, KeyProblem> {
   const cert = readPem(config, "cert", readFile);
   if (!cert.ok) return cert;
@@ -71,7 +74,7 @@ function tlsOptions(config: TlsConfig): TlsOptions {
     ALPNProtocols: ["http/1.1"],
     handshakeTimeout: HANDSHAKE_MS_MAX,
     sessionIdContext: SESSION_ID_CONTEXT,
-    // Go disables it as well. Clients could only use renegotiation to consume CPU time.
+    // Go disables renegotiation too. Clients could use it only to consume CPU time.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   };
 }
@@ -96,7 +99,7 @@ function readPem(
   return read.ok ? ok({ key, path, text: read.value }) : fail({ key, message: read.error });
 }
 
-/** Returns what is wrong with a certificate, its key, or the authorities of clients, or null if nothing is wrong. */
+/** Returns what is wrong with a certificate, its key or the CA certificates for clients, or null if nothing is wrong. */
 function pemProblem(cert: PemText, key: PemText, ca: PemText): KeyProblem | null {
   const problemOf = ({ key: source, path }: PemText, problem: string) => ({
     key: source,
@@ -127,8 +130,8 @@ const NAME_KINDS: ReadonlySet<string> = new Set(["DNS", "email", "IP Address", "
 const NAME_ENTRY = /(?:^|, )([\w ]+):("(?:[^"\\]|\\.)*"|[^,"]*)/y;
 
 /**
- * Creates the checks of client certificates that Node lacks: the types between `NoClientCert` and
- * `RequireAndVerifyClientCert`, and names.
+ * Creates the checks of client certificates that Node lacks: for the values of `client_auth_type` between `NoClientCert`
+ * and `RequireAndVerifyClientCert`, and for `client_allowed_sans`.
  */
 function createClientCheck({
   client_auth_type: type,
@@ -140,7 +143,7 @@ function createClientCheck({
     const shown = socket.getPeerX509Certificate();
     if (shown === undefined) return type === "VerifyClientCertIfGiven" ? null : "no client certificate";
     const mustVerify = type === "VerifyClientCertIfGiven" || type === "RequireAndVerifyClientCert";
-    if (mustVerify && !socket.authorized) return `its certificate is not verified: ${socket.authorizationError}`;
+    if (mustVerify && !socket.authorized) return `the certificate is not verified: ${socket.authorizationError}`;
     if (allowedNames === null || alternativeNames(shown).some((name) => allowedNames.has(name))) return null;
     return "none of the certificate's subject alternative names is in client_allowed_sans";
   };

@@ -14,6 +14,7 @@ export type Collector = Status["collectors"]["nodes"];
 
 /** `GET api/v1/budget`. */
 export type Budget = ReturnType<typeof budgetView>;
+/** A rate limit category of that budget. */
 export type Category = Budget["categories"]["node_management"];
 
 /** `GET api/v1/fleet`: columns by slot. */
@@ -48,12 +49,12 @@ interface RequestError {
   readonly message: string;
 }
 
-/** A response or the reason why there is none. */
+/** A response, or why the request failed. */
 export type ApiResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly error: RequestError };
 
-/** Responses take milliseconds, so a slower one is considered lost. */
+/** Responses take milliseconds, so a request that takes longer than this is considered lost. */
 const REQUEST_TIMEOUT_MS = 5_000;
 /** A standby answers a command after 5 s if the leader has not. */
 const COMMAND_TIMEOUT_MS = 20_000;

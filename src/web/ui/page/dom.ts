@@ -40,7 +40,7 @@ export const createButton = (
   attributes: Attributes = {},
 ): HTMLButtonElement => createElement("button", { type: "button", "data-k": key, onclick, ...attributes }, label);
 
-/** Shows options as buttons, one of which is chosen. `labels` has the labels that differ from the option. */
+/** Shows options as buttons, one of which is chosen. `labels` has the labels that differ from the name of the option. */
 export function showChoice<Option extends string>(
   parent: HTMLElement,
   options: readonly Option[],
@@ -80,7 +80,7 @@ export function replaceChildren(parent: HTMLElement, children: readonly Child[])
   });
 }
 
-/** Makes `children` the children of an element. Leaves existing ones in place. */
+/** Makes `children` the children of an element. Those that it already has stay in the document. */
 export function keepChildren(parent: HTMLElement, children: readonly HTMLElement[]): void {
   keepFocus(parent, () => {
     const wanted = new Set<Element>(children);
@@ -115,7 +115,7 @@ export function fill(parent: HTMLElement, input: unknown, make: () => readonly C
 /** The items of the last {@link fillEach} of each element, as JSON, with their elements. */
 const lastItems = new WeakMap<HTMLElement, readonly (readonly [text: string, child: HTMLElement])[]>();
 
-/** Shows each item as a child of an element. Makes only those children anew whose item changed. */
+/** Shows each item as a child of an element. Recreates only the children whose item changed. */
 export function fillEach<Item>(parent: HTMLElement, items: readonly Item[], make: (item: Item) => HTMLElement): void {
   const last = lastItems.get(parent) ?? [];
   const shown = items.map((item, index) => {

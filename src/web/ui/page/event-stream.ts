@@ -32,7 +32,7 @@ export function connectStream(listener: StreamListener): () => void {
   let retryMs = RETRY_MS_MIN;
   let timer = 0;
 
-  /** Opens the stream again after a while, unless this is called again before. */
+  /** Reopens the stream after a delay. Another call before that restarts the delay. */
   function reopenAfter(ms: number): void {
     clearTimeout(timer);
     timer = setTimeout(() => {

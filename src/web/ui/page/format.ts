@@ -12,7 +12,10 @@ const oneDecimal = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
 export const formatGigabytes = (value: number | null | undefined): string =>
   value === null || value === undefined ? "–" : `${oneDecimal.format(value)} GB`;
 
-/** Formats a share as a percentage with at most one decimal, never rounded up to 100%. */
+/**
+ * Formats a share as a percentage, rounded down to one decimal so that only all of something is 100%, or as a dash if it
+ * is unknown.
+ */
 export function formatPercent(share: number | null | undefined): string {
   if (share === null || share === undefined || !Number.isFinite(share)) return "–";
   return `${Math.floor(share * 1_000 + 1e-9) / 10}%`;
@@ -25,7 +28,10 @@ const units = [
   ["s", 1],
 ] as const;
 
-/** Formats a duration in its two largest units as Prometheus does, such as `4m10s`; below 10 s with tenths. */
+/**
+ * Formats a duration in its two largest units as Prometheus does, such as `4m10s`, and below 10 s with tenths; or as a
+ * dash if it is unknown.
+ */
 export function formatDuration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined) return "–";
   if (seconds < 9.95) return `${Number(Math.max(0, seconds).toFixed(1))}s`;
@@ -63,7 +69,10 @@ export function timeOfDay(at: string, now = Date.now()): string {
   return isToday ? clock.format(date) : `${day.format(date)} ${clock.format(date)}`;
 }
 
-/** Formats the period of a pause or hold, such as `since 03:00:00 by alice, until 05:00:00`. Null means unknown or open. */
+/**
+ * Formats the period of a pause or hold, such as `since 03:00:00 by alice, until 05:00:00`. Null means no operator or no
+ * end.
+ */
 export function sinceText(at: string, operator: string | null, until: string | null, now: number): string {
   const end = until === null ? "" : `, until ${timeOfDay(until, now)}`;
   return `since ${timeOfDay(at, now)}${operator === null ? "" : ` by ${operator}`}${end}`;
@@ -77,7 +86,7 @@ export const humanize = (identifier: string): string => identifier.replaceAll(/[
  */
 export const episodeState = (state: string): string => (state === "firing" ? "waiting" : humanize(state));
 
-/** States of actions that are shown in other words than those of the API. */
+/** Labels of the states of actions that differ from their names in the API. */
 const ACTION_STATES: Readonly<Record<string, string>> = {
   awaiting: "waiting for approval",
   intended: "recorded",

@@ -20,7 +20,7 @@ const BATCH_DELAY_MS = 150;
 
 /** Callbacks for data that arrives. */
 interface DataListener {
-  /** Called with a new fleet when nodes were added or removed. */
+  /** Called with the fleet whenever it was read again. */
   fleet(fleet: FleetModel): void;
   /** Called with the indexes of nodes whose status or mark changed. */
   nodesChanged(indexes: readonly number[]): void;
@@ -48,7 +48,7 @@ export class LiveData {
   readonly #connection = new Connection();
   readonly #reconnect: () => void;
   #isStreaming = false;
-  /** Names of the data whose last read failed or could not be shown. */
+  /** Names of the data that could not be read or shown the last time. */
   readonly #notShown = new Set<string>();
 
   constructor(listener: DataListener) {
@@ -123,7 +123,7 @@ export class LiveData {
     });
   });
 
-  /** Reads the fleet again unless it has this revision. One that is being read is compared when it has arrived. */
+  /** Reads the fleet again unless it has this revision. While it is being read, the check waits for the response. */
   #follow(revision: number): void {
     if (this.#isReadingFleet) this.#namedRevision = revision;
     else if (this.fleet?.revision !== revision) void this.#refreshFleet();
@@ -142,7 +142,7 @@ export class LiveData {
     }
   }
 
-  /** Shows a response, and notes whether there is one that the page can show. Never throws. */
+  /** Shows a response, and records whether there was one that the page can show. Never rejects. */
   async #show<T>(data: string, answer: ApiResult<T>, show: (value: T) => void | Promise<void>): Promise<void> {
     try {
       if (answer.ok) await show(answer.value);

@@ -163,7 +163,7 @@ byId("search-box").addEventListener("focusout", () => setTimeout(() => showSearc
 document.addEventListener("keydown", pressKey);
 addEventListener("hashchange", () => {
   view = parseFragment(location.hash, view);
-  // A link may name only a node or a section, so the rest of the address is added.
+  // A link may name only a node or a section, so the rest of the view is added to the address.
   history.replaceState(null, "", formatFragment(view));
   showView();
 });

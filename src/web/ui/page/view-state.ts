@@ -62,11 +62,8 @@ export function parseFragment(fragment: string, current: ViewState = DEFAULTS): 
 }
 
 /** Returns the fragment of a state. It always has a question mark. */
-export function formatFragment(state: Partial<ViewState>): string {
-  const { node, search, view, tableOrder, attentionOrder, page, activity, status, remediation } = {
-    ...DEFAULTS,
-    ...state,
-  };
+export function formatFragment(state: ViewState): string {
+  const { node, search, view, tableOrder, attentionOrder, page, activity, status, remediation } = state;
   const values = Object.entries({
     status,
     remediation,

@@ -81,7 +81,7 @@ describe("basic auth", () => {
     ];
     for (const headers of [invalidLogin.headers, ...others]) {
       const answer = await sendHttpRequest(web, "/metrics", { headers });
-      expect(answer).toMatchObject({ status: 401, text: "wrong user or password\n" });
+      expect(answer).toMatchObject({ status: 401, text: "wrong user, password or token\n" });
     }
     expect((await sendHttpRequest(web, "/metrics", validLogin)).status).toBe(200);
   });

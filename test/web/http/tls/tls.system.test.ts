@@ -157,7 +157,7 @@ describe("a client's certificate", () => {
       ]);
       const reasons = loggedFields.map(({ reason }) => reason);
       expect(reasons).toContain("none of the certificate's subject alternative names is in client_allowed_sans");
-      expect(reasons).toContainEqual(expect.stringMatching(/^its certificate is not verified: .*(?:SIGNATURE|ISSUER)/));
+      expect(reasons).toContainEqual(expect.stringMatching(/^the certificate is not verified: .*(?:SIGNATURE|ISSUER)/));
     },
   );
 

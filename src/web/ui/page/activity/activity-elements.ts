@@ -73,7 +73,7 @@ export const rowElement = (
     createElement("div.line-body", ...body),
   );
 
-/** Shows the name of a policy after the word "policy", because it may also be the name of a status. */
+/** Creates the name of a policy, after the word "policy" because the name may also be that of a status. */
 export const policyElement = (policy: string, isDryRun: boolean): HTMLElement =>
   createElement("span.policy-name", "policy ", createElement("b", policy), isDryRun ? " (dry run) " : " ");
 

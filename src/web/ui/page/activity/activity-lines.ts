@@ -132,7 +132,7 @@ export function requestLabel(request: RequestView): string {
 }
 
 /** Returns the result of an action in one line. */
-export function actionDetail(row: ActionView): string {
+function actionDetail(row: ActionView): string {
   const took =
     row.ended_at !== null && row.sent_at !== null
       ? `after ${formatDuration((Date.parse(row.ended_at) - Date.parse(row.sent_at)) / 1_000)}`
@@ -144,7 +144,7 @@ export function actionDetail(row: ActionView): string {
   return parts.filter((part) => part !== "").join(", ");
 }
 
-/** Returns the tone of an action's state or outcome. */
+/** Returns the tone of the state of an episode, or of the state or outcome of an action. */
 export function toneOf(state: string): string {
   if (state === "verified" || state === "healed") return "good";
   if (["ineffective", "refused", "failed", "in_doubt", "given_up"].includes(state)) return "bad";

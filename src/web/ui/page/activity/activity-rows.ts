@@ -89,7 +89,7 @@ export class ActivityRows {
     return incomplete.length > 0 && incomplete.every(([, { oldest }]) => oldest !== null);
   }
 
-  /** Returns the lines of the chosen kinds, newest first, since the time after which all of them are known. */
+  /** Returns the lines of the chosen kinds, newest first, back to the time since which all of them are known. */
   lines(choice: Choice): readonly ActivityLine[] {
     const since = this.#knownSince(choice);
     return [...this.#lines.values()]

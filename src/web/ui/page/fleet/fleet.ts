@@ -2,7 +2,7 @@ import type { FleetDocument } from "../api.ts";
 
 /** A node as the grid and the lists show it. */
 export interface Cell {
-  /** Index in the order of region, country and name. The columns of the fleet have the values of a node there. */
+  /** Index in the order of region, country and name, and in the columns of the fleet. */
   readonly index: number;
   readonly id: string;
   /** Its name, or its id if it has none. */
@@ -20,14 +20,16 @@ interface Group {
   online: number;
 }
 
-/** Changes of a revision. `cells` is null if the fleet must be reloaded. */
+/** The changes from one revision to another. `cells` is null if the fleet must be reloaded. */
 export interface FleetChange {
   readonly from: number;
   readonly revision: number;
   readonly cells: readonly (readonly [slot: number, status: number, mark: number])[] | null;
 }
 
-/** The fleet. Statuses, marks and counts change in place; added or removed nodes need a new one. */
+/**
+ * The fleet. Statuses, marks and counts change in place. If nodes are added, removed, renamed or moved, it is read again.
+ */
 export interface FleetModel {
   revision: number;
   readonly statuses: readonly string[];
@@ -147,13 +149,13 @@ function count(fleet: FleetModel, index: number, by: 1 | -1): void {
 export const pairOf = ({ status, mark, marks }: FleetModel, index: number): number =>
   status[index]! * marks.length + mark[index]!;
 
-/** Returns for each pair of status and mark whether `accepts` is true. */
+/** Returns what `accepts` returns for each pair of status and mark. */
 export const choosePairs = (
   { statuses, marks }: FleetModel,
   accepts: (status: string, mark: string) => boolean,
 ): readonly boolean[] => statuses.flatMap((status) => marks.map((mark) => accepts(status, mark)));
 
-/** Returns those of the nodes with these indexes whose status and mark `accepts`. */
+/** Returns the indexes in `nodes` of those nodes for whose status and mark `accepts` returns true. */
 export function selectNodes(
   fleet: FleetModel,
   nodes: Uint32Array,
@@ -162,7 +164,7 @@ export function selectNodes(
   const pairs = choosePairs(fleet, accepts);
   const { status, mark, marks } = fleet;
   const selected: number[] = [];
-  // The loop runs twice a second over all nodes, so it reads the columns themselves.
+  // The loop runs twice a second over all nodes, so it reads the columns directly.
   for (let at = 0; at < nodes.length; at++) {
     const index = nodes[at]!;
     if (pairs[status[index]! * marks.length + mark[index]!]!) selected.push(index);
@@ -170,7 +172,7 @@ export function selectNodes(
   return Uint32Array.from(selected);
 }
 
-/** Counts the nodes whose status and mark `accepts`. */
+/** Counts the nodes for whose status and mark `accepts` returns true. */
 export const countNodes = (fleet: FleetModel, accepts: (status: string, mark: string) => boolean): number =>
   choosePairs(fleet, accepts).reduce((sum, isChosen, pair) => sum + (isChosen ? fleet.pairCounts[pair]! : 0), 0);
 
@@ -183,7 +185,7 @@ export const markOf = ({ marks, mark }: FleetModel, { index }: Cell): string => 
 
 const knownIds = new WeakMap<FleetModel, ReadonlyMap<string, Cell>>();
 
-/** Returns the node with an id, if it is in the fleet. Reads all ids when it is first called for a fleet. */
+/** Returns the node with an id, if it is in the fleet. The first call for a fleet reads all ids. */
 export function findNode(fleet: FleetModel, id: string): Cell | undefined {
   const byId = knownIds.get(fleet) ?? new Map(fleet.cells.map((cell) => [cell.id, cell]));
   knownIds.set(fleet, byId);

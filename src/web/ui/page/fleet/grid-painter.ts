@@ -90,8 +90,8 @@ export class GridPainter {
   }
 
   /**
-   * Clears the canvas, and paints every cell as if it were online, column by column. Returns the indexes of the cells
-   * that look different. Those are all if cells are so large that online ones are not plain squares.
+   * Clears the canvas. If cells are so small that online ones are plain squares, paints every cell as if it were online,
+   * column by column. Returns the indexes of the cells that are still to be painted: those that look different, or all.
    */
   #paintOnlineCells({ fleet, layout }: PlacedFleet): Uint32Array {
     const { blocks, columns, pitch, size, width, height } = layout;
@@ -100,8 +100,8 @@ export class GridPainter {
     context.clearRect(0, 0, width + 1, height + 1);
     if (size >= INSET_SIZE_MIN) return fleet.indexes;
     const isShown = (index: number) => this.#isShown(fleet.cells[index]!);
-    const areShown = this.#shows === null || 2 * fleet.indexes.filter(isShown).length > fleet.cells.length;
-    context.globalAlpha = areShown ? 1 : DIMMED_ALPHA;
+    const areMostShown = this.#shows === null || 2 * fleet.indexes.filter(isShown).length > fleet.cells.length;
+    context.globalAlpha = areMostShown ? 1 : DIMMED_ALPHA;
     context.fillStyle = this.#theme.color("online");
     const margin = marginOf(pitch, size);
     for (const { count, top } of blocks) {
@@ -121,7 +121,7 @@ export class GridPainter {
     context.globalCompositeOperation = "source-over";
     const online = fleet.statuses.indexOf("online");
     return fleet.indexes.filter(
-      (index) => fleet.status[index] !== online || fleet.mark[index] !== 0 || isShown(index) !== areShown,
+      (index) => fleet.status[index] !== online || fleet.mark[index] !== 0 || isShown(index) !== areMostShown,
     );
   }
 

@@ -24,7 +24,7 @@ export class GridTheme {
     return this.#colors[name] ?? "";
   }
 
-  /** Returns the icon of a status, which is drawn once and copied afterwards. Copies of a bitmap are the fastest. */
+  /** Returns the icon of a status, which is drawn once and copied afterwards, because copying a bitmap is fastest. */
   glyph(status: string, size: number): ImageBitmap {
     const known = this.#glyphs.get(status);
     if (known !== undefined) return known;

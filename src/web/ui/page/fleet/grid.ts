@@ -16,7 +16,7 @@ const GAP = 8;
 /** The ring of the selected node is at least this large, because cells may be tiny. */
 const SELECTED_SIZE_MIN = 16;
 
-/** The fleet as a grid of cells, one for each node, that mouse and keyboard can explore. */
+/** The fleet as a grid of cells, one for each node, which the user explores with the mouse or the keyboard. */
 export class Grid {
   readonly #box = byId("grid");
   readonly #cells = byId("cells");
@@ -119,7 +119,7 @@ export class Grid {
   #place(): void {
     const fleet = this.#fleet;
     const width = this.#box.clientWidth;
-    // Without a width the grid is hidden, and is laid out when it is shown again.
+    // A grid without a width is hidden. It is laid out when it is shown again.
     this.#layout = null;
     if (fleet === null || width === 0) return;
     const isSide = width >= SIDE_LABELS_MIN;

@@ -5,7 +5,7 @@ import type { NodeFilter } from "./node-filter.ts";
 import { REMEDIATION_STATES } from "./remediation-states.ts";
 import { glyphElement, ringElement } from "./status-icon.ts";
 
-/** Shows the statuses and the states of remediation with their icons and counts. Each is a button that filters. */
+/** Shows the statuses and the remediation states with their icons and counts. Each is a button that filters. */
 export function showLegend(
   fleet: FleetModel,
   { status, remediation }: NodeFilter,

@@ -1,4 +1,4 @@
-/** A state of remediation that the page counts, colors and filters by. */
+/** A remediation state, which the page counts, colors and filters by. */
 interface RemediationState {
   /** Name in the address of the page and in the style sheet, where the class of its ring is `is-ring-NAME`. */
   readonly name: string;
@@ -31,7 +31,8 @@ export const REMEDIATION_STATES: readonly RemediationState[] = [
   {
     name: "held",
     label: "held",
-    meaning: "A policy fires, but a guard or an operator holds the node. Its explanation says why.",
+    meaning:
+      "A policy fires, but a guard holds the node; or an operator holds it or lifted the daemon's quarantine; or another client acted on it. Its panel says why.",
     marks: ["firing", "held"],
   },
   {
@@ -59,13 +60,12 @@ const MARK_LABELS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(REMEDIATION_STATES.flatMap(({ label, marks }) => marks.map((mark) => [mark, label]))),
   pending: "pending",
   episode: "treated, being observed",
-  held: "held",
 };
 
 /** Returns the description of a mark, or "" for `none`. */
 export const markLabel = (mark: string): string => MARK_LABELS[mark] ?? "";
 
-/** Returns the state of a mark, or undefined if it is not counted. */
+/** Returns the remediation state of a mark, or undefined for `none` and `pending`. */
 export const stateOfMark = (mark: string): RemediationState | undefined =>
   REMEDIATION_STATES.find(({ marks }) => marks.includes(mark));
 

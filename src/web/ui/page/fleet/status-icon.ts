@@ -55,6 +55,6 @@ export function glyphElement(status: string): SVGSVGElement {
 const createSvg = <K extends keyof SVGElementTagNameMap>(tag: K): SVGElementTagNameMap[K] =>
   document.createElementNS("http://www.w3.org/2000/svg", tag);
 
-/** Creates the ring that the grid draws around nodes in a state of remediation. */
+/** Creates the ring that the grid draws around nodes in a remediation state. */
 export const ringElement = (state: string): HTMLElement =>
   createElement(`i.ring.is-ring-${state}`, { "aria-hidden": "true" });

@@ -16,16 +16,16 @@ import {
   timeOfDay,
 } from "../format.ts";
 
-/** Shows the fields of a node and their age. */
+/** Creates the list of a node's fields, and how old they are. */
 export function nodeFields(node: NodeDocument, now: number): HTMLElement {
   const rows: readonly (readonly [name: string, value: Child])[] = [
     ["last seen", node.last_seen == null ? "–" : formatAge(node.last_seen, now)],
     ["uptime", formatUptime(node.uptime_hours)],
     ["sessions", sessionsText(node)],
     ["bandwidth", formatGigabytes(node.bandwidth_gb)],
-    ["address", node.ip_address ?? "–"],
+    ["IP address", node.ip_address ?? "–"],
     ["version", node.version ?? "–"],
-    ["cpu", usage(node.cpu_usage_ratio)],
+    ["CPU", usage(node.cpu_usage_ratio)],
     ["memory", usage(node.memory_usage_ratio)],
     ["disk", usage(node.disk_usage_ratio)],
     ["listed", node.age_seconds == null ? "–" : `${formatDuration(node.age_seconds)} ago`],
@@ -45,7 +45,7 @@ function usage(ratio: number | null | undefined): Child {
   return createElement("span.usage", bar(ratio, tone, { "aria-hidden": "true" }), formatPercent(ratio));
 }
 
-/** Shows a policy's verdict on a node, its timer, its steps and every blocker. */
+/** Creates the explanation of a policy for a node: its verdict, timer, steps, fields and every blocker. */
 export function policyElement(policy: PolicyExplanationView, now: number): HTMLElement {
   const isQuiet = policy.timer === null && policy.episode === null && policy.verdict === "false";
   return createElement(
@@ -70,9 +70,7 @@ const blockersElement = ({ blockers }: PolicyExplanationView): HTMLElement =>
     : blockerList("Reasons that would hold an action now", blockers);
 
 function verdictText({ matched, verdict }: PolicyExplanationView): string {
-  if (matched === false) return "does not match this node";
-  if (verdict === "unknown") return "when: unknown";
-  return verdict === "true" ? "when: true" : "when: false";
+  return matched === false ? "does not match this node" : `when: ${verdict}`;
 }
 
 function timerElement({ timer, for_seconds, other_status_at }: PolicyExplanationView): Child {
@@ -93,7 +91,7 @@ function timerElement({ timer, for_seconds, other_status_at }: PolicyExplanation
   );
 }
 
-/** Shows the completed, current and remaining steps. */
+/** Creates the list of the completed, current and remaining steps of an open episode. Returns null if there is none. */
 function stepsElement({ episode, steps }: PolicyExplanationView, now: number): Child {
   if (episode === null) return null;
   const { id, state, state_at, step: current, dry_run: dryRun, quarantine } = episode;

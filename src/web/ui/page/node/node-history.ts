@@ -9,10 +9,10 @@ interface HistoryEntry extends Pick<ActivityLine, "at" | "tone" | "badge" | "det
   readonly text: string;
 }
 
-/** Further entries are in the API. */
+/** Maximum number of entries. The API has more. */
 const HISTORY_ENTRIES_MAX = 60;
 
-/** Returns the episodes, decisions, actions and operator commands of a node, newest first. */
+/** Creates the list of a node's latest episodes, decisions, actions and operator commands, newest first. */
 export function nodeHistoryElement({ id, name, ...node }: NodeDocument): HTMLElement {
   const lines = [...node.actions.map(actionLine), ...node.decisions.map(decisionLine), ...node.orders.map(commandLine)];
   const entries = [...node.episodes.flatMap(episodeEntries), ...lines.map(lineEntry)]

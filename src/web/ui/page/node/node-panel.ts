@@ -48,12 +48,12 @@ export class NodePanel {
     void this.#load();
   }
 
-  /** Sets the URL of Grafana for the link to the node's dashboard. Null if unknown. */
+  /** Sets the URL of Grafana for the link to the node's dashboard. Null if not configured. */
   linkTo(grafana: string | null): void {
     this.#grafana = grafana;
   }
 
-  /** Reloads the explanation if it is about this node, or about any node if null. */
+  /** Reloads the explanation if it is about this node. Null means any node. */
   refresh(id: string | null): void {
     if (id === null || id === this.#shown) void this.#load();
   }
@@ -78,11 +78,10 @@ export class NodePanel {
       createElement("span", node.name ?? node.id),
       createElement(`span.status.is-${status}`, humanize(status)),
     ]);
-    const isHeld = node.holds.length > 0;
     fill(this.#commands, [node.id, node.known, node.holds, this.#grafana], () => [
       this.#grafana === null ? null : externalLink("Grafana", dashboardOf(this.#grafana, node.id)),
       node.known && !node.holds.some(({ kind }) => kind === "held") ? commandButton(holdCommand(node), "hold") : null,
-      isHeld ? commandButton(releaseCommand(node), "release") : null,
+      node.holds.length === 0 ? null : commandButton(releaseCommand(node), "release"),
     ]);
     fill(this.#body, node, () => bodyElements(node));
   }

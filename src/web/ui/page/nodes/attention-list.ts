@@ -15,7 +15,7 @@ const NODES_PER_PAGE = 15;
 
 const rows = new NodeRows();
 
-/** Lists those nodes that need attention, of the indexes in `filtered`, page by page. */
+/** Shows a page of the list of nodes that need attention. Of these, only nodes with an index in `filtered` are listed. */
 export function showNodesNeedingAttention(
   fleet: FleetModel,
   filtered: Uint32Array,

@@ -3,7 +3,7 @@ import type { FleetModel } from "../fleet/fleet.ts";
 import { type NodeOrder, sortNodes } from "../fleet/node-order.ts";
 import { COLUMN_COUNT, NodeRows, showHeader } from "./node-rows.ts";
 
-/** Height of a row in CSS pixels (see `.node-table` in the style sheet). */
+/** Height of a row in CSS pixels (see `tbody tr` in node-lists.css). */
 const ROW_HEIGHT = 30;
 /** Number of rows above and below the visible ones, so that fast scrolling shows no gaps. */
 const ROWS_AROUND = 12;
@@ -23,7 +23,7 @@ export class NodeTable {
   #fleet: FleetModel | null = null;
   #nodes: Uint32Array = new Uint32Array();
   #frame = 0;
-  /** Height and position of the box, which are kept because reading them can take a layout of the page. */
+  /** Height and scroll position of the box, which are kept because reading them can force a layout of the page. */
   #height = 0;
   #scrollTop = 0;
 

@@ -32,7 +32,7 @@ export function approvalElement(action: ActionView, name: string, now: number): 
   const reject = {
     path: `${path}/reject`,
     name: "Reject",
-    meaning: `The ${label} of ${name} (${id}) is not executed, and is not requested again in this episode.`,
+    meaning: `The ${label} of ${name} (${id}) is not executed, and is not requested again in this episode unless the node is released.`,
     hasReason: true,
   } as const;
   const isApproved = action.state === "approved";

@@ -11,7 +11,7 @@ interface Banner {
   readonly text: string;
   /** The alert whose section of the runbook applies. */
   readonly alert: string;
-  /** The command that ends the condition. */
+  /** The command that ends the condition. Absent if there is none. */
   readonly command?: OperatorCommand;
   /** URL of the leader, or null if it is not known. */
   readonly leader?: string | null;
@@ -20,7 +20,7 @@ interface Banner {
 /** Dashboard of the daemon (see `grafana/`). */
 const DAEMON_DASHBOARD = "/d/proxywarden-daemon";
 
-/** Shows the conditions that hold all actions, each with the command that ends it. */
+/** Shows the conditions that hold all actions or that an operator must know about, with the command that ends each. */
 export function showBanners(status: Status): void {
   const banners = bannersOf(status);
   fill(byId("banners"), [banners, status.links], () => banners.map((banner) => bannerElement(banner, status.links)));
@@ -37,7 +37,7 @@ function bannersOf({
   const isStandby = leader !== null && !leader.is_this;
   const banners: Banner[] = [];
   if (isStandby) {
-    const text = `The leader is ${leader.name ?? "not known"}. Fleet and limits are shown there; the rest is read from the journal, and commands are forwarded.`;
+    const text = `The leader is ${leader.name ?? "not known"}. Only the leader shows the fleet and the limits. The rest is read from the journal, and commands are forwarded.`;
     banners.push({ tone: "hold", title: "Standby", text, alert: "ProxywardenNoLeader", leader: leader.url });
   }
   const { failure, last_success_at: readAt } = collectors.nodes;
@@ -55,7 +55,7 @@ function bannersOf({
     const { opened_at, nodes, causes } = remediation.breaker;
     const text = `since ${timeOfDay(opened_at, now)}, after ${countNoun(nodes, "node")} had fired or been lost${causes === null ? "" : ` (${causes})`}. All actions are on hold until an operator resets it.`;
     const alert = "ProxywardenBreakerOpen";
-    banners.push({ tone: "bad", title: "The breaker is open", text, command: resetBreaker, alert });
+    banners.push({ tone: "bad", title: "Circuit breaker open", text, command: resetBreaker, alert });
   }
   for (const { reason, detail } of isStandby ? [] : remediation.trust) {
     const command = reason === "inventory_shrunk" ? { command: acceptInventory } : {};

@@ -94,12 +94,12 @@ export function startCharts(): void {
   }).observe(byId("charts"));
 }
 
-/** Draws the history, after the library has been loaded. Rejects if it can't be loaded; the next call tries again. */
+/** Draws the latest history once the library is loaded. Rejects if it can't be loaded; the next call tries again. */
 export async function showHistory(history: HistoryView): Promise<void> {
   lastHistory = history;
   library ??= loadLibrary();
   await library;
-  drawCharts();
+  for (const chart of CHARTS) chart.show(lastHistory);
 }
 
 /** Loads the library that draws charts. index.html does not load it, because it would delay the fleet. */
@@ -111,10 +111,6 @@ function loadLibrary(): Promise<void> {
     };
     document.head.append(createElement("script", { src: "page/uPlot.js", onload: () => resolve(), onerror }));
   });
-}
-
-function drawCharts(): void {
-  if (lastHistory !== null) for (const chart of CHARTS) chart.show(lastHistory);
 }
 
 /** Redraws the charts after the colors changed. */

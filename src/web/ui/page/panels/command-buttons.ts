@@ -15,7 +15,7 @@ export interface OperatorCommand {
   readonly hasDuration?: true;
 }
 
-/** The token is stored for this tab until it is closed. */
+/** The session storage keeps the token until the tab is closed. */
 const TOKEN_KEY = "proxywarden.token";
 const TOAST_MS = 8_000;
 
@@ -107,7 +107,7 @@ async function sendCommand(command: OperatorCommand, form: HTMLFormElement): Pro
   return showProblem(form, `Failed: ${message}.`, status === 401);
 }
 
-/** Shows why a command was not executed, and asks for the token if that may help. Returns null. */
+/** Shows what went wrong with a command, and asks for the token if that may help. Returns null. */
 function showProblem(form: HTMLFormElement, message: string, asksForToken: boolean): null {
   form.querySelector(".problem")!.textContent = message;
   if (!asksForToken) return null;

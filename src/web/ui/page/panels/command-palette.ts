@@ -28,9 +28,7 @@ interface PaletteContext {
 /** Maximum number of listed entries. */
 const ENTRIES_SHOWN_MAX = 12;
 
-/**
- * Opens the command palette, which lists the commands that match a text. Arrow keys and Enter choose one.
- */
+/** Opens the command palette, which lists the commands and nodes that match a text. Arrow keys and Enter choose one. */
 export function openPalette(context: PaletteContext): void {
   const [dialog, list, input] = [
     byId<HTMLDialogElement>("palette"),

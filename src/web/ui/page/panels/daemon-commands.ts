@@ -1,8 +1,7 @@
 import type { Status } from "../api.ts";
 import type { OperatorCommand } from "./command-buttons.ts";
 
-/** The command that pauses all actions. */
-export const pause: OperatorCommand = {
+const pause: OperatorCommand = {
   path: "pause",
   name: "Pause",
   meaning: "Holds all actions until you resume them or the pause expires. Polling continues.",
@@ -25,12 +24,12 @@ export const resetBreaker: OperatorCommand = {
     "Closes the breaker, resets its count, and restores the mode of policies that fell back to dry_run. Make sure you know why it opened.",
 };
 
-/** The command that accepts the current number of nodes. */
+/** The command that accepts the current numbers of nodes and sessions. */
 export const acceptInventory: OperatorCommand = {
   path: "inventory/accept",
   name: "Accept inventory",
   meaning:
-    "Uses the current node count as the new baseline. Choose this if the missing nodes are gone for good: removed on purpose, or lost after an action. Also accepts sessions that the list counts but does not show.",
+    "Uses the current node count as the new baseline. Choose this if the missing nodes are gone for good: removed on purpose, or lost after an action. Sessions that the list counts but does not show are no longer counted as missing.",
 };
 
 /** Returns the command of the header, which pauses or resumes the daemon. */

@@ -5,6 +5,23 @@ import { countNoun, formatCount, formatDuration, formatPercent, formatSlowdown, 
 /** Minimum slowdown that is shown. Smaller ones would be displayed as 1.0. */
 const SLOWDOWN_SHOWN_MIN = 1.05;
 
+type Limit = NonNullable<Category["next_poll"]["held_by"] | NonNullable<Collector["planned"]>["bound_by"]>;
+
+/** What delays calls or slows down a collector, in words. */
+const LIMIT_TEXTS: Readonly<Record<Limit, string>> = {
+  rate_limited: "a rejected call",
+  learning: "a call in flight that shows the limit",
+  learned: "a limit learned from 429s",
+  remaining: "the limit that the service states",
+  external_usage: "other users of the API key",
+  pace: "even spacing of calls",
+  node_management: "the node management limit",
+  session_monitoring: "the session monitoring limit",
+  plan: "the plan's requests per minute",
+  concurrency: "the limit on concurrent requests",
+  month: "the plan's calls per month",
+};
+
 /** Shows the remaining calls of each limit and of the month. */
 export function showBudget(budget: Budget, now: number): void {
   const { month, plan, reserve } = budget;
@@ -20,14 +37,12 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
   const { requests, burst, window_seconds } = category.configured;
   const limit = category.stated?.limit ?? requests;
   const left = category.remaining_at_least;
-  // A bucket holds more than one window if the service allows bursts.
+  // A token bucket holds the calls of more than one window if the service allows bursts.
   const full = Math.max(limit, burst, left ?? 0);
   const { held_by, in_seconds } = category.next_poll;
-  const delayed =
-    in_seconds === null
-      ? "no calls left for polling, limited by"
-      : `next call in ${formatDuration(in_seconds)}, delayed by`;
-  const next = held_by === null ? "the next call can be sent now" : `${delayed} ${humanize(held_by)}`;
+  const delay = in_seconds === null ? "" : `in ${formatDuration(in_seconds)}, `;
+  const next =
+    held_by === null ? "the next call can be sent now" : `next call ${delay}delayed by ${LIMIT_TEXTS[held_by]}`;
   const window = window_seconds === 60 ? "minute" : formatDuration(window_seconds);
   const rate = `${formatCount(limit)} a ${window}${burst > requests ? `, burst ${formatCount(burst)}` : ""}`;
   const refused =
@@ -75,7 +90,7 @@ interface Gauge {
   /** Length of the bar, which is empty if absent. */
   readonly share?: number;
   readonly tone?: "good" | "wait" | "bad";
-  /** Text of the bar. Absent if the note says it. */
+  /** Text of the bar for screen readers. Absent means the note. */
   readonly label?: string;
   readonly mark?: HTMLElement;
 }
@@ -98,10 +113,10 @@ function gaugeElement({ name, value, note, share = 0, tone, label = note, mark }
   );
 }
 
-/** Share of the freshness limit above which data is shown as late. */
+/** Share of the freshness limit above which data is shown as late: usually 1.6 planned intervals. */
 const LATE_AGE_SHARE = 0.53;
 
-/** Shows the age of each collector's data and the planned age. */
+/** Shows the greatest age of each collector's data relative to its freshness limit, with a tick at one interval. */
 export function showFreshness(status: Status): void {
   const nodes = status.nodes?.total ?? 0;
   fill(byId("fresh"), [status.collectors, nodes], () =>
@@ -114,10 +129,9 @@ function freshnessRow(name: string, collector: Collector, nodes: number): HTMLEl
   if (planned === null) return gaugeElement({ name, value: "off", note: "not collected" });
   const age = age_seconds?.max ?? null;
   const share = age === null ? 0 : age / planned.fresh_seconds;
+  const boundBy = planned.bound_by === null ? "" : ` by ${LIMIT_TEXTS[planned.bound_by]}`;
   const slowdown =
-    planned.slowdown >= SLOWDOWN_SHOWN_MIN
-      ? ` · slowed down ${formatSlowdown(planned.slowdown)} by ${humanize(planned.bound_by ?? "the plan")}`
-      : "";
+    planned.slowdown < SLOWDOWN_SHOWN_MIN ? "" : ` · slowed down ${formatSlowdown(planned.slowdown)}${boundBy}`;
   const problem = failure === null ? "" : `${humanize(failure.reason)}: ${failure.message} · `;
   const median =
     name === "details" && age_seconds !== null ? ` · median age ${formatDuration(age_seconds.median)}` : "";

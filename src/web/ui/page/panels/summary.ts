@@ -11,7 +11,7 @@ import { formatFragment, onlyFilter, type ViewState } from "../view-state.ts";
 const ANNOUNCE_INTERVAL_MS = 15_000;
 let announcedAt = Number.NEGATIVE_INFINITY;
 
-/** A number at the top with its link. */
+/** A number at the top of the page, with a link. */
 interface Tile {
   readonly name: string;
   readonly value: string;
@@ -19,7 +19,7 @@ interface Tile {
   readonly href: string;
   /** Its color, which is `is-tile-TONE` in the style sheet. */
   readonly tone?: string;
-  /** The state of remediation whose ring the grid draws. */
+  /** The remediation state whose ring is shown. */
   readonly ring?: string;
 }
 
@@ -74,7 +74,7 @@ export function showTiles(
       name: "Calls this month",
       value: formatCount(month?.calls),
       href: "#budget-card",
-      note: month?.calls_limit ? `of ${formatCount(month.calls_limit)}` : "no monthly limit",
+      note: monthNote(month),
     },
   ];
   fillEach(byId("tiles"), tiles, tileElement);
@@ -84,7 +84,7 @@ export function showTiles(
     `${formatCount(online)} of ${countNoun(total ?? 0, "node")} online, ${formatCount(attention)} ${attention === 1 ? "needs" : "need"} attention`;
 }
 
-/** The states of remediation that have a tile, with its note. */
+/** The remediation states that have a tile, with its note. */
 const TILE_NOTES: Readonly<Record<string, string>> = {
   treated: "",
   in_flight: "for a free slot",
@@ -92,6 +92,11 @@ const TILE_NOTES: Readonly<Record<string, string>> = {
   held: "not acted on now",
   awaiting: "by an operator",
 };
+
+function monthNote(month: Budget["month"] | null): string {
+  if (month === null) return "not read yet";
+  return month.calls_limit === null ? "no monthly limit" : `of ${formatCount(month.calls_limit)}`;
+}
 
 const capitalize = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
@@ -110,7 +115,7 @@ const MODE_MEANINGS: Readonly<Record<string, string>> = {
   enforce: "Policies act as their own modes allow.",
 };
 
-/** Shows the mode and the uptime of the daemon. */
+/** Shows the mode, the uptime and the version of the daemon. */
 export function showChips({ version, now, started_at, remediation: { mode } }: Status): void {
   const up = (Date.parse(now) - Date.parse(started_at)) / 1_000;
   const runs = up < 60 ? "just started" : `up ${formatDuration(60 * Math.floor(up / 60))}`;
