@@ -81,16 +81,15 @@ export function openConfigResources(
   }
 }
 
-/** Reads `service.tls_config`; `service.ca_file` is short for its `ca_file`. */
+/** Reads `service.tls_config`, and `service.ca_file`, which is short for its `ca_file`. */
 function serviceTls(
   { ca_file, tls_config }: Config["service"],
   read: ReadSecret,
   problems: KeyProblem[],
 ): IntegrationTls {
-  if (tls_config === undefined && ca_file === undefined) return {};
-  const key = tls_config === undefined ? "service" : "service.tls_config";
-  const tls = { insecure_skip_verify: false, ...tls_config, ...(ca_file === undefined ? {} : { ca_file }) };
-  return readTls(key, tls, read, problems);
+  const tls = tls_config === undefined ? {} : readTls("service.tls_config", tls_config, read, problems);
+  if (ca_file === undefined) return tls;
+  return { ...tls, ca: readTls("service", { ca_file, insecure_skip_verify: false }, read, problems).ca };
 }
 
 /** Creates the transport to the service. Each request uses the current certificates. Throws if they can't be read. */

@@ -7,6 +7,7 @@ import { safetySchema } from "./safety.ts";
 import { serviceSchema } from "./service.ts";
 import { intervalsSchema } from "./time-intervals.ts";
 import {
+  baseUrl,
   camelKeys,
   duration,
   exactlyOneOf,
@@ -175,7 +176,7 @@ const postgresSection = section({
   instance: nonBlankText("the name of this daemon")
     .exactOptional()
     .describe("Name by which the other daemons refer to this one while it leads. Defaults to its host name."),
-  public_url: httpUrl("an http or https URL, such as http://proxywarden-1.example.net:9713", () => null)
+  public_url: baseUrl("an http or https URL, such as http://proxywarden-1.example.net:9713", () => null)
     .exactOptional()
     .describe("URL at which operators reach this daemon. While it leads, the status pages of the others link to it."),
 });

@@ -1,9 +1,9 @@
 import type { z } from "zod";
 import {
+  baseUrl,
   booleanFlag,
   exactlyOneOf,
   filePath,
-  httpUrl,
   nonBlankText,
   notBoth,
   RUN_ALWAYS,
@@ -64,7 +64,7 @@ const oneAuthMethod = notBoth("basic_auth", "authorization");
 /** The URL of a server and how to reach it, in Prometheus' format. `port` is used in the example of an error. */
 export const endpoint = (port: number, meaning: string) =>
   section({
-    url: httpUrl(`an http or https URL, such as http://localhost:${port}`, (url) => {
+    url: baseUrl(`an http or https URL, such as http://localhost:${port}`, (url) => {
       if (url.username !== "" || url.password !== "") return "a URL without credentials, which belong in basic_auth";
       if (url.search !== "" || url.hash !== "") return "a URL without a query or fragment";
       return /\/api\/v\d\/*$/.test(url.pathname) ? "a URL without /api/… at its end, which is appended" : null;

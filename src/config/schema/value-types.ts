@@ -164,9 +164,7 @@ export const webFilePath = () => text("the path of a file", { name: "file", chec
 /** Longest URL that browsers and proxies accept, in characters. */
 const URL_LENGTH_MAX = 2_048;
 
-/**
- * An http or https URL, whose trailing slash is removed. `refusal` may return a further requirement that is not met.
- */
+/** An http or https URL. `refusal` may return a further requirement that is not met. */
 export function httpUrl(noun: string, refusal: (url: URL) => string | null, kind: ValueKind = { name: "URL" }) {
   const expected = `must be ${noun}`;
   return parsedText(kind, expected, "^[hH][tT][tT][pP][sS]?://", (text) => {
@@ -174,9 +172,13 @@ export function httpUrl(noun: string, refusal: (url: URL) => string | null, kind
     const url = /^https?:\/\//i.test(text) ? URL.parse(text) : null;
     if (url === null) return fail(expected);
     const other = refusal(url);
-    return other === null ? ok(url.href.replace(/\/+$/, "")) : fail(`must be ${other}`);
+    return other === null ? ok(url.href) : fail(`must be ${other}`);
   });
 }
+
+/** An http or https URL to which paths are appended, without its trailing slashes. `refusal` is as in {@link httpUrl}. */
+export const baseUrl = (noun: string, refusal: (url: URL) => string | null) =>
+  httpUrl(noun, refusal).transform((url) => url.replace(/\/+$/, ""));
 
 /** A mapping with exactly these keys. */
 export function section<const Shape extends z.core.$ZodShape>(shape: Shape) {

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { fail, ok, type Result } from "../../base/result.ts";
 import {
+  baseUrl,
   filePath,
-  httpUrl,
   list,
   parsedText,
   rejectDuplicateNames,
@@ -63,7 +63,7 @@ const operator = section({
 });
 
 const linkUrl = (example: string) =>
-  httpUrl(`an http or https URL such as ${example}`, ({ search, hash }) =>
+  baseUrl(`an http or https URL such as ${example}`, ({ search, hash }) =>
     search === "" && hash === "" ? null : `a URL without a query or fragment, such as ${example}`,
   );
 
