@@ -10,7 +10,7 @@ import type { LoaderCheck } from "./schema/value-types.ts";
 import { type Mark, type Marks, valueAt } from "./yaml/position.ts";
 import { brokenDocument, positionAt, readTree, tooDeepAt, type YamlDocument } from "./yaml/tree.ts";
 
-/** A YAML file: its text, its path, and the environment of its variables. */
+/** A YAML file: its path, its text, and the environment variables that it may refer to. */
 export interface YamlSource {
   readonly file: string;
   readonly text: string;
@@ -44,9 +44,8 @@ interface CheckedDocument<T> extends YamlDocument {
   readonly parsed: T | null;
 }
 
-/** Parses one YAML document. */
-export function parseYaml(file: YamlSource): YamlDocument {
-  const { text, env, isGoYaml = false } = file;
+/** Parses a YAML file. */
+export function parseYaml({ text, env, isGoYaml = false }: YamlSource): YamlDocument {
   const problem = textProblem(text);
   if (problem !== null) return brokenDocument(problem);
   const lines = new LineCounter();

@@ -36,12 +36,15 @@ export interface KeyPositions {
   readonly positions: ReadonlyMap<string, Position>;
 }
 
-/** A problem without its file and message. A file can have one for each value, most of which are never completed. */
+/**
+ * A problem that {@link toProblem} completes with its file and message. A file can have one for each value, most of which
+ * are never completed.
+ */
 export interface Finding extends Position {
   readonly path: Path;
   readonly found: string;
   readonly expected: string;
-  /** Replaces `found …; expected …`. Called with the result of {@link suggest}. */
+  /** Absent means `found FOUND; EXPECTED`. A function is called with the result of {@link suggest}. */
   readonly message?: string | ((suggestion: string | null) => string);
   /** Returns the nearest valid value, or null if none is near. This is slow. */
   readonly suggest?: () => string | null;
@@ -98,7 +101,7 @@ export const keyPositionsOf = ({ file, marks }: ReadDocument<unknown>): KeyPosit
   ),
 });
 
-/** Completes a problem with the value of a key. */
+/** Completes a problem with the position of its key, or of the document if the file does not have the key. */
 export function locateProblem({ file, positions }: KeyPositions, { key, message }: KeyProblem): ConfigProblem {
   const { line, column } = positions.get(key) ?? DOCUMENT_START;
   return { file, line, column, path: key, found: "a value that can't be used", expected: "must be usable", message };

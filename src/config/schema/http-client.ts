@@ -37,7 +37,7 @@ const authorization = exactlyOneOf(["credentials", "credentials_file"], {
     .describe("File that contains the credentials. Either this or `credentials`."),
 });
 
-/** How to verify a server's certificate, and the client certificate, in Prometheus' format. */
+/** TLS settings of a client, in Prometheus' format. */
 export const tlsConfig = section({
   ca_file: filePath().exactOptional().describe("PEM file of the authorities used to verify the server's certificate."),
   cert_file: filePath().exactOptional().describe("PEM file of the client certificate. Requires `key_file`."),
@@ -61,7 +61,7 @@ const authSections = {
 
 const oneAuthMethod = notBoth("basic_auth", "authorization");
 
-/** The URL of a server and how to reach it, in Prometheus' format. `port` is used in the example of an error. */
+/** The URL of a server and how to reach it, in Prometheus' format. `port` is that of the example in an error. */
 export const endpoint = (port: number, meaning: string) =>
   section({
     url: baseUrl(`an http or https URL, such as http://localhost:${port}`, (url) => {
@@ -75,7 +75,7 @@ export const endpoint = (port: number, meaning: string) =>
     .exactOptional()
     .describe(meaning);
 
-/** How to reach a server whose URL is given elsewhere: the HTTP config file of promtool and amtool. */
+/** How to reach a server whose URL is given elsewhere, in the format of the HTTP config file of promtool and amtool. */
 export const httpClientSchema = section(authSections).check(oneAuthMethod);
 
 /** How to reach a server. Keys as in the file. */

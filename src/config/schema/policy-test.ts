@@ -25,7 +25,7 @@ import {
 const TESTS_MAX = 1_000;
 const TEST_NODES_MAX = 1_000;
 const EXPECTATIONS_MAX = 1_000;
-/** Maximum number of sessions of one node. Each is a record. */
+/** Maximum number of sessions of one node in one status. Each is a record. */
 const SESSIONS_MAX = 1_000;
 
 const SERIES_SPANS_MAX = 100;
@@ -109,7 +109,9 @@ const testNode = section({
     .describe("Whether last_seen advances. By default it advances while the node is online."),
   uptime_hours: count(1_000_000)
     .exactOptional()
-    .describe("Hours of uptime. Defaults to 1000 at the start, and to 0 after a reboot."),
+    .describe(
+      "Hours of uptime. By default 1000 at the start and 0 when the status `rebooting` ends, increasing with time.",
+    ),
   active_sessions: count(1_000_000).prefault(0).describe("Sessions in the node list."),
   bandwidth_gb: series("number", "1.5", numberUpTo(Number.MAX_VALUE))
     .prefault(0)
@@ -240,8 +242,8 @@ export interface PolicyTest extends Readonly<Pick<WrittenTest, "name" | "blocked
 }
 
 /**
- * What the service reports about a node over time, without reacting to actions. By default `lastSeen` is current while
- * the node is online, and `uptimeHours` increases, and restarts at 0 after a reboot.
+ * What the service reports about a node over time, without reacting to actions. If `lastSeen` is null, it is current
+ * while the node is online. If `uptimeHours` is null, it increases, and restarts at 0 when the status `rebooting` ends.
  */
 export type ScriptedNode = Readonly<WrittenTest["nodes"][number]>;
 

@@ -153,7 +153,7 @@ const policy = section({
       "Prometheus queries and alerts that block the policy's actions. They also block while Prometheus or Alertmanager can't be queried.",
     ),
 }).transform(({ name, mode, match = null, when, for: firesAfter, clear_for, max_age = null, ...rest }): PolicySpec => {
-  // A policy counts as changed if the order of its keys changes.
+  // The order of the keys is part of the fingerprint by which a changed policy is recognized.
   const inOrder = { name, mode, match, when, for: firesAfter, clear_for, max_age, ...rest };
   return camelKeys(inOrder, "for", "clear_for", "max_age");
 });

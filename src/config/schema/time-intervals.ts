@@ -55,7 +55,7 @@ interface RangeEnds {
 }
 
 /** A list of ranges: `begin:end` or a single value, which may be a number. */
-function rangeList({ noun, numberOf, problem: fault }: RangeEnds) {
+function rangeList({ noun, numberOf, problem: problemOf }: RangeEnds) {
   const expected = `must be ${noun}`;
   const written = z.union([text(noun, { name: noun }), z.int().register(valueKinds, { name: noun })], {
     error: expected,
@@ -66,7 +66,7 @@ function rangeList({ noun, numberOf, problem: fault }: RangeEnds) {
       .map((word) => numberOf(word.toLowerCase()));
     if (typeof begin !== "number" || end === null || rest.length > 0) return rejectValue(context, value, expected);
     const read = { begin, end: end ?? begin };
-    const problem = fault(read);
+    const problem = problemOf(read);
     return problem === null ? read : rejectValue(context, value, problem);
   });
   return list(range, "ranges", RANGES_MAX).nullable().exactOptional();
@@ -80,7 +80,7 @@ const indexIn =
 /** Parses a whole number as Alertmanager does, of at most 15 digits. */
 const parseWholeNumber = (word: string): number | null => (/^[-+]?\d{1,15}$/.test(word) ? Number(word) : null);
 
-/** Creates a check that rejects a range that ends before it begins, with advice on how to write it. */
+/** Returns a check that rejects a range that ends before it begins. `advice` is the end of the message. */
 const orderProblem =
   (advice = "") =>
   ({ begin, end }: NumberRange): string | null =>

@@ -148,7 +148,7 @@ const globHint = (read: unknown): string =>
 /** A CEL expression. The loader checks the fields it names. */
 export const expression = () => nonBlankText("a CEL expression", { name: "CEL expression", check: "expression" });
 
-/** Returns what to do about a text that YAML read as something else. Empty for a text or a missing value. */
+/** Returns what to do about a text that YAML read as something else, or an empty text if the value is missing. */
 function quotesHint(read: unknown): string {
   if (read === null || read === undefined) return "";
   const kind = Array.isArray(read) ? "list" : typeof read === "object" ? "mapping" : typeof read;

@@ -119,8 +119,9 @@ function readList(reader: TreeReader, items: readonly unknown[], location: Value
 }
 
 /**
- * Prototype of every mapping. Without the usual prototype a key such as `__proto__` is an ordinary key. Zod compares
- * the `length` of a value with the limits of lists, and must not throw if the value is a mapping.
+ * Prototype of every mapping. Without the usual prototype, a key such as `__proto__` is an ordinary key. Where a list is
+ * expected, Zod compares a key `length` of a mapping with the limits of the list, which would throw if the value of that
+ * key were a mapping without `Symbol.toPrimitive`.
  */
 const MAPPING: object = Object.assign(Object.create(null), { [Symbol.toPrimitive]: () => Number.NaN });
 
