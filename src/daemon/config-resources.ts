@@ -26,7 +26,7 @@ import {
 } from "./integrations.ts";
 import type { DaemonDeps } from "./runtime.ts";
 
-/** Everything that a configuration names and that can fail to open: secrets, certificates and clients. */
+/** A configuration, and what it names that can fail to open: secrets, certificates and clients. */
 export interface ConfigResources {
   readonly config: Config;
   readonly policies: readonly PolicySpec[];
@@ -35,7 +35,9 @@ export interface ConfigResources {
   readonly webSettings: LoadedWebSettings;
   /** Whether the `X-Forwarded-For` header of a peer is trusted. */
   readonly isTrustedProxy: IsTrustedProxy;
+  /** The API key. */
   readonly secret: Secret;
+  /** The transport to the service. */
   readonly transport: Transport;
 }
 
@@ -92,7 +94,7 @@ function serviceTls(
   return { ...tls, ca: readTls("service", { ca_file, insecure_skip_verify: false }, read, problems).ca };
 }
 
-/** Creates the transport to the service. Each request uses the current certificates. Throws if they can't be read. */
+/** Creates the transport to the service. Each request uses the current certificates. Throws if a proxy of the environment is invalid. */
 const serviceTransport = (service: Config["service"], tls: IntegrationTls): Transport =>
   createCurrentTransport(() => ({
     baseUrl: service.base_url,
@@ -118,7 +120,7 @@ const replacedParts = ({ config, policies, webSettings }: ConfigResources) => [
   webSettings.webFile?.config,
 ];
 
-/** Closes resources that were opened but not activated. */
+/** Closes the clients of a configuration that no leader uses. */
 export const closeResources = async ({ transport, integrations }: ConfigResources): Promise<void> => {
   await Promise.all([transport.close(), integrations.close()]);
 };

@@ -28,10 +28,10 @@ interface KnownService {
   readonly serviceClock: ServiceClock;
 }
 
-/** The running collectors, and the client that they share with remediation. A reload keeps it if it can. */
+/** The running collectors, and the client that they share with remediation. A reload may keep it. */
 type Collection = ReturnType<typeof startCollection>;
 
-/** Starts the collectors. `knownService` is what is known of the same service, or null. */
+/** Starts the collectors. `knownService` is what is known about the same service, or null. */
 export function startCollection(
   resources: ConfigResources,
   knownService: KnownService | null,
@@ -95,12 +95,12 @@ export type CollectedStatus = Pick<
 >;
 
 /**
- * What {@link Leader.stop} stops. With `remediation` the collectors keep running under the next configuration;
- * with `leading` the resources stay open, so that the daemon can stand by; `all` stops everything.
+ * What {@link Leader.stop} stops. `remediation`: the collectors keep running under the next configuration; `leading`: the
+ * resources stay open, so that the daemon can stand by; `all`: everything.
  */
 type StopScope = "remediation" | "leading" | "all";
 
-/** What a daemon runs while it leads: everything that a reload replaces. */
+/** What a daemon runs while it leads. A reload replaces it, except for the term and, if possible, the collection. */
 export type Leader = ReturnType<typeof startLeader>;
 
 /**
