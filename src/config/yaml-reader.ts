@@ -91,12 +91,12 @@ export function checkYaml<S extends z.ZodType>(
     if (source.isGoYaml) adaptToGo(schema, here, mark, raw);
     const kind = kindOf(here);
     const written = owner[key];
-    if (kind === null || typeof written !== "string" || written === "") continue;
+    // The schema rejects blank values, or takes them as absent.
+    if (kind === null || typeof written !== "string" || written.trim() === "") continue;
     const isPath = kind.check !== undefined && PATH_CHECKS.has(kind.check);
     const value = isPath ? resolvePath(written, source.file) : written;
     owner[key] = mark.variables.length > 0 ? parseVariable(here, value) : value;
-    // The schema rejects values that are blank.
-    if (kind.check === undefined || written.trim() === "") continue;
+    if (kind.check === undefined) continue;
     checkFindings.push(...check(kind.check, value).map((problem) => toFinding(problem, mark, value)));
   }
   const parsed = schema.safeParse(raw);

@@ -14,7 +14,6 @@ import {
   filePath,
   httpUrl,
   list,
-  nonBlankText,
   oneOf,
   policyGlobs,
   rejectDuplicateNames,
@@ -166,14 +165,14 @@ const postgresSection = section({
   lease: duration("5s", "5m")
     .prefault("15s")
     .describe("Time after which another daemon takes over if the leader does not renew its lease."),
-  schema: nonBlankText("the name of a schema")
+  schema: text("the name of a schema")
     .refine(
       (name) => new TextEncoder().encode(name).byteLength <= SCHEMA_NAME_BYTES_MAX,
       `must have at most ${SCHEMA_NAME_BYTES_MAX} bytes`,
     )
     .default("proxywarden")
     .describe("Schema of the tables. It is created if it does not exist."),
-  instance: nonBlankText("the name of this daemon")
+  instance: text("the name of this daemon")
     .exactOptional()
     .describe("Name by which the other daemons refer to this one while it leads. Defaults to its host name."),
   public_url: baseUrl("an http or https URL, such as http://proxywarden-1.example.net:9713", () => null)
@@ -214,7 +213,7 @@ const WEBHOOK_URL = { name: "URL", secret: "the webhook URL" };
 const onlyTrue = () => z.literal(true, { error: "must be true" }).register(valueKinds, { name: "true" });
 
 const receiver = exactlyOneOf(["webhook_url", "webhook_url_file", "alertmanager", "log"], {
-  name: nonBlankText("a name").describe("Name of the receiver, for the notify steps of policies."),
+  name: text("a name").describe("Name of the receiver, for the notify steps of policies."),
   webhook_url: httpUrl("an http or https URL", () => null, WEBHOOK_URL)
     .exactOptional()
     .describe("URL to which notifications are posted as JSON."),

@@ -11,7 +11,6 @@ import {
   camelKeys,
   duration,
   list,
-  nonBlankText,
   oneOf,
   parsedText,
   policyGlobs,
@@ -96,11 +95,11 @@ const count = (max: number) => series("whole number", "3", wholeUpTo(max));
 
 /** A node of a test. By default it is healthy. */
 const testNode = section({
-  id: nonBlankText("a node's id").describe("Id of the node."),
-  name: nonBlankText("a name").exactOptional().describe("Name of the node. Defaults to its id."),
-  country: nonBlankText("a country").exactOptional().describe("Country of the node. Defaults to that of the fleet."),
-  region: nonBlankText("a region").exactOptional().describe("Region of the node. Defaults to that of the fleet."),
-  version: nonBlankText("a version").default("1.0.0").describe("Software version of the node."),
+  id: text("a node's id").describe("Id of the node."),
+  name: text("a name").exactOptional().describe("Name of the node. Defaults to its id."),
+  country: text("a country").exactOptional().describe("Country of the node. Defaults to that of the fleet."),
+  region: text("a region").exactOptional().describe("Region of the node. Defaults to that of the fleet."),
+  version: text("a version").default("1.0.0").describe("Software version of the node."),
   status: statuses()
     .prefault("online")
     .describe(`Status that the service reports: ${NODE_STATUSES.join(", ")}.`),
@@ -132,8 +131,8 @@ const testNode = section({
 
 const fleet = section({
   nodes: wholeNumber(0, TEST_NODES_MAX).default(20).describe("Number of additional nodes, all healthy."),
-  country: nonBlankText("a country").default("DE").describe("Their country."),
-  region: nonBlankText("a region").default("eu-central").describe("Their region."),
+  country: text("a country").default("DE").describe("Their country."),
+  region: text("a region").default("eu-central").describe("Their region."),
 })
   .prefault({})
   .describe("Additional nodes, which count toward limits given as percentages.");
@@ -154,8 +153,8 @@ const STATED_KEYS = ["verdict", "timer", "held", "actions"] as const;
 const expectation = (holdReasons: readonly string[]) =>
   atLeastOneOf(STATED_KEYS, `must have at least one of ${STATED_KEYS.join(", ")}`, {
     at: duration("0s", "365d").describe("Time since the start of the test."),
-    node: nonBlankText("a node's id").describe("Id of a node in this test."),
-    policy: nonBlankText("the name of a policy")
+    node: text("a node's id").describe("Id of a node in this test."),
+    policy: text("the name of a policy")
       .exactOptional()
       .describe("Name of the policy. May be left out if there is only one."),
     verdict: verdict().exactOptional().describe("Verdict of the policy on the node."),
@@ -179,7 +178,7 @@ const expectation = (holdReasons: readonly string[]) =>
 
 const policyTest = (holdReasons: readonly string[]) =>
   section({
-    name: nonBlankText("a sentence").describe("What the test shows, as a sentence."),
+    name: text("a sentence").describe("What the test shows, as a sentence."),
     fleet,
     nodes: list(testNode, "nodes", TEST_NODES_MAX).min(1, "must have at least one node").describe("Nodes under test."),
     blocked: series("word (no or yes)", "no", (written) => (written === "yes" ? true : written === "no" ? false : null))

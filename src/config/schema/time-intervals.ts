@@ -3,7 +3,6 @@ import { fail, ok } from "../../base/result.ts";
 import type { IntervalSpec, NumberRange, TimeInterval } from "../../model/policy/time-interval.ts";
 import {
   list,
-  nonBlankText,
   parsedText,
   RUN_ALWAYS,
   rejectDuplicateNames,
@@ -167,7 +166,7 @@ function toIntervalSpec({ times, weekdays, days_of_month, months, years, locatio
 const NESTED_KEY = "time_intervals";
 
 const interval = section({
-  name: nonBlankText("a name").describe("Name, for the `windows` of policies."),
+  name: text("a name").describe("Name, for the `windows` of policies."),
   ...specShape,
   [NESTED_KEY]: list(spec, "time intervals", INTERVALS_MAX)
     .nullable()

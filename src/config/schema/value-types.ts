@@ -117,36 +117,38 @@ export function oneOf<const T extends string | number>(values: readonly T[]) {
   return schema;
 }
 
-const PLAIN_TEXT: ValueKind = { name: "string" };
-
 /**
- * A text that is not empty and matches a pattern. `noun` describes the expected value in the error message, and `hint`
- * returns what to do about a value that is not a text.
+ * A text that is not empty and matches a pattern; by default, it must not be blank. `noun` describes the expected value
+ * in the error message, and `hint` returns what to do about a value that is not a text.
  */
-export function text(noun: string, kind = PLAIN_TEXT, pattern?: RegExp, hint = quotesHint) {
+export function text(noun: string, kind: ValueKind = { name: "string" }, pattern = /\S/, hint = quotesHint) {
   const expected = `must be ${noun}`;
-  const written = z.string({ error: ({ input }) => expected + hint(input) }).min(1, expected);
-  return (pattern === undefined ? written : written.regex(pattern, expected)).register(valueKinds, kind);
+  return z
+    .string({ error: ({ input }) => expected + hint(input) })
+    .min(1, expected)
+    .regex(pattern, expected)
+    .register(valueKinds, kind);
 }
 
 /** `true` or `false`. */
 export const booleanFlag = () =>
   z.boolean({ error: "must be true or false" }).register(valueKinds, { name: "boolean" });
 
-/** A text that is not empty and not only blanks. */
-export const nonBlankText = (noun: string, kind = PLAIN_TEXT) => text(noun, kind, /\S/);
-
 /** Globs of policy files, at most 20. The loader checks that each matches a file. */
 export const policyGlobs = () =>
-  list(text("a glob of policy files", { name: "glob", check: "glob" }, /\S/, globHint), "globs of policy files", 20);
+  list(
+    text("a glob of policy files", { name: "glob", check: "glob" }, undefined, globHint),
+    "globs of policy files",
+    20,
+  );
 
 const globHint = (read: unknown): string =>
   typeof read === "object" && read !== null && "when" in read
     ? ", such as policies/*.yaml; policies belong in such a file"
     : quotesHint(read);
 
-/** A CEL expression. The loader checks the fields it names. */
-export const expression = () => nonBlankText("a CEL expression", { name: "CEL expression", check: "expression" });
+/** A CEL expression. The loader checks its syntax, its types and the fields that it reads. */
+export const expression = () => text("a CEL expression", { name: "CEL expression", check: "expression" });
 
 /** Returns what to do about a text that YAML read as something else, or an empty text if the value is missing. */
 function quotesHint(read: unknown): string {
@@ -164,7 +166,7 @@ export const webFilePath = () => text("the path of a file", { name: "file", chec
 /** Longest URL that browsers and proxies accept, in characters. */
 const URL_LENGTH_MAX = 2_048;
 
-/** An http or https URL. `refusal` may return a further requirement that is not met. */
+/** An http or https URL. `refusal` returns a further requirement that is not met, or null. */
 export function httpUrl(noun: string, refusal: (url: URL) => string | null, kind: ValueKind = { name: "URL" }) {
   const expected = `must be ${noun}`;
   return parsedText(kind, expected, "^[hH][tT][tT][pP][sS]?://", (text) => {
