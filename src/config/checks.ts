@@ -37,7 +37,7 @@ export interface ConfigSource extends YamlSource {
   readonly readFile: ReadFile;
   /** Returns the files that match a glob relative to `folder`, as paths for `readFile`. */
   listFiles(glob: string, folder: string): readonly string[];
-  /** Returns why a glob relative to `folder` can't match any file, or null if it is not known. */
+  /** Returns why a glob relative to `folder` can't match any file, or null if the reason is not known. */
   globProblem(glob: string, folder: string): string | null;
   readonly checks: ConfigChecks;
   /** The time at which it is read. */

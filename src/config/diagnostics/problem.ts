@@ -14,7 +14,7 @@ export interface ConfigProblem extends Position {
   readonly found: string;
   /** What is expected, as a clause: `must be a whole number from 1 to 10000`. */
   readonly expected: string;
-  /** `found` and `expected` in one sentence. */
+  /** What is wrong; by default `found` and `expected` in one sentence. */
   readonly message: string;
   /** The nearest valid value, if there is one. */
   readonly suggestion?: string;
@@ -22,7 +22,7 @@ export interface ConfigProblem extends Position {
   readonly omitted?: number;
 }
 
-/** A problem that shows only when a value is used, such as a secret that can't be read. */
+/** A problem that is found only when a value is used, such as a secret that can't be read. */
 export interface KeyProblem {
   /** The key, as in {@link ConfigProblem}. */
   readonly key: string;

@@ -80,7 +80,10 @@ function useOf(text: string, { expression }: ConfigChecks): ExpressionUse {
   return compiled.ok ? compiled.value : { fields: [], warnings: () => [] };
 }
 
-/** Warns about mistakes in an expression, and about usage that it reads if that is unknown, with the `effect`. */
+/**
+ * Warns about mistakes in an expression and, if the usage scale is not set, about the usage that it reads. `effect` is
+ * the end of the latter message.
+ */
 function expressionWarnings(path: Path, text: string, config: Config, checks: ConfigChecks, effect = ""): Warning[] {
   const { fields, warnings } = useOf(text, checks);
   const mistakes = warnings().map((message) => warning(path, "must hold for some nodes, but not for all", message));
@@ -112,7 +115,7 @@ function limitWarnings({ safety }: Config): Warning[] {
     [["max_actions", "amount"], safety.maxActions.amount],
     [["breaker"], Math.max(breaker.amount, breaker.share)],
   ];
-  const everyNodeAllowed: readonly (readonly [path: Path, isOff: boolean, effect: string])[] = [
+  const withoutEffect: readonly (readonly [path: Path, isUnlimited: boolean, effect: string])[] = [
     [["trust", "min_inventory"], trust.minInventory === 0, "a walk that shows no node is trusted"],
     [["trust", "max_missing"], trust.maxMissing === 1, "a walk that misses every node is trusted"],
     [["trust", "max_unknown"], trust.maxUnknown === 1, "records that can't be read never make a walk untrusted"],
@@ -122,8 +125,8 @@ function limitWarnings({ safety }: Config): Warning[] {
     ...noNodeAllowed
       .filter(([, limit]) => limit === 0)
       .map(([path]) => warning(["safety", ...path], "must be more than 0", "is 0, so no action is taken")),
-    ...everyNodeAllowed
-      .filter(([, isOff]) => isOff)
+    ...withoutEffect
+      .filter(([, isUnlimited]) => isUnlimited)
       .map(([path, , effect]) => warning(["safety", ...path], "must limit something", `limits nothing: ${effect}`)),
   ];
 }

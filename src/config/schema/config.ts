@@ -260,7 +260,7 @@ export const configSchema = sections.superRefine((config, context) => {
   });
 });
 
-/** A configuration of which only the section `state` is used. Of the others only the names are checked. */
+/** A configuration of which only the section `state` is used. Only the names of the other sections are checked. */
 export const stateFileSchema = section({
   ...byName(Object.keys(sections.shape), () => z.unknown().optional()),
   state: stateSection,

@@ -86,10 +86,9 @@ const wholeUpTo = (max: number) => (written: string) => {
   return Number.isInteger(value) ? value : null;
 };
 
-/** Ids of the healthy nodes that the fleet of a test adds. */
+/** Matches the ids of the healthy nodes that the fleet of a test adds. */
 export const BACKGROUND_NODE_ID = /^fleet_\d+$/;
 
-const statuses = () => series("status", "online", wordOf(NODE_STATUSES));
 const ratio = () => series("ratio from 0 to 1", "0.5", numberUpTo(1));
 const count = (max: number) => series("whole number", "3", wholeUpTo(max));
 
@@ -100,7 +99,7 @@ const testNode = section({
   country: text("a country").exactOptional().describe("Country of the node. Defaults to that of the fleet."),
   region: text("a region").exactOptional().describe("Region of the node. Defaults to that of the fleet."),
   version: text("a version").default("1.0.0").describe("Software version of the node."),
-  status: statuses()
+  status: series("status", "online", wordOf(NODE_STATUSES))
     .prefault("online")
     .describe(`Status that the service reports: ${NODE_STATUSES.join(", ")}.`),
   last_seen: series("word (now or frozen)", "now", wordOf(["now", "frozen"]))

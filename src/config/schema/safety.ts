@@ -32,7 +32,7 @@ const trust = section({
   min_inventory: share(100)
     .prefault("80%")
     .describe(
-      "Minimum number of nodes, as a share of the largest complete walk of the last 7 days. While the list contains a smaller share of the earlier nodes, for at most 7 days, no node is removed from the inventory.",
+      "Minimum number of nodes, as a share of the largest complete walk of the last 7 days. While the list contains a smaller share of the earlier nodes, no node is removed from the inventory for up to 7 days.",
     ),
   max_missing: share(100)
     .prefault("2%")

@@ -17,7 +17,7 @@ const MATCH_PATTERN = /^(?:(?:GET|POST) )?\/(?:v1(?:\/(?:(?:nodes|sessions)(?:[/
 const PRINTABLE_PATTERN = /^[\x20-\x7e]*$/;
 const RETRY_AFTER_EXPECTED = "a number of seconds, or an HTTP-date in quotes";
 
-/** Keys of the faults of the network and the clock. */
+/** Keys of every fault. */
 const timingKeys = {
   after: duration("0s", "365d")
     .prefault("0s")

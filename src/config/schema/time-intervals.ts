@@ -76,7 +76,7 @@ const indexIn =
   (word: string): number | null =>
     names.includes(word) ? names.indexOf(word) + first : null;
 
-/** Parses a whole number as Alertmanager does, of at most 15 digits. */
+/** Parses a whole number of at most 15 digits, with an optional sign, as Alertmanager does. */
 const parseWholeNumber = (word: string): number | null => (/^[-+]?\d{1,15}$/.test(word) ? Number(word) : null);
 
 /** Returns a check that rejects a range that ends before it begins. `advice` is the end of the message. */
@@ -106,7 +106,10 @@ const years = rangeList({
 });
 
 const MONTH_DAYS_MAX = 31;
-/** Length of the shortest month, in which ranges must be valid: days counted from the end are earliest there. */
+/**
+ * Length of the shortest month, in which ranges must be valid: days counted from the end are earliest there. As in
+ * Alertmanager, the check takes -1 as the 27th.
+ */
 const MONTH_DAYS_MIN = 28;
 
 const daysOfMonth = rangeList({

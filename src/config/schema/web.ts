@@ -14,8 +14,8 @@ import {
 } from "./value-types.ts";
 
 /**
- * The address that the daemon listens on. An empty host means all interfaces, and a name its first address; with port 0
- * the system chooses one.
+ * The address that the daemon listens on. An empty host means all interfaces, and a host name its first address. With
+ * port 0, the system chooses a free port.
  */
 export interface ListenAddress {
   readonly host: string;

@@ -176,7 +176,7 @@ function mergeKeys(reader: TreeReader, node: unknown, location: ValueLocation, r
 /** Returns a key as written, so that `007` and `on` are names, not a number and a boolean. */
 const keyName = (key: Scalar): string => key.source ?? String(key.value ?? "");
 
-/** A quoted "<<" is an ordinary key. The parser returns a merge key as text or as a symbol. */
+/** Returns whether a key is `<<`. If quoted, it is an ordinary key. The parser returns a merge key as text or a symbol. */
 const isMergeKey = (key: unknown): boolean =>
   isScalar(key) && (key.type ?? "PLAIN") === "PLAIN" && (key.value === "<<" || typeof key.value === "symbol");
 
