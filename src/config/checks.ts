@@ -26,8 +26,8 @@ export interface ConfigChecks {
   /** Every reason to hold a node. */
   readonly holdReasons: readonly string[];
   /**
-   * Returns what is known of a CEL expression. Fails with everything that is wrong with it, and the index of the character
-   * at which it is.
+   * Returns what is known of a CEL expression. Fails with everything that is wrong with it, and the index of the
+   * character at which it is.
    */
   expression(text: string): Result<ExpressionUse, readonly { readonly message: string; readonly offset: number }[]>;
 }
@@ -65,8 +65,8 @@ export function readReferencedFile(file: string, readFile: ReadFile): Result<str
 }
 
 /**
- * Creates the checks that the schema leaves to the loader. Policies may refer only to `names`, or to any name if that is
- * null. Files that globs match are added to `found`.
+ * Creates the checks that the schema leaves to the loader. Policies may refer only to `names`, or to any name if that
+ * is null. Files that globs match are added to `found`.
  */
 export const createChecks =
   (source: ConfigSource, names: DefinedNames | null, found = new Set<string>()): ValueCheck =>

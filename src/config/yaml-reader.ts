@@ -40,7 +40,9 @@ export interface ReadDocument<T> {
 
 /** A file that was compared with a schema. */
 interface CheckedDocument<T> extends YamlDocument {
-  /** The value as the schema returns it, or null if the schema rejects it. Other checks may have findings in both cases. */
+  /**
+   * The value as the schema returns it, or null if the schema rejects it. Other checks may have findings in both cases.
+   */
   readonly parsed: T | null;
 }
 

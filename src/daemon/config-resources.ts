@@ -94,7 +94,10 @@ function serviceTls(
   return { ...tls, ca: readTls("service", { ca_file, insecure_skip_verify: false }, read, problems).ca };
 }
 
-/** Creates the transport to the service. Each request uses the current certificates. Throws if a proxy in the environment is invalid. */
+/**
+ * Creates the transport to the service. Each request uses the current certificates. Throws if a proxy in the
+ * environment is invalid.
+ */
 const serviceTransport = (service: Config["service"], tls: IntegrationTls): Transport =>
   createCurrentTransport(() => ({
     baseUrl: service.base_url,

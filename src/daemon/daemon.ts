@@ -70,8 +70,8 @@ export class Daemon {
   }
 
   /**
-   * Listens, and leads or stands by. `term` is that of a daemon that is alone, or null if the daemon shares its state and
-   * stands by.
+   * Listens, and leads or stands by. `term` is that of a daemon that is alone, or null if the daemon shares its state
+   * and stands by.
    */
   async start(resources: ConfigResources, term: LeadershipTerm | null): Promise<Result<void, readonly string[]>> {
     const { config } = resources;

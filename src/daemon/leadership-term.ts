@@ -18,9 +18,9 @@ import { limitsOf } from "./config-resources.ts";
 import type { Runtime } from "./runtime.ts";
 
 /**
- * What a daemon needs to poll and to act while it leads. A reload keeps it. A daemon that shares its state with no other
- * has one term. A new term knows only what is in the store, such as how long the service asked to wait. The windows of the
- * limits count as used, as after a restart.
+ * What a daemon needs to poll and to act while it leads. A reload keeps it. A daemon that shares its state with no
+ * other has one term. A new term knows only what is in the store, such as how long the service asked to wait. The
+ * windows of the limits count as used, as after a restart.
  */
 export interface LeadershipTerm {
   readonly store: StateStore;
@@ -44,7 +44,8 @@ export async function openSharedTerm(runtime: Runtime, config: Config, shared: S
 
 /**
  * Opens the term of a daemon that is alone, and reads its journal. If the journal is damaged, the daemon runs with a
- * state in memory: it exports metrics and takes no action until an operator repairs the journal and restarts it.
+ * state in memory: it exports metrics and takes no action until an operator repairs the journal and restarts the
+ * daemon.
  */
 export async function openOnlyTerm(
   runtime: Runtime,
@@ -60,8 +61,9 @@ export async function openOnlyTerm(
       problem = `the journal in ${config.state.path} can't be read (${errorMessage(error)}); put a backup in its place, or move it away`;
     }
   }
-  runtime.log.error({ problem }, "journal damaged: no action is taken, and state is lost at exit");
-  return openTerm(runtime, config, createMemoryStateStore(), { lostReason: problem });
+  const lostReason = `${problem}; then restart the daemon`;
+  runtime.log.error({ problem: lostReason }, "journal damaged: no action is taken, and state is lost at exit");
+  return openTerm(runtime, config, createMemoryStateStore(), { lostReason });
 }
 
 interface TermOptions extends Pick<RemediationStateDeps, "lostReason" | "assumesEarlierActions" | "leadershipProblem"> {

@@ -42,8 +42,8 @@ const EMPTY_JOURNAL: JournalContents = {
 };
 
 /**
- * What a daemon runs while it stands by. It neither polls nor acts. It shows what the leader has journaled, and forwards
- * operator commands to the leader.
+ * What a daemon runs while it stands by. It neither polls nor acts. It shows what the leader has journaled, and
+ * forwards operator commands to the leader.
  */
 export class Standby {
   readonly isLeading = false;

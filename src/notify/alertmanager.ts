@@ -98,9 +98,9 @@ function toAlert(notification: Notification, now: EpochMs, runbook: string | und
 }
 
 /**
- * Returns when an alert ends, by the wall clock. The times of a notification are by the journal's clock, which may differ
- * from it because it follows the service's clock. With these times, a new alert could already be over, and the alert of a
- * condition that has ended could continue.
+ * Returns when an alert ends, by the wall clock. The times of a notification are by the journal's clock, which may
+ * differ from it because it follows the service's clock. With these times, a new alert could already be over, and the
+ * alert of a condition that has ended could continue.
  */
 function alertEndsAt(notification: Notification, now: EpochMs): EpochMs {
   const { kind, endsAt } = notification;

@@ -31,7 +31,9 @@ export const EVENT_ALERT_MS: DurationMs = HOUR_MS;
 /** How long the end of a condition is repeated, as in Prometheus. */
 const RESOLVED_REPEAT_MS: DurationMs = 15 * MINUTE_MS;
 
-/** A notification, and how long it is still retried. The time is absent if an earlier version stored the notification. */
+/**
+ * A notification, and how long it is still retried. The time is absent if an earlier version stored the notification.
+ */
 export type UndeliveredNotification = Notification & { readonly retriedMs?: DurationMs };
 
 interface QueuedNotification {
@@ -42,11 +44,11 @@ interface QueuedNotification {
 const subjectOf = ({ notification: { episode, key } }: QueuedNotification): string => episode ?? key;
 
 /**
- * Queue of notifications for one receiver, and the loop that sends them, in order and in batches. After a failure, single
- * notifications are tried in turn until the receiver accepts one, so a notification that the receiver refuses or can't
- * process delays the others only by seconds. If the receiver accepts the first one that is tried after a failed batch, the
- * cause is another one in that batch, and the whole batch is sent one by one. Notifications about the same episode or
- * condition stay in order.
+ * Queue of notifications for one receiver, and the loop that sends them, in order and in batches. After a failure,
+ * single notifications are tried in turn until the receiver accepts one, so a notification that the receiver refuses or
+ * can't process delays the others only by seconds. If the receiver accepts the first one that is tried after a failed
+ * batch, the cause is another one in that batch, and the whole batch is sent one by one. Notifications about the same
+ * episode or condition stay in order.
  */
 export class RetryQueue {
   readonly #deps: RetryQueueDeps;
@@ -201,7 +203,10 @@ export class RetryQueue {
     onChange();
   }
 
-  /** Repeats an event until its alert ends, and the end of a condition for a while: Alertmanager forgets both if it restarts. */
+  /**
+   * Repeats an event until its alert ends, and the end of a condition for a while: Alertmanager forgets both if it
+   * restarts.
+   */
   #repeatLater(delivered: Notification): void {
     if (!Number.isFinite(this.#repeatMs) || isActive(delivered)) return;
     const { clock } = this.#deps;
@@ -212,8 +217,8 @@ export class RetryQueue {
   }
 
   /**
-   * Repeats notifications. A failure is neither retried nor counted, because the next repetition follows. If the receiver
-   * refuses some, the rest is still sent.
+   * Repeats notifications. A failure is neither retried nor counted, because the next repetition follows. If the
+   * receiver refuses some, the rest is still sent.
    */
   async #repeat(): Promise<void> {
     const now = this.#deps.clock.monotonic();

@@ -37,8 +37,8 @@ export interface KeyPositions {
 }
 
 /**
- * A problem that {@link toProblem} completes with its file and message. A file can have one for each value, most of which
- * are never completed.
+ * A problem that {@link toProblem} completes with its file and message. A file can have one for each value, most of
+ * which are never completed.
  */
 export interface Finding extends Position {
   readonly path: Path;

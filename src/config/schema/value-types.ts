@@ -39,8 +39,8 @@ const DURATION_PATTERN = "(?:0|(?=\\d)(?:\\d+y)?(?:\\d+w)?(?:\\d+d)?(?:\\d+h)?(?
 const DURATION_EXPECTED = "a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d";
 
 /**
- * A text that `parse` converts; its error says what is expected. `expected` is the error for a value that is not a text,
- * and `pattern` is for the JSON Schema.
+ * A text that `parse` converts; its error says what is expected. `expected` is the error for a value that is not a
+ * text, and `pattern` is for the JSON Schema.
  */
 export function parsedText<T>(
   kind: ValueKind,
@@ -178,7 +178,9 @@ export function httpUrl(noun: string, refusal: (url: URL) => string | null, kind
   });
 }
 
-/** An http or https URL to which paths are appended, without its trailing slashes. `refusal` is as in {@link httpUrl}. */
+/**
+ * An http or https URL to which paths are appended, without its trailing slashes. `refusal` is as in {@link httpUrl}.
+ */
 export const baseUrl = (noun: string, refusal: (url: URL) => string | null) =>
   httpUrl(noun, refusal).transform((url) => url.replace(/\/+$/, ""));
 
@@ -194,9 +196,7 @@ export function list<Item extends z.core.$ZodType>(item: Item, noun: string, max
   return z.array(item, { error: expected }).max(max, expected);
 }
 
-/**
- * Rejects a value inside a transform, or the value at a path in it; `expected` is a clause such as `must be a duration`.
- */
+/** Rejects a value inside a transform, or the value at a path in it. `expected` is a clause such as `must be unique`. */
 export function rejectValue(
   context: z.core.$RefinementCtx,
   input: unknown,

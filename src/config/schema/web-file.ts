@@ -159,7 +159,9 @@ export function isTls(section: object): boolean {
   return enabling.some((key) => key in section);
 }
 
-/** The value of a header: one of `values`, or any line of ASCII characters if that is null. An empty line is not sent. */
+/**
+ * The value of a header: one of `values`, or any line of ASCII characters if that is null. An empty line is not sent.
+ */
 function headerText(values: readonly string[] | null) {
   if (values !== null) return oneOf(values).exactOptional();
   const expected = "must be one line of ASCII characters";
