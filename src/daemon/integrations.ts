@@ -60,7 +60,7 @@ export const secretOf = (
   read: ReadSecret,
 ): Secret => (file === undefined ? inlineSecret(inline!) : read(`${key}_file`, file));
 
-/** Reads the secrets of all integrations. Fails with everything that can't be used. Opens no connection. */
+/** Reads the secrets of all integrations. Fails with a problem for each one that can't be used. Opens no connection. */
 export function openIntegrations(config: Config, deps: IntegrationDeps): Result<Integrations, readonly KeyProblem[]> {
   const problems: KeyProblem[] = [];
   const secret = secretReader(deps.clock, problems);
