@@ -9,6 +9,8 @@ const VARIABLE_SCHEMA: JsonSchema = {
   pattern: "\\$\\{",
   description: "Filled in from the environment.",
 };
+/** The pattern of a text that must not be blank. */
+const NON_BLANK_PATTERN = "\\S";
 const VARIABLE_REF: JsonSchema = { $ref: "#/definitions/variable" };
 
 /** Returns the JSON Schema of a file before defaults and transforms, in draft 7, which YAML editors support. */
@@ -29,9 +31,11 @@ function withVariables(schema: JsonSchema): JsonSchema {
   if (schema.anyOf !== undefined) return { ...schema, anyOf: schema.anyOf.map(withVariables) };
   if (schema.oneOf !== undefined) return { ...schema, oneOf: schema.oneOf.map(withVariables) };
   if (schema.items !== undefined) return { ...schema, items: branch(schema.items as JsonSchema) };
-  // A constant distinguishes alternatives, so it can't be a variable. A text without a pattern accepts variables anyway.
+  // A constant distinguishes alternatives, so it can't be a variable. A text that may be any but a blank one accepts
+  // variables anyway.
   if (schema.const !== undefined || schema.type === "null") return schema;
-  if (schema.type === "string" && schema.pattern === undefined && schema.enum === undefined) return schema;
+  const isAnyText = schema.pattern === undefined || schema.pattern === NON_BLANK_PATTERN;
+  if (schema.type === "string" && isAnyText && schema.enum === undefined) return schema;
   const { description, default: defaultValue, ...rest } = schema;
   const notes = {
     ...(description !== undefined && { description }),

@@ -4,7 +4,7 @@ import { fail, type Result } from "../base/result.ts";
 import { REASON_PLACEHOLDERS } from "../model/policy/policy.ts";
 import { LOCAL_ZONE } from "../model/policy/time-interval.ts";
 import type { EpochMs } from "../model/time.ts";
-import { type ConfigProblem, DOCUMENT_START, toProblem } from "./diagnostics/problem.ts";
+import { type ConfigProblem, DOCUMENT_START, listNames, toProblem } from "./diagnostics/problem.ts";
 import { findMatcherProblem, findQueryProblem } from "./regular-expressions.ts";
 import type { LoaderCheck } from "./schema/value-types.ts";
 import type { ValueCheck, ValueProblem, YamlSource } from "./yaml-reader.ts";
@@ -26,8 +26,8 @@ export interface ConfigChecks {
   /** Every reason to hold a node. */
   readonly holdReasons: readonly string[];
   /**
-   * Returns the fields that a CEL expression reads and warnings about what is probably a mistake, or what is wrong with
-   * it, and at which characters (from 0).
+   * Returns what is known of a CEL expression. Fails with everything that is wrong with it, and the index of the
+   * character at which it is.
    */
   expression(text: string): Result<ExpressionUse, readonly { readonly message: string; readonly offset: number }[]>;
 }
@@ -37,7 +37,7 @@ export interface ConfigSource extends YamlSource {
   readonly readFile: ReadFile;
   /** Returns the files that match a glob relative to `folder`, as paths for `readFile`. */
   listFiles(glob: string, folder: string): readonly string[];
-  /** Returns why a glob relative to `folder` can't match any file, or null if it is not known. */
+  /** Returns why a glob relative to `folder` can't match any file, or null if the reason is not known. */
   globProblem(glob: string, folder: string): string | null;
   readonly checks: ConfigChecks;
   /** The time at which it is read. */
@@ -65,8 +65,8 @@ export function readReferencedFile(file: string, readFile: ReadFile): Result<str
 }
 
 /**
- * Creates the checks that the schema leaves to the loader. `names` is null if the configuration is invalid, so its names
- * are unknown. Files that globs match are added to `found`.
+ * Creates the checks that the schema leaves to the loader. Policies may refer only to `names`, or to any name if that
+ * is null. Files that globs match are added to `found`.
  */
 export const createChecks =
   (source: ConfigSource, names: DefinedNames | null, found = new Set<string>()): ValueCheck =>
@@ -125,13 +125,10 @@ function checkGlob(glob: string, source: ConfigSource, found: Set<string>): Valu
   return { expected: `must match at least one file${problem === null ? "" : `: ${problem}`}` };
 }
 
-/** Longer lists of names are left out of a message, which then only suggests the nearest one. */
-const LISTED_NAMES_MAX = 20;
-
-/** Checks a name. `section` is the section that defines such names. */
+/** Checks a name. The message lists the known ones if `section`, which defines them, is given. */
 function checkName(kind: string, value: string, known: readonly string[], section?: string): ValueProblem | null {
   if (known.includes(value)) return null;
-  const list = section === undefined || known.length > LISTED_NAMES_MAX ? "" : `: ${known.join(", ")}`;
+  const list = section === undefined ? "" : `: ${listNames(known)}`;
   if (known.length === 0) return { expected: `must be the name of a ${kind}; the section ${section} has none` };
   return { expected: `must be the name of a ${kind}${list}`, suggest: () => nearest(value, known) };
 }
@@ -169,7 +166,7 @@ function checkTimeZone(value: string): ValueProblem | null {
   return { expected, suggest: () => nearest(value, ["UTC", ...Intl.supportedValuesOf("timeZone")]) };
 }
 
-/** Checks that a file can be read, and that it is not empty. */
+/** Checks that a file can be read, and that it is not empty unless it may be. */
 export function checkFile(path: string, readFile: ReadFile, mayBeEmpty = false): readonly ValueProblem[] {
   const content = readFile(path);
   if (!content.ok) return [{ expected: `must be a file that can be read: ${content.error}` }];

@@ -11,18 +11,18 @@ import { checkYaml, type YamlSource } from "./yaml-reader.ts";
 export interface ConfiguredServer {
   readonly listen: ListenAddress;
   readonly isEncrypted: boolean;
-  /** What else is wrong with the section `web` and the web configuration. */
+  /** Other problems with the section `web`, the web configuration, or the YAML of the file. */
   readonly problems: readonly ConfigProblem[];
 }
 
-/** The keys of a configuration that say where the daemon listens. "" is the document. */
+/** The keys of a configuration that determine where the daemon listens. "" is the document. */
 const LISTEN_KEYS: readonly string[] = ["", "web", "web.listen", "web.web_config_file"];
 
 const SECTION = z.looseObject({ web: webSection });
 
 /**
- * Returns where the daemon of a configuration listens. Fails only if this can't be said: a daemon whose files became
- * invalid in the meantime continues with the previous ones.
+ * Returns where the daemon of a configuration listens. Fails only if this can't be determined, because a daemon whose
+ * files became invalid continues with the previous ones.
  */
 export function readConfiguredServer(
   source: YamlSource,
@@ -37,7 +37,7 @@ export function readConfiguredServer(
   if (typeof file !== "string" || !text?.ok) return ok({ listen, isEncrypted: false, problems });
   const web = checkKeys(webSchema, { file, text: text.value, env: source.env, isGoYaml: true }, readFile, [""]);
   if (!web.ok) return web;
-  // Any mapping says whether TLS is on, even if the daemon could not use it.
+  // Any mapping shows whether TLS is on, even if the daemon could not use it.
   const tls = valueAt(web.value.value, ["tls_server_config"]) ?? {};
   if (typeof tls !== "object" || Array.isArray(tls)) return fail(web.value.problems);
   return ok({ listen, isEncrypted: isTls(tls), problems: [...problems, ...web.value.problems] });

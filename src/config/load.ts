@@ -74,7 +74,7 @@ export function loadConfig(
   });
 }
 
-/** Returns a function that leaves out problems of secrets and files of connections that are not used. */
+/** Returns a predicate that is false for problems with the secrets and files of connections that are not used. */
 function isNeededFor(used: readonly Connection[]): (finding: Finding) => boolean {
   const unused = new Set<unknown>(CONNECTIONS.filter((section) => !used.includes(section)));
   return ({ path }) => {

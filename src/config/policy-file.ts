@@ -33,6 +33,7 @@ export function readPolicyFiles(
   for (const file of files) {
     const text = readReferencedFile(file, readFile);
     length += text.ok ? text.value.length : 0;
+    // A single file that is too large is rejected when it is parsed.
     if (length > TEXT_LENGTH_MAX && files.length > 1) {
       problems.push([sizeProblem(file, length)]);
       break;

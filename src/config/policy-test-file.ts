@@ -34,12 +34,12 @@ export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests,
     return fail(mergeProblems([main, files].map((read) => (read.ok ? [] : read.error))));
   }
   const policies = policiesInOrder(files.value);
-  const unknown = findUnknownNames(main.value, policies);
-  return unknown.length > 0 ? fail(unknown) : ok({ file: main.value.value, policies, marks: main.value.marks });
+  const problems = findNameProblems(main.value, policies);
+  return problems.length > 0 ? fail(problems) : ok({ file: main.value.value, policies, marks: main.value.marks });
 }
 
-/** Rejects unknown and ambiguous names in expectations. */
-function findUnknownNames(
+/** Returns the problems of nodes whose id is taken, and of unknown and ambiguous names in expectations. */
+function findNameProblems(
   { file, value, marks }: ReadDocument<PolicyTestFile>,
   policies: readonly PolicySpec[],
 ): readonly ConfigProblem[] {

@@ -13,7 +13,7 @@ export interface WebFile {
   readonly config: WebConfig;
 }
 
-/** A web configuration file, and the warnings about it. */
+/** A web configuration file, the warnings about it, and the positions of its keys. */
 interface LoadedWebFile {
   readonly webFile: WebFile;
   readonly warnings: readonly ConfigProblem[];

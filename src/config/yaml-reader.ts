@@ -10,7 +10,7 @@ import type { LoaderCheck } from "./schema/value-types.ts";
 import { type Mark, type Marks, valueAt } from "./yaml/position.ts";
 import { brokenDocument, positionAt, readTree, tooDeepAt, type YamlDocument } from "./yaml/tree.ts";
 
-/** A YAML file: its text, its path, and the environment of its variables. */
+/** A YAML file: its path, its text, and the environment variables that it may refer to. */
 export interface YamlSource {
   readonly file: string;
   readonly text: string;
@@ -40,13 +40,14 @@ export interface ReadDocument<T> {
 
 /** A file that was compared with a schema. */
 interface CheckedDocument<T> extends YamlDocument {
-  /** The value as the schema returns it, or null if the schema rejects it. Other checks may have findings in both cases. */
+  /**
+   * The value as the schema returns it, or null if the schema rejects it. Other checks may have findings in both cases.
+   */
   readonly parsed: T | null;
 }
 
-/** Parses one YAML document. */
-export function parseYaml(file: YamlSource): YamlDocument {
-  const { text, env, isGoYaml = false } = file;
+/** Parses a YAML file. */
+export function parseYaml({ text, env, isGoYaml = false }: YamlSource): YamlDocument {
   const problem = textProblem(text);
   if (problem !== null) return brokenDocument(problem);
   const lines = new LineCounter();
@@ -92,12 +93,12 @@ export function checkYaml<S extends z.ZodType>(
     if (source.isGoYaml) adaptToGo(schema, here, mark, raw);
     const kind = kindOf(here);
     const written = owner[key];
-    if (kind === null || typeof written !== "string" || written === "") continue;
+    // The schema rejects blank values, or takes them as absent.
+    if (kind === null || typeof written !== "string" || written.trim() === "") continue;
     const isPath = kind.check !== undefined && PATH_CHECKS.has(kind.check);
     const value = isPath ? resolvePath(written, source.file) : written;
     owner[key] = mark.variables.length > 0 ? parseVariable(here, value) : value;
-    // The schema rejects values that are blank.
-    if (kind.check === undefined || written.trim() === "") continue;
+    if (kind.check === undefined) continue;
     checkFindings.push(...check(kind.check, value).map((problem) => toFinding(problem, mark, value)));
   }
   const parsed = schema.safeParse(raw);

@@ -26,7 +26,7 @@ import {
 } from "./integrations.ts";
 import type { DaemonDeps } from "./runtime.ts";
 
-/** Everything that a configuration names and that can fail to open: secrets, certificates and clients. */
+/** A configuration, and what it names that can fail to open: secrets, certificates and clients. */
 export interface ConfigResources {
   readonly config: Config;
   readonly policies: readonly PolicySpec[];
@@ -35,7 +35,9 @@ export interface ConfigResources {
   readonly webSettings: LoadedWebSettings;
   /** Whether the `X-Forwarded-For` header of a peer is trusted. */
   readonly isTrustedProxy: IsTrustedProxy;
+  /** The API key. */
   readonly secret: Secret;
+  /** The transport to the service. */
   readonly transport: Transport;
 }
 
@@ -81,19 +83,21 @@ export function openConfigResources(
   }
 }
 
-/** Reads `service.tls_config`; `service.ca_file` is short for its `ca_file`. */
+/** Reads `service.tls_config`, and `service.ca_file`, which is short for its `ca_file`. */
 function serviceTls(
   { ca_file, tls_config }: Config["service"],
   read: ReadSecret,
   problems: KeyProblem[],
 ): IntegrationTls {
-  if (tls_config === undefined && ca_file === undefined) return {};
-  const key = tls_config === undefined ? "service" : "service.tls_config";
-  const tls = { insecure_skip_verify: false, ...tls_config, ...(ca_file === undefined ? {} : { ca_file }) };
-  return readTls(key, tls, read, problems);
+  const tls = tls_config === undefined ? {} : readTls("service.tls_config", tls_config, read, problems);
+  if (ca_file === undefined) return tls;
+  return { ...tls, ca: readTls("service", { ca_file, insecure_skip_verify: false }, read, problems).ca };
 }
 
-/** Creates the transport to the service. Each request uses the current certificates. Throws if they can't be read. */
+/**
+ * Creates the transport to the service. Each request uses the current certificates. Throws if a proxy in the
+ * environment is invalid.
+ */
 const serviceTransport = (service: Config["service"], tls: IntegrationTls): Transport =>
   createCurrentTransport(() => ({
     baseUrl: service.base_url,
@@ -119,7 +123,7 @@ const replacedParts = ({ config, policies, webSettings }: ConfigResources) => [
   webSettings.webFile?.config,
 ];
 
-/** Closes resources that were opened but not activated. */
+/** Closes the clients of a configuration that no leader uses. */
 export const closeResources = async ({ transport, integrations }: ConfigResources): Promise<void> => {
   await Promise.all([transport.close(), integrations.close()]);
 };

@@ -45,7 +45,7 @@ export async function startDaemon(loaded: LoadedConfig, deps: DaemonDeps): Promi
 export class Daemon {
   /**
    * Resolves with the reason if it turns out after the start that the state can't be used. The daemon should then be
-   * stopped.
+   * stopped. Null if the daemon shares its state with no other.
    */
   readonly unusable: Promise<string> | null;
   /** Recent decisions, actions and operator commands. */
@@ -69,7 +69,10 @@ export class Daemon {
     this.eventLog = runtime.eventLog;
   }
 
-  /** `term` is that of a daemon that is alone, or null if the daemon shares its state and stands by. */
+  /**
+   * Listens, and leads or stands by. `term` is that of a daemon that is alone, or null if the daemon shares its state
+   * and stands by.
+   */
   async start(resources: ConfigResources, term: LeadershipTerm | null): Promise<Result<void, readonly string[]>> {
     const { config } = resources;
     const web = await this.#listen(resources);
@@ -255,7 +258,7 @@ export class Daemon {
 const NEEDS_RESTART = "while the daemon runs; restart the daemon to change it";
 
 /** Returns the values of the keys that can't change while the daemon runs. */
-const fixedKeys = ({ state, log }: Config, webFile?: WebFile | null): Readonly<Record<string, string>> => ({
+const fixedKeys = ({ state, log }: Config, webFile: WebFile | null): Readonly<Record<string, string>> => ({
   "state.path": state.path ?? "none",
   "state.postgres": databaseName(state.postgres),
   "log.format": log.format,

@@ -7,11 +7,13 @@ import type { ForwardedCommands } from "../model/shared-state.ts";
 /** How often to ask for the reply, and for how long, which is less than the timeout of the CLI. */
 const REPLY_INTERVAL_MS: DurationMs = SECOND_MS / 4;
 const REPLY_WAIT_MS: DurationMs = 5 * SECOND_MS;
-/** The leader looks for commands this often. */
+/** How often the leader looks for commands. */
 const TAKE_INTERVAL_MS: DurationMs = SECOND_MS / 2;
 
 /**
- * Writes a command to the shared state, and returns the leader's reply. `leader` names the leader, which may change.
+ * Writes a command to the shared state, and returns the leader's reply. Fails with `journal` if it can't be written,
+ * and with `unanswered` if there is no reply within {@link REPLY_WAIT_MS}. `leader` returns what messages call the
+ * leader, which may change.
  */
 export async function forwardCommand(
   command: OperatorCommand,
@@ -47,10 +49,10 @@ interface ForwardedCommandDeps {
 }
 
 /**
- * Executes the commands that standbys forward, one after another, until the returned function is called, which waits
- * for the last command. A command that waited is rejected if it would undo what happened in the meantime. After a crash
- * between a command and its reply, the next leader executes the command again. This changes nothing more, except that a
- * pause or hold with a duration ends later.
+ * Executes the commands that standbys forward, one after another. Returns a function that ends this, and that waits for
+ * the command under way. A command that waited is rejected if it would undo what happened in the meantime. After a
+ * crash between a command and its reply, the next leader executes the command again. This changes nothing more, except
+ * that a pause or hold with a duration ends later.
  */
 export function executeForwardedCommands(deps: ForwardedCommandDeps): () => Promise<void> {
   const stop = new AbortController();

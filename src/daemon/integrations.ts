@@ -27,7 +27,7 @@ export interface Integrations {
   close(): Promise<void>;
 }
 
-/** Reads the file that a configuration key names. */
+/** Reads the file that a configuration key names, with `read`, which is {@link fileSecret} by default. */
 export type ReadSecret = (key: string, path: string, read?: typeof fileSecret) => Secret;
 
 /** Stands in for a secret that could not be read. Everything that uses it is discarded. */
@@ -60,7 +60,7 @@ export const secretOf = (
   read: ReadSecret,
 ): Secret => (file === undefined ? inlineSecret(inline!) : read(`${key}_file`, file));
 
-/** Reads the secrets of all integrations. Fails with every secret that can't be read. Opens no connection. */
+/** Reads the secrets of all integrations. Fails with a problem for each one that can't be used. Opens no connection. */
 export function openIntegrations(config: Config, deps: IntegrationDeps): Result<Integrations, readonly KeyProblem[]> {
   const problems: KeyProblem[] = [];
   const secret = secretReader(deps.clock, problems);
@@ -115,7 +115,7 @@ function sharedTokens(operators: readonly Operator[]): readonly KeyProblem[] {
   });
 }
 
-/** Reads the secrets of an endpoint; `prefix` goes before the keys in `problems`. */
+/** Reads the secrets of an endpoint. Adds each error to `problems`, with `prefix` before the key. */
 export function integrationAccess(
   prefix: string,
   endpoint: Endpoint,

@@ -28,10 +28,10 @@ interface KnownService {
   readonly serviceClock: ServiceClock;
 }
 
-/** The running collectors, and the client that they share with remediation. A reload keeps it if it can. */
+/** The running collectors, and the client that they share with remediation. A reload may keep it. */
 type Collection = ReturnType<typeof startCollection>;
 
-/** Starts the collectors. `knownService` is what is known of the same service, or null. */
+/** Starts the collectors. `knownService` is what is known about the same service, or null. */
 export function startCollection(
   resources: ConfigResources,
   knownService: KnownService | null,
@@ -64,8 +64,8 @@ const transportOfLeader = (transport: Transport, lease: Lease): Transport => ({
 const LEADERSHIP_CHECK_MS: DurationMs = SECOND_MS;
 
 /**
- * Returns a receiver that waits until this daemon leads before it sends, or until it is aborted. Another daemon may lead
- * in the meantime, and know that a condition has ended.
+ * Returns a receiver that waits until this daemon leads before it sends, or until it is aborted. Another daemon may
+ * lead in the meantime, and know that a condition has ended.
  */
 const receiverOfLeader = (receiver: Receiver, lease: Lease, clock: Clock): Receiver => ({
   ...receiver,
@@ -95,17 +95,17 @@ export type CollectedStatus = Pick<
 >;
 
 /**
- * What {@link Leader.stop} stops. With `remediation` the collectors keep running under the next configuration;
- * with `leading` the resources stay open, so that the daemon can stand by; `all` stops everything.
+ * What {@link Leader.stop} stops. `remediation`: the collectors keep running under the next configuration; `leading`:
+ * the resources stay open, so that the daemon can stand by; `all`: everything.
  */
 type StopScope = "remediation" | "leading" | "all";
 
-/** What a daemon runs while it leads: everything that a reload replaces. */
+/** What a daemon runs while it leads. A reload replaces it, except for the term and, if possible, the collection. */
 export type Leader = ReturnType<typeof startLeader>;
 
 /**
- * Starts remediation, rendering and notifications on a collection. `active` are the active notifications of the previous
- * configuration.
+ * Starts remediation, rendering and notifications on a collection. `active` are the active notifications of the
+ * previous configuration.
  */
 export function startLeader(
   resources: ConfigResources,
@@ -164,7 +164,7 @@ export function startLeader(
     }),
     /** Notifications that are not resolved, which the next configuration takes over. */
     activeNotifications: notifier.activeNotifications,
-    /** `postMs` is the time that a POST in flight has left. */
+    /** Waits at most `postMs` for the response to a POST in flight. */
     async stop(scope: StopScope, postMs: DurationMs = SHUTDOWN_BUDGET.postMs): Promise<void> {
       await Promise.all([remediation.stop(postMs), scope === "remediation" ? null : collectorManager.stop()]);
       if (scope === "all") await collection.resources.transport.close();

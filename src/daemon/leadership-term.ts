@@ -18,9 +18,9 @@ import { limitsOf } from "./config-resources.ts";
 import type { Runtime } from "./runtime.ts";
 
 /**
- * What a daemon needs to poll and to act, from the time at which it begins to lead until it stops leading. A reload
- * keeps it. A daemon that shares its state with no other has one term. A new term knows only what is in the store, such as
- * how long the service asked to wait. The windows of the limits count as used, as after a restart.
+ * What a daemon needs to poll and to act while it leads. A reload keeps it. A daemon that shares its state with no
+ * other has one term. A new term knows only what is in the store, such as how long the service asked to wait. The
+ * windows of the limits count as used, as after a restart.
  */
 export interface LeadershipTerm {
   readonly store: StateStore;
@@ -44,7 +44,8 @@ export async function openSharedTerm(runtime: Runtime, config: Config, shared: S
 
 /**
  * Opens the term of a daemon that is alone, and reads its journal. If the journal is damaged, the daemon runs with a
- * state in memory. It exports metrics and takes no action until an operator repairs the journal.
+ * state in memory: it exports metrics and takes no action until an operator repairs the journal and restarts the
+ * daemon.
  */
 export async function openOnlyTerm(
   runtime: Runtime,
@@ -60,12 +61,13 @@ export async function openOnlyTerm(
       problem = `the journal in ${config.state.path} can't be read (${errorMessage(error)}); put a backup in its place, or move it away`;
     }
   }
-  runtime.log.error({ problem }, "journal damaged: no action is taken, and state is lost at exit");
-  return openTerm(runtime, config, createMemoryStateStore(), { lostReason: problem });
+  const lostReason = `${problem}; then restart the daemon`;
+  runtime.log.error({ problem: lostReason }, "journal damaged: no action is taken, and state is lost at exit");
+  return openTerm(runtime, config, createMemoryStateStore(), { lostReason });
 }
 
 interface TermOptions extends Pick<RemediationStateDeps, "lostReason" | "assumesEarlierActions" | "leadershipProblem"> {
-  /** Says whether calls may be sent now. Absent means always. */
+  /** Returns whether calls may be sent now. Absent means always. */
   readonly mayCall?: () => boolean;
 }
 
@@ -94,7 +96,7 @@ async function openTerm(
   return { store, remediationState, rateLimiter };
 }
 
-/** The service's clock is known by this time after the start. */
+/** Time after the start within which the first responses show the service's clock. */
 const CLOCK_KNOWN_MS: DurationMs = MINUTE_MS;
 
 /**
@@ -113,7 +115,7 @@ function addCallsUsedBefore(calls: CallCounter, facts: FactStore, config: Config
   };
 }
 
-/** Returns the plan's month at `now`, by the facts of a state, and the API calls in it. */
+/** Returns the month of the plan at `now` according to the facts of a state, and the API calls in it. */
 export async function readMonthCalls(
   facts: ReadonlyMap<string, string>,
   callsSince: (day: string) => Promise<number>,

@@ -11,7 +11,7 @@ interface LeadershipDeps {
   readonly log: Log;
   /** Makes this daemon lead. If it rejects, the lease is released. */
   onElected(): Promise<void>;
-  /** Makes this daemon stand by. It may be called without {@link onElected}. Must not reject. */
+  /** Makes this daemon stand by. Also called after {@link onElected} rejected. Must not reject. */
   onLeadershipLost(): Promise<void>;
 }
 
@@ -25,8 +25,10 @@ const RETRY_INTERVAL_MS: DurationMs = SECOND_MS;
 /**
  * Acquires the lease and renews it.
  *
- *     standby ── acquired ──▶ leader ── deadline passed ──▶ expired ── renewed ──▶ leader
- *        ▲                      └────── deposed ───────────────┴─────────────────────▶ standby
+ *     standby ── acquired ──▶ leader ── deadline passed ──▶ expired
+ *        ▲                     │  ▲                          │  │
+ *        │                     │  └───────── renewed ────────┘  │
+ *        └────── deposed ──────┴────────────────────────────────┘
  *
  * An expired leader neither polls nor acts (see {@link Lease.isLeader}). It keeps what it knows, because it remains the
  * leader if no other daemon has taken the lease.
@@ -52,7 +54,7 @@ export class Leadership {
     this.#running = this.#run();
   }
 
-  /** Stops acquiring and renewing the lease. A lease that is held is not released. */
+  /** Stops acquiring and renewing the lease. The lease of a leader is not released. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running;
@@ -92,6 +94,7 @@ export class Leadership {
       // Logged when it begins, not at every attempt.
       if (!this.#isDatabaseFailing) log.warn({ err: error }, "lease not acquired; trying again");
       this.#isDatabaseFailing = true;
+      // The lease may have been acquired before its holder could not be read.
       return lease.epoch() !== null;
     }
   }

@@ -15,8 +15,7 @@ import { Standby } from "./standby.ts";
  *
  * - A change of role keeps the web server, the metrics with their counts, the status page, the configuration and its
  *   resources.
- * - Each term starts with a new image of the journal, new call counts, an empty inventory, and without knowledge of the
- *   limits or trust in timers.
+ * - Each term begins as after a restart (see {@link LeadershipTerm}), with an empty inventory.
  *
  * A daemon that shares its state with no other always leads.
  */

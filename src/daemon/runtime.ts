@@ -33,7 +33,7 @@ export interface Runtime extends DaemonDeps {
   readonly shared: SharedState | null;
   readonly metrics: DaemonMetrics;
   readonly exposition: MetricsEndpoint;
-  /** Recent decisions and actions, for the status page. */
+  /** Recent decisions, actions and operator commands, for the status page. */
   readonly eventLog: EventLog;
   /** Samples of the last hour. */
   readonly history: History;

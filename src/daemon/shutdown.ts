@@ -4,8 +4,8 @@ import type { RoleSwitch } from "./role-switch.ts";
 import type { Runtime } from "./runtime.ts";
 
 /**
- * Time that each part of a shutdown may take. The active configuration stops first. Then the web server closes while the
- * state is handed over. The state closes last. After a SIGTERM the process exits within 10 s.
+ * Time that each part of a shutdown may take. The active configuration stops first. Then the web server closes while
+ * the state is handed over. The state closes last. After a SIGTERM the process exits within 10 s.
  */
 export const SHUTDOWN_BUDGET = {
   /** For stopping the active configuration, including a reload or a change of leadership that is under way. */
@@ -27,8 +27,8 @@ export const SHUTDOWN_BUDGET = {
 
 /**
  * Stops the daemon, in reverse order of the start. `src/main.ts` handles SIGTERM and SIGINT, and `src/cli/run.ts` then
- * calls `Daemon.stop`, which calls this. `reloading` is the reload under way, which never rejects, and may replace the web
- * server.
+ * calls `Daemon.stop`, which calls this. `reloading` is the reload under way, which never rejects, and may replace the
+ * web server.
  */
 export async function shutDown(
   reloading: Promise<unknown>,

@@ -2,7 +2,7 @@ import { byName } from "../base/by-name.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { errorMessage } from "../base/result.ts";
 import { NOT_RUN } from "../collectors/collector-health.ts";
-import type { JournalContents, JournalQueries } from "../model/remediation/journal.ts";
+import type { JournalContents } from "../model/remediation/journal.ts";
 import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
 import type { SharedState } from "../model/shared-state.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
@@ -42,8 +42,8 @@ const EMPTY_JOURNAL: JournalContents = {
 };
 
 /**
- * What a daemon runs while it stands by. It has no collectors and takes no step. It shows what the leader
- * has journaled, and hands commands to the leader.
+ * What a daemon runs while it stands by. It neither polls nor acts. It shows what the leader has journaled, and
+ * forwards operator commands to the leader.
  */
 export class Standby {
   readonly isLeading = false;
@@ -62,7 +62,7 @@ export class Standby {
   /** Why the journal could not be read last time, or null if it was read. */
   #problem: string | null = "the journal has not been read yet";
 
-  /** `leader` names the leader in texts. */
+  /** `leader` returns what messages call the leader. */
   constructor(resources: ConfigResources, runtime: Runtime, leader: () => string) {
     const { clock, log } = runtime;
     this.resources = resources;
@@ -91,7 +91,7 @@ export class Standby {
     void this.#keepFresh();
   }
 
-  /** Hands a command to the leader. */
+  /** Forwards a command to the leader, and returns its reply. */
   execute(command: OperatorCommand): Promise<CommandReply> {
     return forwardCommand(command, this.#leader, { ...this.#runtime, ...this.#shared });
   }
@@ -107,7 +107,7 @@ export class Standby {
     };
   }
 
-  /** With `all` the resources are closed too. It does not wait for a read of the journal that is under way. */
+  /** Stops reading the journal, without waiting for a read under way. With `all`, the resources are closed too. */
   async stop(scope: "standing by" | "all"): Promise<void> {
     this.#stop.abort();
     if (scope === "all") await closeResources(this.resources);
@@ -137,7 +137,7 @@ export class Standby {
       // A new journal has no clock until its leader knows the time.
       if (clockFact === undefined || clockFact !== this.#clockFact || this.#problem !== null) {
         this.#journaled = this.#viewOf(await openRemediationState(this.#stateDeps()));
-        await this.#recordNewRows(this.#shared.journal);
+        await this.#recordNewRows();
         this.#clockFact = clockFact;
       }
       const { monthStartsOn } = this.resources.settings;
@@ -154,10 +154,11 @@ export class Standby {
   }
 
   /**
-   * Records the decisions, actions and operator commands that are new or have changed in the event log, for the status
-   * page. The first call records none, because a page that opens reads the lists.
+   * Records new and changed decisions, actions and operator commands in the event log, for the status page. The first
+   * call records none, because a page that opens reads the lists.
    */
-  async #recordNewRows(journal: JournalQueries): Promise<void> {
+  async #recordNewRows(): Promise<void> {
+    const { journal } = this.#shared;
     const query = { limit: ROWS_READ };
     const [decisions, actions, commands] = await Promise.all([
       journal.decisions(query),

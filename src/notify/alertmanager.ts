@@ -66,8 +66,8 @@ interface AlertmanagerDeps extends IntegrationClientDeps {
 }
 
 /**
- * Creates a receiver that sends alerts. The label `key` distinguishes alerts that are otherwise equal; empty labels are
- * left out.
+ * Creates a receiver that sends alerts to Alertmanager. The label `key` distinguishes alerts that are otherwise equal;
+ * empty labels are left out.
  */
 export const createAlertmanager = ({ name, runbook, ...deps }: AlertmanagerDeps): ClosableReceiver =>
   createHttpReceiver(
@@ -98,8 +98,9 @@ function toAlert(notification: Notification, now: EpochMs, runbook: string | und
 }
 
 /**
- * Returns when an alert ends by the wall clock. The times of a notification are by the journal's clock, which follows the
- * service's if the two disagree: an alert that begins would already be over, and one that is over would continue.
+ * Returns when an alert ends, by the wall clock. The times of a notification are by the journal's clock, which may
+ * differ from it because it follows the service's clock. With these times, a new alert could already be over, and the
+ * alert of a condition that has ended could continue.
  */
 function alertEndsAt(notification: Notification, now: EpochMs): EpochMs {
   const { kind, endsAt } = notification;

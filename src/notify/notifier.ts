@@ -30,8 +30,8 @@ interface NotifierDeps {
 const ACTIVE_NOTIFICATIONS_MAX = 10_000;
 
 /**
- * Creates a notifier with a retry queue per receiver, and starts it. It first sends what an earlier one did not deliver,
- * and drops what is for a receiver that no longer exists.
+ * Creates a notifier with a retry queue per receiver, and starts it. It first sends what an earlier one did not
+ * deliver, and drops what is for a receiver that no longer exists.
  */
 export function createNotifier({ receivers, clock, random, log, metrics, facts }: NotifierDeps) {
   /** Active notifications by key, oldest first. */
@@ -116,8 +116,8 @@ export function createNotifier({ receivers, clock, random, log, metrics, facts }
     activeNotifications,
     /**
      * Spends at most `graceMs` on sending what is queued, then stops. What was not delivered is journaled for the next
-     * notifier. Active notifications are not resolved. The daemon resumes them, or receivers that expect repetitions let
-     * them expire.
+     * notifier. Active notifications are not resolved. The daemon resumes them, or receivers that expect repetitions
+     * let them expire.
      */
     async stop(graceMs: DurationMs): Promise<void> {
       const drained = new AbortController();

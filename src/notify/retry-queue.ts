@@ -31,7 +31,9 @@ export const EVENT_ALERT_MS: DurationMs = HOUR_MS;
 /** How long the end of a condition is repeated, as in Prometheus. */
 const RESOLVED_REPEAT_MS: DurationMs = 15 * MINUTE_MS;
 
-/** A notification for the next queue. `retriedMs` is absent if an earlier version has stored it. */
+/**
+ * A notification, and how long it is still retried. The time is absent if an earlier version stored the notification.
+ */
 export type UndeliveredNotification = Notification & { readonly retriedMs?: DurationMs };
 
 interface QueuedNotification {
@@ -42,10 +44,11 @@ interface QueuedNotification {
 const subjectOf = ({ notification: { episode, key } }: QueuedNotification): string => episode ?? key;
 
 /**
- * Queue of notifications for one receiver, and the loop that sends them, in order and in batches. After a failure they
- * are tried one by one until the receiver accepts one, so that one that it can't process or refuses delays the others
- * only by seconds. If it accepts the first one that is tried after a batch, it can't process another one in the batch, so all
- * of them are sent one by one. Those about the same episode or condition stay in order.
+ * Queue of notifications for one receiver, and the loop that sends them, in order and in batches. After a failure,
+ * single notifications are tried in turn until the receiver accepts one, so a notification that the receiver refuses or
+ * can't process delays the others only by seconds. If the receiver accepts the first one that is tried after a failed
+ * batch, the cause is another one in that batch, and the whole batch is sent one by one. Notifications about the same
+ * episode or condition stay in order.
  */
 export class RetryQueue {
   readonly #deps: RetryQueueDeps;
@@ -63,9 +66,9 @@ export class RetryQueue {
   #wait = new AbortController();
   #isFull = false;
   #isFailing = false;
-  /** Consecutive failed attempts since a notification was accepted or refused, counted as one if another was added since. */
+  /** Consecutive failed attempts: 0 after a notification was accepted or refused, at most 1 after another was added. */
   #failures = 0;
-  /** Number of notifications to send one by one, because it did not accept the batch with them. */
+  /** Number of notifications to send one by one, because the receiver did not accept their batch. */
   #singles = 0;
   /** Index, modulo the length of the queue, of the notification to try after a failure. */
   #next = 0;
@@ -165,7 +168,7 @@ export class RetryQueue {
     const result = await this.#send(batch.map(({ notification }) => notification));
     if (this.#cut.signal.aborted) return;
     this.#batch = [];
-    // One that is refused makes the receiver refuse those that are sent with it.
+    // A receiver may refuse a batch because of one notification, so only a single one is refused for good.
     if (result.ok || (result.isFinal && batch.length === 1)) {
       this.#failures = 0;
       this.#singles = Math.max(0, this.#singles - batch.length);
@@ -181,7 +184,7 @@ export class RetryQueue {
       this.#queue.filter(({ retriedUntil }) => retriedUntil <= now),
       result,
     );
-    // How long each is still retried is stored, so that a kill does not extend it by more than the time between two attempts.
+    // The remaining times are stored, so that a kill extends them at most by the time between two attempts.
     onChange();
   }
 
@@ -200,7 +203,10 @@ export class RetryQueue {
     onChange();
   }
 
-  /** Repeats an event until its alert ends, and the end of a condition for a while: Alertmanager forgets both if it restarts. */
+  /**
+   * Repeats an event until its alert ends, and the end of a condition for a while: Alertmanager forgets both if it
+   * restarts.
+   */
   #repeatLater(delivered: Notification): void {
     if (!Number.isFinite(this.#repeatMs) || isActive(delivered)) return;
     const { clock } = this.#deps;
@@ -211,8 +217,8 @@ export class RetryQueue {
   }
 
   /**
-   * Repeats notifications. A failure is neither retried nor counted, because the next repetition follows. If the receiver
-   * refuses some, the rest is still sent.
+   * Repeats notifications. A failure is neither retried nor counted, because the next repetition follows. If the
+   * receiver refuses some, the rest is still sent.
    */
   async #repeat(): Promise<void> {
     const now = this.#deps.clock.monotonic();
@@ -238,7 +244,7 @@ export class RetryQueue {
       log.warn({ ...this.#fields, problem: result.error }, "receiver does not accept notifications");
     }
     if (!result.ok) this.#isFailing = true;
-    // It may accept those that are tried one by one, but not all.
+    // While notifications are sent one by one, the receiver may accept only some of them.
     else if (this.#isFailing && (this.#sendsBatches() || this.#queue.length <= 1)) {
       log.info(this.#fields, "receiver accepts notifications again");
       this.#isFailing = false;

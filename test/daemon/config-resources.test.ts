@@ -36,6 +36,7 @@ test("unusable certificates are rejected with the configuration, by the key that
   ]);
   for (const [place, service] of [
     ["service.ca_file", { ca_file: key }],
+    ["service.ca_file", { ca_file: key, tls_config: { server_name: "a.test" } }],
     ["service.tls_config.ca_file", { tls_config: { ca_file: key } }],
   ] as const) {
     expect(problemsOf({ service })).toEqual([

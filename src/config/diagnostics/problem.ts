@@ -14,7 +14,7 @@ export interface ConfigProblem extends Position {
   readonly found: string;
   /** What is expected, as a clause: `must be a whole number from 1 to 10000`. */
   readonly expected: string;
-  /** `found` and `expected` in one sentence. */
+  /** What is wrong; by default `found` and `expected` in one sentence. */
   readonly message: string;
   /** The nearest valid value, if there is one. */
   readonly suggestion?: string;
@@ -22,7 +22,7 @@ export interface ConfigProblem extends Position {
   readonly omitted?: number;
 }
 
-/** A problem that shows only when a value is used, such as a secret that can't be read. */
+/** A problem that is found only when a value is used, such as a secret that can't be read. */
 export interface KeyProblem {
   /** The key, as in {@link ConfigProblem}. */
   readonly key: string;
@@ -36,12 +36,15 @@ export interface KeyPositions {
   readonly positions: ReadonlyMap<string, Position>;
 }
 
-/** A problem without its file and message. A file can have one for each value, most of which are never completed. */
+/**
+ * A problem that {@link toProblem} completes with its file and message. A file can have one for each value, most of
+ * which are never completed.
+ */
 export interface Finding extends Position {
   readonly path: Path;
   readonly found: string;
   readonly expected: string;
-  /** Replaces `found …; expected …`. Called with the result of {@link suggest}. */
+  /** Absent means `found FOUND; EXPECTED`. A function is called with the result of {@link suggest}. */
   readonly message?: string | ((suggestion: string | null) => string);
   /** Returns the nearest valid value, or null if none is near. This is slow. */
   readonly suggest?: () => string | null;
@@ -98,7 +101,7 @@ export const keyPositionsOf = ({ file, marks }: ReadDocument<unknown>): KeyPosit
   ),
 });
 
-/** Completes a problem with the value of a key. */
+/** Completes a problem with the position of its key, or of the document if the file does not have the key. */
 export function locateProblem({ file, positions }: KeyPositions, { key, message }: KeyProblem): ConfigProblem {
   const { line, column } = positions.get(key) ?? DOCUMENT_START;
   return { file, line, column, path: key, found: "a value that can't be used", expected: "must be usable", message };

@@ -4,7 +4,7 @@ import { MODES, type Mode, type PolicySpec, VERIFICATION_READ_MS_MIN } from "../
 import { type IntervalSpec, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { ConfigChecks, ConfigSource, ExpressionUse } from "../checks.ts";
-import type { PolicyFile } from "../policy-file.ts";
+import { type PolicyFile, policiesInOrder } from "../policy-file.ts";
 import { type Config, configSchema } from "../schema/config.ts";
 import { kindOf, schemaAt } from "../schema/introspection.ts";
 import { type Marks, markKey, positionIn } from "../yaml/position.ts";
@@ -27,13 +27,12 @@ export function findWarnings(
   policyFiles: readonly PolicyFile[],
 ): ConfigProblem[] {
   const { value: config, marks } = main;
-  const policies = policyFiles.flatMap(({ value }) => value.policies);
   const own = [
     ...scaleWarnings(config),
     ...protectionWarnings(config, checks),
     ...secretWarnings(marks),
     ...limitWarnings(config),
-    ...adminWarnings(config, policies),
+    ...operatorWarnings(config, policiesInOrder(policyFiles)),
     ...config.time_intervals.flatMap((interval, index) => windowWarnings(interval, index, marks, now)),
   ];
   return [
@@ -81,7 +80,10 @@ function useOf(text: string, { expression }: ConfigChecks): ExpressionUse {
   return compiled.ok ? compiled.value : { fields: [], warnings: () => [] };
 }
 
-/** Warns about mistakes in an expression, and about usage that it reads if that is unknown, with the `effect`. */
+/**
+ * Warns about mistakes in an expression and, if the usage scale is not set, about the usage that it reads. `effect` is
+ * the end of the latter message.
+ */
 function expressionWarnings(path: Path, text: string, config: Config, checks: ConfigChecks, effect = ""): Warning[] {
   const { fields, warnings } = useOf(text, checks);
   const mistakes = warnings().map((message) => warning(path, "must hold for some nodes, but not for all", message));
@@ -113,7 +115,7 @@ function limitWarnings({ safety }: Config): Warning[] {
     [["max_actions", "amount"], safety.maxActions.amount],
     [["breaker"], Math.max(breaker.amount, breaker.share)],
   ];
-  const everyNodeAllowed: readonly (readonly [path: Path, isOff: boolean, effect: string])[] = [
+  const withoutEffect: readonly (readonly [path: Path, isUnlimited: boolean, effect: string])[] = [
     [["trust", "min_inventory"], trust.minInventory === 0, "a walk that shows no node is trusted"],
     [["trust", "max_missing"], trust.maxMissing === 1, "a walk that misses every node is trusted"],
     [["trust", "max_unknown"], trust.maxUnknown === 1, "records that can't be read never make a walk untrusted"],
@@ -123,8 +125,8 @@ function limitWarnings({ safety }: Config): Warning[] {
     ...noNodeAllowed
       .filter(([, limit]) => limit === 0)
       .map(([path]) => warning(["safety", ...path], "must be more than 0", "is 0, so no action is taken")),
-    ...everyNodeAllowed
-      .filter(([, isOff]) => isOff)
+    ...withoutEffect
+      .filter(([, isUnlimited]) => isUnlimited)
       .map(([path, , effect]) => warning(["safety", ...path], "must limit something", `limits nothing: ${effect}`)),
   ];
 }
@@ -133,7 +135,7 @@ function limitWarnings({ safety }: Config): Warning[] {
 export const warning = (path: Path, expected: string, message: string): Warning => ({ path, expected, message });
 
 /** Warns if policies act and no operator is configured who could pause them, approve actions and reset the breaker. */
-function adminWarnings({ web, safety }: Config, policies: readonly PolicySpec[]): Warning[] {
+function operatorWarnings({ web, safety }: Config, policies: readonly PolicySpec[]): Warning[] {
   const acts = policies.some(({ mode }) => modeRank(mode) > 0 && modeRank(safety.mode) > 0);
   if (!acts || web.admin_token_file !== undefined || web.operators.length > 0) return [];
   const message = "none, so no operator can pause the daemon, approve an action or reset the breaker";
@@ -178,7 +180,7 @@ function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks
   });
 }
 
-/** Returns whether all days of an interval are past, in every time zone. */
+/** Returns whether all days of an interval are in the past, in every time zone. */
 function hasEnded(spec: IntervalSpec, now: EpochMs): boolean {
   if (spec.years === undefined || spec.years.length === 0) return false;
   const yesterday = Math.floor(now / DAY_MS) - 1;

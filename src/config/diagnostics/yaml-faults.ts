@@ -12,7 +12,7 @@ export const TEXT_LENGTH_MAX = 131_072;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const UNPRINTABLE = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/;
 
-/** Returns why a text is not parsed, because it is too long or has a control character, or null if it can be. */
+/** Returns why a text can't be parsed (it is too long, or contains a control character), or null if it can. */
 export function textProblem(text: string): Finding | null {
   if (text.length > TEXT_LENGTH_MAX) {
     const found = `${text.length} characters`;
@@ -42,7 +42,7 @@ export const EMPTY_FILE: Finding = {
 const TAG_EXPECTED =
   "must have no tag, or one of !!str, !!int, !!float, !!bool, !!null, !!map, !!seq; quote a text that begins with !";
 
-/** Returns the problem that the parser of YAML has found. */
+/** Returns the finding for an error of the YAML parser. */
 export function syntaxFinding(fault: YAMLError, document: Document, text: string, lines: LineCounter): Finding {
   const [offset] = fault.pos;
   const at = { ...positionAt(offset, lines), path: [] };
@@ -71,7 +71,7 @@ export function syntaxFinding(fault: YAMLError, document: Document, text: string
   return { ...at, found, expected, message: `not valid YAML: ${expected}` };
 }
 
-/** What to do about errors whose message, which is the parser's, does not say it. */
+/** Advice for errors of the parser, whose messages contain none. */
 const SYNTAX_HINTS: readonly (readonly [message: RegExp, hint: string])[] = [
   [/^Nested mappings /, '; quote a value that contains ": ", and indent the keys of a mapping equally'],
   [/^Tabs /, "; use spaces, in every line"],
@@ -84,7 +84,7 @@ const UNQUOTED_VARIABLE = `must be quoted: inside { } or [ ], write "\${NAME}"`;
 /** Maximum number of characters of a tag that a message shows. */
 const TAG_LENGTH_MAX = 60;
 
-/** Returns where the quoted value begins that ends at an offset, or the offset if there is none. */
+/** Returns the start of the quoted value that ends at `end`, or `end` if there is none. */
 function quotedStart(document: Document, end: number): number {
   let start = end;
   visit(document, (_, node) => {

@@ -14,7 +14,7 @@ interface IssueContext {
 /** Stands for a secret in messages. */
 export const SECRET_FOUND = "a secret that is not shown";
 
-/** Turns a zod issue into findings, one for each wrong value or key. */
+/** Returns the findings of a zod issue, one for each wrong value or key. Its path is relative to `base`. */
 export function toFindings(issue: z.core.$ZodIssue, context: IssueContext, base: Path = []): Finding[] {
   const path = [...base, ...issue.path.filter((step) => typeof step !== "symbol")];
   if (issue.code === "unrecognized_keys") return unknownKeys(path, issue.keys, context);
@@ -79,7 +79,7 @@ function invalidValue(path: Path, issue: z.core.$ZodIssue, context: IssueContext
   return { ...position, path, found, expected: expected + hint, suggest };
 }
 
-/** Returns the keys of an {@link exactlyOneOf}, or null for another issue. */
+/** Returns the keys of which exactly one is required, or null for another issue. */
 const choiceOf = (issue: z.core.$ZodIssue): readonly string[] | null =>
   issue.code === "custom" ? ((issue.params?.exactlyOneOf as readonly string[] | undefined) ?? null) : null;
 

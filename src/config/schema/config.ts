@@ -7,13 +7,13 @@ import { safetySchema } from "./safety.ts";
 import { serviceSchema } from "./service.ts";
 import { intervalsSchema } from "./time-intervals.ts";
 import {
+  baseUrl,
   camelKeys,
   duration,
   exactlyOneOf,
   filePath,
   httpUrl,
   list,
-  nonBlankText,
   oneOf,
   policyGlobs,
   rejectDuplicateNames,
@@ -165,17 +165,17 @@ const postgresSection = section({
   lease: duration("5s", "5m")
     .prefault("15s")
     .describe("Time after which another daemon takes over if the leader does not renew its lease."),
-  schema: nonBlankText("the name of a schema")
+  schema: text("the name of a schema")
     .refine(
       (name) => new TextEncoder().encode(name).byteLength <= SCHEMA_NAME_BYTES_MAX,
       `must have at most ${SCHEMA_NAME_BYTES_MAX} bytes`,
     )
     .default("proxywarden")
     .describe("Schema of the tables. It is created if it does not exist."),
-  instance: nonBlankText("the name of this daemon")
+  instance: text("the name of this daemon")
     .exactOptional()
     .describe("Name by which the other daemons refer to this one while it leads. Defaults to its host name."),
-  public_url: httpUrl("an http or https URL, such as http://proxywarden-1.example.net:9713", () => null)
+  public_url: baseUrl("an http or https URL, such as http://proxywarden-1.example.net:9713", () => null)
     .exactOptional()
     .describe("URL at which operators reach this daemon. While it leads, the status pages of the others link to it."),
 });
@@ -213,7 +213,7 @@ const WEBHOOK_URL = { name: "URL", secret: "the webhook URL" };
 const onlyTrue = () => z.literal(true, { error: "must be true" }).register(valueKinds, { name: "true" });
 
 const receiver = exactlyOneOf(["webhook_url", "webhook_url_file", "alertmanager", "log"], {
-  name: nonBlankText("a name").describe("Name of the receiver, for the notify steps of policies."),
+  name: text("a name").describe("Name of the receiver, for the notify steps of policies."),
   webhook_url: httpUrl("an http or https URL", () => null, WEBHOOK_URL)
     .exactOptional()
     .describe("URL to which notifications are posted as JSON."),
@@ -260,7 +260,7 @@ export const configSchema = sections.superRefine((config, context) => {
   });
 });
 
-/** A configuration of which only the section `state` is used. Of the others only the names are checked. */
+/** A configuration of which only the section `state` is used. Only the names of the other sections are checked. */
 export const stateFileSchema = section({
   ...byName(Object.keys(sections.shape), () => z.unknown().optional()),
   state: stateSection,

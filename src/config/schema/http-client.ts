@@ -1,23 +1,13 @@
 import type { z } from "zod";
-import {
-  booleanFlag,
-  exactlyOneOf,
-  filePath,
-  httpUrl,
-  nonBlankText,
-  notBoth,
-  RUN_ALWAYS,
-  section,
-  text,
-} from "./value-types.ts";
+import { baseUrl, booleanFlag, exactlyOneOf, filePath, notBoth, RUN_ALWAYS, section, text } from "./value-types.ts";
 
 const AUTH_TYPE_EXPECTED = "the type of an Authorization header, such as Bearer";
 
 const CREDENTIALS_EXPECTED = "credentials of ASCII characters, on one line";
 
 const basicAuth = exactlyOneOf(["password", "password_file"], {
-  username: nonBlankText("a user name").describe("User name."),
-  password: nonBlankText("a password", { name: "string", secret: "the password" })
+  username: text("a user name").describe("User name."),
+  password: text("a password", { name: "string", secret: "the password" })
     .exactOptional()
     .describe("Password. Either this or `password_file`."),
   password_file: filePath().exactOptional().describe("File that contains the password. Either this or `password`."),
@@ -28,7 +18,7 @@ const authorization = exactlyOneOf(["credentials", "credentials_file"], {
     .regex(/^(?!basic$)[\w!#$%&'*+.^`|~-]+$/i, `must be ${AUTH_TYPE_EXPECTED}; for Basic there is basic_auth`)
     .default("Bearer")
     .describe("Type of the Authorization header."),
-  credentials: nonBlankText(CREDENTIALS_EXPECTED, { name: "string", secret: "the credential" })
+  credentials: text(CREDENTIALS_EXPECTED, { name: "string", secret: "the credential" })
     .regex(/^[\x20-\x7e]*$/, `must be ${CREDENTIALS_EXPECTED}`)
     .exactOptional()
     .describe("Credentials in the header. Either this or `credentials_file`."),
@@ -37,12 +27,12 @@ const authorization = exactlyOneOf(["credentials", "credentials_file"], {
     .describe("File that contains the credentials. Either this or `credentials`."),
 });
 
-/** How to verify a server's certificate, and the client certificate, in Prometheus' format. */
+/** TLS settings of a client, in Prometheus' format. */
 export const tlsConfig = section({
   ca_file: filePath().exactOptional().describe("PEM file of the authorities used to verify the server's certificate."),
   cert_file: filePath().exactOptional().describe("PEM file of the client certificate. Requires `key_file`."),
   key_file: filePath().exactOptional().describe("PEM file of the key of the client certificate."),
-  server_name: nonBlankText("the name of a server")
+  server_name: text("the name of a server")
     .exactOptional()
     .describe("Name in the server's certificate. Defaults to the host of the URL."),
   insecure_skip_verify: booleanFlag()
@@ -61,10 +51,10 @@ const authSections = {
 
 const oneAuthMethod = notBoth("basic_auth", "authorization");
 
-/** The URL of a server and how to reach it, in Prometheus' format. `port` is used in the example of an error. */
+/** The URL of a server and how to reach it, in Prometheus' format. `port` is that of the example in an error. */
 export const endpoint = (port: number, meaning: string) =>
   section({
-    url: httpUrl(`an http or https URL, such as http://localhost:${port}`, (url) => {
+    url: baseUrl(`an http or https URL, such as http://localhost:${port}`, (url) => {
       if (url.username !== "" || url.password !== "") return "a URL without credentials, which belong in basic_auth";
       if (url.search !== "" || url.hash !== "") return "a URL without a query or fragment";
       return /\/api\/v\d\/*$/.test(url.pathname) ? "a URL without /api/… at its end, which is appended" : null;
@@ -75,7 +65,7 @@ export const endpoint = (port: number, meaning: string) =>
     .exactOptional()
     .describe(meaning);
 
-/** How to reach a server whose URL is given elsewhere: the HTTP config file of promtool and amtool. */
+/** How to reach a server whose URL is given elsewhere, in the format of the HTTP config file of promtool and amtool. */
 export const httpClientSchema = section(authSections).check(oneAuthMethod);
 
 /** How to reach a server. Keys as in the file. */

@@ -68,7 +68,10 @@ export function schemaAt(schema: z.core.$ZodType, path: Path, value: unknown): z
   return schemaAt(next, rest, (value as Record<string | number, unknown> | null)?.[step]);
 }
 
-/** Returns whether `value` is meant for an alternative, judging by its type and its discriminating words. */
+/**
+ * Returns whether `value` is meant for an alternative, judging by its type and by the keys that have only one valid
+ * value.
+ */
 function matchesAlternative(option: z.core.$ZodType, value: unknown): boolean {
   const keys = sectionKeys(option);
   if (keys === null) return typeof value !== "object";

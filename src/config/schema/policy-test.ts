@@ -11,7 +11,6 @@ import {
   camelKeys,
   duration,
   list,
-  nonBlankText,
   oneOf,
   parsedText,
   policyGlobs,
@@ -25,7 +24,7 @@ import {
 const TESTS_MAX = 1_000;
 const TEST_NODES_MAX = 1_000;
 const EXPECTATIONS_MAX = 1_000;
-/** Maximum number of sessions of one node. Each is a record. */
+/** Maximum number of sessions of one node in one status. Each is a record. */
 const SESSIONS_MAX = 1_000;
 
 const SERIES_SPANS_MAX = 100;
@@ -87,21 +86,20 @@ const wholeUpTo = (max: number) => (written: string) => {
   return Number.isInteger(value) ? value : null;
 };
 
-/** Ids of the healthy nodes that the fleet of a test adds. */
+/** Matches the ids of the healthy nodes that the fleet of a test adds. */
 export const BACKGROUND_NODE_ID = /^fleet_\d+$/;
 
-const statuses = () => series("status", "online", wordOf(NODE_STATUSES));
 const ratio = () => series("ratio from 0 to 1", "0.5", numberUpTo(1));
 const count = (max: number) => series("whole number", "3", wholeUpTo(max));
 
 /** A node of a test. By default it is healthy. */
 const testNode = section({
-  id: nonBlankText("a node's id").describe("Id of the node."),
-  name: nonBlankText("a name").exactOptional().describe("Name of the node. Defaults to its id."),
-  country: nonBlankText("a country").exactOptional().describe("Country of the node. Defaults to that of the fleet."),
-  region: nonBlankText("a region").exactOptional().describe("Region of the node. Defaults to that of the fleet."),
-  version: nonBlankText("a version").default("1.0.0").describe("Software version of the node."),
-  status: statuses()
+  id: text("a node's id").describe("Id of the node."),
+  name: text("a name").exactOptional().describe("Name of the node. Defaults to its id."),
+  country: text("a country").exactOptional().describe("Country of the node. Defaults to that of the fleet."),
+  region: text("a region").exactOptional().describe("Region of the node. Defaults to that of the fleet."),
+  version: text("a version").default("1.0.0").describe("Software version of the node."),
+  status: series("status", "online", wordOf(NODE_STATUSES))
     .prefault("online")
     .describe(`Status that the service reports: ${NODE_STATUSES.join(", ")}.`),
   last_seen: series("word (now or frozen)", "now", wordOf(["now", "frozen"]))
@@ -109,7 +107,9 @@ const testNode = section({
     .describe("Whether last_seen advances. By default it advances while the node is online."),
   uptime_hours: count(1_000_000)
     .exactOptional()
-    .describe("Hours of uptime. Defaults to 1000 at the start, and to 0 after a reboot."),
+    .describe(
+      "Hours of uptime. By default 1000 at the start and 0 when the status `rebooting` ends, increasing with time.",
+    ),
   active_sessions: count(1_000_000).prefault(0).describe("Sessions in the node list."),
   bandwidth_gb: series("number", "1.5", numberUpTo(Number.MAX_VALUE))
     .prefault(0)
@@ -130,8 +130,8 @@ const testNode = section({
 
 const fleet = section({
   nodes: wholeNumber(0, TEST_NODES_MAX).default(20).describe("Number of additional nodes, all healthy."),
-  country: nonBlankText("a country").default("DE").describe("Their country."),
-  region: nonBlankText("a region").default("eu-central").describe("Their region."),
+  country: text("a country").default("DE").describe("Their country."),
+  region: text("a region").default("eu-central").describe("Their region."),
 })
   .prefault({})
   .describe("Additional nodes, which count toward limits given as percentages.");
@@ -152,8 +152,8 @@ const STATED_KEYS = ["verdict", "timer", "held", "actions"] as const;
 const expectation = (holdReasons: readonly string[]) =>
   atLeastOneOf(STATED_KEYS, `must have at least one of ${STATED_KEYS.join(", ")}`, {
     at: duration("0s", "365d").describe("Time since the start of the test."),
-    node: nonBlankText("a node's id").describe("Id of a node in this test."),
-    policy: nonBlankText("the name of a policy")
+    node: text("a node's id").describe("Id of a node in this test."),
+    policy: text("the name of a policy")
       .exactOptional()
       .describe("Name of the policy. May be left out if there is only one."),
     verdict: verdict().exactOptional().describe("Verdict of the policy on the node."),
@@ -177,7 +177,7 @@ const expectation = (holdReasons: readonly string[]) =>
 
 const policyTest = (holdReasons: readonly string[]) =>
   section({
-    name: nonBlankText("a sentence").describe("What the test shows, as a sentence."),
+    name: text("a sentence").describe("What the test shows, as a sentence."),
     fleet,
     nodes: list(testNode, "nodes", TEST_NODES_MAX).min(1, "must have at least one node").describe("Nodes under test."),
     blocked: series("word (no or yes)", "no", (written) => (written === "yes" ? true : written === "no" ? false : null))
@@ -240,8 +240,8 @@ export interface PolicyTest extends Readonly<Pick<WrittenTest, "name" | "blocked
 }
 
 /**
- * What the service reports about a node over time, without reacting to actions. By default `lastSeen` is current while
- * the node is online, and `uptimeHours` increases, and restarts at 0 after a reboot.
+ * What the service reports about a node over time, without reacting to actions. If `lastSeen` is null, it is current
+ * while the node is online. If `uptimeHours` is null, it increases, and restarts at 0 when the status `rebooting` ends.
  */
 export type ScriptedNode = Readonly<WrittenTest["nodes"][number]>;
 

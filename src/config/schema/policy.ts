@@ -8,7 +8,6 @@ import {
   exactlyOneOf,
   expression,
   list,
-  nonBlankText,
   oneOf,
   rejectValue,
   section,
@@ -55,7 +54,7 @@ const steps = [
     duration: duration("1m", "30d")
       .refine((value) => value % MINUTE_MS === 0, "must be whole minutes, such as 90m")
       .describe("Duration of the quarantine, such as `24h`; it must be a whole number of minutes."),
-    reason: nonBlankText("a text", { name: "string", check: "template" })
+    reason: text("a text", { name: "string", check: "template" })
       .max(REASON_LENGTH_MAX, `must be at most ${REASON_LENGTH_MAX} characters long`)
       .default("{{policy}}: {{when}} ({{episode}})")
       .describe(
@@ -65,7 +64,7 @@ const steps = [
   }).describe("Quarantines the node."),
   section({
     action: z.literal("notify"),
-    receiver: nonBlankText("the name of a receiver", { name: "name of a receiver", check: "receiver" }).describe(
+    receiver: text("the name of a receiver", { name: "name of a receiver", check: "receiver" }).describe(
       "Name of the receiver.",
     ),
   }).describe("Notifies a receiver without acting on the node."),
@@ -76,7 +75,7 @@ const MATCHER_PATTERN =
   /^\s*(?:[A-Za-z_:][\w:]*|"(?:[^"\\]|\\.)+")\s*(?:=~|!~|!=|=)\s*(?:"(?:[^"\\]|\\.)*"|[^\s"{}=~!,]+)\s*$/;
 
 const blockedByEntry = exactlyOneOf(["query", "alerts"], {
-  query: nonBlankText("a PromQL query", { name: "PromQL", check: "query" })
+  query: text("a PromQL query", { name: "PromQL", check: "query" })
     .exactOptional()
     .describe("PromQL query for the server in `prometheus`. Blocks while its result is not empty."),
   alerts: list(text(MATCHER, { name: "matcher", check: "matcher" }, MATCHER_PATTERN), "matchers", MATCHERS_MAX)
@@ -141,7 +140,7 @@ const policy = section({
     .describe("Steps, in order. Each is verified by observation before the next one is taken."),
   retry,
   windows: list(
-    nonBlankText("the name of a time interval", { name: "name of a time interval", check: "window" }),
+    text("the name of a time interval", { name: "name of a time interval", check: "window" }),
     "names from time_intervals",
     WINDOWS_MAX,
   )
@@ -153,7 +152,7 @@ const policy = section({
       "Prometheus queries and alerts that block the policy's actions. They also block while Prometheus or Alertmanager can't be queried.",
     ),
 }).transform(({ name, mode, match = null, when, for: firesAfter, clear_for, max_age = null, ...rest }): PolicySpec => {
-  // A policy counts as changed if the order of its keys changes.
+  // The order of the keys is part of the fingerprint by which a changed policy is recognized.
   const inOrder = { name, mode, match, when, for: firesAfter, clear_for, max_age, ...rest };
   return camelKeys(inOrder, "for", "clear_for", "max_age");
 });

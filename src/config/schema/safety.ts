@@ -18,7 +18,7 @@ const NODES_MAX = 1_000_000;
 
 const nodes = (min = 0) => wholeNumber(min, NODES_MAX);
 
-/** A limit for each region, each country or both. Without a key there is no limit. */
+/** A limit for each region, each country or both. A failure domain without a key has no limit. */
 const perDomain = (meaning: string, limit: string) =>
   atLeastOneOf(FAILURE_DOMAINS, "must have region, country or both", {
     region: nodes().exactOptional().describe(`${limit} region.`),
@@ -32,7 +32,7 @@ const trust = section({
   min_inventory: share(100)
     .prefault("80%")
     .describe(
-      "Minimum number of nodes, as a share of the largest complete walk of the last 7 days. While the list contains a smaller share of the earlier nodes, no node is removed from the inventory.",
+      "Minimum number of nodes, as a share of the largest complete walk of the last 7 days. While the list contains a smaller share of the earlier nodes, no node is removed from the inventory for up to 7 days.",
     ),
   max_missing: share(100)
     .prefault("2%")

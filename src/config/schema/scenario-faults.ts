@@ -26,7 +26,8 @@ const timingKeys = {
 };
 
 /** Keys of the faults that affect requests. */
-const matchKeys = {
+export const sharedKeys = {
+  ...timingKeys,
   match: text(
     "a method, the beginning of a path of the API, or both, such as GET /v1/nodes",
     { name: "string" },
@@ -43,17 +44,13 @@ const matchKeys = {
     ),
 };
 
-/** Keys of all request faults. */
-export const sharedKeys = { ...timingKeys, ...matchKeys };
-
-/** Returns a function that defines a kind of fault with the given keys and its own. */
+/** Returns a function that defines a kind of fault, which has the given keys and its own. */
 const faultWith =
   <const Keys extends z.core.$ZodShape>(keys: Keys) =>
   <const Name extends string, const Shape extends z.core.$ZodShape>(kind: Name, meaning: string, shape: Shape) =>
     section({ kind: z.literal(kind), ...keys, ...shape }).describe(meaning);
 
 const requestFault = faultWith(sharedKeys);
-/** A fault of the network or the clock. */
 const networkFault = faultWith(timingKeys);
 
 const secondsOrDate = text(RETRY_AFTER_EXPECTED).regex(PRINTABLE_PATTERN, `must be ${RETRY_AFTER_EXPECTED}, in ASCII`);

@@ -1,10 +1,10 @@
 import { tlsConfig } from "./http-client.ts";
 import {
+  baseUrl,
   booleanFlag,
   duration,
   exactlyOneOf,
   filePath,
-  httpUrl,
   oneOf,
   RUN_ALWAYS,
   text,
@@ -15,7 +15,7 @@ const API_KEY = { name: "string", secret: "the API key" };
 
 /** The section `service`: the URL of the management API and how to reach it. */
 export const serviceSchema = exactlyOneOf(["api_key", "api_key_file"], {
-  base_url: httpUrl("an http or https URL, such as https://proxy.example.net", (url) => {
+  base_url: baseUrl("an http or https URL, such as https://proxy.example.net", (url) => {
     if (url.username !== "" || url.password !== "") return "a URL without credentials; set api_key_file instead";
     if (url.search !== "" || url.hash !== "") return "a URL without a query or fragment";
     return /\/v1\/*$/.test(url.pathname) ? "a URL without /v1 at its end, which is appended to every request" : null;
@@ -49,7 +49,7 @@ export const serviceSchema = exactlyOneOf(["api_key", "api_key_file"], {
     .describe(
       "The client certificate, and how the service's certificate is verified. The files are read again when they change.",
     ),
-  proxy: httpUrl("the http or https URL of a proxy, such as http://proxy.internal:3128", (url) =>
+  proxy: baseUrl("the http or https URL of a proxy, such as http://proxy.internal:3128", (url) =>
     url.pathname === "/" && url.search === "" ? null : "the URL of a proxy without a path",
   )
     .exactOptional()

@@ -3,7 +3,6 @@ import { fail, ok } from "../../base/result.ts";
 import type { IntervalSpec, NumberRange, TimeInterval } from "../../model/policy/time-interval.ts";
 import {
   list,
-  nonBlankText,
   parsedText,
   RUN_ALWAYS,
   rejectDuplicateNames,
@@ -55,7 +54,7 @@ interface RangeEnds {
 }
 
 /** A list of ranges: `begin:end` or a single value, which may be a number. */
-function rangeList({ noun, numberOf, problem: fault }: RangeEnds) {
+function rangeList({ noun, numberOf, problem: problemOf }: RangeEnds) {
   const expected = `must be ${noun}`;
   const written = z.union([text(noun, { name: noun }), z.int().register(valueKinds, { name: noun })], {
     error: expected,
@@ -66,7 +65,7 @@ function rangeList({ noun, numberOf, problem: fault }: RangeEnds) {
       .map((word) => numberOf(word.toLowerCase()));
     if (typeof begin !== "number" || end === null || rest.length > 0) return rejectValue(context, value, expected);
     const read = { begin, end: end ?? begin };
-    const problem = fault(read);
+    const problem = problemOf(read);
     return problem === null ? read : rejectValue(context, value, problem);
   });
   return list(range, "ranges", RANGES_MAX).nullable().exactOptional();
@@ -77,10 +76,10 @@ const indexIn =
   (word: string): number | null =>
     names.includes(word) ? names.indexOf(word) + first : null;
 
-/** Parses a whole number as Alertmanager does, of at most 15 digits. */
+/** Parses a whole number of at most 15 digits, with an optional sign, as Alertmanager does. */
 const parseWholeNumber = (word: string): number | null => (/^[-+]?\d{1,15}$/.test(word) ? Number(word) : null);
 
-/** Creates a check that rejects a range that ends before it begins, with advice on how to write it. */
+/** Returns a check that rejects a range that ends before it begins. `advice` is the end of the message. */
 const orderProblem =
   (advice = "") =>
   ({ begin, end }: NumberRange): string | null =>
@@ -107,7 +106,10 @@ const years = rangeList({
 });
 
 const MONTH_DAYS_MAX = 31;
-/** Length of the shortest month, in which ranges must be valid: days counted from the end are earliest there. */
+/**
+ * Length of the shortest month, in which ranges must be valid: days counted from the end are earliest there. As in
+ * Alertmanager, the check takes -1 as the 27th.
+ */
 const MONTH_DAYS_MIN = 28;
 
 const daysOfMonth = rangeList({
@@ -167,7 +169,7 @@ function toIntervalSpec({ times, weekdays, days_of_month, months, years, locatio
 const NESTED_KEY = "time_intervals";
 
 const interval = section({
-  name: nonBlankText("a name").describe("Name, for the `windows` of policies."),
+  name: text("a name").describe("Name, for the `windows` of policies."),
   ...specShape,
   [NESTED_KEY]: list(spec, "time intervals", INTERVALS_MAX)
     .nullable()

@@ -39,8 +39,8 @@ const DURATION_PATTERN = "(?:0|(?=\\d)(?:\\d+y)?(?:\\d+w)?(?:\\d+d)?(?:\\d+h)?(?
 const DURATION_EXPECTED = "a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d";
 
 /**
- * A text that `parse` converts; its error says what is expected. `expected` is the error for a value that is not a text,
- * and `pattern` is for the JSON Schema.
+ * A text that `parse` converts; its error says what is expected. `expected` is the error for a value that is not a
+ * text, and `pattern` is for the JSON Schema.
  */
 export function parsedText<T>(
   kind: ValueKind,
@@ -117,38 +117,40 @@ export function oneOf<const T extends string | number>(values: readonly T[]) {
   return schema;
 }
 
-const PLAIN_TEXT: ValueKind = { name: "string" };
-
 /**
- * A text that is not empty and matches a pattern. `noun` describes the expected value in the error message, and `hint`
- * returns what to do about a value that is not a text.
+ * A text that is not empty and matches a pattern; by default, it must not be blank. `noun` describes the expected value
+ * in the error message, and `hint` returns what to do about a value that is not a text.
  */
-export function text(noun: string, kind = PLAIN_TEXT, pattern?: RegExp, hint = quotesHint) {
+export function text(noun: string, kind: ValueKind = { name: "string" }, pattern = /\S/, hint = quotesHint) {
   const expected = `must be ${noun}`;
-  const written = z.string({ error: ({ input }) => expected + hint(input) }).min(1, expected);
-  return (pattern === undefined ? written : written.regex(pattern, expected)).register(valueKinds, kind);
+  return z
+    .string({ error: ({ input }) => expected + hint(input) })
+    .min(1, expected)
+    .regex(pattern, expected)
+    .register(valueKinds, kind);
 }
 
 /** `true` or `false`. */
 export const booleanFlag = () =>
   z.boolean({ error: "must be true or false" }).register(valueKinds, { name: "boolean" });
 
-/** A text that is not empty and not only blanks. */
-export const nonBlankText = (noun: string, kind = PLAIN_TEXT) => text(noun, kind, /\S/);
-
 /** Globs of policy files, at most 20. The loader checks that each matches a file. */
 export const policyGlobs = () =>
-  list(text("a glob of policy files", { name: "glob", check: "glob" }, /\S/, globHint), "globs of policy files", 20);
+  list(
+    text("a glob of policy files", { name: "glob", check: "glob" }, undefined, globHint),
+    "globs of policy files",
+    20,
+  );
 
 const globHint = (read: unknown): string =>
   typeof read === "object" && read !== null && "when" in read
     ? ", such as policies/*.yaml; policies belong in such a file"
     : quotesHint(read);
 
-/** A CEL expression. The loader checks the fields it names. */
-export const expression = () => nonBlankText("a CEL expression", { name: "CEL expression", check: "expression" });
+/** A CEL expression. The loader checks its syntax, its types and the fields that it reads. */
+export const expression = () => text("a CEL expression", { name: "CEL expression", check: "expression" });
 
-/** Returns what to do about a text that YAML read as something else. Empty for a text or a missing value. */
+/** Returns what to do about a text that YAML read as something else, or an empty text if the value is missing. */
 function quotesHint(read: unknown): string {
   if (read === null || read === undefined) return "";
   const kind = Array.isArray(read) ? "list" : typeof read === "object" ? "mapping" : typeof read;
@@ -164,9 +166,7 @@ export const webFilePath = () => text("the path of a file", { name: "file", chec
 /** Longest URL that browsers and proxies accept, in characters. */
 const URL_LENGTH_MAX = 2_048;
 
-/**
- * An http or https URL, whose trailing slash is removed. `refusal` may return a further requirement that is not met.
- */
+/** An http or https URL. `refusal` returns a further requirement that is not met, or null. */
 export function httpUrl(noun: string, refusal: (url: URL) => string | null, kind: ValueKind = { name: "URL" }) {
   const expected = `must be ${noun}`;
   return parsedText(kind, expected, "^[hH][tT][tT][pP][sS]?://", (text) => {
@@ -174,9 +174,15 @@ export function httpUrl(noun: string, refusal: (url: URL) => string | null, kind
     const url = /^https?:\/\//i.test(text) ? URL.parse(text) : null;
     if (url === null) return fail(expected);
     const other = refusal(url);
-    return other === null ? ok(url.href.replace(/\/+$/, "")) : fail(`must be ${other}`);
+    return other === null ? ok(url.href) : fail(`must be ${other}`);
   });
 }
+
+/**
+ * An http or https URL to which paths are appended, without its trailing slashes. `refusal` is as in {@link httpUrl}.
+ */
+export const baseUrl = (noun: string, refusal: (url: URL) => string | null) =>
+  httpUrl(noun, refusal).transform((url) => url.replace(/\/+$/, ""));
 
 /** A mapping with exactly these keys. */
 export function section<const Shape extends z.core.$ZodShape>(shape: Shape) {
@@ -190,9 +196,7 @@ export function list<Item extends z.core.$ZodType>(item: Item, noun: string, max
   return z.array(item, { error: expected }).max(max, expected);
 }
 
-/**
- * Rejects a value inside a transform, or the value at a path in it; `expected` is a clause such as `must be a duration`.
- */
+/** Rejects a value inside a transform, or the value at a path in it. `expected` is a clause such as `must be unique`. */
 export function rejectValue(
   context: z.core.$RefinementCtx,
   input: unknown,

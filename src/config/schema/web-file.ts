@@ -5,7 +5,6 @@ import {
   filePath,
   hasExactlyOne,
   list,
-  nonBlankText,
   notBoth,
   oneOf,
   RUN_ALWAYS,
@@ -113,7 +112,7 @@ const tlsServerConfig = section({
   client_ca_file: optionalFile().describe(
     "PEM file of the authorities that sign client certificates. Either this or `client_ca`.",
   ),
-  client_allowed_sans: list(nonBlankText("a subject alternative name"), "names", SANS_MAX)
+  client_allowed_sans: list(text("a subject alternative name"), "names", SANS_MAX)
     .min(1, "must have at least one name, or be left out to allow every name")
     .exactOptional()
     .describe(
@@ -160,7 +159,9 @@ export function isTls(section: object): boolean {
   return enabling.some((key) => key in section);
 }
 
-/** The value of a header. A blank value counts as absent. */
+/**
+ * The value of a header: one of `values`, or any line of ASCII characters if that is null. An empty line is not sent.
+ */
 function headerText(values: readonly string[] | null) {
   if (values !== null) return oneOf(values).exactOptional();
   const expected = "must be one line of ASCII characters";

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { fail, ok, type Result } from "../../base/result.ts";
 import {
+  baseUrl,
   filePath,
-  httpUrl,
   list,
   parsedText,
   rejectDuplicateNames,
@@ -14,8 +14,8 @@ import {
 } from "./value-types.ts";
 
 /**
- * The address that the daemon listens on. An empty host means all interfaces, and a name its first address; with port 0
- * the system chooses one.
+ * The address that the daemon listens on. An empty host means all interfaces, and a host name its first address. With
+ * port 0, the system chooses a free port.
  */
 export interface ListenAddress {
   readonly host: string;
@@ -63,7 +63,7 @@ const operator = section({
 });
 
 const linkUrl = (example: string) =>
-  httpUrl(`an http or https URL such as ${example}`, ({ search, hash }) =>
+  baseUrl(`an http or https URL such as ${example}`, ({ search, hash }) =>
     search === "" && hash === "" ? null : `a URL without a query or fragment, such as ${example}`,
   );
 

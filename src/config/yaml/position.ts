@@ -17,7 +17,7 @@ export interface Mark {
   readonly found: string;
   /** Environment variables in it. */
   readonly variables: readonly string[];
-  /** Returns the position of one of its characters. Absent if it is not text, or not as in the file. */
+  /** Returns the position of one of its characters. Absent if it is not text, or if variables in it were replaced. */
   positionAt?(index: number): Position;
 }
 

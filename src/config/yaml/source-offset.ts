@@ -11,8 +11,9 @@ const TOKENS = {
 } as const;
 
 /**
- * Returns the offset in `source` of the character `index` of the text of `node`, in any YAML style. Blanks and the end
- * of the text are located behind the character before them, because folding changes their number.
+ * Returns the offset in `source` of the character `index` of the text of `node`, in any YAML style. A blank, or the end
+ * of the text, is located after the last character before it that is not a blank, because folding changes the number of
+ * blanks.
  */
 export function sourceOffset({ type, range, value }: Scalar, source: string, index: number): number {
   const text = String(value);

@@ -119,8 +119,9 @@ function readList(reader: TreeReader, items: readonly unknown[], location: Value
 }
 
 /**
- * Prototype of every mapping. Without the usual prototype a key such as `__proto__` is an ordinary key. Zod compares
- * the `length` of a value with the limits of lists, and must not throw if the value is a mapping.
+ * Prototype of every mapping. Without the usual prototype, a key such as `__proto__` is an ordinary key. Where a list
+ * is expected, Zod compares a key `length` of a mapping with the limits of the list, which would throw if the value of
+ * that key were a mapping without `Symbol.toPrimitive`.
  */
 const MAPPING: object = Object.assign(Object.create(null), { [Symbol.toPrimitive]: () => Number.NaN });
 
@@ -175,7 +176,9 @@ function mergeKeys(reader: TreeReader, node: unknown, location: ValueLocation, r
 /** Returns a key as written, so that `007` and `on` are names, not a number and a boolean. */
 const keyName = (key: Scalar): string => key.source ?? String(key.value ?? "");
 
-/** A quoted "<<" is an ordinary key. The parser returns a merge key as text or as a symbol. */
+/**
+ * Returns whether a key is `<<`. If quoted, it is an ordinary key. The parser returns a merge key as text or a symbol.
+ */
 const isMergeKey = (key: unknown): boolean =>
   isScalar(key) && (key.type ?? "PLAIN") === "PLAIN" && (key.value === "<<" || typeof key.value === "symbol");
 

@@ -51,6 +51,14 @@ test.each([
   expect(configErrors(`service: { ${SERVICE}, ${keys} }`)).toEqual([expect.stringContaining(expected)]);
 });
 
+test.each(["https://chat.example.net/hooks/", "https://chat.example.net/hook?next=/"])(
+  "the URL of a webhook keeps its trailing slash: %s",
+  (url) => {
+    const { receivers } = loadConfigText(withService(`receivers: [{ name: a, webhook_url: "${url}" }]`));
+    expect(receivers).toEqual([{ name: "a", webhook_url: url }]);
+  },
+);
+
 test("receivers are webhooks or the Alertmanager", () => {
   const text = `
 alertmanager: { url: "http://alertmanager:9093" }

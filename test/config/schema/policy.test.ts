@@ -281,3 +281,10 @@ describe("a policy may only refer to what the configuration defines:", () => {
     expect(policyErrors(`${MINIMAL_POLICY}    ${line}\n`)).toEqual([expected]);
   });
 });
+
+test("an error about an unknown name lists at most 20 of the known ones", () => {
+  const intervals = Array.from({ length: 21 }, (_, index) => `- { name: i${index} }`).join("\n");
+  expect(policyErrors(`${MINIMAL_POLICY}    windows: [nights]\n`, `time_intervals:\n${intervals}\n`)).toEqual([
+    expect.stringMatching(/must be the name of a time interval: i0, i1, .*, i19 and 1 more$/),
+  ]);
+});

@@ -70,7 +70,7 @@ test("with a journal that is not a database the daemon collects and serves, is n
   await expectNoActions(
     setup,
     daemon,
-    /proxywarden\.db is damaged \(file is not a database\); put a backup in its place/,
+    /proxywarden\.db is damaged \(file is not a database\); put a backup in its place.*; then restart the daemon\s*$/,
   );
 });
 
@@ -80,7 +80,11 @@ test("with an unreadable row in the journal the daemon takes no action", async (
   broken.exec("UPDATE episodes SET body = substr(body, 1, 40)");
   broken.close();
   const daemon = await startDaemonFor(setup, config);
-  await expectNoActions(setup, daemon, /the journal in \S+ can't be read \(.*JSON.*\); put a backup in its place/);
+  await expectNoActions(
+    setup,
+    daemon,
+    /the journal in \S+ can't be read \(.*JSON.*\); put a backup in its place.*; then restart the daemon\s*$/,
+  );
 });
 
 /** Limits the size of the files that a process writes, as if the disk were full. */
