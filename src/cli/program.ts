@@ -1,7 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { type DurationMs, parseDuration } from "../base/duration.ts";
 import type { Result } from "../base/result.ts";
-import { STANDARD_INPUT } from "../platform/text-file.ts";
+import { STANDARD_STREAM } from "../platform/text-file.ts";
 import {
   type OperatorCommandRoute,
   operatorCommandTable,
@@ -61,7 +61,7 @@ export function createProgram(context: CommandContext): Command {
     return added.action(async () => {
       const colored = { ...context, env: withColorOption(context.env, colorOption()) };
       const { policies = [] } = added.opts<{ policies?: readonly string[] }>();
-      const inputs = [...added.args, ...policies].filter((name) => name === STANDARD_INPUT);
+      const inputs = [...added.args, ...policies].filter((name) => name === STANDARD_STREAM);
       if (inputs.length > 1) throw new CommandFailure("standard input (-) can be given only once", EXIT_USAGE);
       await run(added.opts() as never, colored, added.args);
     });

@@ -95,7 +95,7 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
     async run(point: ReplayedPoint): Promise<void> {
       context.observed.latest = point;
       await round.run();
-      if (log.defect.found !== null) throw log.defect.found;
+      log.throwFirst();
     },
     close: () => store.close(),
   };

@@ -72,7 +72,7 @@ export async function runPolicyTest(
   const stopped = engine.stop();
   await clock.advance(STOP_TIME_MS);
   await stopped;
-  if (log.defect.found !== null) throw log.defect.found;
+  log.throwFirst();
   return failures;
 }
 
