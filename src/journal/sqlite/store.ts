@@ -19,12 +19,12 @@ export interface SqliteStateStore extends StateStore {
   readonly database: DatabaseSync;
 }
 
-/** The locks that this process holds. A database that nothing refers to is closed when it is garbage collected. */
+/** The locks that this process holds. Without a reference, a lock would be closed when it is garbage collected. */
 const heldLocks = new Set<DatabaseSync>();
 
 /**
  * Opens the store in `folder`, creates it if it does not exist, and migrates its schema. Only one process can open it.
- * The folder is locked until `close`, or until the process ends in any way. Writes fail if the disk fails.
+ * The folder is locked until `close`, or until the process ends in any way.
  */
 export function openSqliteStore(folder: string): Result<SqliteStateStore, StoreFailure> {
   const hold = lockFolder(folder);
@@ -54,11 +54,7 @@ export function openSqliteStore(folder: string): Result<SqliteStateStore, StoreF
 export function createMemoryStateStore(): SqliteStateStore {
   const database = new DatabaseSync(":memory:");
   migrate(database);
-  return createStoreOver(
-    database,
-    () => closeOnce(database),
-    () => {},
-  );
+  return createStoreOver(database, () => closeOnce(database));
 }
 
 /** Closes a database that may be closed already, as after a transaction that could not be rolled back. */
@@ -96,7 +92,7 @@ function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | n
   return null;
 }
 
-function createStoreOver(database: DatabaseSync, close: () => void, assertInPlace: () => void): SqliteStateStore {
+function createStoreOver(database: DatabaseSync, close: () => void, assertInPlace?: () => void): SqliteStateStore {
   const callsSince = database.prepare("SELECT TOTAL(used) AS used FROM calls WHERE day >= ?");
   const addCalls = database.prepare(
     "INSERT INTO calls (day, used) VALUES (?1, max(0, ?2)) ON CONFLICT (day) DO UPDATE SET used = max(0, used + ?2)",
