@@ -69,7 +69,10 @@ function skippedRunWarnings(plan: Plan, { requestedIntervals }: PlanInput, keys:
   return COLLECTORS.flatMap((collector) => {
     const { boundBy = null, slowdown = 1, requestedMs = 0 } = plan[collector] ?? {};
     if (boundBy === null || requestedIntervals[collector]?.isCron !== true) return [];
-    const message = `runs every ${formatDuration(requestedMs)}, which ${BOUND_TEXTS[boundBy]} don't allow: ${skippedText(slowdown)} are skipped, and more if a run takes more than one call`;
+    const skipped = Number.isFinite(slowdown)
+      ? `${skippedText(slowdown)} are skipped, and more if a run takes more than one call`
+      : "all runs are skipped";
+    const message = `runs every ${formatDuration(requestedMs)}, which ${BOUND_TEXTS[boundBy]} don't allow: ${skipped}`;
     return [locateProblem(keys, { key: `collect.${collector}.cron`, message })];
   });
 }

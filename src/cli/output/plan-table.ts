@@ -140,7 +140,7 @@ function slowdownText(
 ): string[] {
   if (planned === null || planned.boundBy === null) return [];
   const { requestedMs, intervalMs, callsPerMinute, boundBy, slowdown } = planned;
-  if (!Number.isFinite(intervalMs)) return [`${collector}: not polled; ${BOUND_TEXTS[boundBy]} are used up`];
+  if (!Number.isFinite(intervalMs)) return [`${collector}: not polled; ${BOUND_TEXTS[boundBy]} leave none for polling`];
   const needed = rate(callsPerMinute * slowdown);
   const grant = `${rate(callsPerMinute)} of the ${needed} calls/min that it needs`;
   const effect = requestedIntervals[collector]?.isCron
