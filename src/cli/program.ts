@@ -80,7 +80,7 @@ export function createProgram(context: CommandContext): Command {
     example: "completion bash",
     run: (_, given, [shell, ...words]) => runCompletion(shell as Shell, words, program, given),
   });
-  // The script of a shell passes the words that are typed.
+  // The script of a shell passes the words that are typed as further arguments.
   completion.allowExcessArguments().registeredArguments[0]!.choices(SHELLS);
   add(program, {
     usage: "help [command...]",
@@ -93,7 +93,7 @@ export function createProgram(context: CommandContext): Command {
   return program;
 }
 
-/** Runs a command line, given without the name of the program, and returns the exit code. Prints every error. */
+/** Runs a command line, given without the name of the program. Returns the exit code. Prints every error. */
 export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<ExitCode> {
   const program = createProgram(context);
   try {
@@ -180,7 +180,7 @@ const COMMANDS: readonly CommandRow[] = [
       CONFIG,
       option(
         "--nodes <count>",
-        "number of nodes for which to show limits and warnings; default: as last seen by the daemon",
+        "number of nodes for which to show limits and warnings; default: as shown by --probe, or as last seen by the daemon",
         wholeNumber(1, 10_000_000),
       ),
       option(

@@ -13,7 +13,7 @@ interface StateOptions {
   readonly config: string;
 }
 
-/** `state export FILE`: writes the state of a configuration as lines of JSON. Daemons may be using it. */
+/** `state export FILE`: writes the state of a configuration as lines of JSON, even while daemons use it. */
 export async function runStateExport(
   { config }: StateOptions,
   context: CommandContext,
@@ -29,7 +29,7 @@ export async function runStateExport(
 }
 
 /**
- * `state import FILE`: writes an exported state into the empty state of a configuration, either all of it or nothing.
+ * `state import FILE`: writes an exported state into the empty state of a configuration. Writes all of it or nothing.
  */
 export async function runStateImport(
   { config }: StateOptions,
@@ -48,7 +48,7 @@ export async function runStateImport(
   context.err.write(`imported ${countNoun(rows.value.length, "row")}\n`);
 }
 
-/** Replaces a file, but only after all lines are written. */
+/** Writes lines to a file. An existing file is replaced only once all lines are written. */
 async function writeFileWhole(file: string, lines: AsyncIterable<string>): Promise<void> {
   const unfinished = `${file}.unfinished`;
   try {
