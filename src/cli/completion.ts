@@ -35,17 +35,18 @@ export function candidatesFor(words: readonly string[], program: Command): reado
   const [, prefix = "", named] = /^((--[\w-]+)=)/.exec(typed) ?? [];
   const before = [...words.slice(0, -1), ...(named === undefined ? [] : [named])].filter((word) => word !== "=");
   let command = program;
-  let open: Option | undefined;
+  /** The option whose value comes next. */
+  let pending: Option | undefined;
   for (const word of before) {
-    if (open !== undefined) open = undefined;
+    if (pending !== undefined) pending = undefined;
     else {
-      open = optionsOf(command).find((option) => option.long === word && (option.required || option.optional));
+      pending = optionsOf(command).find((option) => option.long === word && (option.required || option.optional));
       command = command.commands.find((subcommand) => subcommand.name() === word) ?? command;
     }
   }
-  if (open !== undefined) {
-    const [, name = ""] = /[<[]([\w-]+)/.exec(open.flags) ?? [];
-    return valuesOf(name, open.argChoices).map(({ word }) => ({
+  if (pending !== undefined) {
+    const [, name = ""] = /[<[]([\w-]+)/.exec(pending.flags) ?? [];
+    return valuesOf(name, pending.argChoices).map(({ word }) => ({
       word: word === FILES ? word : prefix + word,
       description: "",
     }));

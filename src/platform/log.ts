@@ -7,9 +7,10 @@ import { StderrWriter } from "./stderr-writer.ts";
 /** The section `log` of the configuration. */
 export type LogConfig = Config["log"];
 
-/** Destination of log lines, which include their line break. A terminal gets colors unless NO_COLOR is set. */
+/** Destination of log lines, which include their line break. */
 export interface LogDestination {
   write(line: string): void;
+  /** Whether lines in the format `pretty` are colored. Absent means false. */
   readonly isTTY?: boolean;
 }
 
@@ -53,6 +54,7 @@ export function createLog(
 /** All logs share one writer, so that their lines do not mix. */
 const stderr = new StderrWriter();
 
+/** Returns standard error as a destination. A terminal gets colors unless NO_COLOR is set. */
 const stderrDestination = (): LogDestination => ({
   write: (line) => stderr.write(line),
   isTTY: process.stderr.isTTY === true && process.stderr.hasColors(),

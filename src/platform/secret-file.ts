@@ -88,7 +88,7 @@ function readSecret(path: string, format: SecretFormat): Result<SecretFileConten
 
 function singleLineProblem(text: string): string | null {
   if (text.trim() === "") return "is empty; it should hold the secret, on one line";
-  // It would make the header that contains it invalid, with an error that does not name the file.
+  // Either would make a header with the secret invalid, with an error that does not name the file.
   if (/\p{Cc}/u.test(text))
     return "holds more than one line, or a control character; the secret must be one line of text";
   if (!/^[\x20-\x7e]*$/.test(text)) {

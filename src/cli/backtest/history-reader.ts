@@ -20,7 +20,7 @@ export interface HistorySource {
   readonly signal: AbortSignal;
 }
 
-/** Prometheus returns at most 11,000 points per series. */
+/** Maximum number of points of one query. Prometheus returns at most 11,000 points per series. */
 const POINTS_MAX = 10_000;
 /**
  * Maximum number of samples of one query. They take about 7 MB of JSON, or 25 MB if each is from a different node.

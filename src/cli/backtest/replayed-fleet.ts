@@ -73,7 +73,10 @@ export class ReplayedFleet {
     return Math.max(grid.stepMs, medianOf(this.#scrapeIntervals) * SECOND_MS);
   }
 
-  /** Returns whether a point shows a new scrape. Prometheus shows the last one for {@link LOOKBACK_MS}. */
+  /**
+   * Returns whether a point shows a new scrape, and nodes are known. Prometheus shows the last scrape for
+   * {@link LOOKBACK_MS}. Without the daemon's own metrics, every point with nodes is a new scrape.
+   */
   #isScraped(chunk: HistoryChunk, point: number, hasNodes: boolean): boolean {
     const scrapedAt = chunk.scrapedAt(point);
     if (Number.isNaN(scrapedAt)) return hasNodes;

@@ -91,7 +91,7 @@ async function searchRows<Row extends JournalRow>(
     ...(isCut ? [`not all rows were searched: there may be more ${noun}s; use --since, --node or --policy`] : []),
     ...(unlocated.size === 0
       ? []
-      : [`${countNoun(unlocated.size, noun)} with an unknown location left out: the node is no longer in the fleet`]),
+      : [`${countNoun(unlocated.size, noun)} with an unknown location left out: nodes that left the fleet have none`]),
   ];
   return { rows, notes };
 }

@@ -88,7 +88,7 @@ function formatElapsed(ms: DurationMs): string {
   return `${two(Math.floor(total / 3_600))}:${two(Math.floor(total / 60) % 60)}:${two(total % 60)}`;
 }
 
-/** Maximum number of events that are reported at once, which is more than a demo produces in a second. */
+/** Maximum number of events in one report. If there are more, only the latest ones are reported. */
 const EVENTS_MAX = 200;
 
 /** Creates a function that reports decisions and actions. */

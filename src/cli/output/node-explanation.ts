@@ -3,7 +3,7 @@ import type { ExplanationView, PolicyExplanationView } from "../../web/api/remed
 import type { ActionView, EpisodeView } from "../../web/api/row-views.ts";
 import type { ResponseShape } from "../daemon-client.ts";
 
-/** The state of a policy on a node. What was unknown at that time is null; `steps` is then empty. */
+/** The state of a policy on a node. What is not known is null; unknown `steps` are an empty list. */
 export type PolicyReport = KnownOfPolicy & {
   readonly [Key in Exclude<keyof PolicyExplanationView, keyof KnownOfPolicy>]: PolicyExplanationView[Key] | null;
 };

@@ -48,7 +48,7 @@ export const BOUND_TEXTS: Readonly<Record<Bound, string>> = {
   month: "the plan's calls per month",
 };
 
-/** Number of columns that hold text. The others hold numbers. */
+/** Number of leading columns that hold text. The others hold numbers. */
 const TEXT_COLUMN_COUNT = 2;
 const COLUMN_TITLES = "collector,endpoint,requested,planned,slowdown,calls/min,calls/30d,age: median,worst".split(",");
 

@@ -89,7 +89,7 @@ export async function stateProblem({ path, postgres }: StateConfig): Promise<Key
 
 const URL_FILE_KEY = "state.postgres.url_file";
 
-/** Returns how to reach a database. By default, which is for commands, nothing is logged. */
+/** Returns how to reach a database. The defaults are for commands, and log nothing. */
 function databaseOf(
   { url_file, schema }: NonNullable<StateConfig["postgres"]>,
   { clock, log } = { clock: systemClock, log: silentLog },

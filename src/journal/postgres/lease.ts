@@ -97,7 +97,7 @@ export class Lease implements LeasePort {
          EXISTS (SELECT FROM ${s}.leases WHERE expires_at > clock_timestamp()) AS held
        FROM ${s}.schema_version`,
       [holder, url, leaseMs, VERSIONS.last, LEASE_MS_MAX],
-      this.#renewTimeoutMs(),
+      this.#timeoutMs(),
     );
     if (row!.epoch === null) {
       const problem =
@@ -122,7 +122,7 @@ export class Lease implements LeasePort {
       `UPDATE ${database.schema}.leases SET expires_at = clock_timestamp() + $2 * interval '1 millisecond'
        WHERE epoch = $1 RETURNING epoch`,
       [epoch, leaseMs],
-      this.#renewTimeoutMs(),
+      this.#timeoutMs(),
     );
     if (row === undefined) throw this.loseLeadership();
     if (this.#epoch === epoch) this.#deadline = Math.max(this.#deadline, sentAt + leaseMs);
@@ -140,7 +140,7 @@ export class Lease implements LeasePort {
     this.#epoch = null;
     if (epoch === null) return;
     const sql = `UPDATE ${database.schema}.leases SET expires_at = '-infinity' WHERE epoch = $1`;
-    await database.query(sql, [epoch], this.#renewTimeoutMs());
+    await database.query(sql, [epoch], this.#timeoutMs());
   }
 
   async current(): Promise<LeaseHolder | null> {
@@ -155,7 +155,8 @@ export class Lease implements LeasePort {
     return { holder: String(row.holder), url, epoch: Number(row.epoch), leftMs: Number(row.left_ms) };
   }
 
-  #renewTimeoutMs(): DurationMs {
+  /** Returns the timeout of a statement on the lease. */
+  #timeoutMs(): DurationMs {
     return this.#deps.leaseMs / ATTEMPTS_PER_LEASE;
   }
 }

@@ -14,7 +14,7 @@ import { migrate, schemaVersion, VERSIONS } from "./migrations.ts";
 /** Size to which the write-ahead log is truncated, so that a large commit does not occupy disk space permanently. */
 const LOG_BYTES_KEPT_MAX = 16 * 1_024 * 1_024;
 
-/** A store in SQLite. What its methods write is on disk before they return. */
+/** A store in SQLite. Unless it is in memory, what its methods write is on disk before they return. */
 export interface SqliteStateStore extends StateStore {
   readonly database: DatabaseSync;
 }
@@ -50,7 +50,7 @@ export function openSqliteStore(folder: string): Result<SqliteStateStore, StoreF
   }
 }
 
-/** Creates a store in memory, for the demo and for tests. */
+/** Creates a store in memory, for commands that keep no state and for tests. */
 export function createMemoryStateStore(): SqliteStateStore {
   const database = new DatabaseSync(":memory:");
   migrate(database);
