@@ -84,8 +84,8 @@ export function createServiceAccess(
 }
 
 /**
- * Asks the service for the network's size, by reading the first page of each list, which takes two calls. Throws
- * {@link CommandFailure} if one can't be read.
+ * Asks the service for the network's size, by reading the first page of each list. This takes two calls, and more if one
+ * is retried. Throws {@link CommandFailure} if a page can't be read.
  */
 export async function queryNetworkSize(
   resources: ConfigResources,
