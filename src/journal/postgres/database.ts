@@ -27,7 +27,7 @@ export interface Connection {
   query(sql: string, parameters?: Parameters, timeoutMs?: DurationMs): Promise<readonly Row[]>;
 }
 
-/** Enough for a commit, a renewal of the lease, and two counts of calls or queries at the same time. */
+/** Enough for a commit, a renewal of the lease, and two other statements at the same time. */
 const CONNECTIONS_MAX = 4;
 /** See {@link Database.history}. */
 const HISTORY_CONNECTIONS_MAX = 2;

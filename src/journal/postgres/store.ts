@@ -138,7 +138,7 @@ export async function readPostgresState<T>(
   const opened = openDatabase(deps);
   if (!opened.ok) return opened;
   const database = opened.value;
-  /** The error of `read`. The transaction would take that of a file, which has a code too, for a connection failure. */
+  /** The error of `read`. The transaction would take a file error, which also has a code, for a connection failure. */
   let rejection: { readonly error: unknown } | undefined;
   try {
     return await database.transaction(async (connection) => {
