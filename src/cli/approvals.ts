@@ -38,7 +38,7 @@ const stateText = ({ state, created_at, answered_at, operator }: UnsentAction): 
     ? `approved ${operator === null ? "" : `by ${operator} `}${formatTime(answered_at ?? created_at)}, valid`
     : `waiting since ${formatTime(created_at)}`;
 
-/** Names the command for the first action. Those that wait for approval come before the approved ones. */
+/** Returns the command to run next, for the first action of the list. */
 const nextCommand = ({ id, node, state }: UnsentAction): string =>
   state === "approved"
     ? `${PROGRAM} reject ${id} withdraws the approval; ${PROGRAM} explain ${node} shows what holds it`

@@ -30,7 +30,7 @@ import { stateProblem } from "./state/state-store.ts";
 
 interface CheckOptions extends OutputOption {
   readonly config: string;
-  /** Size of the fleet. Absent means the size that the daemon saw last. */
+  /** Size of the fleet. Absent means the size that a probe shows, or else the one that the daemon saw last. */
   readonly nodes?: number;
   /** Whether to ask the service. */
   readonly probe?: boolean;
@@ -131,7 +131,7 @@ async function checkConfig(
   return ok({ loaded: parsed.value, stored });
 }
 
-/** Returns the warning about a problem with the state that does not keep `run` from starting, or null if there is none. */
+/** Returns the warning about a state that can't be read although `run` starts with it, or null if there is none. */
 function warningOf({ kind, message }: StoreFailure): string | null {
   if (kind === "damaged") return message;
   return kind === "unreachable" ? `${message}; nothing in the database was checked` : null;
@@ -140,7 +140,7 @@ function warningOf({ kind, message }: StoreFailure): string | null {
 const journalProblem = ({ config: { state }, keys }: LoadedConfig, message: string): ConfigProblem =>
   locateProblem(keys, { key: state.postgres === undefined ? "state.path" : "state.postgres", message });
 
-/** Returns why no policy acts without an operator. The list is empty if at least one policy may act. */
+/** Returns why no policy acts without an operator. The list is empty if a policy may act. */
 function reasonsNotEnforced({ config, policies }: LoadedConfig): readonly string[] {
   if (policies.length === 0) {
     const reason =
@@ -177,6 +177,6 @@ function policyReasons(policy: PolicySpec, { service }: Config): string[] {
   ];
 }
 
-/** Formats the reasons. Returns an empty string if there are none. */
+/** Formats the reasons as lines. Returns an empty string if there are none. */
 const formatNotEnforcedReasons = (reasons: readonly string[]): string =>
   reasons.length === 0 ? "" : `enforces nothing because\n${reasons.map((reason) => `  ${reason}\n`).join("")}`;

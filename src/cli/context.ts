@@ -22,24 +22,27 @@ export const VERSION: string = (
 ).version;
 
 /**
- * What a shell runs for this program: an npm script in a checkout, whose files are TypeScript, the installed command
- * otherwise.
+ * The command that runs this program: an npm script in a checkout, whose files are TypeScript, or else the installed
+ * command.
  */
 export const PROGRAM = import.meta.url.endsWith(".ts") ? "npm start --" : "proxywarden";
 
-/** Where a command prints. */
+/** A stream that a command prints to. */
 export interface Output {
   write(text: string): void;
   readonly isTTY?: boolean;
 }
 
-/** Exit codes. */
+/** Exit code of a success. */
 export const EXIT_OK = 0;
+/** Exit code if a check or an operation failed. */
 export const EXIT_FAILURE = 1;
+/** Exit code of a usage error. */
 export const EXIT_USAGE = 2;
+/** An exit code of the program. */
 export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILURE | typeof EXIT_USAGE;
 
-/** What is wrong: a sentence, or a message with its position in a file. */
+/** What is wrong: a sentence, or a message that may have a position in a file. */
 export type Problem = string | ConfigProblem | { readonly message: string };
 
 /** Formats a problem as one line. */
@@ -70,14 +73,14 @@ export function orFail<T>(result: Result<T, Problem | readonly Problem[]>): T {
   throw new CommandFailure(result.error);
 }
 
-/** Returns the {@link CommandFailure} with which `work` rejects, if it does. */
+/** Resolves to the value of `work`, or to the {@link CommandFailure} with which it rejects. Rejects with other errors. */
 export const orFailure = <T>(work: Promise<T>): Promise<T | CommandFailure> =>
   work.catch((error: unknown) => {
     if (error instanceof CommandFailure) return error;
     throw error;
   });
 
-/** Prints why a command failed, and returns its exit code. `hasTrace` adds the stack trace of an unexpected exception. */
+/** Prints why a command failed, and returns its exit code. With `hasTrace`, an unexpected exception has a stack trace. */
 export function reportFailure(error: unknown, { err }: Pick<CommandContext, "err">, hasTrace = false): ExitCode {
   if (error instanceof CommandFailure) {
     printProblems({ err }, error.problems, "proxywarden: ");

@@ -29,7 +29,7 @@ export interface DaemonAccessOptions {
   readonly httpConfigFile?: string;
 }
 
-/** Reads how to reach a server. */
+/** Reads how to reach a server. Throws {@link CommandFailure} if its file is invalid, or a secret can't be read. */
 export function readServerAccess(
   { url, httpConfigFile: file }: DaemonAccessOptions,
   env: NodeJS.ProcessEnv,
@@ -41,7 +41,7 @@ export function readServerAccess(
   return accessWithSecrets(keyPositionsOf(read), "", { url, ...read.value });
 }
 
-/** Reads the secrets of a server whose keys begin with `prefix`. */
+/** Reads the secrets of a server whose keys begin with `prefix`. Throws {@link CommandFailure} if one can't be read. */
 export function accessWithSecrets(
   keys: KeyPositions,
   prefix: string,
@@ -61,14 +61,17 @@ export interface DaemonConnectionOptions extends DaemonAccessOptions {
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-/** The keys that a JSON response must have, by the types of their values. What is in them is not checked. */
+/** The keys that a JSON response must have, and the types of their values. Their content is not checked. */
 export type ResponseShape = Readonly<Record<string, "array" | "object" | "string">>;
 
 /** Environment variable that holds the operator token unless `--token-file` is given. */
 export const TOKEN_VARIABLE = "PROXYWARDEN_ADMIN_TOKEN";
 const QUOTED_CHARS_MAX = 300;
 
-/** Returns the operator token from the file, or else from the environment, or null if there is none. */
+/**
+ * Returns the operator token from the file, or else from the environment, or null if there is none. Throws
+ * {@link CommandFailure} if it can't be read or is invalid.
+ */
 export function readToken({ tokenFile }: DaemonConnectionOptions, env: NodeJS.ProcessEnv): string | null {
   if (tokenFile !== undefined) {
     const secret = fileSecret(tokenFile, systemClock);
@@ -80,7 +83,7 @@ export function readToken({ tokenFile }: DaemonConnectionOptions, env: NodeJS.Pr
   throw new CommandFailure(`${TOKEN_VARIABLE}: must be a single line of ASCII characters`);
 }
 
-/** Sends one request to a server. A terminal shows if the command waits for it. Never rejects. */
+/** Sends one request to a server. A terminal shows how long the command has waited for it. Never rejects. */
 export async function sendRequest(
   access: EndpointAccess,
   request: IntegrationRequest,
@@ -95,8 +98,8 @@ export async function sendRequest(
 }
 
 /**
- * The running daemon, as a command reaches it. Requests carry the operator token if there is one, or else the
- * credentials of `--http-config-file`. They reject with {@link CommandFailure}.
+ * Client of the running daemon. Requests carry the operator token if there is one, or else the credentials of
+ * `--http-config-file`. They reject with {@link CommandFailure}.
  */
 export class DaemonClient {
   readonly #options: DaemonConnectionOptions;
@@ -117,7 +120,7 @@ export class DaemonClient {
     return (await this.get<{ readonly data: readonly T[] }>(path, { data: "array" })).data;
   }
 
-  /** Returns the time on the daemon's clock, which may differ from ours, as in a demo that runs faster than real time. */
+  /** Returns the time of the daemon's clock. It may differ from this machine's, as in a demo faster than real time. */
   async now(): Promise<EpochMs> {
     return Date.parse((await this.get<{ readonly now: string }>("/api/v1/status", { now: "string" })).now);
   }
@@ -150,7 +153,7 @@ const hasShape = (json: JsonObject, shape: ResponseShape): boolean =>
     return type === "array" ? Array.isArray(value) : typeof value === type && value !== null;
   });
 
-/** Returns what a server with TLS needs besides its URL. */
+/** Returns the end of a hint to set `--url`: what a server with TLS needs as well, or nothing without TLS. */
 export const trustHint = (url: string): string =>
   url.startsWith("https:") ? ", and the trusted CA with --http-config-file" : "";
 
@@ -163,7 +166,7 @@ function connectionError(url: string, { method }: IntegrationRequest, failure: I
   return `${url}: ${failure.message}${note}`;
 }
 
-/** Formats what a response that is not a result says. `given` is the kind of credentials that were sent, if any. */
+/** Formats a response that is not the expected result. `given` is the kind of credentials that were sent, if any. */
 function responseError(
   url: string,
   { method }: IntegrationRequest,

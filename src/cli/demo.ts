@@ -29,7 +29,7 @@ interface DemoOptions {
   /** Simulation speed, as a multiple of real time. */
   readonly speed: number;
   readonly port: number;
-  /** Stops after this much real time. Absent means until it is stopped. */
+  /** Real time after which the demo stops. Absent means that it runs until the process is asked to stop. */
   readonly for?: DurationMs;
 }
 
@@ -40,7 +40,7 @@ const POLL_INTERVAL_MS: DurationMs = SECOND_MS;
 export async function runDemo(options: DemoOptions, context: CommandContext): Promise<void> {
   const clock = options.speed === 1 ? systemClock : createScaledClock(systemClock, options.speed);
   const { nodes, sessions, seed } = options;
-  // The enterprise plan has no monthly limit, which would slow down a demo of a few minutes.
+  // A monthly limit would slow down polling, and the enterprise plan has none.
   const plan = { ...demoScenario.service, plan: "enterprise" } as const;
   const scenario = { ...demoScenario, nodes, sessions, seed, service: plan };
   const service = createService(scenario, clock.now());
@@ -65,7 +65,7 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
   };
   try {
     const started = await startDaemon(orFail(deps.readConfig()), deps);
-    // The configuration of the demo takes its address from this option.
+    // The configuration of the demo takes its port from this option.
     if (!started.ok)
       throw new CommandFailure([started.error].flat().map((text) => text.replace(/^web\.listen:/, "--port:")));
     const daemon = started.value;
@@ -141,7 +141,7 @@ ${ages.join("\n")}
 `;
 }
 
-/** The counters of actions in `/metrics` that are not zero. */
+/** Returns the counters of actions in `/metrics` that are not zero, a line each. */
 async function actionCounts(url: string): Promise<string[]> {
   const page = await (await fetch(`${url}/metrics`)).text();
   const samples = /^proxywarden_actions_total\{policy="(.*)",action="(.*)",outcome="(.*)"\} ([1-9]\d*)$/gm;

@@ -26,7 +26,7 @@ import { readConfiguredState } from "./state/state-store.ts";
 
 /** Options of `explain`. */
 export interface ExplainOptions extends DaemonConnectionOptions, OutputOption {
-  /** Configuration whose journal is read; if absent, the running daemon is asked. */
+  /** Configuration whose journal is read. Absent means that the running daemon is asked. */
   readonly config?: string;
   /** Absent means now. */
   readonly at?: PastTime;

@@ -11,7 +11,7 @@ interface HealthcheckOptions extends DaemonAccessOptions {
   readonly config?: string;
 }
 
-/** A tenth of the 30 s that container engines wait by default. */
+/** A tenth of the 30 s for which container engines wait by default. */
 const HEALTHCHECK_TIMEOUT_MS = 3 * SECOND_MS;
 
 /** `healthcheck`: checks that the daemon answers `/-/healthy`. */
@@ -34,8 +34,8 @@ export async function runHealthcheck(options: HealthcheckOptions, context: Comma
 const OTHER_ADDRESS = "if the daemon listens elsewhere, pass its address as --url instead of --config";
 
 /**
- * Returns how to reach the daemon, at the listen address of its configuration if there is one. The certificate is then
- * not verified, because it names another host, and the request contains no secret.
+ * Returns how to reach the daemon, at the listen address of its configuration if there is one. Without
+ * `--http-config-file`, the certificate is then not verified: it names another host, and the request contains no secret.
  */
 function accessTo(
   server: ConfiguredServer | null,

@@ -17,7 +17,6 @@ import { systemClock } from "../platform/clock.ts";
 import { silentLog } from "../platform/log.ts";
 import { type BillingMonth, type MonthUsage, storedMonthOf } from "../rate-limit/monthly-budget.ts";
 import { CommandFailure } from "./context.ts";
-import type { CountSource } from "./output/plan-table.ts";
 import { readConfiguredState } from "./state/state-store.ts";
 
 /** Numbers of nodes and sessions given on the command line. Absent if not given. */
@@ -53,7 +52,7 @@ export async function readStoredState({ limits, state }: Config): Promise<Result
   return ok({ networkSize: null, month: monthUsage(storedMonthOf(null, now, starts_on), used) });
 }
 
-/** Timeout of each call. */
+/** Timeout of each call to the service. */
 const SERVICE_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 
 /**
@@ -84,7 +83,10 @@ export function createServiceAccess(
   };
 }
 
-/** Asks the service for the network's size. This reads the first page of each list, and takes two calls. */
+/**
+ * Asks the service for the network's size, by reading the first page of each list. This takes two calls, and more if one
+ * is retried. Throws {@link CommandFailure} if a page can't be read.
+ */
 export async function queryNetworkSize(
   resources: ConfigResources,
   version: string,
@@ -109,8 +111,8 @@ export async function queryNetworkSize(
 }
 
 /**
- * Returns the network size from the given counts, or from those seen if they are not given. Pages have the size of the
- * limit, unless more pages were seen.
+ * Returns the network size from the given counts, or from those seen if they are not given. Pages hold `pageLimit` records,
+ * or fewer if more pages were seen.
  */
 export function givenNetworkSize(given: GivenCounts, seen: NetworkSize | null, pageLimit: number): NetworkSize {
   const { nodes = seen?.nodes ?? 0, sessions = seen?.sessions ?? 0 } = given;
@@ -124,13 +126,16 @@ export function givenNetworkSize(given: GivenCounts, seen: NetworkSize | null, p
   };
 }
 
-/** Size of a fleet, in nodes, and its source: an option, a probe of the service, or the daemon's state. */
+/** Source of a size: the command line, the daemon's state, or the service. */
+export type CountSource = "options" | "state" | "service";
+
+/** Number of nodes in a fleet, and its source. */
 export interface FleetSize {
   readonly nodes: number;
   readonly source: CountSource;
 }
 
-/** Returns the given size, or the one that a probe has shown, or the one in the daemon's state; or null if none is known. */
+/** Returns the given size, or else that of a probe, or else that in the daemon's state. Returns null if none is known. */
 export function fleetSize(
   given: number | undefined,
   probed: number | null,

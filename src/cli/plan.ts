@@ -5,15 +5,16 @@ import { readConfig } from "./config/config-loading.ts";
 import { planNetwork } from "./config/plan-warnings.ts";
 import { type CommandContext, CommandFailure, type OutputOption, orFail, print } from "./context.ts";
 import {
+  type CountSource,
   type GivenCounts,
   givenNetworkSize,
   queryNetworkSize,
   readStoredState,
   type StoredState,
 } from "./network-size.ts";
-import { type CountSource, formatPlan, planJson } from "./output/plan-table.ts";
+import { formatPlan, planJson } from "./output/plan-table.ts";
 
-/** Options of `plan`. Counts that are absent come from the daemon's state, or else from the service. */
+/** Options of `plan`. Absent counts are taken from the daemon's state, or else from the service. */
 export interface PlanOptions extends GivenCounts, OutputOption {
   readonly config: string;
 }
@@ -24,7 +25,7 @@ export async function runPlan(options: PlanOptions, context: CommandContext): Pr
   const stored = orFail(await readStoredState(loaded.config));
   const { known, source } = await knownSize(options, stored, context);
   const size = givenNetworkSize(options, known, loaded.config.service.page_limit);
-  // Unless the size is from the daemon's state, the plan is for a full month: the calls left in this month are
+  // Unless the size is from the daemon's state, the plan is for a full month, because the calls left in this month are
   // unknown, or the counts are hypothetical.
   const isFullMonth = source !== "state";
   const planned = planNetwork(loaded, size, isFullMonth ? undefined : stored.month);
@@ -32,7 +33,7 @@ export async function runPlan(options: PlanOptions, context: CommandContext): Pr
   print(context, options, planJson(report), () => formatPlan(report));
 }
 
-/** Returns the counts of which those that are not given are taken, and their source. */
+/** Returns the counts that replace those not given, or null if none are known, and their source. */
 async function knownSize(
   given: PlanOptions,
   { networkSize: seen }: StoredState,
@@ -43,7 +44,7 @@ async function knownSize(
   return { known: await askService(given.config, context), source: "service" };
 }
 
-/** Asks the service for the network's size, which needs the secrets of the configuration. */
+/** Asks the service for the network's size, which requires the secrets of the configuration. */
 async function askService(file: string, { env, version, stop }: CommandContext): Promise<NetworkSize> {
   const read = readConfig(file, env);
   if (!read.ok) throw new CommandFailure([...read.error, "to plan without the service, pass --nodes N --sessions N"]);

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { type DurationMs, parseDuration } from "../base/duration.ts";
 import type { Result } from "../base/result.ts";
-import { STANDARD_INPUT } from "../platform/text-file.ts";
+import { STANDARD_STREAM } from "../platform/text-file.ts";
 import {
   type OperatorCommandRoute,
   operatorCommandTable,
@@ -61,7 +61,7 @@ export function createProgram(context: CommandContext): Command {
     return added.action(async () => {
       const colored = { ...context, env: withColorOption(context.env, colorOption()) };
       const { policies = [] } = added.opts<{ policies?: readonly string[] }>();
-      const inputs = [...added.args, ...policies].filter((name) => name === STANDARD_INPUT);
+      const inputs = [...added.args, ...policies].filter((name) => name === STANDARD_STREAM);
       if (inputs.length > 1) throw new CommandFailure("standard input (-) can be given only once", EXIT_USAGE);
       await run(added.opts() as never, colored, added.args);
     });
@@ -80,7 +80,7 @@ export function createProgram(context: CommandContext): Command {
     example: "completion bash",
     run: (_, given, [shell, ...words]) => runCompletion(shell as Shell, words, program, given),
   });
-  // The script of a shell passes the words that are typed.
+  // The script of a shell passes the words that are typed as further arguments.
   completion.allowExcessArguments().registeredArguments[0]!.choices(SHELLS);
   add(program, {
     usage: "help [command...]",
@@ -93,7 +93,7 @@ export function createProgram(context: CommandContext): Command {
   return program;
 }
 
-/** Runs a command line, given without the name of the program, and returns the exit code. Prints every error. */
+/** Runs a command line, given without the name of the program. Returns the exit code. Prints every error. */
 export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<ExitCode> {
   const program = createProgram(context);
   try {
@@ -180,7 +180,7 @@ const COMMANDS: readonly CommandRow[] = [
       CONFIG,
       option(
         "--nodes <count>",
-        "number of nodes for which to show limits and warnings; default: as last seen by the daemon",
+        "number of nodes for which to show limits and warnings; default: as shown by --probe, or as last seen by the daemon",
         wholeNumber(1, 10_000_000),
       ),
       option(

@@ -1,11 +1,11 @@
 import { fail } from "../base/result.ts";
 
 /**
- * Why the store can't be opened. The message names the file or folder and what to do.
+ * Why a store can't be opened. The message names the file, folder or database.
  * - `held`: another process uses it.
  * - `unsupported`: a later version of proxywarden, or a build from before the first release, wrote it.
  * - `damaged`: it is corrupt, or not a proxywarden database.
- * - `unusable`: the folder can't be read or written, or the database refuses access.
+ * - `unusable`: the folder can't be read or written, or the database or its URL can't be used.
  * - `unreachable`: the database server does not answer now.
  * - `missing`, only when opened for reading: there is no store.
  * - `older`, only when opened for reading: an earlier version wrote it, and it was not migrated yet.
@@ -15,7 +15,7 @@ export interface StoreFailure {
   readonly message: string;
 }
 
-/** Creates a failure. */
+/** Returns a failure as a result. */
 export const storeFailure = (
   kind: StoreFailure["kind"],
   message: string,
@@ -28,16 +28,17 @@ interface KnownVersions {
 }
 
 /** Returns why a store of `version`, which is 0 if it is new, can't be used or migrated, or null if it can. */
-export function unusableVersionFailure(name: string, version: number, { first, last }: KnownVersions) {
+export function unusableVersionFailure(
+  name: string,
+  version: number,
+  { first, last }: KnownVersions,
+): StoreFailure | null {
   const has = `${name} has schema version ${version}, but this version of proxywarden supports`;
   if (version > last)
-    return {
-      kind: "unsupported",
-      message: `${has} ${last} at most; run the version that wrote it, or a later one`,
-    } as const;
+    return { kind: "unsupported", message: `${has} ${last} at most; run the version that wrote it, or a later one` };
   if (version === 0 || version >= first) return null;
   const advice = `a build from before the first release wrote it; move it away, or see "Changes during development" in CHANGELOG.md for how to keep it`;
-  return { kind: "unsupported", message: `${has} ${first} and later; ${advice}` } as const;
+  return { kind: "unsupported", message: `${has} ${first} and later; ${advice}` };
 }
 
 /** Like {@link unusableVersionFailure}, for a store that is only read, and therefore not migrated. */

@@ -2,8 +2,8 @@ import type { Action } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 
 /**
- * The tables that commits write: their columns with the types in PostgreSQL, and those that identify a row. Without the
- * latter, every row is new. `body` is the row as JSON.
+ * The tables that commits write: their columns with the types in PostgreSQL, and the key that identifies a row. If the
+ * key is empty, every row is new. `body` is the row as JSON.
  */
 export const TABLES = {
   timers: {
@@ -28,10 +28,10 @@ export const TABLES = {
 } as const;
 type TableName = keyof typeof TABLES;
 
-/** A kind of write. */
+/** A kind of write: the table, and whether rows are deleted from it. */
 export interface Write {
   readonly table: TableName;
-  /** Absent if rows are added or replaced. */
+  /** Absent if rows are added to the table, or replaced in it. */
   readonly isDelete?: true;
 }
 
@@ -128,12 +128,12 @@ export const PRUNE_ROWS_MAX = 2_000;
 export const DECISIONS_MAX = 200_000;
 
 /**
- * Returns the SQL that deletes rows that ended or were decided before `$1`, up to `$2` rows of each table, oldest
- * first. `s` is the quoted name of the schema. Actions are deleted before their episodes.
+ * Returns the statements that delete rows that ended or were recorded before `$1`, up to `$2` rows of each table. `s`
+ * is the quoted name of the schema. Actions are deleted before their episodes.
  */
 export const deleteOldRows = (s: string): readonly string[] => [
-  // Actions of an open or recent episode are kept. The row with the highest number stays, so that no number is used
-  // twice.
+  // Actions of an open or recent episode are kept. The row with the highest number of each table is kept, so that no
+  // number is assigned twice.
   `DELETE FROM ${s}.actions WHERE number IN (
      SELECT number FROM ${s}.actions AS old
      WHERE over_at < $1 AND number < (SELECT max(number) FROM ${s}.actions) AND NOT EXISTS (
@@ -144,7 +144,7 @@ export const deleteOldRows = (s: string): readonly string[] => [
      WHERE closed_at < $1 AND number < (SELECT max(number) FROM ${s}.episodes)
        AND NOT EXISTS (SELECT 1 FROM ${s}.actions WHERE episode = old.id)
      ORDER BY closed_at LIMIT $2)`,
-  // A decision is written only when it changes, so the last one about an open episode is current, however old it is.
+  // A decision is recorded only when it changes, so the last one about an open episode is in effect, however old it is.
   `DELETE FROM ${s}.decisions WHERE seq IN (
      SELECT seq FROM ${s}.decisions AS old
      WHERE at < $1 AND (

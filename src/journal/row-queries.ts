@@ -8,7 +8,7 @@ import type { StateReader, StateRow } from "./state-export.ts";
 /** A row of a result. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** Runs statements of a kind that SQLite and PostgreSQL have in common. Their parameters are `$1`, `$2` and so on. */
+/** Runs statements that are valid in both SQLite and PostgreSQL. Their parameters are `$1`, `$2` and so on. */
 export interface Queryable {
   query(sql: string, parameters?: readonly (string | number)[]): Promise<readonly Row[]>;
 }
@@ -26,7 +26,7 @@ interface TimedTable {
   readonly kind: StateRow["kind"];
   /** The column with the time of a row. */
   readonly at: string;
-  /** The column whose value grows with each new row. */
+  /** The column whose value increases with each new row. */
   readonly sequence: "number" | "seq";
 }
 
@@ -86,11 +86,13 @@ export const callsSince = (used: ReadonlyMap<string, number>, day: string): numb
 /**
  * Loads the content of the journal. `s` is the quoted name of the schema. If others may write to the database, the
  * connection must be in a transaction with one snapshot; the same connection must not write meanwhile. The rows are not
- * limited, since every open episode and every attempt must be loaded: open ones are bounded by the fleet and its policies,
- * attempts by the limits on actions and retries, and by pruning. The condition is that of `countsAsAttempt`.
+ * limited, since every open episode and every attempt must be loaded: open ones are bounded by the fleet and its
+ * policies, attempts by the limits on actions and retries, and by pruning. A closed episode is loaded if
+ * `countsAsAttempt` is true.
  */
 export async function loadContents(connection: Queryable, s: string, since: EpochMs): Promise<JournalContents> {
-  // Sorted here: to return rows in order, either database may read all of them instead of searching by the conditions.
+  // Sorted here, because with ORDER BY either database may read the whole table in order instead of using the indexes
+  // of the conditions.
   const inOrder = (rows: readonly Row[]) => rows.toSorted((a, b) => Number(a.number) - Number(b.number));
   const episodes = await connection.query(
     `SELECT number, body FROM ${s}.episodes WHERE closed_at IS NULL
@@ -159,8 +161,8 @@ const bodiesOf = <T>(rows: readonly Row[]): T[] =>
   rows.map(({ body }) => (typeof body === "string" ? JSON.parse(body) : body) as T);
 
 /**
- * Returns a query. A node has few rows, so its index is used even if a policy is given as well: `|| ''` keeps SQLite
- * from using that of the policy. A negative limit, which SQLite would treat as none, becomes 0.
+ * Returns a query and its parameters. A node has few rows, so its index is used even if a policy is given as well:
+ * `|| ''` keeps SQLite from using the index of the policy. A negative limit, which SQLite would treat as none, becomes 0.
  */
 function selectTimed(s: string, { table, at, sequence }: TimedTable, { node, policy, until, limit }: JournalQuery) {
   const parameters: (string | number)[] = [];

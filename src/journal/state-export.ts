@@ -47,7 +47,7 @@ export async function* exportLines(rows: AsyncIterable<StateRow>): AsyncGenerato
   yield `${JSON.stringify({ kind: "end", rows: count })}\n`;
 }
 
-/** Reads an exported state. The error names the line and what is wrong with it. */
+/** Reads an exported state. The error says what is wrong with it. */
 export function parseExport(text: string): Result<readonly StateRow[], string> {
   const lines = text.trimEnd().split("\n");
   const { proxywarden_state: version } = parseJsonObject(lines[0]!) as Record<string, unknown>;

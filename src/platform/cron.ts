@@ -10,19 +10,18 @@ const CYCLE_DAYS_MAX = 40 * 366;
 /** Maximum number of cached schedules. Each collector has at most one, but reloads may add others. */
 const SCHEDULES_MAX = 64;
 
-/** The times of a day, from its beginning and in ascending order, and the days. */
+/** The times of day, as offsets from midnight in ascending order, and the days. */
 interface CronFields {
   readonly times: readonly DurationMs[];
-  /** Months, 1 to 12, which are a cheap check before {@link runsOn}. */
+  /** Months, 1 to 12. Checking them first is cheaper than {@link runsOn}. */
   readonly months: readonly number[];
-  /** Whether it runs on the UTC day that begins at `day`. */
+  /** Returns whether it runs on the UTC day that begins at `day`. */
   runsOn(day: EpochMs): boolean;
 }
 
 /**
  * Creates the cron port, in UTC. The grammar is node-cron's: names, ranges, steps, lists, `L`, `W`, `#` and nicknames
- * such as `@hourly`. Unlike in Vixie cron, a day must fit both its day of month and its day of week. `nextAfter` throws
- * on an expression that {@link cronError} rejects. It returns null if there is no time within eight years.
+ * such as `@hourly`. Unlike in Vixie cron, a day must fit both its day of month and its day of week.
  */
 export function createCron(): Cron {
   const schedules = new Map<string, CronFields>();
@@ -37,7 +36,7 @@ export function createCron(): Cron {
   return { nextAfter: (expression, after) => nextRunAt(scheduleOf(expression), after, LOOKAHEAD_DAYS_MAX) };
 }
 
-/** Returns everything that is wrong with a cron expression, or null if it is valid. */
+/** Returns everything that is wrong with a cron expression, or null if it is valid and has a time. */
 export function cronError(expression: string): string | null {
   const { valid, errors } = validateDetailed(expression);
   if (!valid) {
@@ -54,7 +53,7 @@ function parseSchedule(expression: string): CronFields {
   const seconds = minutes.flatMap((minuteMs) => fields.second.map((second) => minuteMs + second * SECOND_MS));
   const times = seconds.toSorted((a, b) => a - b);
   const task = createTask(expression, () => {}, { timezone: "UTC" });
-  // Only `match` is used. Without this, node-cron would keep the task for the life of the process.
+  // Only `match` is used. Unless it is destroyed, node-cron keeps the task for the life of the process.
   task.destroy();
   // The next time is computed every few seconds, mostly on the same day, and `match` is slow.
   let last = { day: Number.NaN, runs: false };

@@ -7,14 +7,15 @@ import { StderrWriter } from "./stderr-writer.ts";
 /** The section `log` of the configuration. */
 export type LogConfig = Config["log"];
 
-/** Destination of log lines, which include their line break. A terminal gets colors unless NO_COLOR is set. */
+/** Destination of log lines, which include their line break. */
 export interface LogDestination {
   write(line: string): void;
+  /** Whether lines in the format `pretty` are colored. Absent means false. */
   readonly isTTY?: boolean;
 }
 
-// No field should hold a secret. This is a second line of defense for fields with such a name, at any depth, and for
-// error messages that quote a header or a URL.
+// No field should hold a secret. This is a second line of defense, for fields at any depth whose name suggests a
+// secret, and for error messages that quote a header or a URL.
 const REDACTIONS: readonly (readonly [RegExp, string])[] = [
   [/("[\w-]*(?:authorization|api[_-]?key|token|secret|password|cookie)":)"(?:[^"\\]|\\.)*"/gi, '$1"[redacted]"'],
   [/\b(Bearer|Basic)\s+[\w.~+/=-]+/gi, "$1 [redacted]"],
@@ -23,9 +24,9 @@ const REDACTIONS: readonly (readonly [RegExp, string])[] = [
 const redact = (line: string) => REDACTIONS.reduce((text, [pattern, instead]) => text.replace(pattern, instead), line);
 
 /**
- * The structured log. JSON lines carry `level` as a word, `time` in ISO 8601 (UTC), the fields, and `msg`. Without a
- * destination they are written to stderr by a {@link StderrWriter}. Fields named like secrets, bearer tokens and
- * passwords in URLs are redacted.
+ * Creates a structured log. JSON lines carry `level` as a word, `time` in ISO 8601 (UTC), the fields, and `msg`.
+ * Without a destination they are written to stderr by a {@link StderrWriter}. The values of fields with names such as
+ * `token`, bearer and basic credentials, and users and passwords in URLs are redacted.
  */
 export function createLog(
   { level, format }: LogConfig,
@@ -50,9 +51,10 @@ export function createLog(
   });
 }
 
-/** The only writer of all logs, so that their lines do not mix. */
+/** All logs share one writer, so that their lines do not mix. */
 const stderr = new StderrWriter();
 
+/** Returns standard error as a destination. A terminal gets colors unless NO_COLOR is set. */
 const stderrDestination = (): LogDestination => ({
   write: (line) => stderr.write(line),
   isTTY: process.stderr.isTTY === true && process.stderr.hasColors(),
@@ -62,18 +64,24 @@ const stderrDestination = (): LogDestination => ({
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 /**
- * Creates a log that keeps only the first exception (the field `err` of an error), with which the run fails. Errors
- * without an exception, such as alerts about the fleet, are results of the run.
+ * Creates a log that keeps only the first exception (the field `err` of an error), for {@link FailureLog.throwFirst}.
+ * Errors without an exception, such as alerts about the fleet, are results of the run.
  */
-export function createFailureLog(): Log & { readonly defect: { found: unknown } } {
-  const defect: { found: unknown } = { found: null };
+export function createFailureLog(): FailureLog {
+  let first: unknown = null;
   return {
-    defect,
-    debug() {},
-    info() {},
-    warn() {},
+    ...silentLog,
     error({ err }) {
-      defect.found ??= err ?? null;
+      first ??= err ?? null;
+    },
+    throwFirst() {
+      if (first !== null) throw first;
     },
   };
+}
+
+/** A log of a run that must not continue after an exception. */
+interface FailureLog extends Log {
+  /** Throws the first exception that was logged, if there is one. */
+  throwFirst(): void;
 }

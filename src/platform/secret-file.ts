@@ -9,25 +9,25 @@ import { readRegularFile } from "./text-file.ts";
 const CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
 /** Maximum size of a secret. Keys, tokens and URLs are far smaller. */
 const SECRET_BYTES_MAX = 16_384;
-/** Maximum size of a PEM file. The whole CA bundle of a system is smaller. */
+/** Maximum size of a PEM file. Even the CA bundle of an operating system is smaller. */
 const PEM_BYTES_MAX = 1_048_576;
 
-/** A secret in the configuration itself. `value` must not be empty. */
+/** Returns a secret that is in the configuration itself. Throws if `value` is empty. */
 export function inlineSecret(value: string): Secret {
   if (value === "") throw new Error("a secret must not be empty");
   return { value: () => value, refresh: () => ok(false) };
 }
 
 /**
- * A secret in a file of one line, without its trailing line break. It is read now, on `refresh`, and when the file's
- * identity, size or times have changed (also through a symbolic link, as Kubernetes mounts secrets), which `value`
- * checks at most once a second. The error names the file and what is wrong with it.
+ * Returns a secret in a file of one line, without its trailing line break. The file is read now and on `refresh`.
+ * `value` checks at most once a second whether the file's identity, size or times have changed (also through a symbolic
+ * link, as Kubernetes mounts secrets), and if so reads it again. The error names the file and what is wrong with it.
  */
 export function fileSecret(path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
   return watchedSecretFile(path, SECRET_FORMAT, clock);
 }
 
-/** A certificate or key in PEM, in a file that is read again as with {@link fileSecret}. */
+/** Returns a certificate or key in PEM. Its file is read again like that of {@link fileSecret}. */
 export function pemFile(path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
   return watchedSecretFile(path, PEM_FORMAT, clock);
 }
@@ -88,7 +88,7 @@ function readSecret(path: string, format: SecretFormat): Result<SecretFileConten
 
 function singleLineProblem(text: string): string | null {
   if (text.trim() === "") return "is empty; it should hold the secret, on one line";
-  // Such a value would make its header invalid, with an error that does not name the file.
+  // Either would make a header with the secret invalid, with an error that does not name the file.
   if (/\p{Cc}/u.test(text))
     return "holds more than one line, or a control character; the secret must be one line of text";
   if (!/^[\x20-\x7e]*$/.test(text)) {

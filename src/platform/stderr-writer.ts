@@ -6,14 +6,14 @@ const STDERR = 2;
 const BUFFER_BYTES_MAX = 1_048_576;
 /** Pause before another attempt to write to a full pipe. */
 const RETRY_MS: DurationMs = 100;
-/** The same at exit, when nothing else can run. */
+/** The same pause at exit, which blocks the process. */
 const EXIT_RETRY_MS: DurationMs = 10;
 /** Time for the last lines at exit. With it, the daemon stops within 10 s even if nothing reads its stderr. */
 const EXIT_MS_MAX: DurationMs = 200;
 
 /**
- * Writes lines to stderr, asynchronously so that a full pipe blocks nothing, and at exit what is left. Lines that can't
- * be written, because the disk is full or the pipe is closed, are lost.
+ * Writes lines to stderr, asynchronously so that a full pipe does not block the process. At exit, it writes the rest
+ * synchronously. Lines that can't be written, because the disk is full or the pipe is closed, are lost.
  */
 export class StderrWriter {
   #waiting: Buffer[] = [];

@@ -9,11 +9,11 @@ interface TextFile {
   readonly stats: BigIntStats;
 }
 
-/** Maximum size of a text file, which is larger than any valid YAML file and any CA bundle. */
+/** Maximum size of a text file. Configuration files and CA bundles are far smaller. */
 const TEXT_FILE_BYTES_MAX = 1_048_576;
 
-/** Stands for standard input where a command takes the path of a file. */
-export const STANDARD_INPUT = "-";
+/** Stands for standard input or output where a command takes the path of a file. */
+export const STANDARD_STREAM = "-";
 
 /** Why a file that does not exist can't be read. */
 export const NO_SUCH_FILE = "there is no such file (ENOENT)";
@@ -24,9 +24,9 @@ export function readTextFile(path: string): Result<string, string> {
   return read.ok ? ok(withoutMark(read.value.text)) : fail(`can't read ${path}: ${read.error}`);
 }
 
-/** Like {@link readTextFile}, but {@link STANDARD_INPUT} is standard input, which can be read only once. */
+/** Like {@link readTextFile}, but {@link STANDARD_STREAM} is standard input, which can be read only once. */
 export async function readTextInput(path: string): Promise<Result<string, string>> {
-  if (path !== STANDARD_INPUT) return readTextFile(path);
+  if (path !== STANDARD_STREAM) return readTextFile(path);
   const read = await readTextStream(process.stdin, TEXT_FILE_BYTES_MAX);
   return read.ok ? ok(withoutMark(read.value)) : fail(`can't read standard input: ${read.error}`);
 }

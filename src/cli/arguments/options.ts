@@ -5,7 +5,7 @@ import { checkText } from "../../web/api/query.ts";
 import type { CommandContext } from "../context.ts";
 import { TOKEN_VARIABLE } from "../daemon-client.ts";
 
-/** A command of the command line. */
+/** A row of a table of commands. */
 export interface CommandRow {
   /** Name and arguments, as commander writes them. */
   readonly usage: string;
@@ -26,12 +26,12 @@ export const onDemand =
   async (...args: Args): Promise<void> =>
     (await load())(...args);
 
-/** Where a daemon with the default configuration listens. */
+/** URL of a daemon with the default configuration. */
 const DEFAULT_URL = "http://127.0.0.1:9713";
 
 /**
- * Creates an option. Without a parser its value is the text. Usage errors show the error of a parser, which may begin with
- * "must", as a sentence.
+ * Creates an option. Without a parser its value is the text. The error of a parser, which may begin with "must", becomes a
+ * sentence of the usage error.
  */
 export function option<T>(
   flags: string,
@@ -49,7 +49,7 @@ function parsedOrRejected<T>(read: Result<T, string>): T {
   throw new InvalidArgumentError(`${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`);
 }
 
-/** Parses a text to look for, as the daemon accepts it. */
+/** Parses a text to look for. The daemon accepts the same texts. */
 export function parseSearchText(text: string): Result<string, string> {
   const problem = checkText(text);
   return problem === null ? ok(text) : fail(problem);
@@ -75,7 +75,7 @@ export function parseStep(text: string): Result<DurationMs, string> {
   return isWhole ? step : fail("it must be a duration of whole seconds, such as 30s or 5m");
 }
 
-/** Returns a parser of the URL of a server. The error shows the example. */
+/** Creates a parser of the URL of a server. The error shows the example. */
 export const serverUrl =
   (example: string) =>
   (text: string): Result<string, string> => {
@@ -98,7 +98,7 @@ export const DAEMON: readonly Option[] = [
   ),
 ];
 
-/** The options of commands that may need the token of an operator. */
+/** The options of commands that may need an operator token, and `--output`. */
 export const OPERATOR: readonly Option[] = [
   ...DAEMON,
   option("--token-file <file>", `file with your operator token; default: the token in ${TOKEN_VARIABLE}`),

@@ -24,7 +24,7 @@ export function withSharedBehavior(
     });
 }
 
-/** Prints the help of the command with these names; an unknown one is a usage error. */
+/** Prints the help of the command with these names. An unknown name is a usage error. */
 export function printHelp(command: Command, [name, ...rest]: readonly string[]): void {
   if (name === undefined) {
     command.outputHelp();
@@ -40,7 +40,7 @@ export function printHelp(command: Command, [name, ...rest]: readonly string[]):
   command.error(`error: unknown command '${name}'${meant === null ? "" : `\n(Did you mean ${meant}?)`}`);
 }
 
-/** The full command, such as `npm start -- check`. */
+/** Returns the full command, such as `npm start -- check`. */
 const commandPath = (command: Command): string =>
   command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
 

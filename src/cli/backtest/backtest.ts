@@ -17,14 +17,14 @@ import { LOOKBACK_MS, ReplayedFleet } from "./replayed-fleet.ts";
 
 /** What a backtest replays. */
 interface BacktestRequest extends HistorySource {
-  /** Time between two points of the history; null to choose it by the size of the history. */
+  /** Time between two points of the history, or null to choose it by the size of the history. */
   readonly stepMs: DurationMs | null;
   readonly inForce: RemediationConfig;
   /** Policies to compare with those in force, or null if there are none. */
   readonly candidate: RemediationConfig | null;
 }
 
-/** A field that decisions depend on and the history does not hold. */
+/** A field that decisions depend on but the history does not contain. */
 interface MissingField {
   /** Name of the policy, or the key of `safety`. */
   readonly read_by: string;
@@ -46,7 +46,7 @@ export interface BacktestResult {
   readonly candidate: ReplayOutcome | null;
 }
 
-/** Possible times between two points. The first that fits the history is chosen. */
+/** Possible times between two points. The first one that fits the history is chosen, or else a day. */
 const STEPS_MS: readonly DurationMs[] = [1, 2, 5, 10, 15, 30, 60, 120, 360, 720].map((minutes) => minutes * MINUTE_MS);
 /**
  * Maximum number of observations of single nodes that are replayed unless a step is given. They take about ten minutes.
@@ -54,7 +54,8 @@ const STEPS_MS: readonly DurationMs[] = [1, 2, 5, 10, 15, 30, 60, 120, 360, 720]
 const OBSERVATIONS_MAX = 50_000_000;
 
 /**
- * Replays the history that Prometheus holds under the policies. `onProgress` receives the share that is done, 0 to 1.
+ * Replays the history in Prometheus against the policies. `onProgress` receives the share that is done, 0 to 1. Fails if
+ * there is no history, a query fails, or the signal aborts.
  */
 export async function runBacktest(
   request: BacktestRequest,
@@ -118,7 +119,8 @@ const protectedNodes = (safety: RemediationConfig["safety"]): Expression | null 
   safety.protected === null ? null : mustCompile(safety.protected);
 
 /**
- * What `blocked_by` would have found. Alerts are those that Prometheus evaluated, since Alertmanager keeps no history.
+ * Creates external blockers that answer as of the time of the replay. Alerts are those that Prometheus evaluated, because
+ * Alertmanager keeps no history.
  */
 const pastBlockers = (prometheus: IntegrationClient, clock: ReplayClock): ExternalBlockers => ({
   blocks(blockedBy, signal) {
@@ -130,13 +132,13 @@ const pastBlockers = (prometheus: IntegrationClient, clock: ReplayClock): Extern
   },
 });
 
-/** What the history holds, and when it holds nothing. */
+/** Collects which families and labels the history contains, and when it contains nothing. */
 class FoundHistory {
   readonly families = new Set<string>();
   readonly labels = new Set<NodeLabel>();
   readonly #gaps: { readonly fromMs: EpochMs; untilMs: EpochMs }[] = [];
 
-  /** Adds a point at which nothing new is in the history. */
+  /** Adds a point at which the history shows nothing new. */
   addGap(atMs: EpochMs, stepMs: DurationMs): void {
     const last = this.#gaps.at(-1);
     if (last?.untilMs === atMs) last.untilMs = atMs + stepMs;
@@ -148,7 +150,7 @@ class FoundHistory {
     for (const label of chunk.labels) this.labels.add(label);
   }
 
-  /** Returns the times without history, except for those between two scrapes. */
+  /** Returns the times without history, except for those that may lie between two scrapes. */
   gaps(): BacktestResult["gaps"] {
     return this.#gaps.filter(({ fromMs, untilMs }) => untilMs - fromMs >= LOOKBACK_MS);
   }

@@ -16,7 +16,7 @@ import type { EpochMs } from "../../model/time.ts";
 import type { RangeSeries, TimeGrid } from "./history-reader.ts";
 import { NODE_SESSIONS } from "./history-sources.ts";
 
-/** Families that say when and how the daemon collected, which determines how old and how complete values are. */
+/** Families that show when the daemon collected, how completely, and at which intervals. */
 export const COLLECTOR_FAMILIES = [
   "proxywarden_collect_last_success_timestamp_seconds",
   "proxywarden_collect_complete",
@@ -51,10 +51,12 @@ export class HistoryChunk {
     if (family === NODE_INFO.name) for (const label of NODE_LABELS) if (series.labels[label]) this.labels.add(label);
   }
 
+  /** Adds a series of one of {@link COLLECTOR_FAMILIES}. */
   addCollector({ labels, values }: RangeSeries): void {
     this.#collectors.set(`${labels.__name__} ${labels.collector}`, values);
   }
 
+  /** Adds the series of the times at which the daemon was scraped, in seconds. */
   addScrapeTimes({ values }: RangeSeries): void {
     this.#scrapedAt = values;
   }
@@ -64,12 +66,12 @@ export class HistoryChunk {
     return (this.#scrapedAt?.[point] ?? Number.NaN) * SECOND_MS;
   }
 
-  /** Returns what the daemon's own metrics say about a collector, or NaN if they say nothing. */
+  /** Returns the sample of a collector in the daemon's own metrics, or NaN if there is none. */
   collector(family: CollectorFamily, collector: Collector, point: number): number {
     return this.#collectors.get(`${family} ${collector}`)?.[point] ?? Number.NaN;
   }
 
-  /** Returns the nodes that the history shows at a point. */
+  /** Yields the nodes that the history shows at a point. */
   *nodesAt(point: number): Iterable<HistoricalNode> {
     for (const [id, series] of this.#nodes) {
       const shownOf = (family: string) => series.get(family)?.findLast(({ values }) => !Number.isNaN(values[point]));
@@ -90,7 +92,7 @@ export class HistoryChunk {
   }
 }
 
-/** A node at one point. What has no sample is null. */
+/** A node at one point. Values without a sample are null. */
 export interface HistoricalNode extends NodeDetail {
   /** When its detail was read. */
   readonly detailedAtEpochMs: EpochMs | null;

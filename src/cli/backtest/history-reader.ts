@@ -7,7 +7,7 @@ import { NODE_INFO, NODE_STATUS } from "../../metrics/families/node-families.ts"
 import { NODE_LABELS } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { COLLECTOR_FAMILIES, HistoryChunk } from "./history-chunk.ts";
-import { type HistoryFamilies, NODE_SESSIONS } from "./history-sources.ts";
+import { COMPARABLE_STATUSES, type HistoryFamilies, NODE_SESSIONS } from "./history-sources.ts";
 
 /** A history in Prometheus. */
 export interface HistorySource {
@@ -20,7 +20,7 @@ export interface HistorySource {
   readonly signal: AbortSignal;
 }
 
-/** Prometheus returns at most 11,000 points per series. */
+/** Maximum number of points of one query. Prometheus returns at most 11,000 points per series. */
 const POINTS_MAX = 10_000;
 /**
  * Maximum number of samples of one query. They take about 7 MB of JSON, or 25 MB if each is from a different node.
@@ -36,7 +36,8 @@ interface ChunkQuery {
 
 /**
  * Reads the history of at most `nodes` nodes in chunks, in chronological order, so that neither Prometheus nor this
- * process holds much of it at once. A chunk that exceeds a limit of the server is read again in halves.
+ * process holds much of it at once. A chunk that exceeds a limit of the server is read again in halves. Yields the first
+ * failure, and then ends.
  */
 export async function* readHistory(
   source: HistorySource,
@@ -68,7 +69,7 @@ export interface HistorySize {
   readonly nodes: number;
   /** Median of the planned intervals of the node list, or null if the daemon's own metrics are not in the history. */
   readonly walkIntervalMs: DurationMs | null;
-  /** Largest number of daemons that have nodes at the same time. Of those that share a journal, only the leader has. */
+  /** Largest number of daemons with nodes at the same time. Of daemons that share a journal, only the leader has nodes. */
   readonly daemons: number;
 }
 
@@ -120,7 +121,7 @@ function countAtOnce(counts: readonly Float64Array[]): Pick<HistorySize, "nodes"
 }
 
 /**
- * Returns the values of the series of a query at some points up to the end of the history, NaN at those without one.
+ * Returns the values of the series of a query at points up to the end of the history, NaN at those without a sample.
  * `queryOf` gets the time between two points, as PromQL writes it.
  */
 async function sampleSeries(
@@ -153,15 +154,15 @@ async function readChunk(
 }
 
 /**
- * Several daemons may be scraped, one of which leads, and the address of a daemon may change. All of them form one
- * history.
+ * Returns the queries that read a chunk. Their results are aggregated over daemons, because several may be scraped, one of
+ * which leads, and the address of a daemon may change.
  */
 function chunkQueries({ columns, sessions }: HistoryFamilies, matchers: string): readonly ChunkQuery[] {
   const ofNodes = (family: string, labels: readonly string[], samples = select(family, matchers)): ChunkQuery => ({
     query: `max by (${["node_id", ...labels].join(", ")}) (${samples})`,
     add: (chunk, series) => chunk.addNode(family, series),
   });
-  const countedSessions = select(NODE_SESSIONS, matchers, 'status=~"active|connecting|unknown"');
+  const countedSessions = select(NODE_SESSIONS, matchers, `status=~"${COMPARABLE_STATUSES.join("|")}"`);
   return [
     ofNodes(NODE_STATUS.name, ["status"], `${select(NODE_STATUS.name, matchers)} == 1`),
     ofNodes(NODE_INFO.name, NODE_LABELS),
@@ -184,7 +185,7 @@ const select = (family: string, ...matchers: readonly string[]): string =>
 /** The times of a range query: `points` of them, every `stepMs`. */
 export interface TimeGrid {
   readonly startMs: EpochMs;
-  readonly stepMs: number;
+  readonly stepMs: DurationMs;
   readonly points: number;
 }
 
@@ -197,7 +198,7 @@ export interface RangeSeries {
 
 /** Why a range query failed. */
 interface RangeFailure {
-  /** Whether fewer points at once may succeed. */
+  /** Whether a query of fewer points may succeed. */
   readonly isTooMuch: boolean;
   readonly message: string;
 }
@@ -209,7 +210,7 @@ const TOO_MUCH_STATUSES: ReadonlySet<number | null> = new Set([413, 504]);
 
 const SERVER_HINT = "it must be the URL of a running Prometheus that has the daemon's metrics";
 
-/** Runs a range query. Never rejects. */
+/** Runs a range query. Incomplete results are failures. Never rejects. */
 export async function queryRange(
   { prometheus, signal }: Pick<HistorySource, "prometheus" | "signal">,
   query: string,
@@ -222,7 +223,7 @@ export async function queryRange(
     end: String((startMs + (points - 1) * stepMs) / SECOND_MS),
     step: String(stepMs / SECOND_MS),
   });
-  // Without a limit on values: the size of a body is limited, and nothing else waits for this process.
+  // Without a limit on the number of values, because the body is limited, and nothing else waits for this process.
   const answer = await requestPrometheus(prometheus, `query_range?${search}`, signal, Number.POSITIVE_INFINITY);
   if (!answer.ok) {
     const { errorType, message } = answer.error;

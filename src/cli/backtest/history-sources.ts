@@ -1,13 +1,19 @@
 import { type ColumnRow, NODE_COLUMN_ROWS, NODE_INFO, NODE_STATUS } from "../../metrics/families/node-families.ts";
 import { DETAIL_NUMBERS, LISTED_NUMBERS, NODE_LABELS, type NodeLabel } from "../../model/node.ts";
 import { USAGES } from "../../model/policy/policy.ts";
+import type { SessionStatus } from "../../model/session.ts";
 import type { Expression } from "../../policy/cel/expression.ts";
 import type { Field } from "../../policy/cel/fields.ts";
 
 /** Name of the family that shows the sessions of a node by status. */
 export const NODE_SESSIONS = "proxynet_node_sessions";
+/**
+ * Statuses for which that family counts the same sessions as policies do. A session of unknown status makes all counts
+ * unknown.
+ */
+export const COMPARABLE_STATUSES: readonly SessionStatus[] = ["active", "connecting", "unknown"];
 
-/** Where the metrics hold the value of a field. */
+/** The family that shows the value of a field. */
 interface FieldSource {
   readonly family: string;
   /** The label that holds the value. Absent if the sample is the value. */
@@ -20,12 +26,12 @@ const familyOf = (column: ColumnRow["column"]): string => columnRows.get(column)
 
 /** The family with the time at which each detail was read. */
 const DETAIL_TIMES: ColumnRow = columnRows.get("detailedAtEpochMs")!;
-/** The family with the time at which the service last saw each node, which trust in the fleet data depends on. */
+/** The family with the time at which the service last saw each node. */
 export const LAST_SEEN: ColumnRow = columnRows.get("lastSeenMs")!;
 
 /**
- * The source of every field that the metrics hold. Ended sessions have no source: the metrics count those that are
- * listed, while policies count those that ended within the last minutes.
+ * The source of every field that the metrics show. Ended sessions have no source: the metrics count those that are
+ * listed, but policies those that ended within the last minutes.
  */
 const FIELD_SOURCES: ReadonlyMap<string, FieldSource> = new Map<string, FieldSource>([
   ...["node.id", "node.status", "now"].map((name) => [name, { family: NODE_STATUS.name }] as const),
@@ -42,13 +48,14 @@ const FIELD_SOURCES: ReadonlyMap<string, FieldSource> = new Map<string, FieldSou
   ...["sessions.active", "sessions.connecting"].map((name) => [name, { family: NODE_SESSIONS }] as const),
 ]);
 
-/** The part of the history that is read. */
+/** The families to read, besides status and labels, which are always read. */
 export interface HistoryFamilies {
   readonly columns: readonly ColumnRow[];
+  /** Whether {@link NODE_SESSIONS} is read. */
   readonly sessions: boolean;
 }
 
-/** Returns what expressions need of the history, besides status, labels and `last_seen`, which are always read. */
+/** Returns the families that expressions need. They always include `last_seen`, which trust in the fleet data needs. */
 export function familiesOf(expressions: readonly (Expression | null)[]): HistoryFamilies {
   const fields = expressions.flatMap((expression) => expression?.fields ?? []);
   const names = new Set(fields.map(({ name }) => FIELD_SOURCES.get(name)?.family));

@@ -16,7 +16,7 @@ import { openRemediationState } from "../../remediation/state/journaled-state.ts
 import { stepName } from "../../web/api/remediation-views.ts";
 import type { ReplayedPoint } from "./replayed-fleet.ts";
 
-/** The time of a replay, which is set from outside. */
+/** The clock of a replay. Its time changes only with `set`. */
 export type ReplayClock = ReturnType<typeof createReplayClock>;
 
 /** Creates the clock of a replay that begins at `startMs`. */
@@ -29,7 +29,7 @@ export function createReplayClock(startMs: EpochMs) {
     now: () => nowMs,
     monotonic: () => nowMs - startMs,
     sleep: () => Promise.resolve(),
-    /** The service's clock, which is assumed to be exact: the history does not show its offset. */
+    /** Returns the time of the service's clock, which is assumed to agree with the daemon's. */
     serviceTime: (at: MonotonicMs): EpochMs => startMs + at,
   };
 }
@@ -52,7 +52,7 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
   const log = createFailureLog();
   const metrics = createDaemonMetrics({ process: false });
   const store = createMemoryStateStore();
-  // Nothing reads the rows again.
+  // Nothing reads the rows, so they are not written.
   const journal = { ...store.journal, commit: () => Promise.resolve() };
   const remediationState = await openRemediationState({
     journal,
@@ -95,7 +95,7 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
     async run(point: ReplayedPoint): Promise<void> {
       context.observed.latest = point;
       await round.run();
-      if (log.defect.found !== null) throw log.defect.found;
+      log.throwFirst();
     },
     close: () => store.close(),
   };
@@ -112,7 +112,7 @@ export interface ReplayedAction {
   readonly step: number;
 }
 
-/** How often, and for how many nodes, a policy would have been held for one reason. */
+/** How often, and on which nodes, a policy would have been held for one reason. */
 interface HoldCount {
   /** How often the reasons for a node changed to ones that include this reason. */
   times: number;

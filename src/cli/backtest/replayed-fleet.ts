@@ -2,12 +2,12 @@ import { byName } from "../../base/by-name.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { Inventory } from "../../inventory/inventory.ts";
 import type { NodeId } from "../../model/node.ts";
-import { SESSION_STATUSES, type SessionStatus } from "../../model/session.ts";
+import { SESSION_STATUSES } from "../../model/session.ts";
 import { COLLECTORS, type Collector, type SessionSummary, type Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { type CollectorPlan, FRESH_INTERVALS, type Plan } from "../../scheduling/planner.ts";
 import type { HistoricalNode, HistoryChunk } from "./history-chunk.ts";
-import { NODE_SESSIONS } from "./history-sources.ts";
+import { COMPARABLE_STATUSES, NODE_SESSIONS } from "./history-sources.ts";
 
 /** The fleet at one point of the history, as the daemon would have seen it. */
 export interface ReplayedPoint {
@@ -17,12 +17,6 @@ export interface ReplayedPoint {
 
 /** Prometheus shows the last sample for this long, so targets must be scraped at least this often. */
 export const LOOKBACK_MS: DurationMs = 5 * MINUTE_MS;
-
-/**
- * Statuses for which the metrics count the same sessions as policies do. A session of unknown status makes all counts
- * unknown.
- */
-const COMPARABLE_STATUSES: ReadonlySet<SessionStatus> = new Set(["active", "connecting", "unknown"]);
 
 /** Brings an inventory up to date with the history, point by point. */
 export class ReplayedFleet {
@@ -34,7 +28,7 @@ export class ReplayedFleet {
   readonly #detailedAt = new Map<NodeId, MonotonicMs>();
   #sequence = 0;
   #scrapedAt: EpochMs = Number.NEGATIVE_INFINITY;
-  /** Number of occurrences of each time between two scrapes, by seconds. */
+  /** How often each time between two scrapes has occurred, by its length in seconds. */
   readonly #scrapeIntervals = new Map<number, number>();
   #walkedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   #sessionsWalkedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
@@ -79,7 +73,10 @@ export class ReplayedFleet {
     return Math.max(grid.stepMs, medianOf(this.#scrapeIntervals) * SECOND_MS);
   }
 
-  /** Whether a point shows a scrape that no earlier point showed. Prometheus shows the last one for some minutes. */
+  /**
+   * Returns whether a point shows a new scrape, and nodes are known. Prometheus shows the last scrape for
+   * {@link LOOKBACK_MS}. Without the daemon's own metrics, every point with nodes is a new scrape.
+   */
   #isScraped(chunk: HistoryChunk, point: number, hasNodes: boolean): boolean {
     const scrapedAt = chunk.scrapedAt(point);
     if (Number.isNaN(scrapedAt)) return hasNodes;
@@ -129,7 +126,7 @@ export class ReplayedFleet {
     if (walkedAt <= this.#sessionsWalkedAt || !chunk.families.has(NODE_SESSIONS)) return;
     this.#sessionsWalkedAt = walkedAt;
     const isComplete = chunk.collector("proxywarden_collect_complete", "sessions", point) !== 0;
-    // Policies that read sessions act only right after a walk. The round of this point stands for the one after it.
+    // Policies that read sessions act only right after a walk, so the walk is taken to have ended at this point.
     this.#sessions = summarizeSessions(nodes, at, isComplete);
   }
 
@@ -150,7 +147,7 @@ export class ReplayedFleet {
     this.inventory.endWalk({ ...counts, end: isComplete ? "exact" : "cut" }, walkedAt);
   }
 
-  /** Converts a time of the history; without one, data is as old as the point. */
+  /** Converts a time of the history, at most `at`. If it is NaN, returns `at`. */
   #timeOf(epochMs: EpochMs, at: MonotonicMs): MonotonicMs {
     return Number.isNaN(epochMs) ? at : Math.min(at, epochMs - this.#startMs);
   }
@@ -162,7 +159,7 @@ const successOf = (chunk: HistoryChunk, collector: Collector, point: number): Ep
 function summarizeSessions(nodes: readonly HistoricalNode[], at: MonotonicMs, complete: boolean): SessionSummary {
   const none = new Float64Array(nodes.length);
   const counts = SESSION_STATUSES.map((status) =>
-    COMPARABLE_STATUSES.has(status)
+    COMPARABLE_STATUSES.includes(status)
       ? Float64Array.from(nodes, (node) => node.sessions(status))
       : new Float64Array(nodes.length).fill(Number.NaN),
   );
@@ -188,8 +185,8 @@ function summarizeSessions(nodes: readonly HistoricalNode[], at: MonotonicMs, co
 }
 
 /**
- * The plan of the daemon, over data that is observed every `resolutionMs`, and therefore counts as fresh for at least
- * three times that.
+ * Returns the plan of the daemon at a point. Data is observed every `resolutionMs`, and therefore counts as fresh for at
+ * least three times that.
  */
 function planAt(chunk: HistoryChunk, point: number, resolutionMs: DurationMs): Plan {
   return byName(COLLECTORS, (collector): CollectorPlan => {
@@ -219,6 +216,6 @@ function medianOf(counts: ReadonlyMap<number, number>): number {
   return 0;
 }
 
-/** Converts a sample in seconds; a missing one is the minimum. */
+/** Converts a sample in seconds to milliseconds, at least `min`. A missing sample becomes `min`. */
 const atLeast = (min: DurationMs, seconds: number): DurationMs =>
   Number.isNaN(seconds) ? min : Math.max(min, seconds * SECOND_MS);

@@ -26,7 +26,7 @@ export const CONFIG_CHECKS: ConfigChecks = {
 
 /**
  * Lists the files that match a glob. A link counts as a file, because Kubernetes mounts files as links. Repeated `**`
- * are merged: they match the same files as one, and take many times as long.
+ * are merged, because they match the same files as one but take many times as long.
  */
 const listFiles = (glob: string, folder: string): readonly string[] =>
   globSync(glob.replace(/(?<=^|\/)(?:\*\*\/)+/g, "**/"), { cwd: folder, withFileTypes: true })
@@ -61,9 +61,10 @@ export const parseConfig = (file: string, text: string, env: NodeJS.ProcessEnv, 
   loadConfig(sourceOf(file, text, env), used);
 
 /** Loads policy tests from the text of `file`, with the policies that they name. */
-export const parsePolicyTests = (...text: Parameters<typeof sourceOf>) => loadPolicyTests(sourceOf(...text));
+export const parsePolicyTests = (file: string, text: string, env: NodeJS.ProcessEnv) =>
+  loadPolicyTests(sourceOf(file, text, env));
 
-/** A problem of a file. Without a position, the message names the file. */
+/** A problem with a file. Without a position, the message names the file. */
 export type FileProblem = ConfigProblem | Pick<ConfigProblem, "file" | "message">;
 
 /**
@@ -88,7 +89,7 @@ export async function readPolicies(
   return read.ok ? ok(policiesInOrder(read.value)) : read;
 }
 
-/** Domains for examples (RFC 2606), on which no service exists. */
+/** Domains that are reserved for examples (RFC 2606). */
 const PLACEHOLDER_HOST = /(?:^|\.)example(?:\.(?:com|net|org))?$/;
 
 /** Returns why a valid configuration is an example that was not filled in, or null if it was. */
@@ -99,7 +100,7 @@ export function placeholderProblem({ config, keys }: LoadedConfig): ConfigProble
   return locateProblem(keys, { key: "service.base_url", message });
 }
 
-/** Reads a configuration file, which is not loaded yet. */
+/** Reads a configuration file without loading it. */
 export function readSource(file: string, env: NodeJS.ProcessEnv): Result<ConfigSource, FileProblem> {
   const text = readTextFile(file);
   if (text.ok) return ok(sourceOf(file, text.value, env));
@@ -117,7 +118,7 @@ export function readConfig(
   return source.ok ? loadConfig(source.value, used) : fail([source.error]);
 }
 
-/** Loads a configuration file for a daemon. The error lists every problem, one per line. */
+/** Like {@link readConfig}, with each problem as a line of text. */
 export function readConfigFile(file: string, env: NodeJS.ProcessEnv): Result<LoadedConfig, readonly string[]> {
   const read = readConfig(file, env);
   return read.ok ? read : fail(read.error.map(problemText));

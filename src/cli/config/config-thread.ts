@@ -10,18 +10,18 @@ export interface ConfigThreadInput {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** In a built package the thread's file is JavaScript, in a checkout TypeScript. */
+/** The file that the thread runs: JavaScript in a built package, TypeScript in a checkout. */
 const WORKER_URL = new URL(`./config-worker.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url);
 
 /** Three times the memory that the largest accepted files need. */
 const HEAP_MB_MAX = 512;
 
-/** The largest accepted files take a few seconds. */
+/** Reading the largest accepted files takes a few seconds. */
 const READ_TIMEOUT_MS: DurationMs = MINUTE_MS;
 
 /**
  * Loads a configuration file in a separate thread, because the largest accepted files take seconds and must not delay
- * scrapes, polling and verification. Also fails if `stop` aborts, and after a minute.
+ * scrapes, polling and verification. Also fails if `stop` aborts, or after a minute.
  */
 export async function readConfigInThread(
   file: string,

@@ -15,7 +15,7 @@ import type { PlanInput } from "../../scheduling/polling-capacity.ts";
 import { BOUND_TEXTS, skippedText } from "../output/plan-table.ts";
 import { formatLength } from "../output/text.ts";
 
-/** A month in which no call was made yet. */
+/** A month of 30 days in which no call was made yet. */
 const FULL_MONTH: MonthUsage = { callsUsed: 0, leftMs: 30 * DAY_MS };
 
 /** Number of nodes, and of pages of each list. Zero if unknown. */
@@ -23,14 +23,14 @@ type PlannedSize = Pick<PlanInput, "nodes" | "nodePages" | "sessionPages">;
 
 const UNKNOWN_SIZE: PlannedSize = { nodes: 0, nodePages: 0, sessionPages: 0 };
 
-/** Key of the requested interval of each source of fields. */
+/** Key with the requested interval of each source of fields. */
 const INTERVAL_KEYS: Readonly<Record<Field["source"], string>> = {
   nodes: "collect.nodes",
   details: "collect.details.max_age",
   sessions: "collect.sessions",
 };
 
-/** Plans the polling of a network of this size. Without a month, it is a full one. */
+/** Plans the polling of a network of this size, for a full month by default. */
 export function planNetwork(
   { config, policies }: Pick<LoadedConfig, "config" | "policies">,
   size: PlannedSize,
@@ -69,7 +69,10 @@ function skippedRunWarnings(plan: Plan, { requestedIntervals }: PlanInput, keys:
   return COLLECTORS.flatMap((collector) => {
     const { boundBy = null, slowdown = 1, requestedMs = 0 } = plan[collector] ?? {};
     if (boundBy === null || requestedIntervals[collector]?.isCron !== true) return [];
-    const message = `runs every ${formatDuration(requestedMs)}, which ${BOUND_TEXTS[boundBy]} don't allow: ${skippedText(slowdown)} are skipped, and more if a run takes more than one call`;
+    const skipped = Number.isFinite(slowdown)
+      ? `${skippedText(slowdown)} are skipped, and more if a run takes more than one call`
+      : "all runs are skipped";
+    const message = `runs every ${formatDuration(requestedMs)}, which ${BOUND_TEXTS[boundBy]} don't allow: ${skipped}`;
     return [locateProblem(keys, { key: `collect.${collector}.cron`, message })];
   });
 }

@@ -7,7 +7,7 @@ import { createPaint, type Paint, stripControlCharacters } from "../output/text.
 
 /** Options of the commands that show what the running daemon knows. */
 export interface DaemonViewOptions extends DaemonConnectionOptions, OutputOption {
-  /** Whether to read it again until the process is asked to stop. Absent means once. */
+  /** Whether to repeat the command until the process is asked to stop. Absent means false. */
   readonly watch?: boolean;
 }
 
@@ -34,8 +34,8 @@ const WATCH_INTERVAL_MS: DurationMs = 2 * SECOND_MS;
 const CLEAR_SCREEN = "\u{1b}[2J\u{1b}[H";
 
 /**
- * Reads a view and prints it. With `watch` it is read again every 2 s and printed when it has changed. A terminal is
- * cleared first, and JSON is printed on one line. A failure is then printed like a change, and reading continues.
+ * Reads a view and prints it. With `watch`, reads it every 2 s and prints it if it has changed. A terminal is cleared
+ * first, JSON is printed on one line, and a failure is printed like a change, without ending the command.
  */
 export async function showView(
   read: () => Promise<DaemonView>,

@@ -39,10 +39,10 @@ const journalCommand = <Row extends JournalRow>(view: JournalView<Row>) =>
     return { value: rows, format, notes };
   });
 
-/** Rows that do not match are skipped, up to this many requests. */
+/** Maximum number of requests. A search for rows that are rare may need many. */
 const REQUESTS_MAX = 20;
 
-/** Returns the rows that match, up to the limit, and notes about what they may lack. */
+/** Returns the rows that match, up to the limit, and notes about rows that may be missing. */
 async function searchRows<Row extends JournalRow>(
   view: JournalView<Row>,
   options: JournalRowOptions,
@@ -53,7 +53,7 @@ async function searchRows<Row extends JournalRow>(
   const isFiltered = region !== undefined || country !== undefined;
   const node = named === undefined ? null : await resolveNode(named, daemon);
   const since = options.since === undefined ? undefined : timeOfOption("--since", options.since, await daemon.now());
-  const isThere = (row: Row) =>
+  const isInLocation = (row: Row) =>
     (region ?? row.region) === row.region && equalsIgnoringCase(country ?? row.country, row.country);
   const sinceText = since === undefined ? "" : isoAt(since);
   const oldest = since === undefined ? "" : isoAt(Math.max(0, since - shownLaterMs));
@@ -73,7 +73,7 @@ async function searchRows<Row extends JournalRow>(
     for (const row of rows) {
       if (shownTime(row) < sinceText) continue;
       if (isFiltered && row.region === null) unlocated.add(JSON.stringify(row));
-      else if (isThere(row)) found.set(JSON.stringify(row), row);
+      else if (isInLocation(row)) found.set(JSON.stringify(row), row);
     }
     const last = rows.length < pageRows ? null : sortedBy(rows.at(-1)!);
     if (last === null || last < oldest) break;
@@ -91,7 +91,7 @@ async function searchRows<Row extends JournalRow>(
     ...(isCut ? [`not all rows were searched: there may be more ${noun}s; use --since, --node or --policy`] : []),
     ...(unlocated.size === 0
       ? []
-      : [`${countNoun(unlocated.size, noun)} with an unknown location left out: the node is no longer in the fleet`]),
+      : [`${countNoun(unlocated.size, noun)} with an unknown location left out: nodes that left the fleet have none`]),
   ];
   return { rows, notes };
 }
@@ -99,13 +99,13 @@ async function searchRows<Row extends JournalRow>(
 /** A command that lists rows of the journal, newest first. */
 interface JournalView<Row extends JournalRow> {
   readonly route: "decisions" | "actions" | "orders";
-  /** What a row is. */
+  /** What a row is called. */
   readonly noun: string;
   /** The time by which the journal sorts rows, in ISO 8601. */
   sortedBy(row: Row): string;
   /** The time that is shown, in ISO 8601. Absent if it is the same. */
   shownTime?(row: Row): string;
-  /** How much later than `sortedBy` the shown time of a row may be for `--since` to find it. Absent means 0. */
+  /** By how much the shown time of a row may be later than `sortedBy` if `--since` is to find it. Absent means 0. */
   readonly shownLaterMs?: DurationMs;
   readonly titles: readonly string[];
   /** Returns the cells of a row, in the order of the titles. */

@@ -41,7 +41,7 @@ export async function resolveNode(node: string, daemon: DaemonClient): Promise<N
   );
 }
 
-/** If the daemon knows no nodes, returns why, and where to ask instead. Otherwise returns null. */
+/** If the daemon knows no nodes, returns why, and what to do. Otherwise returns null. */
 export async function emptyFleetReason(daemon: DaemonClient): Promise<string | null> {
   const nodes = await orFailure(readNodesPage({ limit: 1 }, daemon));
   if (!(nodes instanceof CommandFailure) && nodes.pagination.total > 0) return null;
@@ -52,7 +52,7 @@ export async function emptyFleetReason(daemon: DaemonClient): Promise<string | n
   return `this daemon stands by and knows no nodes: ask the leader${where === null ? "" : ` at ${stripControlCharacters(where)}`}`;
 }
 
-/** Returns a sentence for each location that the daemon does not know, for a result without rows. */
+/** Returns a warning about the region and the country if the daemon does not know them, for a result without rows. */
 export async function unknownLocations(
   { region, country }: Pick<NameFilters, "region" | "country">,
   daemon: DaemonClient,

@@ -39,7 +39,7 @@ export const runNodes = viewCommand(async (options: NodesOptions, daemon) => {
 
 const FIRST_WALK = "the first walk of the node list has not completed yet: only the nodes read so far are known";
 
-/** Returns why no node was found, or why there may be more. */
+/** Returns why there are no nodes, or why some may be missing. */
 async function notesOn({ nodes, complete, warnings }: FoundNodes, daemon: DaemonClient): Promise<readonly string[]> {
   const reason = nodes.length > 0 ? null : await emptyFleetReason(daemon);
   if (reason !== null) return [reason];
@@ -104,7 +104,7 @@ export const runHeldNodes = viewCommand(async (options: NodesOptions, daemon) =>
 export const readHeldNodes = (limit: number, daemon: DaemonClient) =>
   daemon.rows<HeldNodeView>(`/api/v1/holds?limit=${limit}`);
 
-/** Reasons that concern a single node, and whose end may be known. */
+/** Reasons that concern a single node, and whose end may be a known time. */
 const NODE_HOLDS: ReadonlySet<string> = new Set(["held", "vetoed", "ownership"]);
 
 /** Formats held nodes as a table with every reason, then `more`, and how a hold for each of the reasons ends. */

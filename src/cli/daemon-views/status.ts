@@ -75,7 +75,7 @@ function leaderText(leader: LeaderView): string {
 const configText = ({ config_rejected_at: at = null }: Status): string | null =>
   at && `rejected at ${formatTime(at)}; the previous configuration stays active; run check to list the errors`;
 
-/** Offset of the service's clock above which it is shown, as for the alert ProxywardenClockSkewed. */
+/** The skew of the service's clock is shown if it is larger than this, as for the alert ProxywardenClockSkewed. */
 const CLOCK_SKEW_SHOWN_SECONDS = 60;
 
 function clockText({ service_clock_skew_seconds: skew }: Status): string | null {
@@ -104,7 +104,7 @@ function failureText({ collectors, now }: Status, collector: "nodes" | "sessions
   return `${age} (can't be read now: ${failure.reason}: ${failure.message})`;
 }
 
-/** Returns what holds all actions, with null for what does not. */
+/** Returns what holds all actions, a line each. Null is no line. */
 function holdTexts({
   paused,
   breaker,

@@ -8,7 +8,7 @@ import { type NodesOptions, runHeldNodes, runNodes } from "./nodes.ts";
 import { runStatus } from "./status.ts";
 
 const NODES_MAX = 1_000_000;
-/** Number of rows that fit on a screen. */
+/** Default number of rows, which fit on a screen. */
 const ROWS_DEFAULT = 20;
 const NODES_DEFAULT = 100;
 

@@ -8,7 +8,7 @@ import { alignColumns, formatLength, formatTime, nodeLabel, type Paint, stripCon
 
 /** The report of a backtest, as JSON prints it. */
 export type BacktestReport = ReturnType<typeof backtestReport>;
-/** What one set of policies would have done. */
+/** What the policies in force, or the candidates, would have done. */
 type OutcomeReport = BacktestReport["in_force"];
 
 /** Returns the report of a backtest. */
@@ -57,7 +57,7 @@ function outcomeReport(outcome: ReplayOutcome, names: BacktestResult["names"]) {
   };
 }
 
-/** Counts the actions on each node, most first. */
+/** Counts the actions on each node, the largest number first. */
 function nodesOf(actions: readonly ReplayedAction[], names: BacktestResult["names"]) {
   return [...Map.groupBy(actions, ({ node }) => node)]
     .map(([node, own]) => ({
@@ -113,7 +113,7 @@ function countBy<T>(rows: readonly T[], keyOf: (row: T) => string): Readonly<Rec
 /** Maximum number of rows of each list. JSON has all of them. */
 const LISTED_MAX = 10;
 
-/** How every replay may differ from what the daemon would have done. */
+/** How any replay may differ from what the daemon would have done. */
 const LIMITS_OF_REPLAY = [
   "every policy is replayed as if it acted, whatever its mode; approvals, canaries and efficacy are left out",
   "an open circuit breaker closes again after safety.breaker.within, as in a dry run: the real one holds all actions until reset-breaker",

@@ -14,7 +14,7 @@ import { evidenceText, requestLabel } from "../../web/ui/page/activity/activity-
 import { countNoun, formatCount } from "../../web/ui/page/format.ts";
 import { formatLength, type Tone } from "./text.ts";
 
-/** One line of output, and its color. */
+/** A line of output, and the meaning of its color, or null if it has none. */
 interface ReportLine {
   readonly text: string;
   readonly tone: Tone | null;
@@ -22,7 +22,7 @@ interface ReportLine {
 
 /** Interval between two summaries. */
 const SUMMARY_INTERVAL_MS: DurationMs = 15 * SECOND_MS;
-/** Node changes listed in one report. The others are only counted. */
+/** Maximum number of changed nodes that one report lists. The others are only counted. */
 const CHANGES_LISTED_MAX = 8;
 
 /** Creates a reporter, which turns the daemon's state into lines of text. Lines show the time since `startedAt`. */
@@ -88,10 +88,10 @@ function formatElapsed(ms: DurationMs): string {
   return `${two(Math.floor(total / 3_600))}:${two(Math.floor(total / 60) % 60)}:${two(total % 60)}`;
 }
 
-/** Maximum number of events that are reported at once, which is more than a demo produces in a second. */
+/** Maximum number of events in one report. If there are more, only the latest ones are reported. */
 const EVENTS_MAX = 200;
 
-/** Reports decisions and actions. */
+/** Creates a function that reports decisions and actions. */
 function createActivityReporter() {
   let reported = 0;
   /** The last line about each action that has not ended. Not every change of an action changes its line. */

@@ -11,7 +11,7 @@ import { formatLength, formatTime, nodeLabel, type Paint, stripControlCharacters
 const LISTED_MAX = 10;
 const LABEL_CHARS = 10;
 
-/** Formats a node report: every policy with its hold reasons, actions and their results. */
+/** Formats a node report: the node, every policy with what holds it, and the latest actions, commands and decisions. */
 export const formatNodeReport = (report: NodeReport, paint: Paint): string =>
   `${[
     summaryLines(report),
@@ -25,7 +25,7 @@ export const formatNodeReport = (report: NodeReport, paint: Paint): string =>
     .map(([title, ...lines]) => [paint("title", title!), ...lines].join("\n"))
     .join("\n\n")}\n`;
 
-/** The fields that an expression read, a line each, as {@link formatFields} formats them. */
+/** Returns the fields that an expression read, a line each, as {@link formatFields} formats them. */
 export const fieldLines = (fields: Evidence["fields"], observedAt: string | null): readonly string[] =>
   formatFields(fields, observedAt).map(([name, value]) => `${name} = ${value}`);
 
@@ -94,7 +94,7 @@ function policyLines(policy: PolicyReport, report: NodeReport): readonly string[
     rows.filter((row) => row.policy === policy.policy);
   const decision = own(report.decisions)[0] ?? null;
   const episode = policy.episode ?? own(report.episodes)[0] ?? null;
-  // Of a policy that does not match the node, only its records are shown.
+  // For a policy that does not match the node, only its records are shown.
   const ifMatched = (lines: readonly string[]) => (policy.matched === false ? [] : lines);
   const hasTimer = report.source !== "past" && (policy.timer !== null || policy.matched !== false);
   return [
@@ -134,7 +134,7 @@ function timerText({ timer, for_seconds: needed }: PolicyReport): string {
   return `firing since ${since}, ${verdict} for ${formatDuration(seconds)}`;
 }
 
-/** Says from when a pending timer counts at the earliest: a record with another status restarts it. */
+/** Returns since when a pending timer counts at the earliest, because a record with another status restarts it, or null. */
 const otherStatusText = ({ timer, other_status_at: at }: PolicyReport): string | null =>
   timer?.state !== "pending" || at === null
     ? null
@@ -171,7 +171,7 @@ const blockerLines = (blockers: NonNullable<PolicyReport["blockers"]>): readonly
 
 const reasonLines = (blockers: readonly Blocker[]) => blockers.map(({ reason, detail }) => `- ${reason}: ${detail}`);
 
-/** States of actions that are described at more length than {@link actionState} does. */
+/** Longer descriptions of the states of actions than those of {@link actionState}. */
 const stateTexts: Readonly<Record<string, string>> = {
   approved: "approved, not sent yet",
   intended: "recorded, not sent yet",
@@ -181,7 +181,7 @@ const stateTexts: Readonly<Record<string, string>> = {
   lapsed: "expired before it was sent",
 };
 
-/** The outcome of an action, or the state that it is in. */
+/** Returns the outcome of an action, or its state if it has none yet. */
 export function stateText({ outcome, state, dry_run: dryRun, in_doubt: inDoubt }: ActionView): string {
   if (dryRun) return "dry run: not sent";
   if (outcome === null && inDoubt) return "in doubt, being verified";
@@ -206,7 +206,7 @@ function actionLines(action: ActionView): readonly string[] {
   ];
 }
 
-/** Says who approved or rejected an action. */
+/** Returns a line with the operator who approved or rejected an action, or none if there is none. */
 function answerLines({ operator, answered_at: at, state }: ActionView): readonly string[] {
   if (operator === null || at === null) return [];
   return [`    ${state === "rejected" ? "rejected" : "approved"} by ${operator}, ${formatTime(at)}`];
@@ -228,7 +228,7 @@ function latestRows<T>(title: string, rows: readonly T[], linesOf: (row: T) => r
   return [`${title}, newest first`, ...[...lines, ...more].map((line) => `  ${line}`)];
 }
 
-/** Puts a label before the first line, and indents the others. Null is no line. */
+/** Returns the lines with a label before the first one, and the others indented. Null is no line. */
 const withLabel = (label: string, lines: readonly (string | null)[]): readonly string[] =>
   lines
     .filter((line) => line !== null)

@@ -3,7 +3,7 @@ import type { ExplanationView, PolicyExplanationView } from "../../web/api/remed
 import type { ActionView, EpisodeView } from "../../web/api/row-views.ts";
 import type { ResponseShape } from "../daemon-client.ts";
 
-/** The state of a policy on a node. What was unknown at that time is null; `steps` is then empty. */
+/** The state of a policy on a node. What is not known is null; unknown `steps` are an empty list. */
 export type PolicyReport = KnownOfPolicy & {
   readonly [Key in Exclude<keyof PolicyExplanationView, keyof KnownOfPolicy>]: PolicyExplanationView[Key] | null;
 };
@@ -15,7 +15,7 @@ export type NodeRows = {
 };
 const ROW_KINDS = ["holds", "episodes", "actions", "decisions", "orders"] as const;
 
-/** Why a node was or was not acted on, at one time. */
+/** Explains why a node was or was not acted on, at one time. */
 export interface NodeReport extends NodeRows {
   readonly id: string;
   readonly explained_at: string;
@@ -32,7 +32,7 @@ type ReportedNode = Pick<
   "status" | "name" | "country" | "region" | "last_seen" | "age_seconds"
 >;
 
-/** Returns the report of a policy that is only known from rows. */
+/** Returns the report of a policy of which only the name is known. */
 export const emptyPolicyReport = (policy: string): PolicyReport => ({
   policy,
   mode: null,
@@ -48,7 +48,7 @@ export const emptyPolicyReport = (policy: string): PolicyReport => ({
   blockers: null,
 });
 
-/** Adds the policies that only rows name. */
+/** Returns the report with the policies that only its rows name. */
 export function withRecordedPolicies(report: NodeReport): NodeReport {
   const known = new Set(report.policies.map(({ policy }) => policy));
   const named = [...report.episodes, ...report.decisions, ...report.actions].map(({ policy }) => policy);
@@ -56,7 +56,7 @@ export function withRecordedPolicies(report: NodeReport): NodeReport {
   return { ...report, policies: [...report.policies, ...rest.map(emptyPolicyReport)] };
 }
 
-/** Returns a report as of a time, from its rows. Later changes are undone as far as a row records them. */
+/** Returns a report as of a time, from its rows. Later changes are undone as far as a row shows what was before. */
 export const reportAsOf = (report: NodeReport, at: string): NodeReport => ({
   id: report.id,
   explained_at: at,
@@ -83,7 +83,7 @@ export function rowsAsOf(rows: NodeRows, at: string): NodeRows {
 /** The daemon's response about a node, without the fields of the node if it is not in the fleet. */
 export type DaemonExplanation = ExplanationView & Partial<ReportedNode>;
 
-/** What a report needs of the response. */
+/** The keys that a report needs in the response. */
 export const EXPLANATION_SHAPE: ResponseShape = {
   explained_at: "string",
   ...Object.fromEntries(["policies", ...ROW_KINDS].map((key) => [key, "array"])),

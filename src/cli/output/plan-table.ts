@@ -7,11 +7,8 @@ import { pollingCallsPerMonth } from "../../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../../scheduling/planner.ts";
 import type { Bound, PlanInput } from "../../scheduling/polling-capacity.ts";
 import { countNoun, formatCount, formatSlowdown } from "../../web/ui/page/format.ts";
-import type { GivenCounts } from "../network-size.ts";
+import type { CountSource, GivenCounts } from "../network-size.ts";
 import { alignColumns, formatLength } from "./text.ts";
-
-/** Source of the network's size: the command line, the daemon's state, or the service. */
-export type CountSource = "options" | "state" | "service";
 
 /** A plan and its input. */
 interface PlanReport {
@@ -36,14 +33,14 @@ const ENDPOINTS: Readonly<Record<Collector, string>> = {
   hourly: "GET /v1/sessions/stats/hourly",
 };
 
-/** The source of a size in words. */
+/** Texts that name the source of a size. */
 export const SOURCE_TEXTS: Readonly<Record<CountSource, string>> = {
   options: "from the command line",
   state: "as last seen by the daemon",
   service: "as reported by the service",
 };
 
-/** Names of the limits that may bind a plan. */
+/** Texts that name the limit that slows down a plan. */
 export const BOUND_TEXTS: Readonly<Record<Bound, string>> = {
   node_management: "limits.node_management",
   session_monitoring: "limits.session_monitoring",
@@ -51,7 +48,7 @@ export const BOUND_TEXTS: Readonly<Record<Bound, string>> = {
   month: "the plan's calls per month",
 };
 
-/** The first two columns are text, the others are numbers. */
+/** Number of leading columns that hold text. The others hold numbers. */
 const TEXT_COLUMN_COUNT = 2;
 const COLUMN_TITLES = "collector,endpoint,requested,planned,slowdown,calls/min,calls/30d,age: median,worst".split(",");
 
@@ -140,7 +137,7 @@ function slowdownText(
 ): string[] {
   if (planned === null || planned.boundBy === null) return [];
   const { requestedMs, intervalMs, callsPerMinute, boundBy, slowdown } = planned;
-  if (!Number.isFinite(intervalMs)) return [`${collector}: not polled; ${BOUND_TEXTS[boundBy]} are used up`];
+  if (!Number.isFinite(intervalMs)) return [`${collector}: not polled; ${BOUND_TEXTS[boundBy]} leave none for polling`];
   const needed = rate(callsPerMinute * slowdown);
   const grant = `${rate(callsPerMinute)} of the ${needed} calls/min that it needs`;
   const effect = requestedIntervals[collector]?.isCron

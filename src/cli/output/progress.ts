@@ -3,7 +3,7 @@ import type { Clock } from "../../model/ports.ts";
 import { systemClock } from "../../platform/clock.ts";
 import type { CommandContext, Output } from "../context.ts";
 
-/** Shorter waits are not shown. */
+/** Waits that are shorter than this are not shown. */
 const QUIET_PERIOD_MS: DurationMs = 2 * SECOND_MS;
 /** Clears the line of a terminal that the cursor is in. */
 export const CLEAR_LINE = "\r\u{1b}[K";
@@ -45,7 +45,7 @@ const WRITTEN_PERCENT = 10;
 export function showShare(label: string, { err }: Pick<CommandContext, "err">) {
   let shown = 0;
   return {
-    /** `share` ranges from 0 to 1. */
+    /** Shows a share from 0 to 1. */
     show(share: number): void {
       const percent = Math.floor(share * 100);
       if (err.isTTY === true) err.write(`${CLEAR_LINE}${label}: ${percent}%`);

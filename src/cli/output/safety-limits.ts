@@ -12,7 +12,8 @@ import type { FleetSize } from "../network-size.ts";
 import { SOURCE_TEXTS } from "./plan-table.ts";
 
 /**
- * Formats the most nodes that the policies could act on, a line for each `safety.mode`. `policies` is their number.
+ * Formats the maximum number of nodes that policies can act on, a line for each `safety.mode`. `policies` is the number of
+ * policies.
  */
 export function formatWorstCase({ activeMode, modes }: WorstCase, safety: Safety, policies: number): string {
   const share = formatPercent(safety.maxDisrupted.share);
@@ -39,7 +40,7 @@ function formatModeWorstCase(
   return `${fleet}; ${perDomain("region")}; ${perDomain("country")}; ${who.join("; ")}`;
 }
 
-/** The worst case as JSON: for each `safety.mode`, the policies that act under it, by their mode, and on how many nodes. */
+/** Returns the worst case as JSON: for each `safety.mode`, the policies that act, by their mode, and on how many nodes. */
 export const worstCaseJson = ({ activeMode, modes }: WorstCase): object => ({
   in_force: activeMode,
   modes: byName(MODES, (mode) => {
@@ -73,6 +74,6 @@ export function formatLimits(safety: Safety, size: FleetSize | null, isProbed: b
 
 const HOLD_ENDS = `a hold caused by one of these limits ends automatically, with two exceptions: the breaker waits for an operator (${PROGRAM} reset-breaker), and nodes that are lost or down after an action count until they are back or ${PROGRAM} accept-inventory is run`;
 
-/** The limits for a fleet of this size, by their configuration keys, or null if the size is unknown. */
+/** Returns the limits for a fleet of this size, by their configuration keys, or null if the size is unknown. */
 export const limitsJson = (safety: Safety, size: FleetSize | null): object | null =>
   size === null ? null : { ...size, ...limitsByName(safety, size.nodes) };

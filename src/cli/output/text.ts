@@ -18,9 +18,9 @@ export const stripControlCharacters = (text: string): string =>
 /** Returns the name of a node with its id, or only the id if it has no name. */
 export const nodeLabel = (id: NodeId, name: string | null): string => (name === null ? id : `${name} (${id})`);
 
-/** Pads columns. The first `textColumns` are aligned left; the others are numbers and aligned right. */
+/** Pads columns. The first `textColumns` are aligned left; the others hold numbers and are aligned right. */
 export function alignColumns(rows: readonly (readonly string[])[], textColumns: number): string[] {
-  // Not by Math.max(...widths), which fails with more than about 125,000 rows.
+  // Math.max(...widths) would fail with more than about 125,000 rows.
   const widths = rows[0]!.map((_, column) => rows.reduce((width, row) => Math.max(width, row[column]!.length), 0));
   return rows.map((row) =>
     row
@@ -64,7 +64,7 @@ export function createPaint(stream: Output, env: NodeJS.ProcessEnv): Paint {
   return (tone, text) => styleText(TONE_FORMATS[tone], text, { validateStream: false });
 }
 
-/** Applies --color or --no-color, which override the environment. */
+/** Returns the environment with --color or --no-color applied, which override it. */
 export function withColorOption(env: NodeJS.ProcessEnv, colorOption: ColorOption): NodeJS.ProcessEnv {
   if (colorOption === undefined) return env;
   return colorOption ? { ...env, NO_COLOR: undefined, FORCE_COLOR: "1" } : { ...env, NO_COLOR: "1" };

@@ -22,7 +22,7 @@ interface BacktestOptions extends OutputOption {
   readonly since?: EpochMs;
   /** Absent means now. */
   readonly until?: EpochMs;
-  /** If absent, it is chosen by the size of the history. */
+  /** Absent means that it is chosen by the size of the history. */
   readonly step?: DurationMs;
   /** Files of policies to compare with those of the configuration. */
   readonly policies?: readonly string[];
@@ -30,12 +30,12 @@ interface BacktestOptions extends OutputOption {
 }
 
 const SINCE_DEFAULT_MS: DurationMs = 30 * DAY_MS;
-/** A point of 100,000 nodes with all their labels takes about 25 MB. */
+/** Maximum size of a response. A point of 100,000 nodes with all their labels takes about 25 MB. */
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
-/** The default time limit of Prometheus for a query. */
+/** Timeout of a query, which is the default of Prometheus. */
 const QUERY_TIMEOUT_MS: DurationMs = 2 * MINUTE_MS;
 
-/** `policy backtest`: replays the history that Prometheus holds against policies. */
+/** `policy backtest`: replays the history in Prometheus against policies. */
 export async function runPolicyBacktest(options: BacktestOptions, context: CommandContext): Promise<void> {
   if (options.httpConfigFile !== undefined && options.prometheus === undefined) {
     throw new CommandFailure(
@@ -69,7 +69,10 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
   print(context, options, backtestReport(result.value), formatBacktest);
 }
 
-/** With `--prometheus` the credentials of the configuration are not used, because they belong to its own server. */
+/**
+ * Returns how to reach Prometheus. With `--prometheus`, the credentials in the configuration are not used, because they are
+ * for the server in the configuration.
+ */
 function prometheusAccess(
   { prometheus: url, httpConfigFile, config: file }: BacktestOptions,
   { config, keys }: LoadedConfig,

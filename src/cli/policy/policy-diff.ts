@@ -3,7 +3,7 @@ import { readPolicies } from "../config/config-loading.ts";
 import { type CommandContext, CommandFailure, type OutputOption, print, printProblems } from "../context.ts";
 import { type Paint, stripControlCharacters, type Tone } from "../output/text.ts";
 
-/** `policy diff OLD NEW`: compares which nodes two policy files act on. */
+/** `policy diff OLD NEW`: compares on which nodes the policies of two files act. */
 export async function runPolicyDiff(
   options: OutputOption,
   context: CommandContext,

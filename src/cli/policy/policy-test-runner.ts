@@ -1,7 +1,7 @@
 import { createApiClient } from "../../api-client/client.ts";
 import { createRateLimiter } from "../../api-client/rate-limiter.ts";
 import { ServiceClock } from "../../api-client/service-clock.ts";
-import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { seededRandom } from "../../base/random.ts";
 import { ok } from "../../base/result.ts";
 import { runAtOnce } from "../../base/steps.ts";
@@ -27,17 +27,17 @@ import { createScriptedTransport } from "../../simulator/scripted-service.ts";
 
 /** An expectation that was not met. */
 export interface FailedExpectation {
-  /** Index in the test. */
+  /** Index in the expectations of the test. */
   readonly index: number;
   readonly expected: Expectation;
   readonly lines: readonly string[];
 }
 
-/** Virtual time in which the daemon stops after a test. */
+/** Virtual time for the daemon to stop after a test. */
 const STOP_TIME_MS: DurationMs = MINUTE_MS;
-const TIMEOUT_MS: DurationMs = MINUTE_MS / 6;
-const ROWS = 1_000;
-/** Effectively unlimited, since these tests are about policies, not limits. */
+const TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
+const ACTIONS_MAX = 1_000;
+/** Number of calls that no test reaches, because these tests are about policies, not rate limits. */
 const CALLS = 1_000_000;
 const SEED = 1;
 
@@ -72,7 +72,7 @@ export async function runPolicyTest(
   const stopped = engine.stop();
   await clock.advance(STOP_TIME_MS);
   await stopped;
-  if (log.defect.found !== null) throw log.defect.found;
+  log.throwFirst();
   return failures;
 }
 
@@ -137,7 +137,7 @@ async function startEngine(test: PolicyTest, config: RemediationConfig, clock: V
   };
 }
 
-/** Collects only what a policy reads. */
+/** Returns settings that collect only the list of nodes and what the policies read. */
 function settingsOf({ intervalMs }: PolicyTest, { policies }: RemediationConfig): CollectionSettings {
   const read = new Set(expressionSources(expressionsOf(policies)));
   const every = { kind: "every", intervalMs } as const;
@@ -173,6 +173,8 @@ async function observedOutcome(
     unknowns: explained.unknowns.map(({ field, why }) => `${field}: ${why}`),
     timer: explained.timer?.state ?? "inactive",
     blockers: explained.blockers,
-    actions: (await view.actions({ node, limit: ROWS })).filter((action) => action.policy === policy).toReversed(),
+    actions: (await view.actions({ node, limit: ACTIONS_MAX }))
+      .filter((action) => action.policy === policy)
+      .toReversed(),
   };
 }

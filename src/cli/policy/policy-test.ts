@@ -69,6 +69,7 @@ function configUnderTest({ file, policies }: LoadedPolicyTests): RemediationConf
 }
 
 function toPolicyTests({ file, policies }: LoadedPolicyTests): readonly PolicyTest[] {
+  // The loader rejects an expectation without a policy if there are several.
   const [onlyPolicy] = policies;
   return file.tests.map(({ name, nodes, blocked, expect }) => ({
     name,

@@ -5,7 +5,7 @@ import { CATEGORIES } from "../../rate-limit/limits.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import { isPage, type ProbedCall, type ProbedPage, type ServiceObservation, sharesRecords } from "./service-probe.ts";
 
-/** Result of a probe about one property of the service. */
+/** What a probe found about one property of the service. */
 export interface Finding extends Answer {
   readonly about: string;
 }
@@ -21,7 +21,7 @@ interface Answer {
   readonly problem?: boolean;
 }
 
-/** Returns findings about everything that the spec leaves open, compared with the configuration. */
+/** Returns a finding about each property that the API documentation leaves open, compared with the configuration. */
 export const findingsOf = (observed: ServiceObservation, config: Config): readonly Finding[] => [
   { about: "scopes", ...scopesOf(observed) },
   { about: "usage_scale", ...usageScaleOf(observed, config.service.usage_scale) },

@@ -24,8 +24,8 @@ export interface ProbeReport {
 }
 
 /**
- * Finds out what the spec leaves open, within the rate limits and the calls of the month that `stored` leaves. Announces
- * its calls on standard error.
+ * Asks the service for what the API documentation leaves open, within the rate limits and the calls of the month that
+ * `stored` leaves. Announces its calls on standard error.
  */
 export async function probeService(
   loaded: LoadedConfig,
@@ -59,8 +59,8 @@ export async function probeService(
 }
 
 /**
- * Runs the queries in `blocked_by` of each policy once: one that fails, such as invalid PromQL, holds the policy. Returns
- * one finding, or none if no policy has any.
+ * Checks each entry of `blocked_by` of each policy once. One that fails, such as invalid PromQL, holds its policy. Returns
+ * one finding, or none if there are no entries.
  */
 async function probeBlockers(
   policies: readonly PolicySpec[],
@@ -83,7 +83,7 @@ async function probeBlockers(
   return [{ about: "blocked_by", value: !problem, certain: true, text, problem }];
 }
 
-/** Formats a probe as text, in which problems are marked. The last line is the number of calls. */
+/** Formats a probe as text, with problems marked. The last line has the number of calls. */
 export function formatProbe({ url, calls, findings }: ProbeReport, paint: Paint): string {
   const lines = findings.map(({ about, text, problem }) => {
     const mark = problem === true ? `${paint("bad", "problem:")} ` : "";

@@ -45,8 +45,9 @@ export const DETAILS_READ = 3;
 export const PROBE_CALLS_MAX = 1 + PAGE_LIMIT_FALLBACKS.length + 2 + DETAILS_READ + 1;
 
 /**
- * Finds out what the spec leaves open. All calls are read-only, and each has a permit of the rate limiter. After a 401,
- * a 429 or a call without a response no further calls are made, because they would fail as well. Never rejects.
+ * Makes the calls that show what the API documentation leaves open. All are read-only, and each has a permit of the rate
+ * limiter. After a 401, a 429 or a call without a response, no further calls are made, because they would fail as well.
+ * Never rejects.
  */
 export async function observeService(
   deps: CallAttemptDeps,
@@ -109,14 +110,14 @@ function isLastRejected(calls: readonly ProbedCall[]): boolean {
 
 const hasMore = ({ records, total }: RawPage): boolean => total > records.length;
 
-/** Returns whether page 0 could be read. */
+/** Returns whether a page could be read. */
 export const isPage = (page: RawPage | "rejected" | null): page is RawPage => page !== null && page !== "rejected";
 
 const idOf = (record: unknown): unknown => (record as { readonly id?: unknown } | null)?.id;
 
 /**
- * Returns whether at least half of the records of a page are on the other one as well. If so, both show the same part
- * of a changing list.
+ * Returns whether at least half of the records of `one` are also on `other`. Both then show the same part of a list, which
+ * may have changed in between.
  */
 export function sharesRecords(one: RawPage, other: RawPage): boolean {
   const ids = new Set(other.records.map(idOf));
@@ -124,7 +125,7 @@ export function sharesRecords(one: RawPage, other: RawPage): boolean {
   return shared > 0 && shared * 2 >= one.records.length;
 }
 
-/** Returns the ids of some records, spread over the list. */
+/** Returns the ids of at most {@link DETAILS_READ} records, spread over the list. */
 function sampleOf(records: readonly unknown[]): readonly string[] {
   const ids = records.map(idOf).filter((id) => typeof id === "string" && id !== "") as string[];
   const spread = Array.from({ length: DETAILS_READ }, (_, n) => ids[Math.floor((n * ids.length) / DETAILS_READ)]);

@@ -15,7 +15,7 @@ import { fileSecret } from "../../platform/secret-file.ts";
 
 type StateConfig = Config["state"];
 
-/** Opens the state that a configuration names, with its key in the error. With PostgreSQL several daemons may share it. */
+/** Opens the state that a configuration names. The error begins with a key, unless the state is damaged. */
 export async function openConfiguredStore(
   { path, postgres }: StateConfig,
   deps: { readonly clock: Clock; readonly log: Log },
@@ -34,15 +34,18 @@ export async function openConfiguredStore(
   return withKey("state.postgres", opened);
 }
 
-/** Puts the key before the message of a failure that ends the daemon. With a damaged state it runs without a journal. */
+/**
+ * Puts the key before the message of a failure that ends the daemon. If the state is damaged, the daemon runs without a
+ * journal.
+ */
 const withKey = <T>(key: string, opened: Result<T, StoreFailure>): Result<T, StoreFailure> =>
   opened.ok || opened.error.kind === "damaged"
     ? opened
     : storeFailure(opened.error.kind, `${key}: ${opened.error.message}`);
 
 /**
- * Calls `read` with the state of a configuration at one point in time. Daemons may be using it. A damaged state is a
- * failure; rejects if `read` does for another reason.
+ * Calls `read` with the state of a configuration at one point in time, even while daemons use it. A damaged state is a
+ * failure. Rejects if `read` does for another reason.
  */
 export async function readConfiguredState<T>(
   state: StateConfig,
@@ -68,8 +71,8 @@ export async function importConfiguredState(
 }
 
 /**
- * Returns why the state can't be opened, as far as that is known without opening it, or null if nothing is wrong. Of a
- * database server only the URL is checked.
+ * Returns why the state can't be opened, as far as that is known without opening it, or null if nothing is wrong. For
+ * PostgreSQL, only the URL is checked.
  */
 export async function stateProblem({ path, postgres }: StateConfig): Promise<KeyProblem | null> {
   if (postgres === undefined) {
@@ -86,7 +89,7 @@ export async function stateProblem({ path, postgres }: StateConfig): Promise<Key
 
 const URL_FILE_KEY = "state.postgres.url_file";
 
-/** Returns how to reach a database. Commands that only read or write its rows log nothing. */
+/** Returns how to reach a database. The defaults are for commands, and log nothing. */
 function databaseOf(
   { url_file, schema }: NonNullable<StateConfig["postgres"]>,
   { clock, log } = { clock: systemClock, log: silentLog },

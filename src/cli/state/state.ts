@@ -3,7 +3,7 @@ import { createReadStream, renameSync, rmSync, writeFileSync } from "node:fs";
 import { errorMessage, fail } from "../../base/result.ts";
 import { loadStateSection } from "../../config/load.ts";
 import { exportLines, parseExport } from "../../journal/state-export.ts";
-import { readTextStream, STANDARD_INPUT } from "../../platform/text-file.ts";
+import { readTextStream, STANDARD_STREAM } from "../../platform/text-file.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import { readSource } from "../config/config-loading.ts";
 import { type CommandContext, CommandFailure, orFail } from "../context.ts";
@@ -13,7 +13,7 @@ interface StateOptions {
   readonly config: string;
 }
 
-/** `state export FILE`: writes the state of a configuration as lines of JSON. Daemons may be using it. */
+/** `state export FILE`: writes the state of a configuration as lines of JSON, even while daemons use it. */
 export async function runStateExport(
   { config }: StateOptions,
   context: CommandContext,
@@ -22,14 +22,14 @@ export async function runStateExport(
   const state = orFail(loadStateSection(orFail(readSource(config, context.env))));
   const exported = await readConfiguredState(state, async (reader) => {
     const lines = exportLines(reader.rows());
-    if (file === STANDARD_INPUT) for await (const line of lines) context.out.write(line);
+    if (file === STANDARD_STREAM) for await (const line of lines) context.out.write(line);
     else await writeFileWhole(file!, lines);
   }).catch((error: unknown) => fail(`the state can't be exported: ${errorMessage(error)}`));
   orFail(exported);
 }
 
 /**
- * `state import FILE`: writes an exported state into the empty state of a configuration, either all of it or nothing.
+ * `state import FILE`: writes an exported state into the empty state of a configuration. Writes all of it or nothing.
  */
 export async function runStateImport(
   { config }: StateOptions,
@@ -37,7 +37,8 @@ export async function runStateImport(
   [file]: readonly string[],
 ): Promise<void> {
   const state = orFail(loadStateSection(orFail(readSource(config, context.env))));
-  const [name, stream] = file === STANDARD_INPUT ? ["standard input", process.stdin] : [file!, createReadStream(file!)];
+  const [name, stream] =
+    file === STANDARD_STREAM ? ["standard input", process.stdin] : [file!, createReadStream(file!)];
   const text = await readTextStream(stream, constants.MAX_STRING_LENGTH);
   if (!text.ok) throw new CommandFailure(`can't read ${name}: ${text.error}`);
   const rows = parseExport(text.value);
@@ -47,7 +48,7 @@ export async function runStateImport(
   context.err.write(`imported ${countNoun(rows.value.length, "row")}\n`);
 }
 
-/** Replaces a file, but only after all lines are written. */
+/** Writes lines to a file. An existing file is replaced only once all lines are written. */
 async function writeFileWhole(file: string, lines: AsyncIterable<string>): Promise<void> {
   const unfinished = `${file}.unfinished`;
   try {

@@ -27,7 +27,7 @@ export interface Connection {
   query(sql: string, parameters?: Parameters, timeoutMs?: DurationMs): Promise<readonly Row[]>;
 }
 
-/** One for commits, one for renewals of the lease, and the others for calls and queries. */
+/** Enough for a commit, a renewal of the lease, and two other statements at the same time. */
 const CONNECTIONS_MAX = 4;
 /** See {@link Database.history}. */
 const HISTORY_CONNECTIONS_MAX = 2;
@@ -35,11 +35,13 @@ const CONNECT_TIMEOUT_MS: DurationMs = 5 * SECOND_MS;
 /** The server ends a statement after this time. */
 const STATEMENT_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 /**
- * The server ends a transaction in which no statement came for this time. Otherwise the locks of a client whose host was
- * lost would last until the server notices, which may take hours.
+ * The server ends a transaction that receives no statement for this time. Otherwise the locks of a client whose host
+ * was lost would last until the server notices, which may take hours.
  */
 const IDLE_TRANSACTION_TIMEOUT_MS: DurationMs = 30 * SECOND_MS;
-/** The connection is closed after this time, which is longer than the server's, so that a statement is over by then. */
+/**
+ * The client closes the connection after this time. It is longer than the server's, which has then ended the statement.
+ */
 const QUERY_TIMEOUT_MS: DurationMs = 15 * SECOND_MS;
 /** Wait before the next attempt to connect, doubled after each failure. */
 const RETRY_DELAY_MS: DurationMs = SECOND_MS / 4;
@@ -66,8 +68,8 @@ const UNREACHABLE_CODES: ReadonlySet<unknown> = new Set([
 
 /**
  * Returns whether an error shows that the server does not answer now, because it can't be reached, is starting or
- * stopping, has no free connection, or takes too long. If it answers and refuses, for example the password or the
- * certificate, this is false.
+ * stopping, lacks connections, memory or disk space, or takes too long. Returns false if the server refuses the
+ * password, or this client the certificate of the server.
  */
 export function isUnreachable(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return isUnreachable(error.cause);
@@ -79,9 +81,9 @@ export function isUnreachable(error: unknown): boolean {
 }
 
 /**
- * A PostgreSQL database. A lost connection is replaced by the next statement. While no connection can be made, one
- * statement after each wait tries to connect, and the others fail immediately. The wait grows from {@link
- * RETRY_DELAY_MS} to {@link RETRY_DELAY_MS_MAX}.
+ * A PostgreSQL database. A lost connection is replaced by the next statement. After a connection could not be made,
+ * statements fail immediately until the wait is over, and then try to connect again. The wait grows from
+ * {@link RETRY_DELAY_MS} to {@link RETRY_DELAY_MS_MAX}.
  */
 export class Database implements Connection {
   /** The name of the schema, quoted, for statements. */
@@ -123,8 +125,8 @@ export class Database implements Connection {
       application_name: "proxywarden",
       keepAlive: true,
     });
-    // A connection that is lost while it is idle is replaced when it is needed.
-    // One that is lost in use fails the statement under way; without a listener, the process would end.
+    // A connection that is lost in use fails its statement, and one that is lost while idle is replaced when it is
+    // needed. Without listeners, the process would end.
     this.#pool.on("connect", (client) => client.on("error", () => undefined));
     this.#pool.on("error", (error) => log.debug({ err: error }, "idle database connection lost"));
   }
@@ -147,7 +149,7 @@ export class Database implements Connection {
     });
   }
 
-  /** Runs `work` on one connection. It is closed if `work` rejects. */
+  /** Runs `work` on one connection, and rejects as {@link query} does. The connection is closed if `work` rejects. */
   async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const client = await this.#connect();
     try {
@@ -162,14 +164,14 @@ export class Database implements Connection {
       return result;
     } catch (error) {
       client.release(true);
-      // An error of the server has a code of five characters; others are failures of the connection.
+      // pg reports failures of the connection in several ways. Errors of statements and of `work` are passed on.
       if (error instanceof pg.DatabaseError && !isShutdown(error)) throw error;
       throw error instanceof Error && !isConnectionFailure(error) ? error : this.#unavailable(error);
     }
   }
 
   /**
-   * Returns the same database with connections of its own, for queries that users cause. If many of them wait for a slow
+   * Returns the same database with connections of its own, for queries that users make. If many of them wait for a slow
    * database, commits and renewals of the lease still have connections.
    */
   history(): Database {
@@ -230,7 +232,9 @@ export const toJsonText = (value: unknown): string =>
 const withoutNul = (value: Parameters[number]): Parameters[number] =>
   typeof value === "string" ? value.replaceAll("\0", "\ufffd") : value;
 
-/** Returns a class of clients, each of which connects as the current URL says, but to the `first` server and database. */
+/**
+ * Returns a class of clients, each of which connects as the current URL says, but to the `first` server and database.
+ */
 const clientOf = (url: Secret, first: DatabaseAddress) =>
   class extends pg.Client {
     constructor(config?: pg.ClientConfig) {
@@ -241,8 +245,8 @@ const clientOf = (url: Secret, first: DatabaseAddress) =>
   };
 
 /**
- * Returns whether the server ended the connection because it shuts down or starts up, or because an administrator ended
- * it.
+ * Returns whether the server ended or refused the connection because it shuts down or starts up, or because an
+ * administrator ended it.
  */
 const isShutdown = ({ code = "" }: pg.DatabaseError): boolean => code.startsWith("57P") || code.startsWith("08");
 

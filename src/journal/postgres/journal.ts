@@ -48,7 +48,7 @@ export function createPostgresJournal(database: Database, lease: Lease): Journal
   function trimDecisions(changes: readonly JournalChange[]): void {
     untrimmed += changes.filter(({ kind }) => kind === "decision").length;
     if (untrimmed < TRIM_INTERVAL_DECISIONS) return;
-    // This is not waited for. If it fails, the next one deletes twice as many.
+    // The commit does not wait for this. Up to twice as many are deleted as were added, to catch up after a failure.
     database.query(deleteExcessDecisions(schema), [DECISIONS_MAX, 2 * untrimmed]).catch(() => undefined);
     untrimmed = 0;
   }
@@ -60,7 +60,10 @@ export function createPostgresJournal(database: Database, lease: Lease): Journal
   return { ...createJournalQueries(database), commit, prune };
 }
 
-/** Creates the reading part of a journal, in a database whose schema is current. */
+/**
+ * Creates the queries of a journal, in a database whose schema is current. Those of rows, which users make, have
+ * connections of their own ({@link Database.history}).
+ */
 export const createJournalQueries = (database: Database): RowQueries & Pick<Journal, "load"> => {
   const { decisions, actions, episodes, operatorCommands } = createRowQueries(database.history(), database.schema);
   return {

@@ -14,7 +14,9 @@ interface LeaseDeps {
   readonly url: string | null;
   readonly leaseMs: DurationMs;
   readonly clock: Clock;
-  /** Called before each attempt to acquire the lease, which fails if it rejects. Absent if the schema is current. */
+  /**
+   * Called before each attempt to acquire the lease. The attempt fails if it rejects. Absent if the schema is current.
+   */
   prepare?(): Promise<void>;
 }
 
@@ -22,28 +24,28 @@ interface LeaseDeps {
 export class LeadershipLost extends Error {}
 
 /**
- * Condition of a statement that has locked the lease: it gives up after waiting a second for a row that another client
- * has locked. Otherwise renewals, which wait for this statement, would fail until the lease has ended.
+ * Condition that makes a statement, which has locked the lease, fail after it has waited a second for a row that
+ * another client has locked. Otherwise renewals, which wait for this statement, would fail until the lease has ended.
  */
 export const SHORT_LOCK_WAIT = "set_config('lock_timeout', '1s', true) IS NOT NULL";
 
 /**
- * Twice the longest lease that `config/schema/config.ts` accepts. A lease that ends later shows that the database's clock
- * was set back. It is taken, since its leader may be gone.
+ * Twice the longest lease that `config/schema/config.ts` accepts. A lease that ends later shows that the database's
+ * clock was set back. It is taken, since its leader may be gone.
  */
 const LEASE_MS_MAX: DurationMs = 10 * MINUTE_MS;
 
 /** SQL for the database's clock in milliseconds. */
 const NOW_MS = "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint";
 
-/** Number of attempts per duration of the lease. An attempt may take the time until the next one. */
+/** Number of attempts to renew the lease during its duration. Each may take the time until the next one. */
 const ATTEMPTS_PER_LEASE = 3;
 
 /**
  * The lease of the leader. Times are those of the database's clock. This daemon's deadline is measured on its monotonic
- * clock from before it sent its last renewal, so it passes before the lease ends. The epoch grows with every acquisition
- * and fences commits (see `journal.ts`). It is the time of the acquisition, so that none is used twice, even if an earlier
- * state of the database is restored.
+ * clock from before it sent its last renewal, so it passes before the lease ends. The epoch fences commits (see
+ * `journal.ts`). It is the time of the acquisition in milliseconds, or one more than the last epoch if that is greater,
+ * so that none is used twice, even if an earlier state of the database is restored.
  *
  *     standby ── acquire ──▶ leader ── deadline passed ──▶ expired ── renew ──▶ leader
  *        ▲                     └───── deposed, released ──────┴──────────────────▶ standby
@@ -95,7 +97,7 @@ export class Lease implements LeasePort {
          EXISTS (SELECT FROM ${s}.leases WHERE expires_at > clock_timestamp()) AS held
        FROM ${s}.schema_version`,
       [holder, url, leaseMs, VERSIONS.last, LEASE_MS_MAX],
-      this.#renewTimeoutMs(),
+      this.#timeoutMs(),
     );
     if (row!.epoch === null) {
       const problem =
@@ -120,7 +122,7 @@ export class Lease implements LeasePort {
       `UPDATE ${database.schema}.leases SET expires_at = clock_timestamp() + $2 * interval '1 millisecond'
        WHERE epoch = $1 RETURNING epoch`,
       [epoch, leaseMs],
-      this.#renewTimeoutMs(),
+      this.#timeoutMs(),
     );
     if (row === undefined) throw this.loseLeadership();
     if (this.#epoch === epoch) this.#deadline = Math.max(this.#deadline, sentAt + leaseMs);
@@ -138,7 +140,7 @@ export class Lease implements LeasePort {
     this.#epoch = null;
     if (epoch === null) return;
     const sql = `UPDATE ${database.schema}.leases SET expires_at = '-infinity' WHERE epoch = $1`;
-    await database.query(sql, [epoch], this.#renewTimeoutMs());
+    await database.query(sql, [epoch], this.#timeoutMs());
   }
 
   async current(): Promise<LeaseHolder | null> {
@@ -153,7 +155,8 @@ export class Lease implements LeasePort {
     return { holder: String(row.holder), url, epoch: Number(row.epoch), leftMs: Number(row.left_ms) };
   }
 
-  #renewTimeoutMs(): DurationMs {
+  /** Returns the timeout of a statement on the lease. */
+  #timeoutMs(): DurationMs {
     return this.#deps.leaseMs / ATTEMPTS_PER_LEASE;
   }
 }

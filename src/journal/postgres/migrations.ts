@@ -84,7 +84,7 @@ export async function schemaProblem(connection: Connection, database: Database):
   return { kind: "missing", message };
 }
 
-/** Returns the version of a schema, or null if it has no tables. */
+/** Returns the version of a schema, or null if it has no table with its version. */
 async function schemaVersion(connection: Connection, { schema: s }: Database): Promise<number | null> {
   const [table] = await connection.query("SELECT to_regclass($1) IS NOT NULL AS found", [`${s}.schema_version`]);
   if (table?.found !== true) return null;

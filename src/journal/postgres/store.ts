@@ -106,7 +106,7 @@ export async function createLeaderStore(
   };
 }
 
-/** Calls that are counted in advance. After a crash they count as used. */
+/** Number of calls that are counted in advance. After a crash, they count as used. */
 const CALLS_AHEAD = 100;
 
 /** Creates the counter of calls, which the lease fences. `used` holds the calls by day that the database has now. */
@@ -130,10 +130,7 @@ function createCallCounter(database: Database, lease: Lease, used: ReadonlyMap<s
   };
 }
 
-/**
- * Calls `read` with a snapshot of the state, even while daemons use it. Changes nothing. Rejects if `read` does. It
- * should not take long.
- */
+/** Calls `read` with a snapshot of the state, even while daemons use it. Changes nothing. Rejects if `read` does. */
 export async function readPostgresState<T>(
   deps: DatabaseDeps,
   read: (reader: StateReader) => Promise<T>,
@@ -141,7 +138,7 @@ export async function readPostgresState<T>(
   const opened = openDatabase(deps);
   if (!opened.ok) return opened;
   const database = opened.value;
-  /** The error of `read`. The transaction would replace it with one that blames the database, even if a file failed. */
+  /** The error of `read`. The transaction would take a file error, which also has a code, for a connection failure. */
   let rejection: { readonly error: unknown } | undefined;
   try {
     return await database.transaction(async (connection) => {
@@ -166,8 +163,8 @@ export async function readPostgresState<T>(
 const ROWS_AT_ONCE = 2_000;
 
 /**
- * Writes rows in one transaction, during which the lease is held. Fails, and writes nothing, if a daemon leads, the
- * schema has rows, or a row is invalid.
+ * Writes rows in one transaction, during which the lease is held. Fails, and writes no row, if a daemon leads, the
+ * schema has rows, or a row is invalid. Migrates the schema first.
  */
 export async function importState(deps: DatabaseDeps, rows: readonly StateRow[]): Promise<Result<void, string>> {
   const opened = await openMigratedDatabase(deps);
@@ -208,7 +205,7 @@ async function writeAll(connection: Connection, s: string, rows: readonly StateR
 
 /** A command lapses if no leader takes it within this time, because its subject may have changed. */
 const LAPSE_MS: DurationMs = 10 * MINUTE_MS;
-/** Rows are deleted after this time. */
+/** Commands are deleted after this time. */
 const RETENTION = "1 day";
 
 /** Creates the access to forwarded commands in a database whose schema is current. */

@@ -7,6 +7,7 @@ import { isLocked } from "./errors.ts";
 
 /** Name of the database in the store's folder. */
 export const DATABASE_FILE = "proxywarden.db";
+/** Name of the lock file in the store's folder. */
 export const LOCK_FILE = "proxywarden.lock";
 
 /**
@@ -77,9 +78,9 @@ function createFolder(path: string): void {
 }
 
 /**
- * Locks the folder for this process. The lock is an exclusive transaction on a database of its own that is never
- * committed. The kernel releases it with the process, even if that is killed, so there are no stale locks. A lock on
- * the store's own database would also exclude readers.
+ * Creates the folder if it does not exist, and locks it for this process. Returns the lock: a database of its own with
+ * an exclusive transaction that is never committed. The kernel releases it when the process ends, even if it is killed,
+ * so there are no stale locks. A lock on the store's own database would also exclude readers.
  */
 export function lockFolder(folder: string): Result<DatabaseSync, StoreFailure> {
   let lock: DatabaseSync | null = null;

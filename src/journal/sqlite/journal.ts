@@ -16,7 +16,7 @@ import { createRowQueries, loadContents, type Queryable } from "../row-queries.t
 /** The name that SQLite gives to the schema of a database. */
 export const SCHEMA = "main";
 
-/** Creates a connection that runs each statement before it returns a promise. Statements are prepared on first use. */
+/** Creates a connection that runs a statement before it returns a promise. Each is prepared once, on its first use. */
 export function createConnection(database: DatabaseSync): Queryable {
   const statements = new Map<string, StatementSync>();
   return {
@@ -34,9 +34,9 @@ export function createConnection(database: DatabaseSync): Queryable {
  * part of it and be lost. If SQLite can't roll back, the database is closed, which rolls back, and all later uses
  * throw.
  *
- * There is one exception: if syncing the disk fails and the process ends before the next transaction, the data may be
- * there after a restart. Everything that is recorded before an action must therefore be valid even if the action was
- * not taken.
+ * There is one exception: if syncing the disk fails and the process ends before the next transaction, the writes of the
+ * failed transaction may be in the database after a restart. Everything that is recorded before an action must therefore
+ * be valid even if the action was not taken.
  */
 export function runInTransaction(database: DatabaseSync, work: () => void): void {
   if (!database.isOpen) throw new Error("the database was closed because a transaction failed; restart the daemon");

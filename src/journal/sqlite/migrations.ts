@@ -29,7 +29,7 @@ export const MIGRATIONS: readonly string[] = [
 /** The versions that this version of proxywarden supports. The first release creates the first one. */
 export const VERSIONS = { first: 5, last: 4 + MIGRATIONS.length };
 
-/** Returns the schema version of a database, 0 if it is new. */
+/** Returns the schema version of a database, which is 0 if it is new. */
 export function schemaVersion(database: DatabaseSync): number {
   return Number(database.prepare("PRAGMA user_version").get()?.user_version);
 }

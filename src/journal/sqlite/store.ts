@@ -14,17 +14,17 @@ import { migrate, schemaVersion, VERSIONS } from "./migrations.ts";
 /** Size to which the write-ahead log is truncated, so that a large commit does not occupy disk space permanently. */
 const LOG_BYTES_KEPT_MAX = 16 * 1_024 * 1_024;
 
-/** A store in SQLite. What its methods write is on disk before they return. */
+/** A store in SQLite. Unless it is in memory, what its methods write is on disk before they return. */
 export interface SqliteStateStore extends StateStore {
   readonly database: DatabaseSync;
 }
 
-/** The locks that this process holds. A database that nothing refers to is closed when it is garbage collected. */
+/** The locks that this process holds. Without a reference, a lock would be closed when it is garbage collected. */
 const heldLocks = new Set<DatabaseSync>();
 
 /**
  * Opens the store in `folder`, creates it if it does not exist, and migrates its schema. Only one process can open it.
- * The folder is locked until `close`, or until the process ends in any way. Writes fail if the disk fails.
+ * The folder is locked until `close`, or until the process ends in any way.
  */
 export function openSqliteStore(folder: string): Result<SqliteStateStore, StoreFailure> {
   const hold = lockFolder(folder);
@@ -50,15 +50,11 @@ export function openSqliteStore(folder: string): Result<SqliteStateStore, StoreF
   }
 }
 
-/** Creates a store in memory, for the demo and for tests. */
+/** Creates a store in memory, for commands that keep no state and for tests. */
 export function createMemoryStateStore(): SqliteStateStore {
   const database = new DatabaseSync(":memory:");
   migrate(database);
-  return createStoreOver(
-    database,
-    () => closeOnce(database),
-    () => {},
-  );
+  return createStoreOver(database, () => closeOnce(database));
 }
 
 /** Closes a database that may be closed already, as after a transaction that could not be rolled back. */
@@ -96,7 +92,7 @@ function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | n
   return null;
 }
 
-function createStoreOver(database: DatabaseSync, close: () => void, assertInPlace: () => void): SqliteStateStore {
+function createStoreOver(database: DatabaseSync, close: () => void, assertInPlace?: () => void): SqliteStateStore {
   const callsSince = database.prepare("SELECT TOTAL(used) AS used FROM calls WHERE day >= ?");
   const addCalls = database.prepare(
     "INSERT INTO calls (day, used) VALUES (?1, max(0, ?2)) ON CONFLICT (day) DO UPDATE SET used = max(0, used + ?2)",

@@ -78,3 +78,18 @@ describe("check warns about a max_age that the plan can't keep,", () => {
     );
   });
 });
+
+test("check warns that a cron schedule never runs if the monthly limit leaves no calls for polling", async () => {
+  const folder = createTempFolder();
+  const config = {
+    service: { base_url: "https://proxy.internal", api_key: "sesame", usage_scale: "ratio" },
+    state: { path: folder.pathOf("state") },
+    limits: { plan: { calls_per_month: 1 } },
+    collect: { nodes: { cron: "*/5 * * * *" } },
+  };
+  const file = folder.write("proxywarden.yaml", JSON.stringify(config));
+  const { err } = await runInProcess("check", "--config", file);
+  expect(err).toContain(
+    "collect.nodes.cron: runs every 5m, which the plan's calls per month don't allow: all runs are skipped\n",
+  );
+});

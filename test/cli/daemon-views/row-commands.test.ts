@@ -140,7 +140,9 @@ describe("decisions and actions", () => {
     const { url } = await startTestServer({ remediation, fleet: () => fleet });
     const { out, err } = await runInProcess("decisions", "--url", url, "--region", "eu-west");
     expect(out.match(/node_\w+/g)).toEqual(["node_1", "node_1"]);
-    expect(err).toBe("proxywarden: 1 decision with an unknown location left out: the node is no longer in the fleet\n");
+    expect(err).toBe(
+      "proxywarden: 1 decision with an unknown location left out: nodes that left the fleet have none\n",
+    );
   });
 
   test("a list says so if not all rows were searched", async () => {
