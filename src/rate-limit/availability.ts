@@ -1,6 +1,6 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { concurrencyAvailableAt } from "./concurrent-calls.ts";
+import { ABANDONED_MS, concurrencyAvailableAt } from "./concurrent-calls.ts";
 import { availableBesideExternalUsage, expectedCallsOfPlan, limitScopeOf } from "./external-usage/external-usage.ts";
 import { OBSERVATIONS_PER_WINDOW } from "./external-usage/usage-of-limit.ts";
 import { gatewayAvailableAt } from "./learned-limit.ts";
@@ -63,7 +63,7 @@ export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, n
     paceAvailability(ledger, category, lane, now),
     { at: gatewayAvailableAt(ledger, category, lane), waitReason: "learned" },
     planAvailability(ledger, lane, now),
-    { at: concurrencyAvailableAt(ledger, ledger.limits, lane, now), waitReason: "concurrency" },
+    concurrencyAvailability(ledger, lane, now),
     { at: hasMonthlyBudget(ledger, lane) ? now : Number.POSITIVE_INFINITY, waitReason: "month" },
   ];
   const last = constraints.reduce((latest, constraint) => (constraint.at > latest.at ? constraint : latest));
@@ -75,9 +75,9 @@ export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, n
 }
 
 /**
- * Returns whether actions may exceed the pace and use the reserve without a stated limit. They may not in the first
- * window of a process, because the previous process may have done so just before it ended, and a window has room for
- * that only once.
+ * Returns whether a call may use the reserve of a limit that the service does not state, which only actions may. They
+ * may not in the first window of a process, because the previous process may have done so just before it ended, and a
+ * window has room for that only once.
  */
 const mayUseReserve = (ledger: Ledger, lane: Lane, windowMs: DurationMs, now: MonotonicMs): boolean =>
   lane === "action" && !isFirstWindow(ledger, windowMs, now);
@@ -169,6 +169,11 @@ function planAvailability(ledger: Ledger, lane: Lane, now: MonotonicMs): Availab
   const { actionReserve } = allowanceOf(limits.plan.requestsPerMinute ?? 0, limits.reserve, expected);
   const capacity = rates.evenPace.capacity + (mayUseReserve(ledger, lane, MINUTE_MS, now) ? actionReserve : 0);
   return { at: paceAvailableAt(ledger.planPace, rates, lane, capacity), waitReason: "plan" };
+}
+
+function concurrencyAvailability(ledger: Ledger, lane: Lane, now: MonotonicMs): Availability {
+  const allowedLane = mayUseReserve(ledger, lane, ABANDONED_MS, now) ? lane : "walk";
+  return { at: concurrencyAvailableAt(ledger, ledger.limits, allowedLane, now), waitReason: "concurrency" };
 }
 
 function hasMonthlyBudget(ledger: Ledger, lane: Lane): boolean {
