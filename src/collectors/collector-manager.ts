@@ -73,7 +73,10 @@ const PLAN_INTERVAL_MS: DurationMs = 10 * SECOND_MS;
 
 /** After this many runs in a row that were answered 403, a collector runs less often. */
 const FORBIDDEN_RUNS_MIN = 3;
-/** But still this often, so that it recovers soon, and the alert about the key, which looks back 30 minutes, stays. */
+/**
+ * Maximum interval of such a collector. It runs often enough to recover soon, and to keep the alert about the API key
+ * firing, which looks back 30 minutes.
+ */
 const FORBIDDEN_INTERVAL_MS_MAX: DurationMs = 20 * MINUTE_MS;
 
 /** Starts the collectors. */

@@ -31,9 +31,9 @@ export interface ListCollectorDeps {
   readonly metrics: DaemonMetrics;
 }
 
-/** Minimum number of unlisted nodes to look up by id after a walk. Up to one per page of the walk is looked up. */
+/** After a walk, at most one unlisted node per page of the walk is looked up by id, but at least this many may be. */
 const LOOKUPS_MIN = 4;
-/** Maximum number of lookups per walk. */
+/** Maximum number of lookups per walk, regardless of its pages. */
 const LOOKUPS_MAX = 50;
 /**
  * Consecutive failed lookups after which the rest waits for the next walk, since each may take as long as a timeout.

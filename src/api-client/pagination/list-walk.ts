@@ -9,7 +9,7 @@ export const PAGE_LIMIT_FALLBACKS = [100, 50, 20] as const;
 const WALKS_PER_PAGE_SIZE = 100;
 /**
  * The end of a list is proven again, with one more page, after this many walks, since its total may have become wrong.
- * So is its first page if about a page is missing, since a request for page 0 may have been rejected for another reason.
+ * If about a page is missing, page 0 is tried again as well, since it may have been rejected for another reason.
  */
 const WALKS_PER_PROVEN_END = 30;
 

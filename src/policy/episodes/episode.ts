@@ -90,8 +90,9 @@ export function recordUnsent(episode: Episode, now: EpochMs): Episode {
 
 /**
  * Updates an episode after a 429. Nothing was executed, and the step is sent again. `retryAfterMs` is the delay that
- * the service asked for. If it is null, the delay doubles from 1 s (spec, section 7.1). After {@link
- * RATE_LIMITED_ATTEMPTS_MAX} attempts the episode is given up, or stays quarantined while our quarantine lasts.
+ * the service asked for. If it is null, the delay starts at 1 s and doubles (spec, section 7.1). After
+ * {@link RATE_LIMITED_ATTEMPTS_MAX} attempts the episode is given up. It stays quarantined while our quarantine lasts,
+ * and is suspended while a step has left its node down.
  */
 export function recordRateLimited(
   episode: Episode,

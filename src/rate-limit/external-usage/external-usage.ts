@@ -124,8 +124,9 @@ function capacityAvailableAt(
 }
 
 /**
- * Returns which limit a header states. If it could be either, it is assumed to be the plan's until a response shows
- * which one it is. All our calls count there, so none of them is mistaken for an external one.
+ * Returns which limit a header states, and remembers which kind of limit headers state. If the limits of plan and
+ * category are equal, it is taken for the plan's until a response for another category shows which kind it is. All our
+ * calls count there, so none of them is mistaken for an external one.
  */
 export function limitScopeOf({ externalUsage, limits }: Ledger, category: Category, stated: number): LimitScope {
   const own = limits.categories[category].requests;
