@@ -79,7 +79,7 @@ interface PermittedCall {
 
 /**
  * Waits for a permit for a call, which must be released: {@link sendCall} does. Fails if there is none within
- * {@link PERMIT_WAIT_MS_MAX}. An action fails immediately if earlier 429s hold it for longer than that.
+ * {@link PERMIT_WAIT_MS_MAX}. An action fails immediately if earlier 429s or 5xx hold it for longer than that.
  */
 export async function waitForPermit(
   { clock, rateLimiter, secret }: CallAttemptDeps,
@@ -175,7 +175,7 @@ function noPermitError(ledger: Ledger, category: Category, lane: Lane, now: Mono
   const advice = isLong ? "; a reload that changes `limits` ends the wait earlier" : "";
   return {
     kind: "rate_limited",
-    message: `the service rejected earlier calls with 429 and allows no call ${period}${advice}`,
+    message: `the service answered earlier calls with 429, or with 5xx and Retry-After, and allows no call ${period}${advice}`,
   };
 }
 

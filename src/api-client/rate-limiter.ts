@@ -145,6 +145,7 @@ export function createRateLimiter(deps: RateLimiterDeps) {
     month: (): BillingMonth => month.month(),
     /** Time until the plan's month ends. */
     monthLeftMs: (): DurationMs => month.leftMs(),
+    /** Calls for actions in the last hour and in the last day. */
     recentActions: () => byName(CATEGORIES, (category) => recentActionsOf(ledger, category, clock.monotonic())),
     /** Calls expected from other users of the key, per window; for the plan, per minute. */
     externalCalls(): Record<LimitScope, number> {

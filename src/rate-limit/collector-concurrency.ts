@@ -29,7 +29,7 @@ export function callsInFlightNeeded(spacingMs: DurationMs, latencyMs: DurationMs
   return Math.max(1, Math.min(max, Math.max(IN_FLIGHT_MIN, needed)));
 }
 
-/** A page that takes longer than this multiple of the latency of first pages waited in a queue at the service. */
+/** A page that takes longer than this multiple of the mean latency of first pages must have waited in a queue. */
 const QUEUE_FACTOR = 2;
 /** Share by which one such page reduces the number of concurrent pages. */
 const QUEUE_DECREASE = 0.1;

@@ -60,7 +60,7 @@ export interface LastRun {
   readonly callsMade: number;
 }
 
-/** Maximum share of the calls left in the month that is reserved for actions. */
+/** Maximum share of the calls left in the month that is reserved for actions at their recent rate. */
 const ACTION_SHARE_MAX = 0.5;
 
 /**

@@ -20,8 +20,8 @@ const WALKS_PER_PROVEN_END = 30;
 const REJECTED_WALKS_PER_TRIAL = 5;
 
 /**
- * After this many walks in a row whose first page timed out or got a 5xx, every second one asks for fewer records, since
- * a large page may take the service too long.
+ * After this many walks in a row whose first page timed out, was reset or got a 5xx, every second one asks for fewer
+ * records, since a large page may take the service too long.
  */
 const FAILED_WALKS_PER_TRIAL = 2;
 const SLOW_ERRORS: ReadonlySet<ApiError["kind"]> = new Set(["timeout", "server_error", "reset"]);

@@ -97,10 +97,12 @@ export function availableBesideExternalUsage(
   return Math.max(ofCategory, capacityAvailableAt(externalUsage.plan, inPlan, lane, now));
 }
 
-interface LimitCapacity {
+/** A limit that is shared with other users of the key. */
+interface SharedLimit {
   readonly limit: number;
   readonly reserve: Share;
   readonly windowMs: DurationMs;
+  /** Expected external calls per window. */
   readonly expected: number;
 }
 
@@ -110,7 +112,7 @@ interface LimitCapacity {
  */
 function capacityAvailableAt(
   usage: ExternalUsageOfLimit,
-  { limit, reserve, windowMs, expected }: LimitCapacity,
+  { limit, reserve, windowMs, expected }: SharedLimit,
   lane: Lane,
   now: MonotonicMs,
 ): MonotonicMs {
