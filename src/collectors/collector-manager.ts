@@ -147,7 +147,7 @@ function createSnapshotPublisher(deps: CollectorManagerDeps, pollingPlan: Pollin
       listener = next;
       if (collected.sequence > 0) publish();
     },
-    /** Requests a snapshot soon, for data that was not read by a collector. */
+    /** Requests that a snapshot is published soon, for example after the read of a single node. */
     markChanged(): void {
       isChanged = true;
     },
@@ -169,7 +169,7 @@ function createSnapshotPublisher(deps: CollectorManagerDeps, pollingPlan: Pollin
   };
 }
 
-/** Runs each collector once. Details are not among them, since they are read continuously. */
+/** The functions that run each collector once. There is none for details, which are read continuously. */
 const COLLECT = { nodes: collectNodes, sessions: collectSessions, stats: collectStats, hourly: collectHourly } as const;
 
 function startCollectors(

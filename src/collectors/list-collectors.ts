@@ -39,7 +39,10 @@ const LOOKUPS_MAX = 50;
  * Consecutive failed lookups after which the rest waits for the next walk, since each may take as long as a timeout.
  */
 const LOOKUP_FAILURES_MAX = 2;
-/** A detail read within this time shows that single nodes can be read, unless a listed node answered 404 since. */
+/**
+ * A detail that was read within this time shows that single nodes can be read, unless the service has answered 404 for a
+ * listed node since.
+ */
 const DETAIL_MS_MAX: DurationMs = 5 * MINUTE_MS;
 
 /** Completes the message about an incomplete walk of the sessions, which no guard explains. */

@@ -42,7 +42,9 @@ export interface CollectorPlan {
   readonly freshMs: DurationMs;
   /** `intervalMs` divided by `requestedMs`, at least 1. */
   readonly slowdown: number;
+  /** The limit that leaves fewer calls than the requested interval needs, or null if none does. */
   readonly boundBy: Bound | null;
+  /** Calls that the limits leave for it. */
   readonly callsPerMinute: number;
   readonly age: ExpectedAge;
 }
@@ -199,8 +201,8 @@ function freshMsOf(collector: Collector, requestedMs: DurationMs, actualMs: Dura
 
 /**
  * Returns whether to postpone a run to the next month, because this month has too few calls to finish it, or because it
- * would mostly serve the time after the end of the month, with calls that other collectors need. Details are read one
- * by one, so they are never postponed.
+ * would spend too many calls on the time after the end of the month, which other collectors need before. Details are
+ * read one by one, so they are never postponed.
  */
 function isPostponed(collector: Collector, intervalMs: DurationMs, input: PlanInput): boolean {
   const left = monthlyCallsLeft(input);

@@ -111,7 +111,10 @@ export function recordRateLimited(
 export const endSteps = (episode: Episode, spec: PolicySpec, now: EpochMs): Episode =>
   giveUp({ ...episode, step: spec.steps.length }, now);
 
-/** Gives an episode up. It stays quarantined while our quarantine lasts, and is suspended while a step has left its node down. */
+/**
+ * Gives an episode up. It stays quarantined while our quarantine lasts, and is suspended while a step has left its node
+ * down.
+ */
 function giveUp(episode: Episode, now: EpochMs): Episode {
   if (episode.quarantine !== null) return transition(episode, "quarantined", now);
   if (!isDown(episode)) return transition(episode, "steps_over", now);
