@@ -147,7 +147,7 @@ function createSnapshotPublisher(deps: CollectorManagerDeps, pollingPlan: Pollin
       listener = next;
       if (collected.sequence > 0) publish();
     },
-    /** Requests that a snapshot is published soon, for example after the read of a single node. */
+    /** Requests that a snapshot be published soon, for example after the read of a single node. */
     markChanged(): void {
       isChanged = true;
     },

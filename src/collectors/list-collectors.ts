@@ -31,9 +31,11 @@ export interface ListCollectorDeps {
   readonly metrics: DaemonMetrics;
 }
 
-/** After a walk, at most one unlisted node per page of the walk is looked up by id, but at least this many may be. */
+/**
+ * Number of unlisted nodes that may be looked up by id after a walk of at most as many pages. After a longer walk it is
+ * one per page, up to {@link LOOKUPS_MAX}.
+ */
 const LOOKUPS_MIN = 4;
-/** Maximum number of lookups per walk, regardless of its pages. */
 const LOOKUPS_MAX = 50;
 /**
  * Consecutive failed lookups after which the rest waits for the next walk, since each may take as long as a timeout.

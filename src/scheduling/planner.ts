@@ -44,7 +44,7 @@ export interface CollectorPlan {
   readonly slowdown: number;
   /** The limit that leaves fewer calls than the requested interval needs, or null if none does. */
   readonly boundBy: Bound | null;
-  /** Calls that the limits leave for it. */
+  /** Calls per minute that the limits leave for it, at most those that the requested interval needs. */
   readonly callsPerMinute: number;
   readonly age: ExpectedAge;
 }
@@ -201,8 +201,8 @@ function freshMsOf(collector: Collector, requestedMs: DurationMs, actualMs: Dura
 
 /**
  * Returns whether to postpone a run to the next month, because this month has too few calls to finish it, or because it
- * would spend too many calls on the time after the end of the month, which other collectors need before. Details are
- * read one by one, so they are never postponed.
+ * would spend too many calls, which other collectors need, on the time after the end of the month. Details are read one
+ * by one, so they are never postponed.
  */
 function isPostponed(collector: Collector, intervalMs: DurationMs, input: PlanInput): boolean {
   const left = monthlyCallsLeft(input);
