@@ -42,8 +42,8 @@ const LOOKUPS_MAX = 50;
  */
 const LOOKUP_FAILURES_MAX = 2;
 /**
- * A detail that was read within this time shows that single nodes can be read, unless the service has answered 404 for a
- * listed node since.
+ * A detail that was read within this time shows that single nodes can be read, unless the service has answered 404 for
+ * a listed node since.
  */
 const DETAIL_MS_MAX: DurationMs = 5 * MINUTE_MS;
 

@@ -107,9 +107,9 @@ export function recordRateLimited(
 }
 
 /**
- * Ends the steps of an episode, because the service refused one or answered it with 429 too often, the result is unknown,
- * or none is left. The episode is given up, but stays quarantined while our quarantine lasts, and is suspended while a
- * step has left its node down.
+ * Ends the steps of an episode, because the service refused one or answered it with 429 too often, the result is
+ * unknown, or none is left. The episode is given up, but stays quarantined while our quarantine lasts, and is suspended
+ * while a step has left its node down.
  */
 export function endSteps(before: Episode, spec: PolicySpec, now: EpochMs): Episode {
   const episode = { ...before, step: spec.steps.length };
