@@ -42,7 +42,7 @@ export type CallAttempt =
   | {
       readonly kind: "answered";
       readonly response: TransportResponse;
-      /** When its content was observed: see {@link ServiceClock}. */
+      /** When its content was observed: see {@link ServiceClock.recordDate}. */
       readonly observedAt: MonotonicMs;
       /** When it had arrived. */
       readonly receivedAt: MonotonicMs;
@@ -71,13 +71,16 @@ export async function attemptCall(
   return sendCall(deps, call, permitted.value, signal);
 }
 
-/** A permit for a call, and the API key to send with it, which is read first so that nothing follows the last check. */
+/** A permit for a call, and the API key to send with it, which is read before the last check of whether to send it. */
 interface PermittedCall {
   readonly permit: Permit;
   readonly key: string;
 }
 
-/** Waits for a permit for a call. It must be released, which {@link sendCall} does. */
+/**
+ * Waits for a permit for a call, which must be released: {@link sendCall} does. Fails if there is none within
+ * {@link PERMIT_WAIT_MS_MAX}. An action fails immediately if earlier 429s or 5xx hold it for longer than that.
+ */
 export async function waitForPermit(
   { clock, rateLimiter, secret }: CallAttemptDeps,
   { endpoint }: Call | ActionCall,
@@ -172,7 +175,7 @@ function noPermitError(ledger: Ledger, category: Category, lane: Lane, now: Mono
   const advice = isLong ? "; a reload that changes `limits` ends the wait earlier" : "";
   return {
     kind: "rate_limited",
-    message: `the service rejected earlier calls with 429 and allows no call ${period}${advice}`,
+    message: `the service answered earlier calls with 429, or with 5xx and Retry-After, and allows no call ${period}${advice}`,
   };
 }
 

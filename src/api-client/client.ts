@@ -15,7 +15,7 @@ import { retryAfterOf } from "./rate-limit-headers.ts";
 import type { ServiceClock } from "./service-clock.ts";
 
 /** A JSON response from the service. */
-export interface ApiResponse {
+interface ApiResponse {
   readonly json: unknown;
   /**
    * When its content was observed, at the earliest: when it was requested, since the response may have been delayed.
@@ -35,8 +35,9 @@ export interface ApiClient {
    */
   get(call: Call, lane: Lane, signal: AbortSignal, onSending?: () => void): Promise<Result<ApiResponse, ApiError>>;
   /**
-   * Waits for a permit in the lane `action`, until `signal` aborts. Then `whenPermitted` either calls `send` once, which
-   * sends the POST in the same turn of the event loop, or returns why it is not sent. Never sends it again. Never rejects.
+   * Waits for a permit in the lane `action`, as {@link waitForPermit} does; without one the result is `not_sent`, or
+   * `canceled` if `signal` has aborted. Then `whenPermitted` either calls `send` once, which sends the POST in the same
+   * turn of the event loop, or returns why it is not sent. Never sends it again. Never rejects.
    */
   post<T = never>(
     call: ActionCall,
@@ -55,11 +56,11 @@ export interface ApiClient {
 }
 
 /** Dependencies of the API client. */
-export interface ApiClientDeps extends CallAttemptDeps {
+interface ApiClientDeps extends CallAttemptDeps {
   readonly random: Random;
 }
 
-/** Maximum number of retries of a GET after a 5xx, a reset or a timeout. */
+/** Maximum number of retries of a GET after a 5xx, a reset or a timeout, or after a 401 if the API key has changed. */
 const RETRIES_MAX = 2;
 /** Wait before the first retry, doubled for the second. Each is multiplied by a random factor of 0.5 to 1.5. */
 const RETRY_DELAY_MS: DurationMs = 500;

@@ -51,7 +51,10 @@ export class MonthCallCount {
     ledger.monthUsed = deps.calls.since(this.#month.firstDay);
   }
 
-  /** Starts a new month if the current one is over, or if the new one could not be read last time. */
+  /**
+   * Starts a new month if the current one is over, or if the new one could not be read last time. Stores which month is
+   * counted.
+   */
   update(): void {
     const now = this.#deps.clock.now();
     if (this.#isUnread || now < this.#month.startMs || now >= this.#month.endMs) this.#startMonth();

@@ -73,7 +73,8 @@ export class PermitQueue {
   }
 
   /**
-   * Removes and grants all calls for which `mayGrant` returns true. It is called for each call right before the grant.
+   * Removes and grants the calls for which `mayGrant` returns true. It is called for each call right before the grant.
+   * A call of a traffic class waits for those before it in the class; actions do not wait for each other.
    */
   serve(mayGrant: (call: WaitingCall) => boolean, grant: (call: WaitingCall) => void): void {
     const tryGrant = (queue: WaitingCall[], index: number): boolean => {

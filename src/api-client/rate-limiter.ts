@@ -28,7 +28,7 @@ interface RateLimiterDeps extends MonthCallCountDeps {
   readonly monthStartsOn: number;
   readonly clock: Clock;
   readonly random: Random;
-  /** Called with the wait of each permit, granted or not. */
+  /** Called with the time that each call has waited for a permit, whether it got one or was canceled. */
   readonly onWait: (category: Category, waitedMs: DurationMs) => void;
   /** Whether calls may be sent at all; checked again every second while it is false. Absent means always. */
   readonly mayCall?: () => boolean;
@@ -47,7 +47,7 @@ const RECHECK_MS_MAX: DurationMs = HOUR_MS;
 /** Minimum time between two rechecks: rounding errors must not cause a busy loop. */
 const RECHECK_MS_MIN: DurationMs = 1;
 
-/** Creates a rate limiter with a new ledger and the month's calls from the store. */
+/** Creates a rate limiter with a new ledger, and the month's calls and the holds of earlier 429s from the store. */
 export function createRateLimiter(deps: RateLimiterDeps) {
   const { clock } = deps;
   const ledger = createLedger(deps.limits, clock.monotonic());
@@ -110,8 +110,8 @@ export function createRateLimiter(deps: RateLimiterDeps) {
       return permit;
     },
     /**
-     * Counts the month by the service's clock once two responses agree on it, as the service does. A wrong wall clock would
-     * count calls in other months.
+     * Counts the month by the service's clock, as the service does, once two responses agree on it. By a wrong wall
+     * clock, calls would be counted in another month.
      */
     followServiceClock(serviceClock: Pick<ServiceClock, "agreedAt" | "timeAt">): void {
       monthTime = () => {
@@ -136,7 +136,7 @@ export function createRateLimiter(deps: RateLimiterDeps) {
       month.setStartDay(monthStartsOn);
       serve();
     },
-    /** Returns how long earlier 429s, and the Retry-After of earlier 5xx, hold the next call, or 0 if they do not. */
+    /** Returns how long earlier 429s, or the Retry-After of earlier 5xx, still hold the next call; 0 if they do not. */
     heldForMs: (category: Category, lane: Lane): DurationMs =>
       Math.max(0, heldUntil(ledger, category, lane) - clock.monotonic()),
     /** Calls in the plan's current month: ours and detected external ones. */
@@ -145,6 +145,7 @@ export function createRateLimiter(deps: RateLimiterDeps) {
     month: (): BillingMonth => month.month(),
     /** Time until the plan's month ends. */
     monthLeftMs: (): DurationMs => month.leftMs(),
+    /** Calls for actions in the last hour and in the last day. */
     recentActions: () => byName(CATEGORIES, (category) => recentActionsOf(ledger, category, clock.monotonic())),
     /** Calls expected from other users of the key, per window; for the plan, per minute. */
     externalCalls(): Record<LimitScope, number> {
@@ -194,8 +195,8 @@ function createRecheck(clock: Clock, check: () => DurationMs | null): () => void
 }
 
 /**
- * Returns a function that counts new external calls in the month, since the service does. The month counts likely
- * calls, so that its calls are not used up too soon; only proven ones are reported.
+ * Returns a function that counts new external calls in the month, as the service does. These are the likely calls, so
+ * that the month's calls are not used up too soon; only proven ones are reported.
  */
 function createExternalCallCount(
   ledger: Ledger,

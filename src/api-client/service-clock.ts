@@ -61,8 +61,8 @@ export class ServiceClock {
 
   /**
    * Records the Date header of a response. Responses must be recorded in the order in which they were received. Returns
-   * when the content of the response was observed, at the earliest: when it was requested, or before the service's clock
-   * was set if the response shows that it was not.
+   * when the content of the response was observed, at the earliest: when it was requested or, if its Date is by the
+   * clock as it was before it was last set, a time before that.
    */
   recordDate(date: EpochMs, sentAt: MonotonicMs, receivedAt: MonotonicMs): MonotonicMs {
     const time = this.#observationTime({ low: date - receivedAt, high: date + SECOND_MS - sentAt }, sentAt, receivedAt);

@@ -40,7 +40,7 @@ const CONNECT_MS_MAX = 10_000;
 const KEEP_ALIVE_MS = 60_000;
 
 /**
- * Creates a transport over undici. Time-outs are the caller's, through the signal, so those of undici are off. It uses
+ * Creates a transport over undici. Callers set timeouts through the signal, so those of undici are off. It uses
  * HTTP/1.1: with a rationed API, HTTP/2 saves nothing, one closed connection fails several requests, and undici resends
  * a POST that the server has not processed. A POST is never sent twice: each uses a new connection, which the server
  * can't be closing as idle at that moment.

@@ -15,7 +15,7 @@ import type { StoreFailure } from "../journal/open-failure.ts";
 import { createMemoryStateStore } from "../journal/sqlite/store.ts";
 import { systemClock } from "../platform/clock.ts";
 import { silentLog } from "../platform/log.ts";
-import { type BillingMonth, type MonthUsage, storedMonthOf } from "../rate-limit/monthly-budget.ts";
+import { type BillingMonth, billingMonthOf, type MonthUsage } from "../rate-limit/monthly-budget.ts";
 import { CommandFailure } from "./context.ts";
 import { readConfiguredState } from "./state/state-store.ts";
 
@@ -49,7 +49,7 @@ export async function readStoredState({ limits, state }: Config): Promise<Result
     return { networkSize: hasSeen ? size : null, month: monthUsage(month, calls) };
   });
   if (stored.ok || stored.error.kind !== "missing") return stored;
-  return ok({ networkSize: null, month: monthUsage(storedMonthOf(null, now, starts_on), used) });
+  return ok({ networkSize: null, month: monthUsage(billingMonthOf(now, starts_on), used) });
 }
 
 /** Timeout of each call to the service. */

@@ -20,7 +20,7 @@ export type CollectedState = ReturnType<typeof createCollectedState>;
 /** Key of the fact that the list has shown a failed session. Until then the number of failures is unknown, not zero. */
 const FAILED_SESSIONS_LISTED_FACT = "sessions.failed_listed";
 
-/** Creates an empty state. */
+/** Creates the state of a process that has collected nothing yet. `facts` are those of earlier processes. */
 export function createCollectedState(
   { usageScale, pageLimit }: { readonly usageScale: UsageScale; readonly pageLimit: number },
   facts: FactStore,

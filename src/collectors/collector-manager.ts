@@ -73,7 +73,10 @@ const PLAN_INTERVAL_MS: DurationMs = 10 * SECOND_MS;
 
 /** After this many runs in a row that were answered 403, a collector runs less often. */
 const FORBIDDEN_RUNS_MIN = 3;
-/** But still this often, so that it recovers soon, and the alert about the key, which looks back 30 minutes, stays. */
+/**
+ * Maximum interval of such a collector. It runs often enough to recover soon, and to keep the alert about the API key
+ * firing, which looks back 30 minutes.
+ */
 const FORBIDDEN_INTERVAL_MS_MAX: DurationMs = 20 * MINUTE_MS;
 
 /** Starts the collectors. */
@@ -144,7 +147,7 @@ function createSnapshotPublisher(deps: CollectorManagerDeps, pollingPlan: Pollin
       listener = next;
       if (collected.sequence > 0) publish();
     },
-    /** Requests a snapshot soon, for data that was not read by a collector. */
+    /** Requests that a snapshot be published soon, for example after the read of a single node. */
     markChanged(): void {
       isChanged = true;
     },
@@ -166,7 +169,7 @@ function createSnapshotPublisher(deps: CollectorManagerDeps, pollingPlan: Pollin
   };
 }
 
-/** Runs each collector once. Details are not among them, since they are read continuously. */
+/** The functions that run each collector once. There is none for details, which are read continuously. */
 const COLLECT = { nodes: collectNodes, sessions: collectSessions, stats: collectStats, hourly: collectHourly } as const;
 
 function startCollectors(

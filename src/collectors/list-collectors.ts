@@ -31,15 +31,20 @@ export interface ListCollectorDeps {
   readonly metrics: DaemonMetrics;
 }
 
-/** Minimum number of unlisted nodes to look up by id after a walk. Up to one per page of the walk is looked up. */
+/**
+ * Number of unlisted nodes that may be looked up by id after a walk of at most as many pages. After a longer walk it is
+ * one per page, up to {@link LOOKUPS_MAX}.
+ */
 const LOOKUPS_MIN = 4;
-/** Maximum number of lookups per walk. */
 const LOOKUPS_MAX = 50;
 /**
  * Consecutive failed lookups after which the rest waits for the next walk, since each may take as long as a timeout.
  */
 const LOOKUP_FAILURES_MAX = 2;
-/** A detail read within this time shows that single nodes can be read, unless a listed node answered 404 since. */
+/**
+ * A detail that was read within this time shows that single nodes can be read, unless the service has answered 404 for
+ * a listed node since.
+ */
 const DETAIL_MS_MAX: DurationMs = 5 * MINUTE_MS;
 
 /** Completes the message about an incomplete walk of the sessions, which no guard explains. */

@@ -48,8 +48,9 @@ export const createCollectorHistory = () => ({
   /** The last {@link CollectorPlan.pacedMs}. */
   pacedIntervals: new Map<Collector, DurationMs>(),
   /**
-   * The longest of the recent ones, and when it last applied. It is replaced by a shorter one after the time in which
-   * three runs of the current plan should have replaced the data. Details, which are read one by one, have none.
+   * The longest recent {@link CollectorPlan.pacedMs}, and when it last applied. A shorter one replaces it after the
+   * time in which three runs under the current plan should have replaced the data. Details, which are read one by one,
+   * have none.
    */
   longestIntervals: new Map<Collector, { readonly ms: DurationMs; readonly at: MonotonicMs }>(),
   /** Lists that this process has seen completely. */

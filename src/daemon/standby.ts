@@ -7,7 +7,7 @@ import type { CommandReply, OperatorCommand } from "../model/remediation/operato
 import type { SharedState } from "../model/shared-state.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import { createLedger, type Ledger } from "../rate-limit/ledger.ts";
-import { type BillingMonth, storedMonthOf } from "../rate-limit/monthly-budget.ts";
+import { type BillingMonth, billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import { CLOCK_FACT, JournalClock } from "../remediation/state/journal-clock.ts";
 import {
   openRemediationState,
@@ -70,7 +70,7 @@ export class Standby {
     this.#shared = runtime.shared!;
     this.#leader = leader;
     this.#ledger = createLedger(resources.settings.limits, clock.monotonic());
-    this.#month = storedMonthOf(null, clock.now(), resources.settings.monthStartsOn);
+    this.#month = billingMonthOf(clock.now(), resources.settings.monthStartsOn);
     const unreadClock = new JournalClock(EMPTY_JOURNAL.facts, clock, log);
     const unread = new RemediationState(this.#stateDeps(), unreadClock, EMPTY_JOURNAL);
     this.#journaled = this.#viewOf(unread);

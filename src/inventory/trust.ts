@@ -20,7 +20,7 @@ export interface InventoryStatus {
   readonly missing: { readonly nodes: number; readonly of: number } | null;
   /** Age of the last complete walk. Before the first one, the time since the start, or null if no walk has ended yet. */
   readonly completeWalkAgeMs: DurationMs | null;
-  /** Time for which earlier 429s delay the next walk. */
+  /** Time for which earlier 429s, or the Retry-After of earlier 5xx, delay the next walk. */
   readonly walkHeldForMs: DurationMs;
   /** What the month's calls allow, or null if they don't limit walks. */
   readonly monthlyBudget: {
@@ -102,7 +102,8 @@ function incompleteDetail({ completeWalks, missing }: InventoryStatus, trust: Sa
 function walkWait({ walkHeldForMs, monthlyBudget }: InventoryStatus): string {
   const again = (ms: DurationMs) => `the list is read again in ${formatSecondsLeft(ms)}`;
   const reload = "or after a reload that changes limits";
-  if (walkHeldForMs >= MINUTE_MS) return `; the service answered 429, and ${again(walkHeldForMs)}, ${reload}`;
+  if (walkHeldForMs >= MINUTE_MS)
+    return `; the service answered 429, or 5xx with Retry-After, and ${again(walkHeldForMs)}, ${reload}`;
   if (monthlyBudget === null) return "";
   const { walkIntervalMs, leftMs } = monthlyBudget;
   return walkIntervalMs === null

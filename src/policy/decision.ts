@@ -26,8 +26,13 @@ export const HELD_TOO_LONG = "ProxywardenHeldTooLong";
 
 /** Every guard. All of them are checked, and every blocker is reported. */
 export const GUARDS = [
-  ...[...DAEMON_GUARDS, ...POLICY_GUARDS, ...NODE_GUARDS, ...RETRY_GUARDS],
-  ...[stormGuard, correlatedGuard, breakerGuard],
+  ...DAEMON_GUARDS,
+  ...POLICY_GUARDS,
+  ...NODE_GUARDS,
+  ...RETRY_GUARDS,
+  stormGuard,
+  correlatedGuard,
+  breakerGuard,
   ...LIMIT_GUARDS,
 ];
 

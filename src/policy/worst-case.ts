@@ -32,9 +32,9 @@ function modeWorstCase(ceiling: Mode, safety: Safety, policies: readonly PolicyS
     automaticPolicies,
     /** Policies that act only after an approval. */
     approvalPolicies,
-    /** Number of nodes acted on in any hour. Every action may be on another node. */
+    /** Maximum number of nodes acted on in any hour. Every action may be on another node. */
     nodesPerHour: maxNodesOf(perHour, (domain) => (limitOf(domain) === 0 ? 0 : perHour)),
-    /** Number of nodes disrupted at once. In a small fleet the percentage of max_disrupted may be lower. */
+    /** Maximum number of nodes disrupted at once. In a small fleet the percentage of max_disrupted may be lower. */
     nodesAtOnce: maxNodesOf(atOnce, (domain) => Math.min(atOnce, limitOf(domain))),
   };
 }

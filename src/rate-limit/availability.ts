@@ -1,6 +1,6 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { concurrencyAvailableAt } from "./concurrent-calls.ts";
+import { ABANDONED_MS, concurrencyAvailableAt } from "./concurrent-calls.ts";
 import { availableBesideExternalUsage, expectedCallsOfPlan, limitScopeOf } from "./external-usage/external-usage.ts";
 import { OBSERVATIONS_PER_WINDOW } from "./external-usage/usage-of-limit.ts";
 import { gatewayAvailableAt } from "./learned-limit.ts";
@@ -19,7 +19,17 @@ import { ROUNDING_MS } from "./stated-limit.ts";
 import { heldUntil } from "./too-many-requests.ts";
 import { categoryPaceRates, paceAvailableAt, planPaceRates } from "./window-pace.ts";
 
-/** Why a call has to wait. */
+/**
+ * Why a call has to wait:
+ * - `rate_limited`: earlier 429s, or the Retry-After of an earlier 5xx, hold it.
+ * - `learning`: a call in flight will show what remains of the limit of the category.
+ * - `learned`: limits that were learned from 429s space calls evenly.
+ * - `remaining`: the service states that too few calls remain.
+ * - `external_usage`: the calls are left to other users of the key.
+ * - `pace` and `plan`: the pace of the category, or of the plan's requests per minute, is used up.
+ * - `concurrency`: too many calls are in flight.
+ * - `month`: the calls of the month are used up.
+ */
 type WaitReason =
   | "rate_limited"
   | "learning"
@@ -31,11 +41,12 @@ type WaitReason =
   | "concurrency"
   | "month";
 
-/**
- * When a call may be sent, and what delays it until then. It is Infinity if a call in flight must end or limits must
- * change first.
- */
+/** When a call may be sent, and what delays it until then. */
 interface Availability {
+  /**
+   * Infinity if a call in flight must end, or limits must change, first. What is available may have changed by then, so
+   * the call is checked again.
+   */
   readonly at: MonotonicMs;
   readonly waitReason: WaitReason | null;
 }
@@ -48,7 +59,7 @@ interface Availability {
 const STATED_BURST_SHARE = 0.25;
 /** Number of times per window that a wait for external usage is recomputed. */
 const RECHECKS_PER_WINDOW = 12;
-/** Number of calls per window that show what a sliding counter has left, while it leaves only the reserve. */
+/** Number of calls per window that check what a sliding counter allows while it states no more than the reserve. */
 const SLIDING_RECHECKS_PER_WINDOW = 30;
 
 /**
@@ -63,21 +74,21 @@ export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, n
     paceAvailability(ledger, category, lane, now),
     { at: gatewayAvailableAt(ledger, category, lane), waitReason: "learned" },
     planAvailability(ledger, lane, now),
-    { at: concurrencyAvailableAt(ledger, ledger.limits, lane, now), waitReason: "concurrency" },
+    concurrencyAvailability(ledger, lane, now),
     { at: hasMonthlyBudget(ledger, lane) ? now : Number.POSITIVE_INFINITY, waitReason: "month" },
   ];
   const last = constraints.reduce((latest, constraint) => (constraint.at > latest.at ? constraint : latest));
   if (last.at <= now) return { at: now, waitReason: null };
-  // Other users may need less than expected, which only a call of ours can show.
+  // The calls that are expected from other users become fewer over time.
   const isExternal = last.waitReason === "external_usage" || last.waitReason === "remaining";
   if (!isExternal || ledger.externalUsage[category].expectedCalls(now) === 0) return last;
   return { ...last, at: Math.min(last.at, now + ledger.limits.categories[category].windowMs / RECHECKS_PER_WINDOW) };
 }
 
 /**
- * Returns whether actions may exceed the pace and use the reserve without a stated limit. They may not in the first
- * window of a process, because the previous process may have done so just before it ended, and a window has room for
- * that only once.
+ * Returns whether a call may use the reserve of a limit that the service does not state, which only actions may. They
+ * may not in the first window of a process, because the previous process may have done so just before it ended, and a
+ * window has room for that only once.
  */
 const mayUseReserve = (ledger: Ledger, lane: Lane, windowMs: DurationMs, now: MonotonicMs): boolean =>
   lane === "action" && !isFirstWindow(ledger, windowMs, now);
@@ -121,7 +132,7 @@ function statedLimitAvailability(ledger: Ledger, category: Category, lane: Lane,
     at: stated.callsInFlight() === 0 ? now : Number.POSITIVE_INFINITY,
     waitReason: "learning",
   };
-  if (lastStatement === null) return stated.settled > 0 && !wasStated ? immediately : aloneInFlight;
+  if (lastStatement === null) return stated.settled > 0 ? immediately : aloneInFlight;
   const { limit, remaining, resetAt, at } = lastStatement;
   if (now - at > windowMs) return wasStated ? aloneInFlight : immediately;
   if ((stated.remainingAtLeast() ?? 0) > callsToLeave(ledger, category, lane, limit, now)) return immediately;
@@ -132,7 +143,7 @@ function statedLimitAvailability(ledger: Ledger, category: Category, lane: Lane,
   const provenCalls = ledger.externalUsage[category].callsInWindow(now);
   const isLeftToOtherUsers = !isSpent && remaining + provenCalls > reservedCalls(limit, ledger.limits.reserve);
   const usage = ledger.externalUsage[limitScopeOf(ledger, category, limit)];
-  // Its estimate may exceed our own calls in a window by a few, although the pace leaves the reserve.
+  // A sliding counter may count a few more calls than we made in a window, although the pace leaves the reserve.
   const isEstimated = !isSpent && usage.isSlidingCounter();
   const rechecks = isEstimated ? SLIDING_RECHECKS_PER_WINDOW : OBSERVATIONS_PER_WINDOW;
   const recheckAt = isEstimated || isLeftToOtherUsers ? at + windowMs / rechecks : expiresAt;
@@ -169,6 +180,11 @@ function planAvailability(ledger: Ledger, lane: Lane, now: MonotonicMs): Availab
   const { actionReserve } = allowanceOf(limits.plan.requestsPerMinute ?? 0, limits.reserve, expected);
   const capacity = rates.evenPace.capacity + (mayUseReserve(ledger, lane, MINUTE_MS, now) ? actionReserve : 0);
   return { at: paceAvailableAt(ledger.planPace, rates, lane, capacity), waitReason: "plan" };
+}
+
+function concurrencyAvailability(ledger: Ledger, lane: Lane, now: MonotonicMs): Availability {
+  const allowedLane = mayUseReserve(ledger, lane, ABANDONED_MS, now) ? lane : "walk";
+  return { at: concurrencyAvailableAt(ledger, ledger.limits, allowedLane, now), waitReason: "concurrency" };
 }
 
 function hasMonthlyBudget(ledger: Ledger, lane: Lane): boolean {

@@ -15,7 +15,7 @@ const HEADROOM = 2;
 
 /**
  * Returns the maximum number of concurrent calls of one collector, which is the plan's concurrency less the reserve,
- * but at least 1.
+ * but at least 1 and at most {@link IN_FLIGHT_MAX}.
  */
 export const callsInFlightMax = (limits: Limits): number =>
   Math.min(IN_FLIGHT_MAX, pollingConcurrency(limits) ?? IN_FLIGHT_MAX);
@@ -29,15 +29,15 @@ export function callsInFlightNeeded(spacingMs: DurationMs, latencyMs: DurationMs
   return Math.max(1, Math.min(max, Math.max(IN_FLIGHT_MIN, needed)));
 }
 
-/** A page that takes longer than this multiple of the latency of first pages waited in a queue at the service. */
+/** A page that takes longer than this multiple of the mean latency of first pages must have waited in a queue. */
 const QUEUE_FACTOR = 2;
 /** Share by which one such page reduces the number of concurrent pages. */
 const QUEUE_DECREASE = 0.1;
 
 /**
- * Creates the number of pages of a list that the service processes at the same time without a queue. It grows by one
- * with each page, and shrinks with each page that waited in a queue. If the service can't keep up, more concurrent calls
- * only lengthen its queue until all calls time out. It survives a walk, so the next walk continues with the same number.
+ * Creates an estimate of how many pages of a list the service can process at the same time without a queue. It grows by
+ * one with each page, and shrinks with each page that waited in a queue. If the service can't keep up, more concurrent
+ * calls only lengthen its queue until all calls time out. The next walk of the list continues with the same estimate.
  */
 export function createPagesInFlight() {
   const first = createMeanLatency();

@@ -6,11 +6,11 @@ import { actionReserveOf, type Lane, type Limits, pollingConcurrency } from "./l
  * An abandoned call counts for this long, because the service may not notice that its client left, and continue to work
  * on it. Gateways usually end a request after 60 s.
  */
-const ABANDONED_MS: DurationMs = MINUTE_MS;
+export const ABANDONED_MS: DurationMs = MINUTE_MS;
 
 /**
- * Creates the calls of a new process. The previous one may have abandoned as many as it was allowed to make, so only
- * the others may be made at first, but at least one.
+ * Creates the calls of a new process. The previous one may have abandoned as many as it was allowed to make, including
+ * those for actions, so polling may make only the others for {@link ABANDONED_MS}, but at least one.
  */
 export function createConcurrentCalls(limits: Limits, now: MonotonicMs) {
   const cap = limits.plan.concurrentRequests ?? Number.POSITIVE_INFINITY;

@@ -22,8 +22,8 @@ const PROVEN_MS: DurationMs = HOUR_MS;
 /** From then on the limit doubles in this time, so it is usually fully restored within two hours. */
 const DOUBLING_MS: DurationMs = 10 * MINUTE_MS;
 /**
- * Time without a 429 after which the limit is forgotten and bursts are allowed again. One burst may cost hundreds of
- * 429s.
+ * Time without a 429 after which the limit is forgotten and bursts are allowed again. It is long because one burst may
+ * cause hundreds of 429s.
  */
 const FORGET_MS: DurationMs = 6 * HOUR_MS;
 /**
@@ -35,15 +35,15 @@ const CALLS_MIN = 0.1;
 
 /** Creates the state without a learned limit. */
 export const createLearnedLimit = () => ({
-  /** Calls per window right after the last decrease; Infinity if there is no limit. */
+  /** Calls per window at {@link changedAt}, from when on the limit grows; Infinity if there is no limit. */
   calls: Number.POSITIVE_INFINITY,
-  /** When it was last decreased. */
-  decreasedAt: Number.NEGATIVE_INFINITY,
-  /** Whether a call has succeeded since then. */
+  /** When it was last decreased, or doubled after a success. */
+  changedAt: Number.NEGATIVE_INFINITY,
+  /** Whether a call has succeeded since the last decrease. */
   hasSucceeded: true,
   /**
-   * The limit before decreases without a success in between, which is restored quickly once calls succeed again, or 0
-   * if there is none.
+   * The limit before decreases without a success in between, or 0 if there were none. Once calls succeed again, each
+   * success doubles the limit until it is restored.
    */
   previousCalls: 0,
   /** Spaces calls evenly, since the gateway may allow no burst. */
@@ -62,7 +62,7 @@ export const hasLearnedLimit = ({ calls }: LearnedLimit): boolean => calls !== N
 /** Returns the learned limit in calls per window, at most the maximum of `basis`; Infinity if there is none. */
 export function currentLearnedLimit(learned: LearnedLimit, basis: LimitBasis, now: MonotonicMs): number {
   if (!hasLearnedLimit(learned)) return learned.calls;
-  const doublings = Math.max(0, now - learned.decreasedAt - PROVEN_MS) / DOUBLING_MS;
+  const doublings = Math.max(0, now - learned.changedAt - PROVEN_MS) / DOUBLING_MS;
   return Math.min(basis.maximum, raisedLimit(learned, basis, now) * 2 ** doublings);
 }
 
@@ -70,8 +70,8 @@ export function currentLearnedLimit(learned: LearnedLimit, basis: LimitBasis, no
  * Returns the limit after slow growth for at most {@link PROVEN_MS}. Each {@link CALLS_PER_CYCLE} calls recover one
  * decrease.
  */
-function raisedLimit({ calls, decreasedAt }: LearnedLimit, { windowMs }: LimitBasis, now: MonotonicMs): number {
-  const cycles = ((Math.min(now - decreasedAt, PROVEN_MS) / windowMs) * calls) / CALLS_PER_CYCLE;
+function raisedLimit({ calls, changedAt }: LearnedLimit, { windowMs }: LimitBasis, now: MonotonicMs): number {
+  const cycles = ((Math.min(now - changedAt, PROVEN_MS) / windowMs) * calls) / CALLS_PER_CYCLE;
   return calls * DECREASE_FACTOR ** -cycles;
 }
 
@@ -95,34 +95,34 @@ export function learnFromRejection(
   basis: LimitBasis,
   now: MonotonicMs,
 ): void {
-  if (rejection.sentAt < learned.decreasedAt) return;
+  if (rejection.sentAt < learned.changedAt) return;
   const limit = Math.min(basis.maximum, currentLearnedLimit(learned, basis, now));
   let calls: number;
   if (!learned.hasSucceeded) {
-    if (rejection.othersAnsweredAt <= learned.decreasedAt) return;
+    if (rejection.othersAnsweredAt <= learned.changedAt) return;
     learned.previousCalls = Math.max(learned.previousCalls, limit);
     calls = Math.min(limit, Math.max(UNANSWERED_CALLS_MIN, limit * DECREASE_FACTOR_MIN));
   } else {
     learned.previousCalls = 0;
     if (!hasLearnedLimit(learned)) calls = limit * DECREASE_FACTOR;
-    else if (now - learned.decreasedAt > PROVEN_MS)
+    else if (now - learned.changedAt > PROVEN_MS)
       calls = Math.min(limit * DECREASE_FACTOR, raisedLimit(learned, basis, now));
     else calls = Math.max(limit * DECREASE_FACTOR_MIN, Math.min(limit, rejection.callsMade) * DECREASE_FACTOR);
   }
   learned.calls = Math.max(CALLS_MIN, calls);
-  learned.decreasedAt = now;
+  learned.changedAt = now;
   learned.hasSucceeded = false;
 }
 
 /** Records that a call sent at `sentAt` succeeded. Forgets the limit after {@link FORGET_MS} without a 429. */
 export function learnFromAnswer(learned: LearnedLimit, sentAt: MonotonicMs, basis: LimitBasis, now: MonotonicMs): void {
-  if (!hasLearnedLimit(learned) || sentAt < learned.decreasedAt) return;
+  if (!hasLearnedLimit(learned) || sentAt < learned.changedAt) return;
   learned.hasSucceeded = true;
   const limit = currentLearnedLimit(learned, basis, now);
-  if (now - learned.decreasedAt >= FORGET_MS) learned.calls = Number.POSITIVE_INFINITY;
+  if (now - learned.changedAt >= FORGET_MS) learned.calls = Number.POSITIVE_INFINITY;
   else if (limit < learned.previousCalls) {
     learned.calls = Math.min(learned.previousCalls, limit * 2);
-    learned.decreasedAt = now;
+    learned.changedAt = now;
   }
 }
 
@@ -169,7 +169,7 @@ export function payGatewayLimit(ledger: Ledger, category: Category, lane: Lane, 
 const hasGatewayLimit = ({ categories }: Ledger): boolean =>
   CATEGORIES.some((category) => hasLearnedLimit(categories[category].learned));
 
-/** Returns the calls per millisecond over all categories. */
+/** Returns the calls per millisecond that the learned limits allow over all categories. */
 function gatewayRate(ledger: Ledger, now: MonotonicMs): number {
   return CATEGORIES.reduce((sum, category) => {
     const { maximum, windowMs } = limitBasisOf(ledger, category);

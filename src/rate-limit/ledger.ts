@@ -12,6 +12,7 @@ import { categoryPaceRates, createPace, planPaceRates } from "./window-pace.ts";
 export interface Permit {
   readonly category: Category;
   readonly lane: Lane;
+  /** When it was taken. */
   readonly at: MonotonicMs;
   /** Calls of the category that were settled when this one was sent. */
   readonly settledBefore: number;
@@ -23,9 +24,9 @@ const createCategoryState = (limits: Limits, category: Category, now: MonotonicM
   pace: createPace(categoryPaceRates(limits, category), now),
   /** Whether the last response stated the limit. If it did not, and none has for a window, only the pace applies. */
   wasStated: false,
-  /** No call may be sent before this time, because of headers or an overloaded service. */
+  /** No call may be sent before this time, because of a 429 that headers explain, or an overloaded service. */
   heldUntil: Number.NEGATIVE_INFINITY,
-  /** Last hold after a 429 that does not say which category it concerns. */
+  /** Last hold after a 429 that no header explains, so that it may concern other calls. */
   uncertainHold: { at: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY },
   /** Recent calls by route. */
   routes: byName(ROUTES, createRouteHistory),
@@ -38,7 +39,7 @@ const createCategoryState = (limits: Limits, category: Category, now: MonotonicM
   /** When the last call that got a response other than 429 was sent. */
   answeredAt: Number.NEGATIVE_INFINITY,
   learned: createLearnedLimit(),
-  /** When the calls for actions in the last day were sent. */
+  /** When the permits for actions in the last day were taken. */
   actionTimes: [] as readonly MonotonicMs[],
 });
 
@@ -46,19 +47,19 @@ const createCategoryState = (limits: Limits, category: Category, now: MonotonicM
 export type CategoryState = ReturnType<typeof createCategoryState>;
 
 /**
- * Creates a ledger without observations. Each bucket starts empty, and one call per category is sent to learn its
- * limit.
+ * Creates a ledger without observations. Nothing is saved for a burst, and each category starts with a single call,
+ * whose response shows the limit.
  */
 export const createLedger = (limits: Limits, now: MonotonicMs) => ({
   limits,
   startedAt: now,
   categories: byName(CATEGORIES, (category) => createCategoryState(limits, category, now)),
   planPace: createPace(planPaceRates(limits), now),
-  /** No call of any category may be sent before this time, because of headers. */
+  /** No call of any category may be sent before this time, because of a 429 that headers explain. */
   planHeldUntil: Number.NEGATIVE_INFINITY,
   /**
-   * Until when the calls of all categories are paid for together. They are spaced while a limit is learned, since a
-   * gateway may count them together and allow no burst.
+   * Until when the calls of all categories are paid for together. While there is a learned limit, they are spaced
+   * evenly, since a gateway may count them together and allow no burst.
    */
   gatewayPaidUntil: Number.NEGATIVE_INFINITY,
   ...createConcurrentCalls(limits, now),

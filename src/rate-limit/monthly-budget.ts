@@ -47,6 +47,7 @@ function monthStart(year: number, month: number, startsOn: number): EpochMs {
 export interface MonthUsage {
   /** Calls counted in it so far. */
   readonly callsUsed: number;
+  /** Time until it ends. */
   readonly leftMs: DurationMs;
 }
 
@@ -59,7 +60,7 @@ export interface LastRun {
   readonly callsMade: number;
 }
 
-/** Maximum share of the calls left in the month that is reserved for actions. */
+/** Maximum share of the calls left in the month that is reserved for actions at their recent rate. */
 const ACTION_SHARE_MAX = 0.5;
 
 /**
@@ -100,7 +101,7 @@ export function callsPaidAhead(
   return Math.max(0, Math.min(callsMade - perMs * sinceMs, perMs * leftMs));
 }
 
-/** Number of calls that a run may make. `collectors/run-pacing.ts` holds the run to it. */
+/** Number of calls that a run may make, which `collectors/run-pacing.ts` enforces. */
 export interface RunBudget {
   /** Calls at the full rate that the limits allow. Further calls are made at the planned rate of the collector. */
   readonly callsAtOnce: number;

@@ -46,9 +46,9 @@ export function recordAnswer(
 }
 
 /**
- * Records a 429. Holds the calls that it may concern, and lowers the learned limit if headers do not explain it.
- * `retryAfterMs` is the stated wait, or null if there is none; `jitter`, 0 to 1, randomizes the backoff. What becomes of
- * an action that was answered 429 is decided in `policy/episodes/episode.ts`.
+ * Records a 429. Holds the calls that it may concern, and lowers the learned limit if headers do not explain it and it
+ * does not concern a single route. `retryAfterMs` is the stated wait, or null if there is none; `jitter`, 0 to 1,
+ * randomizes the backoff. `policy/episodes/episode.ts` decides what follows for an action that was answered 429.
  */
 export function recordTooManyRequests(
   ledger: Ledger,
@@ -73,7 +73,8 @@ export function recordTooManyRequests(
   if (scope === "route") return;
   const until = now + rejectionWaitMs(retryAfterMs, state.rejections, jitter);
   if (isExplained) {
-    // All limits but that of the month are per minute (spec, section 8), so a longer wait may concern only the route.
+    // Only the month's limit has a longer window than a minute (spec, section 8), so a longer wait may concern only the
+    // route.
     const isMonth = reading?.limit === ledger.limits.plan.callsPerMonth;
     const othersUntil = isMonth ? until : Math.min(until, now + UNCERTAIN_HOLD_MS_MAX);
     if (scope === "all") ledger.planHeldUntil = Math.max(ledger.planHeldUntil, othersUntil);

@@ -61,7 +61,8 @@ const savedReadsMax = (nodes: number): number => Math.max(SAVED_SUSPECT_READS_MI
  * every second read is routine, and five of six in the long run, so between two reads of a node there are never more
  * than {@link readsBetweenMax} others, regardless of the number of suspects.
  *
- * The choice is deterministic. A slot is a node's index in the fleet. Calls with an unknown slot have no effect.
+ * The choice is deterministic. A slot is a node's index in the fleet. Reads, failures and deadlines of unknown slots
+ * have no effect.
  */
 export class DetailPriority {
   /** Nodes that were never tried, and the others, in the order of their turns. */

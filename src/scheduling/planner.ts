@@ -42,7 +42,9 @@ export interface CollectorPlan {
   readonly freshMs: DurationMs;
   /** `intervalMs` divided by `requestedMs`, at least 1. */
   readonly slowdown: number;
+  /** The limit that leaves fewer calls than the requested interval needs, or null if none does. */
   readonly boundBy: Bound | null;
+  /** Calls per minute that the limits leave for it, at most those that the requested interval needs. */
   readonly callsPerMinute: number;
   readonly age: ExpectedAge;
 }
@@ -51,9 +53,9 @@ export interface CollectorPlan {
 export type Plan = Readonly<Record<Collector, CollectorPlan | null>>;
 
 /**
- * Weights by which collectors share a scarce limit. Lists find offline nodes and everything else depends on them,
- * details show what lists do not, and statistics repeat what sessions show. With three quarters for lists against
- * details, an outage is found in at most 1.5 times the time that lists alone would take.
+ * Weights by which collectors share a scarce limit. The node list finds offline nodes and everything else depends on
+ * it, details show what it does not, and statistics repeat what sessions show. If policies read both or neither, the
+ * node list gets three quarters of what it shares with details, so they lengthen its interval by at most a third.
  */
 const WEIGHTS: Readonly<Record<Collector, number>> = { nodes: 15, details: 5, sessions: 5, stats: 2, hourly: 2 };
 /** Factor on the weight of collectors whose data policies read, since late data delays remediation. */
@@ -74,7 +76,7 @@ export const FRESH_MS_MAX: Readonly<Record<Collector, DurationMs>> = {
   hourly: DAY_MS,
 };
 
-/** Number of iterations until the rates and the calls paid ahead converge. */
+/** Maximum number of iterations until the rates and the calls paid ahead converge. */
 const PAID_AHEAD_ROUNDS = 8;
 /** Maximum factor by which repeated pages and lookups lengthen the interval of a list. */
 const REPAIR_SLOWDOWN_MAX = 1.15;
@@ -199,7 +201,7 @@ function freshMsOf(collector: Collector, requestedMs: DurationMs, actualMs: Dura
 
 /**
  * Returns whether to postpone a run to the next month, because this month has too few calls to finish it, or because it
- * would mostly serve the time after the end of the month, with calls that other collectors need. Details are read one
+ * would spend too many calls, which other collectors need, on the time after the end of the month. Details are read one
  * by one, so they are never postponed.
  */
 function isPostponed(collector: Collector, intervalMs: DurationMs, input: PlanInput): boolean {

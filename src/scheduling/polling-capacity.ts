@@ -29,7 +29,7 @@ export interface PlanInput {
   readonly sessionPages: number;
   readonly limits: Limits;
   readonly month: MonthUsage;
-  /** Last started run by collector. Absent if none known. */
+  /** The last run of each collector, which may be in progress. Absent if none is known. */
   readonly runs?: Readonly<Partial<Record<Collector, LastRun>>>;
   /** Mean calls of a walk, including repeated pages and lookups. Absent means one call per page. */
   readonly walkCalls?: Readonly<Partial<Record<"nodes" | "sessions", number>>>;
@@ -43,7 +43,7 @@ export interface PlanInput {
   readonly actions?: Readonly<Record<Category, RecentActions>>;
   /** Calls expected from other users of the key per window; for the plan, per minute. Absent if there are none. */
   readonly externalCalls?: Readonly<Record<LimitScope, number>>;
-  /** Limits learned from 429s, in calls per window, or null if the stated limit applies. Absent if none known. */
+  /** Limits learned from 429s, in calls per window, or null if the stated limit applies. Absent if none is known. */
   readonly learnedLimits?: Readonly<Record<Category, number | null>>;
   /** Collectors whose data the loaded policies read. */
   readonly reads: ReadonlySet<Collector>;

@@ -60,6 +60,20 @@ describe("an overloaded service", () => {
     expect(calls.length).toBeLessThanOrEqual(17);
   });
 
+  test("is named in the error of a call that it delays for too long", async () => {
+    const { clock, client } = createClientSetup({ fault: { kind: "status", status: 503, retryAfter: "600" } });
+    const get = () => client.get(readStatsCall, "stats", new AbortController().signal);
+    const first = get();
+    await clock.advance(MINUTE_MS);
+    const second = get();
+    await clock.advance(6 * MINUTE_MS);
+    const message = /^the service answered earlier calls with 429, or with 5xx and Retry-After, and allows no call for/;
+    expect(await Promise.all([first, second])).toMatchObject([
+      { ok: false, error: { kind: "server_error" } },
+      { ok: false, error: { kind: "rate_limited", message: expect.stringMatching(message) } },
+    ]);
+  });
+
   test("gets the retry after a short Retry-After", async () => {
     const { clock, client, service, calls } = createClientSetup({
       fault: { kind: "status", status: 503, retryAfter: "3" },

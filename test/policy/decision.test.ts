@@ -148,10 +148,10 @@ describe("the mode approve", () => {
     );
     const waiting = asked("awaiting", { id: "act-3", step: 1 });
     expect(blockers(lapsed)).toEqual([
-      "approval: approval by an operator is required; act-2 expired: not approved in time 2",
+      "approval: approval by an operator is required; act-2 lapsed: not approved in time 2",
     ]);
     expect(blockers([...lapsed, waiting])).toEqual([
-      "approval: act-3 is waiting for approval; act-2 expired: not approved in time 2",
+      "approval: act-3 is waiting for approval; act-2 lapsed: not approved in time 2",
     ]);
   });
 

@@ -70,6 +70,16 @@ const stated = (remaining: number, more: Partial<LimitReading> = {}): LimitReadi
 });
 
 describe("a new process", () => {
+  test("leaves concurrent calls for actions to those that the previous process abandoned, for a minute", () => {
+    const { plan, ...limits } = limitsWith();
+    const ledger = createLedger({ ...limits, plan: { ...plan, concurrentRequests: 10 } }, 0);
+    answer(ledger, 5_000, stated(99));
+    takePermit(ledger, "node_management", "walk", 10_000);
+    // The service may still count nine calls of the previous process, one of them for an action.
+    expect(nodeAvailability(ledger, "action", 30_000)).toEqual({ at: WINDOW_MS, waitReason: "concurrency" });
+    expect(nodeAvailability(ledger, "action", WINDOW_MS).waitReason).toBeNull();
+  });
+
   test("waits for the cost of its first call, and sends one call at a time until a response arrives", () => {
     const ledger = createLedger(limitsWith(), 0);
     expect(nodeAvailability(ledger, "walk", 0)).toEqual({ at: COST_MS, waitReason: "pace" });

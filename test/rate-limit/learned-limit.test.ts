@@ -23,7 +23,7 @@ const NEVER = Number.NEGATIVE_INFINITY;
 const learnedAs = (overrides: Partial<LearnedLimit> = {}): LearnedLimit => ({
   ...createLearnedLimit(),
   calls: 40,
-  decreasedAt: 0,
+  changedAt: 0,
   ...overrides,
 });
 
@@ -52,7 +52,7 @@ describe("a 429", () => {
   test("first sets the limit to a tenth below the maximum, however few calls were made", () => {
     const learned = createLearnedLimit();
     expect(limitAfterRejection(learned, { now: 1_000, callsMade: 10 })).toBe(72);
-    expect(learned).toMatchObject({ decreasedAt: 1_000, hasSucceeded: false, previousCalls: 0 });
+    expect(learned).toMatchObject({ changedAt: 1_000, hasSucceeded: false, previousCalls: 0 });
   });
 
   test("then sets the limit to a tenth below the call rate, but at least to half", () => {
@@ -61,8 +61,8 @@ describe("a 429", () => {
   });
 
   test("counts once for concurrent calls", () => {
-    expect(limitAfterRejection(learnedAs({ decreasedAt: 1_000 }), { now: 2_000, sentAt: 999 })).toBe(40);
-    expect(limitAfterRejection(learnedAs({ decreasedAt: 1_000 }), { now: 1_000, sentAt: 1_000 })).toBe(36);
+    expect(limitAfterRejection(learnedAs({ changedAt: 1_000 }), { now: 2_000, sentAt: 999 })).toBe(40);
+    expect(limitAfterRejection(learnedAs({ changedAt: 1_000 }), { now: 1_000, sentAt: 1_000 })).toBe(36);
   });
 
   test("right after another one halves the limit, but only if calls of another category succeeded in between", () => {
@@ -130,11 +130,11 @@ describe("a limit without a 429", () => {
     ]);
     const later = learnedAs({ calls: 10, previousCalls: 40 });
     learnFromAnswer(later, 5_000, BASIS, 6_000);
-    expect(later.decreasedAt).toBe(6_000);
+    expect(later.changedAt).toBe(6_000);
   });
 
   test("ignores successes of calls that were sent before the 429", () => {
-    const learned = learnedAs({ decreasedAt: 1_000, hasSucceeded: false });
+    const learned = learnedAs({ changedAt: 1_000, hasSucceeded: false });
     learnFromAnswer(learned, 999, BASIS, 2_000);
     expect(learned.hasSucceeded).toBe(false);
     learnFromAnswer(learned, 1_000, BASIS, 2_000);
@@ -148,7 +148,7 @@ test("under a learned limit calls are spaced evenly, and actions use at most hal
   expect([learned.pace.paidUntil, learned.pace.actionsPaidUntil]).toEqual([6_000, NEVER]);
   payLearnedLimit(learned, "action", BASIS, 0);
   expect([learned.pace.paidUntil, learned.pace.actionsPaidUntil]).toEqual([12_000, 12_000]);
-  learned.decreasedAt = 12_000;
+  learned.changedAt = 12_000;
   payLearnedLimit(learned, "action", BASIS, 12_000);
   expect([learned.pace.paidUntil, learned.pace.actionsPaidUntil]).toEqual([18_000, 24_000]);
   expect([learnedLimitAvailableAt(learned, "walk"), learnedLimitAvailableAt(learned, "action")]).toEqual([
@@ -169,7 +169,7 @@ describe("the limit of a gateway", () => {
 
   test("spaces the calls of all categories at the sum of their limits", () => {
     const ledger = createLedger(limitsWithoutPlan("enterprise"), 0);
-    Object.assign(ledger.categories.node_management.learned, { calls: 10, decreasedAt: 0 });
+    Object.assign(ledger.categories.node_management.learned, { calls: 10, changedAt: 0 });
     expect([learnedLimitOf(ledger, "node_management", 0), learnedLimitOf(ledger, "session_monitoring", 0)]).toEqual([
       10,
       null,

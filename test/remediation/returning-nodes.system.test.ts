@@ -221,7 +221,7 @@ describe("an approval", () => {
     expect(network.controller().view.approvals()).toMatchObject([{ node, state: "awaiting" }]);
     const explained = network.explain(node).policies[0]!.blockers;
     expect(explained).toMatchObject([
-      { reason: "approval", detail: expect.stringContaining(`${request!.id} expired: the approval expired after 1h`) },
+      { reason: "approval", detail: expect.stringContaining(`${request!.id} lapsed: the approval expired after 1h`) },
     ]);
   });
 

@@ -24,7 +24,7 @@ export const isIdentifier = (value: unknown): value is string =>
 export const IDENTIFIER_EXPECTED = `a string of 1 to ${TEXT_CHARACTERS_MAX} characters of valid Unicode`;
 
 /** What a field accepts, and how it is read. */
-export interface FieldKind<T> {
+interface FieldKind<T> {
   /** What is valid, for messages. */
   readonly expected: string;
   /** Why a record with an invalid field counts as rejected. */
@@ -73,7 +73,7 @@ export const LIST: FieldKind<readonly unknown[]> = {
 };
 
 /** A field of a record: its name in the JSON of the service, and its kind. */
-export interface RecordField<T> {
+interface RecordField<T> {
   readonly field: string;
   readonly kind: FieldKind<T>;
 }

@@ -52,8 +52,8 @@ const HOUR_FIELDS = {
 } satisfies RecordFields;
 
 /**
- * Decodes the hourly statistics (spec, section 2.4), sorted by time. Invalid numbers are null, and entries with an
- * invalid hour are omitted, with a problem.
+ * Decodes the hourly statistics (spec, section 2.4): at most {@link HOURS_MAX} entries, sorted by time. Invalid numbers
+ * are null, and entries with an invalid hour are omitted, with a problem.
  */
 export function decodeHourly(json: unknown, onProblem: OnProblem): Result<readonly HourlyEntry[], ApiError> {
   const { data } = asRawRecord(json);

@@ -9,7 +9,7 @@ export const PAGE_LIMIT_FALLBACKS = [100, 50, 20] as const;
 const WALKS_PER_PAGE_SIZE = 100;
 /**
  * The end of a list is proven again, with one more page, after this many walks, since its total may have become wrong.
- * So is its first page if about a page is missing, since a request for page 0 may have been rejected for another reason.
+ * If about a page is missing, page 0 is tried again as well, since it may have been rejected for another reason.
  */
 const WALKS_PER_PROVEN_END = 30;
 
@@ -20,8 +20,8 @@ const WALKS_PER_PROVEN_END = 30;
 const REJECTED_WALKS_PER_TRIAL = 5;
 
 /**
- * After this many walks in a row whose first page timed out or got a 5xx, every second one asks for fewer records, since
- * a large page may take the service too long.
+ * After this many walks in a row whose first page timed out, was reset or got a 5xx, every second one asks for fewer
+ * records, since a large page may take the service too long.
  */
 const FAILED_WALKS_PER_TRIAL = 2;
 const SLOW_ERRORS: ReadonlySet<ApiError["kind"]> = new Set(["timeout", "server_error", "reset"]);

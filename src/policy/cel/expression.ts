@@ -9,8 +9,6 @@ import { checkTypes, parseCel } from "./type-check.ts";
 
 /** A compiled condition of a policy. */
 export interface Expression extends Program {
-  /** The source text. */
-  readonly text: string;
   /** The syntax tree. */
   readonly condition: Term;
   /** Returns what is valid, but probably a mistake. */
@@ -48,7 +46,7 @@ export function compileExpression(text: string): Result<Expression, readonly Exp
   const implausible = findImplausible(condition);
   if (implausible.length > 0) return fail(implausible);
   const warnings = () => [...findUnlikely(condition), ...findConstantParts(condition)];
-  return ok({ text, condition, warnings, ...compileProgram(condition) });
+  return ok({ condition, warnings, ...compileProgram(condition) });
 }
 
 /** Values of the fields, in the order of {@link Program.fields}, or null if unknown. */

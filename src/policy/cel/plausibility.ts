@@ -2,7 +2,16 @@ import { nearest } from "../../base/nearest-word.ts";
 import { KNOWN_STATUSES } from "../../model/node.ts";
 import type { ExpressionProblem } from "./error-messages.ts";
 import type { Field, FieldRange } from "./fields.ts";
-import { type ComparisonTerm, childTerms, isText, type Term, type TermPair, type Value, walkTerms } from "./term.ts";
+import {
+  type ComparisonTerm,
+  childTerms,
+  fieldsOfTerm,
+  isText,
+  type Term,
+  type TermPair,
+  type Value,
+  walkTerms,
+} from "./term.ts";
 
 /**
  * Returns the parts of a condition that always or never hold, such as a misspelled value, a percentage in place of a
@@ -51,11 +60,9 @@ function describeImplausible(term: Term): ExpressionProblem | null {
   }
 }
 
-const namesField = (term: Term): boolean => term.kind === "field" || childTerms(term).some(namesField);
-
 /** Returns the problem of a condition that reads no field, which has the same result for every node. */
 function constantProblem(term: Term): ExpressionProblem | null {
-  if (namesField(term)) return null;
+  if (fieldsOfTerm(term).length > 0) return null;
   return { message: "this reads no field, so it has the same value for every node", offset: term.offset };
 }
 

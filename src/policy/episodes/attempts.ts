@@ -55,11 +55,11 @@ export function consecutiveFailures(
  * policy don't count.
  */
 export function measureEfficacy(
-  closed: Iterable<Episode>,
+  episodes: Iterable<Episode>,
   { policy, fingerprint, since }: { readonly policy: string; readonly fingerprint: string; readonly since: EpochMs },
   { window, minSuccess }: Safety["efficacy"],
 ) {
-  const counted = [...closed]
+  const counted = [...episodes]
     .filter(
       (episode) =>
         episode.policy === policy && episode.fingerprint === fingerprint && !episode.dryRun && episode.acted > 0,

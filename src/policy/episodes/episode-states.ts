@@ -18,6 +18,7 @@ import type { EpochMs } from "../../model/time.ts";
  * any open state                          ──unseen─────▶ suspended
  * suspended, when its step times out      ──step_lost──▶ suspended, at the next step
  * suspended                               ──proven─────▶ firing, or the next step if a step had healed it
+ *                                         ──steps_over─▶ given_up, if no step is left
  *                                         ──acting, quarantined─▶ acting or quarantined, if still in progress
  *                                         ──cleared, healed─▶ closed
  * quarantine lifted by an operator        ──freed──────▶ freed

@@ -90,8 +90,8 @@ export function recordUnsent(episode: Episode, now: EpochMs): Episode {
 
 /**
  * Updates an episode after a 429. Nothing was executed, and the step is sent again. `retryAfterMs` is the delay that
- * the service asked for. If it is null, the delay doubles from 1 s (spec, section 7.1). After {@link
- * RATE_LIMITED_ATTEMPTS_MAX} attempts the episode is given up, or stays quarantined while our quarantine lasts.
+ * the service asked for. If it is null, the delay starts at 1 s and doubles (spec, section 7.1). After
+ * {@link RATE_LIMITED_ATTEMPTS_MAX} attempts the steps end.
  */
 export function recordRateLimited(
   episode: Episode,
@@ -103,15 +103,16 @@ export function recordRateLimited(
   const wait = retryAfterMs ?? RATE_LIMIT_BACKOFF_MS * 2 ** (limited - 1);
   const next: Episode = { ...episode, limited, retryAt: now + wait };
   if (limited < RATE_LIMITED_ATTEMPTS_MAX) return transition(next, "unsent", now);
-  return next.quarantine === null && isDown(next) ? endSteps(next, spec, now) : giveUp(next, now);
+  return endSteps(next, spec, now);
 }
 
-/** Ends the steps of an episode, because the service refused one, the result is unknown, or none is left. */
-export const endSteps = (episode: Episode, spec: PolicySpec, now: EpochMs): Episode =>
-  giveUp({ ...episode, step: spec.steps.length }, now);
-
-/** Gives an episode up. It stays quarantined while our quarantine lasts, and is suspended while a step has left its node down. */
-function giveUp(episode: Episode, now: EpochMs): Episode {
+/**
+ * Ends the steps of an episode, because the service refused one or answered it with 429 too often, the result is
+ * unknown, or none is left. The episode is given up, but stays quarantined while our quarantine lasts, and is suspended
+ * while a step has left its node down.
+ */
+export function endSteps(before: Episode, spec: PolicySpec, now: EpochMs): Episode {
+  const episode = { ...before, step: spec.steps.length };
   if (episode.quarantine !== null) return transition(episode, "quarantined", now);
   if (!isDown(episode)) return transition(episode, "steps_over", now);
   return episode.state === "suspended" ? episode : transition(episode, "unseen", now);

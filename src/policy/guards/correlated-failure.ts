@@ -23,14 +23,13 @@ export interface Onset {
  *
  *   enough onsets in one region or country within the time ──▶ active ◀──▶ cooldown ──▶ over
  *   active → cooldown: fewer of its nodes are unhealthy than {@link nodesToContinue}
- *   active or cooldown → over: {@link INCIDENT_MS_MAX} after the last onset
+ *   active or cooldown → over: {@link INCIDENT_MS_MAX} after the last of these onsets
  */
 export interface Incident {
   /** Region or country. */
   readonly domain: string;
-  /** Time of the first onset. */
+  /** Times of the first and the last of the onsets that were enough for an incident. */
   readonly from: EpochMs;
-  /** Time of the last onset. */
   readonly to: EpochMs;
   /** All nodes that failed, including nodes that have recovered. */
   readonly nodes: ReadonlySet<NodeId>;
@@ -38,7 +37,7 @@ export interface Incident {
   readonly until: EpochMs | null;
 }
 
-/** An incident ends this long after its last onset. After that, policies or an operator handle its nodes. */
+/** An incident ends this long after {@link Incident.to}. From then on, policies or an operator handle its nodes. */
 export const INCIDENT_MS_MAX: DurationMs = 6 * HOUR_MS;
 
 /**
@@ -193,7 +192,7 @@ export const correlatedGuard = defineSimpleGuard({
     const end =
       until === null
         ? `it ends ${formatDuration(safety.stormCooldownMs)} after fewer than ${nodesMin} of them are unhealthy, and no later than ${formatTime(latestEnd)}`
-        : `it is over, and ends in ${formatSecondsLeft(Math.min(until, latestEnd) - now)}`;
+        : `too few of them are still unhealthy; it ends in ${formatSecondsLeft(Math.min(until, latestEnd) - now)}`;
     const summary = `${nodes.size} nodes of the ${by} ${domain || "(none)"} failed together: treated as one incident`;
     return [`${summary}; ${end}`];
   },

@@ -105,7 +105,7 @@ function rebootBlockers(node: NodeId, episode: Episode | null, facts: GuardFacts
 const sentReboot = (episode: Episode | null, { records, now }: GuardFacts): Action | null =>
   (episode === null ? [] : records.actionsOf(episode.id)).findLast((action) => isRecentReboot(action, now)) ?? null;
 
-/** Returns blockers unless the quarantine is ours and has not ended by the journal's clock. */
+/** Returns blockers unless the quarantine is that of this episode and has not ended by the journal's clock. */
 function quarantineBlockers(
   node: NodeId,
   episode: Episode | null,

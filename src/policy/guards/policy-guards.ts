@@ -62,8 +62,8 @@ const approvalGuard = defineGuard({
     }
     if (active.mode !== "approve" || approved) return [];
     const waiting = actions.find(({ state }) => state === "awaiting");
-    const expired = actions.findLast(({ state }) => state === "lapsed");
-    const before = expired === undefined ? "" : `; ${expired.id} expired: ${expired.detail}`;
+    const lapsed = actions.findLast(({ state }) => state === "lapsed");
+    const before = lapsed === undefined ? "" : `; ${lapsed.id} lapsed: ${lapsed.detail}`;
     const detail =
       waiting === undefined ? "approval by an operator is required" : `${waiting.id} is waiting for approval`;
     return [{ reason: "approval", detail: `${detail}${before}` }];

@@ -97,10 +97,12 @@ export function availableBesideExternalUsage(
   return Math.max(ofCategory, capacityAvailableAt(externalUsage.plan, inPlan, lane, now));
 }
 
-interface LimitCapacity {
+/** A limit that is shared with other users of the key. */
+interface SharedLimit {
   readonly limit: number;
   readonly reserve: Share;
   readonly windowMs: DurationMs;
+  /** Expected external calls per window. */
   readonly expected: number;
 }
 
@@ -110,7 +112,7 @@ interface LimitCapacity {
  */
 function capacityAvailableAt(
   usage: ExternalUsageOfLimit,
-  { limit, reserve, windowMs, expected }: LimitCapacity,
+  { limit, reserve, windowMs, expected }: SharedLimit,
   lane: Lane,
   now: MonotonicMs,
 ): MonotonicMs {
@@ -124,8 +126,9 @@ function capacityAvailableAt(
 }
 
 /**
- * Returns which limit a header states. If it could be either, it is assumed to be the plan's until a response shows
- * which one it is. All our calls count there, so none of them is mistaken for an external one.
+ * Returns which limit a header states, and remembers which kind of limit headers state. If the limits of plan and
+ * category are equal, it is taken for the plan's until a response for another category shows which kind it is. All our
+ * calls count there, so none of them is mistaken for an external one.
  */
 export function limitScopeOf({ externalUsage, limits }: Ledger, category: Category, stated: number): LimitScope {
   const own = limits.categories[category].requests;

@@ -120,7 +120,7 @@ export class FixedWindowHypothesis extends LimiterHypothesis {
   }
 }
 
-/** Returns the range of times in which the window that the stated reset ends has started. */
+/** Returns the range of times in which the window that ends at the stated reset may have started. */
 export function startRangeOf({ sentAt, answeredAt, resetAt, windowMs }: LimitStatement): StartRange {
   const latest = resetAt! - windowMs;
   return { earliest: latest - (answeredAt - sentAt) - 2 * ROUNDING_MS, latest };

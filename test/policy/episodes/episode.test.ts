@@ -140,7 +140,13 @@ describe("a step with another result", () => {
     });
     expect(waits).toEqual([1_000, 2_000, 4_000, 8_000]);
     expect(recordRateLimited(episode, null, spec, NOON)).toMatchObject({ state: "given_up", acted: 0, closedAt: NOON });
-    expect(recordRateLimited({ ...episode, quarantine: quarantineOf() }, null, spec, NOON).state).toBe("quarantined");
+  });
+
+  test("is the last one after five 429s, even once our quarantine is over", () => {
+    const limited = openEpisode({ step: 1, limited: RATE_LIMITED_ATTEMPTS_MAX - 1, quarantine: quarantineOf() });
+    const quarantined = recordRateLimited(limited, null, spec, NOON);
+    const probation = observeStatus(quarantined, "online", quarantined.quarantine!.endsAt);
+    expect(advanceStep(probation, spec, LATER).state).toBe("given_up");
   });
 
   test("is not sent again after five 429s while an earlier step has left the node down", () => {

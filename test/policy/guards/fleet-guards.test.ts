@@ -88,7 +88,7 @@ describe("a correlated failure", () => {
       "correlated: 7 nodes of the region r-0 failed together: treated as one incident; it ends 30m after fewer than 5 of them are unhealthy, and no later than 2026-03-01 17:41:00 UTC",
     ]);
     expect(blockers({ until: NOON + 90 * SECOND_MS })).toEqual([
-      "correlated: 7 nodes of the region r-0 failed together: treated as one incident; it is over, and ends in 1m30s",
+      "correlated: 7 nodes of the region r-0 failed together: treated as one incident; too few of them are still unhealthy; it ends in 1m30s",
     ]);
   });
 
