@@ -14,14 +14,12 @@ import type { Plan } from "../scheduling/planner.ts";
 /** Data that was observed at the very time of a suspension counts as observed before it. */
 const TICK_MS: DurationMs = 0.001;
 
-/**
- * A node that was not seen since the start is gone once this many complete walks that read every page have not shown it
- * (one may miss it), or this many complete walks.
- */
+/** A node that was not seen since the start has left once this many complete walks read every page: one may miss it. */
 const FULL_WALKS_TO_LEAVE = 2;
+/** It has also left once this many walks were complete, although some pages could not be read. */
 const WALKS_TO_LEAVE = 10;
 
-/** Returns whether a node has left the list. One that was seen since the start is in the fleet until it is gone. */
+/** Returns whether a node has left the list. One that was seen since the start is in the fleet until it leaves. */
 export function hasLeft(fleet: Fleet, node: NodeId): boolean {
   const { completeWalks = 0, fullWalks = 0 } = fleet.lastWalk ?? {};
   return (fullWalks >= FULL_WALKS_TO_LEAVE || completeWalks >= WALKS_TO_LEAVE) && !slotsById(fleet).has(node);

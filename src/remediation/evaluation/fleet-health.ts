@@ -29,10 +29,11 @@ import {
   type UnhealthyNode,
 } from "./incidents.ts";
 
-/** Nodes with a change that an evaluation of the policies observed, each with the policy. */
+/** Nodes whose state under a policy changed in an evaluation of the policies. */
 export interface ObservedChanges {
   /** Nodes that began to fire. */
   readonly firing: readonly NodeUnderPolicy[];
+  /** Nodes that began to meet the condition of a policy. */
   readonly unhealthy: readonly UnhealthyNode[];
 }
 
@@ -50,7 +51,7 @@ export const STORM_FACT = "remediation.storm";
  * update.
  */
 const ACTING_POLICIES_FACT = "remediation.acting_policies";
-/** Returns the text of a fact. Its value is immutable, and after a mass event it names most of the fleet. */
+/** Returns an immutable value as JSON. It is formatted once, because after a mass event it names most of the fleet. */
 const jsonOf = oncePerObject((value: object): string => JSON.stringify(value));
 
 /** How far the end of a storm may move before it is journaled again. */
@@ -61,11 +62,12 @@ export class FleetHealth {
   readonly #context: DecisionContext;
   readonly #incidents: IncidentTracker;
   readonly #real: StormAndBreaker;
-  /** The state of dry runs. It is not journaled, and starts over with the process. */
+  /** The state of dry runs. It is not journaled, and starts over with each restart and reload. */
   readonly #dryRun: StormAndBreaker = { breaker: CLOSED_BREAKER, storm: null };
   #countedPolicies: readonly string[];
   /**
-   * The time up to which the breaker has counted losses. After a restart it may lack some of those within its period.
+   * Lost nodes are counted by the breaker up to this time. It is not journaled, so after a restart those of the whole
+   * period of the breaker are counted again, unless the breaker has them.
    */
   #lossesCountedUntil: EpochMs;
   #stormWrittenAt: EpochMs = Number.NEGATIVE_INFINITY;
@@ -111,8 +113,9 @@ export class FleetHealth {
   }
 
   /**
-   * Moves what the breaker counted while the journal's clock was behind, so that it stays within the period, incidents
-   * since then, and the end of a storm's cooldown. Losses from before a downtime are not counted again.
+   * Moves times with the journal's clock if they are from while it was behind: those of the nodes that the breaker counted,
+   * so that they stay within its period, those of incidents, and the end of a storm's cooldown. Losses from before a
+   * downtime are not counted again.
    */
   followClock(advance: ClockAdvance): void {
     this.#incidents.followClock(advance);
@@ -169,7 +172,7 @@ export class FleetHealth {
         { kind: "fact", key: ACTING_POLICIES_FACT, value: JSON.stringify(counted) },
       ],
       apply: () => {
-        // A breaker that has counted nodes or opened in the meantime stays as it is.
+        // If it was not open, it may have counted nodes or opened in the meantime, and stays as it is.
         if (isOpen) this.#real.breaker = closed;
         this.#countedPolicies = counted;
       },

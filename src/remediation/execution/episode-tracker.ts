@@ -29,9 +29,9 @@ import { type VerificationDeps, verifyStep } from "./step-verification.ts";
 /** Updates open episodes from observations. Verifies steps, tracks quarantines, and closes episodes that are over. */
 export class EpisodeTracker {
   readonly #context: VerificationDeps;
-  /** Records that were observed before this time were counted by the previous process. */
+  /** The start or the last reload. Records from before it may have been counted already, so they are not new. */
   readonly #recordsCountFrom: MonotonicMs;
-  /** When the last record of the node was observed, by episode. Each record counts as one observation. */
+  /** When the last record of its node was observed, by episode. Each record counts as one observation. */
   readonly #lastObservedAt = new Map<string, MonotonicMs>();
   /** For episodes that a step has healed, a timer that counts how long the node has been unhealthy again. */
   readonly #relapses = new Map<string, Timer>();
@@ -93,8 +93,8 @@ export class EpisodeTracker {
   }
 
   /**
-   * Updates an episode whose node has left the list. Without an action of ours it ends after `forget_after`. If the
-   * node is lost, the episode ends only after the node returns, or with accept-inventory.
+   * Updates an episode whose node has left the list. It ends after `forget_after`, unless its node is lost. Then it ends
+   * only after the node returns, or with accept-inventory.
    */
   #updateUnlisted(episode: Episode): void {
     const now = this.#context.remediationState.now();

@@ -20,7 +20,7 @@ export type VerificationDeps = EpisodeContext & Pick<ServiceContext, "client" | 
 const REPAIRED_DETAIL =
   "the node was in maintenance, or in a quarantine that the daemon did not start, before this was verified";
 
-/** Detail of an action that the service answered, and whose effect no observation showed. */
+/** Detail of an action to which the service responded, but whose effect no observation showed. */
 const UNKNOWN_DETAIL = "no observation showed whether the step helped";
 
 /**
@@ -101,7 +101,7 @@ function finishStep(
   commitTransition(context, episode, recordStepResult(observed, action, result, policy.spec, now), changes);
 }
 
-/** Returns why the action ends in doubt. One without a clear response keeps the detail of that. */
+/** Returns why the action ends in doubt. It keeps its detail if it does not, or if its POST had no clear response. */
 function detailOf(action: Action, result: StepResult, isOurs: boolean): Partial<Pick<Action, "detail">> {
   if (!isOurs) return { detail: REPAIRED_DETAIL };
   return result === "in_doubt" && !action.inDoubt && !action.dryRun ? { detail: UNKNOWN_DETAIL } : {};

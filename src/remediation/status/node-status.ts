@@ -55,12 +55,12 @@ export function* heldNodesOf(
   }));
 }
 
-/** More than any hold lasts. */
-const WAITING_MS: DurationMs = 1e15;
+/** Added to the rank of nodes that a policy would treat: more than any hold lasts. */
+const TREATED_RANK_MS: DurationMs = 1e15;
 
 /** Returns the first rows in order. The others are not sorted, because that would take several milliseconds. */
 function* firstRows(rows: readonly HeldRow[], limit: number): Steps<readonly HeldRow[]> {
-  const rank = ({ policy, heldMs }: HeldRow) => heldMs + (policy === null ? 0 : WAITING_MS);
+  const rank = ({ policy, heldMs }: HeldRow) => heldMs + (policy === null ? 0 : TREATED_RANK_MS);
   let lowest = Number.NEGATIVE_INFINITY;
   if (limit < rows.length) {
     const ranks = new Float64Array(rows.length);
