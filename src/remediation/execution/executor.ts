@@ -234,8 +234,13 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
     case "credentials":
     case "rate_limited":
     case "not_sent": {
-      count("failed");
       const { message: detail } = result;
+      // While the action waited for its permit, an operator may have accepted the loss of the node.
+      if (episode.closedAt !== null) {
+        withdrawAction(context, action, detail, false);
+        return;
+      }
+      count("failed");
       const next =
         result.kind === "rate_limited"
           ? recordRateLimited(episode, result.retryAfterMs, spec, now)

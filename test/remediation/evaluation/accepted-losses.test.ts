@@ -9,8 +9,8 @@ import { episodeStates } from "../../harness/remediation-results.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
 /**
- * Starts a network in which a rebooted node stays down. Requests of one kind take five seconds. Reboots of online nodes
- * that don't help are repeated with force.
+ * Starts a network in which a rebooted node stays down, and online nodes are rebooted, then rebooted with force. Slow
+ * requests take five seconds.
  */
 async function startWithSlowRequests(isSlow: (request: TransportRequest) => boolean) {
   const clock = createVirtualClock(START_MS);
@@ -66,4 +66,17 @@ test("accept-inventory while the node is read before its next step prevents the 
   const { node, state, detail } = network.actions()[1]!;
   expect([node, state, detail]).toEqual([nodes[0], "withdrawn", "its episode has moved on"]);
   expect(network.explain(node).known).toBe(true);
+});
+
+test("accept-inventory while the node is read does not fail the round if there is no permit to send the step", async () => {
+  const { network } = await startWithSlowRequests(({ path }) => path.startsWith("/v1/nodes/"));
+  await network.advanceUntil(() => network.actions()[1]?.state === "intended");
+  const { rateLimiter, log } = network.daemon;
+  const permit = await rateLimiter.acquire("node_management", "action", new AbortController().signal);
+  rateLimiter.release(permit!, { kind: "rate_limited", reading: null, retryAfterMs: HOUR_MS });
+  expect(await network.commands().acceptInventory()).toMatchObject({ ok: true });
+  await network.advance(MINUTE_MS);
+  expect(log.lines.filter(({ level }) => level === "error")).toEqual([]);
+  const detail = expect.stringContaining("allows no call for another");
+  expect(network.actions()[1]).toMatchObject({ state: "withdrawn", outcome: null, sentAt: null, detail });
 });
