@@ -49,8 +49,8 @@ function markInDoubt(context: EpisodeContext, action: Action): JournalChange[] {
 
 /**
  * Continues timers and episodes under the current policies. Timers of a policy that was removed, or whose condition
- * changed, start over. A timer that has not run for a longer `for` no longer fires. Episodes whose timer no longer fires
- * are withdrawn, unless an action was sent.
+ * changed, start over. If `for` became longer, a timer that has not reached it no longer fires. Episodes whose timer no
+ * longer fires are withdrawn, unless an action was sent.
  */
 function adoptPolicyChanges(context: EpisodeContext): void {
   const { remediationState, policies } = context;

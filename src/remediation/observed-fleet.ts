@@ -14,9 +14,12 @@ import type { Plan } from "../scheduling/planner.ts";
 /** Data that was observed at the very time of a suspension counts as observed before it. */
 const TICK_MS: DurationMs = 0.001;
 
-/** A node that was not seen since the start has left once this many complete walks read every page: one may miss it. */
+/**
+ * A node that was not seen since the start has left once this many complete walks that read every page have not shown
+ * it. One of them may miss it.
+ */
 const FULL_WALKS_TO_LEAVE = 2;
-/** It has also left once this many walks were complete, although some pages could not be read. */
+/** It has also left once this many complete walks have not shown it, even if they could not read every page. */
 const WALKS_TO_LEAVE = 10;
 
 /** Returns whether a node has left the list. One that was seen since the start is in the fleet until it leaves. */

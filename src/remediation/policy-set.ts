@@ -5,9 +5,12 @@ import { type ActivePolicy, compilePolicy, lowerMode, mustCompile, type Policy }
 import type { RemediationRecords } from "../policy/remediation-records.ts";
 import type { RemediationConfig } from "./context.ts";
 
-/** Key of the fact that holds the fingerprint of the policy when an action under it was last verified. */
+/** Key of the fact that holds the fingerprint that the policy had when an action under it was last verified. */
 export const canaryFactKey = (policy: string): string => `remediation.canary.${policy}`;
-/** Key of the fact that holds the fingerprint of the policy when it fell back to `dry_run`: it healed too few nodes. */
+/**
+ * Key of the fact that holds the fingerprint that the policy had when it fell back to `dry_run` because it healed too few
+ * nodes.
+ */
 export const fallbackFactKey = (policy: string): string => `remediation.fallback.${policy}`;
 /**
  * Key of the fact that holds the time from which the policy's efficacy is measured. Absent if no operator has reset it.

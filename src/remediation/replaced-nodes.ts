@@ -37,8 +37,8 @@ type CreationTimes = Pick<Fleet, "ids" | "createdAtMs">;
 
 /**
  * Returns, in steps, the ids that have come to belong to another node since the last call, or since the journal was
- * written. A different `created_at` shows this (spec, section 2.1), which only the detail of a node has. It is read in
- * turn, and before each action. An id is returned again until the state of its previous node has been dropped. A
+ * written. A different `created_at` shows this (spec, section 2.1), which only the detail of a node has. Details are read
+ * in turn, and before each action. An id is returned again until the state of its previous node has been dropped. A
  * `created_at` that changes too often is reported. It shows nothing if too many nodes have one, or if it is the time of
  * our reboot.
  */

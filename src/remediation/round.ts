@@ -96,10 +96,10 @@ export class RemediationRound {
 
   /** Runs the round, and sets the gauges of remediation. */
   async run(): Promise<void> {
-    // The snapshot was copied in this turn of the event loop.
+    // Copying the snapshot has already taken a part of this turn of the event loop.
     await nextTurn();
     await this.#assess();
-    // Before the first complete walk a node that is not listed is not gone.
+    // Before the first complete walk, a node that is not listed may still exist.
     if (this.#context.observed.fleet.settledAt === null) {
       await this.setGauges();
       return;
@@ -138,7 +138,7 @@ export class RemediationRound {
     this.#hasBeenUntrusted = false;
     if (hasBeenUntrusted) await this.#policyEvaluator.markUntrusted();
     if (!wasUntrusted) await this.#evaluate();
-    // The counts from here on then don't block the event loop.
+    // Found in slices here, so that the counts below don't block the event loop.
     await runInSlices(findFiringNodes(observed.fleet, remediationState.records, policies.active()), clock);
     await nextTurn();
     inventory.setDetailDeadlines(detailDeadlines(this.#context));
@@ -197,10 +197,11 @@ export class RemediationRound {
     );
   }
 
+  /** Takes planned steps one after another. Each is decided on again, because the ones before it may take minutes. */
   async #takeSteps(steps: readonly Candidate[]): Promise<void> {
     let factsOf = oncePerKey(this.#collectFacts);
     for (const [index, planned] of steps.entries()) {
-      // Most steps of a mass event may be held by now.
+      // Most steps of a mass event may be held by now, and deciding on them takes long.
       if (index % STEPS_PER_TURN === STEPS_PER_TURN - 1) {
         await nextTurn();
         factsOf = oncePerKey(this.#collectFacts);

@@ -41,8 +41,8 @@ export function forgetOtherService(
   const { records } = remediationState;
   if (!isOfOtherService(remediationState, serviceUrl)) return;
   const keys = [...FACTS_OF_SERVICE, ...policies.map(({ name }) => canaryFactKey(name))];
-  const held = keys.filter((key) => records.fact(key) !== null);
-  remediationState.record(held.map((key) => ({ kind: "fact", key, value: null })));
+  const known = keys.filter((key) => records.fact(key) !== null);
+  remediationState.record(known.map((key) => ({ kind: "fact", key, value: null })));
 }
 
 /**

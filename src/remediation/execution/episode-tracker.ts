@@ -58,8 +58,12 @@ export class EpisodeTracker {
 
   #updateEpisode(episode: Episode): void {
     const { observed, policies, remediationState } = this.#context;
+    const { fleet } = observed;
     const slot = observed.slotOf(episode.node);
-    if (slot === null && !hasLeft(observed.fleet, episode.node)) return;
+    if (slot === null && !hasLeft(fleet, episode.node)) return;
+    // What was listed before a suspension of the machine says nothing about the time since.
+    const observedAt = slot === null ? fleet.settledFrom : fleet.listedAt.at(slot);
+    if (observedAt !== null && observedAt <= remediationState.clock.suspendedAt()) return;
     if (slot === null || this.#mayPredateAbsence(episode, slot)) {
       this.#updateUnlisted(episode);
       return;
@@ -67,7 +71,7 @@ export class EpisodeTracker {
     const status = observed.statusAt(slot);
     const present = episode.state === "suspended" ? this.#resume(episode, status) : episode;
     if (present.closedAt !== null) return;
-    const listedAt = observed.fleet.listedAt.at(slot);
+    const listedAt = fleet.listedAt.at(slot);
     const isNew = listedAt > (this.#lastObservedAt.get(episode.id) ?? this.#recordsCountFrom);
     this.#lastObservedAt.set(episode.id, listedAt);
     const isObserved = isNew && !(status === "online" && this.#mayPredateQuarantine(present, slot));

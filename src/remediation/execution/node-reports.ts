@@ -6,7 +6,7 @@ import type { EpisodeContext, ServiceContext } from "../context.ts";
 
 type ReportsContext = Pick<EpisodeContext, "remediationState"> & Pick<ServiceContext, "client" | "clock" | "observed">;
 
-/** Precision to which the service's time is known, because a Date is in whole seconds. */
+/** Precision of the service's time, because a Date is in whole seconds. */
 const DATE_PRECISION_MS: DurationMs = SECOND_MS;
 /** A last_seen that is ahead of the service's time by more than this only shows that its node's clock is ahead. */
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
