@@ -57,7 +57,7 @@ const jsonOf = oncePerObject((value: object): string => JSON.stringify(value));
 /** How far the end of a storm may move before it is journaled again. */
 const STORM_REWRITE_MS = MINUTE_MS;
 
-/** Tracks storm, circuit breaker and incidents, for real actions and for dry runs, and journals them. */
+/** Tracks the storm, the circuit breaker and incidents, for real actions and for dry runs, and journals them. */
 export class FleetHealth {
   readonly #context: DecisionContext;
   readonly #incidents: IncidentTracker;
@@ -66,8 +66,8 @@ export class FleetHealth {
   readonly #dryRun: StormAndBreaker = { breaker: CLOSED_BREAKER, storm: null };
   #countedPolicies: readonly string[];
   /**
-   * Lost nodes are counted by the breaker up to this time. It is not journaled, so after a restart those of the whole
-   * period of the breaker are counted again, unless the breaker has them.
+   * The time up to which the breaker has counted lost nodes. It is not journaled. After a restart, all losses within the
+   * breaker's period are counted, except those that it already has.
    */
   #lossesCountedUntil: EpochMs;
   #stormWrittenAt: EpochMs = Number.NEGATIVE_INFINITY;
@@ -90,14 +90,14 @@ export class FleetHealth {
     this.#lossesCountedUntil = Math.max(resetAt, now - config.safety.breaker.withinMs);
   }
 
-  /** Returns storm, circuit breaker and incidents in the form that guards read. */
+  /** Returns the storm, the circuit breaker and the incidents in the form that guards read. */
   state(dryRun: boolean): Pick<GuardFacts, "storm" | "breaker" | "incidents"> {
     return { ...(dryRun ? this.#dryRun : this.#real), incidents: this.#incidents.current(dryRun) };
   }
 
   /**
-   * Counts observed changes. Returns the changes to journal in the same transaction as the timers of that evaluation,
-   * so that a crash between two transactions loses nothing that limits count.
+   * Counts what an evaluation observed. Returns the changes to journal in the same transaction as its timers, so that a
+   * crash between two transactions loses nothing that limits count.
    */
   recordChanges({ firing, unhealthy }: ObservedChanges): readonly JournalChange[] {
     const policies = this.#context.policies.active();
@@ -128,7 +128,7 @@ export class FleetHealth {
     }
   }
 
-  /** Brings everything up to date. `isUntrusted` is true while fleet data is not trusted. */
+  /** Updates the storm, the breaker and the incidents, and journals them. `isUntrusted`: fleet data is not trusted. */
   update(isUntrusted: boolean): void {
     const { policies, remediationState, config } = this.#context;
     const active = policies.active();

@@ -154,7 +154,7 @@ export class InventoryTrustTracker {
     remediationState.record([{ kind: "fact", key: BASELINE_FACT, value: JSON.stringify([...recent]) }]);
   }
 
-  /** Returns the blocker of a cooldown. It begins when trust returns, and lasts even if the process restarts. */
+  /** Updates the cooldown, and returns its blocker. It begins when trust returns, and lasts even if the process restarts. */
   #updateCooldown(isUntrusted: boolean, fleet: Fleet, freshMs: DurationMs): TrustBlocker[] {
     const { remediationState, config } = this.#context;
     const { stormCooldownMs } = config.safety;

@@ -90,7 +90,7 @@ export async function executeAction(
   }
 }
 
-/** Records an action of a dry run, for which everything is done but the POST. */
+/** Records an action of a dry run, which was decided on and is not sent. */
 export function recordDryRun(context: ExecutorDeps, intent: Action): void {
   const now = context.remediationState.now();
   const episode = context.remediationState.records.episode(intent.episode)!;

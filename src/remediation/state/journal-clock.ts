@@ -70,7 +70,7 @@ export class JournalClock {
   #lagMs: DurationMs;
   /** How far the wall clock is ahead of the monotonic clock, as last compared. */
   #wallOffset: number;
-  /** When it last changed, and its other recent changes, oldest first: a later change may hide that of a suspension. */
+  /** Recent times at which it changed, oldest first. Each counts, because a later one may undo that of a suspension. */
   #wallChanges: readonly MonotonicMs[] = [];
 
   /** Continues with the facts of the journal. */

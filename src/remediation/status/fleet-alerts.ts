@@ -53,7 +53,7 @@ export function createFleetAlerts(
     const keyRejection = context.apiKey.rejection();
     if (keyRejection !== null) {
       const { message, since } = keyRejection;
-      const summary = `The service rejects the API key for actions, and no action is taken but one attempt every ${formatDuration(REJECTION_HOLD_MS)}: ${message}`;
+      const summary = `The service rejects the API key for actions, and only one action is tried every ${formatDuration(REJECTION_HOLD_MS)}: ${message}`;
       yield { kind: "credentials", key: `credentials/${since}`, summary, startsAt: since };
     }
     if (untrustedSince !== null) {
