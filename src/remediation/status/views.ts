@@ -130,7 +130,7 @@ export interface HeldNode extends Location {
   readonly heldMs: DurationMs;
   /** Every reason. */
   readonly reasons: readonly HoldReason[];
-  /** When the hold of the node itself ends automatically, or null if it does not or there is none. */
+  /** When the last hold of the node that applies to the policy ends automatically, or null if it does not or none applies. */
   readonly until: EpochMs | null;
 }
 
