@@ -15,7 +15,7 @@ import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
 
 /** What the plans of commands depend on. */
 export interface PlanDeps {
-  readonly context: EpisodeContext & Pick<RemediationContext, "sessionWalks" | "observed">;
+  readonly context: EpisodeContext & Pick<RemediationContext, "sessionWalks">;
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: InventoryTrustTracker;
 }
@@ -28,7 +28,7 @@ interface CommandPlan {
   /** The node and the action that the command is about. Absent if there is none. */
   readonly node?: NodeId;
   readonly action?: string;
-  /** Adopts changes that are not rows of the journal. */
+  /** Updates what depends on the changes. Called once they are journaled. */
   apply?(): void;
 }
 
@@ -56,10 +56,10 @@ export function planCommand(deps: PlanDeps, command: OperatorCommand): Planned {
 const givenAtOf = ({ context: { remediationState } }: PlanDeps, { givenAt }: OperatorCommand): EpochMs =>
   givenAt === undefined ? remediationState.now() : remediationState.clock.epochSinceOpened(givenAt);
 
-/** Returns whether something was done during this term and after a command was given. The command must not undo it. */
+/** Returns whether `at` is in this term and after a command was given. The command must not undo what was done then. */
 const isAfter = (deps: PlanDeps, command: OperatorCommand, at: EpochMs): boolean => at > givenAtOf(deps, command);
 
-/** Returns the rejection of a command that would undo a pause that was made after it was given, or null if it would not. */
+/** Returns the rejection of a command if the daemon was paused after the command was given, or null if it was not. */
 function laterPause(deps: PlanDeps, command: OperatorCommand): Result<never, CommandRejection> | null {
   const { remediationState } = deps.context;
   const pause = pauseAt(remediationState.records, remediationState.now());
@@ -226,7 +226,10 @@ const PLANNERS: Readonly<Record<OperatorCommand["command"], Planner>> = {
   "accept-inventory": planAcceptInventory,
 };
 
-/** Returns an action if it is in one of these states and has not expired, and otherwise an error with `problem`. */
+/**
+ * Returns an action if it is in one of `states` and its approval, or the request for one, has not expired. Otherwise
+ * rejects the command. `problem` says what can't be done with an action in another state.
+ */
 function findAction(
   context: PlanDeps["context"],
   id: string,
@@ -246,7 +249,7 @@ function findAction(
   return expiry === null ? ok(action) : reject("conflict", `${id} has expired: ${expiry}`);
 }
 
-/** Returns the operator, as replies and reasons name them. */
+/** Returns the operator's name for replies and reasons. */
 const nameOfOperator = ({ operator }: OperatorCommand): string => operator ?? "an operator";
 
 const operatorField = ({ operator }: OperatorCommand): { readonly operator?: string } =>

@@ -38,7 +38,7 @@ export interface RemediationControllerDeps {
   readonly externalBlockers: ExternalBlockers;
   readonly journal: Journal;
   readonly remediationState: RemediationState;
-  /** Called after a read of a node, so that a new snapshot is published soon. */
+  /** Called after a node was read to verify an action, so that a new snapshot is published soon. */
   readonly onRead: () => void;
 }
 

@@ -31,7 +31,7 @@ export class RemediationController {
   /** Starts the controller. It first settles what the last process left unfinished. */
   constructor(deps: RemediationControllerDeps) {
     const context = createRemediationContext(deps);
-    bindJournalToService(context, context.serviceUrl);
+    bindJournalToService(context);
     this.#context = context;
     const signals = { noNewSteps: this.#noNewSteps.signal, abortPost: this.#abortPost.signal };
     this.#round = new RemediationRound(context, signals);

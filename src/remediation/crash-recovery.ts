@@ -6,7 +6,7 @@ import { transition } from "../policy/episodes/episode-states.ts";
 import { conditionKeyOf, isDryRun, type Policy } from "../policy/policy.ts";
 import { applyLongerFor, INACTIVE, type Timer } from "../policy/timer.ts";
 import type { EpisodeContext } from "./context.ts";
-import { actionChange, commitTransition } from "./execution/episode-transitions.ts";
+import { actionChange, commitTransition, finishAction } from "./execution/episode-transitions.ts";
 import { conditionFactKey, forFactKey } from "./policy-set.ts";
 
 /**
@@ -18,7 +18,7 @@ export function recoverFromCrash(context: EpisodeContext): void {
   const { remediationState } = context;
   const now = remediationState.now();
   const changes: JournalChange[] = [];
-  for (const action of [...remediationState.records.actions()]) {
+  for (const action of remediationState.records.actions()) {
     if (action.state === "intended") {
       const detail = "the daemon stopped before it was sent";
       const settled =
@@ -35,19 +35,22 @@ export function recoverFromCrash(context: EpisodeContext): void {
   adoptPolicyChanges(context);
 }
 
-function markInDoubt({ remediationState, metrics }: EpisodeContext, action: Action): JournalChange[] {
+/** Returns the changes for an action that was being sent. If its episode is closed, nothing will verify it, so it ends. */
+function markInDoubt(context: EpisodeContext, action: Action): JournalChange[] {
+  const { remediationState, metrics } = context;
+  const detail = "the daemon stopped while it was being sent";
+  const episode = remediationState.records.episode(action.episode);
+  if (episode?.closedAt !== null) return [finishAction(context, action, "in_doubt", { detail })];
   const { policy, request } = action;
   metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome: "in_doubt" });
-  const detail = "the daemon stopped while it was being sent";
   const row: Action = { ...action, state: "sent", inDoubt: true, detail };
-  const episode = remediationState.records.episode(action.episode);
-  if (episode === null || episode.closedAt !== null) return [actionChange(row)];
   return [actionChange(row), { kind: "episode", row: recordSent(episode, row, null, remediationState.now()) }];
 }
 
 /**
- * Continues timers and episodes under the current policies. Timers of a policy whose condition changed start over. A
- * longer `for` withdraws episodes that would not have begun under it, unless an action was sent.
+ * Continues timers and episodes under the current policies. Timers of a policy that was removed, or whose condition
+ * changed, start over. If `for` became longer, a timer that has not reached it no longer fires. Episodes whose timer no
+ * longer fires are withdrawn, unless an action was sent.
  */
 function adoptPolicyChanges(context: EpisodeContext): void {
   const { remediationState, policies } = context;
@@ -90,13 +93,13 @@ function adoptPolicyChanges(context: EpisodeContext): void {
  */
 function restoreTimers({ remediationState, policies }: EpisodeContext): JournalChange[] {
   const { records } = remediationState;
-  return [...records.openEpisodes()].flatMap(({ policy: name, node, fingerprint, acted }) => {
+  return records.openEpisodes().flatMap(({ policy: name, node, fingerprint, acted }) => {
     const isSameCondition = policies.find(name)?.conditionKey === conditionKeyOf(fingerprint);
     if (acted === 0 || !isSameCondition || records.timer(name, node).state !== "inactive") return [];
     return [records.setTimer(name, node, { ...INACTIVE, state: "lapsed", since: remediationState.now() })];
   });
 }
 
-/** Returns the timer with the current `for`. It stays as it is while an episode with a sent action needs it. */
+/** Returns the timer under the current `for`. It stays as it is if its episode has sent an action. */
 const adoptFor = (timer: Timer, { spec }: Policy, forMsBefore: DurationMs, hasActed: boolean): Timer =>
   hasActed || spec.forMs <= forMsBefore ? timer : applyLongerFor(timer, spec.forMs);

@@ -13,11 +13,11 @@ import type { DecisionContext, EpisodeContext } from "./context.ts";
 import { ownershipOf } from "./operator-holds.ts";
 
 /**
- * Time for which a node is held after others acted on it, which is what the shipped policy for offline nodes allows for
- * the verification of a forced reboot. A node that restarted after a crash is held as well, because it looks the same.
+ * Time for which a node is held after others acted on it: as long as the shipped policy for offline nodes waits for a
+ * forced reboot to be verified. A node that restarted after a crash is held as well, because it looks the same.
  */
 const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
-/** A hold is extended by at least this much at a time, because nodes are checked every few seconds. */
+/** A hold is extended by at least this much, because nodes are checked every few seconds and each change is journaled. */
 const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
 
 /**
@@ -30,9 +30,9 @@ export function createExternalActions(
   const { remediationState } = context;
   const { records } = remediationState;
   let previousFleet: Fleet | null = null;
-  /** Nodes that had timers at the previous call. They are kept because a reboot by others ends a pending timer. */
+  /** Nodes that had timers at the previous call. A reboot by others ends a pending timer, so they are compared again. */
   let previousNodes: ReadonlySet<NodeId> = new Set();
-  /** The uptime of nodes before they went offline, if it is lower or unknown since. Some services then state 0 or null. */
+  /** The uptime of offline nodes before it became lower or unknown. Some services state 0 or null while a node is offline. */
   const beforeOffline = new Map<NodeId, Uptime>();
 
   /** Returns what others did to a node, or null if nothing is visible. */
@@ -82,7 +82,7 @@ export function createExternalActions(
   }
 
   return {
-    /** Compares the fleet with that of the previous call, and holds each node that has a timer if others acted on it. */
+    /** Compares the nodes that have or had timers with the previous call, and holds those on which others acted. */
     async detect(): Promise<void> {
       const { fleet } = context.observed;
       const nodes = new Set<NodeId>();
@@ -99,7 +99,7 @@ export function createExternalActions(
       [previousFleet, previousNodes] = [fleet, nodes];
       if (changes.length > 0) remediationState.record(changes);
     },
-    /** Compares one node with the fleet of the last `detect`. */
+    /** Compares one node with the fleet of the last `detect`, and holds it if others acted on it. */
     detectOn(node: NodeId): void {
       const changes = compareNode(node, context.observed.fleet);
       if (changes.length > 0) remediationState.record(changes);

@@ -15,13 +15,14 @@ import type { Plan } from "../scheduling/planner.ts";
 const TICK_MS: DurationMs = 0.001;
 
 /**
- * A node that was not seen since the start is gone once this many complete walks that read every page have not shown it
- * (one may miss it), or this many complete walks.
+ * A node that was not seen since the start has left once this many complete walks that read every page have not shown
+ * it. One of them may miss it.
  */
 const FULL_WALKS_TO_LEAVE = 2;
+/** It has also left once this many complete walks have not shown it, even if they could not read every page. */
 const WALKS_TO_LEAVE = 10;
 
-/** Returns whether a node has left the list. One that was seen since the start is in the fleet until it is gone. */
+/** Returns whether a node has left the list. One that was seen since the start is in the fleet until it leaves. */
 export function hasLeft(fleet: Fleet, node: NodeId): boolean {
   const { completeWalks = 0, fullWalks = 0 } = fleet.lastWalk ?? {};
   return (fullWalks >= FULL_WALKS_TO_LEAVE || completeWalks >= WALKS_TO_LEAVE) && !slotsById(fleet).has(node);

@@ -7,7 +7,7 @@ import { ownershipOf } from "./operator-holds.ts";
 
 /** Dependencies of the operator commands. */
 interface OperatorCommandsDeps extends PlanDeps {
-  /** Aborted when the controller stops. The next controller reads what the journal holds, so no command is begun then. */
+  /** Aborted when the controller stops. No command begins then, because the next controller may miss its effect. */
   readonly stopping: AbortSignal;
   /** Called after each command that changed something. */
   onCommand(): void;
@@ -24,8 +24,8 @@ export const createOperatorCommands = (deps: OperatorCommandsDeps) => ({
       ? reject("stopping", "the daemon is reloading or stopping, and nothing has changed; try again in a few seconds")
       : execute(deps, command),
   /**
-   * Journals the result of a reload by an operator, or null if none is known. Without problems the new configuration is
-   * active. `origin` is a prefix of the row's text.
+   * Journals the result of a reload. Without `problems` the new configuration is active. `operator` requested it, and is
+   * null if unknown. `origin` is put before the text of the row.
    */
   noteReload(problems: readonly string[], operator: string | null, origin: string): void {
     const rest = problems.length > 1 ? ` (and ${problems.length - 1} more)` : "";
@@ -63,7 +63,7 @@ async function execute(deps: OperatorCommandsDeps, command: OperatorCommand): Pr
     countCommand(deps, name);
   }
   if (isDone || planned.value.changes === null) return ok(planned.value.reply);
-  const problem = remediationState.journalProblem() ?? "the journal could not be written, but now can";
+  const problem = remediationState.journalProblem() ?? "the journal could not be written, but can be now";
   return reject("journal", `${problem}; nothing has changed`);
 }
 

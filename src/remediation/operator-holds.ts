@@ -7,7 +7,7 @@ import type { RemediationRecords } from "../policy/remediation-records.ts";
 import type { EpisodeContext } from "./context.ts";
 import type { JournalClock } from "./state/journal-clock.ts";
 
-/** Key of the fact that remediation is paused; its value is a {@link Pause} as JSON. */
+/** Key of the fact that holds the {@link Pause}. Absent if there is none. */
 export const PAUSE_FACT = "remediation.pause";
 
 /** Returns the pause in force, or null if there is none or it has expired. */
@@ -16,12 +16,12 @@ export function pauseAt(records: RemediationRecords, now: EpochMs): Pause | null
   return pause === null || (pause.until ?? now + 1) <= now ? null : pause;
 }
 
-/** Returns the last pause that was not ended, which may have expired, or null if there is none. */
+/** Returns the pause in the journal, which may have expired, or null if there is none. */
 export const recordedPause = (records: RemediationRecords): Pause | null => records.jsonFact<Pause>(PAUSE_FACT);
 
 /**
- * Formats when a pause or hold ends: at a time or with a command, or only with the command. While the journal's clock
- * may be behind, the time is relative.
+ * Formats when a pause or hold ends: at a time or with `command`, or only with `command`. While the journal's clock may
+ * be behind, the time is relative.
  */
 export function formatEnd({ until = null }: Pick<Pause, "until">, command: string, clock: JournalClock): string {
   if (until === null) return command;
@@ -30,8 +30,8 @@ export function formatEnd({ until = null }: Pick<Pause, "until">, command: strin
 }
 
 /**
- * Returns the `ownership` part of a node's hold, on its own or behind a hold by an operator; undefined if there is
- * none.
+ * Returns the hold of kind `ownership` on a node, which `hold` either is or, as a hold by an operator, has in addition;
+ * undefined if there is none.
  */
 export const ownershipOf = (hold: NodeHold | null): NodeHold["ownership"] =>
   hold?.kind === "ownership" && hold.until !== null

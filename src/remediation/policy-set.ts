@@ -5,20 +5,20 @@ import { type ActivePolicy, compilePolicy, lowerMode, mustCompile, type Policy }
 import type { RemediationRecords } from "../policy/remediation-records.ts";
 import type { RemediationConfig } from "./context.ts";
 
-/** Key of the fact that holds the fingerprint of the policy under which an action was verified. */
+/** Key of the fact that holds the fingerprint that the policy had when an action under it was last verified. */
 export const canaryFactKey = (policy: string): string => `remediation.canary.${policy}`;
 /**
- * Key of the fact that holds the fingerprint of the policy that fell back to `dry_run` because it healed too few nodes.
+ * Key of the fact that holds the fingerprint that the policy had when it fell back to `dry_run` because it healed too few
+ * nodes.
  */
 export const fallbackFactKey = (policy: string): string => `remediation.fallback.${policy}`;
 /**
  * Key of the fact that holds the time from which the policy's efficacy is measured. Absent if no operator has reset it.
  */
 export const efficacySinceFactKey = (policy: string): string => `remediation.efficacy_since.${policy}`;
-/** Key of the fact that holds the {@link Policy.conditionKey} that the policy's timers last ran under. */
+/** Key of the fact that holds the {@link Policy.conditionKey} under which the policy's timers last ran. */
 export const conditionFactKey = (policy: string): string => `remediation.condition.${policy}`;
-
-/** Key of the fact that holds the `for` of the policy, in milliseconds, that its timers last ran under. */
+/** Key of the fact that holds the `for` of the policy, in milliseconds, under which its timers last ran. */
 export const forFactKey = (policy: string): string => `remediation.for.${policy}`;
 
 /** The policy under which an action was sent, and how its step is verified. */
@@ -74,18 +74,17 @@ export class PolicySet {
   }
 
   /**
-   * Returns the policy under which an action was sent and by which it is verified, with the action's step. Null if this
-   * version can't read it.
+   * Returns the policy under which an action was sent, with the `verify` of the action's step and its `expect`, which is
+   * null if it has none. Returns null if this version of the daemon can't read the policy.
    */
   sentUnder({ fingerprint, step: index }: Action) {
     const policy = this.withFingerprint(fingerprint);
     const step = policy?.spec.steps[index];
     if (policy === null || step === undefined || step.action === "notify") return null;
-    /** `expect`: the one of the step, or null if it has none. */
     return { policy, verify: step.verify, expect: policy.expects[index] ?? null };
   }
 
-  /** Returns the policy as it was when it had that fingerprint, or null if this version can't read it. */
+  /** Returns the policy that has or had that fingerprint, or null if this version of the daemon can't read it. */
   withFingerprint(fingerprint: string): Policy | null {
     const current = this.all.find((policy) => policy.fingerprint === fingerprint);
     if (current !== undefined) return current;

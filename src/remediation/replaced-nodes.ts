@@ -18,7 +18,7 @@ import type { RemediationState } from "./state/journaled-state.ts";
 /** Creation times that differ by less are the same. Some responses may round them. */
 const CREATED_AT_TOLERANCE_MS: DurationMs = 2 * SECOND_MS;
 
-/** Interval at which it is journaled that `created_at` still changes too often. */
+/** How often the journal records that `created_at` still changes too often. */
 const REWRITE_MS: DurationMs = HOUR_MS;
 
 /** Times on the clocks of the service and of the journal that differ by less are the same. */
@@ -37,9 +37,9 @@ type CreationTimes = Pick<Fleet, "ids" | "createdAtMs">;
 
 /**
  * Returns, in steps, the ids that have come to belong to another node since the last call, or since the journal was
- * written. A different `created_at` shows this (spec, section 2.1), which only the detail of a node has. It is read in
- * turn, and before each action. An id is returned again until the state of its previous node was dropped. A `created_at`
- * that changes too often is reported, and shows nothing if the service states many such values, or if it changed with
+ * written. A different `created_at` shows this (spec, section 2.1), which only the detail of a node has. Details are read
+ * in turn, and before each action. An id is returned again until the state of its previous node has been dropped. A
+ * `created_at` that changes too often is reported. It shows nothing if too many nodes have one, or if it is the time of
  * our reboot.
  */
 export function* findReplacedNodes(
@@ -51,7 +51,7 @@ export function* findReplacedNodes(
   const { fleet, at: now } = observed.latest!.snapshot;
   const { compared: previous, changes, replaced: nodes } = identities;
   const changed = previous === null ? [] : changedNodes(previous, fleet);
-  const detail = "created_at changed more than twice within a day";
+  const detail = "created_at changed more than twice, each time within a day of the previous change";
   for (const id of changed.length === 0 ? [] : changes.record(changed, countKnown(fleet), now))
     reporter.reportProblem({ reason: "changing_created_at", id, detail });
   recordChangingCreatedAt(remediationState, now);
@@ -76,7 +76,7 @@ export function* findReplacedNodes(
   return nodes;
 }
 
-/** Returns whether one id belongs to another node. {@link findReplacedNodes} still returns it later. */
+/** Returns whether one id has come to belong to another node. {@link findReplacedNodes} still returns it later. */
 export function isReplacedNode(deps: IdentityDeps, node: NodeId): boolean {
   const { observed } = deps;
   const { records, identities } = deps.remediationState;
@@ -166,7 +166,7 @@ export function forgetReplacedNode(context: EpisodeContext & IdentityDeps, node:
   const fields = { node, episodes: episodes.length };
   if (createdAt !== null && (isOurReboot || remediationState.identities.changes.isFrequent(node))) {
     adoptCreatedAt(remediationState, episodes, createdAt);
-    const cause = isOurReboot ? "after a reboot by the daemon" : "more than twice within a day";
+    const cause = isOurReboot ? "after a reboot by the daemon" : "too often";
     context.log.warn(fields, `created_at changed ${cause}; earlier attempts and holds still count`);
     return;
   }
@@ -178,7 +178,7 @@ export function forgetReplacedNode(context: EpisodeContext & IdentityDeps, node:
   context.log.warn(fields, "the id belongs to another node; the state of the previous one is dropped");
 }
 
-/** Makes a policy unproven if only an action of this episode was verified, because its node was not healed but replaced. */
+/** Makes a policy unproven if only actions of this episode were verified: its node was not healed, but replaced. */
 function discardProof(state: RemediationState, { id, policy }: Episode): void {
   const { records } = state;
   const key = canaryFactKey(policy);
@@ -190,7 +190,7 @@ function discardProof(state: RemediationState, { id, policy }: Episode): void {
     state.record([{ kind: "fact", key, value: null }]);
 }
 
-/** Returns the episodes of a node that have another `created_at`, or none. */
+/** Returns the episodes of a node whose `created_at` differs from the current one, or either of which is unknown. */
 function otherEpisodes({ observed, remediationState: { records } }: IdentityDeps, node: NodeId): readonly Episode[] {
   const createdAt = observed.createdAtOf(node) ?? Number.NaN;
   return records

@@ -12,9 +12,9 @@ import type { RemediationContext } from "./context.ts";
 import { ActionPlanner, hasFailed, lapseApprovals } from "./evaluation/action-planner.ts";
 import {
   approvalExpiry,
+  buildCandidate,
   createGuardFacts,
   type FactsOf,
-  findCandidate,
   firingNodes,
   nextAction,
   oldSessionsBlocker,
@@ -39,9 +39,9 @@ import type { RemediationView } from "./status/views.ts";
 /** Rows of the journal are deleted this long after they ended. */
 const JOURNAL_RETENTION_MS: DurationMs = 90 * DAY_MS;
 const PRUNE_INTERVAL_MS: DurationMs = 10 * MINUTE_MS;
-/** Number of open episodes to update between two turns of the event loop. */
+/** Number of open episodes to update between two yields to the event loop. */
 const EPISODES_PER_SLICE = 1_000;
-/** Number of planned steps to decide on again between two turns of the event loop. */
+/** Number of planned steps to decide on again between two yields to the event loop. */
 const STEPS_PER_TURN = 100;
 
 /**
@@ -89,17 +89,17 @@ export class RemediationRound {
     this.#sendFleetAlerts = createFleetAlerts(context, this.fleetHealth);
   }
 
-  /** Notes whether the last snapshot is trusted, and starts a cooldown if it is not. Call before a newer one replaces it. */
+  /** Records whether the last snapshot is trusted; if not, a cooldown follows. Call before a newer one replaces it. */
   checkTrust(): void {
     this.#hasBeenUntrusted ||= this.trustTracker.current().isUntrusted;
   }
 
   /** Runs the round, and sets the gauges of remediation. */
   async run(): Promise<void> {
-    // The snapshot was copied in this turn of the event loop.
+    // Copying the snapshot has already taken a part of this turn of the event loop.
     await nextTurn();
     await this.#assess();
-    // Before the first complete walk a node that is not listed is not gone.
+    // Before the first complete walk, a node that is not listed may still exist.
     if (this.#context.observed.fleet.settledAt === null) {
       await this.setGauges();
       return;
@@ -118,7 +118,7 @@ export class RemediationRound {
   async #assess(): Promise<void> {
     const { client, clock, inventory, observed, policies, remediationState } = this.#context;
     this.#assessed = observed.latest!.snapshot.sequence;
-    // The journal's clock follows only once, so it must not follow a single wrong Date.
+    // The journal's clock never goes back, so it must not follow a single wrong Date.
     const clockAdvance = await remediationState.checkClock(() =>
       client.serviceTimeAgreedAt() !== null ? client.serviceTime(clock.monotonic()) : null,
     );
@@ -138,7 +138,7 @@ export class RemediationRound {
     this.#hasBeenUntrusted = false;
     if (hasBeenUntrusted) await this.#policyEvaluator.markUntrusted();
     if (!wasUntrusted) await this.#evaluate();
-    // The counts from here on then don't block the event loop.
+    // Found in slices here, so that the counts below don't block the event loop.
     await runInSlices(findFiringNodes(observed.fleet, remediationState.records, policies.active()), clock);
     await nextTurn();
     inventory.setDetailDeadlines(detailDeadlines(this.#context));
@@ -197,10 +197,11 @@ export class RemediationRound {
     );
   }
 
+  /** Takes planned steps one after another. Each is decided on again, because the ones before it may take minutes. */
   async #takeSteps(steps: readonly Candidate[]): Promise<void> {
     let factsOf = oncePerKey(this.#collectFacts);
     for (const [index, planned] of steps.entries()) {
-      // Most steps of a mass event may be held by now.
+      // Most steps of a mass event may be held by now, and deciding on them takes long.
       if (index % STEPS_PER_TURN === STEPS_PER_TURN - 1) {
         await nextTurn();
         factsOf = oncePerKey(this.#collectFacts);
@@ -236,12 +237,13 @@ export class RemediationRound {
 
   /** Returns why the action must not be sent according to what is known now, or null if it may be sent. */
   #preconditionOf(action: Action): string | null {
-    if (isReplacedNode(this.#context, action.node)) return "the node is gone";
+    if (isReplacedNode(this.#context, action.node)) return "the id belongs to another node";
     const expiry = action.approvedAt === undefined ? null : approvalExpiry(this.#context, action);
     if (expiry !== null) return expiry;
     // The node has just been read, and others may have acted on it since the last walk.
     this.#externalActions.detectOn(action.node);
-    const candidate = findCandidate(this.#context, action.policy, action.node);
+    const active = this.#context.policies.findActive(action.policy)!;
+    const candidate = buildCandidate(this.#context, active, action.node);
     const problem = precondition(action, candidate, this.#collectFacts(action.dryRun));
     const blocker = candidate === null ? null : oldSessionsBlocker(this.#context, candidate);
     return problem ?? (blocker === null ? null : `${blocker.reason}: ${blocker.detail}`);

@@ -2,7 +2,7 @@ import { NETWORK_SIZE_FACT } from "../collectors/polling-plan.ts";
 import type { PolicySpec } from "../model/policy/policy.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import { INACTIVE } from "../policy/timer.ts";
-import type { EpisodeContext } from "./context.ts";
+import type { EpisodeContext, RemediationContext } from "./context.ts";
 import { STORM_FACT } from "./evaluation/fleet-health.ts";
 import { INCIDENTS_FACT } from "./evaluation/incidents.ts";
 import { ACCEPTED_MISSING_FACT, ACCEPTED_SESSIONS_FACT, BASELINE_FACT } from "./evaluation/inventory-trust.ts";
@@ -41,17 +41,17 @@ export function forgetOtherService(
   const { records } = remediationState;
   if (!isOfOtherService(remediationState, serviceUrl)) return;
   const keys = [...FACTS_OF_SERVICE, ...policies.map(({ name }) => canaryFactKey(name))];
-  const held = keys.filter((key) => records.fact(key) !== null);
-  remediationState.record(held.map((key) => ({ kind: "fact", key, value: null })));
+  const known = keys.filter((key) => records.fact(key) !== null);
+  remediationState.record(known.map((key) => ({ kind: "fact", key, value: null })));
 }
 
 /**
- * Binds the journal to the configured service. If it was bound to another one, everything open ends, because nodes with
- * the same ids are other nodes. What limits actions (closed episodes, sent actions, holds, a pause, an open breaker)
- * stays, because it can only prevent actions. Call {@link forgetOtherService} before.
+ * Binds the journal to the configured service. If it was bound to another one, timers, open episodes and approvals end,
+ * because nodes with the same ids are other nodes. What limits actions (closed episodes, sent actions, holds, a pause,
+ * an open breaker) stays, because it can only prevent actions. Call {@link forgetOtherService} before.
  */
-export function bindJournalToService(context: EpisodeContext, serviceUrl: string): void {
-  const { remediationState, log } = context;
+export function bindJournalToService(context: EpisodeContext & Pick<RemediationContext, "serviceUrl">): void {
+  const { remediationState, serviceUrl, log } = context;
   const { records } = remediationState;
   const service = canonicalUrl(serviceUrl);
   const previous = records.fact(SERVICE_FACT);
@@ -60,13 +60,13 @@ export function bindJournalToService(context: EpisodeContext, serviceUrl: string
     if (previous !== null) {
       const detail = `service.base_url changed from ${previous} to ${service}`;
       log.warn({ previous, service }, "service changed: timers, episodes and approvals of the previous one end");
-      closeEverything(context, detail);
+      endTimersAndEpisodes(context, detail);
     }
     remediationState.record([{ kind: "fact", key: SERVICE_FACT, value: service }]);
   });
 }
 
-function closeEverything(context: EpisodeContext, detail: string): void {
+function endTimersAndEpisodes(context: EpisodeContext, detail: string): void {
   const { remediationState } = context;
   const { records } = remediationState;
   const changes: JournalChange[] = [];

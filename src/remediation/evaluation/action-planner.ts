@@ -42,8 +42,8 @@ export class ActionPlanner {
 
   /**
    * Returns the candidates whose next step should be taken, starting with the node that has been firing longest. Those
-   * whose step was tried and not executed come last, because each failure may hold the others. Begins the episodes that
-   * may begin, and requests the approvals that are missing.
+   * whose step was tried and not executed come last, because another failure may delay the others or put them on hold.
+   * Begins the episodes that may begin, and requests the approvals that are missing.
    */
   async plan(factsOf: FactsOf): Promise<readonly Candidate[]> {
     const { clock, policies, remediationState } = this.#context;
@@ -144,7 +144,7 @@ export interface LastDecision {
   readonly policy: string;
   readonly node: NodeId;
   readonly dryRun: boolean;
-  /** Mode, verdict and reasons. A decision with another text is a change. */
+  /** Mode and verdict, with the reasons of a hold or the step of an action. A decision with another text is a change. */
   readonly text: string;
   /** Why the node is held, or empty if it is acted on. */
   readonly reasons: readonly HoldReason[];
@@ -204,8 +204,8 @@ const isRequested = ({ remediationState }: PlannerDeps, { episode }: Candidate):
     .some(({ step, state }) => step === episode!.step && state === "awaiting");
 
 /**
- * Journals requests for approval of the candidates' next steps, and then notifies about them: after a crash, another
- * action could have an id that was not journaled. If the journal can't be written, they are requested in a later round.
+ * Journals requests for approval of the candidates' next steps, and only then notifies about them: after a crash, another
+ * action could get an id that was not journaled. If the journal can't be written, they are requested in a later round.
  */
 async function requestApprovals(context: PlannerDeps, candidates: readonly Candidate[]): Promise<void> {
   const requests = candidates.map((candidate) => ({
@@ -229,7 +229,7 @@ export function lapseApprovals(context: PlannerDeps): void {
     if (reason === null) continue;
     const endedAt = remediationState.now();
     remediationState.record([actionChange({ ...action, state: "lapsed", endedAt, detail: reason })]);
-    log.info({ action: action.id, node: action.node, reason }, "approval, or the request for one, expired");
+    log.info({ action: action.id, node: action.node, reason }, "approval, or the request for one, lapsed");
   }
 }
 

@@ -114,9 +114,9 @@ export function oldSessionsBlocker(
   const ageMs = walkedAt === null ? Number.POSITIVE_INFINITY : clock.monotonic() - walkedAt;
   if (ageMs <= SESSION_WALK_AGE_MS_MAX) return null;
   const read =
-    walkedAt === null ? "the sessions were not read" : `the sessions were read ${formatSecondsLeft(ageMs)} ago`;
+    walkedAt === null ? "the sessions have not been read" : `the sessions were read ${formatSecondsLeft(ageMs)} ago`;
   const limit = formatDuration(SESSION_WALK_AGE_MS_MAX);
-  const detail = `${read}; a policy that reads them acts only within ${limit} after their walk`;
+  const detail = `${read}; a policy that reads them acts only within ${limit} of their walk`;
   return { reason: "verdict_unknown", detail };
 }
 
@@ -188,7 +188,7 @@ export const createGuardFacts =
     return facts;
   };
 
-/** Evaluates the windows of each policy only once, because many candidates need them. */
+/** Returns a function that returns the blockers of a policy. It evaluates the windows of each policy only once. */
 function policyBlockers({ client, clock, externalBlockerCache, config }: FactsDeps): GuardFacts["policyBlockers"] {
   // A window must be open by the wall clock and, if its time is known, by the service's.
   const instants = [clock.now(), client.serviceTime(clock.monotonic())].filter((at) => at !== null);

@@ -14,8 +14,8 @@ export const thresholdsOfPolicies = (policies: readonly Policy[]): readonly Thre
   );
 
 /**
- * Returns the nodes whose details policies wait for, each with the earliest time at which reading its detail can change
- * a timer. A read that verifies an action postpones that time.
+ * Returns the nodes whose details policies wait for, each with the earliest time at which reading its detail is useful
+ * (see {@link nextUsefulReadAt}).
  */
 export function detailDeadlines(
   context: Pick<DecisionContext, "observed" | "policies" | "remediationState">,
@@ -53,8 +53,9 @@ const FIRING_READS_PER_ROUND = 2;
 const UNKNOWN_READS_PER_ROUND = 4;
 
 /**
- * Returns the earliest time at which a read of the detail can change the timer: make a pending one fire, or clear a
- * firing one. It is Infinity if the timer is inactive, and -Infinity if a read can change it now.
+ * Returns the earliest time at which a read of the detail can change the timer (make a pending one fire, or clear a
+ * firing one), or at which it is due so that the detail does not become stale. It is Infinity if the timer is inactive,
+ * and -Infinity if the detail was not read by this process.
  */
 export function nextUsefulReadAt(
   timer: Timer,
@@ -62,7 +63,6 @@ export function nextUsefulReadAt(
   detail: DetailFreshness,
 ): MonotonicMs {
   if (timer.state === "inactive") return Number.POSITIVE_INFINITY;
-  // The detail was never read, or not by this process.
   if (timer.last === null || Number.isNaN(detail.observedAt)) return Number.NEGATIVE_INFINITY;
   return Math.min(completesAt(timer, durations, detail), detail.observedAt + REREAD_AGE_SHARE * detail.maxAgeMs);
 }

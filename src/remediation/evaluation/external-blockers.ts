@@ -20,13 +20,13 @@ export type ExternalBlockerCache = ReturnType<typeof createExternalBlockerCache>
 
 interface CachedResult {
   readonly at: MonotonicMs;
-  /** Why it blocks, or null if nothing blocks. */
+  /** Why it blocks, or null if it does not. */
   readonly blockedDetail: string | null;
 }
 
 /** Maximum age of a result. Older results are not used. */
 const RESULT_AGE_MS_MAX: DurationMs = 2 * MINUTE_MS;
-/** Interval of the queries while a policy has candidates. */
+/** Interval of the queries of a policy while it fires on a node. */
 export const QUERY_INTERVAL_MS: DurationMs = 30 * SECOND_MS;
 
 /** Creates an empty cache of results. */
@@ -71,7 +71,7 @@ export const nameOfExternalBlocker = (blockedBy: ExternalBlocker): string =>
   blockedBy.kind === "query" ? `the query ${blockedBy.query}` : `alerts with ${blockedBy.matchers.join(", ")}`;
 
 /** Access to the servers that `blocked_by` queries. A server that is null is not configured, and queries to it fail. */
-export interface ExternalBlockerDeps {
+interface ExternalBlockerDeps {
   readonly prometheus: IntegrationAccess | null;
   readonly alertmanager: IntegrationAccess | null;
   readonly clock: Pick<Clock, "sleep">;

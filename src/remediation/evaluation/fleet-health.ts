@@ -29,10 +29,11 @@ import {
   type UnhealthyNode,
 } from "./incidents.ts";
 
-/** Nodes with a change that an evaluation of the policies observed, each with the policy. */
+/** Nodes whose state under a policy changed in an evaluation of the policies. */
 export interface ObservedChanges {
   /** Nodes that began to fire. */
   readonly firing: readonly NodeUnderPolicy[];
+  /** Nodes that began to meet the condition of a policy. */
   readonly unhealthy: readonly UnhealthyNode[];
 }
 
@@ -50,22 +51,23 @@ export const STORM_FACT = "remediation.storm";
  * update.
  */
 const ACTING_POLICIES_FACT = "remediation.acting_policies";
-/** Returns the text of a fact. Its value is immutable, and after a mass event it names most of the fleet. */
+/** Returns an immutable value as JSON. It is formatted once, because after a mass event it names most of the fleet. */
 const jsonOf = oncePerObject((value: object): string => JSON.stringify(value));
 
 /** How far the end of a storm may move before it is journaled again. */
 const STORM_REWRITE_MS = MINUTE_MS;
 
-/** Tracks storm, circuit breaker and incidents, for real actions and for dry runs, and journals them. */
+/** Tracks the storm, the circuit breaker and incidents, for real actions and for dry runs, and journals them. */
 export class FleetHealth {
   readonly #context: DecisionContext;
   readonly #incidents: IncidentTracker;
   readonly #real: StormAndBreaker;
-  /** The state of dry runs. It is not journaled, and starts over with the process. */
+  /** The state of dry runs. It is not journaled, and starts over with each restart and reload. */
   readonly #dryRun: StormAndBreaker = { breaker: CLOSED_BREAKER, storm: null };
   #countedPolicies: readonly string[];
   /**
-   * The time up to which the breaker has counted losses. After a restart it may lack some of those within its period.
+   * The time up to which the breaker has counted lost nodes. It is not journaled. After a restart, all losses within the
+   * breaker's period are counted, except those that it already has.
    */
   #lossesCountedUntil: EpochMs;
   #stormWrittenAt: EpochMs = Number.NEGATIVE_INFINITY;
@@ -88,14 +90,14 @@ export class FleetHealth {
     this.#lossesCountedUntil = Math.max(resetAt, now - config.safety.breaker.withinMs);
   }
 
-  /** Returns storm, circuit breaker and incidents in the form that guards read. */
+  /** Returns the storm, the circuit breaker and the incidents in the form that guards read. */
   state(dryRun: boolean): Pick<GuardFacts, "storm" | "breaker" | "incidents"> {
     return { ...(dryRun ? this.#dryRun : this.#real), incidents: this.#incidents.current(dryRun) };
   }
 
   /**
-   * Counts observed changes. Returns the changes to journal in the same transaction as the timers of that evaluation,
-   * so that a crash between two transactions loses nothing that limits count.
+   * Counts what an evaluation observed. Returns the changes to journal in the same transaction as its timers, so that a
+   * crash between two transactions loses nothing that limits count.
    */
   recordChanges({ firing, unhealthy }: ObservedChanges): readonly JournalChange[] {
     const policies = this.#context.policies.active();
@@ -111,8 +113,9 @@ export class FleetHealth {
   }
 
   /**
-   * Moves what the breaker counted while the journal's clock was behind, so that it stays within the period, incidents
-   * since then, and the end of a storm's cooldown. Losses from before a downtime are not counted again.
+   * Moves times with the journal's clock if they are from while it was behind: those of the nodes that the breaker counted,
+   * so that they stay within its period, those of incidents, and the end of a storm's cooldown. Losses from before a
+   * downtime are not counted again.
    */
   followClock(advance: ClockAdvance): void {
     this.#incidents.followClock(advance);
@@ -125,7 +128,7 @@ export class FleetHealth {
     }
   }
 
-  /** Brings everything up to date. `isUntrusted` is true while fleet data is not trusted. */
+  /** Updates the storm, the breaker and the incidents, and journals them. `isUntrusted`: fleet data is not trusted. */
   update(isUntrusted: boolean): void {
     const { policies, remediationState, config } = this.#context;
     const active = policies.active();
@@ -169,7 +172,7 @@ export class FleetHealth {
         { kind: "fact", key: ACTING_POLICIES_FACT, value: JSON.stringify(counted) },
       ],
       apply: () => {
-        // A breaker that has counted nodes or opened in the meantime stays as it is.
+        // If it was not open, it may have counted nodes or opened in the meantime, and stays as it is.
         if (isOpen) this.#real.breaker = closed;
         this.#countedPolicies = counted;
       },

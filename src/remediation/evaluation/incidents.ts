@@ -68,7 +68,7 @@ export class IncidentTracker {
     this.#dryRun = stored?.dryRun.map(fromIncidentFact) ?? [];
   }
 
-  /** Returns the incidents of the policies that act; for dry runs, those of all policies. */
+  /** Returns the incidents of the policies that act or, for dry runs, those of all policies. */
   current(dryRun: boolean): readonly Incident[] {
     return dryRun ? this.#dryRun : this.#real;
   }
@@ -79,7 +79,8 @@ export class IncidentTracker {
     const withinMs = this.#withinMs();
     const countOf = this.#countByDomain();
     const acting = actingPolicies(policies);
-    const before = nodes.filter((node) => node.wasHealthy && this.#isListed(node));
+    // A node that has left the list has no region.
+    const before = nodes.filter(({ node, wasHealthy }) => wasHealthy && this.#context.observed.slotOf(node) !== null);
     const first = this.#toOnsets(this.#downAmong(nodes.filter(({ wasHealthy }) => !wasHealthy)), now);
     if (first.length > 0) {
       this.#real = joinIncidents(
@@ -118,7 +119,7 @@ export class IncidentTracker {
     this.#dryRun = updateIncidents(this.#dryRun, this.#isUnhealthyUnder(policies), now, stormCooldownMs, nodesMin);
   }
 
-  /** Moves what began while the journal's clock was behind, so that incidents last as long as others. */
+  /** Moves what began while the journal's clock was behind, so that these incidents do not end early. */
   followClock(advance: ClockAdvance): void {
     const moved = (at: EpochMs) => movedTime(at, advance);
     const movedIncident = (incident: Incident): Incident => {
@@ -153,7 +154,7 @@ export class IncidentTracker {
     return (domain) => incidentNodesMin(this.#context.config.safety, countOf(domain).nodes);
   }
 
-  /** Returns a function that returns the node counts of a region or country, which are counted when it is called. */
+  /** Returns a function that returns the node counts of a region or country. The fleet is counted with its first call. */
   #countByDomain(): (domain: string) => DomainCount {
     const { observed, remediationState, config } = this.#context;
     const { records } = remediationState;
@@ -172,10 +173,10 @@ export class IncidentTracker {
   }
 
   /**
-   * Returns the nodes that are down in the regions and countries of `first`, if these are mostly down or no node there is
-   * online, without those that are recent onsets already. Includes nodes that were evaluated shortly before, because the
-   * first evaluation may see only a part of the fleet. Going back by the time for which data is fresh is enough, because
-   * data is not trusted if it takes longer to see all of the fleet.
+   * Returns the nodes that are down in those regions or countries of `first` in which they are one incident ({@link
+   * isIncidentAtFirst}), without those that are recent onsets already. Includes nodes that were evaluated shortly before,
+   * because the first evaluation may see only a part of the fleet. Going back by the time for which data is fresh is
+   * enough, because data is not trusted if it takes longer to see all of the fleet.
    */
   #correlatedAtFirst(
     first: readonly Onset[],
@@ -202,13 +203,8 @@ export class IncidentTracker {
     return correlated.filter((onset) => !known.has(keyOf(onset)));
   }
 
-  /** Returns whether a node is listed. One that has left the list has no region. */
-  #isListed({ node }: Pick<NodeUnderPolicy, "node">): boolean {
-    return this.#context.observed.slotOf(node) !== null;
-  }
-
   /** Returns those of the nodes that are listed as offline or with an unknown status. */
-  #downAmong<T extends NodeUnderPolicy>(nodes: readonly T[]): T[] {
+  #downAmong(nodes: readonly NodeUnderPolicy[]): readonly NodeUnderPolicy[] {
     const { observed } = this.#context;
     const { isUnhealthy } = countRecords(observed.fleet);
     return nodes.filter(({ node }) => isUnhealthy[observed.slotOf(node) ?? -1] === 1);

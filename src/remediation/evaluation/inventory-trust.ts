@@ -37,7 +37,7 @@ export const ACCEPTED_SESSIONS_FACT = "remediation.accepted_missing_sessions";
 export const COOLDOWN_FACT = "remediation.trust_cooldown";
 /** Value of {@link COOLDOWN_FACT} while fleet data is not trusted. The cooldown starts when trust returns. */
 const NOT_STARTED = "untrusted";
-/** When the cooldown ends, by the journal's clock, or 0 if there was none. */
+/** When the cooldown ends, by the journal's clock, or 0 if there was none; {@link NOT_STARTED} before it starts. */
 type Cooldown = typeof NOT_STARTED | EpochMs;
 /** How much later than its observation a last_seen may be, because clocks differ. */
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
@@ -45,13 +45,13 @@ const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
 /** Tracks trust over time, and journals the largest walk of the last days and the cooldown after untrusted data. */
 export class InventoryTrustTracker {
   readonly #context: TrustDeps;
-  /** When this process first received a snapshot. */
+  /** When the first snapshot since the start or the last reload was assessed, or null before that. */
   #startedAt: MonotonicMs | null = null;
   #hadCompleteWalk = false;
   #recordedWalkAt: MonotonicMs | null = null;
   /** Nodes of the last complete walk, or null before the first one. */
   #lastWalkNodes: number | null = null;
-  /** The reason for which fleet data was last not trusted, in parentheses, or empty if this process always trusted it. */
+  /** Why fleet data was last not trusted, in parentheses, or empty if it was trusted since the start or the last reload. */
   #lastCause = "";
   /** Age of the freshest `last_seen` in the last evaluation, or Infinity if no node had one. */
   #freshestLastSeenMs: DurationMs = 0;
@@ -65,7 +65,10 @@ export class InventoryTrustTracker {
     context.sessionWalks.acceptMissing(records.jsonFact<AcceptedSessions>(ACCEPTED_SESSIONS_FACT));
   }
 
-  /** Returns whether the data of the last snapshot is trusted now. */
+  /**
+   * Returns whether the data of the last snapshot is trusted now. Also brings up to date what the journal holds about
+   * trust: the cooldown, the largest walks and the accepted numbers.
+   */
   current(): TrustAssessment {
     const { clock, observed, remediationState, config } = this.#context;
     if (observed.latest === null)
@@ -85,7 +88,7 @@ export class InventoryTrustTracker {
     return { blockers: [...clockBlockers, ...blockers, ...cooldownBlockers], isUntrusted };
   }
 
-  /** Returns why the Date headers, or their difference from the wall clock, hold every action, or null if they do not. */
+  /** Returns why the Date headers, or a suspension of the machine, hold every action, or null if they do not. */
   #dateProblem({ settledFrom }: Fleet): string | null {
     const { client, clock, remediationState } = this.#context;
     const serviceNow = client.serviceTime(clock.monotonic());
@@ -151,7 +154,7 @@ export class InventoryTrustTracker {
     remediationState.record([{ kind: "fact", key: BASELINE_FACT, value: JSON.stringify([...recent]) }]);
   }
 
-  /** Returns the blocker of a cooldown. It begins when trust returns, and lasts even if the process restarts. */
+  /** Updates the cooldown, and returns its blocker. It begins when trust returns, and lasts even if the process restarts. */
   #updateCooldown(isUntrusted: boolean, fleet: Fleet, freshMs: DurationMs): TrustBlocker[] {
     const { remediationState, config } = this.#context;
     const { stormCooldownMs } = config.safety;
@@ -193,7 +196,10 @@ export class InventoryTrustTracker {
     this.#context.remediationState.record([{ kind: "fact", key: COOLDOWN_FACT, value: String(next) }]);
   }
 
-  /** Returns whether this is the process's first complete walk, and it ended more than `freshMs` after the start. */
+  /**
+   * Returns whether this is the first complete walk since the start or the last reload, and it ended more than `freshMs`
+   * after that.
+   */
   #startedWithoutFreshWalk({ settledAt }: Fleet, freshMs: DurationMs): boolean {
     if (this.#hadCompleteWalk || settledAt === null) return false;
     this.#hadCompleteWalk = true;

@@ -33,13 +33,13 @@ type EvaluatorContext = Omit<DecisionContext, "config"> & Pick<RemediationContex
 export class PolicyEvaluator {
   readonly #context: EvaluatorContext;
   readonly #fleetHealth: Pick<FleetHealth, "recordChanges">;
-  /** By policy, the slots of the nodes whose condition was unknown when it was evaluated last. */
+  /** By policy, the slots of the nodes whose condition was unknown when it was last evaluated. */
   readonly #unknownSlots = new Map<string, SlotSet>();
-  /** By policy, how many nodes it matched when it was evaluated on all of them. */
+  /** By policy, how many nodes it matched when it was last evaluated on all of them. */
   readonly #matched = new Map<string, { readonly nodes: number; readonly of: number }>();
-  /** The policies that were found to match no node. */
+  /** The policies that were reported to match no node. */
   readonly #unmatched = new Set<string>();
-  /** The ids of the last evaluation. */
+  /** The ids of the fleet that was last evaluated, by slot. */
   #comparedIds: readonly NodeId[] = [];
   /** A node is added before its timer changes, and kept until it is counted, even if the evaluation fails. */
   #uncounted = noUncountedNodes();
@@ -234,7 +234,7 @@ export class PolicyEvaluator {
   }
 }
 
-/** Returns one policy, and what it needs to evaluate a snapshot. */
+/** Returns what the evaluation of one policy on a snapshot needs. */
 function preparePass(
   { clock, observed, policies, remediationState }: EvaluatorContext,
   policy: Policy,
@@ -267,5 +267,5 @@ type PolicyPass = ReturnType<typeof preparePass>;
 export const readsStatus = ({ match, when }: Policy): boolean =>
   [...(match?.fields ?? []), ...when.fields].some(({ name }) => name === "node.status");
 
-/** The nodes that began to fire or became unhealthy, and that limits don't count yet. */
+/** Returns empty lists of nodes that began to fire or became unhealthy, and that limits don't count yet. */
 const noUncountedNodes = () => ({ firing: [] as NodeUnderPolicy[], unhealthy: [] as UnhealthyNode[] });

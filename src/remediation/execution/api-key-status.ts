@@ -4,9 +4,9 @@ import type { Clock } from "../../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
 
-/** The service's rejection of our API key for actions. */
-export interface ApiKeyRejection {
-  /** The service's last response. */
+/** The service rejects our API key for actions. */
+interface ApiKeyRejection {
+  /** The error of the last rejected action, or of the read before it. */
   readonly message: string;
   /** When the first action was rejected. */
   readonly since: EpochMs;
@@ -16,10 +16,10 @@ export interface ApiKeyRejection {
 
 const API_KEY_REJECTION_FACT = "remediation.api_key_rejection";
 /** A rejection holds all actions for this long. Then one is tried, because the key may have been replaced. */
-const REJECTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
+export const REJECTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
 /**
- * A rejection is forgotten this long after the last one if no action was needed since. So are the 403s of one node,
- * because the key that was accepted since then may have been replaced.
+ * A rejection is forgotten this long after the last one if no action was needed since. The 403s of one node are forgotten
+ * this long after the last of them, because the key that was accepted for other nodes may have been replaced.
  */
 const REJECTION_MEMORY_MS: DurationMs = 2 * HOUR_MS;
 
@@ -30,7 +30,7 @@ export class ApiKeyStatus {
   #hold: { readonly message: string; readonly until: MonotonicMs } | null = null;
   /** When an action was last accepted. */
   #acceptedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
-  /** When an action was first and last answered 403, by node, if none on the node was accepted since. */
+  /** When an action was first and last answered with 403, by node, unless one on the node was accepted since. */
   readonly #forbidden = new Map<NodeId, { readonly firstAt: MonotonicMs; readonly lastAt: MonotonicMs }>();
 
   constructor(state: RemediationState, clock: Clock) {
@@ -43,9 +43,7 @@ export class ApiKeyStatus {
     return this.#hold !== null && this.#clock.monotonic() < this.#hold.until ? this.#hold.message : null;
   }
 
-  /**
-   * Returns the rejection that still counts, or null if no action shows that the key is rejected. Survives restarts.
-   */
+  /** Returns the rejection that still counts, or null if there is none. It is kept over a restart. */
   rejection(): ApiKeyRejection | null {
     const rejection = this.#state.records.jsonFact<ApiKeyRejection>(API_KEY_REJECTION_FACT);
     return rejection !== null && this.#state.now() - rejection.refusedAt < REJECTION_MEMORY_MS ? rejection : null;
@@ -53,8 +51,8 @@ export class ApiKeyStatus {
 
   /**
    * Records that the service rejected the key for an action on a node, with 403 if `isForbidden` and otherwise 401.
-   * Holds all actions for a while, unless one was accepted since the first 403 for this node: then only this node is
-   * forbidden.
+   * Holds all actions for {@link REJECTION_HOLD_MS}, unless an action was accepted since the first 403 for this node. Then
+   * only this node is forbidden.
    */
   recordRejected(node: NodeId, message: string, isForbidden: boolean): void {
     if (isForbidden && this.#recordForbidden(node) < this.#acceptedAt) return;

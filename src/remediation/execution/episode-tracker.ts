@@ -29,9 +29,9 @@ import { type VerificationDeps, verifyStep } from "./step-verification.ts";
 /** Updates open episodes from observations. Verifies steps, tracks quarantines, and closes episodes that are over. */
 export class EpisodeTracker {
   readonly #context: VerificationDeps;
-  /** Records that were observed before this time were counted by the previous process. */
+  /** The start or the last reload. Records from before it may have been counted already, so they are not new. */
   readonly #recordsCountFrom: MonotonicMs;
-  /** When the last record of the node was observed, by episode. Each record counts as one observation. */
+  /** When the last record of its node was observed, by episode. Each record counts as one observation. */
   readonly #lastObservedAt = new Map<string, MonotonicMs>();
   /** For episodes that a step has healed, a timer that counts how long the node has been unhealthy again. */
   readonly #relapses = new Map<string, Timer>();
@@ -58,8 +58,12 @@ export class EpisodeTracker {
 
   #updateEpisode(episode: Episode): void {
     const { observed, policies, remediationState } = this.#context;
+    const { fleet } = observed;
     const slot = observed.slotOf(episode.node);
-    if (slot === null && !hasLeft(observed.fleet, episode.node)) return;
+    if (slot === null && !hasLeft(fleet, episode.node)) return;
+    // What was listed before a suspension of the machine says nothing about the time since.
+    const observedAt = slot === null ? fleet.settledFrom : fleet.listedAt.at(slot);
+    if (observedAt !== null && observedAt <= remediationState.clock.suspendedAt()) return;
     if (slot === null || this.#mayPredateAbsence(episode, slot)) {
       this.#updateUnlisted(episode);
       return;
@@ -67,7 +71,7 @@ export class EpisodeTracker {
     const status = observed.statusAt(slot);
     const present = episode.state === "suspended" ? this.#resume(episode, status) : episode;
     if (present.closedAt !== null) return;
-    const listedAt = observed.fleet.listedAt.at(slot);
+    const listedAt = fleet.listedAt.at(slot);
     const isNew = listedAt > (this.#lastObservedAt.get(episode.id) ?? this.#recordsCountFrom);
     this.#lastObservedAt.set(episode.id, listedAt);
     const isObserved = isNew && !(status === "online" && this.#mayPredateQuarantine(present, slot));
@@ -93,8 +97,8 @@ export class EpisodeTracker {
   }
 
   /**
-   * Updates an episode whose node has left the list. Without an action of ours it ends after `forget_after`. If the
-   * node is lost, the episode ends only after the node returns, or with accept-inventory.
+   * Updates an episode whose node has left the list. It ends after `forget_after`, unless its node is lost. Then it ends
+   * only after the node returns, or with accept-inventory.
    */
   #updateUnlisted(episode: Episode): void {
     const now = this.#context.remediationState.now();

@@ -96,7 +96,7 @@ const acceptableLosses = ({ remediationState: { records } }: EpisodeContext): Ep
       (episode) => isAcceptableLoss(episode) && !records.actionsOf(episode.id).some(({ state }) => state === "posting"),
     );
 
-/** Returns the nodes that left the list after an action of ours, or are down after it, which an operator can accept. */
+/** Returns the nodes whose loss an operator can accept: they left the list, or are down, after an action of ours. */
 export const nodesOfAcceptableLosses = (context: EpisodeContext): ReadonlySet<NodeId> =>
   new Set(acceptableLosses(context).map(({ node }) => node));
 

@@ -25,15 +25,15 @@ export interface ExecutionSignals {
 const READ_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
 /** An action is not sent if the last_seen of the read before it is earlier than that of the list by more than this. */
 const READ_OLDER_MS_MAX: DurationMs = 2 * MINUTE_MS;
-/** Longest quarantine that a policy can request. A reply that states a longer one is wrong. */
+/** Longest quarantine that a policy can request. A reply that states a longer one is ignored. */
 const QUARANTINE_MINUTES_MAX = (30 * DAY_MS) / MINUTE_MS;
 
 /**
  * Sends an action that was decided on, at most once. `precondition` returns why it must not be sent according to what
  * is known at that moment, or null if it may be sent.
  *
- *     journal the intent ─▶ read the node ─▶ wait for a permit ─▶ check the precondition ─▶ journal `posting`
- *         ─▶ check the precondition again ─▶ POST
+ *     journal the intent ─▶ query `blocked_by` ─▶ read the node ─▶ wait for a permit ─▶ check the precondition
+ *         ─▶ journal `posting` ─▶ check the precondition again ─▶ POST
  *
  * `posting` takes effect in memory only with the POST, so the second check sees the action as the first one did.
  * Nothing runs between that check and the POST. Until the POST the action can be withdrawn. After it nothing is sent
@@ -90,7 +90,7 @@ export async function executeAction(
   }
 }
 
-/** Records an action of a dry run, for which everything is done but the POST. */
+/** Records an action of a dry run, which was decided on and is not sent. */
 export function recordDryRun(context: ExecutorDeps, intent: Action): void {
   const now = context.remediationState.now();
   const episode = context.remediationState.records.episode(intent.episode)!;
@@ -133,7 +133,7 @@ async function readNodeNow(context: ExecutorDeps, { node }: Action, signal: Abor
   return `the node could not be read: ${error.message}`;
 }
 
-/** Returns why the read of a node says nothing about its current state, or null if it can be used. */
+/** Returns why the read of a node may not show its current state, or null if it can be used. */
 function outdatedReadProblem({ observed }: ExecutorDeps, node: NodeId): string | null {
   const { detailLastSeenMs, lastSeenMs } = observed.fleet;
   const slot = observed.slotOf(node)!;
@@ -234,8 +234,13 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
     case "credentials":
     case "rate_limited":
     case "not_sent": {
-      count("failed");
       const { message: detail } = result;
+      // While the action waited for its permit, an operator may have accepted the loss of the node.
+      if (episode.closedAt !== null) {
+        withdrawAction(context, action, detail, false);
+        return;
+      }
+      count("failed");
       const next =
         result.kind === "rate_limited"
           ? recordRateLimited(episode, result.retryAfterMs, spec, now)

@@ -6,11 +6,11 @@ import type { EpisodeContext, ServiceContext } from "../context.ts";
 
 type ReportsContext = Pick<EpisodeContext, "remediationState"> & Pick<ServiceContext, "client" | "clock" | "observed">;
 
-/** The service's clock is known to about this much, because a Date is in seconds. */
+/** Precision of the service's time, because a Date is in whole seconds. */
 const DATE_PRECISION_MS: DurationMs = SECOND_MS;
-/** A last_seen that is later than the service's time by more than this shows only that the clock of its node is ahead. */
+/** A last_seen that is ahead of the service's time by more than this only shows that its node's clock is ahead. */
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
-/** After this time responses count without newer reports: no cache keeps them that long, so the last_seen is late. */
+/** After this time, responses count even without newer reports, because no cache keeps a response for so long. */
 const REPORT_DELAY_MS_MAX: DurationMs = HOUR_MS;
 
 /** Returns a time of the journal on the service's clock, as it was at `at`, or null if that is unknown. */
@@ -80,7 +80,10 @@ const slotsByTime = oncePerObject(({ ids, listedAt }: Fleet) => {
   });
 });
 
-/** Returns the slots that were observed with a slot, and whether they have reported since a time of the journal. */
+/**
+ * Returns the slots of the nodes on the page of a slot, whether the node in that slot has certainly not reported since
+ * `time`, and a function that returns whether another node has. `time` is on the journal's clock.
+ */
 export function reportsOfPage(context: ReportsContext, slot: number, time: EpochMs) {
   const { fleet } = context.observed;
   const { lastSeenMs, listedAt } = fleet;

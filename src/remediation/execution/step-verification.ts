@@ -20,7 +20,7 @@ export type VerificationDeps = EpisodeContext & Pick<ServiceContext, "client" | 
 const REPAIRED_DETAIL =
   "the node was in maintenance, or in a quarantine that the daemon did not start, before this was verified";
 
-/** Detail of an action that the service answered, and whose effect no observation showed. */
+/** Detail of an action to which the service responded, but whose effect no observation showed. */
 const UNKNOWN_DETAIL = "no observation showed whether the step helped";
 
 /**
@@ -62,7 +62,10 @@ function observeStep(
   const { fleet, sessions } = observed.latest!.snapshot;
   const sentAt = action.sentAt ?? Number.POSITIVE_INFINITY;
   const hasReports = hasReportsSince(context, sentAt, slot);
-  const isAfter = (at: number | null | undefined) => hasReports && remediationState.epochOf(at ?? Number.NaN) > sentAt;
+  // A correction of the journal's clock after a suspension makes data from before the step look newer than the step.
+  const suspendedAt = remediationState.clock.suspendedAt();
+  const isAfter = (at: number | null | undefined) =>
+    hasReports && (at ?? Number.NaN) > suspendedAt && remediationState.epochOf(at!) > sentAt;
   const isFresh = {
     nodes: isAfter(fleet.listedAt.at(slot)),
     details: isAfter(fleet.detailedAt.at(slot)) && !isDetailOlder(context, sentAt, slot),
@@ -101,7 +104,7 @@ function finishStep(
   commitTransition(context, episode, recordStepResult(observed, action, result, policy.spec, now), changes);
 }
 
-/** Returns why the action ends in doubt. One without a clear response keeps the detail of that. */
+/** Returns why an action ends in doubt. Any other action, and one whose POST had no clear response, keeps its detail. */
 function detailOf(action: Action, result: StepResult, isOurs: boolean): Partial<Pick<Action, "detail">> {
   if (!isOurs) return { detail: REPAIRED_DETAIL };
   return result === "in_doubt" && !action.inDoubt && !action.dryRun ? { detail: UNKNOWN_DETAIL } : {};

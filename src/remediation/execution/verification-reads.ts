@@ -15,10 +15,10 @@ const READS_PER_STEP = 8;
 const READ_INTERVAL_MS_MAX: DurationMs = 2 * MINUTE_MS;
 /** Interval at which the actions in flight are checked for due reads. */
 const CHECK_INTERVAL_MS: DurationMs = 5 * SECOND_MS;
-/** Maximum number of concurrent reads, so that few calls wait for permits ahead of the next action. */
+/** Maximum number of concurrent reads, so that few calls are ahead of the next action while it waits for a permit. */
 const READS_IN_FLIGHT_MAX = 4;
 
-/** If no read is answered for this time, the service is down, and one node is read this often until it answers again. */
+/** If no read is answered for this long, the service is down. One node is then read at this interval until it answers. */
 const OUTAGE_INTERVAL_MS: DurationMs = 5 * MINUTE_MS;
 /** Failures that show that the service answered, but not with the node. */
 const ANSWERS: ReadonlySet<ApiError["kind"]> = new Set(["not_found", "wrong_shape", "incomplete"]);

@@ -4,8 +4,8 @@ import type { NodeId } from "../../model/node.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 
 /**
- * Key of the fact that holds when the `created_at` of too many nodes was last found to change too often. Absent if this was
- * not found within a day.
+ * Key of the fact that holds when `created_at` was last found to change too often in too many nodes. Removed a day after
+ * that.
  */
 export const CHANGING_CREATED_AT_FACT = "nodes.changing_created_at";
 
@@ -20,11 +20,11 @@ const FREQUENT_SHARE_MAX: Share = 0.1;
 
 /** Counts how often the `created_at` of listed ids changes, and tells whether it identifies a node. */
 export class CreatedAtChanges {
-  /** In the order of the last change. */
+  /** How often the `created_at` of each id changed, and when it last did, in the order of the last change. */
   readonly #changes = new Map<NodeId, { readonly count: number; readonly at: MonotonicMs }>();
   readonly #frequent = new Set<NodeId>();
   #areTooMany = false;
-  /** Until then no `created_at` identifies a node, because those of an earlier process changed too often. */
+  /** Until then no `created_at` identifies a node, because an earlier process found that too many change too often. */
   readonly #unreliableUntil: MonotonicMs;
 
   /** `unreliableAt` is when an earlier process last found that too many change, or null if it did not. */
@@ -55,7 +55,7 @@ export class CreatedAtChanges {
     return this.#frequent.has(node);
   }
 
-  /** Returns whether another `created_at` of the id is that of another node. */
+  /** Returns whether a different `created_at` shows that the id belongs to another node. */
   identifies(node: NodeId, now: MonotonicMs): boolean {
     return now > this.#unreliableUntil && !(this.#areTooMany && this.isFrequent(node));
   }

@@ -30,7 +30,7 @@ const DISAGREEMENT_MS: DurationMs = HOUR_MS;
  * suspension makes no data too old.
  */
 const SUSPENSION_MS_MIN: DurationMs = MINUTE_MS;
-/** If it changes this often within this time, something keeps setting it, and the hold does not end by itself. */
+/** If it changes this often within this time, something keeps setting it, and each change begins the hold again. */
 const WALL_CHANGES_MIN = 3;
 const WALL_CHANGES_MS: DurationMs = HOUR_MS;
 
@@ -42,13 +42,13 @@ const WALL_CHANGES_MS: DurationMs = HOUR_MS;
  *     unchecked ──▶ settled               the clocks agree, or one of them agrees with the journal
  *         └───────▶ disputed ──▶ settled  the clocks agree, or DISAGREEMENT_MS has passed
  *
- * The monotonic clock stands still while the machine is suspended. Once the other two agree on a time that is more than
+ * The monotonic clock stops while the machine is suspended. Once the other two agree on a time that is more than
  * AGREEMENT_MS later, this one follows them. Until then it lags, even after a restart, because catching up would
  * shorten what has begun since the suspension.
  *
  * While the clocks disagree, time continues from the earlier of the two, or from what the journal shows if that is
  * later. The clock may be behind from then on. Once a later start corrects it, times in the journal seem to be longer
- * ago than they are. Times that it gave since `behindSince` should then be moved by as much as it advances.
+ * ago than they are. Times that it gave since `behindSince` are then moved by as much as it advances.
  */
 export class JournalClock {
   readonly #clock: Clock;
@@ -70,7 +70,7 @@ export class JournalClock {
   #lagMs: DurationMs;
   /** How far the wall clock is ahead of the monotonic clock, as last compared. */
   #wallOffset: number;
-  /** When it last changed, and its other recent changes, oldest first: a later change may hide that of a suspension. */
+  /** Recent times at which it changed, oldest first. Each counts, because a later one may undo that of a suspension. */
   #wallChanges: readonly MonotonicMs[] = [];
 
   /** Continues with the facts of the journal. */
@@ -90,7 +90,7 @@ export class JournalClock {
   }
 
   now(): EpochMs {
-    // Notices a suspension before anything that is read now is used.
+    // Detects a suspension before anything that is read now is used.
     this.suspendedAt();
     return this.epochOf(this.#clock.monotonic());
   }
@@ -100,7 +100,7 @@ export class JournalClock {
     return Math.round(at + this.#offset);
   }
 
-  /** Does the same for times of this process. Returns its first time for earlier ones, even once the downtime is known. */
+  /** Does the same, but returns the first time of this process for all earlier ones, even once the downtime is known. */
   epochSinceOpened(at: MonotonicMs): EpochMs {
     return at < this.#openedAtMonotonic ? this.openedAt : this.epochOf(at);
   }
@@ -153,8 +153,9 @@ export class JournalClock {
   }
 
   /**
-   * Remembers when the clocks agree with this one. Returns since when, on this clock, it is behind because the machine was
-   * suspended, or null if it is not. `serviceNow` is the time by the service's Date, or null if not known.
+   * Compares the clocks, and remembers when they agree with this one and by how much it lags. Returns since when, on this
+   * clock, it is behind because the machine was suspended, or null if it is not. `serviceNow` is the time by the service's
+   * Date, or null if not known.
    */
   checkSuspension(serviceNow: EpochMs | null): EpochMs | null {
     const wall = this.#clock.now();
@@ -189,7 +190,7 @@ export class JournalClock {
       : "the machine was suspended, and the journal's clock is behind; it is corrected within seconds";
   }
 
-  /** Adopts the time on which the clocks agree after a suspension. Earlier times may seem to be longer ago than they are. */
+  /** Adopts the time on which the clocks agree after a suspension, which holds actions for {@link DISAGREEMENT_MS}. */
   #endSuspension(): void {
     const lag = formatDuration(Math.round((this.#clock.now() - this.now()) / MINUTE_MS) * MINUTE_MS);
     this.#log.warn(
@@ -208,7 +209,7 @@ export class JournalClock {
       return `${this.#difference}, and how long the daemon was down is unknown; the hold ends when they agree, or in ${formatSecondsLeft(gap)}`;
     }
     if (this.#uncertainUntil === Number.POSITIVE_INFINITY || this.now() >= this.#uncertainUntil) return null;
-    return `the journal's clock was behind and has been corrected, so how long ago earlier actions were is unknown; the hold ends in ${formatSecondsLeft(this.#uncertainUntil - this.now())}`;
+    return `the journal's clock was behind and has been corrected, so it is unknown how long ago earlier actions were sent; the hold ends in ${formatSecondsLeft(this.#uncertainUntil - this.now())}`;
   }
 
   /**
@@ -249,8 +250,8 @@ export class JournalClock {
   }
 
   /**
-   * Adopts the time on which the clocks agree. If this clock was behind, earlier times seem to be longer ago than they
-   * are.
+   * Adopts the time on which the clocks agree. If an earlier process left this clock behind, earlier times now seem to be
+   * longer ago than they are, so actions are held.
    */
   #adoptAgreed(at: EpochMs): void {
     const behindMs = at - this.now();

@@ -13,8 +13,8 @@ interface JournalWriterDeps {
 }
 
 /**
- * Maximum number of changes that wait while the journal can't be written. Beyond it the oldest decisions are dropped,
- * because nothing reads them.
+ * Maximum number of changes that wait while the journal can't be written. Beyond it, the oldest decisions are dropped,
+ * because they are only shown.
  */
 const QUEUED_CHANGES_MAX = 50_000;
 
@@ -45,7 +45,7 @@ export class JournalWriter {
     return this.#problem;
   }
 
-  /** Whether changes wait to be written. */
+  /** Returns whether changes wait to be written. */
   hasQueued(): boolean {
     return this.#queue.size > 0;
   }
@@ -55,7 +55,7 @@ export class JournalWriter {
     return this.#queue.size === 0 ? [] : changes.flatMap((change) => this.#queue.get(this.#keyOf(change)) ?? []);
   }
 
-  /** Waits until the commit under way is over, if there is one. */
+  /** Waits until the commit under way, and those that wait for it, are over. */
   async lastCommit(): Promise<void> {
     await this.commit(() => null);
   }

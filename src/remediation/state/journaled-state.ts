@@ -44,7 +44,7 @@ export interface RemediationStateDeps {
 export const EPISODE_MEMORY_MS: DurationMs = 30 * DAY_MS;
 /** The time is journaled at least this often. After a restart, the time since then counts as downtime. */
 const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
-/** A lag is journaled again after a change of this much, since the service's Date is in whole seconds. */
+/** The lag of the journal's clock is journaled once it has changed by this much: the service's Date is in whole seconds. */
 const LAG_CHANGE_MS_MIN: DurationMs = 2 * SECOND_MS;
 /** Key of the fact that holds when this journal was created. Absent if it has all earlier actions. */
 const FIRST_START_FACT = "remediation.first_start";
@@ -72,8 +72,8 @@ export class RemediationState {
   readonly #laterFacts = new Map<string, () => string>();
   readonly clock: JournalClock;
   /**
-   * The ids and `created_at` that were compared last, the ids found to belong to another node whose state was not
-   * dropped yet, and how often `created_at` changed. They are kept over a reload, as the timers are.
+   * The ids and `created_at` that were compared last, the ids that were found to belong to another node and still have the
+   * state of the previous one, and how often `created_at` changed. They are kept over a reload, as the timers are.
    */
   readonly identities: {
     compared: Pick<Fleet, "ids" | "createdAtMs"> | null;
@@ -245,8 +245,8 @@ export class RemediationState {
   }
 
   /**
-   * Returns why the journal is behind, can't be written, or must not be acted on by this daemon. Null if it holds
-   * everything.
+   * Returns why no action can be journaled (the last write failed, this daemon does not lead, or the journal is lost at
+   * exit), or null if one can.
    */
   journalProblem(): string | null {
     const failure = this.#writer.problem();

@@ -18,8 +18,9 @@ export class LastHealthyTimes {
   }
 
   /**
-   * Records which node has a slot, or an empty id if none has, and forgets what was observed of another node that had it.
-   * A node that returns to its slot after an absence may have become unhealthy since. Returns whether the node changed.
+   * Records which node has a slot, and forgets what was observed of another node that had it. `node` is empty if none has
+   * it. Nothing is forgotten then, because a node that returns to its slot may have become unhealthy during its absence.
+   * Returns false if the slot has the same node as before, and otherwise true.
    */
   assign(slot: number, node: NodeId): boolean {
     if (node === this.#ids[slot]) return false;

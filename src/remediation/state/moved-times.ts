@@ -16,7 +16,7 @@ export interface ClockAdvance {
   readonly openedAt: EpochMs;
 }
 
-/** Returns a time, moved if it is not from before the clock was behind. */
+/** Returns a time, moved by the advance unless it is from before the clock was behind. */
 export const movedTime = (at: EpochMs, { byMs, behindSince }: ClockAdvance): EpochMs =>
   at < behindSince ? at : at + byMs;
 

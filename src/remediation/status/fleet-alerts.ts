@@ -1,3 +1,4 @@
+import { formatDuration } from "../../base/duration.ts";
 import type { TrustAssessment } from "../../inventory/trust.ts";
 import type { Notification } from "../../model/remediation/notification.ts";
 import { type EpochMs, formatTime } from "../../model/time.ts";
@@ -5,6 +6,7 @@ import { INCIDENT_MS_MAX } from "../../policy/guards/correlated-failure.ts";
 import { breakerCause, stormCause } from "../../policy/guards/storm-and-breaker.ts";
 import type { EpisodeContext, ServiceContext } from "../context.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
+import { REJECTION_HOLD_MS } from "../execution/api-key-status.ts";
 
 type FleetAlert = Pick<Notification, "kind" | "key" | "summary" | "startsAt"> & { readonly region?: string | null };
 
@@ -51,7 +53,7 @@ export function createFleetAlerts(
     const keyRejection = context.apiKey.rejection();
     if (keyRejection !== null) {
       const { message, since } = keyRejection;
-      const summary = `The service rejects the API key for actions, and every action is on hold: ${message}`;
+      const summary = `The service rejects the API key for actions, and only one action is tried every ${formatDuration(REJECTION_HOLD_MS)}: ${message}`;
       yield { kind: "credentials", key: `credentials/${since}`, summary, startsAt: since };
     }
     if (untrustedSince !== null) {

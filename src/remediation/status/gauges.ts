@@ -63,7 +63,7 @@ export function setEpisodeGauge({
   }
 }
 
-/** Initializes the counters of each policy at 0, so that `increase()` counts their first increment. */
+/** Initializes counters of each policy at 0, so that `increase()` counts their first increment. */
 export function initializeCounters({ metrics, policies }: GaugeDeps): void {
   for (const { spec } of policies.all) {
     const policy = spec.name;

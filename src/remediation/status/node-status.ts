@@ -31,12 +31,13 @@ export function* heldNodesOf(
   const now = remediationState.now();
   const held = new Map<NodeId, HeldRow>();
   const holds = holdsInForce(remediationState);
-  const untilOf = new Map(holds.map(({ node, until }) => [node, until]));
+  const holdsByNode = Map.groupBy(holds, ({ node }) => node);
   yield* eachInSteps(lastDecisions ?? [], (decision) => {
     // Several policies may hold a node, so a query for one of them must not see the others.
     if (!isMatch(decision) || !isHold(context, decision)) return;
     const { policy, node, reasons } = decision;
-    const row = { node, policy, heldMs: heldMs(context, decision, now), reasons, until: untilOf.get(node) ?? null };
+    const until = endOf(holdsByNode.get(node) ?? [], policy);
+    const row = { node, policy, heldMs: heldMs(context, decision, now), reasons, until };
     const known = held.get(node);
     if (known === undefined || known.heldMs < row.heldMs) held.set(node, row);
   });
@@ -55,12 +56,12 @@ export function* heldNodesOf(
   }));
 }
 
-/** More than any hold lasts. */
-const WAITING_MS: DurationMs = 1e15;
+/** Added to the rank of nodes that a policy would treat: more than any hold lasts. */
+const TREATED_RANK_MS: DurationMs = 1e15;
 
 /** Returns the first rows in order. The others are not sorted, because that would take several milliseconds. */
 function* firstRows(rows: readonly HeldRow[], limit: number): Steps<readonly HeldRow[]> {
-  const rank = ({ policy, heldMs }: HeldRow) => heldMs + (policy === null ? 0 : WAITING_MS);
+  const rank = ({ policy, heldMs }: HeldRow) => heldMs + (policy === null ? 0 : TREATED_RANK_MS);
   let lowest = Number.NEGATIVE_INFINITY;
   if (limit < rows.length) {
     const ranks = new Float64Array(rows.length);
@@ -128,6 +129,13 @@ function holdsInForce(remediationState: HoldDeps["remediationState"]): readonly 
   return remediationState.records
     .allHolds()
     .filter((hold): hold is HoldInForce => hold.kind !== "given_up" && (hold.until === null || hold.until > now));
+}
+
+/** Returns when the last of a node's holds that apply to a policy ends, or null if none applies or one has no end. */
+function endOf(holds: readonly HoldInForce[], policy: string): EpochMs | null {
+  const applying = holds.filter((hold) => hold.policy === null || hold.policy === policy);
+  const end = Math.max(...applying.map(({ until }) => until ?? Number.POSITIVE_INFINITY));
+  return Number.isFinite(end) ? end : null;
 }
 
 /**

@@ -11,7 +11,7 @@ const ROUND_MS_MAX: DurationMs = 15 * MINUTE_MS;
 
 type RoundHealthDeps = Pick<RemediationControllerDeps, "clock" | "log" | "metrics">;
 
-/** Whether rounds of remediation succeed. No node is healed while they don't. */
+/** Tracks whether rounds of remediation succeed. No node is healed while they don't. */
 export class RoundHealth {
   readonly #deps: RoundHealthDeps;
   #succeededAt: MonotonicMs = 0;

@@ -166,7 +166,7 @@ function* policyStatuses({ context, leader }: StatusViewDeps): Steps<readonly Po
 /** Explains every policy on a node, in steps. */
 function* explainPolicies(deps: StatusViewDeps, node: NodeId): Steps<readonly PolicyExplanation[]> {
   const { observed, policies, remediationState } = deps.context;
-  // The counts of the fleet then don't block the event loop.
+  // Found in steps here, so that the counts of the fleet don't block the event loop.
   if (observed.latest !== null) yield* findFiringNodes(observed.fleet, remediationState.records, policies.active());
   const factsOf = oncePerKey((dryRun: boolean) => deps.leader!.collectFacts(dryRun));
   const explained: PolicyExplanation[] = [];
@@ -177,7 +177,10 @@ function* explainPolicies(deps: StatusViewDeps, node: NodeId): Steps<readonly Po
   return explained;
 }
 
-/** Explains a policy on a node. On a standby only what is recorded is known; on the leader, an unlisted node has none. */
+/**
+ * Explains a policy on a node. On a standby only what is recorded is known. Returns an empty list if the node is not
+ * listed or, on a standby, if nothing is recorded about it.
+ */
 function explainPolicy(
   { context, unobserved }: StatusViewDeps,
   active: ActivePolicy,

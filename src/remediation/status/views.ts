@@ -22,6 +22,7 @@ export interface RemediationStatus {
   readonly breaker: OpenBreaker | null;
   /** Why fleet data is not trusted, or empty if it is. */
   readonly trust: readonly Blocker[];
+  /** When the storm's cooldown ends, or null if there is no storm. It moves while too many nodes are unhealthy. */
   readonly stormUntil: EpochMs | null;
   /** Why the storm began, or null if there is none. */
   readonly stormCause: string | null;
@@ -33,6 +34,7 @@ export interface RemediationStatus {
   readonly largestWalkNodes: number;
   /** The effective limits for the current fleet, in nodes or actions, by name. */
   readonly limits: Readonly<Record<string, number>>;
+  /** Number of actions that are sent and not yet verified, without those of dry runs. */
   readonly inFlight: number;
 }
 
@@ -45,7 +47,7 @@ export interface PolicyStatus extends ActivePolicy {
   readonly matched: { readonly nodes: number; readonly of: number } | null;
   readonly pending: number;
   readonly firing: number;
-  /** Nodes whose condition was unknown when it was evaluated last, or null on a standby. */
+  /** Number of nodes whose condition was unknown when it was last evaluated, or null on a standby. */
   readonly unknown: number | null;
   /** Number of episodes by state: of open ones, and of given-up ones whose node still fires. */
   readonly episodes: Readonly<Record<string, number>>;
@@ -98,7 +100,7 @@ export interface NodeHistory {
  * - `acting`: a step is under way.
  * - `in_flight`, `canary`: the next step waits only until other actions are verified.
  * - `given_up`: no step healed the node.
- * - `held`: an operator or a veto holds the node.
+ * - `held`: a hold of the node is in force: by an operator, after a lifted quarantine, or because others acted on it.
  * - `awaiting`: an action waits for approval.
  */
 export const NODE_MARKS = [
@@ -116,7 +118,7 @@ export const NODE_MARKS = [
 ] as const;
 export type NodeMark = (typeof NODE_MARKS)[number];
 
-/** A node that is held. If several policies hold it, this is the longest hold. */
+/** A node that is held. If several policies hold it, these are the reasons of the one that has held it longest. */
 export interface HeldNode extends Location {
   readonly node: NodeId;
   /** Its id if it has none or is not listed. */
@@ -128,7 +130,7 @@ export interface HeldNode extends Location {
   readonly heldMs: DurationMs;
   /** Every reason. */
   readonly reasons: readonly HoldReason[];
-  /** When the hold of the node itself ends automatically, or null if it does not or there is none. */
+  /** When the last hold of the node that applies to the policy ends automatically, or null if it does not or none applies. */
   readonly until: EpochMs | null;
 }
 

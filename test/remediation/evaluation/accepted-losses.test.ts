@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import type { Transport } from "../../../src/model/ports.ts";
+import type { Transport, TransportRequest } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
@@ -8,13 +8,17 @@ import { noFailureRates, startQuietNetwork } from "../../harness/quiet-network.t
 import { episodeStates } from "../../harness/remediation-results.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
-test("accept-inventory does not accept the loss of a node while its next step is being sent, and it still counts", async () => {
+/**
+ * Starts a network in which a rebooted node stays down, and online nodes are rebooted, then rebooted with force. Slow
+ * requests take five seconds.
+ */
+async function startWithSlowRequests(isSlow: (request: TransportRequest) => boolean) {
   const clock = createVirtualClock(START_MS);
-  let posts = 0;
-  const slowPosts = (service: Transport): Transport => ({
+  const slow = { requests: 0 };
+  const slowRequests = (service: Transport): Transport => ({
     async request(request, signal) {
-      if (request.method === "POST") {
-        posts++;
+      if (isSlow(request)) {
+        slow.requests++;
         await clock.sleep(5 * SECOND_MS, signal);
       }
       return service.request(request, signal);
@@ -25,8 +29,7 @@ test("accept-inventory does not accept the loss of a node while its next step is
   const network = await startQuietNetwork({
     config: remediationConfig([], safety),
     clock,
-    wrapTransport: slowPosts,
-    // A rebooted node stays down.
+    wrapTransport: slowRequests,
     scenario: {
       nodes: 100,
       rates: { ...noFailureRates, repairMs: 1_000 * HOUR_MS },
@@ -40,11 +43,40 @@ test("accept-inventory does not accept the loss of a node while its next step is
     steps: [steps.reboot, steps.force],
   });
   await network.reload({ config: remediationConfig([rebootOnline], safety) });
-  await network.advanceUntil(() => posts === 2);
+  return { network, nodes, slow };
+}
+
+test("accept-inventory does not accept the loss of a node while its next step is being sent, and it still counts", async () => {
+  const { network, nodes, slow } = await startWithSlowRequests(({ method }) => method === "POST");
+  await network.advanceUntil(() => slow.requests === 2);
   const reply = await network.commands().acceptInventory();
   expect(reply).toMatchObject({ ok: true, value: expect.not.stringContaining("the loss of") });
   await network.advance(MINUTE_MS);
   expect(network.actions()).toMatchObject([{ state: "ended" }, { step: 1, state: "sent", outcome: null }]);
   expect(episodeStates(network)[0]).toBe("acting");
   expect(network.holdReasons(nodes[1]!)).toEqual(expect.arrayContaining(["in_flight", "disrupted_domain"]));
+});
+
+test("accept-inventory while the node is read before its next step prevents the step, and the action says why", async () => {
+  const { network, nodes } = await startWithSlowRequests(({ path }) => path.startsWith("/v1/nodes/"));
+  await network.advanceUntil(() => network.actions()[1]?.state === "intended");
+  const reply = await network.commands().acceptInventory();
+  expect(reply).toMatchObject({ ok: true, value: expect.stringContaining("the loss of 1 node") });
+  await network.advance(MINUTE_MS);
+  const { node, state, detail } = network.actions()[1]!;
+  expect([node, state, detail]).toEqual([nodes[0], "withdrawn", "its episode has moved on"]);
+  expect(network.explain(node).known).toBe(true);
+});
+
+test("accept-inventory while the node is read does not fail the round if there is no permit to send the step", async () => {
+  const { network } = await startWithSlowRequests(({ path }) => path.startsWith("/v1/nodes/"));
+  await network.advanceUntil(() => network.actions()[1]?.state === "intended");
+  const { rateLimiter, log } = network.daemon;
+  const permit = await rateLimiter.acquire("node_management", "action", new AbortController().signal);
+  rateLimiter.release(permit!, { kind: "rate_limited", reading: null, retryAfterMs: HOUR_MS });
+  expect(await network.commands().acceptInventory()).toMatchObject({ ok: true });
+  await network.advance(MINUTE_MS);
+  expect(log.lines.filter(({ level }) => level === "error")).toEqual([]);
+  const detail = expect.stringContaining("allows no call for another");
+  expect(network.actions()[1]).toMatchObject({ state: "withdrawn", outcome: null, sentAt: null, detail });
 });

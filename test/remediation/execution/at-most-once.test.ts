@@ -100,7 +100,7 @@ test("a policy that reads sessions acts only right after a walk of the sessions"
   await network.advance(2 * MINUTE_MS);
   // Until the next walk the node is held, and the decision says why.
   const detail = expect.stringMatching(
-    /^the sessions were read \S+ ago; a policy that reads them acts only within 30s after their walk$/,
+    /^the sessions were read \S+ ago; a policy that reads them acts only within 30s of their walk$/,
   );
   expect(network.decisions().at(-1)).toMatchObject({
     node,

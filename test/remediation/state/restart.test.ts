@@ -75,6 +75,22 @@ test("after a crash right after `posting` is journaled, the action is in doubt: 
   expect(episodeStates(network)).toEqual(["healed"]);
 });
 
+test("an action that was being sent ends in doubt if its episode is closed, and holds no other action", async () => {
+  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
+  const [node, other] = network.nodes("us-east");
+  network.failNode(node!);
+  crashAt(network, "posting");
+  await network.advance(6 * MINUTE_MS);
+  const [episode] = network.episodes();
+  const closed = { ...episode!, state: "withdrawn", closedAt: episode!.stateAt } as const;
+  await network.store.journal.commit([{ kind: "episode", row: closed }]);
+  network.failNode(other!);
+  await network.restart();
+  expect(network.actions()).toMatchObject([{ state: "ended", outcome: "in_doubt" }]);
+  await network.advance(10 * MINUTE_MS);
+  expect(network.postCount()).toBeGreaterThan(0);
+});
+
 test("after a crash before the answer is journaled, the action is in doubt, and observation proves the reboot", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);

@@ -4,6 +4,7 @@ import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../ha
 import {
   listsAndDetailsSettings,
   listsOnlySettings,
+  noFailureRates,
   onePerRegion,
   type QuietNetwork,
   startQuietNetwork,
@@ -112,6 +113,40 @@ test.each([
   });
   // It is requested again.
   expect(network.controller().view.approvals()).toHaveLength(1);
+});
+
+test("what was listed before an action and a suspension does not end its step", async () => {
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline({ steps: [steps.reboot, steps.force] })]),
+    settings: listsAndDetailsSettings,
+    scenario: { rates: { ...noFailureRates, rebootMs: SECOND_MS } },
+  });
+  network.failNode(network.nodes()[0]!);
+  await network.advanceUntil(() => network.postCount() === 1);
+  await network.advance(2 * SECOND_MS);
+  suspend(network, 2 * HOUR_MS);
+  await network.advance(2 * MINUTE_MS);
+  expect(network.actions()).toMatchObject([{ outcome: "verified" }]);
+});
+
+test("sessions that were read before an action and a suspension do not show that its step was ineffective", async () => {
+  const policy = rebootOffline({
+    when: 'node.status == "offline" && sessions.total < 1000',
+    maxAgeMs: 20 * MINUTE_MS,
+    steps: [steps.disconnect, steps.reboot],
+  });
+  const schedules = { ...listsOnlySettings.schedules!, nodes: every(5 * SECOND_MS), sessions: every(10 * MINUTE_MS) };
+  const network = await startQuietNetwork({
+    config: remediationConfig([policy]),
+    settings: { schedules },
+    warmUpMs: 12 * MINUTE_MS,
+  });
+  network.failNode(network.nodes()[0]!, "operator");
+  await network.advanceUntil(() => network.postCount() === 1);
+  await network.advance(2 * SECOND_MS);
+  suspend(network, 2 * HOUR_MS);
+  await network.advance(MINUTE_MS);
+  expect(network.actions()).toMatchObject([{ outcome: "in_doubt" }]);
 });
 
 test("what was listed before a suspension is not used after it, although it seems to be fresh", async () => {

@@ -23,24 +23,24 @@ const timers = Array.from({ length: NODES }, (_, index) => ({
 const holds = Array.from({ length: 20 }, (_, index): NodeHold => {
   return { node: id(NODES + index), policy: null, kind: "held", reason: "a repair", at: 50_000 * index, until: null };
 });
-const records = new RemediationRecords({
-  timers,
-  holds,
-  episodes: [],
-  actions: [],
-  facts: new Map(),
-  lastNumber: 0,
-});
+const empty = { episodes: [], actions: [], facts: new Map(), lastNumber: 0 };
 const lastDecisions = timers.map(
   ({ node }): LastDecision => ({ policy: POLICY, node, dryRun: false, text: "enforce hold storm", reasons: ["storm"] }),
 );
 
-/** A context with what held nodes are read from. */
-const context = {
-  remediationState: { records, now: () => 2_000_000 },
-  policies: { find: () => null },
-  observed: { nameOf: (node: string) => node, ipAddressOf: () => "", locationOf: () => ({ country: "", region: "" }) },
-} as unknown as Parameters<typeof heldNodesOf>[0];
+/** Returns a context with what held nodes are read from. */
+const contextWith = (held: readonly NodeHold[]) =>
+  ({
+    remediationState: { records: new RemediationRecords({ ...empty, timers, holds: held }), now: () => 2_000_000 },
+    policies: { find: () => null },
+    observed: {
+      nameOf: (node: string) => node,
+      ipAddressOf: () => "",
+      locationOf: () => ({ country: "", region: "" }),
+    },
+  }) as unknown as Parameters<typeof heldNodesOf>[0];
+
+const context = contextWith(holds);
 
 test("a limited list of held nodes begins as the whole list does", () => {
   const all = runAtOnce(heldNodesOf(context, lastDecisions, {}));
@@ -58,4 +58,18 @@ test("the nodes of a mass event are listed and counted in many steps", () => {
   expect(runAtOnce(heldNodeCountOf(context, lastDecisions))).toBe(NODES + holds.length);
   expect([...heldNodeCountOf(context, lastDecisions)].length).toBeGreaterThan(10);
   expect([...heldNodesOf(context, lastDecisions, { limit: 10 })].length).toBeGreaterThan(10);
+});
+
+test("a held node has the latest end of the holds that apply to its policy, and none if one of them has none", () => {
+  const base = { at: 0, reason: "" };
+  const several: NodeHold[] = [
+    { ...base, node: id(1), policy: null, kind: "held", until: null },
+    { ...base, node: id(1), policy: POLICY, kind: "vetoed", until: 3_000_000 },
+    { ...base, node: id(2), policy: null, kind: "held", until: 5_000_000 },
+    { ...base, node: id(2), policy: POLICY, kind: "vetoed", until: 3_000_000 },
+    { ...base, node: id(3), policy: "another", kind: "vetoed", until: 3_000_000 },
+  ];
+  const endsOf = (node: string) =>
+    runAtOnce(heldNodesOf(contextWith(several), lastDecisions, { node })).map(({ until }) => until);
+  expect([1, 2, 3].map((index) => endsOf(id(index)))).toEqual([[null], [5_000_000], [null]]);
 });
