@@ -64,7 +64,7 @@ function optionsOf(command: Command): readonly Option[] {
   return [...help.visibleOptions(command), ...inherited];
 }
 
-/** Returns the subcommands of a command, or else the values of its first argument. Its other arguments have the same. */
+/** Returns the subcommands of a command, or else the values of its first argument, which its other arguments share. */
 function argumentValues(command: Command, program: Command): readonly Candidate[] {
   const group = command.name() === "help" ? program : command;
   const subcommands = group.createHelp().visibleCommands(group);

@@ -99,7 +99,7 @@ export async function sendRequest(
 
 /**
  * Client of the running daemon. Requests carry the operator token if there is one, or else the credentials of
- * `--http-config-file`. They reject with {@link CommandFailure}.
+ * `--http-config-file`. A request that fails rejects with {@link CommandFailure}.
  */
 export class DaemonClient {
   readonly #options: DaemonConnectionOptions;

@@ -56,8 +56,9 @@ export async function readStoredState({ limits, state }: Config): Promise<Result
 const SERVICE_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 
 /**
- * Returns what a command needs to call the service within the configured limits. Its calls are not counted in the state
- * of the daemon, which sees them as external usage.
+ * Returns what a command needs to call the service within the configured rate limits. Calls made earlier in the month are
+ * not taken into account. The command's calls are not counted in the state of the daemon, which sees them as external
+ * usage.
  */
 export function createServiceAccess(
   { settings, secret, transport }: ConfigResources,

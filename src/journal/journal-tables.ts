@@ -2,7 +2,7 @@
 interface Dialect {
   /** Precedes the name of a table. */
   readonly prefix: string;
-  /** The type of times, in milliseconds since the Unix epoch. An accelerated clock returns fractions. */
+  /** The type of times since the Unix epoch, and of durations, in milliseconds. An accelerated clock returns fractions. */
   readonly time: string;
   readonly json: string;
   /** The key of a table whose rows have a number in their id. */

@@ -46,8 +46,8 @@ export const namesOf = (columns: string): readonly string[] =>
   columns.split(", ").map((column) => column.split(" ", 1)[0]!);
 
 /**
- * Returns the SQL that adds rows to a table, or replaces those with the same keys. `rows` is SQL for the rows, with the
- * columns in order.
+ * Returns the SQL that adds rows to a table, or replaces those with the same keys. `s` is the quoted name of the schema.
+ * `rows` is SQL for the rows, with the columns in order.
  */
 export function putSql(s: string, table: TableName, rows: string): string {
   const { columns, key } = TABLES[table];

@@ -87,8 +87,8 @@ export const callsSince = (used: ReadonlyMap<string, number>, day: string): numb
  * Loads the content of the journal. `s` is the quoted name of the schema. If others may write to the database, the
  * connection must be in a transaction with one snapshot; the same connection must not write meanwhile. The rows are not
  * limited, since every open episode and every attempt must be loaded: open ones are bounded by the fleet and its
- * policies, attempts by the limits on actions and retries, and by pruning. A closed episode is loaded if
- * `countsAsAttempt` is true.
+ * policies, attempts by the limits on actions and retries, and by pruning. A closed episode is loaded if it was closed at
+ * or after `since`, and `countsAsAttempt` is true.
  */
 export async function loadContents(connection: Queryable, s: string, since: EpochMs): Promise<JournalContents> {
   // Sorted here, because with ORDER BY either database may read the whole table in order instead of using the indexes

@@ -21,7 +21,7 @@ interface CronFields {
 
 /**
  * Creates the cron port, in UTC. The grammar is node-cron's: names, ranges, steps, lists, `L`, `W`, `#` and nicknames
- * such as `@hourly`. Unlike in Vixie cron, a day must fit both its day of month and its day of week.
+ * such as `@hourly`. Unlike in Vixie cron, a day must match both the day of month and the day of week.
  */
 export function createCron(): Cron {
   const schedules = new Map<string, CronFields>();

@@ -25,7 +25,7 @@ const redact = (line: string) => REDACTIONS.reduce((text, [pattern, instead]) =>
 
 /**
  * Creates a structured log. JSON lines carry `level` as a word, `time` in ISO 8601 (UTC), the fields, and `msg`.
- * Without a destination they are written to stderr by a {@link StderrWriter}. The values of fields with names such as
+ * Without a destination, lines are written to stderr by a {@link StderrWriter}. The values of fields with names such as
  * `token`, bearer and basic credentials, and users and passwords in URLs are redacted.
  */
 export function createLog(
@@ -65,7 +65,7 @@ export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 /**
  * Creates a log that keeps only the first exception (the field `err` of an error), for {@link FailureLog.throwFirst}.
- * Errors without an exception, such as alerts about the fleet, are results of the run.
+ * Errors without an exception, such as those about the state of the fleet, are part of a normal run.
  */
 export function createFailureLog(): FailureLog {
   let first: unknown = null;

@@ -12,7 +12,7 @@ const SECRET_BYTES_MAX = 16_384;
 /** Maximum size of a PEM file. Even the CA bundle of an operating system is smaller. */
 const PEM_BYTES_MAX = 1_048_576;
 
-/** Returns a secret that is in the configuration itself. Throws if `value` is empty. */
+/** Returns a secret with a fixed value, such as one in the configuration itself. Throws if `value` is empty. */
 export function inlineSecret(value: string): Secret {
   if (value === "") throw new Error("a secret must not be empty");
   return { value: () => value, refresh: () => ok(false) };
@@ -88,7 +88,7 @@ function readSecret(path: string, format: SecretFormat): Result<SecretFileConten
 
 function singleLineProblem(text: string): string | null {
   if (text.trim() === "") return "is empty; it should hold the secret, on one line";
-  // Either would make a header with the secret invalid, with an error that does not name the file.
+  // A control character would make a header with the secret invalid, with an error that does not name the file.
   if (/\p{Cc}/u.test(text))
     return "holds more than one line, or a control character; the secret must be one line of text";
   if (!/^[\x20-\x7e]*$/.test(text)) {

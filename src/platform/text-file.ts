@@ -94,7 +94,7 @@ function kindOf(stats: BigIntStats): string | null {
 const tooLargeMessage = (size: string, bytesMax: number) =>
   `it is too large: it has ${size}, and may have at most ${bytesMax}`;
 
-/** Reads a whole file, or null if it has more than `bytesMax` bytes. */
+/** Reads a whole file. Returns null if it has more than `bytesMax` bytes. */
 function readAll(file: number, bytesMax: number): Buffer | null {
   const buffer = Buffer.alloc(bytesMax + 1);
   let length = 0;
@@ -120,7 +120,7 @@ function encodingProblem(bytes: Buffer): string | null {
   return `it is not UTF-8: line ${lines.length}, column ${lines.at(-1)!.length + 1} has the byte ${byte}`;
 }
 
-/** Explains why a file can't be opened or read, with the error code of the operating system. */
+/** Returns why a file can't be opened or read. */
 export function fileErrorMessage({ code, message }: Pick<NodeJS.ErrnoException, "code" | "message">): string {
   switch (code) {
     case "ENOENT":

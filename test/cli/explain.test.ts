@@ -141,7 +141,7 @@ decisions, newest first
     });
     const { out } = await run("node_1", { url });
     expect(paragraph(out, "node_1")).toContain(
-      "  held      held from every policy since 2026-11-21 03:00:00 UTC, until it is released: disk swap",
+      "  held      held for every policy since 2026-11-21 03:00:00 UTC, until it is released: disk swap",
     );
     expect(paragraph(out, "reboot-offline")).toEqual([
       "reboot-offline (enforce)",

@@ -30,8 +30,8 @@ export const onDemand =
 const DEFAULT_URL = "http://127.0.0.1:9713";
 
 /**
- * Creates an option. Without a parser its value is the text. The error of a parser, which may begin with "must", becomes a
- * sentence of the usage error.
+ * Creates an option. Without a parser, its value is the text, or true if it takes none. The error of a parser, which may
+ * begin with "must", becomes a sentence of the usage error.
  */
 export function option<T>(
   flags: string,

@@ -30,8 +30,8 @@ const DETAIL_TIMES: ColumnRow = columnRows.get("detailedAtEpochMs")!;
 export const LAST_SEEN: ColumnRow = columnRows.get("lastSeenMs")!;
 
 /**
- * The source of every field that the metrics show. Ended sessions have no source: the metrics count those that are
- * listed, but policies those that ended within the last minutes.
+ * The source of every field that the metrics show. Ended sessions have no source: the metrics count all that are listed,
+ * but policies count only those that ended within the last few minutes.
  */
 const FIELD_SOURCES: ReadonlyMap<string, FieldSource> = new Map<string, FieldSource>([
   ...["node.id", "node.status", "now"].map((name) => [name, { family: NODE_STATUS.name }] as const),

@@ -13,7 +13,7 @@ export interface DaemonViewOptions extends DaemonConnectionOptions, OutputOption
 
 /** What a command shows. */
 interface DaemonView {
-  /** What JSON prints. */
+  /** What `--output json` prints. */
   readonly value: unknown;
   /** Formats the value. The text ends with a newline. */
   format(paint: Paint): string;

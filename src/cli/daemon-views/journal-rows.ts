@@ -135,7 +135,7 @@ export const runActions = journalCommand<WithNode<ActionView>>({
   noun: "action",
   sortedBy: (row) => row.created_at,
   shownTime: (row) => row.sent_at ?? row.created_at,
-  // An action is created when it waits for approval. Few wait for longer than this.
+  // An action that needs approval is created when the approval is requested. Few wait for longer than this.
   shownLaterMs: DAY_MS,
   titles: ["time", "id", "node", "region", "policy", "step", "action", "state", "detail"],
   cellsOf: (row) => [

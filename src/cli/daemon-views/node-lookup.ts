@@ -16,7 +16,8 @@ export const readNodesPage = (parameters: NodesParameters, daemon: DaemonClient)
 
 /**
  * Returns the id of the node that an operator named, by its id or its name. A text with the prefix of ids may be the id
- * of a node that has left the fleet. Fails if there is no such node, or several have the name.
+ * of a node that has left the fleet. Rejects with {@link CommandFailure} if there is no such node, or if several have the
+ * name.
  */
 export async function resolveNode(node: string, daemon: DaemonClient): Promise<NodeId> {
   const problem = checkText(node);
@@ -41,7 +42,7 @@ export async function resolveNode(node: string, daemon: DaemonClient): Promise<N
   );
 }
 
-/** If the daemon knows no nodes, returns why, and what to do. Otherwise returns null. */
+/** If the daemon shows no nodes, returns why, and what to do. Otherwise returns null. */
 export async function emptyFleetReason(daemon: DaemonClient): Promise<string | null> {
   const nodes = await orFailure(readNodesPage({ limit: 1 }, daemon));
   if (!(nodes instanceof CommandFailure) && nodes.pagination.total > 0) return null;

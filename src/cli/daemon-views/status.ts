@@ -104,7 +104,7 @@ function failureText({ collectors, now }: Status, collector: "nodes" | "sessions
   return `${age} (can't be read now: ${failure.reason}: ${failure.message})`;
 }
 
-/** Returns what holds all actions, a line each. Null is no line. */
+/** Returns what holds all actions, a line each. Entries that do not apply are null. */
 function holdTexts({
   paused,
   breaker,

@@ -6,7 +6,7 @@ import type { BacktestResult } from "../backtest/backtest.ts";
 import type { ReplayedAction, ReplayOutcome } from "../backtest/policy-replay.ts";
 import { alignColumns, formatLength, formatTime, nodeLabel, type Paint, stripControlCharacters } from "./text.ts";
 
-/** The report of a backtest, as JSON prints it. */
+/** The report of a backtest, as `--output json` prints it. */
 export type BacktestReport = ReturnType<typeof backtestReport>;
 /** What the policies in force, or the candidates, would have done. */
 type OutcomeReport = BacktestReport["in_force"];
@@ -110,7 +110,7 @@ function countBy<T>(rows: readonly T[], keyOf: (row: T) => string): Readonly<Rec
   return Object.fromEntries([...Map.groupBy(rows, keyOf)].map(([key, own]) => [key, own.length]));
 }
 
-/** Maximum number of rows of each list. JSON has all of them. */
+/** Maximum number of nodes in each list of the text. JSON has all of them. */
 const LISTED_MAX = 10;
 
 /** How any replay may differ from what the daemon would have done. */

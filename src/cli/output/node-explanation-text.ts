@@ -72,9 +72,9 @@ const sourceTexts: Readonly<Record<NodeReport["source"], string>> = {
 };
 
 const holdText = ({ kind, policy, at, until, reason }: HoldView): string => {
-  const from = policy === null ? "every policy" : policy;
+  const appliesTo = policy === null ? "every policy" : policy;
   const end = until === null ? "until it is released" : `until ${formatTime(until)}`;
-  return `${kind} from ${from} since ${formatTime(at)}, ${end}: ${reason}`;
+  return `${kind} for ${appliesTo} since ${formatTime(at)}, ${end}: ${reason}`;
 };
 
 /** Returns a line for an action that can be approved or rejected, and no line for others. */
@@ -134,7 +134,7 @@ function timerText({ timer, for_seconds: needed }: PolicyReport): string {
   return `firing since ${since}, ${verdict} for ${formatDuration(seconds)}`;
 }
 
-/** Returns since when a pending timer counts at the earliest, because a record with another status restarts it, or null. */
+/** Returns a note about the last record with another status, which restarts a pending timer, or null if there is none. */
 const otherStatusText = ({ timer, other_status_at: at }: PolicyReport): string | null =>
   timer?.state !== "pending" || at === null
     ? null
@@ -206,7 +206,7 @@ function actionLines(action: ActionView): readonly string[] {
   ];
 }
 
-/** Returns a line with the operator who approved or rejected an action, or none if there is none. */
+/** Returns a line with the operator who approved or rejected an action, or no line if no operator has. */
 function answerLines({ operator, answered_at: at, state }: ActionView): readonly string[] {
   if (operator === null || at === null) return [];
   return [`    ${state === "rejected" ? "rejected" : "approved"} by ${operator}, ${formatTime(at)}`];
@@ -228,7 +228,7 @@ function latestRows<T>(title: string, rows: readonly T[], linesOf: (row: T) => r
   return [`${title}, newest first`, ...[...lines, ...more].map((line) => `  ${line}`)];
 }
 
-/** Returns the lines with a label before the first one, and the others indented. Null is no line. */
+/** Returns the lines with a label before the first one, and the others indented. Null entries are left out. */
 const withLabel = (label: string, lines: readonly (string | null)[]): readonly string[] =>
   lines
     .filter((line) => line !== null)

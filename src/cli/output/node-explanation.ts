@@ -48,7 +48,7 @@ export const emptyPolicyReport = (policy: string): PolicyReport => ({
   blockers: null,
 });
 
-/** Returns the report with the policies that only its rows name. */
+/** Returns the report, extended by the policies that only its rows name. */
 export function withRecordedPolicies(report: NodeReport): NodeReport {
   const known = new Set(report.policies.map(({ policy }) => policy));
   const named = [...report.episodes, ...report.decisions, ...report.actions].map(({ policy }) => policy);
@@ -108,7 +108,7 @@ function actionAsOf(action: ActionView, at: string): ActionView {
   };
 }
 
-/** Returns an episode as of a time. Its state is not recorded, but its step follows from its decisions and actions. */
+/** Returns an episode as of a time. Past states are not recorded, but its step follows from its decisions and actions. */
 function episodeAsOf(
   episode: EpisodeView,
   at: string,

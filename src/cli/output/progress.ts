@@ -5,7 +5,7 @@ import type { CommandContext, Output } from "../context.ts";
 
 /** Waits that are shorter than this are not shown. */
 const QUIET_PERIOD_MS: DurationMs = 2 * SECOND_MS;
-/** Clears the line of a terminal that the cursor is in. */
+/** Clears the line of a terminal that the cursor is on. */
 export const CLEAR_LINE = "\r\u{1b}[K";
 
 /**

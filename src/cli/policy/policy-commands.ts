@@ -35,7 +35,7 @@ export const POLICY_COMMANDS: readonly CommandRow[] = [
       option("--until <time>", "end of the history, or how long ago; default: now", parseTime),
       option(
         "--step <duration>",
-        "time between two points; default: the interval at which the node list was read, at least 1m; longer for large histories",
+        "time between two points; default: the interval at which the node list was read, rounded up to 1m, 2m, 5m and so on; longer for large histories",
         parseStep,
       ),
       option(

@@ -57,7 +57,7 @@ async function runFile(file: string, { env }: CommandContext): Promise<FileResul
   return { file, errors: [], tests };
 }
 
-/** Returns the policies under test, all enforced unless the file says otherwise. */
+/** Returns the configuration under test, with all policies enforced unless the file says otherwise. */
 function configUnderTest({ file, policies }: LoadedPolicyTests): RemediationConfig {
   const enforced = file.mode === "enforce";
   const safety = file.safety;

@@ -41,7 +41,7 @@ export interface ServiceObservation {
 
 /** Number of nodes whose detail is read. */
 export const DETAILS_READ = 3;
-/** Maximum number of calls: page 1 in each page size, pages 0 and 2, the details and a page of sessions. */
+/** Maximum number of calls: page 1 with each page size, pages 0 and 2, the details and a page of sessions. */
 export const PROBE_CALLS_MAX = 1 + PAGE_LIMIT_FALLBACKS.length + 2 + DETAILS_READ + 1;
 
 /**

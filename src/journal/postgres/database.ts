@@ -39,9 +39,7 @@ const STATEMENT_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
  * was lost would last until the server notices, which may take hours.
  */
 const IDLE_TRANSACTION_TIMEOUT_MS: DurationMs = 30 * SECOND_MS;
-/**
- * The client closes the connection after this time. It is longer than the server's, which has then ended the statement.
- */
+/** The client closes the connection after this time. The server has ended the statement by then. */
 const QUERY_TIMEOUT_MS: DurationMs = 15 * SECOND_MS;
 /** Wait before the next attempt to connect, doubled after each failure. */
 const RETRY_DELAY_MS: DurationMs = SECOND_MS / 4;
@@ -69,7 +67,7 @@ const UNREACHABLE_CODES: ReadonlySet<unknown> = new Set([
 /**
  * Returns whether an error shows that the server does not answer now, because it can't be reached, is starting or
  * stopping, lacks connections, memory or disk space, or takes too long. Returns false if the server refuses the
- * password, or this client the certificate of the server.
+ * password, or if this client rejects the server's certificate.
  */
 export function isUnreachable(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return isUnreachable(error.cause);

@@ -22,8 +22,9 @@ const PARAMETERS = ["sslmode", "host", ...Object.values(TLS_FILES)];
 const EXAMPLE = "postgres://user:password@host:5432/database?sslmode=verify-full";
 
 /**
- * Reads the URL of a PostgreSQL database, and the PEM files that it names. The parameters are those of libpq, but TLS is
- * not used unless `sslmode` is set. `host` may be the folder of a Unix socket. The error does not contain the password.
+ * Reads the URL of a PostgreSQL database, and the PEM files that it names. The parameters in {@link PARAMETERS} are
+ * supported, with the meaning that they have in libpq, but TLS is not used unless `sslmode` is set. `host` may be the
+ * folder of a Unix socket. The error does not contain the password.
  */
 export function parseDatabaseUrl(text: string): Result<DatabaseAddress, string> {
   const url = URL.canParse(text) ? new URL(text) : null;

@@ -11,8 +11,8 @@ export const DATABASE_FILE = "proxywarden.db";
 export const LOCK_FILE = "proxywarden.lock";
 
 /**
- * Returns why the store in `folder` can't be written, or none can be created there, or null if nothing is wrong. If there
- * is no store, a database is created in a temporary folder below the nearest folder that exists, and removed again.
+ * Returns why the store in `folder` can't be written, or why none can be created there, or null if nothing is wrong. If
+ * there is no store, a database is created in a temporary folder below the nearest folder that exists, and removed again.
  */
 export function stateFolderProblem(folder: string): string | null {
   const problem = accessProblem(folder);
