@@ -42,7 +42,7 @@ export interface WebDeps {
   /** Called for each request, because a reload may change them. Without operators the routes of commands don't exist. */
   operators(): readonly Operator[];
   readonly scrape: MetricsEndpoint["scrape"];
-  /** Reloads the configuration for an operator, or null if no operators are configured. */
+  /** Reloads the configuration. `operator` is the one who requested it, or null if no operators are configured. */
   reload(operator: string | null): ReturnType<Reload>;
   /** Called for each connection and request, because a reload may change the list. */
   readonly isTrustedProxy: IsTrustedProxy;
@@ -141,7 +141,7 @@ async function sendMetrics(context: WebContext, request: FastifyRequest, reply: 
   sendScrape(reply.raw, scrape);
 }
 
-/** The server starts once the configuration is active and the state is open, so only the journal can be unavailable. */
+/** `remediation` exists only once the configuration is active, so only the journal can be unavailable. */
 function sendReady(remediation: RemediationView, reply: FastifyReply): FastifyReply {
   const { journal } = remediation.status();
   return journal === null ? sendText(reply, 200, "ready") : sendText(reply, 503, `not ready\n${journal}`);

@@ -74,7 +74,7 @@ export const holdView = (hold: NodeHold) => ({
 export type HoldView = ReturnType<typeof holdView>;
 
 /**
- * Adds the name, country and region of its node to each row, unless the row says them itself. They are null if the node
+ * Adds the name, country and region of its node to each row, unless the row has its own. They are null if the node
  * is not in the fleet, or the row is about no node.
  */
 export const withNodes = <Row extends { readonly node: NodeId | null }>(rows: readonly Row[], fleet: Fleet | null) =>

@@ -29,6 +29,7 @@ export interface StatusSnapshot {
   readonly collectors: Readonly<Record<Collector, CollectorHealth>>;
   readonly ledger: Ledger;
   readonly month: BillingMonth;
+  /** How far the service's clock is ahead of the daemon's, or null if unknown. */
   readonly clockSkewMs: number | null;
   /** Time of the last reload if it was rejected, otherwise null. */
   readonly configRejectedAt: EpochMs | null;
@@ -40,6 +41,7 @@ export type LeaderView = {
   readonly is_this: boolean;
   /** Name of the leader, or of the last one, or null if unknown. */
   readonly name: string | null;
+  /** Public URL of that daemon, or null if unknown. */
   readonly url: string | null;
 } | null;
 

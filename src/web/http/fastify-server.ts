@@ -100,9 +100,9 @@ export function createHttpServer(
 }
 
 /**
- * Disconnects a client that reads nothing of a response for `stallMs`. Call it before the response is written. The
- * socket's timer is set to half of that, because it restarts once after the operating system has buffered the first
- * part.
+ * Disconnects a client that reads nothing of a response for half to all of `stallMs`. Call it before the response is
+ * written. The socket's timer is set to half, because it restarts once after the operating system has buffered the
+ * first part.
  */
 export function limitStall(response: Pick<ServerResponse, "setTimeout">, stallMs = HTTP_TIMEOUTS.stallMs): void {
   response.setTimeout(stallMs / 2);

@@ -24,6 +24,7 @@ export interface Route {
   exists?(): boolean;
   /** Called before the body is read. If it returns false, it has answered the request. */
   authorize?(request: FastifyRequest, reply: FastifyReply): boolean;
+  /** Returns the body of the response, or answers the request itself. */
   handle(request: FastifyRequest, reply: FastifyReply): unknown;
   /** Ends the streams of the route when the server stops. */
   close?(): void;

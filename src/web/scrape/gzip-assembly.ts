@@ -104,7 +104,7 @@ export function createCompressedExpositions(clock: Pick<Clock, "monotonic">) {
       const now = clock.monotonic();
       if (now - requestedAt <= REQUESTED_MS_MAX && now >= pausedUntil) await compress(exposition, requestedFormat);
     },
-    /** Returns the beginning of a gzip body for a scrape, of `exposition` or of one up to 10 s older. */
+    /** Returns the beginning of a gzip body for a scrape, of `exposition` or of one that was current up to 10 s ago. */
     async startOf(exposition: NetworkExposition, format: Format): Promise<GzipStart> {
       const now = clock.monotonic();
       requestedAt = now;

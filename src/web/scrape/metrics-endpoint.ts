@@ -79,7 +79,7 @@ export class MetricsEndpoint {
 
   /**
    * Returns the last snapshot that was published and the current metrics of the daemon. With gzip, the snapshot of a
-   * large fleet may be up to 10 s older, but never from before a reload.
+   * large fleet may be one that was current up to 10 s ago, but never one from before a reload.
    */
   async scrape(headers: IncomingHttpHeaders): Promise<Scrape> {
     const format = negotiateFormat(headers.accept);

@@ -35,8 +35,8 @@ export function joinModules(modules: ReadonlyMap<string, string>, entry: string)
 }
 
 /**
- * Returns a page that links one style sheet instead of several, and the text of that one: theirs, in the order of the
- * links. Throws if one is missing.
+ * Replaces a page's links to style sheets with one link to `name`. Returns the page, and the text of that style sheet:
+ * all of them joined in the order of the links. Throws if one is missing.
  */
 export function joinStyles(page: string, files: ReadonlyMap<string, string>, name: string) {
   const texts: string[] = [];

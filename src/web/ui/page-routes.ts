@@ -13,7 +13,7 @@ import { readPageFiles } from "./page-files.ts";
 /** A file of the status page. */
 type Asset = Awaited<ReturnType<typeof toAsset>>;
 
-/** Content security policy of the status page, which allows only its own scripts, styles and requests. */
+/** Content security policy of the status page, which allows only its own scripts, styles, images and requests. */
 const PAGE_CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -14,7 +14,7 @@ export type LoginResult =
 
 /** Maximum number of accepted logins that are remembered, so that a scrape doesn't run bcrypt. */
 const CACHED_LOGINS_MAX = 100;
-/** Maximum number of pending checks. A check takes 0.1 s, so with more of them a scrape would time out. */
+/** Maximum number of pending checks. They run one at a time, so with more of them a scrape could time out. */
 const PENDING_CHECKS_MAX = 32;
 const BUSY_RETRY_MS: DurationMs = SECOND_MS;
 
@@ -52,7 +52,7 @@ export function createUserAuth(bcryptMatches: BcryptMatches, clock: Pick<Clock, 
     return check;
   }
 
-  /** Checks an Authorization header. `users` are bcrypt hashes by name. Rejects if bcrypt fails. */
+  /** Checks an Authorization header. `users` are bcrypt hashes by name, at least one. Rejects if bcrypt fails. */
   return async (
     authorization: string | undefined,
     users: ReadonlyMap<string, string>,
@@ -91,7 +91,7 @@ function parseCredentials(authorization: string | undefined) {
   return colon < 0 ? null : { user: text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-/** The key contains the hash, so that a login is checked again when the hash of its user changes. */
+/** The key depends on the hash, so that a login is checked again when the hash of its user changes. */
 const loginKey = (secret: Uint8Array, { user, password }: Record<"user" | "password", string>, hash: string): string =>
   createHmac("sha256", secret)
     .update(JSON.stringify([user, hash, password]))

@@ -42,7 +42,7 @@ export function createRequestAuthorizer(context: WebContext) {
     if (settings.users.size === 0 || isOpen(route)) return true;
     try {
       const login = await authenticate(request, settings.users);
-      if (login.kind === "wrong") log.warn({ from: request.ip }, "basic auth failed");
+      if (login.kind === "wrong") log.warn({ from: request.ip }, "authentication failed");
       return answer(login.kind === "granted" ? null : { ...LOGIN_REFUSALS[login.kind], ...login });
     } catch (error) {
       log.error({ err: error }, "password check failed");

@@ -9,7 +9,7 @@ interface ConnectionState {
   /** When the shown data was sent, or null if there is none yet. */
   readonly dataAt: string | null;
   readonly takesCommands: boolean;
-  /** Why the last request of the status failed, or null if it was answered. */
+  /** Why the last request for the status failed, or null if it was answered. */
   readonly problem: string | null;
   /** Whether events arrive. Otherwise the page polls. */
   readonly isLive: boolean;

@@ -64,7 +64,7 @@ export const definitions = (entries: readonly (readonly [term: string, value: Ch
 export const nodeLink = (id: string, name: string, key: string): HTMLElement =>
   createElement("a", { href: `#node/${encodeURIComponent(id)}`, "data-k": `${key} ${id}` }, name);
 
-/** Returns the element of index.html with an id. */
+/** Returns the element of index.html with an id. Throws if there is none. */
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const element = document.getElementById(id);
   if (element === null) throw new Error(`the page has no element ${id}`);

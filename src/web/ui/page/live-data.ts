@@ -11,7 +11,7 @@ import { applyChange, type FleetModel, readFleet } from "./fleet/fleet.ts";
 const STATUS_INTERVAL_MS = 3_000;
 /** Interval of the server's samples. */
 const HISTORY_INTERVAL_MS = 10_000;
-/** Interval of polling the fleet and the activity without events, and of reading them again after a failure. */
+/** Polling interval of the fleet and the activity while the event stream is down, or after they could not be read. */
 const FLEET_INTERVAL_MS = 10_000;
 /** A large fleet takes a while over a slow network. */
 const FLEET_TIMEOUT_MS = 60_000;

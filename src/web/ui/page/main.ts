@@ -22,7 +22,7 @@ import { showChips, showTiles } from "./panels/summary.ts";
 import { startTheme } from "./theme.ts";
 import { formatFragment, onlyFilter, parseFragment, type ViewState } from "./view-state.ts";
 
-/** Matches phones, where the grid is so high that the effect of a filter would not be visible. */
+/** Matches phones, where the grid is so tall that the effect of a filter would not be visible. */
 const PHONE = matchMedia("(max-width: 719px)");
 
 let view = parseFragment(location.hash);

@@ -50,7 +50,7 @@ export interface FleetModel {
 
 /** Region of nodes without one. */
 const NO_REGION = "no region";
-/** Numbers in names are compared numerically only below this many nodes, because it is slow. */
+/** Numbers in names are compared numerically only up to this many nodes, because it is slow. */
 const COLLATED_NODES_MAX = 20_000;
 
 type Compare = (one: string, other: string) => number;

@@ -9,7 +9,7 @@ interface CellBlock {
 
 /** Positions of all cells, in CSS pixels. */
 export interface Layout {
-  /** Distance between two cells. */
+  /** Distance between the left edges of adjacent cells, and between their top edges. */
   readonly pitch: number;
   /** Size of a cell. */
   readonly size: number;
@@ -32,9 +32,9 @@ interface AvailableSpace {
   readonly head: number;
 }
 
-/** Possible distances between two cells in CSS pixels, largest first. */
+/** Possible pitches in CSS pixels, largest first. */
 const CELL_PITCHES = [20, 18, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4] as const;
-/** Smallest distance at which there are two pixels between cells. */
+/** Smallest pitch at which the gap between cells is two pixels wide. */
 const WIDE_PITCH = 11;
 
 /** Lays out groups of cells with the largest size that fits. */

@@ -239,8 +239,8 @@ function nextNeedingAttention(fleet: FleetModel, from: number): number {
   return from;
 }
 
-/** Returns the status, place and mark of a node, such as `offline, eu-west DE, held`. */
+/** Returns the status, location and mark of a node, such as `offline, eu-west DE, held`. */
 function describeNode(fleet: FleetModel, cell: Cell): string {
-  const place = [cell.region, cell.country].filter(Boolean).join(" ");
-  return [humanize(statusOf(fleet, cell)), place, markLabel(markOf(fleet, cell))].filter(Boolean).join(", ");
+  const location = [cell.region, cell.country].filter(Boolean).join(" ");
+  return [humanize(statusOf(fleet, cell)), location, markLabel(markOf(fleet, cell))].filter(Boolean).join(", ");
 }

@@ -10,7 +10,7 @@ export interface NodeOrder {
   readonly isDescending: boolean;
 }
 
-/** Marks from the most urgent (waiting for an operator) to the least urgent (set by an operator). */
+/** Marks from the most urgent (waiting for an operator) to the least urgent (an operator or another client acted). */
 const MARKS_BY_URGENCY: readonly (readonly string[])[] = [
   ...[["awaiting"], ["given_up"], ["firing"], ["none", "pending", "dry_run"]],
   ...[["canary"], ["in_flight"], ["acting", "episode"], ["held"]],

@@ -1,8 +1,9 @@
 import { createElement, setAttributes } from "../dom.ts";
 
-/** A shape in a box of 10 by 10, filled or drawn as a line. */
+/** A shape in a box of 10 by 10. */
 interface GlyphShape {
   readonly path: string;
+  /** Width of the line that draws it, or 0 if it is filled. */
   readonly line: number;
 }
 

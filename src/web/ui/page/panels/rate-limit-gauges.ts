@@ -10,7 +10,7 @@ type Limit = NonNullable<Category["next_poll"]["held_by"] | NonNullable<Collecto
 /** What delays calls or slows down a collector, in words. */
 const LIMIT_TEXTS: Readonly<Record<Limit, string>> = {
   rate_limited: "a rejected call",
-  learning: "a call in flight that shows the limit",
+  learning: "a call in flight whose response shows the limit",
   learned: "a limit learned from 429s",
   remaining: "the limit that the service states",
   external_usage: "other users of the API key",
