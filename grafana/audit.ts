@@ -26,7 +26,7 @@ const quarter = { width: 6, height: 4 };
 const half = { width: 12, height: 9 };
 const whole = { width: 24, height: 10 };
 
-/** Links from a cell with the id of a node. Its dashboard has a Prometheus, which is not known here. */
+/** Links from a cell with a node id. They don't select the data source of the node's dashboard, which is not known here. */
 const NODE_LINKS = [
   {
     id: "links",

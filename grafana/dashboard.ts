@@ -39,7 +39,7 @@ export const NODE_LINKS = [
   EXPLAIN_LINK,
 ];
 
-/** Address of a node on the status page. `variable`: the one with the node's id. */
+/** Returns the address of a node on the status page. `variable` is the Grafana variable with the node's id. */
 function explainUrl(variable: string): string {
   return `\${status_page}/#node/\${${variable}}`;
 }
@@ -50,7 +50,7 @@ interface DashboardContent {
   readonly description: string;
   /** Start of the default time range. */
   readonly from: string;
-  /** Variables that select the source of all panels; by default a Prometheus and daemons. */
+  /** Variables that select the source of all panels. By default, they select a Prometheus server and daemons. */
   readonly sources?: readonly Builder<VariableModel>[];
   readonly variables?: readonly Builder<VariableModel>[];
   readonly annotations?: readonly AnnotationQueryBuilder[];
@@ -78,7 +78,7 @@ export function createDashboard(content: DashboardContent): DashboardBuilder {
   return dashboard;
 }
 
-/** The address at which a browser reaches the status page; Prometheus knows the daemons by others. */
+/** The address at which a browser reaches the status page. Prometheus may reach the daemon at a different one. */
 const statusPageVariable = () =>
   new TextBoxVariableBuilder("status_page")
     .label("Status page")

@@ -12,7 +12,7 @@ interface CompiledDashboard {
   readonly dashboard: Dashboard;
 }
 
-/** That of the Grafana in compose.yaml, which is older than the builder. */
+/** The schema version of the Grafana in compose.yaml, which is older than the builder. */
 const SCHEMA_VERSION = 41;
 
 /** Every dashboard. */

@@ -52,7 +52,7 @@ export const EPISODE_NUMBERS = numbered(OPEN_STATES, EPISODE_COLORS);
 export const STATUS_NAMES = named(STATUS_COLORS);
 export const EPISODE_NAMES = named(EPISODE_COLORS);
 
-/** Texts for 1 and 0. `good`: the value shown in green; the other is red. */
+/** Texts for 1 and 0. The value `good` is shown in green, the other one in red. */
 export const booleanMapping = (one: string, zero: string, good: 0 | 1): ValueMapping => ({
   type: MappingType.ValueToText,
   options: {

@@ -35,7 +35,7 @@ export interface PanelText {
   readonly title: string;
   /** What is shown and how to read it: the panel's tooltip. */
   readonly description: string;
-  /** One of Grafana's units; `none` for a count. */
+  /** One of Grafana's units, or `none` for a count. */
   readonly unit: string;
   /** Width in columns, of 24. */
   readonly width: number;
@@ -107,7 +107,7 @@ export const counts = (text: Omit<PanelText, "unit">): TimeSeriesBuilder =>
     .decimals(0)
     .legend(legend(LegendDisplayMode.Table, ["sum"]));
 
-/** One number per series. `history`: shows a line of its values over time. */
+/** One number per series. With `history`, a line also shows its values over time. */
 export const stat = (text: PanelText, { history = false } = {}): StatBuilder =>
   configurePanel(new StatBuilder(), text)
     .graphMode(history ? BigValueGraphMode.Area : BigValueGraphMode.None)

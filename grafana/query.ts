@@ -3,7 +3,7 @@ import { DataqueryBuilder, PromQueryFormat } from "@grafana/grafana-foundation-s
 /** One query of a panel. */
 export interface Query {
   readonly expr: string;
-  /** Name of its series; absent: their labels. */
+  /** Name of its series. Absent means their labels. */
   readonly legend?: string;
   /** `series` (default): over the time range; `now`: the last value; `table`: the last value, one row per series. */
   readonly shape?: "series" | "now" | "table";
@@ -88,7 +88,10 @@ export const nodeBytesPerSecond = (direction: Direction): Query => {
   };
 };
 
-/** Bytes per second of the selected regions and countries, from the recording rules. `by`: label to keep; empty: the sum over all. */
+/**
+ * Bytes per second of the selected regions and countries, from the recording rules. `by` is the label to keep, or empty
+ * for the sum over all.
+ */
 export const bytesPerSecond = (by: string, legend: string | undefined, ...directions: readonly Direction[]): Query => {
   const recorded = directions.map((direction) =>
     selector(`region_country:proxynet_session_${direction}_bytes:rate`, ...AT_LOCATION),
@@ -105,12 +108,12 @@ export const WALKS_RESOLUTION =
 
 /**
  * Joins one series per state into one series, whose value is the index of the state, from 1. Value mappings turn it into
- * the name. `by`: labels to keep.
+ * the name. `by` lists the labels to keep.
  */
 export const stateNumber = (by: string, states: readonly string[], ofState: (state: string) => string): string =>
   `max by (${by}) (\n${states.map((state, index) => `  ${ofState(state)} * ${index + 1}`).join("\n  or\n")}\n)`;
 
-/** Converts a query to Grafana's. `refId`: its letter in the panel. */
+/** Converts a query to Grafana's. `refId` is its letter in the panel. */
 export function targetOf({ expr, legend, shape = "series", step }: Query, refId: string): DataqueryBuilder {
   const target = new DataqueryBuilder().datasource(DATASOURCE).refId(refId).expr(expr);
   if (legend !== undefined) target.legendFormat(legend);

@@ -1,6 +1,6 @@
 import type { Builder, Dataquery } from "@grafana/grafana-foundation-sdk/cog";
 
-/** A query of a panel in SQL, of the views of the journal in PostgreSQL. */
+/** A panel's query in SQL, which reads the views of the journal in PostgreSQL. */
 export interface SqlQuery {
   /** Grafana replaces `$__timeFilter(COLUMN)`, `$__timeGroup(COLUMN, $__interval)`, `$__timeFrom()`, `$__timeTo()` and variables. */
   readonly sql: string;
@@ -23,13 +23,13 @@ export const ofPolicies = (timeColumn: string): string => `$__timeFilter(${timeC
 
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana replaces it by the quoted value
 const NODE = "${node:sqlstring}";
-/** Selects the rows of the chosen node; of all if none is chosen. */
+/** Selects the rows of the chosen node, or of all nodes if none is chosen. */
 export const OF_NODE = `(${NODE} = '' OR node = ${NODE})`;
 
 /** Rows of a table. More make the browser slow. */
 export const TABLE_ROWS_MAX = 500;
 
-/** Converts a query to Grafana's. `refId`: its letter in the panel. */
+/** Converts a query to Grafana's. `refId` is its letter in the panel. */
 export const sqlTargetOf = ({ sql, shape = "table" }: SqlQuery, refId: string): Builder<Dataquery> => ({
   build: () => {
     const target = {

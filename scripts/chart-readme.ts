@@ -23,7 +23,7 @@ export function chartReadme(): string {
   return `${before}${["| value | default | meaning |", "| --- | --- | --- |", ...rows].join("\n")}\n${after}`;
 }
 
-/** A row for every described value below `path`. */
+/** Returns a row for the value at `path` if it has a description, or for each described value below it. */
 function valueRows(path: string, { description, properties = {} }: ValueSchema, value: unknown): readonly string[] {
   if (description === undefined) {
     return Object.entries(properties).flatMap(([key, schema]) =>

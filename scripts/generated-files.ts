@@ -13,7 +13,7 @@ export interface GeneratedFile {
 export const staleFiles = (files: readonly GeneratedFile[]): readonly GeneratedFile[] =>
   files.filter(({ path, content }) => readText(path) !== content());
 
-/** Reads a file by its path from the root of the repository; null: it does not exist. */
+/** Reads a file by its path from the root of the repository. Returns null if it does not exist. */
 export function readText(path: string): string | null {
   try {
     return readFileSync(fromRoot(path), "utf8");
@@ -29,8 +29,8 @@ export const formatJson = (value: unknown): string => `${JSON.stringify(value, n
 const fromRoot = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
 /**
- * Writes every stale file. With the option `--check` it only lists them, and sets the exit code 1 if there are any.
- * `script`: the npm script that writes them.
+ * Writes every stale file. With the option `--check` it only lists them, and sets the exit code 1 if there are any. For
+ * an unknown option it sets the exit code 2. `script` is the npm script that writes the files.
  */
 export function writeGeneratedFiles(files: readonly GeneratedFile[], script: string, options: readonly string[]): void {
   const unknown = options.filter((option) => option !== "--check");

@@ -46,7 +46,7 @@ The file is interpreted as it would be by a Go program: a key without a value is
 - \`\${NAME}\` is replaced with the value of the environment variable \`NAME\`.
 
 The file, the certificates and the keys are read again when they change, and apply to new connections and requests. If one of
-them is invalid, the previous settings stay active, the log names every error, and
+them is invalid, the previous settings stay active, the log says what is wrong, and
 \`proxywarden_web_config_last_reload_successful\` is 0. To turn TLS on or off, restart the daemon. Removing all users turns basic auth
 off only when the configuration is reloaded, so a half-written file can't remove the protection.`;
 
@@ -78,12 +78,13 @@ Editors with yaml-language-server complete and check a policy file whose first l
 
 const STEPS_INTRO = `\`steps\` is a list. Each step has an \`action\` and these keys:`;
 
-const STEPS_RULES = `A step ends after \`verify.within\`, or as soon as \`verify.expect\` is true. If \`when\` is then false, no further step is
-taken, and the episode closes as healed after \`clear_for\`. If \`when\` is still true, or a rebooted node has not come back online,
-the next step is taken. A node is read again at the earliest 15 seconds after an action, and \`check\` warns if
-\`verify.within\` is shorter. If \`verify.expect\` held before the action and has held ever since, it says nothing about the
-action, and ends the step only once \`when\` is false. A step that the service rejects ends the episode. An action whose
-response is unclear is verified by observation; no action is sent twice.`;
+const STEPS_RULES = `A step ends after \`verify.within\`, or as soon as \`verify.expect\` is true. If its result is not clear after
+\`verify.within\`, it continues for at most as long again or 10 minutes (6 hours if the node is not observed), whichever is longer.
+If \`when\` is false at the end, no further step is taken, and the episode closes as healed after \`clear_for\`. If \`when\` is still
+true, or a rebooted node has not come back online, the next step is taken. A node is read again at the earliest 15 seconds after an
+action, and \`check\` warns if \`verify.within\` is shorter. If \`verify.expect\` held before the action and has held ever since, it
+says nothing about the action, and ends the step only once \`when\` is false. A step that the service rejects ends the episode. An
+action whose response is unclear is verified by observation; no action is sent twice.`;
 
 const SCENARIO_INTRO = `# Simulator scenarios
 
@@ -127,7 +128,7 @@ export const configJsonSchema = (): JsonSchema => jsonSchemaOf(configSchema, "pr
 /** JSON Schema of web configuration files, for editors. */
 export const webJsonSchema = (): JsonSchema => jsonSchemaOf(webSchema, "proxywarden web configuration");
 
-/** Returns the reference of policy files in Markdown. `expressions`: the reference of expressions; `example`: a whole file. */
+/** Returns the reference of policy files in Markdown. `expressions` is that of expressions, `example` a whole file. */
 export function policyReference(expressions: string, example: string): string {
   const policyKeys = sectionKeys(listItem(policyFileSchema.shape.policies)!)!;
   const keys = keyTable(Object.entries(policyKeys).flatMap(([key, schema]) => keyRows(key, schema)));
@@ -194,7 +195,10 @@ function faultReference(fault: z.core.$ZodType): string {
   ].join("\n\n");
 }
 
-/** Returns the table of the alternatives of a choice, which the word of one key tells apart, without keys of all of them. */
+/**
+ * Returns a table of the alternatives of a choice, with their keys except `commonKeys`. The key `wordKey` tells them
+ * apart.
+ */
 function alternativesTable(wordKey: string, choice: z.core.$ZodType, commonKeys: readonly string[] = []): string {
   const rows = (alternatives(choice) ?? []).map((option) => {
     const { [wordKey]: word, ...keys } = sectionKeys(option)!;

@@ -31,8 +31,8 @@ function withVariables(schema: JsonSchema): JsonSchema {
   if (schema.anyOf !== undefined) return { ...schema, anyOf: schema.anyOf.map(withVariables) };
   if (schema.oneOf !== undefined) return { ...schema, oneOf: schema.oneOf.map(withVariables) };
   if (schema.items !== undefined) return { ...schema, items: branch(schema.items as JsonSchema) };
-  // A constant distinguishes alternatives, so it can't be a variable. A text that may be any but a blank one accepts
-  // variables anyway.
+  // A constant distinguishes alternatives, so it can't be a variable. A text whose only restriction is that it must not be
+  // blank accepts variables anyway.
   if (schema.const !== undefined || schema.type === "null") return schema;
   const isAnyText = schema.pattern === undefined || schema.pattern === NON_BLANK_PATTERN;
   if (schema.type === "string" && isAnyText && schema.enum === undefined) return schema;

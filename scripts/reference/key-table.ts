@@ -7,7 +7,7 @@ export interface KeyRow {
   readonly path: string;
   /** Type and range of the value. */
   readonly type: string;
-  /** As written in YAML; null: there is none. */
+  /** The default as written in YAML, or null if there is none. */
   readonly defaultText: string | null;
   readonly required: boolean;
   readonly meaning: string;
@@ -57,17 +57,17 @@ function typeText(schema: z.core.$ZodType): string {
   return def.type === "object" ? "mapping" : def.type;
 }
 
-/** Returns the maximum number of items of a list; Infinity if it is unlimited. */
+/** Returns the maximum number of items of a list, or Infinity if it is unlimited. */
 export function itemsMax(schema: z.core.$ZodType): number {
   const bounds = (innermost(schema)._zod.def.checks ?? []).map(({ _zod }) => _zod.def);
   return Math.min(...bounds.map((bound) => ("maximum" in bound ? Number(bound.maximum) : Number.POSITIVE_INFINITY)));
 }
 
-/** The size of a list is not stated if it is the number of the values that an item may have. */
+/** The maximum length of a list is not stated if it equals the number of values that an item may have. */
 const boundText = (max: number, item: z.core.$ZodType): string =>
   innermost(item)._zod.values?.size === max ? " of" : ` of at most ${max}`;
 
-/** Returns the default of a key as written in YAML; undefined: there is none. */
+/** Returns the default of a key as written in YAML, or undefined if there is none. */
 function defaultOf(schema: z.core.$ZodType): unknown {
   const { def } = (schema as z.core.$ZodTypes)._zod;
   return def.type === "default" || def.type === "prefault" ? def.defaultValue : undefined;

@@ -27,7 +27,7 @@ fleet follows the file and does not react to actions: to model a reboot that hel
 the inventory only after two walks, so begin each test with two minutes in which all nodes are healthy. Unless \`mode\` says otherwise, policies are
 tested as if they were enforced, even those in \`dry_run\`.`;
 
-/** Returns the reference of policy tests in Markdown. `example`: a whole file. */
+/** Returns the reference of policy tests in Markdown. `example` is a whole file. */
 export function policyTestReference(example: string): string {
   const { safety, time_intervals, ...keys } = schema.shape;
   const rows = Object.entries(keys).flatMap(([key, value]) => keyRows(key, value));

@@ -21,7 +21,7 @@ export interface ExpressionUse {
 export interface ConfigChecks {
   /** Returns what is wrong with a cron expression, or null if it is valid. */
   cron(expression: string): string | null;
-  /** The names of all metric families. */
+  /** The names of all `proxynet_*` metric families. */
   readonly families: readonly string[];
   /** Every reason to hold a node. */
   readonly holdReasons: readonly string[];

@@ -27,7 +27,8 @@ import { type DaemonDeps, openRuntime, type Runtime } from "./runtime.ts";
 import { SHUTDOWN_BUDGET, shutDown } from "./shutdown.ts";
 
 /**
- * Starts the daemon: secrets and clients, state, web server, collectors, remediation. The error lists every problem.
+ * Starts the daemon: secrets and clients, state, web server, collectors, remediation. If one of these fails, the later
+ * ones are not started. The error lists every problem with it.
  */
 export async function startDaemon(loaded: LoadedConfig, deps: DaemonDeps): Promise<Result<Daemon, readonly string[]>> {
   deps.log.setLevel(loaded.config.log.level);

@@ -94,7 +94,7 @@ export class Leadership {
       // Logged when it begins, not at every attempt.
       if (!this.#isDatabaseFailing) log.warn({ err: error }, "lease not acquired; trying again");
       this.#isDatabaseFailing = true;
-      // The lease may have been acquired before its holder could not be read.
+      // The lease may have been acquired even if reading its holder failed.
       return lease.epoch() !== null;
     }
   }

@@ -55,8 +55,8 @@ interface WebhookDeps extends Omit<IntegrationClientDeps, "access"> {
 }
 
 /**
- * Posts notifications to a webhook, as JSON. The overall status is `firing` if any notification fires. A field that
- * does not apply is null; times are ISO 8601 in UTC. Adding a field does not change the version.
+ * Creates a receiver that posts notifications to a webhook, as JSON. The overall status is `firing` if any notification
+ * fires. A field that does not apply is null; times are ISO 8601 in UTC. Adding a field does not change the version.
  *
  *     {
  *       "version": "1",

@@ -152,7 +152,9 @@ const exportSection = section({
     ),
   series_max: wholeNumber(1_000, 100_000_000)
     .default(2_000_000)
-    .describe("Maximum number of series. Above it, whole families are dropped, those with the most series first."),
+    .describe(
+      "Maximum number of series of `proxynet_*` families. Above it, whole families are dropped, those with the most series first.",
+    ),
 })
   .transform(({ deny, ...section }) => ({ ...camelKeys(section), deny: new Set(deny) }))
   .prefault({})

@@ -28,7 +28,9 @@ const REASON_LENGTH_MAX = 500;
 
 const verify = (within: string, otherwise: string) =>
   section({
-    within: duration("1s", "1d").prefault(within).describe("Time after which the step ends."),
+    within: duration("1s", "1d")
+      .prefault(within)
+      .describe("Time after which the step ends, unless its result is not clear yet."),
     expect: expression()
       .exactOptional()
       .describe(

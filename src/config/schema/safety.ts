@@ -146,7 +146,7 @@ export const safetySchema = section({
     window: wholeNumber(1, 1_000)
       .default(10)
       .describe(
-        "Number of most recently treated nodes that are counted. Episodes that closed more than 30 days ago don't count.",
+        "Number of most recently treated nodes that are counted. A policy that has treated fewer does not fall back. Episodes that closed more than 30 days ago don't count.",
       ),
     min_success: share(100).prefault("50%").describe("Minimum share of the counted nodes that were healed."),
   })

@@ -105,9 +105,9 @@ const faults = [
   ),
   requestFault("reset", "Breaks the connection before the response.", {}),
   requestFault("truncate", "Breaks the connection in the middle of the body.", {}),
-  requestFault("bad_json", "Responds 200 with a body that is not JSON.", {}),
+  requestFault("bad_json", "Makes the body invalid JSON.", {}),
   requestFault("html", "Responds 200 with an HTML page, as a proxy might.", {}),
-  requestFault("wrong_shape", "Responds 200 with JSON of the wrong shape.", {}),
+  requestFault("wrong_shape", "Replaces the body with JSON of the wrong shape.", {}),
   requestFault(
     "bad_records",
     "Makes records of a list invalid: an unknown status, a number out of range, no id, an unusual name or timestamp.",
@@ -123,8 +123,8 @@ const faults = [
   requestFault("slow_drip", "Sends the body slowly.", {
     bytes_per_second: wholeNumber(1, 1_000_000).describe("Bytes of the body per second."),
   }),
-  requestFault("huge_body", "Responds 200 with a body that is too large.", {
-    bytes: wholeNumber(1, 1_000_000_000).describe("Size of the body."),
+  requestFault("huge_body", "Pads the body with spaces until it is too large.", {
+    bytes: wholeNumber(1, 1_000_000_000).describe("Size of the padded body."),
   }),
   requestFault("redirect", "Redirects to another URL.", {
     location: text(

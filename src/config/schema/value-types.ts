@@ -184,7 +184,7 @@ export function httpUrl(noun: string, refusal: (url: URL) => string | null, kind
 export const baseUrl = (noun: string, refusal: (url: URL) => string | null) =>
   httpUrl(noun, refusal).transform((url) => url.replace(/\/+$/, ""));
 
-/** A mapping with exactly these keys. */
+/** A mapping that may have only these keys. */
 export function section<const Shape extends z.core.$ZodShape>(shape: Shape) {
   const expected = `must be a mapping (keys: ${Object.keys(shape).join(", ")})`;
   return z.strictObject(shape, { error: (issue) => (issue.code === "invalid_type" ? expected : undefined) });

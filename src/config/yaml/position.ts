@@ -17,7 +17,7 @@ export interface Mark {
   readonly found: string;
   /** Environment variables in it. */
   readonly variables: readonly string[];
-  /** Returns the position of one of its characters. Absent if it is not text, or if variables in it were replaced. */
+  /** Returns the position of one of its characters. Absent if it is not text, or if a `${` in it was replaced. */
   positionAt?(index: number): Position;
 }
 
