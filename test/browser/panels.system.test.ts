@@ -261,3 +261,24 @@ test("limits, ages and charts say what their numbers mean", async () => {
   await page.mouse.move(box.x + 5, box.y + 20);
   await chart.locator(".tip").waitFor({ state: "hidden" });
 });
+
+test("the banner about an incomplete inventory offers to accept it only if the list was read to its end", async () => {
+  const nodes: { failure: { reason: string; message: string } } & Omit<typeof COLLECTOR_OFF, "failure"> = {
+    ...COLLECTOR_OFF,
+    failure: { reason: "incomplete", message: "the list shows 490 records and counts 500" },
+  };
+  const status = { ...(new LargeFleet(1).webDeps().status() as object), collectors: { nodes } };
+  const trust = [{ reason: "inventory_incomplete", detail: "the last walk missed 10 of 500 nodes" }];
+  const { page } = await open({
+    status: () => status,
+    remediation: () => ({ ...idleRemediation, status: () => ({ ...idleStatus, trust }) }),
+  });
+  const banner = page.locator(".banner").filter({ hasText: "Fleet data is not trusted" });
+  await banner.getByText("the last walk missed 10 of 500 nodes").waitFor();
+  expect(await banner.getByRole("button").allTextContents()).toEqual(["Accept inventory"]);
+  // The daemon would reject the command after such a walk.
+  nodes.failure = { reason: "timeout", message: "no response within 10 s" };
+  trust[0]!.detail = "the last walk of the nodes was not complete";
+  await banner.getByText("the last walk of the nodes was not complete").waitFor();
+  expect(await banner.getByRole("button").count()).toBe(0);
+});
