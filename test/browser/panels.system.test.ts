@@ -8,6 +8,7 @@ import type { WebDeps } from "../../src/web/api/routes.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import {
   emptyExplanation,
+  emptyHistory,
   heldDecision,
   idleRemediation,
   idleStatus,
@@ -168,13 +169,22 @@ test("the panel of a held node says who holds it, since when and why", async () 
   );
 });
 
-test("before the first walk the page does not claim that every node is healthy", async () => {
-  const { page } = await open({ fleet: () => buildFleet([]) });
+test("before the first walk the page does not claim that every node is healthy, or that one is gone", async () => {
+  const status = { ...(new LargeFleet(1).webDeps().status() as object), nodes_complete: false };
+  const remediation = { ...idleRemediation, historyOf: async () => ({ ...emptyHistory, actions: [verifiedAction] }) };
+  const { page } = await open(
+    { fleet: () => buildFleet([]), status: () => status, node: () => null, remediation: () => remediation },
+    "/#node/node_1",
+  );
   await page.locator("#attention-none").waitFor();
   expect(await page.locator("#attention-none").textContent()).toBe("No nodes are known yet.");
   expect(await page.locator("#attention-count").textContent()).toBe("");
   expect(await page.locator('[data-k="tile Online"]').textContent()).toBe("Online–no nodes known yet");
   expect(await page.locator('[data-k="tile Needs attention"] b').textContent()).toBe("–");
+  await page.locator("#panel-title").getByText("unknown").waitFor();
+  expect(await page.locator("#panel-body").innerText()).toContain("No policy is evaluated for this node.");
+  status.nodes_complete = true;
+  await page.locator("#panel-title").getByText("gone").waitFor();
 });
 
 test("until the budget is read the page does not claim that there is no monthly limit", async () => {
