@@ -32,7 +32,7 @@ export type Reload = () => Promise<Result<void, readonly string[]>>;
 
 /** What the routes show and do. */
 export interface WebDeps {
-  /** Null before the first snapshot. */
+  /** Null before the first snapshot, and on a standby. */
   fleet(): Fleet | null;
   readonly eventLog: EventLog;
   /** Distinguishes the events of this process from those of earlier ones. */
