@@ -81,7 +81,7 @@ export class Daemon {
       return web;
     }
     this.#web = web.value;
-    // Since the server listens, no turn of the event loop has passed, so no connection precedes the active configuration.
+    // The event loop has not turned since the server began to listen, so no connection precedes the configuration.
     if (term !== null) this.#roleSwitch.lead(resources, term);
     else await this.#roleSwitch.standBy(resources, this.#runtime.shared!);
     this.#history = recordHistory(

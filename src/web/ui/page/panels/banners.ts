@@ -59,8 +59,8 @@ function bannersOf({
   }
   for (const { reason, detail } of isStandby ? [] : remediation.trust) {
     // The daemon rejects the command after a walk that could not read every page.
-    const isMissingNodes = reason === "inventory_incomplete" && failure?.reason === "incomplete";
-    const command = reason === "inventory_shrunk" || isMissingNodes ? { command: acceptInventory } : {};
+    const hasWalkMissedNodes = reason === "inventory_incomplete" && failure?.reason === "incomplete";
+    const command = reason === "inventory_shrunk" || hasWalkMissedNodes ? { command: acceptInventory } : {};
     const text = `${humanize(reason)}: ${detail}`;
     const title = "Fleet data is not trusted; actions are on hold";
     banners.push({ tone: "wait", title, text, alert: "ProxywardenUntrusted", ...command });
