@@ -82,6 +82,7 @@ export class Daemon {
       return web;
     }
     this.#web = web.value;
+    // The event loop has not turned since the server began to listen, so no connection precedes the configuration.
     if (term !== null) this.#roleSwitch.lead(resources, term);
     else await this.#roleSwitch.standBy(resources, this.#runtime.shared!);
     this.#history = recordHistory(
@@ -210,12 +211,12 @@ export class Daemon {
 
   async #listen(resources: ConfigResources): Promise<Result<WebServer, readonly string[]>> {
     const { config, webSettings: settings } = resources;
-    const deps = this.#webDeps(resources);
+    const deps = this.#webDeps();
     const listened = await startWebServer({ ...this.#runtime, ...config.web.listen, deps, settings });
     return listened.ok ? listened : fail([`web.listen: ${listened.error}`]);
   }
 
-  #webDeps({ isTrustedProxy }: ConfigResources): WebDeps {
+  #webDeps(): WebDeps {
     const runtime = this.#runtime;
     return {
       scrape: (request) => {
@@ -225,8 +226,7 @@ export class Daemon {
         return runtime.exposition.scrape(request);
       },
       reload: (operator) => this.#reloadAndJournal(operator, ""),
-      // A connection may arrive before the first configuration is active.
-      isTrustedProxy: (address) => (this.#roleSwitch.active?.resources.isTrustedProxy ?? isTrustedProxy)(address),
+      isTrustedProxy: (address) => this.#roleSwitch.active.resources.isTrustedProxy(address),
       status: () => this.#status(),
       nodes: (query) => nodesView(this.statusSnapshot(), query),
       node: (id) => nodeView(this.statusSnapshot(), id),

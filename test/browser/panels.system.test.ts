@@ -8,6 +8,7 @@ import type { WebDeps } from "../../src/web/api/routes.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import {
   emptyExplanation,
+  emptyHistory,
   heldDecision,
   idleRemediation,
   idleStatus,
@@ -168,13 +169,22 @@ test("the panel of a held node says who holds it, since when and why", async () 
   );
 });
 
-test("before the first walk the page does not claim that every node is healthy", async () => {
-  const { page } = await open({ fleet: () => buildFleet([]) });
+test("before the first walk the page does not claim that every node is healthy, or that one is gone", async () => {
+  const status = { ...(new LargeFleet(1).webDeps().status() as object), nodes_complete: false };
+  const remediation = { ...idleRemediation, historyOf: async () => ({ ...emptyHistory, actions: [verifiedAction] }) };
+  const { page } = await open(
+    { fleet: () => buildFleet([]), status: () => status, node: () => null, remediation: () => remediation },
+    "/#node/node_1",
+  );
   await page.locator("#attention-none").waitFor();
   expect(await page.locator("#attention-none").textContent()).toBe("No nodes are known yet.");
   expect(await page.locator("#attention-count").textContent()).toBe("");
   expect(await page.locator('[data-k="tile Online"]').textContent()).toBe("Online–no nodes known yet");
   expect(await page.locator('[data-k="tile Needs attention"] b').textContent()).toBe("–");
+  await page.locator("#panel-title").getByText("unknown").waitFor();
+  expect(await page.locator("#panel-body").innerText()).toContain("No policy is evaluated for this node.");
+  status.nodes_complete = true;
+  await page.locator("#panel-title").getByText("gone").waitFor();
 });
 
 test("until the budget is read the page does not claim that there is no monthly limit", async () => {
@@ -260,4 +270,25 @@ test("limits, ages and charts say what their numbers mean", async () => {
   // No sample is near: the daemon is younger than the hour that the axis shows.
   await page.mouse.move(box.x + 5, box.y + 20);
   await chart.locator(".tip").waitFor({ state: "hidden" });
+});
+
+test("the banner about an incomplete inventory offers to accept it only if the list was read to its end", async () => {
+  const nodes: { failure: { reason: string; message: string } } & Omit<typeof COLLECTOR_OFF, "failure"> = {
+    ...COLLECTOR_OFF,
+    failure: { reason: "incomplete", message: "the list shows 490 records and counts 500" },
+  };
+  const status = { ...(new LargeFleet(1).webDeps().status() as object), collectors: { nodes } };
+  const trust = [{ reason: "inventory_incomplete", detail: "the last walk missed 10 of 500 nodes" }];
+  const { page } = await open({
+    status: () => status,
+    remediation: () => ({ ...idleRemediation, status: () => ({ ...idleStatus, trust }) }),
+  });
+  const banner = page.locator(".banner").filter({ hasText: "Fleet data is not trusted" });
+  await banner.getByText("the last walk missed 10 of 500 nodes").waitFor();
+  expect(await banner.getByRole("button").allTextContents()).toEqual(["Accept inventory"]);
+  // The daemon would reject the command after such a walk.
+  nodes.failure = { reason: "timeout", message: "no response within 10 s" };
+  trust[0]!.detail = "the last walk of the nodes was not complete";
+  await banner.getByText("the last walk of the nodes was not complete").waitFor();
+  expect(await banner.getByRole("button").count()).toBe(0);
 });

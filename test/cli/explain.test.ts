@@ -264,7 +264,7 @@ decisions, newest first
   });
 
   test("and exits with 1 for an unknown node, or without a daemon", async () => {
-    const { url } = await startTestServer();
+    const { url } = await startTestServer({ fleet: () => buildFleet([{ id: "node_1" }]) });
     expect(await run("node_2", { url })).toEqual({
       code: 1,
       out: "",

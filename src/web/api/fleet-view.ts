@@ -21,7 +21,7 @@ export type FleetGrid = ReturnType<typeof createFleetGrid>;
 
 /** Dependencies of {@link createFleetGrid}. */
 interface FleetGridDeps {
-  /** Null before the first snapshot. */
+  /** Null before the first snapshot, and on a standby. */
   fleet(): Fleet | null;
   readonly marks: RemediationView["nodeMarks"];
 }

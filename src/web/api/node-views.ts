@@ -37,7 +37,7 @@ export function* nodesView(statusSnapshot: StatusSnapshot, query: Query): Steps<
   return { ...rows, complete, pagination: { page, limit, total: slots.length } };
 }
 
-/** `GET /api/v1/nodes/ID`, or null if there is no such node. */
+/** The part of `GET /api/v1/nodes/ID` that shows the fields of the node, or null if it is not in the fleet. */
 export function nodeView(statusSnapshot: StatusSnapshot, id: string) {
   const fleet = statusSnapshot.snapshot?.fleet;
   const slot = fleet === undefined ? undefined : slotsById(fleet).get(id);

@@ -80,7 +80,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     name: "accept-inventory",
     path: "/api/v1/inventory/accept",
     description:
-      "accept that missing nodes are gone for good (removed, or lost after an action), and that missing sessions do not exist",
+      "accept that missing nodes are gone for good (removed, or lost after an action), and that nodes and sessions that a list counts but does not show do not exist",
   },
 ];
 

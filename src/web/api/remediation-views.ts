@@ -54,7 +54,10 @@ export function* policiesView(remediation: RemediationView, name: string | null)
   return policies.filter(({ policy }) => name === null || policy.spec.name === name).map(policyView);
 }
 
-/** `GET /api/v1/actions`: newest first. `state` is "awaiting" or "approved"; undefined means every state. */
+/**
+ * `GET /api/v1/actions`. `state` is "awaiting" or "approved": then the oldest action comes first. Undefined means every
+ * state: then the newest comes first.
+ */
 export async function actionsView(remediation: RemediationView, state: string | undefined, query: JournalQuery) {
   if (state === undefined) return (await remediation.actions(query)).map(actionView);
   const { node, policy, until = Number.POSITIVE_INFINITY, limit } = query;

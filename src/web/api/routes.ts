@@ -32,7 +32,7 @@ export type Reload = () => Promise<Result<void, readonly string[]>>;
 
 /** What the routes show and do. */
 export interface WebDeps {
-  /** Null before the first snapshot. */
+  /** Null before the first snapshot, and on a standby. */
   fleet(): Fleet | null;
   readonly eventLog: EventLog;
   /** Distinguishes the events of this process from those of earlier ones. */
@@ -171,7 +171,13 @@ async function answerNode(context: WebContext, request: FastifyRequest, reply: F
   const approvals = [...remediation.approvals(), ...remediation.approvals("approved")];
   const explanation = explanationView(explained, approvals, history);
   if (node === null && !hasHistory(explanation)) {
-    return sendError(request, reply, 404, `no node with the id ${JSON.stringify(id)} in the fleet`);
+    return sendError(request, reply, 404, unknownNodeProblem(id, context.fleet()));
   }
   return { ...(node ?? { id }), ...explanation };
 }
+
+/** A standby reads no list, so it can't say whether a node exists. */
+const unknownNodeProblem = (id: string, fleet: Fleet | null): string =>
+  fleet === null || fleet.settledAt === null
+    ? `the journal has no rows about the node ${JSON.stringify(id)}, and this daemon has not read the whole node list`
+    : `no node with the id ${JSON.stringify(id)} in the fleet`;

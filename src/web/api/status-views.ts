@@ -23,7 +23,7 @@ export interface StatusSnapshot {
   readonly startedAt: EpochMs;
   readonly now: EpochMs;
   readonly monotonic: MonotonicMs;
-  /** Null before the first snapshot. */
+  /** Null before the first snapshot, and on a standby. */
   readonly snapshot: Snapshot | null;
   readonly plan: Plan;
   readonly collectors: Readonly<Record<Collector, CollectorHealth>>;
@@ -48,7 +48,7 @@ export type LeaderView = {
 /** The section `links` of `GET /api/v1/status`. A link is null if it is not configured. */
 export type LinksView = Readonly<Record<"runbook" | "grafana", string | null>>;
 
-/** `GET /api/v1/status`. */
+/** `GET /api/v1/status`, without `leader`, `links`, `accepts_commands` and `remediation`. */
 export function statusView(statusSnapshot: StatusSnapshot) {
   const { version, startedAt, now, clockSkewMs, configRejectedAt, snapshot } = statusSnapshot;
   const sessions = snapshot?.sessions ? sessionsByStatus(snapshot.sessions) : null;

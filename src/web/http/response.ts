@@ -37,6 +37,7 @@ const ERROR_CODES: Readonly<Record<number, string>> = {
   409: "conflict",
   413: "body_too_large",
   414: "path_too_long",
+  // Also the code for too many requests.
   429: "too_many_attempts",
   500: "internal",
   503: "unavailable",

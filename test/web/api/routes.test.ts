@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { fail, ok } from "../../../src/base/result.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
 import { pageRoutes } from "../../../src/web/ui/page-routes.ts";
+import { buildFleet } from "../fleet-fixture.ts";
 import {
   deferred,
   fetchFrom,
@@ -180,10 +181,15 @@ describe("the API", () => {
   });
 
   test("answers 404 in JSON for an unknown node or route", async () => {
-    const web = await startTestServer();
+    const web = await startTestServer({ fleet: () => buildFleet([{ id: "node_1" }]) });
     const node = await fetchFrom(web, "/api/v1/nodes/node_2");
     expect(node.status).toBe(404);
     expect(JSON.parse(node.text)).toEqual({ error: "not_found", message: 'no node with the id "node_2" in the fleet' });
+    // A standby, or a leader before its first walk.
+    const { text } = await fetchFrom(await startTestServer({ fleet: () => null }), "/api/v1/nodes/node_2");
+    expect(JSON.parse(text).message).toBe(
+      'the journal has no rows about the node "node_2", and this daemon has not read the whole node list',
+    );
     const route = await fetchFrom(web, "/api/v1/none");
     expect(route.status).toBe(404);
     expect(JSON.parse(route.text)).toEqual({

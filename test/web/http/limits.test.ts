@@ -41,7 +41,11 @@ describe("requests", () => {
     expect(await statuses("/-/healthy", 3)).toEqual([200, 200, 200]);
     clock.nowMs += 1_000;
     expect(await statuses("/metrics", 2)).toEqual([200, 429]);
-    expect(await sendHttpRequest(web, "/metrics")).toMatchObject({ text: "rate_limit exceeded\n" });
+    const message = "more requests than rate_limit in the web configuration allows for all clients together";
+    expect(await sendHttpRequest(web, "/metrics")).toMatchObject({ text: `${message}\n` });
+    // The code is the same as after too many wrong passwords or tokens.
+    const { text } = await sendHttpRequest(web, "/api/v1/status");
+    expect(JSON.parse(text)).toEqual({ error: "too_many_attempts", message });
   });
 
   test("answers 431 for headers over 16 KiB and 413 for a body over 8 KiB", async () => {

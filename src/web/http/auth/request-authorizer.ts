@@ -18,7 +18,7 @@ export function createRequestAuthorizer(context: WebContext) {
     const refusal = { reason: "rate", status: 429, retryAfterMs: excess.retryAfterMs } as const;
     return excess.of === "client"
       ? { ...refusal, message: TOO_MANY_REQUESTS, closesConnection: true }
-      : { ...refusal, message: "rate_limit exceeded" };
+      : { ...refusal, message: RATE_LIMIT_EXCEEDED };
   }
 
   /** Operators may use their token instead of a password. */
@@ -52,6 +52,7 @@ export function createRequestAuthorizer(context: WebContext) {
 }
 
 const TOO_MANY_REQUESTS = `more than ${CLIENT_REQUESTS_PER_SECOND} requests per second from one address`;
+const RATE_LIMIT_EXCEEDED = "more requests than rate_limit in the web configuration allows for all clients together";
 const CHALLENGE = 'Basic realm="proxywarden", charset="UTF-8"';
 
 const PASSWORD_CHECK_FAILED: Refusal = {
@@ -68,7 +69,7 @@ const LOGIN_REFUSALS: Readonly<Record<Exclude<LoginResult["kind"], "granted">, R
     reason: "attempts",
     status: 429,
     message:
-      "too many wrong passwords from this address, or too many wrong tokens; credentials that were accepted before still work",
+      "too many wrong passwords from this address, or too many wrong tokens; operators' tokens, and passwords that were accepted before, still work",
   },
   busy: { reason: "busy", status: 503, message: "too many password checks are pending" },
 };

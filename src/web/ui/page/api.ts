@@ -43,7 +43,7 @@ export interface RowList<T> {
   readonly data: readonly T[];
 }
 
-/** Why a request failed. The status is 0 if there was no response. */
+/** Why a request failed. The status is 0 if there was no response, or not one in JSON. */
 interface RequestError {
   readonly status: number;
   readonly message: string;

@@ -68,7 +68,7 @@ const data = new LiveData({
     showChips(status);
     showBanners(status);
     showFreshness(status);
-    panel.linkTo(status.links.grafana);
+    panel.setStatus(status);
     showTiles(data.fleet, status, data.budget, view);
     panel.refresh(null);
   },

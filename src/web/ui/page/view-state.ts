@@ -45,7 +45,7 @@ export const onlyFilter = (filter: Partial<NodeFilter>): Partial<ViewState> => (
  */
 export function parseFragment(fragment: string, current: ViewState = DEFAULTS): ViewState {
   const [, path = "", query] = /^#?([^?]*)(?:\?(.*))?$/s.exec(fragment) ?? [];
-  const node = path.startsWith("node/") ? decode(path.slice("node/".length)) || null : null;
+  const node = path.startsWith("node/") ? decodePercent(path.slice("node/".length)) || null : null;
   if (query === undefined) return node === null && path !== "" ? current : { ...current, node };
   const values = new URLSearchParams(query);
   return {
@@ -85,11 +85,11 @@ function parseOrder(text: string | null): NodeOrder | null {
 
 const formatOrder = ({ column, isDescending }: NodeOrder): string => `${isDescending ? "-" : ""}${column}`;
 
-function decode(text: string): string {
+/** Decodes percent-encoding. Invalid text is returned as it is. URLSearchParams would also decode `+` and split at `&`. */
+function decodePercent(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // An invalid escape is kept unchanged.
     return text;
   }
 }

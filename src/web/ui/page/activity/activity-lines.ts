@@ -123,7 +123,7 @@ const evidenceFacts = ({ fields, observed_at }: DecisionView["evidence"]) => [
   ["observed", timeOfDay(observed_at)] as const,
 ];
 
-/** Returns what an action does in one or two words. */
+/** Returns what an action does in a few words. */
 export function requestLabel(request: RequestView): string {
   if (request.kind === "reboot") return request.force ? "forced reboot" : "reboot";
   return request.kind === "quarantine"

@@ -16,6 +16,11 @@ import {
   timeOfDay,
 } from "../format.ts";
 
+/** Usage above this is shown as high. */
+const USAGE_HIGH = 0.85;
+/** Usage above this is shown as critical, as on the Grafana dashboards. */
+const USAGE_CRITICAL = 0.95;
+
 /** Creates the list of a node's fields, and how old they are. */
 export function nodeFields(node: NodeDocument, now: number): HTMLElement {
   const rows: readonly (readonly [name: string, value: Child])[] = [
@@ -41,7 +46,7 @@ function sessionsText({ active_sessions, sessions }: NodeDocument): string {
 
 function usage(ratio: number | null | undefined): Child {
   if (ratio == null) return "unknown";
-  const tone = ratio > 0.95 ? "bad" : ratio > 0.85 ? "wait" : "good";
+  const tone = ratio > USAGE_CRITICAL ? "bad" : ratio > USAGE_HIGH ? "wait" : "good";
   return createElement("span.usage", bar(ratio, tone, { "aria-hidden": "true" }), formatPercent(ratio));
 }
 

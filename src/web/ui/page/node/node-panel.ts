@@ -1,4 +1,4 @@
-import { getJson, type NodeDocument } from "../api.ts";
+import { getJson, type NodeDocument, type Status } from "../api.ts";
 import { byId, createElement, fill } from "../dom.ts";
 import { glyphElement } from "../fleet/status-icon.ts";
 import { humanize, sinceText } from "../format.ts";
@@ -22,7 +22,10 @@ export class NodePanel {
   /** Id of the node that is shown, or null if the panel is closed. */
   #shown: string | null = null;
   #requests = 0;
+  /** URL of Grafana for the link to the node's dashboard, or null if not configured. */
   #grafana: string | null = null;
+  /** Whether a node that the daemon does not list is gone. A standby lists none, as does a leader before its first walk. */
+  #isFleetKnown = false;
 
   /** `onClose` is called when the user closes the panel. */
   constructor(onClose: () => void) {
@@ -48,9 +51,10 @@ export class NodePanel {
     void this.#load();
   }
 
-  /** Sets the URL of Grafana for the link to the node's dashboard. Null if not configured. */
-  linkTo(grafana: string | null): void {
-    this.#grafana = grafana;
+  /** Sets what the panel shows from the status of the daemon. The next {@link refresh} shows it. */
+  setStatus({ links, nodes_complete }: Status): void {
+    this.#grafana = links.grafana;
+    this.#isFleetKnown = nodes_complete;
   }
 
   /** Reloads the explanation if it is about this node. Null means any node. */
@@ -72,7 +76,7 @@ export class NodePanel {
   }
 
   #show(node: NodeDocument): void {
-    const status = node.known ? (node.status ?? "unknown") : "gone";
+    const status = !node.known && this.#isFleetKnown ? "gone" : (node.status ?? "unknown");
     fill(this.#title, [node.name, status], () => [
       node.known ? glyphElement(status) : null,
       createElement("span", node.name ?? node.id),
@@ -110,7 +114,7 @@ function bodyElements(node: NodeDocument): readonly HTMLElement[] {
     .filter(({ state }) => state === "awaiting" || state === "approved")
     .map((action) => approvalElement(action, node.name ?? node.id, now));
   const policies = node.policies.map((policy) => policyElement(policy, now));
-  const none = createElement("p.muted", "No policy applies to this node.");
+  const none = createElement("p.muted", "No policy is evaluated for this node.");
   return [
     createElement("p.muted.panel-id", [node.id, node.country, node.region].filter(Boolean).join(" · ")),
     ...approvals,

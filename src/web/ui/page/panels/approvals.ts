@@ -6,12 +6,15 @@ import { type FleetModel, nodeName } from "../fleet/fleet.ts";
 import { countNoun, formatAge, formatDuration } from "../format.ts";
 import { commandButton } from "./command-buttons.ts";
 
+/** Interval at which the ages of requests and the times until they expire are updated. */
+const REDRAW_INTERVAL_MS = 10_000;
+
 /** Lists the actions that wait for approval, with buttons to approve and reject. */
 export function showApprovals(actions: readonly ActionView[], fleet: FleetModel | null, now: number): void {
   byId("approvals-card").hidden = actions.length === 0;
   byId("approvals-count").textContent = countNoun(actions.length, "action");
   const names = actions.map(({ node }) => nodeName(fleet, node));
-  fill(byId("approvals"), [actions, names, Math.floor(now / 10_000)], () =>
+  fill(byId("approvals"), [actions, names, Math.floor(now / REDRAW_INTERVAL_MS)], () =>
     actions.map((action, index) => createElement("li", approvalElement(action, names[index]!, now))),
   );
 }

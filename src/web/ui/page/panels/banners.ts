@@ -58,7 +58,9 @@ function bannersOf({
     banners.push({ tone: "bad", title: "Circuit breaker open", text, command: resetBreaker, alert });
   }
   for (const { reason, detail } of isStandby ? [] : remediation.trust) {
-    const command = reason === "inventory_shrunk" ? { command: acceptInventory } : {};
+    // The daemon rejects the command after a walk that could not read every page.
+    const hasWalkMissedNodes = reason === "inventory_incomplete" && failure?.reason === "incomplete";
+    const command = reason === "inventory_shrunk" || hasWalkMissedNodes ? { command: acceptInventory } : {};
     const text = `${humanize(reason)}: ${detail}`;
     const title = "Fleet data is not trusted; actions are on hold";
     banners.push({ tone: "wait", title, text, alert: "ProxywardenUntrusted", ...command });

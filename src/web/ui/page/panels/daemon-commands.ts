@@ -29,7 +29,7 @@ export const acceptInventory: OperatorCommand = {
   path: "inventory/accept",
   name: "Accept inventory",
   meaning:
-    "Uses the current node count as the new baseline. Choose this if the missing nodes are gone for good: removed on purpose, or lost after an action. Sessions that the list counts but does not show are no longer counted as missing.",
+    "Uses the current node count as the new baseline. Choose this if the missing nodes are gone for good: removed on purpose, or lost after an action. Nodes and sessions that the lists count but do not show are no longer counted as missing.",
 };
 
 /** Returns the command of the header, which pauses or resumes the daemon. */

@@ -58,6 +58,9 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
   });
 }
 
+/** Share of the month's calls by which usage may exceed an even pace before the month is highlighted. */
+const MONTH_SHARE_AHEAD_MAX = 0.02;
+
 function monthRow({ started_at, ends_at, calls, calls_limit }: Budget["month"], now: number): HTMLElement {
   const [begin, end] = [Date.parse(started_at), Date.parse(ends_at)];
   const gone = (now - begin) / (end - begin);
@@ -72,7 +75,7 @@ function monthRow({ started_at, ends_at, calls, calls_limit }: Budget["month"], 
     value: `${left} left`,
     note: `${formatCount(calls)} of ${formatCount(calls_limit)} used · ${ends}`,
     share: 1 - used,
-    tone: used > gone + 0.02 ? "wait" : "good",
+    tone: used > gone + MONTH_SHARE_AHEAD_MAX ? "wait" : "good",
     label: `${left} of ${formatCount(calls_limit)} calls left`,
     mark: tick(1 - gone, "calls that an even pace would leave"),
   });
