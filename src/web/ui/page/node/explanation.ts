@@ -16,8 +16,8 @@ import {
   timeOfDay,
 } from "../format.ts";
 
-/** Usage above this is shown as high. */
-const USAGE_HIGH = 0.85;
+/** Usage above this is shown as high, as on the Grafana dashboards. */
+const USAGE_HIGH = 0.8;
 /** Usage above this is shown as critical, as on the Grafana dashboards. */
 const USAGE_CRITICAL = 0.95;
 
