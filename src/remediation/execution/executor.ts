@@ -82,6 +82,8 @@ export async function executeAction(
     adoptPosting();
     return send(abortPost);
   });
+  // An operator may have accepted the loss of the node while the action waited for a permit.
+  if (remediationState.records.action(intent.id)!.state === "withdrawn") return;
   if (result.kind === "blocked")
     withdrawAction(context, intent, result.message, hasReadChanged(context, intent, statusBeforeRead));
   else {
