@@ -87,7 +87,7 @@ interface PermittedCall {
 
 /**
  * Waits for a permit for a call, which must be released: {@link sendCall} does. Fails if there is none within
- * {@link PERMIT_WAIT_MS_MAX}, or if the call is held for longer than {@link HELD_MS_MAX}.
+ * {@link PERMIT_WAIT_MS_MAX}, or immediately if the call is held for longer than {@link HELD_MS_MAX} of its lane.
  */
 export async function waitForPermit(
   { clock, rateLimiter, secret }: CallAttemptDeps,
