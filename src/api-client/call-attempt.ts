@@ -54,6 +54,14 @@ export type CallAttempt =
 
 /** Maximum wait for a permit. After that the data is due again. */
 const PERMIT_WAIT_MS_MAX: DurationMs = 5 * MINUTE_MS;
+/**
+ * Calls of these lanes fail immediately if earlier 429s or 5xx hold them for longer: an action would delay the round,
+ * with the actions and the status of other nodes, and a lookup the end of its walk.
+ */
+const HELD_MS_MAX: Readonly<Partial<Record<Lane, DurationMs>>> = {
+  action: PERMIT_WAIT_MS_MAX,
+  lookup: 10 * SECOND_MS,
+};
 
 const CANCELED_UNSENT: ApiError = { kind: "aborted", message: "canceled before it was sent" };
 
@@ -79,7 +87,7 @@ interface PermittedCall {
 
 /**
  * Waits for a permit for a call, which must be released: {@link sendCall} does. Fails if there is none within
- * {@link PERMIT_WAIT_MS_MAX}. An action fails immediately if earlier 429s or 5xx hold it for longer than that.
+ * {@link PERMIT_WAIT_MS_MAX}, or immediately if the call is held for longer than {@link HELD_MS_MAX} of its lane.
  */
 export async function waitForPermit(
   { clock, rateLimiter, secret }: CallAttemptDeps,
@@ -88,8 +96,7 @@ export async function waitForPermit(
   signal: AbortSignal,
 ): Promise<Result<PermittedCall, ApiError>> {
   const { category } = ENDPOINTS[endpoint];
-  // Waiting for a permit that does not come would delay the round, including the actions and the status of other nodes.
-  if (lane === "action" && rateLimiter.heldForMs(category, lane) > PERMIT_WAIT_MS_MAX)
+  if (rateLimiter.heldForMs(category, lane) > (HELD_MS_MAX[lane] ?? Number.POSITIVE_INFINITY))
     return fail(noPermitError(rateLimiter.ledger, category, lane, clock.monotonic()));
   const timeout = startTimeout(clock, PERMIT_WAIT_MS_MAX, signal);
   const permit = await rateLimiter.acquire(category, lane, timeout.signal);

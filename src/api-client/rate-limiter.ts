@@ -47,7 +47,7 @@ const RECHECK_MS_MAX: DurationMs = HOUR_MS;
 /** Minimum time between two rechecks: rounding errors must not cause a busy loop. */
 const RECHECK_MS_MIN: DurationMs = 1;
 
-/** Creates a rate limiter with a new ledger, and the month's calls and the holds of earlier 429s from the store. */
+/** Creates a rate limiter with a new ledger, and the month's calls and the holds of earlier 429s and 5xx from the store. */
 export function createRateLimiter(deps: RateLimiterDeps) {
   const { clock } = deps;
   const ledger = createLedger(deps.limits, clock.monotonic());
@@ -126,8 +126,8 @@ export function createRateLimiter(deps: RateLimiterDeps) {
     /** Stores the exact count of calls, if the store accepts it. Call it when no more calls follow. */
     flush: (): Promise<void> => month.flush(),
     /**
-     * Applies new limits from the next permit on, and ends the holds of earlier 429s, since they may concern the old
-     * limits; learned limits stay.
+     * Applies new limits from the next permit on, and ends the holds of earlier 429s and 5xx within a window, since they
+     * may concern the old limits; learned limits stay.
      */
     setLimits(limits: Limits, monthStartsOn: number): void {
       ledger.limits = limits;

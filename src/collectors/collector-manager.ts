@@ -66,7 +66,7 @@ const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS;
  */
 const NODES_PER_INTERVAL = 50_000;
 const PUBLISH_INTERVALS_MAX = 5;
-/** A snapshot is published this often even if nothing arrived. */
+/** After this time a snapshot is published even if nothing arrived. */
 const PUBLISH_CHECK_MS: DurationMs = 5 * SECOND_MS;
 /** The plan is updated this often, and after every run of a collector. */
 const PLAN_INTERVAL_MS: DurationMs = 10 * SECOND_MS;
@@ -140,8 +140,8 @@ function createSnapshotPublisher(deps: CollectorManagerDeps, pollingPlan: Pollin
     /** Returns the last snapshot, or null before the first. */
     latest: (): Snapshot | null => latest,
     /**
-     * Replaces the listener. It immediately receives a snapshot if data was collected before, and then every new one, at
-     * least every {@link PUBLISH_CHECK_MS}, because samples expire even if nothing new arrives.
+     * Replaces the listener. It immediately receives a snapshot if data was collected before, and then every new one.
+     * There is one about every {@link PUBLISH_CHECK_MS} even if nothing new arrives, because samples expire.
      */
     setListener(next: SnapshotListener): void {
       listener = next;

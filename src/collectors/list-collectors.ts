@@ -136,7 +136,7 @@ async function canLookUp(deps: ListCollectorDeps, signal: AbortSignal): Promise<
 
 function lookUp({ client, clock, collected }: ListCollectorDeps, id: NodeId, signal: AbortSignal) {
   const { inventory, reporters } = collected;
-  return readNodeDetail({ client, clock, inventory, reporter: reporters.nodes }, { id, lane: "walk" }, signal);
+  return readNodeDetail({ client, clock, inventory, reporter: reporters.nodes }, { id, lane: "lookup" }, signal);
 }
 
 /** Reads the session list into the totals (spec, section 4.6). */

@@ -31,7 +31,8 @@ export type FleetCounts = ReturnType<typeof countFleet>;
 
 /**
  * Returns the episodes whose node is disrupted: a step is in progress, a step has left the node down, our quarantine
- * lasts, or the node is lost. There is one for each node, although several policies may have lost the same node.
+ * lasts and the node was not offline before, or the node is lost. There is one for each node, although several policies
+ * may have lost the same node.
  */
 export function disruptedEpisodes(records: RemediationRecords, dryRun: boolean): readonly Episode[] {
   const disrupted = records

@@ -5,8 +5,11 @@ import type { Share } from "../base/percent.ts";
 export const CATEGORIES = ["node_management", "session_monitoring"] as const;
 export type Category = (typeof CATEGORIES)[number];
 
-/** Purpose of a call. Actions have priority; all other calls share the permits by the weights of the plan. */
-export type Lane = "action" | "walk" | "suspect" | "detail" | "stats";
+/**
+ * Purpose of a call. Actions have priority; all other calls share the permits by the weights of the plan. `lookup` is the
+ * read of a node that a walk did not show.
+ */
+export type Lane = "action" | "walk" | "lookup" | "suspect" | "detail" | "stats";
 
 /**
  * Limit of one category: `requests` per window. `burst` is the number of calls that a full bucket holds (spec, section

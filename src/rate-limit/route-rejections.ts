@@ -6,7 +6,7 @@ export const ROUTES = ["action", "walk", "detail", "stats"] as const;
 export type Route = (typeof ROUTES)[number];
 
 /** Returns the route of a lane. */
-export const routeOf = (lane: Lane): Route => (lane === "suspect" ? "detail" : lane);
+export const routeOf = (lane: Lane): Route => (lane === "suspect" || lane === "lookup" ? "detail" : lane);
 
 /** Number of calls after which the counts of a route are halved. */
 const RECORDED_CALLS_MAX = 400;

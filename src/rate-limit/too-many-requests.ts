@@ -42,7 +42,6 @@ export function recordAnswer(
   learnFromAnswer(state.learned, at, limitBasisOf(ledger, category), now);
   if (retryAfterMs === null) return;
   state.heldUntil = Math.max(state.heldUntil, now + Math.min(OVERLOAD_MS_MAX, retryAfterMs + ROUNDING_MS));
-  holdPace(state, state.heldUntil);
 }
 
 /**
@@ -95,7 +94,6 @@ export function recordTooManyRequests(
 export function holdCategory(ledger: Ledger, category: Category, until: MonotonicMs): void {
   const state = ledger.categories[category];
   state.heldUntil = Math.max(state.heldUntil, until);
-  holdPace(state, until);
   spaceActions(ledger, category, until);
 }
 
@@ -195,13 +193,7 @@ function holdUncertain(state: CategoryState, until: MonotonicMs, now: MonotonicM
     uncertainHold.at = now;
   }
   uncertainHold.until = Math.max(uncertainHold.until, Math.min(until, uncertainHold.at + UNCERTAIN_HOLD_MS_MAX));
-  holdPace(state, uncertainHold.until);
   return true;
-}
-
-/** Prevents a burst after a hold. */
-function holdPace(state: CategoryState, until: MonotonicMs): void {
-  state.pace.paidUntil = Math.max(state.pace.paidUntil, until);
 }
 
 /** Allows one action right after a hold and spaces the others, since it is unknown how many calls will remain. */

@@ -19,7 +19,13 @@ interface TrafficShare {
 /** Shares of all traffic classes. */
 export type TrafficShares = Readonly<Record<TrafficClass, TrafficShare>>;
 
-const CLASS_OF_LANE = { action: null, suspect: "details", detail: "details", stats: "stats" } as const;
+const CLASS_OF_LANE = {
+  action: null,
+  lookup: "nodes",
+  suspect: "details",
+  detail: "details",
+  stats: "stats",
+} as const;
 
 /** Returns the traffic class of a call, or null for an action, which precedes all classes. */
 export function trafficClassOf(category: Category, lane: Lane): TrafficClass | null {

@@ -7,6 +7,7 @@ import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService, replyCounts } from "../../src/simulator/http/service.ts";
 import { noFailureRates } from "../harness/quiet-network.ts";
 import { isLongRun } from "../harness/run-length.ts";
+import { createInterventions } from "../harness/simulator/interventions.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import {
   everyMinuteSettings,
@@ -80,6 +81,24 @@ test.each(["300", undefined])(
     expect(calls / undisturbed.calls).toBeGreaterThan(0.95);
   },
 );
+
+test("a 429 with a long Retry-After for the lookup of a node that left the list does not delay walks of the nodes", async () => {
+  const daemon = await startVirtualDaemon({
+    scenario: { nodes: 100, sessions: 10, rates: noFailureRates },
+    settings: { schedules: { ...everyMinuteSettings.schedules, details: null } },
+  });
+  const { service, clock, snapshots } = daemon;
+  await clock.advance(5 * MINUTE_MS);
+  service.setFaults([refusal(DETAILS, "3600")]);
+  const interventions = createInterventions(service, () => START_MS + clock.monotonic());
+  interventions.leaveFleet(snapshots.last!.fleet.ids[0]!, Number.POSITIVE_INFINITY);
+  for (let minutes = 0; minutes < 60; minutes++) {
+    await clock.advance(MINUTE_MS);
+    const { walkedAt } = snapshots.last!.fleet;
+    if (minutes > 6) expect(clock.monotonic() - walkedAt!).toBeLessThan(2 * MINUTE_MS);
+  }
+  await stopVirtualDaemon(daemon);
+});
 
 test("a bare 429 for one in ten details does not slow down walks of the nodes", async () => {
   const { calls } = await listCalls([refusal(DETAILS, "60", 0.1)]);

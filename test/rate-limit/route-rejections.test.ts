@@ -48,9 +48,9 @@ test("old calls lose weight", () => {
   expect(record.calls).toBeLessThan(400);
 });
 
-test("reads of suspects and routine reads share a route", () => {
-  expect((["action", "walk", "suspect", "detail", "stats"] as const).map(routeOf)).toEqual([
-    ...["action", "walk", "detail", "detail", "stats"],
+test("reads of single nodes share a route, unless they are for actions", () => {
+  expect((["action", "walk", "lookup", "suspect", "detail", "stats"] as const).map(routeOf)).toEqual([
+    ...["action", "walk", "detail", "detail", "detail", "stats"],
   ]);
 });
 

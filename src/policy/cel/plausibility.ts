@@ -15,7 +15,7 @@ import {
 
 /**
  * Returns the parts of a condition that always or never hold, such as a misspelled value, a percentage in place of a
- * ratio, or an empty string.
+ * ratio, or an empty string, and those that order strings.
  */
 export function findImplausible(condition: Term): readonly ExpressionProblem[] {
   const problem = describeImplausible(condition);

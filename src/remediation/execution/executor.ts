@@ -1,7 +1,14 @@
 import { actionCall } from "../../api-client/endpoints.ts";
 import type { ApiError } from "../../api-client/errors.ts";
 import type { PostResult } from "../../api-client/post-result.ts";
-import { DAY_MS, type DurationMs, formatSecondsLeft, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import {
+  DAY_MS,
+  type DurationMs,
+  formatDuration,
+  formatSecondsLeft,
+  MINUTE_MS,
+  SECOND_MS,
+} from "../../base/duration.ts";
 import { readNodeDetail } from "../../collectors/detail-collector.ts";
 import type { NodeId, NodeStatus } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
@@ -60,24 +67,24 @@ export async function executeAction(
   }
   const [readAt, readAtEpochMs] = [clock.monotonic(), clock.now()];
   const action: Action = { ...intent, ...stateBeforeAction(context, intent), state: "posting" };
-  const findObstacle = () => {
+  const findObstacle = (delayedBy: "limits" | "journal") => {
     const blocker = precondition();
     if (blocker !== null) return { kind: "blocked", message: blocker } as const;
     // The monotonic clock stands still while the machine is suspended.
     const readAgeMs = Math.max(clock.monotonic() - readAt, clock.now() - readAtEpochMs);
-    return readAgeMs > READ_AGE_MS_MAX
-      ? ({ kind: "not_sent", message: "the node was read too long ago" } as const)
-      : null;
+    const [readAge, maximum] = [formatSecondsLeft(readAgeMs), formatDuration(READ_AGE_MS_MAX)];
+    const message = `the ${delayedBy}, or a suspension of the machine, delayed the action until ${readAge} after the read of its node; the maximum is ${maximum}`;
+    return readAgeMs > READ_AGE_MS_MAX ? ({ kind: "not_sent", message } as const) : null;
   };
   const result = await context.client.post(actionCall(intent.node, intent.request), noNewSteps, async (send) => {
-    const obstacle = findObstacle();
+    const obstacle = findObstacle("limits");
     if (obstacle !== null) return obstacle;
     const posting: Action = { ...action, sentAt: remediationState.now() };
     const adoptPosting = await remediationState.prepare([actionChange(posting)]);
     if (noNewSteps.aborted) return { kind: "canceled" };
     if (adoptPosting === null) return { kind: "not_sent", message: "the journal can't be written" };
     // Operators, a reload or newer data may have intervened while `posting` was journaled.
-    const newObstacle = findObstacle();
+    const newObstacle = findObstacle("journal");
     if (newObstacle !== null) return newObstacle;
     adoptPosting();
     return send(abortPost);

@@ -5,8 +5,8 @@ import type { Mode } from "../../../src/model/policy/policy.ts";
 import type { ActionState } from "../../../src/model/remediation/episode.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { startQuietNetwork } from "../../harness/quiet-network.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
+import { listsOnlySettings, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { businessLimits, START_MS } from "../../harness/virtual-daemon.ts";
 
 /** A network whose journal takes some time to write an action in a state. */
 async function startWithSlowJournal(slowState: ActionState, delayMs: DurationMs, mode: Mode = "enforce") {
@@ -73,7 +73,26 @@ test("an action whose node was read before a slow commit is not sent on old data
   expect(network.postCount()).toBe(0);
   expect(network.actions()[0]).toMatchObject({
     state: "ended",
-    detail: "the node was read too long ago",
+    detail:
+      "the journal, or a suspension of the machine, delayed the action until 40s after the read of its node; the maximum is 30s",
+    sentAt: null,
+  });
+});
+
+test("an action that the limits delay for too long after the read of its node names them", async () => {
+  const node_management = { requests: 3, burst: 6, windowMs: MINUTE_MS };
+  const limits = { ...businessLimits, categories: { ...businessLimits.categories, node_management } };
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline()]),
+    settings: { ...listsOnlySettings, limits },
+  });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  await network.advanceUntil(() => network.holdReasons(node!).includes("backoff"));
+  expect(network.actions().at(-1)).toMatchObject({
+    state: "ended",
+    detail:
+      "the limits, or a suspension of the machine, delayed the action until 1m after the read of its node; the maximum is 30s",
     sentAt: null,
   });
 });
