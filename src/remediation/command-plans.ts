@@ -94,7 +94,7 @@ function planApprove({ context }: PlanDeps, command: OperatorCommand): Planned {
   const { id, request, node } = awaiting.value;
   const now = context.remediationState.now();
   const row: Action = { ...awaiting.value, ...answerOf(command, now), state: "approved", approvedAt: now };
-  const reply = `${id} is approved: ${request.kind} of ${context.observed.nameOf(node)}, once nothing else holds it`;
+  const reply = `${id} is approved: the ${request.kind} of ${context.observed.nameOf(node)} is sent as soon as nothing else holds the node`;
   return ok({ changes: [actionChange(row)], reply, node, action: id });
 }
 

@@ -141,7 +141,12 @@ test("an action has the operator who approved or rejected it, and the time", asy
   await network.advance(10 * MINUTE_MS);
   const [request] = network.controller().view.approvals();
   const at = network.daemon.clock.now();
-  await network.commands("alice").approve(request!.id);
+  const { fleet } = network.daemon.snapshots.last!;
+  const name = fleet.name[fleet.ids.indexOf(node!)];
+  expect(await network.commands("alice").approve(request!.id)).toEqual({
+    ok: true,
+    value: `${request!.id} is approved: the reboot of ${name} is sent as soon as nothing else holds the node`,
+  });
   await network.advance(10 * MINUTE_MS);
   const { actions } = await network.controller().view.historyOf(node!);
   expect(actions.find(({ id }) => id === request!.id)).toMatchObject({
