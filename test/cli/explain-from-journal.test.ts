@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { ExplainOptions } from "../../src/cli/explain.ts";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../src/model/remediation/journal.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
@@ -126,6 +127,20 @@ no actions
 
 no decisions
 `);
+  });
+
+  test("without holds that have ended, unless they were in force at the given time", async () => {
+    const at = SAMPLES_START_MS;
+    const hold = { node: "node_1", at, until: at + 60 * MINUTE, reason: "alice holds it" } as const;
+    const config = configured([
+      { kind: "hold", row: { ...hold, policy: null, kind: "held" } },
+      { kind: "hold", row: { ...hold, policy: "reboot-offline", kind: "given_up", until: null, reason: "2 failures" } },
+    ]);
+    const heldLines = async (options: Partial<ExplainOptions>) =>
+      (await run("node_1", { config, ...options })).out.split("\n").filter((line) => / for \S.* since /.test(line));
+    const givenUp = "given_up for reboot-offline since 2026-11-21 03:00:00 UTC, until it is released: 2 failures";
+    expect(await heldLines({})).toEqual([`  held      ${givenUp}`]);
+    expect(await heldLines({ at: at + 30 * MINUTE })).toHaveLength(2);
   });
 
   test("without the secrets of the daemon", async () => {
