@@ -89,7 +89,7 @@ function printReport(
     const label = createPaint(context.err, context.env)("warning", "warning:");
     for (const warning of warnings) {
       const text = problemText(warning);
-      context.err.write(`${label} ${probe === null ? text : text.replace(PROBE_HINT, "; see usage scale below")}\n`);
+      context.err.write(`${label} ${probe?.ok ? text.replace(PROBE_HINT, "; see usage scale below") : text}\n`);
     }
   }
   print(context, options, report, ({ file }, paint) => {
