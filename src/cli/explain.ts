@@ -88,7 +88,7 @@ async function explainFromJournal(
   return { id, explained_at: isoAt(now), source: "journal", seen: null, policies, ...rows };
 }
 
-/** Reads the rows of a node up to `until`, or all of them. Holds that have ended by then, or else by `now`, are left out. */
+/** Reads the latest rows of a node up to `until`, if given, and its holds that have not ended then, or else at `now`. */
 async function readNodeRows(
   journal: StateReader,
   node: string,

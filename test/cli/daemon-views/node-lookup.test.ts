@@ -79,6 +79,16 @@ describe("a node is named by its id or its name", () => {
     });
   });
 
+  test("nodes --held says that a daemon that stands by knows no nodes", async () => {
+    const leader = { is_this: false, name: "proxywarden-1", url: "http://proxywarden-1:9713" };
+    const { url } = await startTestServer({ status: () => ({ leader }) });
+    expect(await runInProcess("nodes", "--held", "--url", url)).toEqual({
+      code: 0,
+      out: "no nodes are held\n",
+      err: "proxywarden: this daemon stands by and knows no nodes: ask the leader at http://proxywarden-1:9713\n",
+    });
+  });
+
   test("if the nodes can't be read, the error says so, and not that there are none", async () => {
     const { url } = await startTestServer({
       nodes({ limit }) {
