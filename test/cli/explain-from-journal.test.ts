@@ -152,9 +152,19 @@ no decisions
     const { code, out } = await run("node_7", { config: configured(night) });
     expect(code).toBe(0);
     expect(paragraph(out, "node_7").at(-1)).toBe(
-      "  journal   has no records: the node was always healthy, or does not exist",
+      "  journal   has no records: the node was healthy as far back as the journal goes, or does not exist",
     );
     expect(paragraph(out, "reboot-offline")).toContain("  timer     inactive");
+  });
+
+  test("but not if an operator has held the node", async () => {
+    const hold = { node: "node_7", policy: null, kind: "held", at: SAMPLES_START_MS, until: null, reason: "x" } as const;
+    const { out } = await run("node_7", { config: configured([{ kind: "hold", row: hold }]) });
+    expect(paragraph(out, "node_7")).toEqual([
+      expect.stringMatching(/^node_7, at /),
+      "  held      held for every policy since 2026-11-21 03:00:00 UTC, until it is released: x",
+      expect.stringMatching(/^ {2}source /),
+    ]);
   });
 
   test("and that the journal has no names of nodes", async () => {
