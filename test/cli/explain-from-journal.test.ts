@@ -158,7 +158,14 @@ no decisions
   });
 
   test("but not if an operator has held the node", async () => {
-    const hold = { node: "node_7", policy: null, kind: "held", at: SAMPLES_START_MS, until: null, reason: "x" } as const;
+    const hold = {
+      node: "node_7",
+      policy: null,
+      kind: "held",
+      at: SAMPLES_START_MS,
+      until: null,
+      reason: "x",
+    } as const;
     const { out } = await run("node_7", { config: configured([{ kind: "hold", row: hold }]) });
     expect(paragraph(out, "node_7")).toEqual([
       expect.stringMatching(/^node_7, at /),
