@@ -65,7 +65,6 @@ function printReport(
   context: CommandContext,
 ): void {
   const { config, policies } = loaded;
-  const stateWarning = stored.ok ? null : warningOf(stored.error);
   const notEnforcedReasons = reasonsNotEnforced(loaded);
   const worst = worstCase(config.safety, policies);
   const seen = stored.ok ? stored.value : null;
@@ -74,7 +73,7 @@ function printReport(
   const warnings = [
     ...loaded.warnings,
     ...planWarnings(loaded, planned),
-    ...(stateWarning === null ? [] : [journalProblem(loaded, stateWarning)]),
+    ...(stored.ok ? [] : [journalProblem(loaded, warningOf(stored.error))]),
   ];
   const report = {
     file: options.config,
@@ -90,7 +89,7 @@ function printReport(
     const label = createPaint(context.err, context.env)("warning", "warning:");
     for (const warning of warnings) {
       const text = problemText(warning);
-      context.err.write(`${label} ${probe === null ? text : text.replace(PROBE_HINT, "; see usage scale below")}\n`);
+      context.err.write(`${label} ${probe?.ok ? text.replace(PROBE_HINT, "; see usage scale below") : text}\n`);
     }
   }
   print(context, options, report, ({ file }, paint) => {
@@ -131,11 +130,9 @@ async function checkConfig(
   return ok({ loaded: parsed.value, stored });
 }
 
-/** Returns the warning about a state that can't be read although `run` starts with it, or null if there is none. */
-function warningOf({ kind, message }: StoreFailure): string | null {
-  if (kind === "damaged") return message;
-  return kind === "unreachable" ? `${message}; nothing in the database was checked` : null;
-}
+/** Returns the warning about a state that can't be read although `run` starts with it. */
+const warningOf = ({ kind, message }: StoreFailure): string =>
+  kind === "unreachable" ? `${message}; nothing in the database was checked` : message;
 
 const journalProblem = ({ config: { state }, keys }: LoadedConfig, message: string): ConfigProblem =>
   locateProblem(keys, { key: state.postgres === undefined ? "state.path" : "state.postgres", message });

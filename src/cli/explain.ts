@@ -70,8 +70,9 @@ async function explainFromJournal(
   env: NodeJS.ProcessEnv,
 ): Promise<NodeReport> {
   const loaded = orFail(readConfig(file, env, []));
+  const now = systemClock.now();
   const journaled = await readConfiguredState(loaded.config.state, async (journal) => ({
-    rows: await readNodeRows(journal, id, at),
+    rows: await readNodeRows(journal, id, at, now),
     timers: await journal.timers(id),
   })).catch((error: unknown) => fail(`the journal can't be read: ${errorMessage(error)}`));
   const { rows, timers } = orFail(journaled);
@@ -84,14 +85,21 @@ async function explainFromJournal(
       timer: timer === undefined ? null : timerView(presentTimer(timer)),
     };
   });
-  const explained_at = isoAt(systemClock.now());
-  return { id, explained_at, source: "journal", seen: null, policies, ...rows };
+  return { id, explained_at: isoAt(now), source: "journal", seen: null, policies, ...rows };
 }
 
-async function readNodeRows(journal: StateReader, node: string, until: EpochMs | undefined): Promise<NodeRows> {
+/** Reads the latest rows of a node up to `until`, if given, and its holds that have not ended then, or else at `now`. */
+async function readNodeRows(
+  journal: StateReader,
+  node: string,
+  until: EpochMs | undefined,
+  now: EpochMs,
+): Promise<NodeRows> {
   const query = { node, limit: EXPLAINED_ROWS_MAX, ...(until === undefined ? {} : { until }) };
   return {
-    holds: (await journal.holds(node)).map(holdView),
+    holds: (await journal.holds(node))
+      .filter((hold) => hold.until === null || hold.until > (until ?? now))
+      .map(holdView),
     episodes: (await journal.episodes(query)).map(episodeView),
     actions: (await journal.actions(query)).map(actionView),
     decisions: (await journal.decisions(query)).map(decisionView),

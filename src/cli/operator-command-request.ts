@@ -22,7 +22,10 @@ export async function sendOperatorCommand(
   context: CommandContext,
 ): Promise<void> {
   if (subject?.trim() === "")
-    throw new CommandFailure(`${route.name} needs the id of the ${route.about}, which is empty here`, EXIT_USAGE);
+    throw new CommandFailure(
+      `${route.name} needs the id of the ${route.about}, but the given one is empty`,
+      EXIT_USAGE,
+    );
   if (readToken(options, context.env) === null) {
     const problem = `${route.name} needs an operator token: pass its file as --token-file, or set ${TOKEN_VARIABLE}`;
     throw new CommandFailure(problem, EXIT_USAGE);

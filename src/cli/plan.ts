@@ -4,15 +4,9 @@ import { systemClock } from "../platform/clock.ts";
 import { readConfig } from "./config/config-loading.ts";
 import { planNetwork } from "./config/plan-warnings.ts";
 import { type CommandContext, CommandFailure, type OutputOption, orFail, print } from "./context.ts";
-import {
-  type CountSource,
-  type GivenCounts,
-  givenNetworkSize,
-  queryNetworkSize,
-  readStoredState,
-  type StoredState,
-} from "./network-size.ts";
+import { type GivenCounts, givenNetworkSize, queryNetworkSize, readStoredState } from "./network-size.ts";
 import { formatPlan, planJson } from "./output/plan-table.ts";
+import { createPaint } from "./output/text.ts";
 
 /** Options of `plan`. Absent counts are taken from the daemon's state, or else from the service. */
 export interface PlanOptions extends GivenCounts, OutputOption {
@@ -22,26 +16,26 @@ export interface PlanOptions extends GivenCounts, OutputOption {
 /** `plan --config FILE`: shows how often each collector polls, how old its data gets, and which limit slows it down. */
 export async function runPlan(options: PlanOptions, context: CommandContext): Promise<void> {
   const loaded = orFail(readConfig(options.config, context.env, []));
-  const stored = orFail(await readStoredState(loaded.config));
-  const { known, source } = await knownSize(options, stored, context);
-  const size = givenNetworkSize(options, known, loaded.config.service.page_limit);
+  const { page_limit: pageLimit } = loaded.config.service;
+  const areGiven = options.nodes !== undefined && options.sessions !== undefined;
+  const read = await readStoredState(loaded.config);
+  if (!read.ok) {
+    if (!areGiven) throw new CommandFailure([read.error, "to plan without the journal, pass --nodes N --sessions N"]);
+    const label = createPaint(context.err, context.env)("warning", "warning:");
+    const assumption = `the plan assumes pages of ${pageLimit} records (service.page_limit)`;
+    context.err.write(`${label} ${read.error.message}; ${assumption}\n`);
+  }
+  const stored = read.ok ? read.value : null;
+  const seen = stored?.networkSize ?? null;
+  const source = areGiven ? "options" : seen === null ? "service" : "state";
+  const known = source === "service" ? await askService(options.config, context) : seen;
+  const size = givenNetworkSize(options, known, pageLimit);
   // Unless the size is from the daemon's state, the plan is for a full month, because the calls left in this month are
   // unknown, or the counts are hypothetical.
   const isFullMonth = source !== "state";
-  const planned = planNetwork(loaded, size, isFullMonth ? undefined : stored.month);
-  const report = { size, given: options, source, isFullMonth, ...planned };
+  const planned = planNetwork(loaded, size, isFullMonth ? undefined : stored?.month);
+  const report = { size, given: options, source, isFullMonth, ...planned } as const;
   print(context, options, planJson(report), () => formatPlan(report));
-}
-
-/** Returns the counts that replace those not given, or null if none are known, and their source. */
-async function knownSize(
-  given: PlanOptions,
-  { networkSize: seen }: StoredState,
-  context: CommandContext,
-): Promise<{ readonly known: NetworkSize | null; readonly source: CountSource }> {
-  if (given.nodes !== undefined && given.sessions !== undefined) return { known: seen, source: "options" };
-  if (seen !== null) return { known: seen, source: "state" };
-  return { known: await askService(given.config, context), source: "service" };
 }
 
 /** Asks the service for the network's size, which requires the secrets of the configuration. */

@@ -8,7 +8,7 @@ import { fail } from "../base/result.ts";
  * - `unusable`: the folder can't be read or written, or the database or its URL can't be used.
  * - `unreachable`: the database server does not answer now.
  * - `missing`, only when opened for reading: there is no store.
- * - `older`, only when opened for reading: an earlier version wrote it, and it was not migrated yet.
+ * - `older`, only when opened for reading: an earlier version wrote it, or it is empty, and it was not migrated yet.
  */
 export interface StoreFailure {
   readonly kind: "held" | "unsupported" | "damaged" | "unusable" | "unreachable" | "missing" | "older";

@@ -1,9 +1,9 @@
 import { formatDuration } from "../base/duration.ts";
 import { MODES, type PolicySpec, type Step } from "../model/policy/policy.ts";
+import { actionName } from "../model/remediation/episode.ts";
 import { formatTime } from "../model/time.ts";
 import { compilePolicy, type Policy } from "./policy.ts";
 import { constantTimes, isTrueIn, SAMPLE_NOW, type SampledState, sampleStates } from "./policy-diff-samples.ts";
-import { actionText } from "./policy-test-expectation.ts";
 
 /** One difference between two versions of a policy. */
 export interface PolicyDifference {
@@ -163,7 +163,7 @@ const stepsText = (steps: readonly Step[]): string => steps.map(stepText).join("
 function stepText(step: Step): string {
   if (step.action === "notify") return `notify ${step.receiver}`;
   if (step.action === "quarantine") return `quarantine ${formatDuration(step.durationMs)}`;
-  return step.action === "reboot" ? actionText({ kind: "reboot", force: step.force }) : step.action;
+  return step.action === "reboot" ? actionName({ kind: "reboot", force: step.force }) : step.action;
 }
 
 /** Describes a state with its times, or else with their ages. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Expectation } from "../config/schema/policy-test.ts";
-import type { Action, ActionRequest } from "../model/remediation/episode.ts";
+import { type Action, actionName } from "../model/remediation/episode.ts";
 import type { Verdict } from "./evaluation.ts";
 
 /** State of a node under a policy at the time of an expectation. */
@@ -36,19 +36,14 @@ export function findMismatches(expected: Expectation, seen: ObservedOutcome): re
   return lines;
 }
 
-/** Returns the name of an action in expectations: `disconnect`, `reboot`, `forced reboot` or `quarantine`. */
-export function actionText(request: ActionRequest): string {
-  return request.kind === "reboot" && request.force ? "forced reboot" : request.kind;
-}
-
 const outcomeText = ({ request, outcome }: ObservedOutcome["actions"][number]): string =>
-  outcome === null ? actionText(request) : `${actionText(request)}: ${outcome}`;
+  outcome === null ? actionName(request) : `${actionName(request)}: ${outcome}`;
 
 /** Compares outcomes only where the expectation names one. */
 const actionsMatch = (expected: readonly string[], seen: ObservedOutcome["actions"]): boolean =>
   expected.length === seen.length &&
   expected.every((text, index) =>
-    text.includes(":") ? text === outcomeText(seen[index]!) : text === actionText(seen[index]!.request),
+    text.includes(":") ? text === outcomeText(seen[index]!) : text === actionName(seen[index]!.request),
   );
 
 const listText = (texts: readonly string[]): string => (texts.length === 0 ? "none" : texts.join(", "));

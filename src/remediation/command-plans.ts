@@ -1,7 +1,7 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import { countNoun } from "../base/text.ts";
 import type { NodeId } from "../model/node.ts";
-import type { Action, ActionState, NodeHold } from "../model/remediation/episode.ts";
+import { type Action, type ActionState, actionName, type NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { CommandRejection, OperatorCommand, Pause } from "../model/remediation/operator-command.ts";
 import type { EpochMs } from "../model/time.ts";
@@ -94,7 +94,7 @@ function planApprove({ context }: PlanDeps, command: OperatorCommand): Planned {
   const { id, request, node } = awaiting.value;
   const now = context.remediationState.now();
   const row: Action = { ...awaiting.value, ...answerOf(command, now), state: "approved", approvedAt: now };
-  const reply = `${id} is approved: ${request.kind} of ${context.observed.nameOf(node)}, once nothing else holds it`;
+  const reply = `${id} is approved: the ${actionName(request)} of ${context.observed.nameOf(node)} is sent as soon as nothing else holds the node`;
   return ok({ changes: [actionChange(row)], reply, node, action: id });
 }
 
@@ -108,7 +108,7 @@ function planReject(deps: PlanDeps, command: OperatorCommand): Planned {
   const at = givenAtOf(deps, command);
   const detail = `${nameOfOperator(command)} rejected ${id}${reason}`;
   const row: Action = { ...action, ...answerOf(command, at), state: "rejected", endedAt: at, detail };
-  const reply = `${id}, ${request.kind} of ${context.observed.nameOf(node)}, is rejected${reason}; the step is not requested again in this episode, unless the node is released`;
+  const reply = `${id}, ${actionName(request)} of ${context.observed.nameOf(node)}, is rejected${reason}; the step is not requested again in this episode, unless the node is released`;
   return ok({ changes: [actionChange(row)], reply, node, action: id });
 }
 

@@ -49,7 +49,7 @@ test("commands need a valid token, which is kept for the tab", async () => {
   // The message names the node, not its id.
   await page
     .locator("#toast")
-    .getByText(`is approved: reboot of ${nodeName(setup, node!)},`)
+    .getByText(`is approved: the reboot of ${nodeName(setup, node!)} is sent`)
     .waitFor();
   await page.locator("#activity").getByText("verified", { exact: true }).waitFor();
   await page.locator("#activity").getByText("approved by admin").waitFor();

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, truncateSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -272,16 +272,17 @@ test("warns that a database that can't be reached was not checked", async () => 
   expect(err).toMatch(/^warning: .*: state\.postgres: .*ECONNREFUSED.*; nothing in the database was checked\n$/);
 });
 
-test("warns about a damaged journal, and names its file", async () => {
-  const { database, file } = await configuredWithJournal((path) => truncateSync(path, 5_000));
+test.each([
+  ["is damaged", (path: string) => truncateSync(path, 5_000), "is damaged (database disk image is malformed)"],
+  ["was not migrated yet", (path: string) => writeFileSync(path, ""), "has schema version 0, but this version"],
+])("warns about a journal that %s, and names its file", async (_, change, message) => {
+  const { database, file } = await configuredWithJournal(change);
   const { code, err, out } = await run(file);
-  expect(err).toContain(
-    `warning: ${file}:1:109: state.path: ${database} is damaged (database disk image is malformed); `,
-  );
+  expect(err).toContain(`warning: ${file}:1:109: state.path: ${database} ${message}`);
   expect([code, out.split("\n")[0]]).toEqual([0, `${file}: valid`]);
   expect(JSON.parse((await run(file, undefined, "json")).out)).toMatchObject({
     valid: true,
-    warnings: [{ message: expect.stringContaining(`${database} is damaged`) }],
+    warnings: [{ message: expect.stringContaining(`${database} ${message}`) }],
   });
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { ExplainOptions } from "../../src/cli/explain.ts";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../src/model/remediation/journal.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
@@ -128,6 +129,20 @@ no decisions
 `);
   });
 
+  test("without holds that have ended, unless they were in force at the given time", async () => {
+    const at = SAMPLES_START_MS;
+    const hold = { node: "node_1", at, until: at + 60 * MINUTE, reason: "alice holds it" } as const;
+    const config = configured([
+      { kind: "hold", row: { ...hold, policy: null, kind: "held" } },
+      { kind: "hold", row: { ...hold, policy: "reboot-offline", kind: "given_up", until: null, reason: "2 failures" } },
+    ]);
+    const heldLines = async (options: Partial<ExplainOptions>) =>
+      (await run("node_1", { config, ...options })).out.split("\n").filter((line) => / for \S.* since /.test(line));
+    const givenUp = "given_up for reboot-offline since 2026-11-21 03:00:00 UTC, until it is released: 2 failures";
+    expect(await heldLines({})).toEqual([`  held      ${givenUp}`]);
+    expect(await heldLines({ at: at + 30 * MINUTE })).toHaveLength(2);
+  });
+
   test("without the secrets of the daemon", async () => {
     const config = configured(night, CONFIG.replace("sesame", `"\${NO_SUCH_VARIABLE}"`));
     expect(await run("node_1", { config })).toMatchObject({ code: 0, err: "" });
@@ -137,9 +152,26 @@ no decisions
     const { code, out } = await run("node_7", { config: configured(night) });
     expect(code).toBe(0);
     expect(paragraph(out, "node_7").at(-1)).toBe(
-      "  journal   has no records: the node was always healthy, or does not exist",
+      "  journal   has no records: the node was healthy as far back as the journal goes, or does not exist",
     );
     expect(paragraph(out, "reboot-offline")).toContain("  timer     inactive");
+  });
+
+  test("but not if an operator has held the node", async () => {
+    const hold = {
+      node: "node_7",
+      policy: null,
+      kind: "held",
+      at: SAMPLES_START_MS,
+      until: null,
+      reason: "x",
+    } as const;
+    const { out } = await run("node_7", { config: configured([{ kind: "hold", row: hold }]) });
+    expect(paragraph(out, "node_7")).toEqual([
+      expect.stringMatching(/^node_7, at /),
+      "  held      held for every policy since 2026-11-21 03:00:00 UTC, until it is released: x",
+      expect.stringMatching(/^ {2}source /),
+    ]);
   });
 
   test("and that the journal has no names of nodes", async () => {

@@ -188,7 +188,7 @@ describe("an error is one line that says what to do:", () => {
     const { url } = await commandRecordingDaemon();
     expect(await runOperatorCommand(name, "", { url })).toMatchObject({
       code: 2,
-      err: `proxywarden: ${name} needs the id of the ${about}, which is empty here\n`,
+      err: `proxywarden: ${name} needs the id of the ${about}, but the given one is empty\n`,
     });
   });
 

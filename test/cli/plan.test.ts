@@ -147,6 +147,28 @@ test("if the size is unknown, the error names --nodes and --sessions", async () 
   );
 });
 
+test.each([
+  ["a journal that no daemon has migrated yet", { path: "." }, "has schema version 0"],
+  ["a database that can't be reached", { postgres: { url_file: "url" } }, "ECONNREFUSED"],
+])("with %s, the plan for given numbers is shown, and others are an error", async (_, state, problem) => {
+  const folder = createTempFolder();
+  folder.write("proxywarden.db", "");
+  folder.write("url", "postgres://nobody@127.0.0.1:1/none");
+  const config = folder.write("proxywarden.yaml", configText(UNREACHABLE_URL, { state }));
+  const shown = await run({ config, nodes: 5_000, sessions: 50_000 });
+  const network = "network  5,000 nodes in 5 pages, 50,000 sessions in 50 pages, from the command line";
+  expect([shown.code, shown.out.split("\n")[0]]).toEqual([0, network]);
+  expect(shown.err).toMatch(/^warning: .*; the plan assumes pages of 1000 records \(service\.page_limit\)\n$/);
+  expect(shown.err).toContain(problem);
+  const failed = await run({ config, nodes: 5_000 });
+  expect([failed.code, failed.out]).toEqual([1, ""]);
+  expect(failed.err.split("\n")).toEqual([
+    expect.stringContaining(problem),
+    "proxywarden: to plan without the journal, pass --nodes N --sessions N",
+    "",
+  ]);
+});
+
 describe("without the secrets of the daemon", () => {
   const secrets = `service: {base_url: "${UNREACHABLE_URL}", api_key: "\${NO_SUCH_VARIABLE}", page_limit: 500}
 web: {web_config_file: no-such-web.yml, admin_token_file: no-such-token}

@@ -253,4 +253,23 @@ describe("limits and headers", () => {
     expect(JSON.parse(json.out)).toMatchObject({ valid: true, probe: { error: problem } });
     expect(replyCounts(network.service)).toEqual([]);
   });
+
+  test("a journal that can't be read prevents the probe only if the plan has a monthly limit", async () => {
+    const folder = createTempFolder();
+    folder.write("proxywarden.db", "");
+    const probeWith = async (limits: object) => {
+      const { network, file } = await startService({ limits, config: { state: { path: folder.path } } });
+      const { code, err } = await runInProcess("check", "--config", file, "--probe");
+      return { code, err, calls: replyCounts(network.service).length };
+    };
+    const limited = await probeWith({ plan: "starter" });
+    expect(limited).toMatchObject({ code: 1, calls: 0 });
+    expect(limited.err).toMatch(
+      /^proxywarden: no call was made, because it is unknown how many are left in this month: .* has schema version 0/m,
+    );
+    expect(limited.err).not.toContain("see usage scale below");
+    const unlimited = await probeWith({ plan: "enterprise" });
+    expect(unlimited.code).toBe(0);
+    expect(unlimited.calls).toBeGreaterThan(0);
+  });
 });

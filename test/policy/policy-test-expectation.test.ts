@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { actionText, findMismatches, type ObservedOutcome } from "../../src/policy/policy-test-expectation.ts";
+import { actionName } from "../../src/model/remediation/episode.ts";
+import { findMismatches, type ObservedOutcome } from "../../src/policy/policy-test-expectation.ts";
 
 const seen: ObservedOutcome = {
   verdict: "unknown",
@@ -61,7 +62,7 @@ describe("a failed expectation names the actual outcome and its cause:", () => {
   });
 });
 
-test("actionText distinguishes forced reboots", () => {
-  expect(actionText({ kind: "disconnect" })).toBe("disconnect");
-  expect(actionText({ kind: "quarantine", reason: "r", durationMinutes: 5 })).toBe("quarantine");
+test("actionName distinguishes forced reboots", () => {
+  expect(actionName({ kind: "disconnect" })).toBe("disconnect");
+  expect(actionName({ kind: "quarantine", reason: "r", durationMinutes: 5 })).toBe("quarantine");
 });

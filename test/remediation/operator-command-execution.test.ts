@@ -3,8 +3,9 @@ import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import { defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
 import { journalRows } from "../harness/journal-rows.ts";
-import { rebootOffline, remediationConfig } from "../harness/policies.ts";
+import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
+import { notificationsOf } from "../harness/remediation-results.ts";
 
 const journalled = (network: QuietNetwork, node?: string) =>
   journalRows(network.store, "operator_commands")
@@ -134,14 +135,21 @@ describe("lists that count more records than they show", () => {
 });
 
 test("an action has the operator who approved or rejected it, and the time", async () => {
-  const config = remediationConfig([rebootOffline({ mode: "approve" })], { mode: "approve" });
+  const config = remediationConfig([rebootOffline({ mode: "approve", steps: [steps.force] })], { mode: "approve" });
   const network = await startQuietNetwork({ config });
   const [node] = network.nodes();
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });
   await network.advance(10 * MINUTE_MS);
   const [request] = network.controller().view.approvals();
   const at = network.daemon.clock.now();
-  await network.commands("alice").approve(request!.id);
+  const { fleet } = network.daemon.snapshots.last!;
+  const name = fleet.name[fleet.ids.indexOf(node!)];
+  const summary = `${request!.id}: forced reboot of ${name} (${node}) by reboot-offline waits for approval`;
+  expect(notificationsOf(network, "approval")).toMatchObject([{ summary }]);
+  expect(await network.commands("alice").approve(request!.id)).toEqual({
+    ok: true,
+    value: `${request!.id} is approved: the forced reboot of ${name} is sent as soon as nothing else holds the node`,
+  });
   await network.advance(10 * MINUTE_MS);
   const { actions } = await network.controller().view.historyOf(node!);
   expect(actions.find(({ id }) => id === request!.id)).toMatchObject({
@@ -155,7 +163,10 @@ test("an action has the operator who approved or rejected it, and the time", asy
   other.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });
   await other.advance(10 * MINUTE_MS);
   const [refused] = other.controller().view.approvals();
-  await other.commands("bob").reject(refused!.id, "it is being moved");
+  expect(await other.commands("bob").reject(refused!.id, "it is being moved")).toMatchObject({
+    ok: true,
+    value: expect.stringContaining(`${refused!.id}, forced reboot of ${name}, is rejected: it is being moved`),
+  });
   expect((await other.controller().view.historyOf(node!)).actions[0]).toMatchObject({
     state: "rejected",
     answered: { operator: "bob" },

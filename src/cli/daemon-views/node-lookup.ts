@@ -1,7 +1,7 @@
 import { ID_PREFIX, type NodeId } from "../../model/node.ts";
 import type { NodesView } from "../../web/api/node-views.ts";
 import { checkText, ROWS_MAX } from "../../web/api/query.ts";
-import type { LeaderView } from "../../web/api/status-views.ts";
+import type { LeaderView, statusView } from "../../web/api/status-views.ts";
 import type { NameFilters } from "../../web/api/unknown-names.ts";
 import { CommandFailure, orFailure, PROGRAM } from "../context.ts";
 import type { DaemonClient } from "../daemon-client.ts";
@@ -38,19 +38,34 @@ export async function resolveNode(node: string, daemon: DaemonClient): Promise<N
   throw new CommandFailure(
     reason === null
       ? `no node "${shown}" in the fleet: find it with ${PROGRAM} nodes --search`
-      : `${reason}, or name the node by its id`,
+      : `${reason}; a node can still be named by its id`,
   );
 }
 
-/** If the daemon shows no nodes, returns why, and what to do. Otherwise returns null. */
+/** Part of the response of `GET /api/v1/status`. */
+interface NodesStatus {
+  readonly leader?: LeaderView;
+  readonly nodes?: ReturnType<typeof statusView>["nodes"];
+  readonly collectors?: Pick<ReturnType<typeof statusView>["collectors"], "nodes">;
+}
+
+/**
+ * If the daemon knows no nodes, returns why, and what to do. Otherwise returns null. Rejects with {@link CommandFailure}
+ * if the daemon can't be asked.
+ */
 export async function emptyFleetReason(daemon: DaemonClient): Promise<string | null> {
-  const nodes = await orFailure(readNodesPage({ limit: 1 }, daemon));
-  if (!(nodes instanceof CommandFailure) && nodes.pagination.total > 0) return null;
-  const status = await orFailure(daemon.get<{ readonly leader: LeaderView }>("/api/v1/status", { leader: "object" }));
-  const leader = status instanceof CommandFailure ? null : status.leader;
-  if (leader === null || leader.is_this) return "the daemon knows no nodes yet: try again after its first poll";
-  const where = leader.url ?? leader.name;
-  return `this daemon stands by and knows no nodes: ask the leader${where === null ? "" : ` at ${stripControlCharacters(where)}`}`;
+  const { pagination } = await readNodesPage({ limit: 1 }, daemon);
+  if (pagination.total > 0) return null;
+  const { leader = null, nodes = null, collectors } = await daemon.get<NodesStatus>("/api/v1/status", {});
+  if (leader !== null && !leader.is_this) {
+    const where = leader.url ?? leader.name;
+    return `this daemon stands by and knows no nodes: ask the leader${where === null ? "" : ` at ${stripControlCharacters(where)}`}`;
+  }
+  if (nodes !== null) return "the service lists no nodes";
+  const failure = collectors?.nodes.failure ?? null;
+  if (failure === null) return "the daemon knows no nodes yet: try again after its first poll";
+  const cause = stripControlCharacters(`${failure.reason}: ${failure.message}`);
+  return `the daemon knows no nodes yet, because they can't be read now: ${cause}`;
 }
 
 /** Returns a warning about the region and the country if the daemon does not know them, for a result without rows. */

@@ -95,9 +95,11 @@ export const runHeldNodes = viewCommand(async (options: NodesOptions, daemon) =>
     if (nodes.length === 0) return "none of the held nodes matches the filters\n";
     return formatHeldNodes(nodes, more, paint);
   };
+  // A daemon that knows no nodes, such as a standby, does not know which ones its policies hold.
+  const reason = await emptyFleetReason(daemon);
   const unknown = total === 0 ? await unknownLocations({ region, country }, daemon) : [];
   const cut = held.length === ROWS_MAX ? [`only the first ${ROWS_MAX} held nodes were read`] : [];
-  return { value: { nodes, total }, format, notes: [...unknown, ...cut] };
+  return { value: { nodes, total }, format, notes: [...(reason === null ? [] : [reason]), ...unknown, ...cut] };
 });
 
 /** Reads at most `limit` held nodes: first those that a policy would treat, the longest hold first in each group. */

@@ -32,7 +32,7 @@ export const fieldLines = (fields: Evidence["fields"], observedAt: string | null
 function summaryLines(report: NodeReport): readonly string[] {
   const { id, explained_at, seen, holds, policies } = report;
   const isTimed = policies.some(({ timer }) => timer !== null);
-  const rows = [...report.episodes, ...report.actions, ...report.decisions];
+  const rows = [...holds, ...report.episodes, ...report.actions, ...report.decisions, ...report.orders];
   const isEmpty = !isTimed && seen === null && rows.length === 0;
   const location = [seen?.country, seen?.region].filter((part) => part !== null && part !== undefined);
   const state = seen && `${seen.status}${location.length === 0 ? "" : ` (${location.join(", ")})`}`;
@@ -56,7 +56,7 @@ function noRecordsText({ id, source }: NodeReport): string {
     return `has no records: it has only ids of nodes, not names; find the id with ${PROGRAM} nodes --search`;
   return source === "past"
     ? "has no records up to that time: the node was healthy, did not exist, or the journal is newer"
-    : "has no records: the node was always healthy, or does not exist";
+    : "has no records: the node was healthy as far back as the journal goes, or does not exist";
 }
 
 const noPoliciesTexts: Readonly<Record<NodeReport["source"], string>> = {

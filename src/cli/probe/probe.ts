@@ -25,7 +25,7 @@ export interface ProbeReport {
 
 /**
  * Asks the service for what the API documentation leaves open, within the rate limits and the calls of the month that
- * `stored` leaves. Announces its calls on standard error.
+ * `stored` leaves. Announces its calls on standard error. Fails if too few calls are left, or it is unknown how many.
  */
 export async function probeService(
   loaded: LoadedConfig,
@@ -33,17 +33,13 @@ export async function probeService(
   { err, stop, version }: CommandContext,
 ): Promise<Result<ProbeReport, readonly Problem[]>> {
   const { config } = loaded;
-  if (!stored.ok) return fail([stored.error]);
   const resources = openConfigResources(loaded, { clock: systemClock, version });
   if (!resources.ok) return resources;
   try {
     const { settings } = resources.value;
     const { callsPerMonth } = settings.limits.plan;
-    const { callsUsed } = stored.value.month;
-    if (callsPerMonth !== null && callsUsed + PROBE_CALLS_MAX > callsPerMonth)
-      return fail([
-        `${Math.max(0, callsPerMonth - callsUsed)} of ${callsPerMonth} calls of this month are left; the probe may need ${PROBE_CALLS_MAX}; no call was made`,
-      ]);
+    const shortage = callsPerMonth === null ? null : callShortage(callsPerMonth, stored);
+    if (shortage !== null) return fail([shortage]);
     const url = config.service.base_url;
     err.write(
       `asking ${url}, read-only and within the limits: pages of GET /v1/nodes, GET /v1/nodes/ID of ${DETAILS_READ} nodes, a page of GET /v1/sessions; at most ${PROBE_CALLS_MAX} calls\n`,
@@ -56,6 +52,15 @@ export async function probeService(
   } finally {
     await closeResources(resources.value);
   }
+}
+
+/** Returns why the calls that are left in this month do not allow a probe, or null if they do. */
+function callShortage(callsPerMonth: number, stored: Result<StoredState, StoreFailure>): string | null {
+  if (!stored.ok)
+    return `no call was made, because it is unknown how many are left in this month: ${stored.error.message}`;
+  const { callsUsed } = stored.value.month;
+  if (callsUsed + PROBE_CALLS_MAX <= callsPerMonth) return null;
+  return `${Math.max(0, callsPerMonth - callsUsed)} of ${callsPerMonth} calls of this month are left; the probe may need ${PROBE_CALLS_MAX}; no call was made`;
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { StoreFailure } from "../open-failure.ts";
 
 // Primary result codes of SQLite: https://sqlite.org/rescode.html
+const SQLITE_ERROR = 1;
 const SQLITE_BUSY = 5;
 const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
@@ -13,6 +14,9 @@ export function isCorruption(error: unknown): boolean {
   const code = sqliteCode(error);
   return code === SQLITE_CORRUPT || code === SQLITE_NOTADB;
 }
+
+/** Returns whether the error says that a statement does not fit the database, for example because a table is missing. */
+export const isSchemaMismatch = (error: unknown): boolean => sqliteCode(error) === SQLITE_ERROR;
 
 // node:sqlite reports extended codes; the low byte is the primary one.
 function sqliteCode(error: unknown): number | null {

@@ -6,7 +6,7 @@ import type { StateStore } from "../../model/ports.ts";
 import { type StoreFailure, storeFailure, unreadableVersionFailure, unusableVersionFailure } from "../open-failure.ts";
 import { createRowQueries } from "../row-queries.ts";
 import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-export.ts";
-import { damagedFailure, isCorruption } from "./errors.ts";
+import { damagedFailure, isCorruption, isSchemaMismatch } from "./errors.ts";
 import { DATABASE_FILE, LOCK_FILE, lockFolder } from "./folder.ts";
 import { createChangeWriter, createConnection, createJournal, runInTransaction, SCHEMA } from "./journal.ts";
 import { migrate, schemaVersion, VERSIONS } from "./migrations.ts";
@@ -175,7 +175,8 @@ export async function readSqliteState<T>(
   try {
     return ok(await read(createRowQueries(createConnection(database), SCHEMA)));
   } catch (error) {
-    if (isCorruption(error)) return fail(damagedFailure(join(folder, DATABASE_FILE), errorMessage(error)));
+    if (isCorruption(error) || isSchemaMismatch(error))
+      return fail(damagedFailure(join(folder, DATABASE_FILE), errorMessage(error)));
     throw error;
   } finally {
     closeOnce(database);

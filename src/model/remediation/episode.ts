@@ -197,6 +197,10 @@ export type ActionRequest =
   | { readonly kind: "reboot"; readonly force: boolean }
   | { readonly kind: "quarantine"; readonly reason: string; readonly durationMinutes: number };
 
+/** Returns the name of an action in messages: `disconnect`, `reboot`, `forced reboot` or `quarantine`. */
+export const actionName = (request: ActionRequest): string =>
+  request.kind === "reboot" && request.force ? "forced reboot" : request.kind;
+
 /**
  * A node on which no action may be taken:
  * - `held`: an operator holds it until it is released or the hold expires.

@@ -1,7 +1,7 @@
 import type { Steps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
-import type { Action, Episode } from "../../model/remediation/episode.ts";
+import { type Action, actionName, type Episode } from "../../model/remediation/episode.ts";
 import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 import type { HoldReason } from "../../policy/decision.ts";
 import { decide, mayBeginEpisode } from "../../policy/decision.ts";
@@ -214,7 +214,7 @@ async function requestApprovals(context: PlannerDeps, candidates: readonly Candi
   }));
   if (!(await context.remediationState.commit(() => requests.map(({ action }) => actionChange(action))))) return;
   for (const { episode, action } of requests) {
-    const summary = `${action.id}: ${action.request.kind} of ${nodeText(context, action.node)} by ${action.policy} waits for approval`;
+    const summary = `${action.id}: ${actionName(action.request)} of ${nodeText(context, action.node)} by ${action.policy} waits for approval`;
     notifyOfEpisode(context, episode, { kind: "approval", severity: "warning", summary });
   }
 }

@@ -3,7 +3,7 @@ import { inlineSecret } from "../../../src/platform/secret-file.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { idleRemediation, recordingCommands, sampleApproval } from "../../web/api/remediation-view-fixture.ts";
 import { buildFleet } from "../../web/fleet-fixture.ts";
-import { adminOperators, startTestServer } from "../../web/http/test-server.ts";
+import { adminOperators, completeDeps, startTestServer } from "../../web/http/test-server.ts";
 import { runInProcess } from "../terminal.ts";
 
 const fleet = buildFleet([{ id: "node_1" }, { id: "node_2" }]);
@@ -51,13 +51,7 @@ describe("a node is named by its id or its name", () => {
     expect(recorded.map(([, id]) => id)).toEqual(["node_1", "node_that_left"]);
   });
 
-  test("nodes says why there are none, unless only the filters match none", async () => {
-    const empty = await startTestServer({ status: () => ({ leader: null }) });
-    expect(await runInProcess("nodes", "--url", empty.url)).toEqual({
-      code: 0,
-      out: "no nodes\n",
-      err: "proxywarden: the daemon knows no nodes yet: try again after its first poll\n",
-    });
+  test("nodes says nothing if only the filters match none", async () => {
     const { url } = await startTestServer({ fleet: () => buildFleet([{ id: "node_1" }]) });
     expect(await runInProcess("nodes", "--search", "nowhere", "--url", url)).toEqual({
       code: 0,
@@ -67,11 +61,54 @@ describe("a node is named by its id or its name", () => {
   });
 
   test.each([
+    [{ nodes: null }, "the daemon knows no nodes yet: try again after its first poll"],
+    [
+      {
+        nodes: null,
+        collectors: { nodes: { failure: { reason: "unauthorized", message: "the service answered 401" } } },
+      },
+      "the daemon knows no nodes yet, because they can't be read now: unauthorized: the service answered 401",
+    ],
+    [{ nodes: { total: 0 } }, "the service lists no nodes"],
+  ])("nodes says why there are none, with the status %j", async (status, reason) => {
+    const { url } = await startTestServer({ status: () => ({ leader: null, ...status }) });
+    expect(await runInProcess("nodes", "--url", url)).toEqual({
+      code: 0,
+      out: "no nodes\n",
+      err: `proxywarden: ${reason}\n`,
+    });
+  });
+
+  test("nodes --held says that a daemon that stands by knows no nodes", async () => {
+    const leader = { is_this: false, name: "proxywarden-1", url: "http://proxywarden-1:9713" };
+    const { url } = await startTestServer({ status: () => ({ leader }) });
+    expect(await runInProcess("nodes", "--held", "--url", url)).toEqual({
+      code: 0,
+      out: "no nodes are held\n",
+      err: "proxywarden: this daemon stands by and knows no nodes: ask the leader at http://proxywarden-1:9713\n",
+    });
+  });
+
+  test("if the nodes can't be read, the error says so, and not that there are none", async () => {
+    const { url } = await startTestServer({
+      nodes({ limit }) {
+        if (limit === "1") throw new Error("broken");
+        return completeDeps().nodes({});
+      },
+    });
+    expect(await runInProcess("explain", "fra-1", "--url", url)).toEqual({
+      code: 1,
+      out: "",
+      err: "proxywarden: internal error; see the daemon's log\n",
+    });
+  });
+
+  test.each([
     [
       { is_this: false, name: "proxywarden-1", url: "http://proxywarden-1:9713" },
-      "this daemon stands by and knows no nodes: ask the leader at http://proxywarden-1:9713, or name the node by its id",
+      "this daemon stands by and knows no nodes: ask the leader at http://proxywarden-1:9713; a node can still be named by its id",
     ],
-    [null, "the daemon knows no nodes yet: try again after its first poll, or name the node by its id"],
+    [null, "the daemon knows no nodes yet: try again after its first poll; a node can still be named by its id"],
   ])("a daemon that knows no nodes, with the leader %j, holds and releases by id only", async (leader, message) => {
     const recorded: string[][] = [];
     const { url } = await startTestServer({

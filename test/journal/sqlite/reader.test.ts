@@ -127,6 +127,17 @@ describe("reading fails with a reason", () => {
     expect(await failure()).toContain(`unsupported: ${folder.database} has schema version 99`);
   });
 
+  test("for a database of another program with the same version", async () => {
+    const other = new DatabaseSync(folder.database);
+    other.exec(`PRAGMA user_version = ${VERSIONS.last}`);
+    other.close();
+    const state = await readSqliteState(folder.path, (reader) => reader.facts());
+    expect(state).toMatchObject({
+      ok: false,
+      error: { kind: "damaged", message: expect.stringContaining(`${folder.database} is damaged (no such table`) },
+    });
+  });
+
   test("for a file that is not a database", async () => {
     writeFileSync(folder.database, "This is no database. ".repeat(100));
     expect(await failure()).toContain(`damaged: ${folder.database} is damaged`);
