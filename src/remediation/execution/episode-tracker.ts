@@ -187,11 +187,12 @@ export class EpisodeTracker {
   }
 
   #updateStatus(episode: Episode, status: NodeStatus): Episode {
-    const now = this.#context.remediationState.now();
+    const { clock } = this.#context.remediationState;
+    const now = clock.now();
     const lastStep = episode.state === "recovering" ? this.#lastStep(episode) : undefined;
     // A reboot can be verified before the node goes down for it.
     const seen = lastStep?.request.kind === "reboot" ? observeAfterStep(episode, lastStep, status, now) : episode;
-    const after = observeStatus(seen, status, now);
+    const after = observeStatus(seen, status, now, clock.lagMs());
     if (after === episode) return after;
     const changes =
       after.state === "freed"
