@@ -17,7 +17,7 @@ import {
 } from "../../policy/episodes/episode.ts";
 import { transition } from "../../policy/episodes/episode-states.ts";
 import { isDown, isLost, isUnderWay, isUnlisted } from "../../policy/episodes/lost-nodes.ts";
-import { stepDeadlines } from "../../policy/episodes/verification.ts";
+import { stepDeadlines, UNOBSERVED_MS_MAX } from "../../policy/episodes/verification.ts";
 import { isInFlight } from "../../policy/own-actions.ts";
 import { conditionKeyOf, isDryRun, type Policy } from "../../policy/policy.ts";
 import { INACTIVE, observeCondition, type Timer } from "../../policy/timer.ts";
@@ -63,7 +63,10 @@ export class EpisodeTracker {
     if (slot === null && !hasLeft(fleet, episode.node)) return;
     // What was listed before a suspension of the machine says nothing about the time since.
     const observedAt = slot === null ? fleet.settledFrom : fleet.listedAt.at(slot);
-    if (observedAt !== null && observedAt <= remediationState.clock.suspendedAt()) return;
+    if (observedAt !== null && observedAt <= remediationState.clock.suspendedAt()) {
+      this.#endUnobservedStep(episode, slot);
+      return;
+    }
     if (slot === null || this.#mayPredateAbsence(episode, slot)) {
       this.#updateUnlisted(episode);
       return;
@@ -94,6 +97,15 @@ export class EpisodeTracker {
 
   #lastStep({ id }: Episode): Action | undefined {
     return this.#context.remediationState.records.actionsOf(id).findLast(({ sentAt }) => sentAt !== null);
+  }
+
+  /** Ends a step in doubt whose node has not been observed for {@link UNOBSERVED_MS_MAX} after a suspension. */
+  #endUnobservedStep(episode: Episode, slot: number | null): void {
+    const { clock, remediationState } = this.#context;
+    const isOver = clock.monotonic() - remediationState.clock.suspendedAt() >= UNOBSERVED_MS_MAX;
+    const action = this.#inFlightAction(episode);
+    if (isOver && slot !== null && action !== null && episode.state === "acting")
+      verifyStep(this.#context, episode, action, slot);
   }
 
   /**
