@@ -224,10 +224,10 @@ export class EpisodeTracker {
     return { kind: "hold", row };
   }
 
-  /** Ends an episode that no current policy covers, once no action and no quarantine of ours is under way. */
+  /** Ends an episode that does not belong to a current policy, once no action and no quarantine of ours is under way. */
   #abandon(episode: Episode): void {
     if (isUnderWay(episode)) return;
-    withdraw(this.#context, episode, "its policy was removed or changed");
+    withdraw(this.#context, episode, "its policy was removed or changed, or is now in dry_run");
   }
 
   /**
