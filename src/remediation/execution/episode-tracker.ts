@@ -122,12 +122,12 @@ export class EpisodeTracker {
     if (action !== null && now >= this.#stepEnd(action)) {
       const change = finishAction(this.#context, action, "ineffective", { detail: "the node left the list" });
       commitTransition(this.#context, episode, recordStepLost(episode, action, now), [change]);
-    } else if (!isLost(episode)) this.#closeForgotten(episode, "the node did not come back");
+    } else this.#closeForgotten(episode, "the node did not come back");
   }
 
-  /** Closes an episode that has been suspended for `retry.forget_after`. */
+  /** Closes an episode that has been suspended for `retry.forget_after`, unless its node is lost. */
   #closeForgotten(episode: Episode, why: string): void {
-    if (this.#isForgotten(episode, episode.stateAt)) withdraw(this.#context, episode, why);
+    if (!isLost(episode) && this.#isForgotten(episode, episode.stateAt)) withdraw(this.#context, episode, why);
   }
 
   #isForgotten(episode: Episode, since: EpochMs): boolean {
