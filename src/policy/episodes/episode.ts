@@ -171,8 +171,8 @@ export function observeAfterStep(episode: Episode, action: Action, status: NodeS
 }
 
 /**
- * Updates an episode after an observation of the node's status. `clockLagMs` is how far the journal's clock may be behind,
- * by which a quarantine may end earlier on it.
+ * Updates an episode after an observation of the node's status. `clockLagMs` is how far the journal's clock is behind: by
+ * that clock, our quarantine may end this much too early.
  */
 export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs, clockLagMs: DurationMs = 0): Episode {
   const repairedOrNot = isOperatorRepair(before, status) ? { ...before, repaired: true } : before;
