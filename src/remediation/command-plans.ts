@@ -186,8 +186,7 @@ function planResetBreaker(deps: PlanDeps, command: OperatorCommand): Planned {
   const replies = isOpen ? ["the breaker is closed, and counts from zero"] : [];
   const modes = fellBack.length === 1 ? "has its configured mode" : "have their configured modes";
   // Its mode, or safety.mode, may be dry_run by now.
-  if (fellBack.length > 0)
-    replies.push(`${fellBack.join(" and ")} ${modes} again; efficacy is measured from now on`);
+  if (fellBack.length > 0) replies.push(`${fellBack.join(" and ")} ${modes} again; efficacy is measured from now on`);
   return ok({ changes: [...changes, ...policyChanges], reply: replies.join("; "), apply });
 }
 
