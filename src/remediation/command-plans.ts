@@ -10,7 +10,7 @@ import { approvalExpiry } from "./evaluation/decision-input.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
 import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
 import { acceptLosses, actionChange, nodesOfAcceptableLosses } from "./execution/episode-transitions.ts";
-import { formatEnd, ownershipOf, PAUSE_FACT, pauseAt } from "./operator-holds.ts";
+import { formatEnd, holdAt, ownershipOf, PAUSE_FACT, pauseAt } from "./operator-holds.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
 
 /** What the plans of commands depend on. */
@@ -144,7 +144,7 @@ function planRelease(deps: PlanDeps, command: OperatorCommand): Planned {
   const name = context.observed.nameOf(node);
   const { records } = context.remediationState;
   const now = context.remediationState.now();
-  const holds = records.holdsOn(node).filter(({ until }) => until === null || until > now);
+  const holds = records.holdsOn(node).flatMap((hold) => holdAt(hold, now) ?? []);
   const rejected = records
     .openEpisodesOf(node)
     .flatMap(({ id, step }) => records.actionsOf(id).filter((action) => action.step === step))
@@ -184,8 +184,9 @@ function planResetBreaker(deps: PlanDeps, command: OperatorCommand): Planned {
     { kind: "fact", key: efficacySinceFactKey(name), value: since },
   ]);
   const replies = isOpen ? ["the breaker is closed, and counts from zero"] : [];
-  const verb = fellBack.length === 1 ? "acts" : "act";
-  if (fellBack.length > 0) replies.push(`${fellBack.join(" and ")} ${verb} again; efficacy is measured from now on`);
+  const modes = fellBack.length === 1 ? "has its configured mode" : "have their configured modes";
+  // Its mode, or safety.mode, may be dry_run by now.
+  if (fellBack.length > 0) replies.push(`${fellBack.join(" and ")} ${modes} again; efficacy is measured from now on`);
   return ok({ changes: [...changes, ...policyChanges], reply: replies.join("; "), apply });
 }
 

@@ -68,12 +68,16 @@ async function execute(deps: OperatorCommandsDeps, command: OperatorCommand): Pr
 }
 
 /**
- * Returns the facts and operators' holds of a command that do not apply because others were recorded while it was
- * journaled, for example when an earlier pause expired. They must be recorded again.
+ * Returns the facts, operators' holds and answers of a command that do not apply because something else was recorded while
+ * it was journaled, for example that an earlier pause or the request for approval expired. They must be recorded again.
  */
 const overwrittenRows = (records: RemediationRecords, changes: readonly JournalChange[]): readonly JournalChange[] =>
   changes.flatMap((change): JournalChange[] => {
     if (change.kind === "fact") return records.fact(change.key) === change.value ? [] : [change];
+    if (change.kind === "action") {
+      const known = records.action(change.row.id);
+      return known !== change.row && known?.state === "lapsed" ? [change] : [];
+    }
     if (change.kind !== "hold" || change.row.kind !== "held") return [];
     const known = records.hold(change.row.node, null);
     const ownership = ownershipOf(known);

@@ -38,6 +38,16 @@ export const ownershipOf = (hold: NodeHold | null): NodeHold["ownership"] =>
     ? { at: hold.at, until: hold.until, reason: hold.reason }
     : hold?.ownership;
 
+/**
+ * Returns what is in force of a hold at `now`: the hold itself or, if it has ended, the one of kind `ownership` that it
+ * has in addition; null if neither is.
+ */
+export function holdAt(hold: NodeHold, now: EpochMs): NodeHold | null {
+  const { node, policy, until, ownership } = hold;
+  if (until === null || until > now) return hold;
+  return ownership !== undefined && ownership.until > now ? { node, policy, kind: "ownership", ...ownership } : null;
+}
+
 type ExpiryDeps = Pick<EpisodeContext, "log" | "metrics" | "remediationState">;
 
 /** Ends the pause and the holds of operators that have expired. Journals, logs and counts each. */
@@ -55,13 +65,12 @@ export function endExpiredHolds({ remediationState, metrics, log }: ExpiryDeps):
     metrics.inc("proxywarden_operator_commands_total", { command: "resume", source: "expiry" });
     log.info({ operator: pause.operator, reason: pause.reason }, "pause expired");
   }
-  for (const { node, policy, kind, until, ownership, ...hold } of records.allHolds()) {
+  for (const hold of records.allHolds()) {
+    const { node, policy, kind, until } = hold;
     if (kind !== "held" || until === null || until > now) continue;
     const detail = `the hold${byOperator(hold)} has expired`;
-    const next: JournalChange =
-      ownership !== undefined && ownership.until > now
-        ? { kind: "hold", row: { node, policy, kind: "ownership", ...ownership } }
-        : { kind: "hold_gone", node, policy };
+    const row = holdAt(hold, now);
+    const next: JournalChange = row === null ? { kind: "hold_gone", node, policy } : { kind: "hold", row };
     remediationState.record([next, commandRow("release", node, detail)]);
     metrics.inc("proxywarden_operator_commands_total", { command: "release", source: "expiry" });
     log.info({ node, operator: hold.operator, reason: hold.reason }, "hold expired");

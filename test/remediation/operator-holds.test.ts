@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { formatTime } from "../../src/model/time.ts";
@@ -198,4 +198,32 @@ test("a pause that begins while the clocks disagree keeps its duration when the 
   expect(network.controller().view.status().paused).toMatchObject({ operator: "alice" });
   await network.advance(3 * MINUTE_MS);
   expect(network.controller().view.status().paused).toBeNull();
+});
+
+test("a node that others rebooted can be released although a round did not end before the operator's hold expired", async () => {
+  let answers = Promise.resolve({ ok: true, value: true } as const);
+  const policy = rebootOffline({
+    when: 'node.status == "online"',
+    match: 'node.id == "node_caffe390"',
+    blockedBy: [{ kind: "query", query: "up" }],
+  });
+  const network = await startQuietNetwork({
+    config: remediationConfig([policy]),
+    externalBlockers: { blocks: () => answers },
+  });
+  const node = "node_caffe390";
+  await network.advance(10 * MINUTE_MS);
+  await network.commands().hold(node, "a test", 5 * MINUTE_MS);
+  network.interventions.restart(node);
+  await network.advance(2 * MINUTE_MS);
+  const { promise, resolve } = Promise.withResolvers<Awaited<typeof answers>>();
+  answers = promise;
+  await network.advance(4 * MINUTE_MS);
+  onTestFinished(() => resolve({ ok: true, value: true }));
+  expect(network.holdReasons(node)).toContain("ownership");
+  expect(network.explain(node).holds).toMatchObject([{ kind: "ownership" }]);
+  const release = network.commands().release(node);
+  await network.advance(SECOND_MS);
+  expect(await release).toMatchObject({ ok: true });
+  expect(network.holdReasons(node)).not.toContain("ownership");
 });

@@ -51,3 +51,17 @@ test("a hold lasts although others reboot the node while it is journaled", async
   expect(await reply).toMatchObject({ ok: true });
   expect(network.explain(node!).holds).toMatchObject([{ kind: "held", until: null, ownership: expect.anything() }]);
 });
+
+test.each(["reject", "approve"] as const)("%s takes effect although its request expires meanwhile", async (name) => {
+  const { network, slow } = await startWithSlowCommands(rebootOffline({ mode: "approve" }));
+  network.failNode(network.nodes()[0]!, "operator");
+  await network.advanceUntil(() => network.controller().view.approvals().length > 0);
+  const [{ id, expiresAt } = { id: "", expiresAt: 0 }] = network.controller().view.approvals();
+  await network.commands().pause("a test");
+  await network.advance(expiresAt - network.daemon.clock.now() - 10 * SECOND_MS);
+  slow.delayMs = 2 * MINUTE_MS;
+  const reply = network.commands()[name](id, "a test");
+  await network.advance(3 * MINUTE_MS);
+  expect(await reply).toMatchObject({ ok: true });
+  expect(network.actions()[0]).toMatchObject({ id, state: name === "reject" ? "rejected" : "approved" });
+});

@@ -170,8 +170,11 @@ export function observeAfterStep(episode: Episode, action: Action, status: NodeS
   return isDownNow ? { ...episode, downSince: episode.downSince ?? now } : episode;
 }
 
-/** Updates an episode after an observation of the node's status. */
-export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs): Episode {
+/**
+ * Updates an episode after an observation of the node's status. `clockLagMs` is how far the journal's clock is behind: by
+ * that clock, our quarantine may end this much too early.
+ */
+export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs, clockLagMs: DurationMs = 0): Episode {
   const repairedOrNot = isOperatorRepair(before, status) ? { ...before, repaired: true } : before;
   // A node in quarantine or maintenance may still be down.
   const isUpAgain = isDown(before) && status === "online";
@@ -190,7 +193,7 @@ export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs)
     // Marked as healed, so that the step is not repeated if the node vanishes now and returns.
     return episode.state === "quarantined" ? transition({ ...over, healed: true }, "quarantine_over", now) : over;
   }
-  if (now >= quarantine.endsAt - QUARANTINE_SLACK_MS) return episode;
+  if (now >= quarantine.endsAt - QUARANTINE_SLACK_MS - clockLagMs) return episode;
   // Until the node was observed in quarantine, the quarantine may not have taken effect yet.
   if (status !== "online" || !quarantine.seen || episode.dryRun) return episode;
   const seenOnline = quarantine.seenOnline + 1;

@@ -41,8 +41,8 @@ export class ActionPlanner {
   }
 
   /**
-   * Returns the candidates whose next step should be taken, starting with the node that has been firing longest. Those
-   * whose step was tried and not executed come last, because another failure may delay the others or put them on hold.
+   * Returns the candidates whose next step should be taken, starting with the node that has been unhealthy longest. Those
+   * whose step failed come last ({@link hasFailed}), because another failure may delay the others or put them on hold.
    * Begins the episodes that may begin, and requests the approvals that are missing.
    */
   async plan(factsOf: FactsOf): Promise<readonly Candidate[]> {
@@ -136,7 +136,7 @@ export class ActionPlanner {
   }
 }
 
-/** Returns whether the next step was tried and not executed. */
+/** Returns whether the next step was tried and not executed, other than because of a 429. */
 export const hasFailed = ({ episode }: Candidate): boolean => (episode?.failures ?? 0) > 0;
 
 /** The last decision about a node under a policy. */

@@ -17,7 +17,7 @@ import {
 } from "../../policy/episodes/episode.ts";
 import { transition } from "../../policy/episodes/episode-states.ts";
 import { isDown, isLost, isUnderWay, isUnlisted } from "../../policy/episodes/lost-nodes.ts";
-import { stepDeadlines } from "../../policy/episodes/verification.ts";
+import { stepDeadlines, UNOBSERVED_MS_MAX } from "../../policy/episodes/verification.ts";
 import { isInFlight } from "../../policy/own-actions.ts";
 import { conditionKeyOf, isDryRun, type Policy } from "../../policy/policy.ts";
 import { INACTIVE, observeCondition, type Timer } from "../../policy/timer.ts";
@@ -63,7 +63,10 @@ export class EpisodeTracker {
     if (slot === null && !hasLeft(fleet, episode.node)) return;
     // What was listed before a suspension of the machine says nothing about the time since.
     const observedAt = slot === null ? fleet.settledFrom : fleet.listedAt.at(slot);
-    if (observedAt !== null && observedAt <= remediationState.clock.suspendedAt()) return;
+    if (observedAt !== null && observedAt <= remediationState.clock.suspendedAt()) {
+      this.#endUnobservedStep(episode, slot);
+      return;
+    }
     if (slot === null || this.#mayPredateAbsence(episode, slot)) {
       this.#updateUnlisted(episode);
       return;
@@ -96,6 +99,15 @@ export class EpisodeTracker {
     return this.#context.remediationState.records.actionsOf(id).findLast(({ sentAt }) => sentAt !== null);
   }
 
+  /** Ends a step in doubt whose node has not been observed for {@link UNOBSERVED_MS_MAX} after a suspension. */
+  #endUnobservedStep(episode: Episode, slot: number | null): void {
+    const { clock, remediationState } = this.#context;
+    const isOver = clock.monotonic() - remediationState.clock.suspendedAt() >= UNOBSERVED_MS_MAX;
+    const action = this.#inFlightAction(episode);
+    if (isOver && slot !== null && action !== null && episode.state === "acting")
+      verifyStep(this.#context, episode, action, slot);
+  }
+
   /**
    * Updates an episode whose node has left the list. It ends after `forget_after`, unless its node is lost. Then it ends
    * only after the node returns, or with accept-inventory.
@@ -110,12 +122,12 @@ export class EpisodeTracker {
     if (action !== null && now >= this.#stepEnd(action)) {
       const change = finishAction(this.#context, action, "ineffective", { detail: "the node left the list" });
       commitTransition(this.#context, episode, recordStepLost(episode, action, now), [change]);
-    } else if (!isLost(episode)) this.#closeForgotten(episode, "the node did not come back");
+    } else this.#closeForgotten(episode, "the node did not come back");
   }
 
-  /** Closes an episode that has been suspended for `retry.forget_after`. */
+  /** Closes an episode that has been suspended for `retry.forget_after`, unless its node is lost. */
   #closeForgotten(episode: Episode, why: string): void {
-    if (this.#isForgotten(episode, episode.stateAt)) withdraw(this.#context, episode, why);
+    if (!isLost(episode) && this.#isForgotten(episode, episode.stateAt)) withdraw(this.#context, episode, why);
   }
 
   #isForgotten(episode: Episode, since: EpochMs): boolean {
@@ -187,11 +199,12 @@ export class EpisodeTracker {
   }
 
   #updateStatus(episode: Episode, status: NodeStatus): Episode {
-    const now = this.#context.remediationState.now();
+    const { clock } = this.#context.remediationState;
+    const now = clock.now();
     const lastStep = episode.state === "recovering" ? this.#lastStep(episode) : undefined;
     // A reboot can be verified before the node goes down for it.
     const seen = lastStep?.request.kind === "reboot" ? observeAfterStep(episode, lastStep, status, now) : episode;
-    const after = observeStatus(seen, status, now);
+    const after = observeStatus(seen, status, now, clock.lagMs());
     if (after === episode) return after;
     const changes =
       after.state === "freed"
@@ -211,10 +224,10 @@ export class EpisodeTracker {
     return { kind: "hold", row };
   }
 
-  /** Ends an episode that no current policy covers, once no action and no quarantine of ours is under way. */
+  /** Ends an episode that does not belong to a current policy, once no action and no quarantine of ours is under way. */
   #abandon(episode: Episode): void {
     if (isUnderWay(episode)) return;
-    withdraw(this.#context, episode, "its policy was removed or changed");
+    withdraw(this.#context, episode, "its policy was removed or changed, or is now in dry_run");
   }
 
   /**

@@ -47,7 +47,7 @@ function recordConsequences(context: EpisodeContext, before: Episode | null, aft
     if (policy !== null) updateEfficacy(context, policy, after);
   }
   if (after.quarantine?.overdue === true && before?.quarantine?.overdue !== true) {
-    const summary = `The quarantine of ${nodeText(context, after.node)} (${after.policy}, ${after.id}) should have ended but is still active; the daemon does not change it`;
+    const summary = `The quarantine of ${nodeText(context, after.node)} (${after.policy}, ${after.id}) should have ended but is still active; the service or an operator must end it`;
     notifyOfEpisode(context, after, { kind: "overdue", severity: "warning", summary });
   }
 }

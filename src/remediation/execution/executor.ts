@@ -32,6 +32,8 @@ export interface ExecutionSignals {
 const READ_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
 /** An action is not sent if the last_seen of the read before it is earlier than that of the list by more than this. */
 const READ_OLDER_MS_MAX: DurationMs = 2 * MINUTE_MS;
+/** Detail of an action that was withdrawn because this controller stops. */
+const CANCELED_DETAIL = "the daemon stopped, or reloaded its configuration, before it was sent";
 /** Longest quarantine that a policy can request. A reply that states a longer one is ignored. */
 const QUARANTINE_MINUTES_MAX = (30 * DAY_MS) / MINUTE_MS;
 
@@ -223,7 +225,7 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
       return;
     }
     case "canceled":
-      withdrawAction(context, action, "the daemon stopped before it was sent", false);
+      withdrawAction(context, action, CANCELED_DETAIL, false);
       return;
     case "in_doubt":
       count("in_doubt");

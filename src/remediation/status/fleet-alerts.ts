@@ -42,7 +42,7 @@ export function createFleetAlerts(
     }
     const { open } = breaker;
     if (open !== null) {
-      const summary = `The circuit breaker is open, because ${breakerCause(open)}; no action is taken until an operator resets it`;
+      const summary = `The circuit breaker is open, because ${breakerCause(open)}; no action is taken until an operator runs reset-breaker`;
       yield { kind: "breaker", key: `breaker/${open.openedAt}`, summary, startsAt: open.openedAt };
     }
     for (const { domain, nodes, from, to } of incidents) {

@@ -10,6 +10,7 @@ import { isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext, EpisodeContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
 import { isGivenUp } from "../evaluation/decision-input.ts";
+import { holdAt } from "../operator-holds.ts";
 import type { HeldNode, HeldNodesQuery, NodeMark } from "./views.ts";
 
 type HoldDeps = Pick<DecisionContext, "remediationState" | "policies">;
@@ -128,13 +129,16 @@ function holdsInForce(remediationState: HoldDeps["remediationState"]): readonly 
   const now = remediationState.now();
   return remediationState.records
     .allHolds()
-    .filter((hold): hold is HoldInForce => hold.kind !== "given_up" && (hold.until === null || hold.until > now));
+    .flatMap((hold) => holdAt(hold, now) ?? [])
+    .filter((hold): hold is HoldInForce => hold.kind !== "given_up");
 }
 
 /** Returns when the last of a node's holds that apply to a policy ends, or null if none applies or one has no end. */
 function endOf(holds: readonly HoldInForce[], policy: string): EpochMs | null {
   const applying = holds.filter((hold) => hold.policy === null || hold.policy === policy);
-  const end = Math.max(...applying.map(({ until }) => until ?? Number.POSITIVE_INFINITY));
+  if (applying.length === 0) return null;
+  const ends = applying.flatMap(({ until, ownership }) => [until ?? Number.POSITIVE_INFINITY, ownership?.until ?? 0]);
+  const end = Math.max(...ends);
   return Number.isFinite(end) ? end : null;
 }
 

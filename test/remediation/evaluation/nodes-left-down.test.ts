@@ -37,3 +37,29 @@ test.each<[string, string, Partial<Safety>]>([
     expect(network.postCount()).toBeGreaterThan(2);
   },
 );
+
+test("a node that a step has left down counts although an episode of another policy has it for longer than forget_after", async () => {
+  const network = await startQuietNetwork({ config: remediationConfig([]) });
+  const [node] = network.nodes("us-east");
+  const treated = rebootOffline({
+    name: "treated",
+    match: `node.id == "${node}"`,
+    when: 'node.status == "online" || node.status == "offline"',
+    forMs: HOUR_MS,
+    retry: { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 3 * HOUR_MS },
+  });
+  const waiting = rebootOffline({ name: "waiting", mode: "approve" });
+  await network.reload({ config: remediationConfig([treated, waiting], withoutLimits) });
+  await network.advanceUntil(() => network.postCount() === 1);
+  await network.advance(30_000);
+  network.interventions.leaveFleet(node!, network.daemon.clock.now() + HOUR_MS / 2);
+  await network.advance(HOUR_MS / 2);
+  network.failNode(node!, "operator");
+  await network.advance(8 * HOUR_MS);
+  expect(network.episodes()).toMatchObject([
+    { policy: "treated", state: "suspended" },
+    { policy: "waiting", state: "firing" },
+  ]);
+  await network.commands().acceptInventory();
+  expect(network.episodes()).toMatchObject([{ policy: "treated", state: "withdrawn" }, { policy: "waiting" }]);
+});

@@ -88,3 +88,16 @@ test("an approved action is not sent if its approval expires while its node is r
     detail: "the approval expired after 5m",
   });
 });
+
+test("a request for approval whose policy becomes a dry run says so", async () => {
+  const policies = [rebootOffline({ mode: "approve", forMs: MINUTE_MS })];
+  const network = await startQuietNetwork({ config: remediationConfig(policies) });
+  network.failNode(network.nodes()[0]!, "operator");
+  await network.advanceUntil(() => network.controller().view.approvals().length > 0);
+  await network.reload({ config: remediationConfig(policies, { mode: "dry_run" }) });
+  await network.advance(MINUTE_MS);
+  expect(network.actions()[0]).toMatchObject({
+    state: "withdrawn",
+    detail: "its policy was removed or changed, or is now in dry_run",
+  });
+});

@@ -146,7 +146,7 @@ test("a policy that fell back acts again after reset-breaker, and its efficacy i
   const sent = network.postCount();
   expect(await network.commands().resetBreaker()).toEqual({
     ok: true,
-    value: "reboot-offline acts again; efficacy is measured from now on",
+    value: "reboot-offline has its configured mode again; efficacy is measured from now on",
   });
   expect(await network.commands().resetBreaker()).toMatchObject({
     ok: false,

@@ -60,11 +60,12 @@ test("a POST follows a slow journal, and collectors continue in the meantime", a
   expect(network.postCount()).toBe(1);
 });
 
-test("a stop while `posting` is journaled prevents the POST, and the action is withdrawn", async () => {
+test.each(["stop", "reload"] as const)("a %s while `posting` is journaled prevents the POST", async (what) => {
   const network = await startWithSlowPosting(5 * SECOND_MS);
-  await network.stop();
+  await network[what]({});
   expect(network.postCount()).toBe(0);
-  expect(network.actions()).toMatchObject([{ state: "withdrawn", detail: "the daemon stopped before it was sent" }]);
+  const detail = "the daemon stopped, or reloaded its configuration, before it was sent";
+  expect(network.actions()).toMatchObject([{ state: "withdrawn", detail }]);
 });
 
 test("an action whose node was read before a slow commit is not sent on old data", async () => {

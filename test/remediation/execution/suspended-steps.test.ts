@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { ExternalBlockers, Transport } from "../../../src/model/ports.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 
 /** Suspends the machine: the monotonic clock stands still while the wall clock and the service's clock advance. */
 function suspend(network: QuietNetwork, ms: DurationMs): void {
@@ -62,4 +63,52 @@ test("an approval that expired during a suspension is not used after it", async 
   expect(isSuspended).toBe(true);
   expect(network.postCount()).toBe(0);
   expect(network.controller().view.approvals()).toHaveLength(1);
+});
+
+test.each([
+  ["short", 4 * MINUTE_MS],
+  ["long", 6 * HOUR_MS],
+])("our quarantine that ends on time after a %s suspension was not lifted by an operator", async (_, suspendedMs) => {
+  const quarantineMs = 30 * MINUTE_MS;
+  const policy = rebootOffline({
+    when: 'node.status != "online"',
+    steps: [{ ...steps.quarantine, durationMs: quarantineMs }],
+  });
+  const network = await startQuietNetwork({ config: remediationConfig([policy]) });
+  const [node] = network.nodes();
+  const recoverAt = network.daemon.clock.now() + 12 * MINUTE_MS;
+  network.interventions.startFailure(node!, { failureMode: "outage", remedy: "time", recoverAt });
+  await network.advanceUntil(() => network.postCount() > 0);
+  await network.advance(10 * MINUTE_MS);
+  suspend(network, suspendedMs);
+  // The service ends it by its own clock, which did not stand still.
+  await network.advance(Math.max(0, 20 * MINUTE_MS - suspendedMs));
+  network.interventions.liftQuarantine(node!);
+  await network.advance(3 * MINUTE_MS);
+  expect(episodeStates(network)).not.toContain("freed");
+  await network.advance(20 * MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["healed"]);
+  expect(network.explain(node!).holds).toEqual([]);
+});
+
+test("a step whose node can't be read any more after a suspension ends in doubt, and holds no other node", async () => {
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline({ forMs: MINUTE_MS })]),
+    settings: { ...listsOnlySettings, pageLimit: 50, maxMissing: 0.2 },
+  });
+  const { ids } = network.daemon.snapshots.last!.fleet;
+  const [other, node] = [ids.at(0)!, ids.at(-1)!];
+  network.failNode(node);
+  await network.advanceUntil(() => network.postCount() > 0);
+  suspend(network, 8 * HOUR_MS);
+  const skew = { fault: { kind: "clock_skew", skewMs: 8 * HOUR_MS } } as const;
+  const unreadable = ["/v1/nodes?page=2", `/v1/nodes/${node}`];
+  network.setFaults([skew, ...unreadable.map((match) => ({ fault: { kind: "reset" }, match }) as const)]);
+  await network.advance(5 * HOUR_MS);
+  expect(actionLines(network)).toEqual(["reboot: null"]);
+  await network.advance(2 * HOUR_MS);
+  expect(actionLines(network)).toEqual(["reboot: in_doubt"]);
+  network.failNode(other);
+  await network.advance(10 * MINUTE_MS);
+  expect(network.actions().map((action) => action.node)).toEqual([node, other]);
 });

@@ -62,14 +62,18 @@ test("the nodes of a mass event are listed and counted in many steps", () => {
 
 test("a held node has the latest end of the holds that apply to its policy, and none if one of them has none", () => {
   const base = { at: 0, reason: "" };
+  const ownershipUntil = (until: number) => ({ ...base, until });
   const several: NodeHold[] = [
     { ...base, node: id(1), policy: null, kind: "held", until: null },
     { ...base, node: id(1), policy: POLICY, kind: "vetoed", until: 3_000_000 },
     { ...base, node: id(2), policy: null, kind: "held", until: 5_000_000 },
     { ...base, node: id(2), policy: POLICY, kind: "vetoed", until: 3_000_000 },
     { ...base, node: id(3), policy: "another", kind: "vetoed", until: 3_000_000 },
+    { ...base, node: id(4), policy: null, kind: "held", until: 3_000_000, ownership: ownershipUntil(4_000_000) },
+    { ...base, node: id(NODES), policy: null, kind: "held", until: 1_000_000, ownership: ownershipUntil(4_000_000) },
   ];
   const endsOf = (node: string) =>
     runAtOnce(heldNodesOf(contextWith(several), lastDecisions, { node })).map(({ until }) => until);
-  expect([1, 2, 3].map((index) => endsOf(id(index)))).toEqual([[null], [5_000_000], [null]]);
+  expect([1, 2, 3, 4].map((index) => endsOf(id(index)))).toEqual([[null], [5_000_000], [null], [4_000_000]]);
+  expect(endsOf(id(NODES))).toEqual([4_000_000]);
 });
