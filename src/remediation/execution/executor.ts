@@ -74,8 +74,7 @@ export async function executeAction(
     if (blocker !== null) return { kind: "blocked", message: blocker } as const;
     // The monotonic clock stands still while the machine is suspended.
     const readAgeMs = Math.max(clock.monotonic() - readAt, clock.now() - readAtEpochMs);
-    const [readAge, maximum] = [formatSecondsLeft(readAgeMs), formatDuration(READ_AGE_MS_MAX)];
-    const message = `the ${delayedBy}, or a suspension of the machine, delayed the action until ${readAge} after the read of its node; the maximum is ${maximum}`;
+    const message = `the ${delayedBy}, or a suspension of the machine, delayed the action until ${formatSecondsLeft(readAgeMs)} after the read of its node; the maximum is ${formatDuration(READ_AGE_MS_MAX)}`;
     return readAgeMs > READ_AGE_MS_MAX ? ({ kind: "not_sent", message } as const) : null;
   };
   const result = await context.client.post(actionCall(intent.node, intent.request), noNewSteps, async (send) => {
