@@ -73,12 +73,13 @@ export async function executeAction(
     const obstacle = findObstacle();
     if (obstacle !== null) return obstacle;
     const posting: Action = { ...action, sentAt: remediationState.now() };
-    const adoptPosting = await remediationState.prepare([actionChange(posting)]);
+    const isIntended = () => remediationState.records.action(intent.id)?.state === "intended";
+    const adoptPosting = await remediationState.prepare([actionChange(posting)], isIntended);
     if (noNewSteps.aborted) return { kind: "canceled" };
-    if (adoptPosting === null) return { kind: "not_sent", message: "the journal can't be written" };
-    // Operators, a reload or newer data may have intervened while `posting` was journaled.
+    // Operators, a reload or newer data may have intervened before `posting` was journaled or while it was.
     const newObstacle = findObstacle();
     if (newObstacle !== null) return newObstacle;
+    if (adoptPosting === null) return { kind: "not_sent", message: "the journal can't be written" };
     adoptPosting();
     return send(abortPost);
   });

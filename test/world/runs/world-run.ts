@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { DurationMs } from "../../../src/base/duration.ts";
 import type { ExternalBlockers } from "../../../src/model/ports.ts";
 import { Simulation, STEP_MS } from "../daemon/simulation.ts";
-import type { Violation } from "../daemon/simulation-parts.ts";
+import { DISK_FULL, type Violation } from "../daemon/simulation-parts.ts";
 import { callForEvent } from "../faults/external-client.ts";
 import { createLateActions, type LateActions } from "../faults/late-actions.ts";
 import { Operators } from "../faults/operators.ts";
@@ -131,7 +131,7 @@ function createWorldRun(input: WorldInput): WorldRun {
       crashTrigger.pass(`commit_${when}`, current);
       for (const change of when === "after" ? changes : []) {
         const state = change.kind === "action" && !change.row.dryRun ? change.row.state : null;
-        if (state === "intended" || state === "posting") suspendTrigger.pass(state, current);
+        if (state === "intended" || state === "posting" || state === "sent") suspendTrigger.pass(state, current);
       }
     },
     onPost(_post, current) {
@@ -142,7 +142,7 @@ function createWorldRun(input: WorldInput): WorldRun {
       createLateActions(parts, service, () =>
         parts.clock.monotonic() < (lateActions?.until ?? 0) ? lateActions : null,
       ),
-    diskProblem: () => (simulation.parts.clock.monotonic() < diskFullUntil ? "the disk is full" : null),
+    diskProblem: () => (simulation.parts.clock.monotonic() < diskFullUntil ? DISK_FULL : null),
   });
   const { parts } = simulation;
   const operators = new Operators(simulation, seed);
