@@ -26,7 +26,8 @@ const NEXT_STATES: Readonly<Record<Action["state"], readonly Action["state"][]>>
   posting: ["sent", "ended", "approved", "rejected", "lapsed", "withdrawn"],
   sent: ["sent", "ended"],
   ended: [],
-  withdrawn: [],
+  // An action that a command has withdrawn is withdrawn again by the round that was about to send it.
+  withdrawn: ["withdrawn"],
   // An operator may lift the rejection.
   rejected: ["lapsed"],
   lapsed: [],

@@ -4,8 +4,9 @@ import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { defaultSafety } from "../../harness/policies.ts";
 import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 import { Simulation } from "../daemon/simulation.ts";
-import { DISK_FULL, type Violation } from "../daemon/simulation-parts.ts";
+import { DISK_FULL } from "../daemon/simulation-parts.ts";
 import { configWithSafety, policyOf } from "../runs/fleet-policies.ts";
+import { reportOf, type WorldReport } from "../runs/world-run.ts";
 import { Operators } from "./operators.ts";
 
 /**
@@ -16,12 +17,9 @@ export const RACES = ["limit", "suspend", "accept", "accept_disk_full", "accept_
 export type Race = (typeof RACES)[number];
 
 /** The outcome of {@link runRace}. */
-export interface RaceReport {
+interface RaceReport extends WorldReport {
   /** Number of commits after the failure that changed an episode or an action. */
   readonly marks: number;
-  /** POSTs in the order they were sent. */
-  readonly posts: readonly string[];
-  readonly violations: readonly Violation[];
 }
 
 const NEVER_MS: DurationMs = Number.MAX_SAFE_INTEGER;
@@ -136,6 +134,5 @@ export async function runRace(race: Race | null, number: number): Promise<RaceRe
   await simulation.advance(STEPS_MS + (race === "suspend" ? SUSPENSION_MS + STEPS_MS : 0));
   await simulation.stop();
   for (const action of parts.recordedState.inFlight) parts.addViolation("action not verified", action);
-  const posts = parts.posts.map(({ kind, answer }) => `${kind} ${answer}`);
-  return { marks, posts, violations: parts.violations };
+  return { ...reportOf(simulation, {}), marks };
 }

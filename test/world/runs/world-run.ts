@@ -77,7 +77,8 @@ export async function runWorld(input: WorldInput, until: Until = {}): Promise<Wo
   return reportOf(simulation, liveness.failingNodes());
 }
 
-function reportOf(simulation: Simulation, failingNodes: WorldReport["failingNodes"]): WorldReport {
+/** Returns the report of a simulation. */
+export function reportOf(simulation: Simulation, failingNodes: WorldReport["failingNodes"]): WorldReport {
   const { violations, posts, recordedState, service } = simulation.parts;
   const hash = createHash("sha256");
   for (const { at, node, kind, answer } of posts) hash.update(`${at} ${node} ${kind} ${answer}\n`);
