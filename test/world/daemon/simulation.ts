@@ -13,13 +13,9 @@ import { createInterventions, type Interventions } from "../../harness/simulator
 import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 import { noExternalBlockers, START_MS } from "../../harness/virtual-daemon.ts";
 import { createBreakerModel } from "../invariants/breaker-model.ts";
+import { checkCommit } from "../invariants/commit-invariants.ts";
 import { firingViolation } from "../invariants/firing-invariant.ts";
-import {
-  checkCommit,
-  checkServiceClock,
-  checkWalk,
-  createServiceClockModel,
-} from "../invariants/observation-invariants.ts";
+import { checkServiceClock, checkWalk, createServiceClockModel } from "../invariants/observation-invariants.ts";
 import { createRegionOutages } from "../invariants/region-outages.ts";
 import { createCheckedTransport } from "./checked-transport.ts";
 import {

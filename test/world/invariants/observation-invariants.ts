@@ -1,7 +1,5 @@
 import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { TransportResponse } from "../../../src/model/ports.ts";
-import type { Action } from "../../../src/model/remediation/episode.ts";
-import type { JournalChange } from "../../../src/model/remediation/journal.ts";
 import type { Fleet } from "../../../src/model/snapshot.ts";
 import type { MonotonicMs } from "../../../src/model/time.ts";
 import { BASELINE_FACT } from "../../../src/remediation/evaluation/inventory-trust.ts";
@@ -51,19 +49,6 @@ export function checkWalk({ ids, count, lastWalk }: Fleet, parts: SimulationPart
   if (count >= FLEET_SHARE_KNOWN * nodes) parts.hasKnownFleet = true;
   else if (count < FLEET_SHARE_MIN * nodes && parts.hasKnownFleet)
     parts.addViolation("fleet emptied", `the daemon knows only ${count} of ${nodes} nodes`);
-}
-
-/** Checks what was committed: a step ends only if an answer has shown its node since its POST. */
-export function checkCommit(changes: readonly JournalChange[], parts: SimulationParts): void {
-  parts.regionOutages.recordCommit();
-  for (const change of changes) if (change.kind === "action") checkStepEnd(change.row, parts);
-}
-
-function checkStepEnd({ id, node, state, outcome }: Action, parts: SimulationParts): void {
-  if (state !== "ended" || (outcome !== "verified" && outcome !== "ineffective")) return;
-  const post = parts.posts.findLast(({ action }) => action?.id === id);
-  if (post !== undefined && parts.observations.observedAt(node) <= post.at)
-    parts.addViolation("step ended by old data", `${id} is ${outcome}, but ${node} was not observed after its POST`);
 }
 
 /** Checks the daemon's estimate of the service's clock. */
