@@ -81,21 +81,19 @@ export async function executeAction(
     const obstacle = findObstacle("limits");
     if (obstacle !== null) return obstacle;
     const posting: Action = { ...action, sentAt: remediationState.now() };
-    const adoptPosting = await remediationState.prepare([actionChange(posting)]);
+    const isIntended = () => remediationState.records.action(intent.id)?.state === "intended";
+    const adoptPosting = await remediationState.prepare([actionChange(posting)], isIntended);
     if (noNewSteps.aborted) return { kind: "canceled" };
-    if (adoptPosting === null) return { kind: "not_sent", message: "the journal can't be written" };
-    // Operators, a reload or newer data may have intervened while `posting` was journaled.
+    // Operators, a reload or newer data may have intervened before `posting` was journaled or while it was.
     const newObstacle = findObstacle("journal");
     if (newObstacle !== null) return newObstacle;
+    if (adoptPosting === null) return { kind: "not_sent", message: "the journal can't be written" };
     adoptPosting();
     return send(abortPost);
   });
   if (result.kind === "blocked")
     withdrawAction(context, intent, result.message, hasReadChanged(context, intent, statusBeforeRead));
-  else {
-    const { sentAt } = remediationState.records.action(intent.id)!;
-    recordOutcome(context, { ...action, sentAt }, result);
-  }
+  else recordOutcome(context, { ...action, sentAt: remediationState.records.action(intent.id)!.sentAt }, result);
 }
 
 /** Records an action of a dry run, which was decided on and is not sent. */

@@ -189,10 +189,12 @@ export class RemediationState {
 
   /**
    * Journals changes that take effect only when the returned function is called, so that a caller can first check
-   * whether they still apply. Resolves to null if they can't be journaled.
+   * whether they still apply. `appliesNow` is called when all earlier commits have taken effect. Resolves to null if it
+   * returned false or the changes can't be journaled.
    */
-  async prepare(changes: readonly JournalChange[]): Promise<(() => void) | null> {
-    const isWritten = await this.#writer.commit(() => (this.#deps.lostReason === null ? changes : null));
+  async prepare(changes: readonly JournalChange[], appliesNow: () => boolean): Promise<(() => void) | null> {
+    const changesNow = () => (this.#deps.lostReason === null && appliesNow() ? changes : null);
+    const isWritten = await this.#writer.commit(changesNow);
     return isWritten ? () => this.#adopt(changes) : null;
   }
 

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { Transport, TransportRequest } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
@@ -14,7 +15,18 @@ import { START_MS } from "../../harness/virtual-daemon.ts";
  */
 async function startWithSlowRequests(isSlow: (request: TransportRequest) => boolean) {
   const clock = createVirtualClock(START_MS);
-  const slow = { requests: 0 };
+  const slow = { requests: 0, commandMs: 0 };
+  const store = createMemoryStateStore();
+  const journaled: string[] = [];
+  const journal: typeof store.journal = {
+    ...store.journal,
+    async commit(changes) {
+      if (slow.commandMs > 0 && changes.some(({ kind }) => kind === "command")) await clock.sleep(slow.commandMs);
+      await store.journal.commit(changes);
+      for (const change of changes)
+        if (change.kind === "action") journaled.push(`${change.row.id} ${change.row.state}`);
+    },
+  };
   const slowRequests = (service: Transport): Transport => ({
     async request(request, signal) {
       if (isSlow(request)) {
@@ -29,6 +41,7 @@ async function startWithSlowRequests(isSlow: (request: TransportRequest) => bool
   const network = await startQuietNetwork({
     config: remediationConfig([], safety),
     clock,
+    store: { ...store, journal },
     wrapTransport: slowRequests,
     scenario: {
       nodes: 100,
@@ -43,7 +56,7 @@ async function startWithSlowRequests(isSlow: (request: TransportRequest) => bool
     steps: [steps.reboot, steps.force],
   });
   await network.reload({ config: remediationConfig([rebootOnline], safety) });
-  return { network, nodes, slow };
+  return { network, nodes, slow, journaled };
 }
 
 test("accept-inventory does not accept the loss of a node while its next step is being sent, and it still counts", async () => {
@@ -66,6 +79,18 @@ test("accept-inventory while the node is read before its next step prevents the 
   const { node, state, detail } = network.actions()[1]!;
   expect([node, state, detail]).toEqual([nodes[0], "withdrawn", "its episode has moved on"]);
   expect(network.explain(node).known).toBe(true);
+});
+
+test("an action that accept-inventory withdraws while it is written is not journaled as being sent", async () => {
+  const { network, slow, journaled } = await startWithSlowRequests(({ path }) => path.startsWith("/v1/nodes/"));
+  await network.advanceUntil(() => network.actions()[1]?.state === "intended");
+  slow.commandMs = 20 * SECOND_MS;
+  const reply = network.commands().acceptInventory();
+  await network.advance(MINUTE_MS);
+  expect(await reply).toMatchObject({ ok: true, value: expect.stringContaining("the loss of 1 node") });
+  const { id, state, sentAt } = network.actions()[1]!;
+  expect({ state, sentAt }).toEqual({ state: "withdrawn", sentAt: null });
+  expect(journaled).not.toContain(`${id} posting`);
 });
 
 test("accept-inventory while the node is read does not fail the round if there is no permit to send the step", async () => {

@@ -109,7 +109,7 @@ test("changes that depend on the state are determined once all earlier commits h
 
 test("prepared changes take effect only when they are adopted", async () => {
   const { state, commits } = await openSlowState();
-  const preparing = state.prepare([fact("1")]);
+  const preparing = state.prepare([fact("1")], () => true);
   commits[0]!.end();
   const adopt = await preparing;
   expect(state.records.fact("remediation.test")).toBeNull();

@@ -9,6 +9,8 @@ export interface Observations {
   recordPage(body: Uint8Array, at: MonotonicMs): void;
   /** When the list last showed a node, or -Infinity if it never did. */
   listedAt(node: string): MonotonicMs;
+  /** When an answer last showed a node, or -Infinity if none did. */
+  observedAt(node: string): MonotonicMs;
   recordRead(node: string, status: number, body: Uint8Array, at: MonotonicMs): void;
   /** Ends a list walk. `ids` are the nodes that the daemon knows now. Returns nodes that it dropped too early. */
   endWalk(ids: ReadonlySet<string>): readonly string[];
@@ -108,6 +110,7 @@ export function createObservations(): Observations {
       return droppedTooEarly;
     },
     listedAt: (node) => nodes.get(node)?.listedAt ?? Number.NEGATIVE_INFINITY,
+    observedAt: (node) => nodes.get(node)?.at ?? Number.NEGATIVE_INFINITY,
     offlineMs: (node) => nodes.get(node)?.longestOfflineMs ?? 0,
   };
 }

@@ -2,11 +2,14 @@ import { isDeepStrictEqual } from "node:util";
 import type { StateStore } from "../../../src/model/ports.ts";
 import type { Action, Episode, NodeHold } from "../../../src/model/remediation/episode.ts";
 import type { Journal, JournalChange } from "../../../src/model/remediation/journal.ts";
+import { RATE_LIMITED_ATTEMPTS_MAX } from "../../../src/policy/episodes/episode.ts";
 
 /** Callbacks around each commit. An exception from `before` or `after` reaches the writer. */
 export interface CommitHooks {
   before(changes: readonly JournalChange[]): void;
   after(changes: readonly JournalChange[]): void;
+  /** Resolves when the writer learns of a commit. */
+  finish(): Promise<void>;
   /** Receives the timers that started firing in one commit. */
   onFirings(firings: readonly { readonly policy: string; readonly node: string }[]): void;
   violation(invariant: string, detail: string): void;
@@ -23,7 +26,8 @@ const NEXT_STATES: Readonly<Record<Action["state"], readonly Action["state"][]>>
   posting: ["sent", "ended", "approved", "rejected", "lapsed", "withdrawn"],
   sent: ["sent", "ended"],
   ended: [],
-  withdrawn: [],
+  // An action that a command has withdrawn is withdrawn again by the round that was about to send it.
+  withdrawn: ["withdrawn"],
   // An operator may lift the rejection.
   rejected: ["lapsed"],
   lapsed: [],
@@ -57,6 +61,8 @@ export class RecordedState {
   readonly open = new Set<string>();
   /** Actions that an operator approved. */
   readonly approved = new Set<string>();
+  /** Episodes that were given up because too many attempts at a step were answered with 429. */
+  readonly givenUp = new Set<string>();
   /** Number of actions that ended in the current process, by outcome. Without dry runs. */
   readonly endedActions = new Map<string, number>();
   /** Number of recorded decisions with each hold reason. */
@@ -96,6 +102,7 @@ export class RecordedState {
     if (this.#firings.length > 0 && !hadFailedCommit) this.#hooks.onFirings(this.#firings);
     this.#hasFailedCommit = false;
     this.#hooks.after(changes);
+    await this.#hooks.finish();
   }
 
   #applyAction(row: Action): void {
@@ -126,6 +133,7 @@ export class RecordedState {
       this.#hooks.violation("invalid transition", `${row.id} was closed (${before.state}) and is now ${row.state}`);
     }
     this.episodes.set(row.id, row);
+    if ((row.limited ?? 0) >= RATE_LIMITED_ATTEMPTS_MAX) this.givenUp.add(row.id);
     if (row.closedAt === null && !row.dryRun) this.open.add(row.id);
     else this.open.delete(row.id);
   }

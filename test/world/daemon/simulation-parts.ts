@@ -147,12 +147,18 @@ export function failuresOf({ service: { network }, serviceNow }: SimulationParts
   return failures;
 }
 
-/** Creates a log that is discarded. A failed remediation round is a violation. */
+/** The error of a disk that rejects writes. */
+export const DISK_FULL = "the disk is full";
+/** Errors of a full disk and of a killed process. */
+const SIMULATED_ERRORS: ReadonlySet<string> = new Set([DISK_FULL, "killed", "the process was killed"]);
+
+/** Creates a log that is discarded. An error is a violation, unless a fault of the simulation has caused it. */
 export function createLog(parts: SimulationParts): Log {
-  const check = (_fields: object, message: string) => {
-    if (message.startsWith("remediation round failed")) parts.addViolation("remediation round failed", message);
+  const error = (fields: { err?: unknown }, message: string) => {
+    if (fields.err instanceof Error && !SIMULATED_ERRORS.has(fields.err.message))
+      parts.addViolation("error logged", `${message}: ${fields.err.message}`);
   };
-  return { debug: () => {}, info: () => {}, warn: check, error: check };
+  return { debug: () => {}, info: () => {}, warn: () => {}, error };
 }
 
 /** Records which nodes have a failure, or are cut off, now. */

@@ -13,6 +13,7 @@ import { createInterventions, type Interventions } from "../../harness/simulator
 import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 import { noExternalBlockers, START_MS } from "../../harness/virtual-daemon.ts";
 import { createBreakerModel } from "../invariants/breaker-model.ts";
+import { checkCommit } from "../invariants/commit-invariants.ts";
 import { firingViolation } from "../invariants/firing-invariant.ts";
 import { checkServiceClock, checkWalk, createServiceClockModel } from "../invariants/observation-invariants.ts";
 import { createRegionOutages } from "../invariants/region-outages.ts";
@@ -26,7 +27,7 @@ import {
 } from "./daemon-process.ts";
 import { createMachine } from "./machine.ts";
 import { createObservations } from "./observations.ts";
-import { RecordedState } from "./recording-store.ts";
+import { type CommitHooks, RecordedState } from "./recording-store.ts";
 import {
   createLog,
   type PostAttempt,
@@ -54,14 +55,13 @@ export interface SimulationOptions extends Configuration {
   readonly onMoment?: (moment: ProcessMoment, simulation: Simulation) => void;
   /** Returns why the disk now rejects writes and reads of facts, or null if it accepts them. */
   readonly diskProblem?: () => string | null;
+  /** Resolves when the daemon learns of a commit that was written. Defaults to immediately. */
+  readonly finishCommit?: () => Promise<void>;
   /** Called before and after each commit. May kill the daemon, or throw as a store does. */
   readonly onCommit?: (when: "before" | "after", simulation: Simulation, changes: readonly JournalChange[]) => void;
   /** Called when a POST is sent. May kill the daemon. */
   readonly onPost?: (post: PostAttempt, simulation: Simulation) => void;
-  readonly onFirings?: (
-    firings: readonly { readonly policy: string; readonly node: string }[],
-    simulation: Simulation,
-  ) => void;
+  readonly onFirings?: (firings: Parameters<CommitHooks["onFirings"]>[0], simulation: Simulation) => void;
 }
 
 /** The clock advances in steps of this length. A daemon that is due to start does so between two steps. */
@@ -201,6 +201,7 @@ export class Simulation {
         this.#onCommit("before", changes);
       },
       after: (changes) => this.#onCommit("after", changes),
+      finish: () => this.#options.finishCommit?.() ?? Promise.resolve(),
       onFirings: (firings) => {
         for (const { policy, node } of firings) {
           const violation = firingViolation(policy, node, this.parts);
@@ -214,7 +215,7 @@ export class Simulation {
   }
 
   #onCommit(when: "before" | "after", changes: readonly JournalChange[]): void {
-    if (when === "after") this.parts.regionOutages.recordCommit();
+    if (when === "after") checkCommit(changes, this.parts);
     this.#options.onCommit?.(when, this, changes);
     if (!this.#lifetime.isAlive()) throw new Error("killed");
   }

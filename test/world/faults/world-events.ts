@@ -8,9 +8,10 @@ import type { LateActions } from "./late-actions.ts";
 export type CrashPoint = ProcessMoment | "commit_before" | "commit_after" | "post";
 
 /**
- * A point at which the machine may be suspended. At `intended` and `posting`, an action in that state was journaled.
+ * A point at which the machine may be suspended. At `intended`, `posting` and `sent`, an action in that state was
+ * journaled.
  */
-export type SuspendPoint = "wake" | "answer" | "intended" | "posting" | "post";
+export type SuspendPoint = "wake" | "answer" | "intended" | "posting" | "sent" | "post";
 
 /** An event of the process, its machine, its configuration, the operators or other users of the key. */
 export type WorldEvent =
@@ -93,7 +94,7 @@ export function randomEvents(
 export function suspensions(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly TimedEvent[] {
   return choices.times(fromMs, untilMs, (untilMs - fromMs) / SUSPENSION_INTERVAL_MS).map((atMs) => {
     const forMs = choices.pick([10 * SECOND_MS, 2 * MINUTE_MS, 20 * MINUTE_MS, 3 * HOUR_MS]);
-    const point = choices.pick(["wake", "answer", "intended", "posting", "posting", "post"] as const);
+    const point = choices.pick(["wake", "answer", "intended", "posting", "sent", "post"] as const);
     const count = point === "wake" || point === "answer" ? 1 + choices.integer(COUNT_MAX) : 1;
     return { atMs, event: { kind: "suspend", point, count, forMs } };
   });

@@ -61,6 +61,8 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
     );
     return rejected === undefined ? null : `an operator rejected the step (${rejected.id})`;
   },
+  "given up": ({ action }, { recordedState: { givenUp } }) =>
+    action !== null && givenUp.has(action.episode) ? `${action.episode} was given up after too many 429s` : null,
   "approval expired": ({ action, at }, { approvals, config, machine }) => {
     const approvedAt = approvals.get(action?.id ?? "");
     const { approvalTtlMs } = config.safety;

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { DurationMs } from "../../../src/base/duration.ts";
 import type { ExternalBlockers } from "../../../src/model/ports.ts";
 import { Simulation, STEP_MS } from "../daemon/simulation.ts";
-import type { Violation } from "../daemon/simulation-parts.ts";
+import { DISK_FULL, type Violation } from "../daemon/simulation-parts.ts";
 import { callForEvent } from "../faults/external-client.ts";
 import { createLateActions, type LateActions } from "../faults/late-actions.ts";
 import { Operators } from "../faults/operators.ts";
@@ -77,7 +77,8 @@ export async function runWorld(input: WorldInput, until: Until = {}): Promise<Wo
   return reportOf(simulation, liveness.failingNodes());
 }
 
-function reportOf(simulation: Simulation, failingNodes: WorldReport["failingNodes"]): WorldReport {
+/** Returns the report of a simulation. */
+export function reportOf(simulation: Simulation, failingNodes: WorldReport["failingNodes"]): WorldReport {
   const { violations, posts, recordedState, service } = simulation.parts;
   const hash = createHash("sha256");
   for (const { at, node, kind, answer } of posts) hash.update(`${at} ${node} ${kind} ${answer}\n`);
@@ -131,7 +132,7 @@ function createWorldRun(input: WorldInput): WorldRun {
       crashTrigger.pass(`commit_${when}`, current);
       for (const change of when === "after" ? changes : []) {
         const state = change.kind === "action" && !change.row.dryRun ? change.row.state : null;
-        if (state === "intended" || state === "posting") suspendTrigger.pass(state, current);
+        if (state === "intended" || state === "posting" || state === "sent") suspendTrigger.pass(state, current);
       }
     },
     onPost(_post, current) {
@@ -142,7 +143,7 @@ function createWorldRun(input: WorldInput): WorldRun {
       createLateActions(parts, service, () =>
         parts.clock.monotonic() < (lateActions?.until ?? 0) ? lateActions : null,
       ),
-    diskProblem: () => (simulation.parts.clock.monotonic() < diskFullUntil ? "the disk is full" : null),
+    diskProblem: () => (simulation.parts.clock.monotonic() < diskFullUntil ? DISK_FULL : null),
   });
   const { parts } = simulation;
   const operators = new Operators(simulation, seed);

@@ -39,7 +39,7 @@ export async function runMutations(workers: number, only: string | null): Promis
 
 /** Returns the first invariant that only the mutated tree violates, with its seed, or null if there is none. */
 async function catchMutation(
-  { edits, seeds, nodes, days, hours }: Mutation,
+  { edits, seeds, nodes, days, hours, race }: Mutation,
   runUnmutated: SeedPool["run"],
 ): Promise<{ invariant: string; seed: number } | null> {
   const folder = copyTree(edits);
@@ -47,7 +47,7 @@ async function catchMutation(
   try {
     for (const seed of seeds) {
       const until = { invariant: ANY_INVARIANT, ms: (hours ?? days * 24) * HOUR_MS };
-      const task: SeedTask = { seed, nodes, days, keep: null, until };
+      const task: SeedTask = { seed, nodes, days, keep: null, until, ...(race && { race }) };
       const [violation] = (await pool.run(task)).violations;
       if (violation === undefined) continue;
       const { invariant, at } = violation;

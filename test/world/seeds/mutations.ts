@@ -1,10 +1,14 @@
+import type { Race } from "../faults/step-races.ts";
+
 /** A deliberate fault of the daemon, as edits to its source. */
 export interface Mutation {
   readonly name: string;
   /** `find` must occur in the file exactly once. */
   readonly edits: readonly { readonly file: string; readonly find: string; readonly replace: string }[];
-  /** Tried in order until an invariant is violated. */
+  /** Tried in order until an invariant is violated. Numbers of commits if there is a race. */
   readonly seeds: readonly number[];
+  /** Runs this race instead of worlds. */
+  readonly race?: Race;
   readonly nodes: number;
   readonly days: number;
   /** Hours to run of each seed. Defaults to all. Safety invariants are violated before the quiet period. */
@@ -18,8 +22,9 @@ const from = (first: number): readonly number[] => [
   first,
   ...Array.from({ length: SEEDS_MAX }, (_, index) => index + 1).filter((seed) => seed !== first),
 ];
-const safety = { nodes: 60, days: 2, hours: 36 } as const;
-const liveness = { nodes: 60, days: 1 } as const;
+const safety = (seed: number) => ({ nodes: 60, days: 2, hours: 36, seeds: from(seed) });
+const liveness = (seed: number) => ({ nodes: 60, days: 1, seeds: from(seed) });
+const race = (name: Race, commit: number) => ({ ...liveness(commit), race: name });
 
 /** Deliberate faults, each of which an invariant must catch. */
 export const MUTATIONS: readonly Mutation[] = [
@@ -32,8 +37,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "const problem = noNewSteps.aborted ? await readNodeNow(context, intent, noNewSteps) : null;",
       },
     ],
-    ...safety,
-    seeds: from(1),
+    ...safety(1),
   },
   {
     name: "POST retried",
@@ -46,8 +50,7 @@ export const MUTATIONS: readonly Mutation[] = [
           return resultOf(call, attempt);`,
       },
     ],
-    ...safety,
-    seeds: from(2),
+    ...safety(2),
   },
   {
     name: "breaker in memory only",
@@ -58,8 +61,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "",
       },
     ],
-    ...safety,
-    seeds: from(21),
+    ...safety(21),
   },
   {
     name: "nodes that failed together are not held",
@@ -70,8 +72,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "incidents.find(({ nodes }) => nodes.has(node) && nodes.size === 0) ?? null;",
       },
     ],
-    ...safety,
-    seeds: from(1),
+    ...safety(1),
   },
   {
     name: "incidents in memory only",
@@ -82,8 +83,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "",
       },
     ],
-    ...safety,
-    seeds: from(1),
+    ...safety(1),
   },
   {
     name: "timer running on unknown",
@@ -95,8 +95,7 @@ export const MUTATIONS: readonly Mutation[] = [
   const verdict = observation.verdict === "unknown" ? "true" : observation.verdict;`,
       },
     ],
-    ...safety,
-    seeds: from(4),
+    ...safety(4),
   },
   {
     name: "percent rounded up",
@@ -107,8 +106,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "Math.ceil(share * nodes - 1e-9)",
       },
     ],
-    ...safety,
-    seeds: from(1),
+    ...safety(1),
   },
   {
     name: "gone after one walk",
@@ -119,8 +117,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "const ABSENCE_POINTS_MAX = 1;",
       },
     ],
-    ...safety,
-    seeds: from(3),
+    ...safety(3),
   },
   {
     name: "lost nodes not counted",
@@ -131,8 +128,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: `if (episode.state === "suspended") return false;`,
       },
     ],
-    ...safety,
-    seeds: from(4),
+    ...safety(4),
   },
   {
     name: "canary never released",
@@ -153,8 +149,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "candidates[0] ??",
       },
     ],
-    ...liveness,
-    seeds: from(3),
+    ...liveness(3),
   },
   {
     name: "approval never expiring",
@@ -165,8 +160,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "if (remediationState.now() - since < approvalTtlMs * 1_000) return null;",
       },
     ],
-    ...safety,
-    seeds: from(4),
+    ...safety(4),
   },
   {
     name: "month not counted before the call",
@@ -182,8 +176,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: `    if (outcome.kind !== "unused") void month.add(1);`,
       },
     ],
-    ...safety,
-    seeds: from(1),
+    ...safety(1),
   },
   {
     name: "a restart forgets Retry-After",
@@ -194,8 +187,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: 'if (fact !== "null") storedHoldsOf(ledger,',
       },
     ],
-    ...safety,
-    seeds: from(6),
+    ...safety(6),
   },
   {
     name: "a node that a step left down is forgotten",
@@ -206,8 +198,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "recordStepResult(observed && episode, action,",
       },
     ],
-    ...safety,
-    seeds: from(4),
+    ...safety(4),
   },
   {
     name: "one wrong Date sets the service's clock",
@@ -218,8 +209,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "    this.#offsets.push({ ...shown, after: this.#lastObservedAt, from: next, shownAt: receivedAt });",
       },
     ],
-    ...safety,
-    seeds: from(1),
+    ...safety(1),
   },
   {
     name: "an empty list removes all nodes",
@@ -230,8 +220,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "const isShrunk = shown < shownMin * 0;",
       },
     ],
-    ...safety,
-    seeds: from(1),
+    ...safety(1),
   },
   {
     name: "one walk raises the baseline",
@@ -242,8 +231,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "Math.max(nodes, 0 * earlier)",
       },
     ],
-    ...safety,
-    seeds: from(1),
+    ...safety(1),
   },
   {
     name: "a suspension of the machine is not noticed",
@@ -259,7 +247,44 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "this.#wallOffset = wallOffset;",
       },
     ],
-    ...safety,
-    seeds: from(1),
+    ...safety(1),
+  },
+  {
+    name: "a step follows five 429s",
+    edits: [
+      {
+        file: "src/policy/episodes/episode.ts",
+        find: "  return endSteps(next, spec, now);",
+        replace: `  return next.quarantine === null ? endSteps(next, spec, now) : transition(next, "quarantined", now);`,
+      },
+    ],
+    ...race("limit", 13),
+  },
+  {
+    name: "a step ends by data from before a suspension",
+    edits: [
+      {
+        file: "src/remediation/execution/step-verification.ts",
+        find: "(at ?? Number.NaN) > suspendedAt &&",
+        replace: "(at ?? Number.NaN) !== suspendedAt &&",
+      },
+      {
+        file: "src/remediation/execution/episode-tracker.ts",
+        find: "observedAt <= remediationState.clock.suspendedAt()",
+        replace: "observedAt <= Number.NEGATIVE_INFINITY",
+      },
+    ],
+    ...race("suspend", 9),
+  },
+  {
+    name: "a withdrawn action is journaled as being sent",
+    edits: [
+      {
+        file: "src/remediation/execution/executor.ts",
+        find: `remediationState.records.action(intent.id)?.state === "intended"`,
+        replace: "remediationState.records.action(intent.id) !== null",
+      },
+    ],
+    ...race("accept", 11),
   },
 ];
