@@ -81,22 +81,20 @@ export async function executeAction(
   const result = await context.client.post(actionCall(intent.node, intent.request), noNewSteps, async (send) => {
     const obstacle = findObstacle("limits");
     if (obstacle !== null) return obstacle;
-    const posting: Action = { ...action, sentAt: remediationState.now() };
-    const adoptPosting = await remediationState.prepare([actionChange(posting)]);
+    const posting = () => [actionChange({ ...action, sentAt: remediationState.now() })];
+    const adoptPosting = await remediationState.prepare(posting());
     if (noNewSteps.aborted) return { kind: "canceled" };
     if (adoptPosting === null) return { kind: "not_sent", message: "the journal can't be written" };
     // Operators, a reload or newer data may have intervened while `posting` was journaled.
     const newObstacle = findObstacle("journal");
     if (newObstacle !== null) return newObstacle;
-    adoptPosting();
+    // What was observed while it was journaled is from before the POST.
+    adoptPosting(posting());
     return send(abortPost);
   });
   if (result.kind === "blocked")
     withdrawAction(context, intent, result.message, hasReadChanged(context, intent, statusBeforeRead));
-  else {
-    const { sentAt } = remediationState.records.action(intent.id)!;
-    recordOutcome(context, { ...action, sentAt }, result);
-  }
+  else recordOutcome(context, { ...action, sentAt: remediationState.records.action(intent.id)!.sentAt }, result);
 }
 
 /** Records an action of a dry run, which was decided on and is not sent. */

@@ -189,11 +189,12 @@ export class RemediationState {
 
   /**
    * Journals changes that take effect only when the returned function is called, so that a caller can first check
-   * whether they still apply. Resolves to null if they can't be journaled.
+   * whether they still apply. It takes what the rows are by then, which is journaled only with their next change. Resolves
+   * to null if they can't be journaled.
    */
-  async prepare(changes: readonly JournalChange[]): Promise<(() => void) | null> {
+  async prepare(changes: readonly JournalChange[]): Promise<((latest: readonly JournalChange[]) => void) | null> {
     const isWritten = await this.#writer.commit(() => (this.#deps.lostReason === null ? changes : null));
-    return isWritten ? () => this.#adopt(changes) : null;
+    return isWritten ? (latest) => this.#adopt(latest) : null;
   }
 
   /** Waits until all commits so far have taken effect or have failed. */
