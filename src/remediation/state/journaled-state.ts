@@ -189,8 +189,8 @@ export class RemediationState {
 
   /**
    * Journals changes that take effect only when the returned function is called, so that a caller can first check
-   * whether they still apply. It takes what the rows are by then, which is journaled only with their next change. Resolves
-   * to null if they can't be journaled.
+   * whether they still apply. It takes the rows as they are by then, and does not journal what differs: their next change
+   * does. Resolves to null if the changes can't be journaled.
    */
   async prepare(changes: readonly JournalChange[]): Promise<((latest: readonly JournalChange[]) => void) | null> {
     const isWritten = await this.#writer.commit(() => (this.#deps.lostReason === null ? changes : null));
