@@ -1,6 +1,7 @@
 import { ok } from "../base/result.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { CommandReply, OperatorCommand, OperatorCommandName } from "../model/remediation/operator-command.ts";
+import type { EpochMs } from "../model/time.ts";
 import type { RemediationRecords } from "../policy/remediation-records.ts";
 import { type PlanDeps, type Planned, planCommand, reject } from "./command-plans.ts";
 import { ownershipOf } from "./operator-holds.ts";
@@ -45,16 +46,18 @@ async function execute(deps: OperatorCommandsDeps, command: OperatorCommand): Pr
   const { remediationState } = deps.context;
   const { command: name, operator } = command;
   let planned!: Planned;
+  let plannedAt!: EpochMs;
   const changesNow = () => {
     planned = planCommand(deps, command);
+    plannedAt = remediationState.now();
     if (!planned.ok || planned.value.changes === null) return null;
     const { changes, reply: detail, node = null, action = null } = planned.value;
-    const row = { at: remediationState.now(), command: name, operator, node, action, detail };
+    const row = { at: plannedAt, command: name, operator, node, action, detail };
     return [...changes, { kind: "command", row } as const];
   };
   const isDone = await remediationState.commit(changesNow, () => {
     if (!planned.ok) return;
-    remediationState.record(overwrittenRows(remediationState.records, planned.value.changes!));
+    remediationState.record(overwrittenRows(remediationState.records, planned.value.changes!, plannedAt));
     planned.value.apply?.();
   });
   if (!planned.ok) return planned;
@@ -68,15 +71,25 @@ async function execute(deps: OperatorCommandsDeps, command: OperatorCommand): Pr
 }
 
 /**
- * Returns the facts, operators' holds and answers of a command that do not apply because something else was recorded while
- * it was journaled, for example that an earlier pause or the request for approval expired. They must be recorded again.
+ * Returns the facts, operators' holds, releases and answers of a command planned at `plannedAt` that do not apply because
+ * something else was recorded while it was journaled, for example that an earlier pause or hold, or the request for
+ * approval, expired. They must be recorded again.
  */
-const overwrittenRows = (records: RemediationRecords, changes: readonly JournalChange[]): readonly JournalChange[] =>
+const overwrittenRows = (
+  records: RemediationRecords,
+  changes: readonly JournalChange[],
+  plannedAt: EpochMs,
+): readonly JournalChange[] =>
   changes.flatMap((change): JournalChange[] => {
     if (change.kind === "fact") return records.fact(change.key) === change.value ? [] : [change];
     if (change.kind === "action") {
       const known = records.action(change.row.id);
       return known !== change.row && known?.state === "lapsed" ? [change] : [];
+    }
+    if (change.kind === "hold_gone") {
+      const known = records.hold(change.node, change.policy);
+      // What others did since then still holds the node.
+      return known !== null && known.at <= plannedAt ? [change] : [];
     }
     if (change.kind !== "hold" || change.row.kind !== "held") return [];
     const known = records.hold(change.row.node, null);

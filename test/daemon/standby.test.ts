@@ -27,7 +27,7 @@ test("a standby shows episodes, actions and decisions of the leader, and follows
   await group.advanceUntil(() => group.actions().some(({ state }) => state === "sent"));
   await group.advance(5 * SECOND_MS);
   const { view } = roleSwitch.active;
-  expect(view.status()).toMatchObject({ inFlight: 1, largestWalkNodes: 60, journal: null });
+  expect(view.status()).toMatchObject({ inFlight: 1, largestWalkNodes: 60, limits: null, journal: null });
   expect(runAtOnce(view.policies())).toMatchObject([{ firing: 1, mode: "enforce" }]);
   const why = "this daemon stands by; only the leader, one (http://one), observes the fleet";
   expect(runAtOnce(view.explain(node))).toMatchObject({

@@ -52,6 +52,22 @@ test("a hold lasts although others reboot the node while it is journaled", async
   expect(network.explain(node!).holds).toMatchObject([{ kind: "held", until: null, ownership: expect.anything() }]);
 });
 
+test("a release also ends the hold after a reboot by others although the operator's hold expires meanwhile", async () => {
+  const policy = rebootOffline({ when: 'node.status == "online"', mode: "approve" });
+  const { network, slow } = await startWithSlowCommands(policy);
+  const [node] = network.nodes();
+  await network.advance(10 * MINUTE_MS);
+  await network.commands().hold(node!, "a disk swap", 10 * MINUTE_MS);
+  network.interventions.restart(node!);
+  await network.advance(10 * MINUTE_MS - SECOND_MS);
+  expect(network.explain(node!).holds).toMatchObject([{ kind: "held", ownership: expect.anything() }]);
+  slow.delayMs = 5 * SECOND_MS;
+  const reply = network.commands().release(node!);
+  await network.advance(MINUTE_MS);
+  expect(await reply).toMatchObject({ ok: true });
+  expect(network.explain(node!).holds).toEqual([]);
+});
+
 test.each(["reject", "approve"] as const)("%s takes effect although its request expires meanwhile", async (name) => {
   const { network, slow } = await startWithSlowCommands(rebootOffline({ mode: "approve" }));
   network.failNode(network.nodes()[0]!, "operator");

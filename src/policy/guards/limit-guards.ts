@@ -17,9 +17,11 @@ export const inFlightGuard = defineSimpleGuard({
   condition: "there are already `safety.max_in_flight` of them",
   ends: "automatically, once one is verified or its time is up",
   policyWide: true,
-  details: ({ node }, { inFlight, nameOf, safety: { maxInFlight } }) => {
-    // An action in flight on the node itself belongs to its episode and only blocks other nodes.
-    const others = inFlight.filter((action) => action.node !== node.id);
+  details: ({ node }, { inFlight, nameOf, records, safety: { maxInFlight } }) => {
+    // An action in flight on the node itself only blocks other nodes: its episode has the node, unless it is suspended.
+    const others = inFlight.filter(
+      (action) => action.node !== node.id || records.episode(action.episode)?.state === "suspended",
+    );
     if (others.length < maxInFlight) return [];
     const names = others.slice(0, NAMES_MAX).map((action) => `${action.id} on ${nameOf(action.node)}`);
     const rest = others.length - names.length;

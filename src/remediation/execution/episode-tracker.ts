@@ -99,13 +99,17 @@ export class EpisodeTracker {
     return this.#context.remediationState.records.actionsOf(id).findLast(({ sentAt }) => sentAt !== null);
   }
 
-  /** Ends a step in doubt whose node has not been observed for {@link UNOBSERVED_MS_MAX} after a suspension. */
+  /**
+   * Ends a step whose node has not been observed for {@link UNOBSERVED_MS_MAX} after a suspension: in doubt or, if the
+   * node had left the list and may not be back, as that of an unlisted node.
+   */
   #endUnobservedStep(episode: Episode, slot: number | null): void {
     const { clock, remediationState } = this.#context;
-    const isOver = clock.monotonic() - remediationState.clock.suspendedAt() >= UNOBSERVED_MS_MAX;
     const action = this.#inFlightAction(episode);
-    if (isOver && slot !== null && action !== null && episode.state === "acting")
-      verifyStep(this.#context, episode, action, slot);
+    const isOver = clock.monotonic() - remediationState.clock.suspendedAt() >= UNOBSERVED_MS_MAX;
+    if (!isOver || slot === null || action === null) return;
+    if (isUnlisted(episode)) this.#updateUnlisted(episode);
+    else verifyStep(this.#context, episode, action, slot);
   }
 
   /**

@@ -80,15 +80,16 @@ export async function executeAction(
   const result = await context.client.post(actionCall(intent.node, intent.request), noNewSteps, async (send) => {
     const obstacle = findObstacle("limits");
     if (obstacle !== null) return obstacle;
-    const posting: Action = { ...action, sentAt: remediationState.now() };
+    const posting = () => [actionChange({ ...action, sentAt: remediationState.now() })];
     const isIntended = () => remediationState.records.action(intent.id)?.state === "intended";
-    const adoptPosting = await remediationState.prepare([actionChange(posting)], isIntended);
+    const adoptPosting = await remediationState.prepare(posting(), isIntended);
     if (noNewSteps.aborted) return { kind: "canceled" };
     // Operators, a reload or newer data may have intervened before `posting` was journaled or while it was.
     const newObstacle = findObstacle("journal");
     if (newObstacle !== null) return newObstacle;
     if (adoptPosting === null) return { kind: "not_sent", message: "the journal can't be written" };
-    adoptPosting();
+    // What was observed while it was journaled is from before the POST.
+    adoptPosting(posting());
     return send(abortPost);
   });
   if (result.kind === "blocked")

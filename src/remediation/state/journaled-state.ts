@@ -189,13 +189,17 @@ export class RemediationState {
 
   /**
    * Journals changes that take effect only when the returned function is called, so that a caller can first check
-   * whether they still apply. `appliesNow` is called when all earlier commits have taken effect. Resolves to null if it
-   * returned false or the changes can't be journaled.
+   * whether they still apply. That function takes the rows as they are by then, and does not journal what differs: their
+   * next change does. `appliesNow` is called when all earlier commits have taken effect. Resolves to null if it returned
+   * false or the changes can't be journaled.
    */
-  async prepare(changes: readonly JournalChange[], appliesNow: () => boolean): Promise<(() => void) | null> {
+  async prepare(
+    changes: readonly JournalChange[],
+    appliesNow: () => boolean,
+  ): Promise<((latest: readonly JournalChange[]) => void) | null> {
     const changesNow = () => (this.#deps.lostReason === null && appliesNow() ? changes : null);
     const isWritten = await this.#writer.commit(changesNow);
-    return isWritten ? () => this.#adopt(changes) : null;
+    return isWritten ? (latest) => this.#adopt(latest) : null;
   }
 
   /** Waits until all commits so far have taken effect or have failed. */

@@ -42,8 +42,9 @@ export function* heldNodesOf(
     const known = held.get(node);
     if (known === undefined || known.heldMs < row.heldMs) held.set(node, row);
   });
-  for (const { node, kind, at, until } of holds) {
-    const row = { node, policy: null, heldMs: now - at, reasons: [kind], until };
+  for (const hold of holds) {
+    const { node, kind, at, policy } = hold;
+    const row = { node, policy: null, heldMs: now - at, reasons: [kind], until: endOf([hold], policy) };
     if (!held.has(node) && isMatch(row)) held.set(node, row);
   }
   const rows = yield* firstRows([...held.values()], query.limit ?? Number.POSITIVE_INFINITY);
@@ -134,7 +135,7 @@ function holdsInForce(remediationState: HoldDeps["remediationState"]): readonly 
 }
 
 /** Returns when the last of a node's holds that apply to a policy ends, or null if none applies or one has no end. */
-function endOf(holds: readonly HoldInForce[], policy: string): EpochMs | null {
+function endOf(holds: readonly HoldInForce[], policy: string | null): EpochMs | null {
   const applying = holds.filter((hold) => hold.policy === null || hold.policy === policy);
   if (applying.length === 0) return null;
   const ends = applying.flatMap(({ until, ownership }) => [until ?? Number.POSITIVE_INFINITY, ownership?.until ?? 0]);

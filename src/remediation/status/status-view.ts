@@ -122,7 +122,7 @@ function remediationStatus({ context, fleetHealth, leader, unobserved }: StatusV
     journal: remediationState.journalProblem(),
     roundFailure: leader?.roundHealth.failure() ?? null,
     largestWalkNodes: largestWalkNodes(records),
-    limits: limitsByName(config.safety, observed.latest?.snapshot.fleet.count ?? 0),
+    limits: observed.latest && limitsByName(config.safety, observed.fleet.count),
     inFlight: [...records.actions()].filter((action) => isInFlight(action) && !action.dryRun).length,
   };
 }

@@ -32,8 +32,11 @@ export interface RemediationStatus {
   readonly roundFailure: string | null;
   /** Nodes of the largest complete walk, with which the inventory is compared, or 0 if there was none yet. */
   readonly largestWalkNodes: number;
-  /** The effective limits for the current fleet, in nodes or actions, by name. */
-  readonly limits: Readonly<Record<string, number>>;
+  /**
+   * The effective limits for the current fleet, in nodes or actions, by name. Null before the first snapshot and on a
+   * standby.
+   */
+  readonly limits: Readonly<Record<string, number>> | null;
   /** Number of actions that are sent and not yet verified, without those of dry runs. */
   readonly inFlight: number;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { inFlightGuard, maxActionsGuard } from "../../../src/policy/guards/limit-guards.ts";
-import { actionOf } from "../../journal/arbitrary-changes.ts";
+import { actionOf, episodeOf } from "../../journal/arbitrary-changes.ts";
 import { blockersOfGuard, NOON } from "../guard-case.ts";
 
 describe("max_actions", () => {
@@ -44,4 +44,15 @@ test("max_in_flight counts actions on other nodes, not those on the candidate it
     blockersOfGuard(inFlightGuard, {}, { safety: { maxInFlight }, facts: { inFlight } });
   expect(held(2)).toEqual([]);
   expect(held(1)).toEqual(["in_flight: 1 action is in flight, not yet verified; the limit is 1: act-2 on node_1"]);
+});
+
+test("max_in_flight counts an action on the candidate itself if its episode is suspended and so does not have the node", () => {
+  const actions = [actionOf(1, "ep-1", { node: "node_0", state: "sent", endedAt: null })];
+  const episode = episodeOf(1, { node: "node_0", state: "acting", closedAt: null });
+  const held = (state: "acting" | "suspended") =>
+    blockersOfGuard(inFlightGuard, {}, { safety: { maxInFlight: 1 }, actions, episodes: [{ ...episode, state }] });
+  expect(held("acting")).toEqual([]);
+  expect(held("suspended")).toEqual([
+    "in_flight: 1 action is in flight, not yet verified; the limit is 1: act-1 on node_0",
+  ]);
 });

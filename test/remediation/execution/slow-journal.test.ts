@@ -60,6 +60,16 @@ test("a POST follows a slow journal, and collectors continue in the meantime", a
   expect(network.postCount()).toBe(1);
 });
 
+test("an action counts as sent from its POST, not from when a slow journal began to record it", async () => {
+  const network = await startWithSlowPosting(20 * SECOND_MS);
+  await network.advanceUntil(() => network.postCount() === 1);
+  const postedAt = network.daemon.remediationState.now();
+  await network.advance(SECOND_MS);
+  const { sentAt, state } = network.actions()[0]!;
+  expect(state).toBe("sent");
+  expect(Math.abs(sentAt! - postedAt)).toBeLessThanOrEqual(SECOND_MS);
+});
+
 test.each(["stop", "reload"] as const)("a %s while `posting` is journaled prevents the POST", async (what) => {
   const network = await startWithSlowPosting(5 * SECOND_MS);
   await network[what]({});

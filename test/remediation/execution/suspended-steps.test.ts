@@ -112,3 +112,41 @@ test("a step whose node can't be read any more after a suspension ends in doubt,
   await network.advance(10 * MINUTE_MS);
   expect(network.actions().map((action) => action.node)).toEqual([node, other]);
 });
+
+test("such a step also ends if the last walk before the suspension showed the node for the first time since it left", async () => {
+  let onPage = () => {};
+  const wrapTransport = (service: Transport): Transport => ({
+    ...service,
+    async request(request, signal) {
+      const answer = await service.request(request, signal);
+      if (request.path.startsWith("/v1/nodes?page=2")) onPage();
+      return answer;
+    },
+  });
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline({ forMs: MINUTE_MS })]),
+    settings: { ...listsOnlySettings, pageLimit: 50, maxMissing: 0.2 },
+    wrapTransport,
+  });
+  const node = network.daemon.snapshots.last!.fleet.ids.at(-1)!;
+  network.failNode(node);
+  await network.advanceUntil(() => network.postCount() > 0);
+  network.interventions.leaveFleet(node, network.daemon.clock.now() + 5 * MINUTE_MS);
+  await network.advanceUntil(() => episodeStates(network).includes("suspended"));
+  let isSuspended = false;
+  onPage = () => {
+    if (isSuspended || !network.nodes().includes(node)) return;
+    isSuspended = true;
+    suspend(network, 8 * HOUR_MS);
+    const skew = { fault: { kind: "clock_skew", skewMs: 8 * HOUR_MS } } as const;
+    const unreadable = ["/v1/nodes?page=2", `/v1/nodes/${node}`];
+    network.setFaults([skew, ...unreadable.map((match) => ({ fault: { kind: "reset" }, match }) as const)]);
+  };
+  await network.advanceUntil(() => isSuspended);
+  await network.advance(5 * HOUR_MS);
+  expect([actionLines(network), episodeStates(network)]).toEqual([["reboot: null"], ["suspended"]]);
+  await network.advance(3 * HOUR_MS);
+  expect(actionLines(network)).toEqual(["reboot: ineffective"]);
+  // The node counts as lost until it is observed again.
+  expect(episodeStates(network)).toEqual(["suspended"]);
+});

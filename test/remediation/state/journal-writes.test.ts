@@ -107,14 +107,14 @@ test("changes that depend on the state are determined once all earlier commits h
   expect(commits).toHaveLength(1);
 });
 
-test("prepared changes take effect only when they are adopted", async () => {
+test("prepared changes take effect only when they are adopted, as they are by then", async () => {
   const { state, commits } = await openSlowState();
   const preparing = state.prepare([fact("1")], () => true);
   commits[0]!.end();
   const adopt = await preparing;
   expect(state.records.fact("remediation.test")).toBeNull();
-  adopt!();
-  expect(state.records.fact("remediation.test")).toBe("1");
+  adopt!([fact("2")]);
+  expect(state.records.fact("remediation.test")).toBe("2");
 });
 
 test("the parts of a mass event are committed one after another, each with what was recorded meanwhile", async () => {

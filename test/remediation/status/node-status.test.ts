@@ -71,9 +71,18 @@ test("a held node has the latest end of the holds that apply to its policy, and 
     { ...base, node: id(3), policy: "another", kind: "vetoed", until: 3_000_000 },
     { ...base, node: id(4), policy: null, kind: "held", until: 3_000_000, ownership: ownershipUntil(4_000_000) },
     { ...base, node: id(NODES), policy: null, kind: "held", until: 1_000_000, ownership: ownershipUntil(4_000_000) },
+    {
+      ...base,
+      node: id(NODES + 1),
+      policy: null,
+      kind: "held",
+      until: 3_000_000,
+      ownership: ownershipUntil(4_000_000),
+    },
+    { ...base, node: id(NODES + 2), policy: POLICY, kind: "vetoed", until: 3_000_000 },
   ];
   const endsOf = (node: string) =>
     runAtOnce(heldNodesOf(contextWith(several), lastDecisions, { node })).map(({ until }) => until);
   expect([1, 2, 3, 4].map((index) => endsOf(id(index)))).toEqual([[null], [5_000_000], [null], [4_000_000]]);
-  expect(endsOf(id(NODES))).toEqual([4_000_000]);
+  expect([0, 1, 2].map((index) => endsOf(id(NODES + index)))).toEqual([[4_000_000], [4_000_000], [3_000_000]]);
 });
