@@ -220,7 +220,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    this.#received.resolve(this.#failure(error));
+    // The status and headers of a 429 suffice: the request was not executed, and when the next one may be sent.
+    if (this.#head.status === 429) this.onResponseEnd();
+    else this.#received.resolve(this.#failure(error));
   }
 
   /** Returns `unreachable` only if the request was certainly not sent. Otherwise the service may have received it. */
