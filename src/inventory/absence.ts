@@ -90,6 +90,9 @@ export class AbsenceTracker {
   recordLookup(slot: number, result: LookupResult): void {
     this.#results[result]++;
     if (result === "gone") return;
+    if (result === "alive") this.#absencePoints[slot] = 0;
+    // After a lookup that found the node, a single one that fails is repeated in the next walk.
+    else if (this.isHidden(slot)) this.#lookups[slot] = 0;
     this.#hidden[slot] = result === "alive" ? 1 : 0;
     this.#nextLookup[slot] = this.#walk + 2 ** this.#lookups[slot]!;
     this.#lookups[slot] = Math.min(LOOKUP_DOUBLINGS_MAX, this.#lookups[slot]! + 1);
