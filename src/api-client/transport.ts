@@ -220,7 +220,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    // The status and headers of a 429 suffice: the request was not executed, and when the next one may be sent.
+    // The head of a 429 suffices. It says that the request was not executed, and when to send the next one.
     if (this.#head.status === 429) this.onResponseEnd();
     else this.#received.resolve(this.#failure(error));
   }

@@ -126,15 +126,15 @@ async function lookUpMissing(deps: ListCollectorDeps, max: number, signal: Abort
 }
 
 /**
- * Returns whether nodes can be read by id: one was read recently, or a listed one can be read now. Null if no call can
- * be sent to find out.
+ * Returns whether nodes can be read by id: one was read recently, a listed one can be read now, or none is listed. Null
+ * if no call can be sent to find out.
  */
 async function canLookUpNodes(deps: ListCollectorDeps, signal: AbortSignal): Promise<boolean | null> {
   const { inventory } = deps.collected;
   const last = inventory.lastDetailAt();
   if (last !== null && deps.clock.monotonic() - last <= DETAIL_MS_MAX) return true;
   const id = inventory.anyListed();
-  if (id === null) return false;
+  if (id === null) return true;
   const { wasSent, error } = await lookUp(deps, id, signal);
   if (!wasSent || error?.kind === "aborted") return null;
   if (error?.kind === "not_found") inventory.recordNotFound(id);

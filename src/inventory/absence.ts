@@ -91,7 +91,7 @@ export class AbsenceTracker {
     this.#results[result]++;
     if (result === "gone") return;
     if (result === "alive") this.#absencePoints[slot] = 0;
-    // After a lookup that found the node, a single one that fails is repeated in the next walk.
+    // A lookup that fails after one that found the node is repeated in the next walk.
     else if (this.isHidden(slot)) this.#lookups[slot] = 0;
     this.#hidden[slot] = result === "alive" ? 1 : 0;
     this.#nextLookup[slot] = this.#walk + 2 ** this.#lookups[slot]!;

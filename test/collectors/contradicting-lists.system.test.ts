@@ -93,8 +93,8 @@ test("a list that shows half of the fleet for half an hour removes no node, and 
   expect(lastWalk).toMatchObject({ complete: true, seenNodes: NODES });
 });
 
-test("a list that is empty for half an hour removes no node", async () => {
-  const { fewest } = await watchWhileListShows(() => false);
+test.each([0.8, 0])("a list that is empty for half an hour removes no node (min_inventory %f)", async (minInventory) => {
+  const { fewest } = await watchWhileListShows(() => false, { settings: { ...listsOnlySettings, minInventory } });
   expect(fewest).toBe(NODES);
 });
 
