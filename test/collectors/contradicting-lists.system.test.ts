@@ -93,10 +93,13 @@ test("a list that shows half of the fleet for half an hour removes no node, and 
   expect(lastWalk).toMatchObject({ complete: true, seenNodes: NODES });
 });
 
-test.each([0.8, 0])("a list that is empty for half an hour removes no node (min_inventory %f)", async (minInventory) => {
-  const { fewest } = await watchWhileListShows(() => false, { settings: { ...listsOnlySettings, minInventory } });
-  expect(fewest).toBe(NODES);
-});
+test.each([0.8, 0])(
+  "a list that is empty for half an hour removes no node (min_inventory %f)",
+  async (minInventory) => {
+    const { fewest } = await watchWhileListShows(() => false, { settings: { ...listsOnlySettings, minInventory } });
+    expect(fewest).toBe(NODES);
+  },
+);
 
 test("unreadable details of lookups count for the node list, which made them", async () => {
   const { page } = await watchWhileListShows((_, index) => index > 0, { detail: '{"id":7}' });
