@@ -105,7 +105,10 @@ async function lookUpMissing(deps: ListCollectorDeps, max: number, signal: Abort
   const ids = inventory.nodesToLookUp(max);
   if (ids.length === 0) return;
   const canLookUp = await canLookUpNodes(deps, signal);
-  if (canLookUp === null) return;
+  if (canLookUp === null) {
+    inventory.lookups.recordDelay();
+    return;
+  }
   if (!canLookUp) {
     for (const id of inventory.nodesToLookUp(Number.POSITIVE_INFINITY)) {
       inventory.recordLookup(id, "unknown", deps.clock.monotonic());
@@ -116,6 +119,7 @@ async function lookUpMissing(deps: ListCollectorDeps, max: number, signal: Abort
   for (const id of ids) {
     if (signal.aborted || failures >= LOOKUP_FAILURES_MAX) return;
     const { wasSent, error } = await lookUp(deps, id, signal);
+    if (!wasSent) inventory.lookups.recordDelay();
     if (!wasSent || error?.kind === "aborted") return;
     const found = error === null ? "alive" : error.kind === "not_found" ? "gone" : "unknown";
     // The spec does not define the response for an unknown node, so it may be another 4xx, which takes no time.

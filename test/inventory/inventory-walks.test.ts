@@ -171,6 +171,21 @@ describe("a node that the walk has not shown", () => {
     expect(inventory.has("c")).toBe(true);
   });
 
+  test("is gone after ten walks whose lookups are delayed, unless an earlier lookup found it", () => {
+    const inventory = startWalk(["a"]);
+    inventory.recordLookup("b", "alive", 1);
+    inventory.endWalk(walkSummary(1), 1);
+    const delayedWalk = () => {
+      inventory.recordListed(record("a"), 1);
+      inventory.lookups.recordDelay();
+      inventory.endWalk(walkSummary(1), 1);
+    };
+    for (let walk = 0; walk < 9; walk++) delayedWalk();
+    expect(idsOf(inventory.currentFleet())).toEqual(["a", "b", "c"]);
+    delayedWalk();
+    expect(idsOf(inventory.currentFleet())).toEqual(["a", "b"]);
+  });
+
   test("is gone once its last_seen has not changed for a day, even if lookups find it", () => {
     const inventory = startWalk(["a", "b"]);
     const hours = (count: number) => count * 3_600_000;
