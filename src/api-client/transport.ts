@@ -220,7 +220,9 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    this.#received.resolve(this.#failure(error));
+    // The head of a 429 suffices. It says that the request was not executed, and when to send the next one.
+    if (this.#head.status === 429) this.onResponseEnd();
+    else this.#received.resolve(this.#failure(error));
   }
 
   /** Returns `unreachable` only if the request was certainly not sent. Otherwise the service may have received it. */

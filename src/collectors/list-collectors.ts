@@ -104,7 +104,12 @@ async function lookUpMissing(deps: ListCollectorDeps, max: number, signal: Abort
   const { inventory } = deps.collected;
   const ids = inventory.nodesToLookUp(max);
   if (ids.length === 0) return;
-  if (!(await canLookUp(deps, signal))) {
+  const canLookUp = await canLookUpNodes(deps, signal);
+  if (canLookUp === null) {
+    inventory.lookups.recordDelay();
+    return;
+  }
+  if (!canLookUp) {
     for (const id of inventory.nodesToLookUp(Number.POSITIVE_INFINITY)) {
       inventory.recordLookup(id, "unknown", deps.clock.monotonic());
     }
@@ -113,30 +118,42 @@ async function lookUpMissing(deps: ListCollectorDeps, max: number, signal: Abort
   let failures = 0;
   for (const id of ids) {
     if (signal.aborted || failures >= LOOKUP_FAILURES_MAX) return;
-    const error = await lookUp(deps, id, signal);
+    const { wasSent, error } = await lookUp(deps, id, signal);
+    if (!wasSent) inventory.lookups.recordDelay();
+    if (!wasSent || error?.kind === "aborted") return;
     const found = error === null ? "alive" : error.kind === "not_found" ? "gone" : "unknown";
     // The spec does not define the response for an unknown node, so it may be another 4xx, which takes no time.
     failures = error === null || isRequestRejected(error) ? 0 : failures + 1;
-    if (error?.kind === "aborted" || error?.kind === "budget") return;
     inventory.recordLookup(id, found, deps.clock.monotonic());
     if (error !== null && isPermanent(error)) return;
   }
 }
 
-/** Returns whether nodes can be read by id: one was read recently, or a listed one can be read now. */
-async function canLookUp(deps: ListCollectorDeps, signal: AbortSignal): Promise<boolean> {
+/**
+ * Returns whether nodes can be read by id: one was read recently, a listed one can be read now, or none is listed. Null
+ * if no call can be sent to find out.
+ */
+async function canLookUpNodes(deps: ListCollectorDeps, signal: AbortSignal): Promise<boolean | null> {
   const { inventory } = deps.collected;
   const last = inventory.lastDetailAt();
   if (last !== null && deps.clock.monotonic() - last <= DETAIL_MS_MAX) return true;
   const id = inventory.anyListed();
-  const error = id === null ? null : await lookUp(deps, id, signal);
-  if (id !== null && error?.kind === "not_found") inventory.recordNotFound(id);
+  if (id === null) return true;
+  const { wasSent, error } = await lookUp(deps, id, signal);
+  if (!wasSent || error?.kind === "aborted") return null;
+  if (error?.kind === "not_found") inventory.recordNotFound(id);
   return error === null;
 }
 
-function lookUp({ client, clock, collected }: ListCollectorDeps, id: NodeId, signal: AbortSignal) {
+/** Reads a node by id. A call that was not sent, for example because of an earlier 429, says nothing about the node. */
+async function lookUp({ client, clock, collected }: ListCollectorDeps, id: NodeId, signal: AbortSignal) {
   const { inventory, reporters } = collected;
-  return readNodeDetail({ client, clock, inventory, reporter: reporters.nodes }, { id, lane: "lookup" }, signal);
+  const readDeps = { client, clock, inventory, reporter: reporters.nodes };
+  let wasSent = false;
+  const error = await readNodeDetail(readDeps, { id, lane: "lookup" }, signal, () => {
+    wasSent = true;
+  });
+  return { wasSent, error };
 }
 
 /** Reads the session list into the totals (spec, section 4.6). */

@@ -19,7 +19,7 @@ const LOOKUP_DOUBLINGS_MAX = 5;
  * Tracks, by slot, which nodes the walks of the list do not show, and which of them are gone. A lookup that returns 404
  * proves that a node is gone. Otherwise absences are counted, but only for nodes whose own lookup failed, or for all if
  * the walk was exact, a lookup during it returned 404, and the list hides no node: absence from a list that hides
- * existing nodes proves nothing.
+ * existing nodes proves nothing. If lookups could not be made, an exact walk proves no more than an inexact one.
  */
 export class AbsenceTracker {
   #walk = 1;
@@ -35,6 +35,8 @@ export class AbsenceTracker {
   #hidden = new Uint8Array(0);
   /** Results of the lookups during the current walk. */
   #results: Record<LookupResult, number> = { alive: 0, gone: 0, unknown: 0 };
+  /** Whether lookups could not be made during the current walk. */
+  #areLookupsDelayed = false;
 
   /** Assigns the slot to a new node. */
   addNode(slot: number): void {
@@ -90,9 +92,17 @@ export class AbsenceTracker {
   recordLookup(slot: number, result: LookupResult): void {
     this.#results[result]++;
     if (result === "gone") return;
+    if (result === "alive") this.#absencePoints[slot] = 0;
+    // A lookup that fails after one that found the node is repeated in the next walk.
+    else if (this.isHidden(slot)) this.#lookups[slot] = 0;
     this.#hidden[slot] = result === "alive" ? 1 : 0;
     this.#nextLookup[slot] = this.#walk + 2 ** this.#lookups[slot]!;
     this.#lookups[slot] = Math.min(LOOKUP_DOUBLINGS_MAX, this.#lookups[slot]! + 1);
+  }
+
+  /** Records that lookups could not be made during the current walk. */
+  recordDelay(): void {
+    this.#areLookupsDelayed = true;
   }
 
   /** Ends the walk. Returns those of `slots` that are gone. */
@@ -100,11 +110,14 @@ export class AbsenceTracker {
     const absent = slots.filter((slot) => !this.isShown(slot));
     const isAnyHidden = this.#results.alive > 0 || absent.some((slot) => this.isHidden(slot));
     const areAllGone = evidence === "exact" && this.#results.gone > 0 && !isAnyHidden;
+    const points = ABSENCE_POINTS[evidence];
+    const pointsWithoutLookup = this.#areLookupsDelayed ? Math.min(points, ABSENCE_POINTS.inexact) : 0;
     const gone = absent.filter((slot) => {
-      if (this.isHidden(slot) || (this.#lookups[slot] === 0 && !areAllGone)) return false;
-      this.#absencePoints[slot]! += ABSENCE_POINTS[evidence];
+      if (this.isHidden(slot)) return false;
+      this.#absencePoints[slot]! += this.#lookups[slot]! > 0 || areAllGone ? points : pointsWithoutLookup;
       return this.#absencePoints[slot]! >= ABSENCE_POINTS_MAX;
     });
+    this.#areLookupsDelayed = false;
     this.#walk++;
     this.#shownNodes = 0;
     this.#results = { alive: 0, gone: 0, unknown: 0 };

@@ -41,6 +41,7 @@ export class Inventory {
   /** What an operator accepted as missing. */
   readonly acceptance: Pick<WalkHistory, "acceptsMissing" | "acceptMissing" | "restoreAccepted"> = this.#walks;
   readonly history: Pick<WalkHistory, "looksUpFailedPages"> = this.#walks;
+  readonly lookups: Pick<AbsenceTracker, "recordDelay"> = this.#absences;
   readonly #usageScale;
   readonly #onRemoved;
   readonly #detailed = new Set<NodeId>();

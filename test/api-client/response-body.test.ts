@@ -51,3 +51,29 @@ test("a body takes memory for what has arrived, whatever Content-Length says", a
   canceled.abort();
   await Promise.all(outcomes);
 });
+
+test.each(["GET", "POST"] as const)("a 429 to a %s counts although its body breaks off", async (method) => {
+  const transport = await transportTo((response) => {
+    response.writeHead(429, { "content-length": "100", "retry-after": "60" });
+    response.write("{", () => response.destroy());
+  });
+  const outcome = await transport.request({ ...get, method }, new AbortController().signal);
+  expect(outcome).toMatchObject({ ok: true, value: { status: 429, headers: { "retry-after": "60" } } });
+});
+
+test("a 429 counts although its body does not end before the time limit", async () => {
+  const written = Promise.withResolvers<void>();
+  const requests: ServerResponse[] = [];
+  const transport = await transportTo((response) => {
+    if (requests.push(response) > 1) return void response.end();
+    response.writeHead(429, { "content-length": "100" });
+    response.write("{", () => written.resolve());
+  });
+  const timeLimit = new AbortController();
+  const rejected = transport.request(get, timeLimit.signal);
+  await written.promise;
+  // While it is answered, what was written before arrives.
+  await transport.request(get, new AbortController().signal);
+  timeLimit.abort();
+  expect(await rejected).toMatchObject({ ok: true, value: { status: 429 } });
+});

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import type { Fault } from "../../src/config/schema/scenario.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
@@ -14,6 +15,7 @@ import {
   startVirtualDaemon,
   stopVirtualDaemon,
   type VirtualDaemon,
+  type VirtualDaemonOptions,
 } from "../harness/virtual-daemon.ts";
 
 const NODES = 200;
@@ -25,9 +27,16 @@ type Listed = { readonly id: string; readonly status: string };
  * Runs a daemon whose node list shows and counts only some of the nodes for half an hour, and then all of them. `detail`
  * is the body of every detail, or null for what the service answers.
  */
-async function watchWhileListShows(shows: (node: Listed, index: number) => boolean, detail: string | null = null) {
+async function watchWhileListShows(
+  shows: (node: Listed, index: number) => boolean,
+  {
+    detail = null,
+    faults = [],
+    settings = listsOnlySettings,
+  }: { detail?: string | null; faults?: readonly Fault[]; settings?: VirtualDaemonOptions["settings"] } = {},
+) {
   const clock = createVirtualClock(START_MS);
-  const service = createService({ ...defaultScenario, nodes: NODES, sessions: 100 }, START_MS);
+  const service = createService({ ...defaultScenario, nodes: NODES, sessions: 100, faults }, START_MS);
   const simulated = createSimulatedTransport(service, clock, { latencyMs: 50 });
   const beganAt = clock.monotonic();
   const transport: Transport = {
@@ -46,7 +55,7 @@ async function watchWhileListShows(shows: (node: Listed, index: number) => boole
       return { ok: true, value: { ...sent.value, body: Buffer.from(JSON.stringify(shown)) } };
     },
   };
-  const daemon = await startVirtualDaemon({ clock, service, transport, settings: listsOnlySettings });
+  const daemon = await startVirtualDaemon({ clock, service, transport, settings });
   let fewest = NODES;
   let fewestListed = NODES;
   await clock.advance(5 * MINUTE_MS);
@@ -68,19 +77,32 @@ test("nodes that the list hides by status stay, since lookups find them", async 
   expect(fewestListed).toBeLessThan(NODES);
 });
 
+test("nodes that the list hides by status stay while 429s for the details of other nodes delay lookups", async () => {
+  const fault = { kind: "status", status: 429, bare: true, retryAfter: "90" } as const;
+  const { fewest, fewestListed } = await watchWhileListShows(({ status }) => status === "online", {
+    faults: [{ afterMs: 0, forMs: HOUR_MS, match: "GET /v1/nodes/", share: 0.1, fault }],
+    settings: {},
+  });
+  expect(fewest).toBe(NODES);
+  expect(fewestListed).toBeLessThan(NODES);
+});
+
 test("a list that shows half of the fleet for half an hour removes no node, and is trusted once it is complete", async () => {
   const { fewest, lastWalk } = await watchWhileListShows((_, index) => index % 2 === 0);
   expect(fewest).toBe(NODES);
   expect(lastWalk).toMatchObject({ complete: true, seenNodes: NODES });
 });
 
-test("a list that is empty for half an hour removes no node", async () => {
-  const { fewest } = await watchWhileListShows(() => false);
-  expect(fewest).toBe(NODES);
-});
+test.each([0.8, 0])(
+  "a list that is empty for half an hour removes no node (min_inventory %f)",
+  async (minInventory) => {
+    const { fewest } = await watchWhileListShows(() => false, { settings: { ...listsOnlySettings, minInventory } });
+    expect(fewest).toBe(NODES);
+  },
+);
 
 test("unreadable details of lookups count for the node list, which made them", async () => {
-  const { page } = await watchWhileListShows((_, index) => index > 0, '{"id":7}');
+  const { page } = await watchWhileListShows((_, index) => index > 0, { detail: '{"id":7}' });
   const rejected = page.match(/^proxywarden_records_rejected_total\{.*\} [1-9].*$/gm)!;
   expect(rejected.length).toBeGreaterThan(0);
   expect(rejected.filter((line) => !line.includes('collector="nodes"'))).toEqual([]);

@@ -100,6 +100,18 @@ test("a 429 with a long Retry-After for the lookup of a node that left the list 
   await stopVirtualDaemon(daemon);
 });
 
+test("nodes that leave while 429s with a long Retry-After delay lookups are removed within twenty minutes", async () => {
+  const daemon = await startVirtualDaemon({ scenario: { nodes: 100, sessions: 10, rates: noFailureRates } });
+  const { service, clock, snapshots } = daemon;
+  await clock.advance(30 * MINUTE_MS);
+  service.setFaults([refusal(DETAILS, "3600")]);
+  const interventions = createInterventions(service, () => START_MS + clock.monotonic());
+  for (const id of snapshots.last!.fleet.ids.slice(0, 5)) interventions.leaveFleet(id, Number.POSITIVE_INFINITY);
+  await clock.advance(20 * MINUTE_MS);
+  expect(snapshots.last!.fleet).toMatchObject({ count: 95, lastWalk: { complete: true } });
+  await stopVirtualDaemon(daemon);
+});
+
 test("a bare 429 for one in ten details does not slow down walks of the nodes", async () => {
   const { calls } = await listCalls([refusal(DETAILS, "60", 0.1)]);
   // A few of these rejections look like those of a limit on the whole category.

@@ -158,6 +158,34 @@ describe("a node that the walk has not shown", () => {
     expect(inventory.has("c")).toBe(true);
   });
 
+  test("is not gone because single lookups fail between those that find it", () => {
+    const inventory = startWalk(["a", "b"]);
+    let lookups = 0;
+    for (let walk = 0; walk < 20; walk++) {
+      if (inventory.nodesToLookUp(1).length > 0)
+        inventory.recordLookup("c", lookups++ % 2 === 0 ? "alive" : "unknown", 1);
+      inventory.endWalk(walkSummary(2), 1);
+      for (const id of ["a", "b"]) inventory.recordListed(record(id), 1);
+    }
+    expect(lookups).toBeGreaterThan(6);
+    expect(inventory.has("c")).toBe(true);
+  });
+
+  test("is gone after ten walks whose lookups are delayed, unless an earlier lookup found it", () => {
+    const inventory = startWalk(["a"]);
+    inventory.recordLookup("b", "alive", 1);
+    inventory.endWalk(walkSummary(1), 1);
+    const delayedWalk = () => {
+      inventory.recordListed(record("a"), 1);
+      inventory.lookups.recordDelay();
+      inventory.endWalk(walkSummary(1), 1);
+    };
+    for (let walk = 0; walk < 9; walk++) delayedWalk();
+    expect(idsOf(inventory.currentFleet())).toEqual(["a", "b", "c"]);
+    delayedWalk();
+    expect(idsOf(inventory.currentFleet())).toEqual(["a", "b"]);
+  });
+
   test("is gone once its last_seen has not changed for a day, even if lookups find it", () => {
     const inventory = startWalk(["a", "b"]);
     const hours = (count: number) => count * 3_600_000;
