@@ -93,11 +93,14 @@ export interface RebootEvidence {
 }
 
 /**
- * Returns whether an uptime that fell from `before` to `now`, in hours, shows a boot within the last `elapsedMs`. If it
- * is longer than that, the list and the detail merely round the hours differently.
+ * Returns whether an uptime that fell from `before` to `now`, in hours, shows a boot within the last `elapsedMs`. It does
+ * not if the list and the detail may merely round the hours differently: if `now` is a whole number, the uptime may be
+ * up to an hour longer, and a node whose uptime is longer than `elapsedMs` booted before.
  */
-export const isBootShown = (before: number, now: number, elapsedMs: DurationMs): boolean =>
-  now < before && now * HOUR_MS <= elapsedMs;
+export function isBootShown(before: number, now: number, elapsedMs: DurationMs): boolean {
+  const comparable = Number.isInteger(now) ? Math.floor(before) : before;
+  return now < comparable && now * HOUR_MS <= elapsedMs;
+}
 
 /**
  * Returns what proves that a reboot took place. Uptime is in whole hours (spec, section 2.1), so the time of the boot

@@ -41,6 +41,11 @@ describe("a reboot is proved", () => {
 });
 
 describe("nothing is proved", () => {
+  test("by an uptime that is rounded to whole hours after one that was not", () => {
+    expect(proof({ uptimeHoursBefore: 0.7, uptimeHoursNow: 0 })).toBe("none");
+    expect(proof({ uptimeHoursBefore: 1.9, uptimeHoursNow: 0 })).toBe("uptime_fell");
+  });
+
   test("by a recovery alone", () => {
     expect(proof({})).toBe("none");
   });
