@@ -20,11 +20,11 @@ import {
   type Problem,
   print,
   printProblems,
+  printWarnings,
   problemText,
 } from "./context.ts";
 import { fleetSize, givenNetworkSize, readStoredState, type StoredState } from "./network-size.ts";
 import { formatLimits, formatWorstCase, limitsJson, worstCaseJson } from "./output/safety-limits.ts";
-import { createPaint } from "./output/text.ts";
 import { formatProbe, type ProbeReport, probeJson, probeService } from "./probe/probe.ts";
 import { stateProblem } from "./state/state-store.ts";
 
@@ -86,11 +86,11 @@ function printReport(
     probe: probe && (probe.ok ? probeJson(probe.value) : { error: probe.error.map(problemText).join("; ") }),
   };
   if (options.output === "text") {
-    const label = createPaint(context.err, context.env)("warning", "warning:");
-    for (const warning of warnings) {
-      const text = problemText(warning);
-      context.err.write(`${label} ${probe?.ok ? text.replace(PROBE_HINT, "; see usage scale below") : text}\n`);
-    }
+    const texts = warnings.map(problemText);
+    printWarnings(
+      context,
+      probe?.ok ? texts.map((text) => text.replace(PROBE_HINT, "; see usage scale below")) : texts,
+    );
   }
   print(context, options, report, ({ file }, paint) => {
     const verdict = `${file}: ${paint("good", "valid")}\n`;

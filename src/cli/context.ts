@@ -96,6 +96,11 @@ export function printProblems({ err }: Pick<CommandContext, "err">, problems: re
   for (const problem of problems) err.write(`${prefix}${problemText(problem)}\n`);
 }
 
+/** Prints each warning on a line of standard error. */
+export function printWarnings({ err, env }: Pick<CommandContext, "err" | "env">, warnings: readonly Problem[]): void {
+  printProblems({ err }, warnings, `${createPaint(err, env)("warning", "warning:")} `);
+}
+
 /** The option `--output` of commands that print a table or a list. */
 export interface OutputOption {
   readonly output: "text" | "json";

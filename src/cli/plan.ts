@@ -3,10 +3,9 @@ import { closeResources, openConfigResources } from "../daemon/config-resources.
 import { systemClock } from "../platform/clock.ts";
 import { readConfig } from "./config/config-loading.ts";
 import { planNetwork } from "./config/plan-warnings.ts";
-import { type CommandContext, CommandFailure, type OutputOption, orFail, print } from "./context.ts";
+import { type CommandContext, CommandFailure, type OutputOption, orFail, print, printWarnings } from "./context.ts";
 import { type GivenCounts, givenNetworkSize, queryNetworkSize, readStoredState } from "./network-size.ts";
 import { formatPlan, planJson } from "./output/plan-table.ts";
-import { createPaint } from "./output/text.ts";
 
 /** Options of `plan`. Absent counts are taken from the daemon's state, or else from the service. */
 export interface PlanOptions extends GivenCounts, OutputOption {
@@ -21,9 +20,8 @@ export async function runPlan(options: PlanOptions, context: CommandContext): Pr
   const read = await readStoredState(loaded.config);
   if (!read.ok) {
     if (!areGiven) throw new CommandFailure([read.error, "to plan without the journal, pass --nodes N --sessions N"]);
-    const label = createPaint(context.err, context.env)("warning", "warning:");
     const assumption = `the plan assumes pages of ${pageLimit} records (service.page_limit)`;
-    context.err.write(`${label} ${read.error.message}; ${assumption}\n`);
+    printWarnings(context, [`${read.error.message}; ${assumption}`]);
   }
   const stored = read.ok ? read.value : null;
   const seen = stored?.networkSize ?? null;
