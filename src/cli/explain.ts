@@ -5,6 +5,7 @@ import { EXPLAINED_ROWS_MAX } from "../model/remediation/journal.ts";
 import { type EpochMs, isoAt } from "../model/time.ts";
 import { systemClock } from "../platform/clock.ts";
 import { presentTimer } from "../policy/timer.ts";
+import { holdsAt } from "../remediation/operator-holds.ts";
 import { stepName, timerView } from "../web/api/remediation-views.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "../web/api/row-views.ts";
 import { type PastTime, timeOfOption } from "./arguments/past-time.ts";
@@ -88,7 +89,7 @@ async function explainFromJournal(
   return { id, explained_at: isoAt(now), source: "journal", seen: null, policies, ...rows };
 }
 
-/** Reads the latest rows of a node up to `until`, if given, and its holds that have not ended then, or else at `now`. */
+/** Reads the latest rows of a node up to `until`, if given, and its holds in force then, or else at `now`. */
 async function readNodeRows(
   journal: StateReader,
   node: string,
@@ -97,9 +98,7 @@ async function readNodeRows(
 ): Promise<NodeRows> {
   const query = { node, limit: EXPLAINED_ROWS_MAX, ...(until === undefined ? {} : { until }) };
   return {
-    holds: (await journal.holds(node))
-      .filter((hold) => hold.until === null || hold.until > (until ?? now))
-      .map(holdView),
+    holds: holdsAt(await journal.holds(node), until ?? now).map(holdView),
     episodes: (await journal.episodes(query)).map(episodeView),
     actions: (await journal.actions(query)).map(actionView),
     decisions: (await journal.decisions(query)).map(decisionView),

@@ -10,7 +10,7 @@ import { approvalExpiry } from "./evaluation/decision-input.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
 import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
 import { acceptLosses, actionChange, nodesOfAcceptableLosses } from "./execution/episode-transitions.ts";
-import { formatEnd, holdAt, ownershipOf, PAUSE_FACT, pauseAt } from "./operator-holds.ts";
+import { formatEnd, holdsAt, ownershipOf, PAUSE_FACT, pauseAt } from "./operator-holds.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
 
 /** What the plans of commands depend on. */
@@ -144,7 +144,7 @@ function planRelease(deps: PlanDeps, command: OperatorCommand): Planned {
   const name = context.observed.nameOf(node);
   const { records } = context.remediationState;
   const now = context.remediationState.now();
-  const holds = records.holdsOn(node).flatMap((hold) => holdAt(hold, now) ?? []);
+  const holds = holdsAt(records.holdsOn(node), now);
   const rejected = records
     .openEpisodesOf(node)
     .flatMap(({ id, step }) => records.actionsOf(id).filter((action) => action.step === step))

@@ -42,11 +42,15 @@ export const ownershipOf = (hold: NodeHold | null): NodeHold["ownership"] =>
  * Returns what is in force of a hold at `now`: the hold itself or, if it has ended, the one of kind `ownership` that it
  * has in addition; null if neither is.
  */
-export function holdAt(hold: NodeHold, now: EpochMs): NodeHold | null {
+function holdAt(hold: NodeHold, now: EpochMs): NodeHold | null {
   const { node, policy, until, ownership } = hold;
   if (until === null || until > now) return hold;
   return ownership !== undefined && ownership.until > now ? { node, policy, kind: "ownership", ...ownership } : null;
 }
+
+/** Returns what is in force of each hold at `now`, without those of which nothing is. */
+export const holdsAt = (holds: readonly NodeHold[], now: EpochMs): readonly NodeHold[] =>
+  holds.flatMap((hold) => holdAt(hold, now) ?? []);
 
 type ExpiryDeps = Pick<EpisodeContext, "log" | "metrics" | "remediationState">;
 

@@ -141,6 +141,11 @@ no decisions
     const givenUp = "given_up for reboot-offline since 2026-11-21 03:00:00 UTC, until it is released: 2 failures";
     expect(await heldLines({})).toEqual([`  held      ${givenUp}`]);
     expect(await heldLines({ at: at + 30 * MINUTE })).toHaveLength(2);
+    const ownership = { at, until: at + 75 * MINUTE, reason: "it was rebooted, but not by the daemon" };
+    const rebooted = configured([{ kind: "hold", row: { ...hold, policy: null, kind: "held", ownership } }]);
+    expect(await heldLines({ config: rebooted, at: at + 70 * MINUTE })).toEqual([
+      expect.stringMatching(/^ {2}held {6}ownership for every policy .*: it was rebooted, but not by the daemon$/),
+    ]);
   });
 
   test("without the secrets of the daemon", async () => {

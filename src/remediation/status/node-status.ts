@@ -10,7 +10,7 @@ import { isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext, EpisodeContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
 import { isGivenUp } from "../evaluation/decision-input.ts";
-import { holdAt } from "../operator-holds.ts";
+import { holdsAt } from "../operator-holds.ts";
 import type { HeldNode, HeldNodesQuery, NodeMark } from "./views.ts";
 
 type HoldDeps = Pick<DecisionContext, "remediationState" | "policies">;
@@ -126,13 +126,10 @@ function isHold(
 type HoldInForce = NodeHold & { readonly kind: Exclude<NodeHold["kind"], "given_up"> };
 
 /** Returns the holds of nodes that have not ended, except those of policies that gave a node up. */
-function holdsInForce(remediationState: HoldDeps["remediationState"]): readonly HoldInForce[] {
-  const now = remediationState.now();
-  return remediationState.records
-    .allHolds()
-    .flatMap((hold) => holdAt(hold, now) ?? [])
-    .filter((hold): hold is HoldInForce => hold.kind !== "given_up");
-}
+const holdsInForce = (remediationState: HoldDeps["remediationState"]): readonly HoldInForce[] =>
+  holdsAt(remediationState.records.allHolds(), remediationState.now()).filter(
+    (hold): hold is HoldInForce => hold.kind !== "given_up",
+  );
 
 /** Returns when the last of a node's holds that apply to a policy ends, or null if none applies or one has no end. */
 function endOf(holds: readonly HoldInForce[], policy: string | null): EpochMs | null {

@@ -19,7 +19,7 @@ import { FleetHealth } from "../evaluation/fleet-health.ts";
 import { type InventoryTrustTracker, largestWalkNodes } from "../evaluation/inventory-trust.ts";
 import { type PolicyEvaluator, readsStatus } from "../evaluation/policy-evaluator.ts";
 import { ObservedFleet } from "../observed-fleet.ts";
-import { holdAt, pauseAt } from "../operator-holds.ts";
+import { holdsAt, pauseAt } from "../operator-holds.ts";
 import { PolicySet } from "../policy-set.ts";
 import { heldNodeCountOf, heldNodesOf, nodeMarksOf } from "./node-status.ts";
 import type { RoundHealth } from "./round-health.ts";
@@ -62,7 +62,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
         at: now,
         policies,
         // The row of a policy stays after its release, because attempts are counted from there.
-        holds: records.holdsOn(node).flatMap((hold) => holdAt(hold, now) ?? []),
+        holds: holdsAt(records.holdsOn(node), now),
       };
     },
     async historyOf(node, until) {
