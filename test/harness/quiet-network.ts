@@ -4,9 +4,10 @@ import { runAtOnce } from "../../src/base/steps.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
 import type { ChurnRates, Fault, FaultKind, FleetRates, Scenario } from "../../src/config/schema/scenario.ts";
 import { createMemoryStateStore, type SqliteStateStore } from "../../src/journal/sqlite/store.ts";
-import type { Transport } from "../../src/model/ports.ts";
+import type { Clock, Transport, TransportRequest } from "../../src/model/ports.ts";
 import type { Decision } from "../../src/model/remediation/decision.ts";
 import type { Action, Episode } from "../../src/model/remediation/episode.ts";
+import type { JournalChange } from "../../src/model/remediation/journal.ts";
 import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
 import type { RemediationConfig } from "../../src/remediation/context.ts";
 import type { RemediationController } from "../../src/remediation/controller.ts";
@@ -221,4 +222,39 @@ export function onePerRegion(network: Pick<QuietNetwork, "nodes" | "daemon">, co
     if (!regions.has(region)) regions.set(region, node);
   }
   return [...regions.values()].slice(0, count);
+}
+
+/** Suspends the machine: the monotonic clock stands still while the wall clock and the service's clock advance. */
+export function suspend(network: Pick<QuietNetwork, "daemon" | "setFault">, ms: DurationMs): void {
+  network.daemon.clock.stepWallClock(ms);
+  network.setFault({ kind: "clock_skew", skewMs: ms });
+}
+
+/** Wraps the transport of a network so that `onAnswer` is called after the response to each request that `matches`. */
+export const withAnswers =
+  (matches: (request: TransportRequest) => boolean, onAnswer: () => void) =>
+  (service: Transport): Transport => ({
+    ...service,
+    async request(request, signal) {
+      const answer = await service.request(request, signal);
+      if (matches(request)) onAnswer();
+      return answer;
+    },
+  });
+
+/** Creates a state in memory whose journal takes `delayOf` the changes of a commit to write them. */
+export function createSlowStore(
+  clock: Clock,
+  delayOf: (changes: readonly JournalChange[]) => DurationMs,
+): SqliteStateStore {
+  const store = createMemoryStateStore();
+  const journal: typeof store.journal = {
+    ...store.journal,
+    async commit(changes) {
+      const delayMs = delayOf(changes);
+      if (delayMs > 0) await clock.sleep(delayMs);
+      await store.journal.commit(changes);
+    },
+  };
+  return { ...store, journal };
 }

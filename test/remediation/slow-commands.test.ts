@@ -1,25 +1,19 @@
 import { expect, test } from "vitest";
 import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
-import { startQuietNetwork } from "../harness/quiet-network.ts";
+import { createSlowStore, startQuietNetwork } from "../harness/quiet-network.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
 
 /** A network whose journal takes some time to write a command, once `slow` has a delay. */
 async function startWithSlowCommands(policy = rebootOffline()) {
   const clock = createVirtualClock(START_MS);
-  const store = createMemoryStateStore();
-  const slow: { delayMs: DurationMs | null } = { delayMs: null };
-  const journal: typeof store.journal = {
-    ...store.journal,
-    async commit(changes) {
-      if (slow.delayMs !== null && changes.some(({ kind }) => kind === "command")) await clock.sleep(slow.delayMs);
-      await store.journal.commit(changes);
-    },
-  };
+  const slow: { delayMs: DurationMs } = { delayMs: 0 };
+  const store = createSlowStore(clock, (changes) =>
+    changes.some(({ kind }) => kind === "command") ? slow.delayMs : 0,
+  );
   const config = remediationConfig([policy]);
-  return { network: await startQuietNetwork({ config, clock, store: { ...store, journal } }), slow };
+  return { network: await startQuietNetwork({ config, clock, store }), slow };
 }
 
 test("a pause and a hold last although earlier ones expire while they are journaled", async () => {
@@ -32,7 +26,7 @@ test("a pause and a hold last although earlier ones expire while they are journa
   const replies = [network.commands().pause("more", HOUR_MS), network.commands().hold(node!, "more", HOUR_MS)];
   await network.advance(MINUTE_MS);
   expect(await Promise.all(replies)).toMatchObject([{ ok: true }, { ok: true }]);
-  slow.delayMs = null;
+  slow.delayMs = 0;
   await network.restart();
   await network.advance(3 * MINUTE_MS);
   expect(network.controller().view.status().paused).toMatchObject({ reason: "more" });

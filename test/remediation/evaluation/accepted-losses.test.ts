@@ -1,11 +1,9 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { Transport, TransportRequest } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { noFailureRates, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { churnAfterReboots, createSlowStore, noFailureRates, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates } from "../../harness/remediation-results.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
@@ -16,17 +14,11 @@ import { START_MS } from "../../harness/virtual-daemon.ts";
 async function startWithSlowRequests(isSlow: (request: TransportRequest) => boolean) {
   const clock = createVirtualClock(START_MS);
   const slow = { requests: 0, commandMs: 0 };
-  const store = createMemoryStateStore();
   const journaled: string[] = [];
-  const journal: typeof store.journal = {
-    ...store.journal,
-    async commit(changes) {
-      if (slow.commandMs > 0 && changes.some(({ kind }) => kind === "command")) await clock.sleep(slow.commandMs);
-      await store.journal.commit(changes);
-      for (const change of changes)
-        if (change.kind === "action") journaled.push(`${change.row.id} ${change.row.state}`);
-    },
-  };
+  const store = createSlowStore(clock, (changes) => {
+    for (const change of changes) if (change.kind === "action") journaled.push(`${change.row.id} ${change.row.state}`);
+    return changes.some(({ kind }) => kind === "command") ? slow.commandMs : 0;
+  });
   const slowRequests = (service: Transport): Transport => ({
     async request(request, signal) {
       if (isSlow(request)) {
@@ -41,12 +33,12 @@ async function startWithSlowRequests(isSlow: (request: TransportRequest) => bool
   const network = await startQuietNetwork({
     config: remediationConfig([], safety),
     clock,
-    store: { ...store, journal },
+    store,
     wrapTransport: slowRequests,
     scenario: {
       nodes: 100,
       rates: { ...noFailureRates, repairMs: 1_000 * HOUR_MS },
-      churn: { ...defaultScenario.churn, vanishAfterReboot: 0, failAfterReboot: 1 },
+      churn: churnAfterReboots({ vanishAfterReboot: 0, failAfterReboot: 1 }),
     },
   });
   const nodes = network.nodes("us-east").slice(0, 6);

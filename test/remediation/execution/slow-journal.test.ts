@@ -1,30 +1,23 @@
 import { expect, test } from "vitest";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { Mode } from "../../../src/model/policy/policy.ts";
 import type { ActionState } from "../../../src/model/remediation/episode.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { listsOnlySettings, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { createSlowStore, listsOnlySettings, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { businessLimits, START_MS } from "../../harness/virtual-daemon.ts";
 
 /** A network whose journal takes some time to write an action in a state. */
 async function startWithSlowJournal(slowState: ActionState, delayMs: DurationMs, mode: Mode = "enforce") {
   const clock = createVirtualClock(START_MS);
-  const store = createMemoryStateStore();
   const slow = { commits: 0 };
-  const journal: typeof store.journal = {
-    ...store.journal,
-    async commit(changes) {
-      if (changes.some((change) => change.kind === "action" && change.row.state === slowState)) {
-        slow.commits++;
-        await clock.sleep(delayMs);
-      }
-      await store.journal.commit(changes);
-    },
-  };
+  const store = createSlowStore(clock, (changes) => {
+    if (!changes.some((change) => change.kind === "action" && change.row.state === slowState)) return 0;
+    slow.commits++;
+    return delayMs;
+  });
   const config = remediationConfig([rebootOffline({ mode })]);
-  const network = await startQuietNetwork({ config, clock, store: { ...store, journal } });
+  const network = await startQuietNetwork({ config, clock, store });
   network.failNode(network.nodes("us-east")[0]!);
   return { network, slow };
 }

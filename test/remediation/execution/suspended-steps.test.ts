@@ -1,26 +1,22 @@
 import { expect, test } from "vitest";
-import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import type { ExternalBlockers, Transport } from "../../../src/model/ports.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { ExternalBlockers } from "../../../src/model/ports.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import {
+  listsOnlySettings,
+  type QuietNetwork,
+  startQuietNetwork,
+  suspend,
+  withAnswers,
+} from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
-
-/** Suspends the machine: the monotonic clock stands still while the wall clock and the service's clock advance. */
-function suspend(network: QuietNetwork, ms: DurationMs): void {
-  network.daemon.clock.stepWallClock(ms);
-  network.setFault({ kind: "clock_skew", skewMs: ms });
-}
 
 test("no action is sent on data from before a suspension that began after the read of its node", async () => {
   let onRead = () => {};
-  const wrapTransport = (service: Transport): Transport => ({
-    ...service,
-    async request(request, signal) {
-      const answer = await service.request(request, signal);
-      if (request.method === "GET" && request.path.startsWith("/v1/nodes/")) onRead();
-      return answer;
-    },
-  });
+  const wrapTransport = withAnswers(
+    ({ method, path }) => method === "GET" && path.startsWith("/v1/nodes/"),
+    () => onRead(),
+  );
   const config = remediationConfig([rebootOffline({ forMs: MINUTE_MS, steps: [steps.reboot] })]);
   const network = await startQuietNetwork({ config, wrapTransport });
   const [node] = network.nodes();
@@ -91,6 +87,16 @@ test.each([
   expect(network.explain(node!).holds).toEqual([]);
 });
 
+const LAST_PAGE = "/v1/nodes?page=2";
+
+/** Suspends the machine for eight hours, after which neither the last page of the list nor a node on it can be read. */
+function suspendAndHide(network: QuietNetwork, node: string): void {
+  suspend(network, 8 * HOUR_MS);
+  const skew = { fault: { kind: "clock_skew", skewMs: 8 * HOUR_MS } } as const;
+  const unreadable = [LAST_PAGE, `/v1/nodes/${node}`];
+  network.setFaults([skew, ...unreadable.map((match) => ({ fault: { kind: "reset" }, match }) as const)]);
+}
+
 test("a step whose node can't be read any more after a suspension ends in doubt, and holds no other node", async () => {
   const network = await startQuietNetwork({
     config: remediationConfig([rebootOffline({ forMs: MINUTE_MS })]),
@@ -100,10 +106,7 @@ test("a step whose node can't be read any more after a suspension ends in doubt,
   const [other, node] = [ids.at(0)!, ids.at(-1)!];
   network.failNode(node);
   await network.advanceUntil(() => network.postCount() > 0);
-  suspend(network, 8 * HOUR_MS);
-  const skew = { fault: { kind: "clock_skew", skewMs: 8 * HOUR_MS } } as const;
-  const unreadable = ["/v1/nodes?page=2", `/v1/nodes/${node}`];
-  network.setFaults([skew, ...unreadable.map((match) => ({ fault: { kind: "reset" }, match }) as const)]);
+  suspendAndHide(network, node);
   await network.advance(5 * HOUR_MS);
   expect(actionLines(network)).toEqual(["reboot: null"]);
   await network.advance(2 * HOUR_MS);
@@ -115,14 +118,10 @@ test("a step whose node can't be read any more after a suspension ends in doubt,
 
 test("such a step also ends if the last walk before the suspension showed the node for the first time since it left", async () => {
   let onPage = () => {};
-  const wrapTransport = (service: Transport): Transport => ({
-    ...service,
-    async request(request, signal) {
-      const answer = await service.request(request, signal);
-      if (request.path.startsWith("/v1/nodes?page=2")) onPage();
-      return answer;
-    },
-  });
+  const wrapTransport = withAnswers(
+    ({ path }) => path.startsWith(LAST_PAGE),
+    () => onPage(),
+  );
   const network = await startQuietNetwork({
     config: remediationConfig([rebootOffline({ forMs: MINUTE_MS })]),
     settings: { ...listsOnlySettings, pageLimit: 50, maxMissing: 0.2 },
@@ -137,10 +136,7 @@ test("such a step also ends if the last walk before the suspension showed the no
   onPage = () => {
     if (isSuspended || !network.nodes().includes(node)) return;
     isSuspended = true;
-    suspend(network, 8 * HOUR_MS);
-    const skew = { fault: { kind: "clock_skew", skewMs: 8 * HOUR_MS } } as const;
-    const unreadable = ["/v1/nodes?page=2", `/v1/nodes/${node}`];
-    network.setFaults([skew, ...unreadable.map((match) => ({ fault: { kind: "reset" }, match }) as const)]);
+    suspendAndHide(network, node);
   };
   await network.advanceUntil(() => isSuspended);
   await network.advance(5 * HOUR_MS);

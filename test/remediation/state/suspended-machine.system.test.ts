@@ -8,14 +8,9 @@ import {
   onePerRegion,
   type QuietNetwork,
   startQuietNetwork,
+  suspend,
 } from "../../harness/quiet-network.ts";
 import { episodeStates, holdReasonsOf } from "../../harness/remediation-results.ts";
-
-/** Suspends the machine: the monotonic clock stands still while the wall clock and the service's clock advance. */
-function suspend(network: QuietNetwork, ms: DurationMs): void {
-  network.daemon.clock.stepWallClock(ms);
-  network.setFault({ kind: "clock_skew", skewMs: ms });
-}
 
 const every = (intervalMs: DurationMs) => ({ kind: "every", intervalMs }) as const;
 
