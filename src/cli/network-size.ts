@@ -1,8 +1,9 @@
 import type { CallAttemptDeps } from "../api-client/call-attempt.ts";
 import { createApiClient } from "../api-client/client.ts";
 import { decodePage } from "../api-client/decoding/records.ts";
-import { type Call, listNodesCall, listSessionsCall } from "../api-client/endpoints.ts";
+import { type Call, listNodesCall, listSessionsCall, type PageQuery } from "../api-client/endpoints.ts";
 import { userAgentOf } from "../api-client/integration-client.ts";
+import { PAGE_LIMIT_FALLBACKS } from "../api-client/pagination/list-walk.ts";
 import { createRateLimiter } from "../api-client/rate-limiter.ts";
 import { ServiceClock } from "../api-client/service-clock.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
@@ -52,8 +53,9 @@ export async function readStoredState({ limits, state }: Config): Promise<Result
   return ok({ networkSize: null, month: monthUsage(billingMonthOf(now, starts_on), used) });
 }
 
-/** Timeout of each call to the service. */
+/** Timeout of each call to the service, and of reading the size of a list. */
 const SERVICE_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
+const NO_RESPONSE = `no successful response within ${SERVICE_TIMEOUT_MS / SECOND_MS} s`;
 
 /**
  * Returns what a command needs to call the service within the configured rate limits. Calls made earlier in the month are
@@ -84,9 +86,15 @@ export function createServiceAccess(
   };
 }
 
+/** Returns the page sizes that the daemon requests, in this order, until the service accepts one. */
+export const pageLimitsToTry = (pageLimit: number): number[] => [
+  pageLimit,
+  ...PAGE_LIMIT_FALLBACKS.filter((size) => size < pageLimit),
+];
+
 /**
  * Asks the service for the network's size, by reading the first page of each list. This takes two calls, and more if one
- * is retried. Throws {@link CommandFailure} if a page can't be read.
+ * is retried or its page size is rejected. Throws {@link CommandFailure} if a page can't be read.
  */
 export async function queryNetworkSize(
   resources: ConfigResources,
@@ -95,19 +103,28 @@ export async function queryNetworkSize(
 ): Promise<NetworkSize> {
   const { pageLimit } = resources.settings;
   const client = createApiClient(createServiceAccess(resources, version));
-  async function totalOf(call: Call) {
-    const answer = await client.get(call, "walk", AbortSignal.any([stop, AbortSignal.timeout(SERVICE_TIMEOUT_MS)]));
+  async function sizeOf(listCall: (query: PageQuery) => Call) {
+    const timeout = AbortSignal.timeout(SERVICE_TIMEOUT_MS);
+    const signal = AbortSignal.any([stop, timeout]);
+    const [largest, ...smaller] = pageLimitsToTry(pageLimit);
+    let limit = largest!;
+    let answer = await client.get(listCall({ page: 1, limit }), "walk", signal);
+    while (!answer.ok && answer.error.kind === "client_error" && smaller.length > 0) {
+      limit = smaller.shift()!;
+      answer = await client.get(listCall({ page: 1, limit }), "walk", signal);
+    }
     const page = answer.ok ? decodePage(answer.value.json) : answer;
-    if (!page.ok)
+    if (!page.ok) {
+      const reason = timeout.aborted ? NO_RESPONSE : page.error.message;
       throw new CommandFailure(
-        `can't read the size of the network from the service: ${page.error.message}; to plan without it, pass --nodes N --sessions N`,
+        `can't read the size of the network from the service: ${reason}; to plan without it, pass --nodes N --sessions N`,
       );
+    }
     const { records, total } = page.value;
-    const perPage = total > records.length && records.length > 0 ? records.length : pageLimit;
+    const perPage = total > records.length && records.length > 0 ? records.length : limit;
     return { total, pages: Math.ceil(total / perPage) };
   }
-  const first = { page: 1, limit: pageLimit };
-  const [nodes, sessions] = await Promise.all([totalOf(listNodesCall(first)), totalOf(listSessionsCall(first))]);
+  const [nodes, sessions] = await Promise.all([sizeOf(listNodesCall), sizeOf(listSessionsCall)]);
   return { nodes: nodes.total, nodePages: nodes.pages, sessions: sessions.total, sessionPages: sessions.pages };
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type PlanOptions, runPlan } from "../../src/cli/plan.ts";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import { utcDay } from "../../src/rate-limit/monthly-budget.ts";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { configText, startNetwork } from "../integration/simulated-network.ts";
 import { captureOutput } from "./terminal.ts";
@@ -137,6 +138,16 @@ test("without a daemon's state the service is asked for one page of each list", 
   const { network } = await planned({ config: configured(url).file });
   expect(network).toMatchObject({ source: "service", nodes: 1_300, node_pages: 2 });
   expect(service.serial).toBe(2);
+});
+
+test("if the service rejects the page size, smaller ones are tried, as the daemon does", async () => {
+  const options = { pageLimitMax: 50, pageLimitOver: "reject" } as const;
+  const service = { ...defaultScenario.service, ...options };
+  const { url } = await startNetwork({ scenario: { nodes: 1_300, sessions: 200, service } });
+  const { network } = await planned({ config: configured(url).file });
+  expect(network).toMatchObject({ source: "service", nodes: 1_300, node_pages: 26 });
+  const { network: larger } = await planned({ config: configured(url).file, nodes: 5_000 });
+  expect(larger).toMatchObject({ nodes: 5_000, node_pages: 100 });
 });
 
 test("if the size is unknown, the error names --nodes and --sessions", async () => {

@@ -168,6 +168,18 @@ describe("scopes", () => {
     expect(code).toBe(1);
   });
 
+  test.each([
+    ["a web page", "html", /^nodes:read can't be determined: GET \/v1\/nodes: expected JSON, got text\/html/],
+    ["other JSON", "wrong_shape", /^nodes:read can't be determined: GET \/v1\/nodes: this is not a page: /],
+  ] as const)("a server that answers 200 with %s is not taken for the service", async (_, kind, text) => {
+    const { code, findings } = await probe({ fault: { kind } });
+    expect(findings.scopes).toMatchObject({ value: { "nodes:read": null, "sessions:read": null }, certain: false });
+    expect(findings.scopes!.text).toMatch(text);
+    expect(findings.scopes!.text).toContain("; check service.base_url; ");
+    expect(findings.headers!.text).toBe("can't be determined: no call succeeded");
+    expect(code).toBe(1);
+  });
+
   test("a key that is not accepted costs one call, and check fails", async () => {
     const { code, findings, calls } = await probe({ service: { api_key: "guessed" } });
     expect(findings.scopes).toMatchObject({ problem: true, text: "401: the service does not accept the API key" });
@@ -210,7 +222,11 @@ describe("limits and headers", () => {
 
   test("a service without these headers is described with the consequences", async () => {
     const { findings } = await probe({ options: { rateLimitHeaders: "off" } });
-    expect(findings.limits).toMatchObject({ value: null, certain: false });
+    expect(findings.limits).toMatchObject({
+      value: null,
+      certain: false,
+      text: "no response states any limit: limits must match your contract",
+    });
     expect(findings.headers!.text).toBe(
       "date; missing: x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset; without X-RateLimit headers, calls are spaced evenly",
     );

@@ -163,11 +163,21 @@ const externalBlockersOf = ({ blocked }: PolicyTest, elapsed: () => DurationMs):
   blocks: () => Promise.resolve(ok(valueAt(blocked, elapsed()))),
 });
 
+/** The outcome for a node that no walk has shown yet. */
+const UNREAD_NODE: ObservedOutcome = {
+  verdict: "unknown",
+  unknowns: ["the node has not been read"],
+  timer: "inactive",
+  blockers: [],
+  actions: [],
+};
+
 async function observedOutcome(
   { view }: RemediationController,
   { node, policy }: Expectation,
 ): Promise<ObservedOutcome> {
-  const explained = runAtOnce(view.explain(node)).policies.find((row) => row.policy === policy)!;
+  const explained = runAtOnce(view.explain(node)).policies.find((row) => row.policy === policy);
+  if (explained === undefined) return UNREAD_NODE;
   return {
     verdict: explained.verdict,
     unknowns: explained.unknowns.map(({ field, why }) => `${field}: ${why}`),

@@ -43,18 +43,15 @@ function scopesOf({ calls }: ServiceObservation): Answer {
   const failed = calls.find(({ status }) => status === null);
   if (failed !== undefined && calls.every(({ status }) => status === null))
     return { ...unknown(`can't be determined: ${failed.error!}`), problem: true };
-  const statusOf = (scope: string) => calls.filter((call) => call.scope === scope).map(({ status }) => status ?? 0);
-  const granted = READ_SCOPES.filter((scope) => statusOf(scope).some(isSuccess));
-  const denied = READ_SCOPES.filter((scope) => statusOf(scope).includes(403));
+  const callsOf = (scope: string) => calls.filter((call) => call.scope === scope);
+  const granted = READ_SCOPES.filter((scope) => callsOf(scope).some(isSuccess));
+  const denied = READ_SCOPES.filter((scope) => callsOf(scope).some(({ status }) => status === 403));
   const others = READ_SCOPES.filter((scope) => !granted.includes(scope) && !denied.includes(scope));
   const parts = [
     ...(granted.length > 0 ? [granted.join(", ")] : denied.length > 0 ? ["no read scope"] : []),
     ...denied.map((scope) => `${scope} is missing (403)`),
-    ...others.map(
-      (scope) =>
-        `${scope} can't be determined: ${describeCall(calls.findLast((call) => call.scope === scope) ?? failed)}`,
-    ),
-    ...(calls.every(({ status }) => status === 404) ? ["check service.base_url"] : []),
+    ...others.map((scope) => `${scope} can't be determined: ${describeCall(callsOf(scope).at(-1) ?? failed)}`),
+    ...(calls.every(isFromOtherServer) ? ["check service.base_url"] : []),
     WRITE_NOTE,
   ];
   const value = Object.fromEntries([
@@ -65,13 +62,18 @@ function scopesOf({ calls }: ServiceObservation): Answer {
   return { value, certain: others.length === 0, text: parts.join("; "), problem };
 }
 
-const isSuccess = (status: number): boolean => status >= 200 && status < 300;
+const isSuccess = ({ status, error }: ProbedCall): boolean =>
+  status !== null && status >= 200 && status < 300 && error === null;
+
+/** Returns whether a response seems to be from a server that is not the service: a 404, or a 2xx that can't be read. */
+const isFromOtherServer = ({ status, error }: ProbedCall): boolean =>
+  status === 404 || (status !== null && error !== null);
 
 function describeCall(call: ProbedCall | undefined): string {
   if (call === undefined) return "no request was sent";
   const { path, status, error } = call;
   const endpoint = path.replace(/\?.*/, "");
-  return status === null ? `GET ${endpoint}: ${error}` : `the service answered ${status} to GET ${endpoint}`;
+  return error === null ? `the service answered ${status} to GET ${endpoint}` : `GET ${endpoint}: ${error}`;
 }
 
 function usageScaleOf({ details }: ServiceObservation, configured: "ratio" | "percent" | undefined): Answer {
@@ -146,7 +148,7 @@ function limitsOf({ calls }: ServiceObservation, { limits }: Config): Answer {
     const last = calls.findLast((call) => call.category === category && readingOf(call) !== null);
     return last === undefined ? [] : [{ category, ...readingOf(last)! }];
   });
-  if (readings.length === 0) return unknown(`not stated in any response; ${UNSTATED}`);
+  if (readings.length === 0) return unknown("no response states any limit: limits must match your contract");
   const texts = readings.map(({ category, limit, remaining }) => {
     const configured = limits[category].requests;
     const note = limit === configured ? "as configured" : `limits.${category}.requests is ${configured}`;
@@ -163,7 +165,7 @@ const HEADERS = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-rese
 
 function headersOf({ calls }: ServiceObservation): Answer {
   // A gateway in front of the service may send errors without its headers.
-  const succeeded = calls.filter(({ status }) => status !== null && isSuccess(status));
+  const succeeded = calls.filter(isSuccess);
   if (succeeded.length === 0) return unknown("can't be determined: no call succeeded");
   const present = HEADERS.filter((name) => succeeded.every(({ headers }) => name in headers));
   const missing = HEADERS.filter((name) => !present.includes(name));

@@ -1,11 +1,14 @@
 import { attemptCall, type CallAttemptDeps } from "../../api-client/call-attempt.ts";
 import { decodeNodeDetail, decodePage, type RawPage } from "../../api-client/decoding/records.ts";
 import { type Call, ENDPOINTS, listNodesCall, listSessionsCall, readNodeCall } from "../../api-client/endpoints.ts";
+import type { ApiError } from "../../api-client/errors.ts";
 import { readJson } from "../../api-client/json-body.ts";
 import { PAGE_LIMIT_FALLBACKS } from "../../api-client/pagination/list-walk.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
 import type { NodeDetail } from "../../model/node.ts";
 import type { TransportResponse } from "../../model/ports.ts";
 import type { Category } from "../../rate-limit/limits.ts";
+import { pageLimitsToTry } from "../network-size.ts";
 
 /** One call of a probe. */
 export interface ProbedCall {
@@ -16,7 +19,7 @@ export interface ProbedCall {
   readonly status: number | null;
   /** Headers by name in lower case. Empty if there is no response. */
   readonly headers: TransportResponse["headers"];
-  /** Why there is no response, or null if there is one. */
+  /** Why there is no response, or why a 2xx can't be read. Null otherwise. */
   readonly error: string | null;
 }
 
@@ -56,8 +59,8 @@ export async function observeService(
 ): Promise<ServiceObservation> {
   const calls: ProbedCall[] = [];
 
-  /** Returns the JSON of a 2xx response, or null if there is none. */
-  async function send(call: Call): Promise<unknown> {
+  /** Returns the content of a 2xx response, or null if there is none or it can't be read. */
+  async function send<T>(call: Call, decode: (json: unknown) => Result<T, ApiError>): Promise<T | null> {
     if (calls.some(({ status }) => status === null || status === 401 || status === 429)) return null;
     const attempt = await attemptCall(deps, call, "walk", stop);
     const { category, scope } = ENDPOINTS[call.endpoint];
@@ -67,19 +70,16 @@ export async function observeService(
       return null;
     }
     const { status, headers } = attempt.response;
-    calls.push({ ...sent, status, headers, error: null });
-    const json = readJson(attempt.response);
-    return status >= 200 && status < 300 && json.ok ? json.value : null;
+    const content = status >= 200 && status < 300 ? readContent(attempt.response, decode) : null;
+    calls.push({ ...sent, status, headers, error: content?.ok === false ? content.error : null });
+    return content?.ok === true ? content.value : null;
   }
 
-  async function readPage(call: Call): Promise<RawPage | null> {
-    const page = decodePage(await send(call));
-    return page.ok ? page.value : null;
-  }
+  const readPage = (call: Call) => send(call, decodePage);
 
   // If the service rejects the page size, smaller ones are tried, as the daemon does.
   let nodes: ProbedPage | null = null;
-  for (const limit of [pageLimit, ...PAGE_LIMIT_FALLBACKS.filter((size) => size < pageLimit)]) {
+  for (const limit of pageLimitsToTry(pageLimit)) {
     const page = await readPage(listNodesCall({ page: 1, limit }));
     nodes = page && { limit, page };
     if (!isLastRejected(calls)) break;
@@ -95,11 +95,21 @@ export async function observeService(
   const listed = [...(nodes?.page.records ?? []), ...(isPage(pageZero) ? pageZero.records : [])];
   const details: NodeDetail[] = [];
   for (const id of sampleOf(listed)) {
-    const detail = decodeNodeDetail(await send(readNodeCall(id)), () => {});
+    const detail = await send(readNodeCall(id), (json) => ok(decodeNodeDetail(json, () => {})));
     if (detail !== null) details.push(detail);
   }
   const page = await readPage(listSessionsCall({ page: 1, limit }));
   return { calls, nodes, pageZero, pageTwo, details, sessions: page && { limit, page } };
+}
+
+function readContent<T>(
+  response: TransportResponse,
+  decode: (json: unknown) => Result<T, ApiError>,
+): Result<T, string> {
+  const json = readJson(response);
+  if (!json.ok) return json;
+  const content = decode(json.value);
+  return content.ok ? content : fail(content.error.message);
 }
 
 /** Returns whether the last call was answered with a 4xx because of its parameters. */

@@ -69,6 +69,19 @@ test("a verdict may be written without quotes", async () => {
   expect(failed.out).toContain("at 8m, node_1 by reboot-offline: verdict: expected false, got true\n");
 });
 
+test("before the first walk the verdict is unknown, and no action was taken", async () => {
+  const early = folderWith([
+    [
+      'at: 8m, node: node_1, verdict: "true", timer: pending',
+      "at: 0s, node: node_1, verdict: unknown, timer: inactive",
+    ],
+  ]);
+  expect((await run([early])).out).toMatch(/1 passed, 0 failed\n$/);
+  const failed = await run([folderWith([["at: 8m", "at: 0s"]])]);
+  expect(failed).toMatchObject({ code: 1, err: "" });
+  expect(failed.out).toContain("verdict: expected true, got unknown (the node has not been read)\n");
+});
+
 test("a policy is blocked when the test says so", async () => {
   const file = folderWith([
     ["    expect:", "    blocked: [no for 2m, yes]\n    expect:"],
