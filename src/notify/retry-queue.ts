@@ -137,13 +137,12 @@ export class RetryQueue {
   async #run(): Promise<void> {
     const { clock } = this.#deps;
     while (!this.#cut.signal.aborted && !this.#isDraining) {
+      // Created first, so that a call during the repetition ends the wait.
+      this.#wait = new AbortController();
       if (clock.monotonic() >= this.#repeatAt) await this.#repeat();
       const sendAt = this.#queue.length === 0 ? Number.POSITIVE_INFINITY : this.#retryAt;
       if (clock.monotonic() >= sendAt) await this.#deliver(this.#nextBatch());
-      else {
-        this.#wait = new AbortController();
-        await clock.sleep(Math.min(this.#repeatAt, sendAt) - clock.monotonic(), this.#wait.signal);
-      }
+      else await clock.sleep(Math.min(this.#repeatAt, sendAt) - clock.monotonic(), this.#wait.signal);
     }
     const queue = this.#queue;
     for (let begin = 0; begin < queue.length && !this.#cut.signal.aborted; begin += NOTIFICATIONS_PER_REQUEST_MAX)

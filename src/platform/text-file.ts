@@ -112,9 +112,10 @@ function encodingProblem(bytes: Buffer): string | null {
     return "it is encoded as UTF-16; it must be UTF-8";
   }
   if (isUtf8(bytes)) return null;
-  // Decoding replaces only invalid bytes.
+  // Decoding replaces only invalid bytes, each time by U+FFFD, whose first bytes may be equal to those that it replaces.
   const decoded = Buffer.from(bytes.toString("utf8"));
-  const offset = bytes.findIndex((byte, index) => byte !== decoded[index]);
+  const differsAt = bytes.findIndex((byte, index) => byte !== decoded[index]);
+  const offset = decoded.lastIndexOf("\ufffd", differsAt === -1 ? bytes.length : differsAt);
   const lines = bytes.subarray(0, offset).toString("utf8").split("\n");
   const byte = `0x${bytes[offset]?.toString(16).padStart(2, "0")}`;
   return `it is not UTF-8: line ${lines.length}, column ${lines.at(-1)!.length + 1} has the byte ${byte}`;

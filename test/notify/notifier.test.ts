@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS } from "../../src/base/duration.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
-import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
+import type { DeliveryResult, Notification, Receiver } from "../../src/model/remediation/notification.ts";
 import { createNotifier } from "../../src/notify/notifier.ts";
 import { NOTIFICATIONS_PER_REQUEST_MAX, QUEUED_NOTIFICATIONS_MAX } from "../../src/notify/retry-queue.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
@@ -241,6 +241,32 @@ describe("stop", () => {
     const stopped = notifier.stop(5_000);
     await clock.advance(5_000);
     await stopped;
+  });
+
+  test("during a repetition sends what is queued once that has ended", async () => {
+    const clock = createVirtualClock(START_MS);
+    const repetition = Promise.withResolvers<DeliveryResult>();
+    const sent: (readonly string[])[] = [];
+    const alerts: Receiver = {
+      name: "alerts",
+      repeatMs: MINUTE,
+      async send(notifications) {
+        sent.push(notifications.map(({ key }) => key));
+        if (sent.length === 3) return repetition.promise;
+        return sent.length === 2 ? { ok: false, error: "it answered 503", isFinal: false } : { ok: true };
+      },
+    };
+    const notifier = createNotifier({ receivers: [alerts], clock, random: () => 0.5, log: createRecordingLog() });
+    notifier.notify(storm);
+    await clock.advance(MINUTE - 1);
+    notifier.notify(notification());
+    await clock.advance(1);
+    const stopped = notifier.stop(5_000);
+    repetition.resolve({ ok: true });
+    await clock.advance(0);
+    await stopped;
+    expect(sent).toEqual([["storm"], ["step/ep-1/4"], ["storm"], ["step/ep-1/4"]]);
+    expect(clock.sleeperCount()).toBe(0);
   });
 
   test("does not resolve active notifications", async () => {

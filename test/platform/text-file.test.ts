@@ -64,6 +64,9 @@ describe("explains why it can't be read:", () => {
     [[0xef, 0xbf, 0xbd, 0xc0, 0x80], "line 1, column 2 has the byte 0xc0"],
     [[0xf0, 0x9f, 0x98], "line 1, column 1 has the byte 0xf0"],
     [[0xed, 0xa0, 0x80, 0x61, 0x61, 0x61], "line 1, column 1 has the byte 0xed"],
+    [[0x6e, 0x61, 0xef, 0x76, 0x65], "line 1, column 3 has the byte 0xef"],
+    [[0x61, 0xef, 0xbf], "line 1, column 2 has the byte 0xef"],
+    [[0xef, 0xbf, 0xbd, 0xef, 0xbf, 0x61], "line 1, column 2 has the byte 0xef"],
   ])("bytes %j that are not UTF-8", (bytes, place) => {
     expect(written(Uint8Array.from(bytes))).toEqual({ ok: false, error: `it is not UTF-8: ${place}` });
   });
