@@ -1,5 +1,6 @@
 import { hashSync } from "bcryptjs";
 import { describe, expect, test } from "vitest";
+import { createLog } from "../../../../src/platform/log.ts";
 import { inlineSecret } from "../../../../src/platform/secret-file.ts";
 import { createUserAuth } from "../../../../src/web/http/auth/basic-auth.ts";
 import { type BcryptMatches, createBcryptMatches } from "../../../../src/web/http/auth/bcrypt.ts";
@@ -114,6 +115,9 @@ describe("basic auth", () => {
       expect((await sendHttpRequest(web, "/metrics")).status).toBe(401);
       expect((await sendHttpRequest(web, "/metrics", validLogin)).status).toBe(200);
     }
+    const lines: string[] = [];
+    createLog({ level: "info", format: "json" }, { write: (line) => lines.push(line) }).error(loggedFields.at(-1)!, "");
+    expect(lines.join("")).toContain("/web.yml: basic_auth_users: turning authentication off needs a reload");
   });
 });
 
@@ -215,6 +219,16 @@ describe("wrong passwords", () => {
     const many = await Promise.all(Array.from({ length: 12 }, (_, time) => authenticate(String(time), "a")));
     expect(many).toEqual([...Array(10).fill("wrong"), "throttled", "throttled"]);
     expect(await authenticate("x", "b")).toBe("wrong");
+  });
+
+  test("do not include passwords that could not be checked", async () => {
+    let isFailing = true;
+    const bcryptMatches = () => (isFailing ? Promise.reject(new Error("out of memory")) : Promise.resolve(true));
+    const authenticateUser = createUserAuth(bcryptMatches, stillClock);
+    const authenticate = () => authenticateUser(validLogin.headers.authorization, users, "a");
+    for (let time = 0; time < 10; time++) await expect(authenticate()).rejects.toThrow("out of memory");
+    isFailing = false;
+    expect(await authenticate()).toEqual({ kind: "granted" });
   });
 
   test("wait in a bounded queue; further ones get a Retry-After", async () => {
