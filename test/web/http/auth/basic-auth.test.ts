@@ -1,5 +1,6 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { hashSync } from "bcryptjs";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { createLog } from "../../../../src/platform/log.ts";
 import { inlineSecret } from "../../../../src/platform/secret-file.ts";
 import { createUserAuth } from "../../../../src/web/http/auth/basic-auth.ts";
@@ -171,6 +172,21 @@ describe("bcrypt", () => {
     }
     expect(await checked).toBe(true);
     expect(turns).toBeGreaterThan(50);
+  });
+
+  test("runs in one thread, which all servers share", async () => {
+    let threads = 0;
+    const count = () => {
+      threads++;
+    };
+    subscribe("worker_threads", count);
+    onTestFinished(() => void unsubscribe("worker_threads", count));
+    for (let time = 0; time < 3; time++) {
+      const { web } = await startServerWithFiles(annWebFile);
+      expect((await sendHttpRequest(web, "/metrics", validLogin)).status).toBe(200);
+      await web.close(0);
+    }
+    expect(threads).toBeLessThan(2);
   });
 
   test("compares several passwords one after the other", async () => {
