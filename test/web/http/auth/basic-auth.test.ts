@@ -1,10 +1,9 @@
-import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { hashSync } from "bcryptjs";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createLog } from "../../../../src/platform/log.ts";
 import { inlineSecret } from "../../../../src/platform/secret-file.ts";
 import { createUserAuth } from "../../../../src/web/http/auth/basic-auth.ts";
-import { type BcryptMatches, createBcryptMatches } from "../../../../src/web/http/auth/bcrypt.ts";
+import type { BcryptMatches } from "../../../../src/web/http/auth/bcrypt.ts";
 import { recordingCommands } from "../../api/remediation-view-fixture.ts";
 import { basic, sendHttpRequest, startServerWithFiles } from "../secured-server.ts";
 import { adminOperators, loggedFields, loggedMessages } from "../test-server.ts";
@@ -157,47 +156,6 @@ describe("bcrypt", () => {
     expect(answer.headers["retry-after"]).toBe("1");
     expect(loggedMessages).toEqual(["password check failed"]);
     expect(loggedFields).toEqual([{ err: new Error("no thread") }]);
-  });
-
-  test("does not block the event loop", async () => {
-    const bcryptMatches = createBcryptMatches();
-    let turns = 0;
-    let isOver = false;
-    const checked = bcryptMatches(PASSWORD, hashSync(PASSWORD, 8)).finally(() => {
-      isOver = true;
-    });
-    while (!isOver) {
-      turns++;
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    expect(await checked).toBe(true);
-    expect(turns).toBeGreaterThan(50);
-  });
-
-  test("runs in one thread, which all servers share", async () => {
-    let threads = 0;
-    const count = () => {
-      threads++;
-    };
-    subscribe("worker_threads", count);
-    onTestFinished(() => void unsubscribe("worker_threads", count));
-    for (let time = 0; time < 3; time++) {
-      const { web } = await startServerWithFiles(annWebFile);
-      expect((await sendHttpRequest(web, "/metrics", validLogin)).status).toBe(200);
-      await web.close(0);
-    }
-    expect(threads).toBeLessThan(2);
-  });
-
-  test("compares several passwords one after the other", async () => {
-    const bcryptMatches = createBcryptMatches();
-    const given = [PASSWORD, "x", PASSWORD, "y"];
-    expect(await Promise.all(given.map((password) => bcryptMatches(password, hash)))).toEqual([
-      true,
-      false,
-      true,
-      false,
-    ]);
   });
 });
 
