@@ -91,11 +91,15 @@ export class Leadership {
       if (!isAcquired && epoch !== before) log.info({ leader: holder, epoch }, "another daemon leads; standing by");
       return isAcquired;
     } catch (error) {
+      if (lease.epoch() !== null) {
+        // The lease has been acquired, and only reading its holder failed.
+        this.#leader = null;
+        return true;
+      }
       // Logged when it begins, not at every attempt.
       if (!this.#isDatabaseFailing) log.warn({ err: error }, "lease not acquired; trying again");
       this.#isDatabaseFailing = true;
-      // The lease may have been acquired even if reading its holder failed.
-      return lease.epoch() !== null;
+      return false;
     }
   }
 

@@ -171,6 +171,8 @@ export class Standby {
       ...commands.toReversed().map((row) => ({ kind: "command", row }) as const),
     ];
     const texts = rows.map((row) => JSON.stringify(row));
+    // A daemon that has been elected in the meantime records the rows itself.
+    if (this.#stop.signal.aborted) return;
     const known = this.#knownRows;
     if (known !== null) this.#runtime.eventLog.record(rows.filter((_, index) => !known.has(texts[index]!)));
     this.#knownRows = new Set(texts);

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
+import type { JournalQuery } from "../../src/model/remediation/journal.ts";
 import { startDaemonGroup } from "../harness/daemon-group.ts";
 import { commandsOf } from "../harness/operator-commands.ts";
 import { marksOf } from "../harness/remediation-results.ts";
@@ -57,4 +58,29 @@ test("a standby that could not read the journal for long reads it as soon as it 
   standby.database.hanging = null;
   await group.advance(5 * SECOND_MS);
   expect(problem()).toBeNull();
+});
+
+test("a read of the journal that ends after the daemon was elected adds no event a second time", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(WARM_UP_MS);
+  const [one, two] = group.daemons;
+  const { journal } = two!.database.state;
+  const { decisions } = journal;
+  const hanging = Promise.withResolvers<void>();
+  Object.assign(journal, {
+    decisions: async (query: JournalQuery) => {
+      await hanging.promise;
+      return decisions(query);
+    },
+  });
+  await group.advance(MINUTE_MS);
+  await one!.stop();
+  await group.advance(WARM_UP_MS);
+  const node = group.failNode();
+  await group.advanceUntil(() => group.posts.some(({ daemon, path }) => daemon === "two" && path.includes(node)));
+  const shown = two!.runtime.eventLog.after(0, 1_000);
+  hanging.resolve();
+  await group.advance(SECOND_MS);
+  expect(shown.rows).not.toEqual([]);
+  expect(two!.runtime.eventLog.after(0, 1_000)).toEqual(shown);
 });

@@ -15,7 +15,7 @@ const basicAuth = exactlyOneOf(["password", "password_file"], {
 
 const authorization = exactlyOneOf(["credentials", "credentials_file"], {
   type: text(AUTH_TYPE_EXPECTED)
-    .regex(/^(?!basic$)[\w!#$%&'*+.^`|~-]+$/i, `must be ${AUTH_TYPE_EXPECTED}; for Basic there is basic_auth`)
+    .regex(/^(?!basic$)[\w!#$%&'*+.^`|~-]+$/i, `must be ${AUTH_TYPE_EXPECTED}; use basic_auth instead of Basic`)
     .default("Bearer")
     .describe("Type of the Authorization header."),
   credentials: text(CREDENTIALS_EXPECTED, { name: "string", secret: "the credential" })

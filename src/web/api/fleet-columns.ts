@@ -52,7 +52,7 @@ export const summarizeTimes = (column: NumberColumn): TimeSummary => runAtOnce(s
 /** Slots that are sorted or merged in one step, which takes a fraction of a millisecond. */
 const SLOTS_PER_STEP = 512;
 
-/** Returns the slots of nodes in the order of their ids. */
+/** The steps that sort the slots of nodes by their ids. */
 export const slotsInOrder = cacheStepsByColumn(function* sortSlots(ids: readonly string[]): Steps<Uint32Array> {
   let slots = new Uint32Array(ids.length);
   let count = 0;

@@ -70,7 +70,7 @@ function takeSample(statusSnapshot: StatusSnapshot) {
   };
 }
 
-/** Returns whether the data of a collector, settled at a time, is known and fresh. */
-function isFresh({ monotonic, plan }: StatusSnapshot, collector: Collector, settledAt: number | null = null): boolean {
-  return settledAt !== null && monotonic - settledAt <= (plan[collector]?.freshMs ?? Number.POSITIVE_INFINITY);
+/** Returns whether the data that a collector's last walk produced at a time is known and fresh. */
+function isFresh({ monotonic, plan }: StatusSnapshot, collector: Collector, walkedAt: number | null = null): boolean {
+  return walkedAt !== null && monotonic - walkedAt <= (plan[collector]?.freshMs ?? Number.POSITIVE_INFINITY);
 }

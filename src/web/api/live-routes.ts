@@ -41,7 +41,8 @@ export function liveRoutes(context: WebContext): readonly Route[] {
       return undefined;
     }
     reply.header("retry-after", RETRY_AFTER_S);
-    return sendError(request, reply, 503, `too many event streams are open; try again in ${RETRY_AFTER_S} s`);
+    const problem = `too many event streams are open, or the server is stopping; try again in ${RETRY_AFTER_S} s`;
+    return sendError(request, reply, 503, problem);
   }
 
   return [

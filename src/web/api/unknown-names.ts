@@ -25,12 +25,16 @@ export function withWarnings<Row>(
   return warnings.length === 0 ? { data } : { data, warnings };
 }
 
-/** A name is not reported while the daemon knows none of its kind. */
+/**
+ * A name is not reported while the daemon knows none of its kind. A node, region or country is not reported before a
+ * walk of the list has completed.
+ */
 function unknownNames(
   { node, policy, region, country }: NameFilters,
-  fleet: Fleet | null,
+  latest: Fleet | null,
   policies: readonly string[],
 ) {
+  const fleet = latest === null || latest.settledAt === null ? null : latest;
   const locations = fleet?.locations ?? [];
   const regions = locations.map((location) => location.region);
   const countries = locations.map((location) => location.country);

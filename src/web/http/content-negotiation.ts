@@ -38,7 +38,7 @@ export function acceptsGzip({ "accept-encoding": acceptEncoding = "" }: Incoming
 
 /**
  * Parses comma-separated choices with parameters (RFC 9110, section 12.4.2). Their quality is from 0 (not accepted) to 1
- * (best). An invalid quality counts as 0.
+ * (best). A quality that is not such a number counts as 0.
  */
 function parseChoices(header: string) {
   return header.split(",").map((choice) => {

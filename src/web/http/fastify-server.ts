@@ -1,4 +1,4 @@
-import type { ServerResponse } from "node:http";
+import { METHODS, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { TlsOptions } from "node:tls";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
@@ -61,6 +61,8 @@ export function createHttpServer(
   const app = fastify({
     bodyLimit: BODY_BYTES_MAX,
     trustProxy: (address) => isTrustedProxy(address),
+    // Fastify's own error response lacks our headers, and the routes can answer until the daemon has stopped.
+    return503OnClosing: false,
     connectionTimeout: stallMs,
     keepAliveTimeout: IDLE_MS_MAX,
     requestTimeout: requestMs,
@@ -73,7 +75,11 @@ export function createHttpServer(
       answerMalformed(error, socket);
     },
   });
+  // Other methods would be answered 404 instead of 405.
+  for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
   app.addHook("onRequest", (request, reply, done) => {
+    // Every body is read as JSON, but Fastify rejects an invalid content type.
+    delete request.headers["content-type"];
     if (hasOneHost(request)) done();
     else refuseMalformed(request, reply, 400, "the request must have exactly one valid Host header");
   });

@@ -30,6 +30,9 @@ export interface Route {
   close?(): void;
 }
 
+/** Shared by all servers of the process, because a thread would outlive the server that a reload replaces. */
+const workerBcryptMatches = createBcryptMatches();
+
 /** The dependencies and the state that all parts of the web server share. */
 export type WebContext = ReturnType<typeof createWebContext>;
 
@@ -37,7 +40,7 @@ export type WebContext = ReturnType<typeof createWebContext>;
 export const createWebContext = ({
   deps,
   settings = OPEN_WEB_SETTINGS,
-  bcryptMatches,
+  bcryptMatches = workerBcryptMatches,
   ...shell
 }: WebServerOptions) => ({
   ...deps,
@@ -46,6 +49,6 @@ export const createWebContext = ({
   webSettings: watchWebSettings(settings, shell),
   requestQueue: createRequestQueue(shell.clock),
   authenticateOperator: createOperatorAuth(shell.clock),
-  authenticateUser: createUserAuth(bcryptMatches ?? createBcryptMatches(), shell.clock),
+  authenticateUser: createUserAuth(bcryptMatches, shell.clock),
   countRefusal: (reason: WebRefusal): void => shell.metrics.inc("proxywarden_web_refusals_total", { reason }),
 });

@@ -154,6 +154,8 @@ function queued({ method, path, handle }: Route, { requestQueue, countRefusal }:
       return sendError(request, reply, 503, "too many requests are queued; try again later");
     }
     await turn;
+    // Nobody reads the response, and computing it would delay others.
+    if (request.raw.socket.destroyed) return reply.hijack();
     return handle(request, reply);
   };
 }

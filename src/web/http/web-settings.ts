@@ -13,7 +13,7 @@ import { loadTlsSettings, type TlsSettings } from "./tls/tls-settings.ts";
 export interface WebSettings {
   /** Null means plain HTTP. */
   readonly tls: TlsSettings | null;
-  /** Headers of every response, added to the common ones or replacing them. */
+  /** Headers of every response to a well-formed request, added to the common ones or replacing them. */
   readonly headers: Readonly<Record<string, string>>;
   /** Bcrypt hashes by user. Empty means no authentication. */
   readonly users: ReadonlyMap<string, string>;
@@ -129,7 +129,7 @@ function checkSafeChange(old: WebSettings, next: WebSettings, file: string): Res
     problems.push(`${file}: tls_server_config: turning TLS ${next.tls === null ? "off" : "on"} needs a restart`);
   }
   if (old.users.size > 0 && next.users.size === 0) {
-    problems.push(`${file}: basic_auth_users: turning basic auth off needs a reload`);
+    problems.push(`${file}: basic_auth_users: turning authentication off needs a reload`);
   }
   return problems.length === 0 ? ok(next) : fail(problems);
 }

@@ -95,7 +95,7 @@ describe("is rejected with the position and the expected value:", () => {
     ],
     [
       "prometheus: { url: 'http://h', authorization: { type: Basic, credentials_file: f } }",
-      '2:55: prometheus.authorization.type: found "Basic"; must be the type of an Authorization header, such as Bearer; for Basic there is basic_auth',
+      '2:55: prometheus.authorization.type: found "Basic"; must be the type of an Authorization header, such as Bearer; use basic_auth instead of Basic',
     ],
     [
       "prometheus: { url: 'http://h', authorization: { credentials_file: f }, basic_auth: { username: u, password_file: f } }",

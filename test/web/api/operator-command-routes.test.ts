@@ -45,6 +45,17 @@ describe("a command", () => {
     expect(recorded).toEqual([order]);
   });
 
+  test.each(["", "text/plain", ";", "application/json; charset"])(
+    "is executed whatever its content type, such as %j",
+    async (contentType) => {
+      const { recorded, web } = await serverRecordingCommands();
+      const headers = { ...bearer, "content-type": contentType };
+      const body = JSON.stringify({ reason: "deploy" });
+      expect(await fetchFrom(web, "/api/v1/pause", { method: "POST", headers, body })).toMatchObject({ status: 200 });
+      expect(recorded).toEqual([["pause", "deploy"]]);
+    },
+  );
+
   test("hold is answered 404 if it names a node by anything but an id, which would hold no node", async () => {
     const { recorded, post } = await serverRecordingCommands();
     const answer = await post("/api/v1/nodes/fra-0007/hold");

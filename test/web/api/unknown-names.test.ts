@@ -77,6 +77,14 @@ describe("a response without rows warns of each name in its query that the daemo
     expect(JSON.parse(response.text)).toEqual({ data: [] });
   });
 
+  test("neither a node nor its location is unknown during the first walk, which has not shown all nodes", async () => {
+    const web = await startTestServer({ fleet: () => ({ ...fleet, settledAt: null }) });
+    for (const path of ["decisions?node=node_3", "nodes?region=us-west&country=FR"]) {
+      const response = await fetchFrom(web, `/api/v1/${path}`);
+      expect(JSON.parse(response.text)).not.toHaveProperty("warnings");
+    }
+  });
+
   test("rows of a policy that was removed need no warning", async () => {
     const decisions: RemediationView["decisions"] = () => Promise.resolve([heldDecision]);
     const web = await startTestServer({ fleet: () => fleet, remediation: () => ({ ...remediation, decisions }) });

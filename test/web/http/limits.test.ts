@@ -154,6 +154,16 @@ describe("a flood of API requests", () => {
     flood.socket.destroy();
   });
 
+  test("is not computed for a client that has disconnected", async () => {
+    let served = 0;
+    const { web } = await startServerWithFiles(PLAIN, { deps: heavy(() => served++) });
+    const flood = openConnection(web.url, getRequest("/api/v1/nodes").repeat(60));
+    await waitUntil("it is under way", () => served > 0);
+    flood.socket.destroy();
+    expect((await sendHttpRequest(web, "/api/v1/nodes")).status).toBe(200);
+    expect(served).toBeLessThan(30);
+  });
+
   test("is answered 503 when the queue is full", async () => {
     let served = 0;
     const { web, metrics } = await startServerWithFiles(PLAIN, { deps: heavy(() => served++) });

@@ -5,8 +5,10 @@ import { text } from "node:stream/consumers";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { SHUTDOWN_BUDGET } from "../../../src/daemon/shutdown.ts";
 import type { Clock } from "../../../src/model/ports.ts";
+import { nextTurn } from "../../../src/platform/event-loop.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
 import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
+import { getRequest, openConnection } from "./connections.ts";
 import {
   defaultDeps,
   deferred,
@@ -36,6 +38,7 @@ describe("an unknown route or method", () => {
     ["DELETE", "/", "GET, HEAD"],
     ["POST", "/api/v1/nodes", "GET, HEAD"],
     ["PATCH", "/api/v1/nodes/node_1", "GET, HEAD"],
+    ["PROPFIND", "/metrics", "GET, HEAD"],
   ])("%s %s is answered 405 with the allowed methods", async (method, path, allow) => {
     const response = await fetchFrom(await startTestServer(), path, { method });
     expect(response.status).toBe(405);
@@ -75,6 +78,26 @@ describe("closing", () => {
     const closed = web.close(SHUTDOWN_BUDGET.webMs);
     scrape.keep(await defaultDeps.scrape({}));
     expect(await text(await response)).toBe(metricsBody.toString());
+    await closed;
+  });
+
+  test("still answers a request that follows a running one on its connection", async () => {
+    const scrape = deferred<Awaited<ReturnType<WebDeps["scrape"]>>>();
+    const asked = deferred<void>();
+    const web = await startTestServer({
+      scrape: () => {
+        asked.keep();
+        return scrape.promise;
+      },
+    });
+    const { socket, received } = openConnection(web.url, getRequest("/metrics"));
+    await asked.promise;
+    const closed = web.close(SHUTDOWN_BUDGET.webMs);
+    socket.write(getRequest("/api/v1/budget"));
+    await nextTurn();
+    await nextTurn();
+    scrape.keep(await defaultDeps.scrape({}));
+    expect(await received).toMatch(/{"month":1}$/);
     await closed;
   });
 

@@ -75,7 +75,11 @@ export function createUserAuth(bcryptMatches: BcryptMatches, clock: Pick<Clock, 
       failedAttempts.forgive(client);
       return { kind: "busy", retryAfterMs: BUSY_RETRY_MS };
     }
-    if (!(await startCheck(key, given.password, hash)) || !isKnown) return { kind: "wrong" };
+    const matches = await startCheck(key, given.password, hash).catch((error: unknown) => {
+      failedAttempts.forgive(client);
+      throw error;
+    });
+    if (!matches || !isKnown) return { kind: "wrong" };
     failedAttempts.forgive(client);
     cacheLogin(key);
     return { kind: "granted" };
