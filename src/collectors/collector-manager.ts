@@ -211,7 +211,10 @@ function startCollectors(
 
   return COLLECTORS.flatMap((collector) => {
     const schedule = settings.schedules[collector];
-    if (schedule === null) return [];
+    if (schedule === null) {
+      collected.reporters[collector].reset();
+      return [];
+    }
     if (collector !== "details") return start(collector, schedule);
     const plan = () => pollingPlan.current().details;
     return runDetailCollector({ ...deps, plan, onRead: publisher.markChanged }, signal);
