@@ -54,6 +54,15 @@ const PROBLEM_MESSAGES: Readonly<Partial<Record<RejectReason, string>>> = {
   usage_out_of_scale: "usage contradicts service.usage_scale",
 };
 
+/** The gauges of the last run. */
+const RUN_GAUGES = [
+  "proxywarden_collect_last_success_timestamp_seconds",
+  "proxywarden_collect_duration_seconds",
+  "proxywarden_collect_complete",
+  "proxywarden_collect_completeness_ratio",
+  "proxywarden_collect_last_complete_timestamp_seconds",
+] as const;
+
 /** Reports the runs of one collector in metrics and log, and keeps its health. */
 export class CollectorReporter {
   readonly #collector: Collector;
@@ -73,6 +82,14 @@ export class CollectorReporter {
 
   health(): CollectorHealth {
     return this.#health;
+  }
+
+  /** Forgets the last run of a collector that no longer runs. */
+  reset(): void {
+    const collector = this.#collector;
+    for (const gauge of RUN_GAUGES) this.#deps.metrics.set(gauge, { collector }, Number.NaN);
+    this.#health = NOT_RUN;
+    this.#loggedFailure = null;
   }
 
   /** Runs the collector once and reports the run. Returns whether it succeeded. Never rejects. */

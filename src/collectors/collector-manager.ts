@@ -211,7 +211,10 @@ function startCollectors(
 
   return COLLECTORS.flatMap((collector) => {
     const schedule = settings.schedules[collector];
-    if (schedule === null) return [];
+    if (schedule === null) {
+      collected.reporters[collector].reset();
+      return [];
+    }
     if (collector !== "details") return start(collector, schedule);
     const plan = () => pollingPlan.current().details;
     return runDetailCollector({ ...deps, plan, onRead: publisher.markChanged }, signal);
@@ -219,8 +222,7 @@ function startCollectors(
 }
 
 /** Returns whether a run was answered 403 and read nothing. */
-const isForbidden = ({ error, shownShare }: RunOutcome): boolean =>
-  error?.kind === "forbidden" && shownShare === undefined;
+const isForbidden = ({ error, shownShare = 0 }: RunOutcome): boolean => error?.kind === "forbidden" && shownShare === 0;
 
 /** Returns the minimum interval of a collector after this many runs in a row that lacked a scope. */
 const forbiddenIntervalMs = (runs: number): DurationMs =>

@@ -178,7 +178,7 @@ export async function collectSessions(deps: ListCollectorDeps, signal: AbortSign
   if (!walked.ok) {
     sessionWalks.cut();
     await runInSlices(sessions.endWalk("failed", deps.clock.monotonic()), deps.clock);
-    return { complete: false, error: walked.error };
+    return runOutcomeOf(walked, false, 0);
   }
   const { end, error, observedFrom } = walked.value;
   const uncounted = Math.max(0, missingRecords(walked.value));
@@ -248,7 +248,7 @@ function readList(
 }
 
 function runOutcomeOf(walked: ListReadResult, complete: boolean, missing: number, advice = ""): RunOutcome {
-  if (!walked.ok) return { complete: false, error: walked.error };
+  if (!walked.ok) return { complete: false, shownShare: 0, error: walked.error };
   const { error, difference, end, seen, total } = walked.value;
   const shown = shownShare(walked.value, missing);
   const isRefused = error !== null && end === "refused";

@@ -150,8 +150,11 @@ export class RoleSwitch {
     if (!hasSameLimits(old.resources, resources)) term.rateLimiter.setLimits(settings.limits, settings.monthStartsOn);
     const isSameService = config.service.base_url === old.resources.config.service.base_url;
     const knownService = isSameService ? old.collection.knownService : null;
-    const { exposition } = this.#runtime;
-    if (!isSameService) void exposition.refresh(null);
+    const { exposition, metrics } = this.#runtime;
+    if (!isSameService) {
+      void exposition.refresh(null);
+      metrics.clearLeaderGauges();
+    }
     const collection = keepsCollectors ? old.collection : startCollection(resources, knownService, this.#runtime, term);
     this.#active = startLeader(resources, collection, old.activeNotifications(), this.#runtime, term);
     // If publishing failed, the leader has logged it, and /metrics has no metrics of the network.

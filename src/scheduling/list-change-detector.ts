@@ -72,7 +72,8 @@ export class ListChangeDetector {
 
   #grow(slot: number): void {
     this.#records = growColumn(this.#records, slot);
-    this.#cells = growColumn(this.#cells, (slot + 1) * CELLS_PER_NODE);
+    // The records may have got room for more slots than this one.
+    this.#cells = growColumn(this.#cells, this.#records.length * CELLS_PER_NODE - 1);
     this.#bandwidths = growColumn(this.#bandwidths, slot, Number.NaN);
     this.#listedAt = growColumn(this.#listedAt, slot);
   }

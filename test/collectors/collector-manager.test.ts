@@ -128,6 +128,7 @@ describe("during each fault", () => {
       expect(daemon.snapshots.last!.fleet.count).toBe(30);
       expect(daemon.collectorManager.collectorHealth().nodes.failure).toMatchObject({ kind: reason });
       const page = await daemon.metrics.render("text");
+      expect(page).toContain('proxywarden_collect_completeness_ratio{collector="nodes"} 0\n');
       for (const collector of ["nodes", "sessions", "stats"]) {
         expect(page).toMatch(
           new RegExp(`collect_failures_total\\{collector="${collector}",reason="${reason}"\\} [1-9]`),

@@ -3,7 +3,7 @@ import { MINUTE_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import type { NodeRecord } from "../../src/model/node.ts";
 import { ListChangeDetector } from "../../src/scheduling/list-change-detector.ts";
-import { listRecord } from "./node-fixtures.ts";
+import { listRecord, range } from "./node-fixtures.ts";
 
 /** Lists of a node, a minute apart, each as it usually is but for what is said: which of them are abrupt. */
 function abrupt(overrides: readonly Partial<NodeRecord>[]): readonly number[] {
@@ -14,6 +14,16 @@ function abrupt(overrides: readonly Partial<NodeRecord>[]): readonly number[] {
     return changes.recordAndCheck(0, listRecord({ ...usual, ...each }), minute * MINUTE_MS) ? [minute] : [];
   });
 }
+
+test("abrupt changes of every node of a fleet are found", () => {
+  const nodes = 100;
+  const changes = new ListChangeDetector();
+  const abruptSlots = (minute: number, overrides: Partial<NodeRecord>) =>
+    range(0, nodes).filter((slot) => changes.recordAndCheck(slot, listRecord(overrides), minute * MINUTE_MS));
+  for (let minute = 0; minute < 10; minute++) expect(abruptSlots(minute, {})).toEqual([]);
+  expect(abruptSlots(10, { activeSessions: 400 })).toEqual(range(0, nodes));
+  expect(abruptSlots(11, { activeSessions: 400, uptimeHours: 0 })).toEqual(range(0, nodes));
+});
 
 const usualRecord = (records: number): Partial<NodeRecord>[] => Array.from({ length: records }, () => ({}));
 

@@ -28,10 +28,7 @@ const CUT_WALKS_MAX = 3;
  */
 const ABSENCES_MAX = 2;
 
-/**
- * A session that this many walks in a row did not show is forgotten, even if none of them was complete. Failed walks
- * are not counted.
- */
+/** A session that this many walks in a row, complete or not, did not show is forgotten. Failed walks do not count. */
 const WALKS_REMEMBERED = 20;
 
 /**
@@ -127,13 +124,19 @@ export class SessionTotals {
     const isStartedSince = (session.startedAtMs ?? 0) >= this.#lastCompleteBeganAt;
     const type = typeIndex.get(session.type)!;
     const node = session.nodeId === null ? null : this.#nodes.slotOf(session.nodeId);
-    // The bytes of a session seen for the first time count only if it started since the last complete walk.
-    this.#addBytes(session, row, node, isNew && isStartedSince ? 0 : Number.NaN);
+    const hasEnded = endedStatuses.has(session.status);
+    // The duration of an open session only grows, so this record may be from a cache. If its bytes were stored, the next
+    // record would count bytes again. The stored duration is rounded.
+    const isOlder = !hasEnded && Math.fround(session.durationSeconds ?? Number.NaN) < columns.durationSeconds[row]!;
+    if (!isOlder) {
+      // The bytes of a session seen for the first time count only if it started since the last complete walk.
+      this.#addBytes(session, row, node, isNew && isStartedSince ? 0 : Number.NaN);
+      columns.durationSeconds[row] = session.durationSeconds ?? columns.durationSeconds[row]!;
+    }
     columns.type[row] = type;
-    columns.durationSeconds[row] = session.durationSeconds ?? columns.durationSeconds[row]!;
     columns.absences[row] = 0;
     if (failedStatuses.has(session.status)) this.#failedListed = true;
-    if (endedStatuses.has(session.status) && columns.endedWalk[row] === 0) {
+    if (hasEnded && columns.endedWalk[row] === 0) {
       columns.endedWalk[row] = this.#walk;
       if (!isNew || isStartedSince) this.#durations.observe(type, columns.durationSeconds[row]!);
     }
@@ -287,9 +290,8 @@ class SessionDurations {
     const histogram = this.#histograms[type]!;
     histogram.count++;
     histogram.sum += seconds;
-    SESSION_DURATION_BUCKETS_SECONDS.forEach((bound, index) => {
+    for (const [index, bound] of SESSION_DURATION_BUCKETS_SECONDS.entries())
       if (seconds <= bound) histogram.counts[index]!++;
-    });
   }
 
   copy(): readonly Histogram[] {

@@ -35,6 +35,8 @@ function* setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): Steps<
   metrics.set("proxywarden_breaker_open", {}, status.breaker === null ? 0 : 1);
   metrics.set("proxywarden_journal_writable", {}, status.journal === null ? 1 : 0);
   metrics.set("proxywarden_approvals_waiting", {}, view.approvals().length);
+  // A reload may have removed limits.
+  metrics.clear("proxywarden_limit_nodes");
   for (const [limit, nodes] of Object.entries(status.limits ?? {}))
     metrics.set("proxywarden_limit_nodes", { limit }, nodes);
   for (const { policy: compiled, mode, hasFallenBack, matched, unknown, episodes } of yield* view.policies()) {

@@ -122,10 +122,14 @@ function remediationStatus({ context, fleetHealth, leader, unobserved }: StatusV
     journal: remediationState.journalProblem(),
     roundFailure: leader?.roundHealth.failure() ?? null,
     largestWalkNodes: largestWalkNodes(records),
-    limits: observed.latest && limitsByName(config.safety, observed.fleet.count),
+    limits: isFleetRead(observed) ? limitsByName(config.safety, observed.fleet.count) : null,
     inFlight: [...records.actions()].filter((action) => isInFlight(action) && !action.dryRun).length,
   };
 }
+
+/** Returns whether the size of the fleet is known. The first snapshots may show a fleet of which nothing was read yet. */
+const isFleetRead = ({ latest }: ViewDeps["observed"]): boolean =>
+  latest !== null && latest.snapshot.fleet.walkedAt !== null;
 
 function* policyStatuses({ context, leader }: StatusViewDeps): Steps<readonly PolicyStatus[]> {
   const { policies, remediationState } = context;

@@ -33,8 +33,8 @@ export interface RemediationStatus {
   /** Nodes of the largest complete walk, with which the inventory is compared, or 0 if there was none yet. */
   readonly largestWalkNodes: number;
   /**
-   * The effective limits for the current fleet, in nodes or actions, by name. Null before the first snapshot and on a
-   * standby.
+   * The effective limits for the current fleet, in nodes or actions, by name. Null before the first walk of the nodes
+   * has ended and on a standby.
    */
   readonly limits: Readonly<Record<string, number>> | null;
   /** Number of actions that are sent and not yet verified, without those of dry runs. */

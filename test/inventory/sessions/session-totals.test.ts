@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { SESSION_STATUSES, SESSION_TYPES } from "../../../src/model/session.ts";
+import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord } from "../../../src/model/session.ts";
 import { createWalks, session } from "./session-walks.ts";
 
 describe("bytes", () => {
@@ -166,6 +166,29 @@ test("a session shown again in one walk, by a page that may be older, changes no
   walk(20, [session("s", { bytesSent: 160 })]);
   expect(bytes()[0]).toBe(60);
   expect([count("active"), ended()]).toEqual([1, 0]);
+});
+
+test("the bytes and duration of an older record, for example from a cache, are ignored", () => {
+  const { walk, bytes, fold } = createWalks();
+  const record = (seconds: number, parts: Partial<SessionRecord> = {}) =>
+    session("a", { durationSeconds: seconds, bytesSent: 100 * seconds, ...parts });
+  walk(0, [record(10)]);
+  for (let seconds = 20; seconds <= 50; seconds += 10) {
+    walk(seconds * 1_000, [record(seconds)]);
+    walk(seconds * 1_000 + 1, [record(seconds - 5)]);
+  }
+  expect(bytes()[0]).toBe(4_000);
+  walk(60_000, []);
+  walk(70_000, []);
+  expect(fold.view()!.durations.reduce((total, { sum }) => total + sum, 0)).toBe(50);
+});
+
+test("the last record of a session is not an older one, even if it states a shorter duration", () => {
+  const { walk, bytes, fold } = createWalks();
+  walk(0, [session("a", { durationSeconds: 90 })]);
+  walk(60_000, [session("a", { durationSeconds: 80, bytesSent: 107, status: "timeout" })]);
+  expect(bytes()[0]).toBe(7);
+  expect(fold.view()!.durations.reduce((total, { sum }) => total + sum, 0)).toBe(80);
 });
 
 test("a session shown twice in one walk counts once", () => {
