@@ -121,7 +121,7 @@ test.each(isLongRun ? [...failures, ...moreFailures] : failures)(
 test(
   "if the daemon starts when the month's calls are used up, an alert says so",
   async () => {
-    const alerts = ["ProxywardenBlind", "ProxywardenMonthSpent", "ProxywardenUntrusted"];
+    const alerts = [...BLIND_ALERTS, "ProxywardenMonthSpent"].toSorted();
     const run = { faults: [], minutes: 30, usedCalls: 999_900 };
     expect(await wrongAlerts(run, { ever: alerts, atEnd: alerts })).toBe("");
   },

@@ -27,6 +27,6 @@ test("the alerts of holds exist, and fire within 6 h", () => {
     const alert = alertOf(reason);
     if (alert !== null) expect(rules, reason).toContain(`- alert: ${alert}\n`);
   }
-  const [, hours, minutes] = /proxywarden_longest_hold_seconds > (\d+) \* 3600 .*\n\s+for: (\d+)m/.exec(rules)!;
+  const [, hours, minutes] = /proxywarden_longest_hold_seconds\[5m\]\) > (\d+) \* 3600 .*\n\s+for: (\d+)m/.exec(rules)!;
   expect(Number(hours) * HOUR_MS + Number(minutes) * MINUTE_MS).toBeLessThan(HOLD_MS_MAX);
 });
