@@ -116,6 +116,10 @@ export function print<T>(
   out.write(output === "json" ? `${JSON.stringify(value, null, 2)}\n` : format(value, createPaint(out, env)));
 }
 
+/** Resolves to the value of `work`. Rejects with {@link CommandFailure} when the process is asked to stop. */
+export const orStopped = <T>(work: Promise<T>, stop: AbortSignal): Promise<T> =>
+  Promise.race([untilAborted(stop).then(() => Promise.reject(new CommandFailure("stopped"))), work]);
+
 /** Resolves when `signal` aborts. */
 export async function untilAborted(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, "abort");

@@ -75,7 +75,7 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
     await daemon.stop();
   } finally {
     await server.close();
-    rmSync(folder, { recursive: true });
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 

@@ -1,6 +1,7 @@
 import type { IntegrationClient } from "../../api-client/integration-client.ts";
-import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
+import { DAY_MS, type DurationMs, formatDuration, MINUTE_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
+import { NODE_STATUS } from "../../metrics/families/node-families.ts";
 import type { NodeId, NodeLabel } from "../../model/node.ts";
 import type { ExternalBlockers } from "../../model/ports.ts";
 import type { EpochMs } from "../../model/time.ts";
@@ -65,8 +66,9 @@ export async function runBacktest(
   const size = await measureHistory(request);
   if (!size.ok) return size;
   const stepMs = request.stepMs ?? fittingStep(size.value, untilMs - fromMs);
-  const startMs = Math.ceil(fromMs / stepMs) * stepMs;
-  const grid: TimeGrid = { startMs, stepMs, points: Math.max(1, Math.floor((untilMs - startMs) / stepMs) + 1) };
+  // No multiple of a long step may lie in a short history.
+  const startMs = Math.min(Math.ceil(fromMs / stepMs) * stepMs, untilMs);
+  const grid: TimeGrid = { startMs, stepMs, points: Math.floor((untilMs - startMs) / stepMs) + 1 };
   const configs = candidate === null ? [inForce] : [inForce, candidate];
   const clock = createReplayClock(startMs);
   const fleet = new ReplayedFleet(startMs);
@@ -82,7 +84,7 @@ export async function runBacktest(
         const atMs = firstMs + point * stepMs;
         clock.set(atMs);
         const seen = fleet.advance(chunk.value, point);
-        if (seen.length === 0) found.addGap(atMs, stepMs);
+        if (seen.length === 0) found.addGap(atMs, Math.min(atMs + stepMs, untilMs));
         for (const observation of seen) for (const replay of replays) await replay.run(observation);
       }
       found.addChunk(chunk.value);
@@ -92,6 +94,7 @@ export async function runBacktest(
   } finally {
     for (const replay of replays) replay.close();
   }
+  if (!found.families.has(NODE_STATUS.name)) return fail(noNodesMessage(stepMs));
   return ok({
     grid,
     size: size.value,
@@ -103,6 +106,9 @@ export async function runBacktest(
     candidate: replays[1]?.outcome ?? null,
   });
 }
+
+const noNodesMessage = (stepMs: DurationMs): string =>
+  `Prometheus has samples of ${NODE_STATUS.name} in this time, but none at the points that were read, which are ${formatDuration(stepMs)} apart; narrow --since and --until, or use a smaller --step`;
 
 function fittingStep({ nodes, walkIntervalMs }: HistorySize, durationMs: DurationMs): DurationMs {
   const fits = (stepMs: DurationMs) =>
@@ -138,11 +144,11 @@ class FoundHistory {
   readonly labels = new Set<NodeLabel>();
   readonly #gaps: { readonly fromMs: EpochMs; untilMs: EpochMs }[] = [];
 
-  /** Adds a point at which the history shows nothing new. */
-  addGap(atMs: EpochMs, stepMs: DurationMs): void {
+  /** Adds a time in which the history shows nothing new. */
+  addGap(fromMs: EpochMs, untilMs: EpochMs): void {
     const last = this.#gaps.at(-1);
-    if (last?.untilMs === atMs) last.untilMs = atMs + stepMs;
-    else this.#gaps.push({ fromMs: atMs, untilMs: atMs + stepMs });
+    if (last?.untilMs === fromMs) last.untilMs = untilMs;
+    else this.#gaps.push({ fromMs, untilMs });
   }
 
   addChunk(chunk: HistoryChunk): void {

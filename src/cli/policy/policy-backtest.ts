@@ -8,7 +8,15 @@ import { systemClock } from "../../platform/clock.ts";
 import type { RemediationConfig } from "../../remediation/context.ts";
 import { runBacktest } from "../backtest/backtest.ts";
 import { readConfig, readPolicies } from "../config/config-loading.ts";
-import { type CommandContext, CommandFailure, EXIT_USAGE, type OutputOption, orFail, print } from "../context.ts";
+import {
+  type CommandContext,
+  CommandFailure,
+  EXIT_USAGE,
+  type OutputOption,
+  orFail,
+  orStopped,
+  print,
+} from "../context.ts";
 import { accessWithSecrets, readServerAccess } from "../daemon-client.ts";
 import { backtestReport, formatBacktest } from "../output/backtest-report.ts";
 import { showShare } from "../output/progress.ts";
@@ -100,12 +108,12 @@ const serverText = ({ prometheus: url, config: file }: BacktestOptions, { config
 async function configsToReplay(
   files: readonly string[],
   loaded: LoadedConfig,
-  { env }: CommandContext,
+  { env, stop }: CommandContext,
 ): Promise<{ readonly inForce: RemediationConfig; readonly candidate: RemediationConfig | null }> {
   const inForce: RemediationConfig = { ...loaded.config, policies: loaded.policies };
   const policies = new Map<string, PolicySpec>(inForce.policies.map((spec) => [spec.name, spec]));
   for (const file of files) {
-    const read = orFail(await readPolicies(file, env, definedNames(loaded.config)));
+    const read = orFail(await orStopped(readPolicies(file, env, definedNames(loaded.config)), stop));
     for (const spec of read) policies.set(spec.name, spec);
   }
   return { inForce, candidate: files.length === 0 ? null : { ...inForce, policies: [...policies.values()] } };

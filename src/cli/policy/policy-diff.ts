@@ -1,6 +1,6 @@
 import { comparePolicies, type PolicyDifference } from "../../policy/policy-diff.ts";
 import { readPolicies } from "../config/config-loading.ts";
-import { type CommandContext, CommandFailure, type OutputOption, print, printProblems } from "../context.ts";
+import { type CommandContext, CommandFailure, type OutputOption, orStopped, print, printProblems } from "../context.ts";
 import { type Paint, stripControlCharacters, type Tone } from "../output/text.ts";
 
 /** `policy diff OLD NEW`: compares on which nodes the policies of two files act. */
@@ -10,7 +10,8 @@ export async function runPolicyDiff(
   files: readonly string[],
 ): Promise<void> {
   const [before, after] = files;
-  const [old, next] = [await readPolicies(before!, context.env), await readPolicies(after!, context.env)];
+  const read = (file: string) => orStopped(readPolicies(file, context.env), context.stop);
+  const [old, next] = [await read(before!), await read(after!)];
   if (!old.ok || !next.ok) {
     for (const read of [old, next]) if (!read.ok) printProblems(context, read.error);
     throw new CommandFailure();

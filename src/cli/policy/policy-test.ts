@@ -7,7 +7,7 @@ import { readTextInput } from "../../platform/text-file.ts";
 import type { RemediationConfig } from "../../remediation/context.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import { type FileProblem, parsePolicyTests } from "../config/config-loading.ts";
-import { type CommandContext, CommandFailure, type OutputOption, print, printProblems } from "../context.ts";
+import { type CommandContext, CommandFailure, type OutputOption, orStopped, print, printProblems } from "../context.ts";
 import { withProgress } from "../output/progress.ts";
 import { type Paint, stripControlCharacters } from "../output/text.ts";
 import { type FailedExpectation, runPolicyTest } from "./policy-test-runner.ts";
@@ -33,7 +33,10 @@ export async function runPolicyTests(
   files: readonly string[],
 ): Promise<void> {
   const results: FileResult[] = [];
-  for (const file of files) results.push(await withProgress(`testing ${file}`, runFile(file, context), context));
+  for (const file of files) {
+    const result = orStopped(runFile(file, context), context.stop);
+    results.push(await withProgress(`testing ${file}`, result, context));
+  }
   const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((test) => test.passed));
   if (options.output === "text") for (const { errors } of results) printProblems(context, errors);
   print(context, options, { passed, files: results }, ({ files }, paint) => formatResults(files, paint));

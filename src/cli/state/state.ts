@@ -6,7 +6,7 @@ import { exportLines, parseExport } from "../../journal/state-export.ts";
 import { readTextStream, STANDARD_STREAM } from "../../platform/text-file.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import { readSource } from "../config/config-loading.ts";
-import { type CommandContext, CommandFailure, orFail } from "../context.ts";
+import { type CommandContext, CommandFailure, orFail, orStopped } from "../context.ts";
 import { importConfiguredState, readConfiguredState } from "./state-store.ts";
 
 interface StateOptions {
@@ -39,7 +39,7 @@ export async function runStateImport(
   const state = orFail(loadStateSection(orFail(readSource(config, context.env))));
   const [name, stream] =
     file === STANDARD_STREAM ? ["standard input", process.stdin] : [file!, createReadStream(file!)];
-  const text = await readTextStream(stream, constants.MAX_STRING_LENGTH);
+  const text = await orStopped(readTextStream(stream, constants.MAX_STRING_LENGTH), context.stop);
   if (!text.ok) throw new CommandFailure(`can't read ${name}: ${text.error}`);
   const rows = parseExport(text.value);
   if (!rows.ok) throw new CommandFailure(`${name} can't be imported: ${rows.error}`);

@@ -81,7 +81,7 @@ export function statusLine({ snapshot, collectors }: StatusSnapshot): string {
   if (snapshot === null || snapshot.fleet.walkedAt === null) return `the fleet is not known yet${suffix}`;
   const counts = Object.entries(statusCounts(snapshot.fleet)).filter(([, count]) => count > 0);
   const byStatus = counts.map(([status, count]) => `${formatCount(count)} ${status}`).join(", ");
-  return `${countNoun(snapshot.fleet.count, "node")}: ${byStatus}${suffix}`;
+  return `${countNoun(snapshot.fleet.count, "node")}${byStatus === "" ? "" : `: ${byStatus}`}${suffix}`;
 }
 
 /** `GET /api/v1/budget`. */

@@ -34,6 +34,12 @@ test("an action in doubt is reported with the reason", async () => {
   expect(await lineOf({ outcome: "verified", detail: "rebooting" })).toMatch(/: verified after \S+, proof: \w+$/);
 });
 
+test("the summary of a network without nodes has no list of statuses", async () => {
+  const status = await statusOf(0);
+  const [line] = createConsoleReporter(status.monotonic).report(status, createEventLog());
+  expect(line!.text).toMatch(/ {2}0 nodes \| 0 active sessions, details of 0 nodes \|/);
+});
+
 test("the summary of a network of one node does not use the plural", async () => {
   const status = await statusOf(1);
   const lines = createConsoleReporter(status.monotonic).report(status, createEventLog());

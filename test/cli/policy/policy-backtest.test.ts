@@ -16,9 +16,12 @@ async function backtest(sections: string, ...args: readonly string[]) {
   return { file, ...(await runInProcess("policy", "backtest", "--config", file, ...args)) };
 }
 
-/** Starts a server that answers every request with this status and body. Returns its URL. */
-async function startServer(status: number, body: string): Promise<string> {
-  const server = createServer((_request, response) => response.writeHead(status).end(body));
+/** Starts a server that answers every request with this status and body, which may depend on the query. Returns its URL. */
+async function startServer(status: number, body: string | ((query: string) => string)): Promise<string> {
+  const server = createServer(({ url = "" }, response) => {
+    const query = new URL(url, "http://prometheus.test").searchParams.get("query") ?? "";
+    response.writeHead(status).end(typeof body === "string" ? body : body(query));
+  });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => void server.close());
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -62,16 +65,37 @@ test("names the URL of a Prometheus without the history, and the options that se
   );
 });
 
-test("warns if several daemons are in the history at the same time", async () => {
+/** Returns the response to a query with a sample a minute in the last ten minutes of an online node of each instance. */
+function lastTenMinutes(...instances: readonly string[]): string {
   const now = Math.floor(Date.now() / 60_000) * 60;
-  const series = ["a:9713", "b:9713"].map((instance) => ({
+  const result = instances.map((instance) => ({
     metric: { instance, node_id: "node_1", status: "online" },
     values: Array.from({ length: 10 }, (_, minute) => [now - 60 * minute, "1"]).toReversed(),
   }));
-  const url = await startServer(
-    200,
-    JSON.stringify({ status: "success", data: { resultType: "matrix", result: series } }),
-  );
+  return JSON.stringify({ status: "success", data: { resultType: "matrix", result } });
+}
+
+test("replays nothing after the end of the history if the step is longer than the history", async () => {
+  const url = await startServer(200, lastTenMinutes("a:9713"));
+  const options = ["--since", "10m", "--step", "5y", "--output", "json"];
+  const { code, out } = await backtest("", "--prometheus", url, ...options);
+  const { history } = JSON.parse(out) as { history: { until: string; gaps: readonly { until: string }[] } };
+  expect(code).toBe(0);
+  expect(Date.parse(history.until)).toBeLessThanOrEqual(Date.now());
+  for (const gap of history.gaps) expect(Date.parse(gap.until)).toBeLessThanOrEqual(Date.now());
+});
+
+test("fails if the history has no nodes at the points that are read", async () => {
+  const empty = JSON.stringify({ status: "success", data: { resultType: "matrix", result: [] } });
+  const url = await startServer(200, (query) => (query.startsWith("count") ? lastTenMinutes("a:9713") : empty));
+  expect(await backtest("", "--prometheus", url, "--since", "10m", "--step", "1m")).toMatchObject({
+    code: 1,
+    err: `replaying the history: 100%\nproxywarden: --prometheus "${url}": Prometheus has samples of proxynet_node_status in this time, but none at the points that were read, which are 1m apart; narrow --since and --until, or use a smaller --step\n`,
+  });
+});
+
+test("warns if several daemons are in the history at the same time", async () => {
+  const url = await startServer(200, lastTenMinutes("a:9713", "b:9713"));
   expect((await backtest("", "--prometheus", url, "--since", "10m", "--step", "1m")).out).toContain(
     "\n  2 daemons are in the history at the same time, and their nodes count as one fleet: select one with --matchers, such as --matchers 'instance=\"HOST:PORT\"'\n",
   );

@@ -82,6 +82,14 @@ test("before the first walk the verdict is unknown, and no action was taken", as
   expect(failed.out).toContain("verdict: expected true, got unknown (the node has not been read)\n");
 });
 
+test("the command ends when the process is asked to stop", async () => {
+  const file = folderWith();
+  const stopped = captureOutput((context) =>
+    runTests({ output: "text" }, { ...context, stop: AbortSignal.abort() }, [file]),
+  );
+  expect(await stopped).toEqual({ code: 1, out: "", err: "proxywarden: stopped\n" });
+});
+
 test("a policy is blocked when the test says so", async () => {
   const file = folderWith([
     ["    expect:", "    blocked: [no for 2m, yes]\n    expect:"],

@@ -1,3 +1,4 @@
+import { rmSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { readTextFile } from "../../../src/platform/text-file.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
@@ -127,6 +128,9 @@ describe("demo", () => {
       const page = parseMetricsPage(await (await fetch(url!)).text());
       return page.select("proxynet_node_cpu_usage_ratio").length > 20;
     });
+    // Programs such as systemd-tmpfiles remove old temporary files.
+    const [, folder] = /--token-file (\S+)\/admin_token/.exec(demo.out())!;
+    rmSync(folder!, { recursive: true });
     demo.kill("SIGINT");
     const { code, out, err } = await demo.ended;
     expect({ code, err }).toEqual({ code: 0, err: "" });
