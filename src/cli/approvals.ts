@@ -30,7 +30,7 @@ function formatApprovals(actions: readonly UnsentAction[]): string {
       .map(stripControlCharacters)
       .join("\n"),
   );
-  return `${blocks.join("\n\n")}\n\n${nextCommand(actions[0]!)}. An action also expires when its evidence no longer holds.\n`;
+  return `${blocks.join("\n\n")}\n\n${stripControlCharacters(nextCommand(actions[0]!))}. An action also expires when its evidence no longer holds.\n`;
 }
 
 const stateText = ({ state, created_at, answered_at, operator }: UnsentAction): string =>

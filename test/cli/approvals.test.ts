@@ -1,12 +1,7 @@
 import { expect, test } from "vitest";
 import { runApprovals } from "../../src/cli/approvals.ts";
 import type { RemediationView } from "../../src/remediation/status/views.ts";
-import {
-  idleRemediation,
-  sampleApproval,
-  sampleApproved,
-  sampleRemediation,
-} from "../web/api/remediation-view-fixture.ts";
+import { idleRemediation, sampleApproved, sampleRemediation } from "../web/api/remediation-view-fixture.ts";
 import { startTestServer } from "../web/http/test-server.ts";
 import { captureOutput } from "./terminal.ts";
 
@@ -62,9 +57,9 @@ test("approvals --output json prints the rows of the API", async () => {
 });
 
 test("approvals replaces control characters in node names", async () => {
-  const odd = { ...sampleApproval, node: "node\u001b[31m\r\u202e" };
+  const odd = { ...sampleApproved, node: "node\u001b[31m\r\u202e" };
   const { url } = await startTestServer({
-    remediation: () => ({ ...idleRemediation, approvals: (state) => (state === "approved" ? [] : [odd]) }),
+    remediation: () => ({ ...idleRemediation, approvals: (state) => (state === "approved" ? [odd] : []) }),
   });
   const { out } = await captureOutput((context) => runApprovals({ url, output: "text" }, context));
   expect(out).toContain("node\u{fffd}[31m\u{fffd}\u{fffd} (DE");

@@ -59,7 +59,7 @@ reboot-offline (enforce)
   verdict   true
   read      node.status = offline
             node.last_seen = 2026-11-21T02:40:00.000Z
-  timer     firing since 2026-11-21 03:15:00 UTC, true for 40m
+  timer     firing, true for 40m; first true at 2026-11-21 03:15:00 UTC
   episode   ep-1: waiting since 2026-11-21 03:15:00 UTC
             opened 2026-11-21 03:15:00 UTC
             at step 2 of 4 (forced reboot), 1 sent

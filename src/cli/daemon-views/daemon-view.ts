@@ -34,8 +34,8 @@ const WATCH_INTERVAL_MS: DurationMs = 2 * SECOND_MS;
 const CLEAR_SCREEN = "\u{1b}[2J\u{1b}[H";
 
 /**
- * Reads a view and prints it. With `watch`, reads it every 2 s and prints it if it has changed. A terminal is cleared
- * first, JSON is printed on one line, and a failure is printed like a change, without ending the command.
+ * Reads a view and prints it and its notes. With `watch`, reads it every 2 s and prints what has changed. A terminal is
+ * cleared first, JSON is printed on one line, and a failure is printed like a change, without ending the command.
  */
 export async function showView(
   read: () => Promise<DaemonView>,
@@ -43,32 +43,37 @@ export async function showView(
   context: CommandContext,
   clock: Pick<Clock, "sleep"> = systemClock,
 ): Promise<void> {
-  const printNotes = ({ notes = [] }: DaemonView) => {
-    for (const note of notes) context.err.write(`proxywarden: ${stripControlCharacters(note)}\n`);
-  };
   if (options.watch !== true) {
     const view = await read();
     print(context, options, view.value, (_, paint) => view.format(paint));
-    printNotes(view);
+    context.err.write(notesText(view));
     return;
   }
   const paint = createPaint(context.out, context.env);
   const formatChange = (view: DaemonView) =>
     options.output === "json" ? `${JSON.stringify(view.value)}\n` : view.format(paint);
   const clear = context.out.isTTY === true && options.output === "text" ? CLEAR_SCREEN : "";
-  let shown = "";
+  let shown = { text: "", notes: "" };
   while (!context.stop.aborted) {
     const view = await orFailure(read());
     const isFailure = view instanceof CommandFailure;
+    // The read was canceled.
+    if (isFailure && context.stop.aborted) return;
     const text = isFailure ? `proxywarden: ${view.message}\n` : formatChange(view);
-    if (text !== shown) {
+    const notes = isFailure ? "" : notesText(view);
+    const isChanged = text !== shown.text;
+    const haveNotesChanged = notes !== shown.notes;
+    if (isChanged || (haveNotesChanged && clear !== ""))
       (isFailure && clear === "" ? context.err : context.out).write(`${clear}${text}`);
-      if (!isFailure) printNotes(view);
-    }
-    shown = text;
+    if (isChanged || haveNotesChanged) context.err.write(notes);
+    shown = { text, notes };
     await clock.sleep(WATCH_INTERVAL_MS, context.stop);
   }
 }
+
+/** Formats the notes of a view, a line each. */
+const notesText = ({ notes = [] }: DaemonView): string =>
+  notes.map((note) => `proxywarden: ${stripControlCharacters(note)}\n`).join("");
 
 /** Returns the query of a URL with the parameters that have a value. */
 export function searchOf(parameters: Readonly<Record<string, string | number | null | undefined>>): string {

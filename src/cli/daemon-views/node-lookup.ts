@@ -30,14 +30,15 @@ export async function resolveNode(node: string, daemon: DaemonClient): Promise<N
   }
   const ids = found.data.map(({ id }) => id!);
   if (ids.length === 1) return ids[0]!;
-  const shown = stripControlCharacters(node);
   if (ids.length > 1 && !ids.includes(node))
-    throw new CommandFailure(`several nodes have the name ${shown}: use one of the ids ${ids.join(", ")}`);
+    throw new CommandFailure(
+      stripControlCharacters(`several nodes have the name ${node}: use one of the ids ${ids.join(", ")}`),
+    );
   if (ids.length > 1 || node.startsWith(ID_PREFIX)) return node;
   const reason = await emptyFleetReason(daemon);
   throw new CommandFailure(
     reason === null
-      ? `no node "${shown}" in the fleet: find it with ${PROGRAM} nodes --search`
+      ? `no node "${stripControlCharacters(node)}" in the fleet: find it with ${PROGRAM} nodes --search`
       : `${reason}; a node can still be named by its id`,
   );
 }

@@ -129,9 +129,12 @@ function timerText({ timer, for_seconds: needed }: PolicyReport): string {
   const ofTotal = needed === null ? "" : ` of ${formatDuration(needed)}`;
   const since = formatTime(timer.since);
   if (timer.state === "pending") return `pending for ${formatDuration(timer.true_seconds)}${ofTotal}, since ${since}`;
-  const [verdict, seconds] =
-    timer.clear_seconds > 0 ? ["false again", timer.clear_seconds] : ["true", timer.true_seconds];
-  return `firing since ${since}, ${verdict} for ${formatDuration(seconds)}`;
+  const counts = [
+    ["true", timer.true_seconds],
+    ["false again", timer.clear_seconds],
+  ] as const;
+  const counted = counts.flatMap(([verdict, time]) => (time > 0 ? [`, ${verdict} for ${formatDuration(time)}`] : []));
+  return `firing${counted.join("")}; first true at ${since}`;
 }
 
 /** Returns a note about the last record with another status, which restarts a pending timer, or null if there is none. */
@@ -207,9 +210,11 @@ function actionLines(action: ActionView): readonly string[] {
 }
 
 /** Returns a line with the operator who approved or rejected an action, or no line if no operator has. */
-function answerLines({ operator, answered_at: at, state }: ActionView): readonly string[] {
+function answerLines({ operator, answered_at: at, ended_at: endedAt, state }: ActionView): readonly string[] {
   if (operator === null || at === null) return [];
-  return [`    ${state === "rejected" ? "rejected" : "approved"} by ${operator}, ${formatTime(at)}`];
+  // A rejection ends an action. If it is lifted later, the state becomes that of an expired one.
+  const isRejected = endedAt === at && (state === "rejected" || state === "lapsed");
+  return [`    ${isRejected ? "rejected" : "approved"} by ${operator}, ${formatTime(at)}`];
 }
 
 const operatorCommandLine = ({ at, command, operator, detail }: OperatorCommandView): readonly string[] => [

@@ -2,10 +2,17 @@ import { expect, test } from "vitest";
 import { CommandFailure, type Output } from "../../../src/cli/context.ts";
 import { type DaemonViewOptions, showView } from "../../../src/cli/daemon-views/daemon-view.ts";
 
-/** Shows one value after the other until there are none left, and returns what was printed. */
+/**
+ * Shows one value after the other until there are none left, and returns what was printed. The command is stopped
+ * after the last value is printed or, if `stopsInRead`, while it is read.
+ */
 async function watch(
-  values: readonly (string | CommandFailure)[],
-  { output = "text", isTTY = false }: { output?: DaemonViewOptions["output"]; isTTY?: boolean } = {},
+  values: readonly (string | CommandFailure | { readonly value: string; readonly notes: readonly string[] })[],
+  {
+    output = "text",
+    isTTY = false,
+    stopsInRead = false,
+  }: { output?: DaemonViewOptions["output"]; isTTY?: boolean; stopsInRead?: boolean } = {},
 ) {
   const stop = new AbortController();
   const texts = { out: "", err: "" };
@@ -20,9 +27,10 @@ async function watch(
   await showView(
     () => {
       const value = left.shift()!;
-      return value instanceof CommandFailure
-        ? Promise.reject(value)
-        : Promise.resolve({ value, format: () => `${value}\n` });
+      if (stopsInRead && left.length === 0) stop.abort();
+      if (value instanceof CommandFailure) return Promise.reject(value);
+      const view = typeof value === "string" ? { value } : value;
+      return Promise.resolve({ ...view, format: () => `${view.value}\n` });
     },
     { url: "http://127.0.0.1:1", output, watch: true },
     { env: {}, out: into("out"), err: into("err"), stop: stop.signal, onSighup() {}, version: "0.0.0-test" },
@@ -61,4 +69,18 @@ test("--watch continues after a failure", async () => {
     out: "1 offline\n1 offline\n",
     err: "proxywarden: no daemon is reachable\n",
   });
+});
+
+test("--watch prints notes again when they have changed, and repeats the value only on a terminal, which it clears", async () => {
+  const values = ["not read yet", "not read yet", "unauthorized"].map((note) => ({ value: "no nodes", notes: [note] }));
+  const notes = "proxywarden: not read yet\nproxywarden: unauthorized\n";
+  expect(await watch(values)).toMatchObject({ out: "no nodes\n", err: notes });
+  const screen = "\u{1b}[2J\u{1b}[Hno nodes\n";
+  expect(await watch(values, { isTTY: true })).toMatchObject({ out: screen + screen, err: notes });
+});
+
+test("--watch leaves what it has printed if it is stopped during a read", async () => {
+  const values = ["1 offline", new CommandFailure("the call was canceled")];
+  const screen = "\u{1b}[2J\u{1b}[H1 offline\n";
+  expect(await watch(values, { isTTY: true, stopsInRead: true })).toMatchObject({ out: screen, err: "" });
 });

@@ -131,13 +131,13 @@ describe("a node is named by its id or its name", () => {
   test("a name of several nodes is an error that lists their ids", async () => {
     const twins = buildFleet([
       { id: "node_1", name: "fra-1" },
-      { id: "node_2", name: "fra-1" },
+      { id: "node_2\u001b[2J", name: "fra-1" },
     ]);
     const { url } = await startTestServer({ fleet: () => twins });
     expect(await runInProcess("explain", "fra-1", "--url", url)).toEqual({
       code: 1,
       out: "",
-      err: "proxywarden: several nodes have the name fra-1: use one of the ids node_1, node_2\n",
+      err: "proxywarden: several nodes have the name fra-1: use one of the ids node_1, node_2\u{fffd}[2J\n",
     });
   });
 

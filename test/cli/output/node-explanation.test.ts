@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type NodeRows, rowsAsOf } from "../../../src/cli/output/node-explanation.ts";
+import {
+  emptyPolicyReport,
+  type NodeReport,
+  type NodeRows,
+  rowsAsOf,
+} from "../../../src/cli/output/node-explanation.ts";
 import { formatNodeReport } from "../../../src/cli/output/node-explanation-text.ts";
 import {
   actionView,
@@ -41,6 +46,14 @@ const someRows: fc.Arbitrary<NodeRows> = fc.record({
   decisions: fc.array(aDecision, { maxLength: 3 }),
   orders: fc.constant([]),
 });
+
+const noRows: NodeRows = { holds: [], episodes: [], actions: [], decisions: [], orders: [] };
+
+const textOf = (parts: Partial<NodeReport>): string =>
+  formatNodeReport(
+    { id: "node_1", explained_at: iso(90), source: "daemon", seen: null, policies: [], ...noRows, ...parts },
+    (_tone, text) => text,
+  );
 
 test("rows at a past time contain what began before it and nothing later", () => {
   fc.assert(
@@ -134,18 +147,7 @@ test("operator commands and approvals are shown as of that time", () => {
     decisions: [],
     orders: [operatorCommandView({ at: ms(15), ...order })],
   };
-  const storyAt = (minute: number) =>
-    formatNodeReport(
-      {
-        id: "node_1",
-        explained_at: iso(minute),
-        source: "past",
-        seen: null,
-        policies: [],
-        ...rowsAsOf(rows, iso(minute)),
-      },
-      (_tone, text) => text,
-    );
+  const storyAt = (minute: number) => textOf({ source: "past", ...rowsAsOf(rows, iso(minute)) });
   for (const line of [
     "approved by alice, 2026-11-21 03:15:00 UTC",
     "2026-11-21 03:15:00 UTC  approve by alice: act-2 is approved",
@@ -153,4 +155,25 @@ test("operator commands and approvals are shown as of that time", () => {
     expect(storyAt(30)).toContain(line);
     expect(storyAt(14)).not.toContain(line);
   }
+});
+
+test("an action whose rejection was lifted is not shown as approved", () => {
+  const answered = { operator: "alice", at: ms(31) };
+  const lifted = { ...awaitingAction, state: "lapsed", answered, endedAt: ms(31) } as const;
+  const expired = { ...lifted, approvedAt: ms(31), endedAt: ms(80) };
+  const answerOf = (action: typeof lifted) => /(\w+) by alice/.exec(textOf({ actions: [actionView(action)] }))?.[1];
+  expect([answerOf(lifted), answerOf(expired)]).toEqual(["rejected", "approved"]);
+});
+
+test("a firing timer is shown with the time for which the condition has been true or false, and when it was first true", () => {
+  const timer = { state: "firing", since: iso(15), true_seconds: 0, clear_seconds: 0 } as const;
+  const timerOf = (seconds: { readonly true_seconds?: number; readonly clear_seconds?: number }) =>
+    /timer +(.*)/.exec(
+      textOf({ policies: [{ ...emptyPolicyReport("reboot-offline"), timer: { ...timer, ...seconds } }] }),
+    )?.[1];
+  expect([timerOf({ true_seconds: 2_400 }), timerOf({ clear_seconds: 30 }), timerOf({})]).toEqual([
+    "firing, true for 40m; first true at 2026-11-21 03:15:00 UTC",
+    "firing, false again for 30s; first true at 2026-11-21 03:15:00 UTC",
+    "firing; first true at 2026-11-21 03:15:00 UTC",
+  ]);
 });
