@@ -61,7 +61,10 @@ export function limitConnections(server: Server | HttpsServer, context: WebConte
     }
     const key = connectionKey(socket);
     open.set(key, { socket, client, isReady: !isTls });
-    socket.once("close", () => open.delete(key));
+    socket.once("close", () => {
+      // The client may have reused the port of a connection that it has reset.
+      if (open.get(key)?.socket === socket) open.delete(key);
+    });
     for (const listener of listeners) listener.call(server, socket);
   });
 
