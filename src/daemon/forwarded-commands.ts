@@ -80,6 +80,7 @@ async function executeUntilAborted(deps: ForwardedCommandDeps, signal: AbortSign
         await forwardedCommands.answer(command.id, reply);
         unwritten.delete(command.id);
       }
+      if (isFailing) log.info({}, "forwarded commands are processed again");
       isFailing = false;
     } catch (error) {
       if (!isFailing) log.warn({ err: error }, "forwarded commands not processed; trying again");

@@ -61,6 +61,7 @@ export class Standby {
   #knownRows: ReadonlySet<string> | null = null;
   /** Why the journal could not be read last time, or null if it was read. */
   #problem: string | null = "the journal has not been read yet";
+  #isFailing = false;
 
   /** `leader` returns what messages call the leader. */
   constructor(resources: ConfigResources, runtime: Runtime, leader: () => string) {
@@ -146,10 +147,12 @@ export class Standby {
       this.#month = month;
       this.#ledger.monthUsed = calls;
       this.#problem = null;
+      if (this.#isFailing) log.info({}, "the journal can be read again");
+      this.#isFailing = false;
     } catch (error) {
-      const problem = `the journal can't be read: ${errorMessage(error)}`;
-      if (this.#problem === null) log.warn({ err: error }, "journal not read; what this standby shows is out of date");
-      this.#problem = problem;
+      this.#problem = `the journal can't be read: ${errorMessage(error)}`;
+      if (!this.#isFailing) log.warn({ err: error }, "journal not read; what this standby shows is out of date");
+      this.#isFailing = true;
     }
   }
 

@@ -72,7 +72,7 @@ export const WEB_REFUSAL_MEANINGS = {
   origin:
     "an operator command or reload from a web page of another origin, or from any page if no operators are configured (403)",
   attempts: "too many wrong passwords or tokens (429)",
-  busy: "too many requests are waiting for a response or for a password check (503)",
+  busy: "too many requests are waiting for a response or for a password check, too many event streams are open, or a password check failed (503)",
 } as const;
 export type WebRefusal = keyof typeof WEB_REFUSAL_MEANINGS;
 /** The reasons, in the order of the table. */

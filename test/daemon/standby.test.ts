@@ -58,6 +58,10 @@ test("a standby that could not read the journal for long reads it as soon as it 
   standby.database.hanging = null;
   await group.advance(5 * SECOND_MS);
   expect(problem()).toBeNull();
+  expect(standby.log.lines.map(({ message }) => message).filter((message) => message.includes("journal"))).toEqual([
+    "journal not read; what this standby shows is out of date",
+    "the journal can be read again",
+  ]);
 });
 
 test("a read of the journal that ends after the daemon was elected adds no event a second time", async () => {

@@ -1,16 +1,21 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { SECOND_MS } from "../../base/duration.ts";
 import { runInSlices } from "../../platform/event-loop.ts";
 import { acceptsGzip } from "../http/content-negotiation.ts";
-import { sendError } from "../http/response.ts";
+import { type Refusal, refuse } from "../http/response.ts";
 import type { Route, WebContext } from "../http/route.ts";
 import { EventBroadcaster } from "./event-stream.ts";
 import { createFleetGrid } from "./fleet-view.ts";
 import type { Query } from "./query.ts";
 
-/** Retry-After of a rejected event stream. */
-const RETRY_AFTER_S = 30;
+const TOO_MANY_STREAMS: Refusal = {
+  reason: "busy",
+  status: 503,
+  retryAfterMs: 30 * SECOND_MS,
+  message: "too many event streams are open, or the server is stopping; try again in 30 s",
+};
 
 /** Returns the routes of the fleet grid, the event stream and the history. */
 export function liveRoutes(context: WebContext): readonly Route[] {
@@ -40,9 +45,8 @@ export function liveRoutes(context: WebContext): readonly Route[] {
       reply.hijack();
       return undefined;
     }
-    reply.header("retry-after", RETRY_AFTER_S);
-    const problem = `too many event streams are open, or the server is stopping; try again in ${RETRY_AFTER_S} s`;
-    return sendError(request, reply, 503, problem);
+    refuse(request, reply, TOO_MANY_STREAMS, context.countRefusal);
+    return reply;
   }
 
   return [

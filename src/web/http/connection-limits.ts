@@ -7,7 +7,7 @@ import { clientKey, createPerClient } from "./client-address.ts";
 import { createTokenBucket } from "./request-rates.ts";
 import { rawResponse } from "./response.ts";
 import type { WebContext } from "./route.ts";
-import type { TlsSettings } from "./tls/tls-settings.ts";
+import { NO_CERTIFICATE, type TlsSettings } from "./tls/tls-settings.ts";
 
 /** Maximum number of connections. Each may keep an exposition in memory. */
 const CONNECTIONS_MAX = 256;
@@ -61,7 +61,10 @@ export function limitConnections(server: Server | HttpsServer, context: WebConte
     }
     const key = connectionKey(socket);
     open.set(key, { socket, client, isReady: !isTls });
-    socket.once("close", () => open.delete(key));
+    socket.once("close", () => {
+      // The client may have reused the port of a connection that it has reset.
+      if (open.get(key)?.socket === socket) open.delete(key);
+    });
     for (const listener of listeners) listener.call(server, socket);
   });
 
@@ -102,6 +105,10 @@ function followTlsSettings(
     if (problem !== null) refuseCertificate(socket, problem);
   });
   server.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
+    if (error.code === "ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE") {
+      refuseCertificate(socket, NO_CERTIFICATE);
+      return;
+    }
     // Node reports a certificate that it can't verify as if the client had closed the connection.
     if (socket.authorizationError) {
       refuseCertificate(socket, `the certificate is not verified: ${socket.authorizationError}`);

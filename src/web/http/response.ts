@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { WebRefusal } from "../../model/label-values.ts";
 
-/** Headers of every response. The status page has its own content security policy. */
+/** Headers of every response. The status page replaces the first two. */
 const COMMON_HEADERS: Readonly<Record<string, string>> = {
   "cache-control": "no-store",
   "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

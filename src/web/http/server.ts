@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { DurationMs } from "../../base/duration.ts";
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { Clock, Log } from "../../model/ports.ts";
@@ -11,7 +11,7 @@ import type { BcryptMatches } from "./auth/bcrypt.ts";
 import { createRequestAuthorizer } from "./auth/request-authorizer.ts";
 import { limitConnections, type OpenConnections } from "./connection-limits.ts";
 import { createHttpServer } from "./fastify-server.ts";
-import { NO_SUCH_PAGE, sendError, setHeaders } from "./response.ts";
+import { NO_SUCH_PAGE, type Refusal, refuse, sendError, setHeaders } from "./response.ts";
 import { createWebContext, type Route, type WebContext } from "./route.ts";
 import type { LoadedWebSettings } from "./web-settings.ts";
 
@@ -143,15 +143,21 @@ function addRoute(app: FastifyInstance, route: Route, context: WebContext): void
   });
 }
 
+const QUEUE_FULL: Refusal = {
+  reason: "busy",
+  status: 503,
+  retryAfterMs: SECOND_MS,
+  message: "too many requests are queued; try again later",
+};
+
 /** Queues GET requests to the API, which take much CPU time for a large fleet. Operator commands are not queued. */
 function queued({ method, path, handle }: Route, { requestQueue, countRefusal }: WebContext): Route["handle"] {
   if (method !== "GET" || !path.startsWith("/api/")) return handle;
   return async (request, reply) => {
     const turn = requestQueue.enter();
     if (turn === null) {
-      countRefusal("busy");
-      reply.header("retry-after", 1);
-      return sendError(request, reply, 503, "too many requests are queued; try again later");
+      refuse(request, reply, QUEUE_FULL, countRefusal);
+      return reply;
     }
     await turn;
     // Nobody reads the response, and computing it would delay others.

@@ -8,6 +8,7 @@ import { EventBroadcaster, SUBSCRIBERS_MAX } from "../../../src/web/api/event-st
 import { createFleetGrid } from "../../../src/web/api/fleet-view.ts";
 import { waitUntil } from "../../integration/wait-until.ts";
 import { buildFleet, stepsOf, withStatus } from "../fleet-fixture.ts";
+import { startServerWithFiles } from "../http/secured-server.ts";
 import { fetchFrom, log, startTestServer, stoppedClock } from "../http/test-server.ts";
 import { heldDecision, idleRemediation, verifiedAction } from "./remediation-view-fixture.ts";
 
@@ -216,12 +217,13 @@ test("over HTTP Last-Event-ID takes precedence over the query", async () => {
   await ended;
 });
 
-test("over HTTP one stream too many is answered 503 with Retry-After", async () => {
-  const web = await startTestServer();
+test("over HTTP one stream too many is answered 503 with Retry-After, and counted", async () => {
+  const { web, metrics } = await startServerWithFiles({ "web.yml": "" });
   const streams = await Promise.all(Array.from({ length: SUBSCRIBERS_MAX }, () => open(web.url)));
   const refused = await fetchFrom(web, "/api/v1/events");
   expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "30"]);
   expect(JSON.parse(refused.text)).toMatchObject({ error: "unavailable" });
+  expect(metrics["proxywarden_web_refusals_total busy"]).toBe(1);
   expect((await fetchFrom(web, "/api/v1/events", { method: "HEAD" })).status).toBe(200);
   expect((await fetchFrom(web, "/api/v1/events?since=1")).status).toBe(400);
   streams[0]!.destroy();

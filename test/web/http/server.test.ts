@@ -129,6 +129,25 @@ describe("closing", () => {
     await Promise.all([expect(response).rejects.toThrow("socket hang up"), web.close(SHUTDOWN_BUDGET.webMs)]);
   });
 
+  test("disconnects a running request whose client reused the port of a connection that it had reset", async () => {
+    const asked = deferred<void>();
+    const scrape = () => {
+      asked.keep();
+      return new Promise<never>(() => {});
+    };
+    const web = await startTestServer({ scrape }, instantClock);
+    const { hostname: host, port } = new URL(web.url);
+    const reset = connect({ host, port: Number(port) });
+    reset.write(getRequest("/-/healthy"));
+    await once(reset, "data");
+    const { localPort } = reset;
+    reset.resetAndDestroy();
+    const running = connect({ host, port: Number(port), localPort: localPort! });
+    running.on("error", () => undefined).write(getRequest("/metrics"));
+    await asked.promise;
+    await Promise.all([once(running, "close"), web.close(SHUTDOWN_BUDGET.webMs)]);
+  });
+
   test("refuses new connections", async () => {
     const web = await startTestServer();
     await web.close(SHUTDOWN_BUDGET.webMs);

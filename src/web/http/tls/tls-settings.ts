@@ -123,6 +123,9 @@ function parsePrivateKey(pem: string): KeyObject | null {
   }
 }
 
+/** Why a client without a certificate is rejected. */
+export const NO_CERTIFICATE = "no client certificate";
+
 /** Kinds of names that identify a client, as Node spells them. The exporter-toolkit compares the same ones. */
 const NAME_KINDS: ReadonlySet<string> = new Set(["DNS", "email", "IP Address", "URI"]);
 
@@ -141,7 +144,7 @@ function createClientCheck({
   return (socket) => {
     if (type === "NoClientCert" || type === "RequestClientCert") return null;
     const shown = socket.getPeerX509Certificate();
-    if (shown === undefined) return type === "VerifyClientCertIfGiven" ? null : "no client certificate";
+    if (shown === undefined) return type === "VerifyClientCertIfGiven" ? null : NO_CERTIFICATE;
     const mustVerify = type === "VerifyClientCertIfGiven" || type === "RequireAndVerifyClientCert";
     if (mustVerify && !socket.authorized) return `the certificate is not verified: ${socket.authorizationError}`;
     if (allowedNames === null || alternativeNames(shown).some((name) => allowedNames.has(name))) return null;

@@ -131,13 +131,19 @@ describe("a client's certificate", () => {
     ["TLSv1.2", 200],
     ["TLSv1.3", 200],
   ] as const)("is requested in %s", async (version, status) => {
-    const { web } = await startServerWithFiles(
+    const { web, metrics } = await startServerWithFiles(
       serverFiles("client_auth_type: RequireAndVerifyClientCert, client_ca_file: clients.crt"),
     );
     const over = { minVersion: version, maxVersion: version };
     expect((await sendHttpRequest(web, "/", clientOptions(made.prometheus, over))).status).toBe(status);
     for (const refused of [null, made.forged])
       await expect(sendHttpRequest(web, "/", clientOptions(refused, over))).rejects.toThrow();
+    const count = () => metrics["proxywarden_web_refusals_total client_certificate"];
+    await waitUntil("both are counted", () => count() === 2);
+    expect(loggedFields.map(({ reason }) => reason)).toEqual([
+      "no client certificate",
+      expect.stringMatching(/^the certificate is not verified: /),
+    ]);
   });
 
   test("must be valid for clients", async () => {
