@@ -39,10 +39,7 @@ function adjust(change: Partial<ViewState>): void {
   showView();
 }
 
-const panel = new NodePanel(() => {
-  navigate({ node: null });
-  grid.focus();
-});
+const panel = new NodePanel(() => navigate({ node: null }));
 const grid = new Grid((node) => navigate({ node }));
 const table = new NodeTable((tableOrder) => navigate({ tableOrder }));
 const activity = new ActivityList((node) => nodeName(data.fleet, node));
