@@ -57,6 +57,23 @@ test("a refresh of the panel keeps selected text, and policies that the user clo
   expect(await page.evaluate<string>("getSelection().toString()")).toBe("192.0.2.7");
 });
 
+test("long names, addresses and versions stay within their place in the panel", async () => {
+  const node = {
+    name: "n".repeat(200),
+    ip_address: "2001:0db8:85a3:0000:0000:8a2e:0370:7334",
+    version: "v".repeat(80),
+  };
+  const { page } = await openPanel({ node: (id) => ({ id, ...node }), remediation: () => sampleRemediation() });
+  await page.locator("#panel .approval").waitFor();
+  for (const width of [1440, 360]) {
+    await page.setViewportSize({ width, height: 800 });
+    const tooWide = await page
+      .locator("#panel, #panel .approval, #panel .node-facts div")
+      .evaluateAll((boxes) => boxes.filter((box) => box.scrollWidth > box.clientWidth).map((box) => box.textContent));
+    expect(tooWide).toEqual([]);
+  }
+});
+
 test("the panel of a healthy node has no accessibility violations", async () => {
   const { page } = await openPanel({ remediation: () => sampleRemediation() });
   await page.locator("#panel-title").getByText("online").waitFor();

@@ -164,6 +164,13 @@ test("the keyboard opens commands, finds nodes and moves the focus to the search
   await page.keyboard.press("Enter");
   expect(await page.locator("#dialog").isVisible()).toBe(false);
   await page.keyboard.press("Escape");
+  // In a low window, the chosen command is scrolled into view.
+  await page.setViewportSize({ width: 720, height: 360 });
+  await page.keyboard.press("Control+k");
+  await page.keyboard.press("ArrowUp");
+  const chosen = (await page.locator('#palette-list [aria-selected="true"]').boundingBox())!;
+  expect(chosen.y + chosen.height).toBeLessThanOrEqual(360);
+  await page.keyboard.press("Escape");
   await page.keyboard.press("/");
   expect(await page.evaluate<string>("document.activeElement.id")).toBe("search");
   // A slash in a search is a character.

@@ -134,13 +134,22 @@ function pressKey(event: KeyboardEvent): void {
   if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey) {
     showPalette();
   } else if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
-    search.focus();
-    search.select();
+    focusSearch();
   } else return;
   event.preventDefault();
 }
 
-const showPalette = () => openPalette({ view, fleet: data.fleet, status: data.status, navigate });
+/** Moves the focus to the search, and closes the panel if it covers it. */
+function focusSearch(): void {
+  if (search.closest("[inert]") !== null) {
+    panel.open(null);
+    navigate({ node: null });
+  }
+  search.focus();
+  search.select();
+}
+
+const showPalette = () => openPalette({ view, fleet: data.fleet, status: data.status, navigate, focusSearch });
 
 startTheme(() => {
   grid.repaint();
