@@ -1,10 +1,13 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { ok } from "../../src/base/result.ts";
 import { startDaemonOnNetwork } from "../integration/simulated-network.ts";
 import { waitUntil } from "../integration/wait-until.ts";
+import { recordingCommands } from "../web/api/remediation-view-fixture.ts";
+import { adminOperators } from "../web/http/test-server.ts";
 import { nodeName, OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts";
 import { startBrowser } from "./chromium.ts";
-import { openPage } from "./page-visit.ts";
+import { openDaemon, openPage } from "./page-visit.ts";
 
 const TOKEN = "open-sesame";
 
@@ -99,4 +102,45 @@ test("without operators the page is read-only", async () => {
   await page.getByText("Read-only: no operators are configured").waitFor();
   expect(await page.locator("#pause button").isDisabled()).toBe(true);
   expect(pageErrors).toEqual([]);
+});
+
+/** Opens the page of a daemon that rejects every command as a conflict. */
+const openWithConflicts = () =>
+  openDaemon(
+    browser,
+    {
+      operators: () => adminOperators({ value: () => TOKEN, refresh: () => ok(false) }),
+      execute: recordingCommands([], { kind: "conflict", message: "the breaker is not open" }),
+    },
+    "/",
+  );
+
+test("a stored token that is no longer valid can be replaced, also after too many wrong ones", async () => {
+  const { page } = await openWithConflicts();
+  await page.evaluate(`sessionStorage.setItem("proxywarden.token", "an old one")`);
+  for (let attempt = 0; attempt < 10; attempt++) {
+    const headers = { authorization: `Bearer guessed-${attempt}` };
+    await page.request.post(`${new URL(page.url()).origin}/api/v1/pause`, { headers });
+  }
+  await page.locator("#pause button:enabled").click();
+  expect(await page.getByLabel("Operator token").isVisible()).toBe(false);
+  await page.locator("dialog .primary").click();
+  await page.getByText("Failed: too many wrong tokens").waitFor();
+  await page.getByLabel("Operator token").fill(TOKEN);
+  await page.locator("dialog .primary").click();
+  await page.getByText("Failed: the breaker is not open.").waitFor();
+  // The token was valid, although the command was rejected.
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.locator("#pause button").click();
+  expect(await page.getByLabel("Operator token").isVisible()).toBe(false);
+  await page.locator("dialog .primary").click();
+  await page.getByText("Failed: the breaker is not open.").waitFor();
+});
+
+test("a token that can't be sent is not reported as a command without a response", async () => {
+  const { page } = await openWithConflicts();
+  await page.locator("#pause button:enabled").click();
+  await page.getByLabel("Operator token").fill(`${TOKEN}\u201d`);
+  await page.locator("dialog .primary").click();
+  await page.getByText("Failed: the token has a character that can't be sent.").waitFor();
 });

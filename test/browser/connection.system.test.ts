@@ -3,10 +3,12 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
 import { ok } from "../../src/base/result.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/shutdown.ts";
+import type { Decision } from "../../src/model/remediation/decision.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { startWebServer } from "../../src/web/http/server.ts";
 import {
+  heldDecision,
   idleRemediation,
   idleStatus,
   recordingCommands,
@@ -275,4 +277,17 @@ test.each([
   await page.clock.fastForward(10 * SECOND_MS);
   await page.locator(shown).getByText(text).first().waitFor();
   await untilConnectionShows(page, "live");
+});
+
+test("a page that was opened in a hidden tab reads the activity again when it is shown", async () => {
+  let decisions: readonly Decision[] = [];
+  const remediation = () => ({ ...idleRemediation, decisions: async () => decisions });
+  const web = await startTestServer({ remediation, ...quietStatus() }, systemClock);
+  const { page } = await openPage(browser, "about:blank");
+  await page.addInitScript(`Object.defineProperty(document, "hidden", { value: true, configurable: true })`);
+  await page.goto(web.url);
+  await page.locator("#activity").getByText("No activity yet.").waitFor();
+  decisions = [heldDecision];
+  await page.evaluate(`delete document.hidden; document.dispatchEvent(new Event("visibilitychange"))`);
+  await page.locator("#activity").getByText("6 of 6 actions within 1h").waitFor();
 });

@@ -181,6 +181,10 @@ test("before the first walk the page does not claim that every node is healthy, 
   expect(await page.locator("#attention-count").textContent()).toBe("");
   expect(await page.locator('[data-k="tile Online"]').textContent()).toBe("Online–no nodes known yet");
   expect(await page.locator('[data-k="tile Needs attention"] b').textContent()).toBe("–");
+  const counts = await page.locator("#legend b, #marks b").allTextContents();
+  expect(new Set(counts)).toEqual(new Set(["–"]));
+  await page.evaluate(`location.hash = "#node/node_1?view=table"`);
+  await page.locator("#node-table-rows").getByText("No nodes are known yet.").waitFor();
   await page.locator("#panel-title").getByText("unknown").waitFor();
   expect(await page.locator("#panel-body").innerText()).toContain("No policy is evaluated for this node.");
   status.nodes_complete = true;

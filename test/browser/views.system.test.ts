@@ -60,6 +60,27 @@ test("each region has its name and its number of online nodes", async () => {
   expect(await page.locator("#labels .region").allTextContents()).toEqual(regions.map((region) => `${region}1/1`));
 });
 
+test("long names neither widen the page nor hide what follows them", async () => {
+  const [name, region] = ["n".repeat(255), "r".repeat(150)];
+  const { page } = await open({ fleet: () => buildFleet([{ id: "node_1", name, region }]) });
+  const widthOf = (selector: string) =>
+    page.locator(selector).evaluate((element) => element.getBoundingClientRect().width);
+  // On a narrow screen the name of the region is above its nodes.
+  for (const [width, y] of [
+    [360, 24],
+    [1440, 5],
+  ] as const) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.locator("#search").fill("n");
+    await page.locator("#found a").waitFor();
+    expect(await widthOf("#found")).toBeLessThan(width / 2 + 160);
+    await page.locator("#cells").hover({ position: { x: 5, y } });
+    await page.locator("#tip").waitFor();
+    expect(await widthOf("#tip")).toBeLessThanOrEqual(await widthOf("#grid"));
+    expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
+  }
+});
+
 test("the table follows a new region and later changes while the grid is hidden", async () => {
   let fleet = buildFleet([{ id: "a" }, { id: "b" }]);
   const { page, pageErrors } = await open({ fleet: () => fleet });
@@ -142,6 +163,13 @@ test("the keyboard opens commands, finds nodes and moves the focus to the search
   expect(await page.locator("#palette-list [aria-disabled]").textContent()).toContain("Read-only");
   await page.keyboard.press("Enter");
   expect(await page.locator("#dialog").isVisible()).toBe(false);
+  await page.keyboard.press("Escape");
+  // In a low window, the chosen command is scrolled into view.
+  await page.setViewportSize({ width: 720, height: 360 });
+  await page.keyboard.press("Control+k");
+  await page.keyboard.press("ArrowUp");
+  const chosen = (await page.locator('#palette-list [aria-selected="true"]').boundingBox())!;
+  expect(chosen.y + chosen.height).toBeLessThanOrEqual(360);
   await page.keyboard.press("Escape");
   await page.keyboard.press("/");
   expect(await page.evaluate<string>("document.activeElement.id")).toBe("search");

@@ -1,7 +1,7 @@
 import { ID_PREFIX } from "../../model/node.ts";
 import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OperatorCommandView } from "../../web/api/row-views.ts";
-import { requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
+import { answerLabel, requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
 import { actionState, countNoun, episodeState, formatDuration, formatFields } from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
@@ -181,7 +181,7 @@ const stateTexts: Readonly<Record<string, string>> = {
   sent: "sent, being verified",
   open: "not sent yet",
   withdrawn: "withdrawn before it was sent",
-  lapsed: "expired before it was sent",
+  lapsed: "lapsed before it was sent",
 };
 
 /** Returns the outcome of an action, or its state if it has none yet. */
@@ -209,12 +209,11 @@ function actionLines(action: ActionView): readonly string[] {
   ];
 }
 
-/** Returns a line with the operator who approved or rejected an action, or no line if no operator has. */
-function answerLines({ operator, answered_at: at, ended_at: endedAt, state }: ActionView): readonly string[] {
+/** Returns a line with the operator who answered an action, or no line if no operator has. */
+function answerLines(action: ActionView): readonly string[] {
+  const { operator, answered_at: at } = action;
   if (operator === null || at === null) return [];
-  // A rejection ends an action. If it is lifted later, the state becomes that of an expired one.
-  const isRejected = endedAt === at && (state === "rejected" || state === "lapsed");
-  return [`    ${isRejected ? "rejected" : "approved"} by ${operator}, ${formatTime(at)}`];
+  return [`    ${answerLabel(action)} by ${operator}, ${formatTime(at)}`];
 }
 
 const operatorCommandLine = ({ at, command, operator, detail }: OperatorCommandView): readonly string[] => [

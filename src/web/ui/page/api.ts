@@ -63,12 +63,18 @@ const COMMAND_TIMEOUT_MS = 20_000;
 export const getJson = <T>(path: string, timeoutMs = REQUEST_TIMEOUT_MS): Promise<ApiResult<T>> =>
   request<T>(path, {}, timeoutMs);
 
-/** Sends an operator command. Never rejects. */
-export function postCommand(
+/** Characters that a header can't contain, so no request can be sent with them. */
+const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/;
+
+/** Sends an operator command. Never rejects. A token that can't be sent counts as a wrong one. */
+export async function postCommand(
   path: string,
   token: string,
   parameters: object,
 ): Promise<ApiResult<{ readonly message: string }>> {
+  if (UNSENDABLE.test(token)) {
+    return { ok: false, error: { status: 401, message: "the token has a character that can't be sent" } };
+  }
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
   return request(path, { method: "POST", headers, body: JSON.stringify(parameters) }, COMMAND_TIMEOUT_MS);
 }

@@ -80,6 +80,33 @@ export function replaceChildren(parent: HTMLElement, children: readonly Child[])
   });
 }
 
+/**
+ * Replaces the children of an element, but keeps those nodes that are equal to the new ones at the same place, so that
+ * selected text stays selected. Details with a known `data-k` stay open or closed. A kept element keeps its listeners, so
+ * they may depend on nothing but its attributes.
+ */
+export function updateChildren(parent: HTMLElement, children: readonly Node[]): void {
+  const wanted = document.createDocumentFragment();
+  wanted.append(...children);
+  const known = new Map([...parent.querySelectorAll("details")].map((details) => [elementKey(details), details.open]));
+  for (const details of wanted.querySelectorAll("details")) {
+    details.open = known.get(elementKey(details)) ?? details.open;
+  }
+  keepFocus(parent, () => updateNodes(parent, children));
+}
+
+function updateNodes(parent: Node, children: readonly Node[]): void {
+  for (const [index, child] of children.entries()) {
+    const known = parent.childNodes[index];
+    if (known === undefined) parent.appendChild(child);
+    else if (known instanceof Text && child instanceof Text) {
+      if (known.data !== child.data) known.data = child.data;
+    } else if (known.cloneNode().isEqualNode(child.cloneNode())) updateNodes(known, [...child.childNodes]);
+    else parent.replaceChild(child, known);
+  }
+  while (parent.childNodes.length > children.length) parent.lastChild!.remove();
+}
+
 /** Makes `children` the children of an element. Those that it already has stay in the document. */
 export function keepChildren(parent: HTMLElement, children: readonly HTMLElement[]): void {
   keepFocus(parent, () => {

@@ -4,8 +4,11 @@ import type { FleetChange } from "./fleet/fleet.ts";
 
 /** Callbacks for the daemon's events. */
 interface StreamListener {
-  /** Called after connecting, with the current revision of the fleet. */
-  hello(revision: number): void;
+  /**
+   * Called after connecting, with the current revision of the fleet. `isResumed` is false for the first connection. Later
+   * ones begin with the events since the last one, or with `missed`.
+   */
+  hello(revision: number, isResumed: boolean): void;
   fleet(change: FleetChange): void;
   /** Called for each decision, action and operator command. */
   line(line: ActivityLine): void;
@@ -44,6 +47,7 @@ export function connectStream(listener: StreamListener): () => void {
   function open(): void {
     reopenAfter(SILENCE_MS_MAX);
     source?.close();
+    let isResumed = lastId !== null;
     const query = lastId === null ? "" : `?last_event_id=${encodeURIComponent(lastId)}`;
     const stream = new EventSource(`api/v1/events${query}`);
     source = stream;
@@ -56,7 +60,8 @@ export function connectStream(listener: StreamListener): () => void {
     on<{ readonly revision: number }>("hello", ({ revision }) => {
       retryMs = RETRY_MS_MIN;
       listener.state(true);
-      listener.hello(revision);
+      listener.hello(revision, isResumed);
+      isResumed = true;
     });
     on("heartbeat", () => {});
     on("fleet", listener.fleet);

@@ -61,12 +61,14 @@ export const formatAge = (at: string, now: number): string =>
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const dayOfYear = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 
-/** Formats the time of day in the local time zone, with the date if it is another day. */
+/** Formats the time of day in the local time zone, with the date if it is another day, and the year if it is another. */
 export function timeOfDay(at: string, now = Date.now()): string {
   const date = new Date(at);
-  const isToday = day.format(date) === day.format(now);
-  return isToday ? clock.format(date) : `${day.format(date)} ${clock.format(date)}`;
+  if (dayOfYear.format(date) === dayOfYear.format(now)) return clock.format(date);
+  const isThisYear = date.getFullYear() === new Date(now).getFullYear();
+  return `${(isThisYear ? day : dayOfYear).format(date)} ${clock.format(date)}`;
 }
 
 /**
@@ -91,7 +93,6 @@ const ACTION_STATES: Readonly<Record<string, string>> = {
   awaiting: "waiting for approval",
   intended: "recorded",
   posting: "being sent",
-  lapsed: "expired",
 };
 
 /** Formats the state or the outcome of an action. */

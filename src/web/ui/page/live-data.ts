@@ -54,7 +54,11 @@ export class LiveData {
   constructor(listener: DataListener) {
     this.#listener = listener;
     this.#reconnect = connectStream({
-      hello: (revision) => this.#follow(revision),
+      hello: (revision, isResumed) => {
+        this.#follow(revision);
+        // Rows since the page was loaded may have been missed, in a hidden tab even many.
+        if (!isResumed) void this.#refreshActivity();
+      },
       fleet: (change) => {
         const indexes = this.fleet && applyChange(this.fleet, change);
         if (indexes === null) this.#follow(change.revision);

@@ -39,10 +39,7 @@ function adjust(change: Partial<ViewState>): void {
   showView();
 }
 
-const panel = new NodePanel(() => {
-  navigate({ node: null });
-  grid.focus();
-});
+const panel = new NodePanel(() => navigate({ node: null }));
 const grid = new Grid((node) => navigate({ node }));
 const table = new NodeTable((tableOrder) => navigate({ tableOrder }));
 const activity = new ActivityList((node) => nodeName(data.fleet, node));
@@ -137,13 +134,22 @@ function pressKey(event: KeyboardEvent): void {
   if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey) {
     showPalette();
   } else if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
-    search.focus();
-    search.select();
+    focusSearch();
   } else return;
   event.preventDefault();
 }
 
-const showPalette = () => openPalette({ view, fleet: data.fleet, status: data.status, navigate });
+/** Moves the focus to the search, and closes the panel if it covers it. */
+function focusSearch(): void {
+  if (search.closest("[inert]") !== null) {
+    panel.open(null);
+    navigate({ node: null });
+  }
+  search.focus();
+  search.select();
+}
+
+const showPalette = () => openPalette({ view, fleet: data.fleet, status: data.status, navigate, focusSearch });
 
 startTheme(() => {
   grid.repaint();

@@ -10,6 +10,7 @@ import {
   formatPercent,
   formatUptime,
   humanize,
+  timeOfDay,
 } from "../../../../src/web/ui/page/format.ts";
 
 test.each([
@@ -36,7 +37,7 @@ test.each([
 
 test("states of actions are shown in the words of the CLI", () => {
   const states = ["awaiting", "lapsed", "posting", "in_doubt", "verified"];
-  expect(states.map(actionState)).toEqual(["waiting for approval", "expired", "being sent", "in doubt", "verified"]);
+  expect(states.map(actionState)).toEqual(["waiting for approval", "lapsed", "being sent", "in doubt", "verified"]);
 });
 
 test("gigabytes have thousands separators and at most one decimal", () => {
@@ -59,6 +60,14 @@ test("formats unknown values as a dash and separates thousands", () => {
   expect([countNoun(1, "node"), countNoun(2_000, "node")]).toEqual(["1 node", "2,000 nodes"]);
   expect(humanize("last_seen_stale")).toBe("last seen stale");
   expect(formatAge("2026-11-21T03:00:00.000Z", Date.UTC(2026, 10, 21, 3, 4, 10))).toBe("4m10s ago");
+});
+
+test("a time of another day or year has its date", () => {
+  const now = new Date(2026, 10, 21, 3, 10).getTime();
+  const at = (year: number, day: number) => new Date(year, 10, day, 3).toISOString();
+  expect(timeOfDay(at(2026, 21), now)).toBe("03:00:00");
+  expect(timeOfDay(at(2026, 20), now)).toBe("20 Nov 03:00:00");
+  expect(timeOfDay(at(2027, 21), now)).toBe("21 Nov 2027 03:00:00");
 });
 
 test("the uptime of a node is a duration", () => {

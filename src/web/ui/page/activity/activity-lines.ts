@@ -8,7 +8,7 @@ export type RowKind = "actions" | "decisions" | "orders";
 export interface ActivityLine {
   readonly key: string;
   readonly kind: RowKind;
-  /** When it last changed. */
+  /** Time of the decision or command. For an action, when it ended, was sent, was answered or was requested: the last. */
   readonly at: string;
   /** The time by which the API pages it. */
   readonly storedAt: string;
@@ -73,7 +73,7 @@ export function actionLine(row: ActionView): ActivityLine {
   return {
     key: row.id,
     kind: "actions",
-    at: row.ended_at ?? row.sent_at ?? row.created_at,
+    at: row.ended_at ?? row.sent_at ?? row.answered_at ?? row.created_at,
     storedAt: row.created_at,
     tone: toneOf(state),
     badge: actionState(state),
@@ -131,14 +131,20 @@ export function requestLabel(request: RequestView): string {
     : request.kind;
 }
 
+/** Returns how an operator answered an action. */
+export function answerLabel({ answered_at: at, ended_at: endedAt, state }: ActionView): string {
+  // A rejection ends an action. If it is lifted later, the state becomes that of an expired one.
+  const isRejected = endedAt === at && (state === "rejected" || state === "lapsed");
+  return isRejected ? "rejected" : "approved";
+}
+
 /** Returns the result of an action in one line. */
 function actionDetail(row: ActionView): string {
   const took =
     row.ended_at !== null && row.sent_at !== null
       ? `after ${formatDuration((Date.parse(row.ended_at) - Date.parse(row.sent_at)) / 1_000)}`
       : "";
-  const operator =
-    row.operator === null ? "" : `${row.state === "rejected" ? "rejected" : "approved"} by ${row.operator}`;
+  const operator = row.operator === null ? "" : `${answerLabel(row)} by ${row.operator}`;
   const proof = row.proof === null ? "" : `proof: ${humanize(row.proof)}`;
   const parts = [row.in_doubt ? "in doubt" : "", operator, took, proof, row.detail ?? ""];
   return parts.filter((part) => part !== "").join(", ");

@@ -77,10 +77,6 @@ export class Grid {
     this.#painter.repaint();
   }
 
-  focus(): void {
-    this.#cells.focus({ preventScroll: true });
-  }
-
   #indexOf(id: string | null): number | undefined {
     return this.#fleet === null || id === null ? undefined : findNode(this.#fleet, id)?.index;
   }

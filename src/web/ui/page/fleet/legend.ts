@@ -5,22 +5,26 @@ import type { NodeFilter } from "./node-filter.ts";
 import { REMEDIATION_STATES } from "./remediation-states.ts";
 import { glyphElement, ringElement } from "./status-icon.ts";
 
-/** Shows the statuses and the remediation states with their icons and counts. Each is a button that filters. */
+/**
+ * Shows the statuses and the remediation states with their icons and counts. Each is a button that filters. The counts
+ * of a fleet without nodes are shown as unknown.
+ */
 export function showLegend(
   fleet: FleetModel,
   { status, remediation }: NodeFilter,
   onChoose: (change: Partial<NodeFilter>) => void,
 ): void {
+  const isKnown = fleet.cells.length > 0;
   const statuses = fleet.statuses.map((name) => ({
     name,
     label: humanize(name),
-    count: countNodes(fleet, (value) => value === name),
+    count: isKnown ? countNodes(fleet, (value) => value === name) : null,
   }));
   const states = REMEDIATION_STATES.map(({ name, label, meaning, marks }) => ({
     name,
     label,
     title: meaning,
-    count: countNodes(fleet, (_, mark) => marks.includes(mark)),
+    count: isKnown ? countNodes(fleet, (_, mark) => marks.includes(mark)) : null,
   }));
   showItems(byId("legend"), statuses, status, glyphElement, (chosen) => onChoose({ status: chosen }));
   showItems(byId("marks"), states, remediation, ringElement, (chosen) => onChoose({ remediation: chosen }));
@@ -29,7 +33,8 @@ export function showLegend(
 interface LegendItem {
   readonly name: string;
   readonly label: string;
-  readonly count: number;
+  /** Null if unknown. */
+  readonly count: number | null;
   readonly title?: string;
 }
 
@@ -44,7 +49,7 @@ function showItems(
   const shown = items.map((item) => ({ ...item, isChosen: item.name === chosen }));
   fillEach(parent, shown, ({ name, label, count, title, isChosen }) =>
     createElement(
-      `button${count === 0 ? ".none" : ""}`,
+      `button${count ? "" : ".none"}`,
       {
         type: "button",
         title,

@@ -34,9 +34,15 @@ export function nodeFields(node: NodeDocument, now: number): HTMLElement {
     ["memory", usage(node.memory_usage_ratio)],
     ["disk", usage(node.disk_usage_ratio)],
     ["listed", node.age_seconds == null ? "–" : `${formatDuration(node.age_seconds)} ago`],
-    ["detail read", node.detail_age_seconds == null ? "never" : `${formatDuration(node.detail_age_seconds)} ago`],
+    ["detail read", detailAge(node)],
   ];
   return createElement("dl.node-facts", ...definitions(rows));
+}
+
+/** Returns how long ago the node's detail was read. A node that the daemon does not list has none. */
+function detailAge({ known, detail_age_seconds: age }: NodeDocument): string {
+  if (age == null) return known ? "not yet" : "–";
+  return `${formatDuration(age)} ago`;
 }
 
 function sessionsText({ active_sessions, sessions }: NodeDocument): string {
@@ -50,12 +56,16 @@ function usage(ratio: number | null | undefined): Child {
   return createElement("span.usage", bar(ratio, tone, { "aria-hidden": "true" }), formatPercent(ratio));
 }
 
-/** Creates the explanation of a policy for a node: its verdict, timer, steps, fields and every blocker. */
-export function policyElement(policy: PolicyExplanationView, now: number): HTMLElement {
+/**
+ * Creates the explanation of a policy for a node: its verdict, timer, steps, fields and every blocker. Blockers are not
+ * known if the daemon does not list the node, as on a standby.
+ */
+export function policyElement(policy: PolicyExplanationView, isListed: boolean, now: number): HTMLElement {
   const isQuiet = policy.timer === null && policy.episode === null && policy.verdict === "false";
   return createElement(
     "details.explained",
-    { open: !isQuiet, "data-k": `explained ${policy.policy}` },
+    // The key says whether it is open by default, so that a closed policy opens when it begins to fire.
+    { open: !isQuiet, "data-k": `explained ${policy.policy} ${isQuiet}` },
     createElement(
       "summary",
       { "data-k": `explained summary ${policy.policy}` },
@@ -65,7 +75,8 @@ export function policyElement(policy: PolicyExplanationView, now: number): HTMLE
     ),
     timerElement(policy),
     stepsElement(policy, now),
-    ...(policy.matched === false ? [] : [fieldsElement(policy), blockersElement(policy)]),
+    policy.matched === false ? null : fieldsElement(policy),
+    policy.matched === false || !isListed ? null : blockersElement(policy),
   );
 }
 
@@ -75,7 +86,8 @@ const blockersElement = ({ blockers }: PolicyExplanationView): HTMLElement =>
     : blockerList("Reasons that would hold an action now", blockers);
 
 function verdictText({ matched, verdict }: PolicyExplanationView): string {
-  return matched === false ? "does not match this node" : `when: ${verdict}`;
+  if (matched === false) return "does not match this node";
+  return matched === null && verdict === "unknown" ? "match: unknown" : `when: ${verdict}`;
 }
 
 function timerElement({ timer, for_seconds, other_status_at }: PolicyExplanationView): Child {
@@ -83,7 +95,7 @@ function timerElement({ timer, for_seconds, other_status_at }: PolicyExplanation
   const trueFor = formatDuration(timer.true_seconds);
   if (timer.state === "firing") {
     const text =
-      timer.clear_seconds > 0 ? ` healthy again for ${formatDuration(timer.clear_seconds)}` : ` true for ${trueFor}`;
+      timer.clear_seconds > 0 ? ` false again for ${formatDuration(timer.clear_seconds)}` : ` true for ${trueFor}`;
     return createElement("p.timer", createElement("span.badge.tone-bad", "firing"), text);
   }
   const share = for_seconds === 0 ? 1 : timer.true_seconds / for_seconds;

@@ -1,5 +1,5 @@
 import { getJson, type NodeDocument, type Status } from "../api.ts";
-import { byId, createElement, fill } from "../dom.ts";
+import { byId, createElement, fill, updateChildren } from "../dom.ts";
 import { glyphElement } from "../fleet/status-icon.ts";
 import { humanize, sinceText } from "../format.ts";
 import { approvalElement } from "../panels/approvals.ts";
@@ -21,7 +21,13 @@ export class NodePanel {
   readonly #body = byId("panel-body");
   /** Id of the node that is shown, or null if the panel is closed. */
   #shown: string | null = null;
-  #requests = 0;
+  /** The element that had the focus before the panel was opened. */
+  #opener = document.body;
+  /** Number of times the panel was opened or closed. */
+  #changes = 0;
+  #isLoading = false;
+  /** Whether the explanation is to be loaded, or loaded again after the current request. */
+  #isDue = false;
   /** URL of Grafana for the link to the node's dashboard, or null if not configured. */
   #grafana: string | null = null;
   /** Whether a node that the daemon does not list is gone. A standby lists none, as does a leader before its first walk. */
@@ -36,19 +42,33 @@ export class NodePanel {
     NARROW.addEventListener("change", () => this.#coverPage());
   }
 
-  /** Shows the explanation of a node, or closes the panel if it is null. */
+  /** Shows the explanation of a node. Null closes the panel and returns the focus. */
   open(id: string | null): void {
-    const isOther = id !== this.#shown;
+    if (id === this.#shown) return;
+    const hadFocus = this.#panel.contains(document.activeElement);
+    if (this.#shown === null) this.#opener = document.activeElement as HTMLElement;
     this.#shown = id;
+    this.#changes++;
+    this.#isLoading = false;
     this.#panel.hidden = id === null;
     this.#coverPage();
-    if (id === null || !isOther) return;
+    if (id === null) {
+      if (hadFocus) this.#returnFocus();
+      return;
+    }
     fill(this.#title, id, () => [id]);
     fill(this.#commands, null, () => []);
-    fill(this.#body, null, () => [createElement("p.muted", "loading…")]);
+    updateChildren(this.#body, [createElement("p.muted", "loading…")]);
     this.#panel.scrollTop = 0;
     this.#title.focus({ preventScroll: !NARROW.matches });
     void this.#load();
+  }
+
+  /** Moves the focus back to where it was before the panel was opened, or to the grid if that is gone or hidden. */
+  #returnFocus(): void {
+    this.#opener.focus({ preventScroll: true });
+    const isBack = document.activeElement === this.#opener && this.#opener !== document.body;
+    if (!isBack) byId("cells").focus({ preventScroll: true });
   }
 
   /** Sets what the panel shows from the status of the daemon. The next {@link refresh} shows it. */
@@ -62,16 +82,23 @@ export class NodePanel {
     if (id === null || id === this.#shown) void this.#load();
   }
 
+  /** Loads and shows the explanation. If called while it is being loaded, loads it again afterwards. */
   async #load(): Promise<void> {
-    if (this.#shown === null) return;
-    const request = ++this.#requests;
-    const answer = await getJson<NodeDocument>(`nodes/${encodeURIComponent(this.#shown)}`);
-    // Another node may have been opened in the meantime.
-    if (request !== this.#requests) return;
-    if (answer.ok) this.#show(answer.value);
-    else {
-      const { error } = answer;
-      fill(this.#body, error, () => [createElement("p.problem", { role: "alert" }, error.message)]);
+    const [id, changes] = [this.#shown, this.#changes];
+    this.#isDue = true;
+    if (id === null || this.#isLoading) return;
+    this.#isLoading = true;
+    try {
+      while (this.#isDue) {
+        this.#isDue = false;
+        const answer = await getJson<NodeDocument>(`nodes/${encodeURIComponent(id)}`);
+        // Another node may have been opened in the meantime.
+        if (changes !== this.#changes) return;
+        if (answer.ok) this.#show(answer.value);
+        else updateChildren(this.#body, [createElement("p.problem", { role: "alert" }, answer.error.message)]);
+      }
+    } finally {
+      if (changes === this.#changes) this.#isLoading = false;
     }
   }
 
@@ -80,14 +107,16 @@ export class NodePanel {
     fill(this.#title, [node.name, status], () => [
       node.known ? glyphElement(status) : null,
       createElement("span", node.name ?? node.id),
-      createElement(`span.status.is-${status}`, humanize(status)),
+      createElement("span.status", humanize(status)),
     ]);
-    fill(this.#commands, [node.id, node.known, node.holds, this.#grafana], () => [
+    const canHold = status !== "gone" && !node.holds.some(({ kind }) => kind === "held");
+    const canRelease = node.holds.length > 0 || isStepRejected(node);
+    fill(this.#commands, [node.id, node.name, canHold, canRelease, this.#grafana], () => [
       this.#grafana === null ? null : externalLink("Grafana", dashboardOf(this.#grafana, node.id)),
-      node.known && !node.holds.some(({ kind }) => kind === "held") ? commandButton(holdCommand(node), "hold") : null,
-      node.holds.length === 0 ? null : commandButton(releaseCommand(node), "release"),
+      canHold ? commandButton(holdCommand(node), "hold") : null,
+      canRelease ? commandButton(releaseCommand(node), "release") : null,
     ]);
-    fill(this.#body, node, () => bodyElements(node));
+    updateChildren(this.#body, bodyElements(node));
   }
 
   /** Keeps keyboard focus out of the page while the panel covers it on a narrow screen. */
@@ -99,6 +128,12 @@ export class NodePanel {
     document.body.classList.toggle("covered", isCovering);
   }
 }
+
+/** Returns whether an operator rejected the current step of an open episode. A release lifts the rejection. */
+const isStepRejected = ({ policies, actions }: NodeDocument): boolean =>
+  policies.some(({ episode }) =>
+    actions.some(({ state, episode: id, step }) => state === "rejected" && id === episode?.id && step === episode.step),
+  );
 
 function bodyElements(node: NodeDocument): readonly HTMLElement[] {
   const now = Date.parse(node.explained_at);
@@ -113,7 +148,7 @@ function bodyElements(node: NodeDocument): readonly HTMLElement[] {
   const approvals = node.actions
     .filter(({ state }) => state === "awaiting" || state === "approved")
     .map((action) => approvalElement(action, node.name ?? node.id, now));
-  const policies = node.policies.map((policy) => policyElement(policy, now));
+  const policies = node.policies.map((policy) => policyElement(policy, node.known, now));
   const none = createElement("p.muted", "No policy is evaluated for this node.");
   return [
     createElement("p.muted.panel-id", [node.id, node.country, node.region].filter(Boolean).join(" · ")),

@@ -15,10 +15,8 @@ export class NodeTable {
   readonly #rowElements = new NodeRows();
   readonly #above = createSpacer();
   readonly #below = createSpacer();
-  readonly #none = createElement(
-    "tr",
-    createElement("td", { colspan: COLUMN_COUNT, class: "muted" }, "No node matches the filter."),
-  );
+  readonly #none = createElement("td.muted", { colspan: COLUMN_COUNT });
+  readonly #noneRow = createElement("tr", this.#none);
   readonly #onSort: (order: NodeOrder) => void;
   #fleet: FleetModel | null = null;
   #nodes: Uint32Array = new Uint32Array();
@@ -63,7 +61,8 @@ export class NodeTable {
     for (const [at, row] of rows.entries()) row.setAttribute("aria-rowindex", String(first + at + 2));
     this.#above.cell.style.height = `${first * ROW_HEIGHT}px`;
     this.#below.cell.style.height = `${(this.#nodes.length - end) * ROW_HEIGHT}px`;
-    keepChildren(this.#body, [this.#above.row, ...(rows.length === 0 ? [this.#none] : rows), this.#below.row]);
+    this.#none.textContent = fleet.cells.length === 0 ? "No nodes are known yet." : "No node matches the filter.";
+    keepChildren(this.#body, [this.#above.row, ...(rows.length === 0 ? [this.#noneRow] : rows), this.#below.row]);
   }
 }
 

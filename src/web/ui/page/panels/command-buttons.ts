@@ -92,19 +92,19 @@ const fieldOf = (form: HTMLFormElement, name: "reason" | "for" | "token"): HTMLE
 async function sendCommand(command: OperatorCommand, form: HTMLFormElement): Promise<string | null> {
   const given = [...new FormData(form)].map(([name, value]) => [name, String(value).trim()] as const);
   const { token: typed, ...body } = Object.fromEntries(given.filter(([, value]) => value !== ""));
-  const token = storedToken() ?? typed;
-  if (token === undefined) return showProblem(form, "An operator token is required.", true);
+  const token = typed ?? storedToken();
+  if (token == null) return showProblem(form, "An operator token is required.", true);
   const answer = await postCommand(command.path, token, body);
-  if (answer.ok) {
-    storeToken(token);
-    return answer.value.message;
-  }
-  const { status, message } = answer.error;
+  const status = answer.ok ? 200 : answer.error.status;
+  // The daemon checks the token first: after a conflict, too, it was valid.
+  if (status === 200 || status === 409) storeToken(token);
+  if (answer.ok) return answer.value.message;
   if (status === 0) {
     return showProblem(form, "No response: the command may have been executed. Check before you send it again.", false);
   }
   if (status === 401) storeToken(null);
-  return showProblem(form, `Failed: ${message}.`, status === 401);
+  // After too many wrong tokens, the response to another one is 429.
+  return showProblem(form, `Failed: ${answer.error.message}.`, status === 401 || status === 429);
 }
 
 /** Shows what went wrong with a command, and asks for the token if that may help. Returns null. */

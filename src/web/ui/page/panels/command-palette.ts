@@ -23,6 +23,7 @@ interface PaletteContext {
   readonly fleet: FleetModel | null;
   readonly status: Status | null;
   navigate(change: Partial<ViewState>): void;
+  focusSearch(): void;
 }
 
 /** Maximum number of listed entries. */
@@ -60,6 +61,7 @@ export function openPalette(context: PaletteContext): void {
       ),
     );
     replaceChildren(list, items.length === 0 ? [createElement("div.muted", "Nothing matches.")] : items);
+    items[chosen]?.scrollIntoView({ block: "nearest" });
   };
   const search = () => {
     shown = paletteEntries(context, input.value.trim()).slice(0, ENTRIES_SHOWN_MAX);
@@ -110,14 +112,14 @@ function operatorEntries({ view: { node }, fleet, status }: PaletteContext): rea
   return [entry(holdCommand(subject), `Hold ${name}`), entry(releaseCommand(subject), `Release ${name}`), ...daemon];
 }
 
-function viewEntries({ view, navigate }: PaletteContext): readonly PaletteEntry[] {
+function viewEntries({ view, navigate, focusSearch }: PaletteContext): readonly PaletteEntry[] {
   const show = (name: string, note: string, change: Partial<ViewState>): PaletteEntry => ({
     name,
     note,
     run: () => navigate(change),
   });
   return [
-    { name: "Find nodes", note: "/", run: () => byId("search").focus() },
+    { name: "Find nodes", note: "/", run: focusSearch },
     view.view === "grid"
       ? show("Show the table of all nodes", "view", { view: "table" })
       : show("Show the grid of nodes", "view", { view: "grid" }),

@@ -41,13 +41,13 @@ export function showTiles(
     {
       name: "Online",
       value: formatPercent(online === null || total === null ? null : online / total),
-      note: fleet === null ? "no nodes known yet" : `${formatCount(online)} of ${formatCount(total)} nodes`,
+      note: total === null ? "no nodes known yet" : `${formatCount(online)} of ${countNoun(total, "node")}`,
       href: filtered({ status: "online" }),
     },
     {
       name: "Needs attention",
       value: formatCount(attention),
-      note: "nodes",
+      note: attention === 1 ? "node" : "nodes",
       tone: attention ? "bad" : "none",
       href: filtered({ remediation: ATTENTION }),
     },

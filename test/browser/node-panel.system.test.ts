@@ -1,0 +1,150 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { NodeExplanation } from "../../src/remediation/status/views.ts";
+import type { WebDeps } from "../../src/web/api/routes.ts";
+import { waitUntil } from "../integration/wait-until.ts";
+import {
+  awaitingAction,
+  emptyHistory,
+  episode,
+  idleRemediation,
+  SAMPLES_START_MS,
+  sampleExplanation,
+  sampleRemediation,
+} from "../web/api/remediation-view-fixture.ts";
+import { stepsOf } from "../web/fleet-fixture.ts";
+import { accessibilityViolations } from "./accessibility.ts";
+import { startBrowser } from "./chromium.ts";
+import { LargeFleet } from "./large-fleet.ts";
+import { openDaemon } from "./page-visit.ts";
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await startBrowser();
+});
+afterAll(() => browser.close());
+
+/** Opens the page with the panel of node_1, which is online. */
+const openPanel = (deps: Partial<WebDeps>, address = "/#node/node_1") =>
+  openDaemon(browser, { node: (id) => ({ id, status: "online", ip_address: "192.0.2.7" }), ...deps }, address);
+
+/** Remediation whose explanation is a minute older at each request. */
+function agingRemediation(change: (explanation: NodeExplanation) => NodeExplanation = (same) => same) {
+  let minutes = 0;
+  return {
+    ...sampleRemediation(),
+    explain: (node: string) =>
+      stepsOf(change({ ...sampleExplanation(node), at: SAMPLES_START_MS + 60_000 * minutes++ })),
+  };
+}
+
+/** Waits until the panel was refreshed. */
+async function untilRefreshed(page: Page): Promise<void> {
+  const text = page.locator("#panel-body");
+  const before = await text.innerText();
+  await waitUntil("the panel is refreshed", async () => (await text.innerText()) !== before);
+}
+
+test("a refresh of the panel keeps selected text, and policies that the user closed", async () => {
+  const remediation = agingRemediation();
+  const { page } = await openPanel({ remediation: () => remediation });
+  const policy = page.locator("#panel details");
+  await policy.locator("summary").click();
+  expect(await policy.getAttribute("open")).toBe(null);
+  await page.locator("#panel dd").getByText("192.0.2.7").selectText();
+  await untilRefreshed(page);
+  expect(await policy.getAttribute("open")).toBe(null);
+  expect(await page.evaluate<string>("getSelection().toString()")).toBe("192.0.2.7");
+});
+
+test("long names, addresses and versions stay within their place in the panel", async () => {
+  const node = {
+    name: "n".repeat(200),
+    ip_address: "2001:0db8:85a3:0000:0000:8a2e:0370:7334",
+    version: "v".repeat(80),
+  };
+  const { page } = await openPanel({ node: (id) => ({ id, ...node }), remediation: () => sampleRemediation() });
+  await page.locator("#panel .approval").waitFor();
+  for (const width of [1440, 360]) {
+    await page.setViewportSize({ width, height: 800 });
+    const tooWide = await page
+      .locator("#panel, #panel .approval, #panel .node-facts div")
+      .evaluateAll((boxes) => boxes.filter((box) => box.scrollWidth > box.clientWidth).map((box) => box.textContent));
+    expect(tooWide).toEqual([]);
+  }
+});
+
+test("the panel of a healthy node has no accessibility violations", async () => {
+  const { page } = await openPanel({ remediation: () => sampleRemediation() });
+  await page.locator("#panel-title").getByText("online").waitFor();
+  expect(await accessibilityViolations(page)).toEqual([]);
+});
+
+test("a closed policy opens when it begins to fire", async () => {
+  let verdict: "true" | "false" = "false";
+  const remediation = agingRemediation(({ policies: [policy], ...rest }) => ({
+    ...rest,
+    policies: [{ ...policy!, verdict, ...(verdict === "true" ? {} : { timer: null, episode: null }) }],
+  }));
+  const { page } = await openPanel({ remediation: () => remediation });
+  const policy = page.locator("#panel details");
+  await policy.waitFor();
+  expect(await policy.getAttribute("open")).toBe(null);
+  verdict = "true";
+  await policy.getByText("ep-1").waitFor();
+  expect(await policy.getAttribute("open")).toBe("");
+});
+
+test("the panel shows a node although the fleet changes faster than its explanation arrives", async () => {
+  const fleet = new LargeFleet(500);
+  const { page } = await openPanel({ ...fleet.webDeps() }, "/");
+  const online = page.locator("#legend b").first();
+  let explanations = 0;
+  await page.route("**/api/v1/nodes/*", async (route) => {
+    const response = await route.fetch();
+    const before = await online.textContent();
+    fleet.change(7);
+    await waitUntil("the page shows the change", async () => (await online.textContent()) !== before);
+    await route.fulfill({ response });
+    explanations++;
+  });
+  await page.evaluate(`location.hash = "#node/node_1"`);
+  await page.locator("#panel dd").getByText("192.0.2.7").waitFor();
+  await waitUntil("the explanation is read again", () => explanations > 2);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+});
+
+test("the panel of a standby does not claim that nothing would hold an action, and offers to hold the node", async () => {
+  const standsBy = { field: "the node", why: "this daemon stands by; only the leader, alpha, observes the fleet" };
+  const remediation = agingRemediation(({ policies: [policy], ...rest }) => ({
+    ...rest,
+    known: false,
+    policies: [{ ...policy!, verdict: "unknown", matched: null, unknowns: [standsBy], fields: {}, blockers: [] }],
+  }));
+  const status = { ...(new LargeFleet(1).webDeps().status() as object), nodes_complete: false };
+  const { page } = await openPanel({ node: () => null, status: () => status, remediation: () => remediation });
+  await page.locator("#panel .unknown").getByText(standsBy.why).waitFor();
+  expect(await page.locator("#panel .guards-none").count()).toBe(0);
+  expect(await page.locator("#panel .node-facts").innerText()).not.toContain("never");
+  await page.locator("#panel-commands").getByRole("button", { name: "Hold" }).waitFor();
+});
+
+test("the panel offers to release a node whose step was rejected", async () => {
+  const rejected = { ...awaitingAction, episode: episode.id, step: episode.step, state: "rejected" } as const;
+  const history = { ...emptyHistory, actions: [rejected] };
+  const remediation = { ...agingRemediation(), approvals: () => [], historyOf: async () => history };
+  const { page } = await openPanel({ remediation: () => remediation });
+  await page.locator("#panel-commands").getByRole("button", { name: "Release" }).waitFor();
+});
+
+test("closing the panel returns the focus to where it was, also where the panel covers the page", async () => {
+  const { page } = await openPanel({ remediation: () => idleRemediation }, "/#?view=table");
+  await page.setViewportSize({ width: 720, height: 500 });
+  const link = page.locator("#attention a").first();
+  await link.focus();
+  await page.keyboard.press("Enter");
+  await page.locator("#panel .panel-id").waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator("#panel").waitFor({ state: "hidden" });
+  expect(await link.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true);
+});
