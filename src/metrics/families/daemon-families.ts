@@ -52,7 +52,7 @@ export const DAEMON_FAMILIES = {
     reason: FAILURE_REASONS,
   }),
   proxywarden_details_failing_nodes: gauge(
-    "Nodes whose detail reads failed at least twice in a row while those of other nodes succeeded.",
+    "Nodes whose detail reads failed at least twice in a row because of the node: it was not found, or reads of other nodes succeeded.",
   ),
   proxywarden_records_rejected_total: counter("Records that were skipped, or accepted with an unexpected value.", {
     collector: COLLECTORS,
