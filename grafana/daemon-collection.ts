@@ -128,7 +128,7 @@ const failurePanels = () => [
     title: "Nodes without details",
     empty: "None",
     description:
-      "Nodes whose detail reads failed at least twice in a row while others succeeded. They are read less often until a read succeeds. The log names one of them and the reason.",
+      "Nodes whose detail reads failed at least twice in a row because they were not found, or while others succeeded. They are read less often until a read succeeds. The log names one of them and the reason.",
     unit: "none",
     queries: [{ expr: selector("proxywarden_details_failing_nodes"), legend: "nodes" }],
   }),

@@ -149,20 +149,19 @@ export class CollectorReporter {
     this.logProblems();
     if (error?.kind === "aborted") return false;
     if (!isNodeFailure) this.#logFailure(error);
-    if (error === null) {
-      metrics.set("proxywarden_collect_last_success_timestamp_seconds", { collector }, now / SECOND_MS);
-    } else {
-      metrics.inc("proxywarden_collect_failures_total", { collector, reason: error.kind });
-    }
+    // A complete walk has shown enough, even if a page failed.
+    const succeeded = error === null || (complete && shownShare !== undefined);
+    if (succeeded) metrics.set("proxywarden_collect_last_success_timestamp_seconds", { collector }, now / SECOND_MS);
+    if (error !== null) metrics.inc("proxywarden_collect_failures_total", { collector, reason: error.kind });
     metrics.set("proxywarden_collect_duration_seconds", { collector }, tookMs / SECOND_MS);
     metrics.set("proxywarden_collect_complete", { collector }, complete ? 1 : 0);
     if (shownShare !== undefined) metrics.set("proxywarden_collect_completeness_ratio", { collector }, shownShare);
     if (complete) metrics.set("proxywarden_collect_last_complete_timestamp_seconds", { collector }, now / SECOND_MS);
     this.#logTotalDifference(outcome.totalDifference);
-    const lastSuccessAt = error === null ? now : this.#health.lastSuccessAt;
+    const lastSuccessAt = succeeded ? now : this.#health.lastSuccessAt;
     const failure = isNodeFailure ? this.#health.failure : error;
     this.#health = { lastSuccessAt, lastDurationMs: tookMs, complete, failure };
-    return error === null;
+    return succeeded;
   }
 
   /** Logs a failure when it begins, changes or ends, not at every run. */

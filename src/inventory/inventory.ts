@@ -157,13 +157,13 @@ export class Inventory {
     return isBadScale ? "bad_scale" : "taken";
   }
 
-  /** Records that a node's detail could not be read while those of other nodes could. */
+  /** Records that a node's detail could not be read because of the node: it was not found, or others could be read. */
   recordDetailFailure(id: NodeId): void {
     const slot = this.#slots.get(id);
     if (slot !== undefined) this.#priority.recordFailure(slot);
   }
 
-  /** Returns how many nodes' details failed at least twice in a row while those of other nodes could be read. */
+  /** Returns of how many nodes at least the last two detail reads failed because of the node. */
   failingDetails(): number {
     return this.#priority.failingNodes();
   }

@@ -34,7 +34,7 @@ export function decodeStatistics(json: unknown, onProblem: OnProblem): Result<Se
 function decodeTopList(entries: readonly unknown[] | null, field: string, onProblem: OnProblem): TopList {
   return (entries ?? []).flatMap((entry) => {
     const { [field]: name, sessions } = asRawRecord(entry);
-    const count = QUANTITY.read(sessions ?? 0);
+    const count = QUANTITY.read(sessions);
     if (isIdentifier(name) && typeof count === "number") return [[name, count] as const];
     const expected = `an entry has a ${field}, which is ${IDENTIFIER_EXPECTED}, and a non-negative number of sessions`;
     onProblem({ reason: "wrong_type", id: null, detail: `found ${describeJson(entry)}; ${expected}` });

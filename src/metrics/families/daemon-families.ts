@@ -25,7 +25,10 @@ const CATEGORY_LABEL = { category: LIMIT_SCOPES } as const;
  * is first set.
  */
 export const DAEMON_FAMILIES = {
-  proxywarden_collect_last_success_timestamp_seconds: gauge("Time of the last successful collection.", COLLECTOR_LABEL),
+  proxywarden_collect_last_success_timestamp_seconds: gauge(
+    "Time of the last successful collection; a complete walk is successful even if a page could not be read.",
+    COLLECTOR_LABEL,
+  ),
   proxywarden_collect_duration_seconds: gauge(
     "Duration of the last collection, whether or not it succeeded.",
     COLLECTOR_LABEL,
@@ -44,12 +47,12 @@ export const DAEMON_FAMILIES = {
     { state: INVENTORY_STATES },
   ),
   proxywarden_session_table_sessions: gauge("Sessions kept in memory between walks of the session list."),
-  proxywarden_collect_failures_total: counter("Collections that failed or were incomplete.", {
+  proxywarden_collect_failures_total: counter("Collections that failed in whole or in part, or were incomplete.", {
     collector: COLLECTORS,
     reason: FAILURE_REASONS,
   }),
   proxywarden_details_failing_nodes: gauge(
-    "Nodes whose detail reads failed at least twice in a row while those of other nodes succeeded.",
+    "Nodes whose detail reads failed at least twice in a row because of the node: it was not found, or reads of other nodes succeeded.",
   ),
   proxywarden_records_rejected_total: counter("Records that were skipped, or accepted with an unexpected value.", {
     collector: COLLECTORS,

@@ -63,6 +63,22 @@ test("a page that stays unreadable holds no actions if safety.trust.max_missing 
   expect(nodesActedOn(network)).toEqual([node]);
 });
 
+test("walks that are complete although a page stays unreadable count as successful, and the failure is shown", async () => {
+  const network = await startQuietNetwork({
+    config: remediationConfig([]),
+    settings: { ...listsOnlySettings, pageLimit: 50, maxMissing: 0.2 },
+  });
+  network.setFault({ kind: "reset" }, "/v1/nodes?page=2");
+  await network.advance(10 * MINUTE_MS);
+  const { collectorManager, clock, metrics } = network.daemon;
+  const { complete, failure, lastSuccessAt } = collectorManager.collectorHealth().nodes;
+  expect({ complete, failure }).toMatchObject({ complete: true, failure: { kind: "reset" } });
+  expect(lastSuccessAt).toBeGreaterThan(clock.now() - 2 * MINUTE_MS);
+  expect(await metrics.render("text")).toContain(
+    `proxywarden_collect_last_success_timestamp_seconds{collector="nodes"} ${lastSuccessAt! / SECOND_MS}\n`,
+  );
+});
+
 test("a page that stays unreadable keeps no node that is gone, and every node that is not, if max_missing allows for it", async () => {
   const network = await startQuietNetwork({
     config: remediationConfig([]),
