@@ -62,7 +62,8 @@ export function startContender(module: URL, nodes: number): Contender {
   };
 }
 
-/** Returns the median of an odd number of values. */
+/** Returns the median, or NaN if there are no values. */
 export function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+  const sorted = values.toSorted((a, b) => a - b);
+  return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
 }

@@ -68,7 +68,7 @@ WHERE NOT dry_run AND state = 'healed' AND ${ofPolicies("closed_at")}`,
   ),
   number(
     "Operator commands",
-    "Operator commands and reloads in the time range.",
+    "Operator commands, reloads, and expired pauses and holds in the time range.",
     "none",
     "SELECT count(*) AS commands FROM proxywarden_orders\nWHERE $__timeFilter(at)",
   ),

@@ -27,7 +27,7 @@ const summaryPanels = () => [
     empty: "No monthly limit",
     description: "Calls left for the rest of the month.",
     unit: "short",
-    queries: [{ expr: `min(${limit} - ${used})` }],
+    queries: [{ expr: `clamp_min(min(${limit} - ${used}), 0)` }],
   }).thresholds(steps("red", [1, "text"])),
   stat({
     ...quarter,

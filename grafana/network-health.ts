@@ -72,6 +72,11 @@ const NOT_ONLINE = `(${selector("proxynet_node_status", 'status!="online"')} == 
 const withStatus = (expr: string, status: string): string =>
   `${expr} * on (instance, node_id) group_left (status) ${status}`;
 
+/** Text for a node whose record has no last_seen. */
+const NOT_STATED = { type: "special", options: { match: "nan", result: { text: "not stated", index: 0 } } };
+const LAST_SEEN = selector("proxynet_node_last_seen_timestamp_seconds");
+const NODE_LABELS = ["name", "country", "region", "version"] as const;
+
 /** A table of the nodes that need attention. */
 export const unhealthyNodePanels = () => [
   table({
@@ -84,13 +89,13 @@ export const unhealthyNodePanels = () => [
     height: 11,
     queries: [
       {
-        expr: `topk(${ROWS_MAX}, ${withNodeLabels(withStatus(`(time() - ${selector("proxynet_node_last_seen_timestamp_seconds")})`, NOT_ONLINE), "name", "country", "region", "version")})`,
+        expr: `topk(${ROWS_MAX}, ${withNodeLabels(`(${withStatus(`(time() - ${LAST_SEEN})`, NOT_ONLINE)} or ${NOT_ONLINE} * NaN)`, ...NODE_LABELS)})`,
         shape: "table",
       },
       {
         expr: withNodeLabels(
           withStatus(selector("proxywarden_node_episode"), `(${selector("proxynet_node_status")} == 1)`),
-          ...["name", "country", "region", "version"],
+          ...NODE_LABELS,
         ),
         shape: "table",
       },
@@ -108,7 +113,10 @@ export const unhealthyNodePanels = () => [
     )
     .filterable(true)
     .overrideByName("Node", [{ id: "links", value: NODE_LINKS }])
-    .overrideByName("Not seen for", [{ id: "unit", value: "s" }])
+    .overrideByName("Not seen for", [
+      { id: "unit", value: "s" },
+      { id: "mappings", value: [NOT_STATED] },
+    ])
     .overrideByName("Status", coloredText(STATUS_NAMES))
     .overrideByName("Episode", coloredText(EPISODE_NAMES)),
 ];

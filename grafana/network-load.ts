@@ -1,6 +1,14 @@
 import { steps, USAGE_STEPS } from "./palette.ts";
 import { bars, stacked, stat, timeSeries } from "./panel.ts";
-import { AT_LOCATION, bytesPerSecond, overWalks, selector, WALKS_RESOLUTION, withNodeLabels } from "./query.ts";
+import {
+  AT_LOCATION,
+  bytesPerSecond,
+  ifCurrent,
+  overWalks,
+  selector,
+  WALKS_RESOLUTION,
+  withNodeLabels,
+} from "./query.ts";
 
 const third = { width: 8, height: 8 };
 const half = { width: 12, height: 8 };
@@ -151,7 +159,14 @@ const statisticPanel = (
   over: "sum" | "avg" = "sum",
 ) =>
   stat(
-    { ...small, title, empty: NOT_REPORTED, description, unit, queries: [{ expr: `${over}(${selector(family)})` }] },
+    {
+      ...small,
+      title,
+      empty: NOT_REPORTED,
+      description,
+      unit,
+      queries: [{ expr: ifCurrent(`${over}(${selector(family)})`, selector(family)) }],
+    },
     { history: true },
   ).thresholds(steps("text"));
 

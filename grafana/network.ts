@@ -4,7 +4,7 @@ import { healthPanels, unhealthyNodePanels } from "./network-health.ts";
 import { capacityPanels, sessionPanels, statisticsPanels, trafficPanels } from "./network-load.ts";
 import { NONE_STEPS, ONLINE_STEPS, steps } from "./palette.ts";
 import { stat } from "./panel.ts";
-import { AT_LOCATION, bytesPerSecond, selector, WALKS_RESOLUTION } from "./query.ts";
+import { AT_LOCATION, bytesPerSecond, ifCurrent, selector, WALKS_RESOLUTION } from "./query.ts";
 
 /** The dashboard of the network: health, unhealthy nodes, sessions, traffic and capacity. */
 export const networkDashboard = (): DashboardBuilder =>
@@ -28,18 +28,23 @@ export const networkDashboard = (): DashboardBuilder =>
 
 const size = { width: 4, height: 4 };
 
-const overviewPanels = () => [
+const nodes = (...matchers: readonly string[]): string => selector("proxynet_nodes", ...AT_LOCATION, ...matchers);
+const ACTIVE_SESSIONS = selector("proxynet_sessions", 'status="active"');
+const OPEN_EPISODES = selector("proxywarden_episodes", 'state!~"pending|given_up"');
+const RECORDED_TRAFFIC = selector("region_country:proxynet_session_sent_bytes:rate", ...AT_LOCATION);
+const traffic = bytesPerSecond("", undefined, "sent", "received");
+
+const overviewPanels = () => [...nodePanels(), ...loadPanels()];
+
+const nodePanels = () => [
   stat(
     {
       ...size,
       title: "Nodes online",
-      description: "Share of the selected nodes that are online. Nodes in maintenance count as not online.",
+      description:
+        "Share of the selected nodes with fresh records that are online. Nodes in maintenance count as not online.",
       unit: "percentunit",
-      queries: [
-        {
-          expr: `sum(${selector("proxynet_nodes", ...AT_LOCATION, 'status="online"')}) / sum(${selector("proxynet_nodes", ...AT_LOCATION)})`,
-        },
-      ],
+      queries: [{ expr: ifCurrent(`sum(${nodes('status="online"')}) / sum(${nodes()})`, nodes()) }],
     },
     { history: true },
   ).thresholds(ONLINE_STEPS),
@@ -47,9 +52,9 @@ const overviewPanels = () => [
     {
       ...size,
       title: "Nodes",
-      description: "Selected nodes in any status. No value unless the list was read recently.",
+      description: "Selected nodes with fresh records, in any status. No value unless the list was read recently.",
       unit: "none",
-      queries: [{ expr: `sum(${selector("proxynet_nodes", ...AT_LOCATION)})` }],
+      queries: [{ expr: ifCurrent(`sum(${nodes()})`, nodes()) }],
     },
     { history: true },
   ).thresholds(steps("text")),
@@ -57,19 +62,22 @@ const overviewPanels = () => [
     {
       ...size,
       title: "Nodes offline",
-      description: "Selected nodes that are offline.",
+      description: "Selected nodes with fresh records that are offline.",
       unit: "none",
-      queries: [{ expr: `sum(${selector("proxynet_nodes", ...AT_LOCATION, 'status="offline"')})` }],
+      queries: [{ expr: ifCurrent(`sum(${nodes('status="offline"')})`, nodes()) }],
     },
     { history: true },
   ).thresholds(NONE_STEPS),
+];
+
+const loadPanels = () => [
   stat(
     {
       ...size,
       title: "Active sessions",
       description: "Active sessions of the whole network, from the session list.",
       unit: "short",
-      queries: [{ expr: `sum(${selector("proxynet_sessions", 'status="active"')})` }],
+      queries: [{ expr: ifCurrent(`sum(${ACTIVE_SESSIONS})`, ACTIVE_SESSIONS) }],
     },
     { history: true },
   ).thresholds(steps("text")),
@@ -80,7 +88,7 @@ const overviewPanels = () => [
       empty: "No recent walk",
       description: `Bytes per second sent and received by sessions of the selected regions and countries. ${WALKS_RESOLUTION}`,
       unit: "Bps",
-      queries: [bytesPerSecond("", undefined, "sent", "received")],
+      queries: [{ expr: ifCurrent(traffic.expr, RECORDED_TRAFFIC) }],
     },
     { history: true },
   ).thresholds(steps("text")),
@@ -91,7 +99,7 @@ const overviewPanels = () => [
       empty: "No policies",
       description: "Nodes of the whole network with an open episode. The dashboard Proxywarden shows the actions.",
       unit: "none",
-      queries: [{ expr: `sum(${selector("proxywarden_episodes", 'state!~"pending|given_up"')})` }],
+      queries: [{ expr: ifCurrent(`sum(${OPEN_EPISODES})`, OPEN_EPISODES) }],
     },
     { history: true },
   ).thresholds(steps("green", [1, "orange"])),

@@ -170,7 +170,7 @@ const healthPanels = () => [
     width: 12,
     height: 7,
     title: "Uptime",
-    description: "Uptime of the node. A drop means that it was booted.",
+    description: "Uptime of the node. A drop: the node was booted, or is offline and the service states 0.",
     unit: "s",
     queries: [{ expr: onNode("proxynet_node_uptime_seconds"), legend: "uptime" }],
   }),

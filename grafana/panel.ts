@@ -44,7 +44,7 @@ export interface PanelText {
   /** What the panel shows instead of values if there are none. */
   readonly empty?: string;
   /** Of Prometheus, or of the journal in PostgreSQL. */
-  readonly queries: readonly Query[] | readonly SqlQuery[];
+  readonly queries: readonly (Query | SqlQuery)[];
 }
 
 interface AnyPanel {
@@ -80,6 +80,9 @@ const isSql = (query: Query | SqlQuery): query is SqlQuery => "sql" in query;
 const FIRST_LETTER = 65;
 const letterOf = (index: number): string => String.fromCharCode(FIRST_LETTER + index);
 
+/** Over a range, Grafana would show the last value, however old it is. */
+const currentValue = (query: Query | SqlQuery): Query | SqlQuery => (isSql(query) ? query : { ...query, shape: "now" });
+
 const byThreshold = () => new FieldColorBuilder().mode(FieldColorModeId.Thresholds);
 const lastValue = () => new ReduceDataOptionsBuilder().calcs(["lastNotNull"]);
 
@@ -107,9 +110,12 @@ export const counts = (text: Omit<PanelText, "unit">): TimeSeriesBuilder =>
     .decimals(0)
     .legend(legend(LegendDisplayMode.Table, ["sum"]));
 
-/** One number per series. With `history`, a line also shows its values over time. */
+/**
+ * One number per series. With `history`, a line also shows its values over time; then the query must have no values if there is no
+ * current one.
+ */
 export const stat = (text: PanelText, { history = false } = {}): StatBuilder =>
-  configurePanel(new StatBuilder(), text)
+  configurePanel(new StatBuilder(), history ? text : { ...text, queries: text.queries.map(currentValue) })
     .graphMode(history ? BigValueGraphMode.Area : BigValueGraphMode.None)
     .colorMode(BigValueColorMode.Value)
     .colorScheme(byThreshold())

@@ -34,15 +34,18 @@ export const rate = (family: string, ...matchers: readonly string[]): string =>
 
 /**
  * What a counter gained since the previous point, as a whole number that is counted once: `increase` extrapolates, and its ranges
- * overlap. A new series and a restarted daemon count from 0, if the daemon was scraped at the previous point.
+ * overlap. A new series and a restarted daemon count from 0, if the daemon was scraped in the five minutes before the previous point.
  */
 export const gained = (by: string, family: string, ...matchers: readonly string[]): Pick<Query, "expr" | "step"> => {
-  const now = selector(family, ...matchers);
+  // Bridges failed scrapes and restarts.
+  const last = (series: string, offset = "") => `last_over_time(${series}[5m]${offset})`;
+  const before = " offset $__interval";
+  const counter = selector(family, ...matchers);
   return {
     expr: `sum by (${by}) (
-  (${now} - ${now} offset $__interval) >= 0
+  (${last(counter)} - ${last(counter, before)}) >= 0
   or
-  ${now} and on (instance) ${selector("proxywarden_build_info")} offset $__interval
+  ${last(counter)} and on (instance) ${last(selector("proxywarden_build_info"), before)}
 )`,
     step: "1m",
   };
@@ -51,6 +54,9 @@ export const gained = (by: string, family: string, ...matchers: readonly string[
 /** What a counter gained within a range such as `1d`, rounded: Prometheus extrapolates. */
 export const gainedWithin = (range: string, family: string): string =>
   `round(sum(increase(${selector(family)}[${range}])))`;
+
+/** Leaves an expression without values if the series have none at the end of the time range, so that no old value is shown as current. */
+export const ifCurrent = (expr: string, series: string): string => `${expr} and on () count(${series} @ end())`;
 
 /** Adds labels of proxynet_node_info, such as `region`, to series of nodes, and keeps those of the selected nodes. */
 export const withNodeLabels = (expr: string, ...labels: readonly string[]): string =>

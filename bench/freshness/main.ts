@@ -26,6 +26,7 @@ const cells = allCells(seed)
   .filter(({ nodes }) => options.nodes === undefined || nodes === Number(options.nodes))
   .filter(({ plan }) => options.plan === undefined || plan === options.plan)
   .filter(({ conditions }) => options.conditions === undefined || conditions === options.conditions);
+if (cells.length === 0) throw new Error("no cell has this size, plan and conditions; see bench/freshness/cell.ts");
 const runs = await runAll(cells);
 
 if (options.json) console.log(JSON.stringify(runs.map(summary), null, 2));

@@ -9,7 +9,7 @@ import { type Script, START_MS } from "./script.ts";
 
 /** Time from a request to its answer. */
 export const LATENCY_MS = 50;
-/** Concurrent calls of the naive poller, as many as proxywarden's concurrent detail reads. */
+/** Concurrent calls of the naive poller, as many as the minimum of proxywarden's concurrent detail reads. */
 const WORKERS = 4;
 
 /** A call of a poller: a page of the list, from 0, or the detail of a node. */

@@ -105,6 +105,21 @@ const KEYS = [
   ...["kubernetes.io/metadata.name", "k8s-app"],
 ];
 
+test("empty lists of peers allow no connections but DNS", async () => {
+  const none = "networkPolicy: { enabled: true, ingressFrom: [], egress: [], postgresTo: [] }";
+  const [policy] = ofKind<NetworkPolicy>(await renderChart(`${PAIR}\n${none}`), "NetworkPolicy");
+  expect(policy!.spec.policyTypes).toEqual(["Ingress", "Egress"]);
+  expect(policy!.spec.ingress).toBeUndefined();
+  expect(policy!.spec.egress).toMatchObject([{ ports: [{ port: 53 }, { port: 53 }] }]);
+});
+
+test("the dashboards need no label", async () => {
+  const values = `${SINGLE}\ndashboards: { enabled: true, labels: { grafana_dashboard: null } }`;
+  const labels = ofKind(await renderChart(values), "ConfigMap").map(({ metadata }) => metadata.labels ?? {});
+  expect(labels).toHaveLength(4);
+  for (const each of labels) expect(each).not.toHaveProperty("grafana_dashboard");
+});
+
 test("two releases in a namespace do not select each other's pods", async () => {
   const [deployment] = ofKind<Deployment>(await renderChart(SINGLE), "Deployment");
   const labels = { "app.kubernetes.io/name": "proxywarden", "app.kubernetes.io/instance": "proxywarden" };

@@ -135,9 +135,17 @@ describe.each(everyDashboard)("%s", (file, dashboard) => {
   });
 
   test("remaining amounts are never negative", () => {
-    for (const { title, targets = [] } of panels.filter((panel) => /resets? in|ends in/.test(panel.title!))) {
+    for (const { title, targets = [] } of panels.filter((panel) => /resets? in|ends in| left$/.test(panel.title!))) {
       for (const { expr } of targets as readonly { readonly expr?: string }[])
         expect(expr, title).toMatch(/^clamp_min\(/);
+    }
+  });
+
+  test("a single number is the current one, and is absent if the metric is no longer exported", () => {
+    const queries = queriesOf(file, dashboard);
+    for (const { title } of panels.filter(({ type }) => type === "stat")) {
+      for (const { expr, instant } of queries.filter(({ where }) => where === `${file}: ${title}`))
+        expect(instant || expr.endsWith(" @ end())"), title).toBe(true);
     }
   });
 
